@@ -1,0 +1,28 @@
+import { rmSync } from 'node:fs'
+import { defineConfig } from 'rolldown'
+
+rmSync(new URL('dist', import.meta.url), { recursive: true, force: true })
+
+// Only HTTP/1.1 is ever negotiated: undici's second protocol would load node:http2 at start-up.
+const withoutHttp2 = {
+  name: 'without-http2',
+  load: {
+    filter: { id: /undici[\\/]lib[\\/]dispatcher[\\/]client-h2\.js$/ },
+    handler: () => 'module.exports = () => { throw new Error("HTTP/2 is never negotiated") }',
+  },
+}
+
+export default defineConfig({
+  input: { main: 'src/main.ts', host: 'src/host.ts' },
+  platform: 'node',
+  // jsonc-parser's other entry point requires its parts in a way that cannot be bundled.
+  resolve: { mainFields: ['module', 'main'] },
+  plugins: [withoutHttp2],
+  output: {
+    dir: 'dist',
+    format: 'cjs',
+    entryFileNames: '[name].cjs',
+    chunkFileNames: '[name].cjs',
+    minify: true,
+  },
+})

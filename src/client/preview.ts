@@ -1,0 +1,77 @@
+import type { Draft } from './request.ts'
+
+const secretHeader = /^(authorization|proxy-authorization|x-api-key|cookie|set-cookie)$/i
+
+/** Headers as they may be shown: secrets as `[redacted]`. */
+export function redactHeaders(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      secretHeader.test(name) ? value.replace(/^(Bearer |Basic )?.*/s, '$1[redacted]') : value,
+    ]),
+  )
+}
+
+/** The request as JSON text, secrets redacted; the body's JSON stays as it is, to the letter. */
+export function toDryRun(draft: Draft): string {
+  const { method, url, headers, body, credential } = draft
+  const shown = redactHeaders({
+    ...(credential ? { [credential.header]: `${credential.prefix}[redacted]` } : {}),
+    ...headers,
+  })
+  const fields = [
+    `"method": ${JSON.stringify(method)}`,
+    `"url": ${JSON.stringify(url)}`,
+    `"headers": ${JSON.stringify(shown, null, 2).replaceAll('\n', '\n  ')}`,
+    ...(body ? [`"body": ${bodyAsJson(body)}`] : []),
+  ]
+  return `{\n  ${fields.join(',\n  ')}\n}\n`
+}
+
+function bodyAsJson(body: Uint8Array): string {
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(body)
+  } catch {
+    return JSON.stringify({ base64: Buffer.from(body).toString('base64') })
+  }
+  try {
+    JSON.parse(text)
+    return text.trim()
+  } catch {
+    return JSON.stringify(text)
+  }
+}
+
+/** Beyond this, a body does not fit into an argument on every system. */
+const longestArgument = 100 * 1024
+
+/**
+ * The request as a shell command. The secret comes from the environment through curl's standard input, so that
+ * it never stands among a process's arguments.
+ */
+export function toCurl(draft: Draft, variable: string): string {
+  const { method, url, headers, body, credential } = draft
+  const lines = [`curl --silent --show-error --request ${method} ${quote(url)}`]
+  if (/[[\]{}]/.test(url)) lines.push('--globoff')
+  for (const [name, value] of Object.entries(headers)) {
+    if (!secretHeader.test(name)) lines.push(`--header ${quote(`${name}: ${value}`)}`)
+  }
+  const secrets = Object.keys(headers).filter((name) => secretHeader.test(name))
+  const given = credential
+    ? [`${credential.header}: ${credential.prefix}$${variable}`]
+    : secrets.map((name) => `${name}: $${name.toUpperCase().replaceAll('-', '_')}`)
+  if (given.length > 0) lines.push('--header @-')
+  const text = body && Buffer.from(body).toString('utf8')
+  let heredoc = ''
+  if (text !== undefined && text.length <= longestArgument) lines.push(`--data-binary ${quote(text)}`)
+  else if (text !== undefined) {
+    lines.push("--data-binary @/dev/fd/3 3<<'PARLEY_BODY'")
+    heredoc = `\n${text}\nPARLEY_BODY`
+  }
+  const pipe = given.length > 0 ? `printf '%s\\n' ${given.map((header) => `"${header}"`).join(' ')} | ` : ''
+  return `${pipe}${lines.join(' \\\n  ')}${heredoc}\n`
+}
+
+const quote = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`

@@ -1,0 +1,73 @@
+/** What is held for a slow reader before the sender is made to wait, and how little is left when it may go on. */
+const high = 4 * 1024 * 1024
+const low = 1024 * 1024
+
+/** A body on its way from a socket that must not be kept waiting to a reader that may be slow. */
+export interface ChunkQueue extends AsyncIterable<Uint8Array> {
+  push(chunk: Uint8Array): void
+  /** Ends the body, or breaks it off with an error. What was pushed before is still read. */
+  close(error?: Error): void
+}
+
+export interface Flow {
+  /** Called when too much is held, and again with `false` when the reader has caught up. */
+  hold(isFull: boolean): void
+  /** Called once, when the reader leaves before the end. */
+  leave(): void
+}
+
+export function createChunkQueue(flow: Flow): ChunkQueue {
+  let chunks: Uint8Array[] = []
+  let size = 0
+  let isFull = false
+  let closed: { error: Error | undefined } | undefined
+  let wake = () => {}
+
+  async function* read(): AsyncGenerator<Uint8Array> {
+    try {
+      while (true) {
+        for (const chunk of takeAll()) yield chunk
+        if (chunks.length > 0) continue
+        if (closed?.error) throw closed.error
+        if (closed) return
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    } finally {
+      if (!closed) flow.leave()
+    }
+  }
+
+  function* takeAll(): Generator<Uint8Array> {
+    while (chunks.length > 0) {
+      const batch = chunks
+      chunks = []
+      for (const chunk of batch) {
+        size -= chunk.length
+        if (isFull && size < low) {
+          isFull = false
+          flow.hold(false)
+        }
+        yield chunk
+      }
+    }
+  }
+
+  return {
+    push(chunk) {
+      chunks.push(chunk)
+      size += chunk.length
+      if (!isFull && size > high) {
+        isFull = true
+        flow.hold(true)
+      }
+      wake()
+    },
+    close(error) {
+      closed ??= { error }
+      wake()
+    },
+    [Symbol.asyncIterator]: read,
+  }
+}

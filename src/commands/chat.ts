@@ -1,0 +1,99 @@
+import type { Command } from 'commander'
+import { buildBody } from '../client/body.ts'
+import { parseAssignment } from '../client/set.ts'
+import type { Context } from '../context.ts'
+import { usage } from '../errors.ts'
+import type { Settings } from '../settings/schemas.ts'
+import { openFileOutput } from '../terminal/file-output.ts'
+import { endpoints } from '../wire/endpoints.ts'
+import { printAnswer } from './answer.ts'
+import { collect, parseCount } from './flags.ts'
+import { tellAbout } from './footer.ts'
+import { perform } from './perform.ts'
+import { type PromptOptions, readPrompt } from './prompt.ts'
+import { readSettings } from './settings.ts'
+import { readThread, saveThread } from './thread.ts'
+
+interface ChatOptions extends PromptOptions {
+  model?: string
+  maxOutputTokens?: number
+  set?: string[]
+  stream?: boolean
+  output?: string
+  thread?: string
+  usage?: boolean
+}
+
+export function declare(command: Command): void {
+  command
+    .argument('[prompt...]', 'what to ask; the word - stands for the text on stdin')
+    .option('-m, --model <name>', 'the model (default: the setting chatModel, else {family}-2.5-pro)')
+    .option('--max-output-tokens <n>', 'longest answer', parseCount)
+    .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
+    .option('-f, --file <file>', 'add a text, image, audio, video or PDF file, repeatable', collect)
+    .option('--set <path=value>', 'set any field of the body, repeatable', collect)
+    .option('--stream', 'print the answer as it comes')
+    .option('--no-stream', 'wait for the whole answer')
+    .option('-o, --output <file>', 'write the answer to a file, once it is whole')
+    .option('--thread <file>', 'keep the conversation in a file')
+    .option('--usage', 'show model, tokens and seconds also when stderr is no terminal')
+}
+
+export async function run(context: Context, options: ChatOptions, words: string[]): Promise<void> {
+  const { flags, host, progress } = context
+  const start = performance.now()
+  const { values, ...settings } = await readSettings(context)
+  const body = await readBody(context, options, words)
+  const isStream = options.stream ?? values.stream
+  const toFile = options.output !== undefined && options.output !== '-'
+  const file = toFile && options.output ? await openFileOutput(options.output, host.cwd) : undefined
+
+  const response = await perform(context, { values, ...settings }, chatEndpoint(values, isStream), {
+    params: { family: values.family, model: options.model ?? values.chatModel ?? `${values.family}-2.5-pro` },
+    body: isStream && values.streamVia === 'body' ? await askForStream(body) : body,
+    ...(isStream && values.streamVia !== 'body' ? { query: 'alt=sse' } : {}),
+    ...(isStream ? { headers: { Accept: 'text/event-stream, application/json' } } : {}),
+  })
+  if (!response) return
+
+  const { text, summary } = await printAnswer(response, file ?? context.output, {
+    isRaw: flags.raw ?? false,
+    cleanups: progress.cleanups,
+  })
+  await file?.commit()
+  if (options.thread !== undefined) {
+    await saveThread(options.thread, { body, answer: text, role: values.answerRole, cwd: host.cwd })
+  }
+  tellAbout(context, { text, summary, seconds: (performance.now() - start) / 1000, isAsked: options.usage })
+}
+
+async function readBody(
+  { input, host }: Context,
+  options: ChatOptions,
+  words: string[],
+): Promise<Uint8Array> {
+  const assignments = (options.set ?? []).map(parseAssignment)
+  const prompt = await readPrompt(input, words, options)
+  if (options.thread !== undefined && prompt.given) {
+    throw usage(`--thread and ${prompt.given.name} both give a body: take one of them`)
+  }
+  const thread = options.thread === undefined ? undefined : await readThread(input, options.thread, host.cwd)
+  const given = prompt.given ?? thread
+  const { maxOutputTokens } = options
+  return buildBody({
+    ...(given ? { given } : {}),
+    turn: prompt.turn,
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    assignments,
+  })
+}
+
+const chatEndpoint = ({ streamVia }: Settings, isStream: boolean) =>
+  isStream && streamVia === 'path' ? endpoints.streamChat : endpoints.chat
+
+const askForStream = (body: Uint8Array) =>
+  buildBody({
+    given: { text: Buffer.from(body).toString(), name: 'the body' },
+    turn: [],
+    assignments: [parseAssignment('stream=true')],
+  })

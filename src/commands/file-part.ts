@@ -1,0 +1,28 @@
+import type { Part } from '../client/body.ts'
+import { usage } from '../errors.ts'
+import type { Input } from '../terminal/input.ts'
+
+/** Reads a file as a part of a turn: text as text, an image, audio, video or PDF as inline data, known by its bytes. */
+export async function readFilePart(input: Input, path: string): Promise<Part> {
+  const bytes = await input.file(path)
+  if (bytes.length === 0) throw usage(`${path}: the file is empty`)
+  const isPdf = Buffer.from(bytes.subarray(0, 5)).toString('latin1') === '%PDF-'
+  // Text comes first: a magic number such as BMP's may begin a sentence.
+  const text = isPdf ? undefined : asText(bytes)
+  if (text !== undefined) return { text }
+  const { fileTypeFromBuffer } = await import('file-type')
+  const mimeType = (await fileTypeFromBuffer(bytes))?.mime
+  if (mimeType && /^(image|audio|video)\/|^application\/pdf$/.test(mimeType)) {
+    return { inlineData: { mimeType, data: Buffer.from(bytes).toString('base64') } }
+  }
+  throw usage(`${path}: neither UTF-8 text nor an image, audio, video or PDF file`)
+}
+
+function asText(bytes: Uint8Array): string | undefined {
+  if (bytes.includes(0)) return undefined
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}

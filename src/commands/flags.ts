@@ -1,0 +1,84 @@
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { SharedFlags } from '../context.ts'
+import { usage } from '../errors.ts'
+import { flagOf, type SettingName, settingNames, settingOf } from '../settings/table.ts'
+
+const settingsHeading = 'Settings (they can also stand in a profile or in the environment):'
+
+/** Flags that every command has. */
+export function declareGeneralFlags(command: Command): void {
+  declare(command, 'General flags:', [
+    new Option('--profile <name>', 'which profile; the built-in profile demo needs no credentials'),
+    new Option('-q, --quiet', 'nothing on stderr but errors'),
+    new Option('--errors <form>', 'json: a failure is one line of JSON on stderr').choices(['json']),
+    new Option('--color <when>', 'auto, always or never').choices(['auto', 'always', 'never']),
+  ])
+}
+
+/** Flags that every command has that sends a request. */
+export function declareRequestFlags(command: Command): void {
+  declare(command, 'Request flags:', [
+    new Option('--raw', "print the service's exact JSON"),
+    new Option('--dry-run', 'send nothing; print the request as JSON'),
+    new Option('--curl', 'send nothing; print the request as a curl command'),
+    new Option('-H, --header <line>', "extra request header 'NAME: VALUE', repeatable").argParser(collect),
+    new Option('--retry-unknown', 'also try again when the request left and no answer came'),
+    new Option('--no-stdin', 'never read stdin'),
+    new Option('-v, --verbose', 'request and response heads, timings and retries on stderr'),
+  ])
+  declareGeneralFlags(command)
+  declare(command, settingsHeading, settingNames.filter(hasFlag).map(settingFlag))
+}
+
+function declare(command: Command, heading: string, options: Option[]): void {
+  for (const option of options) command.addOption(option.helpGroup(heading))
+}
+
+const hasFlag = (name: SettingName) => !settingOf(name).secret && !settingOf(name).noFlag
+
+function settingFlag(name: SettingName): Option {
+  const { about, default: value } = settingOf(name)
+  const isToggle = typeof value === 'boolean'
+  const shown = value === undefined || isToggle ? about : `${about} (default ${value})`
+  return new Option(isToggle ? flagOf(name) : `${flagOf(name)} <value>`, shown)
+}
+
+/**
+ * The flags that were given, before the command's name or after it; the innermost counts. `commands` goes from
+ * the root to the command that was called. Throws a usage error for a flag that this command does not have.
+ */
+export function readSharedFlags(commands: Command[]): SharedFlags {
+  const called = commands.at(-1) as Command
+  const given: Record<string, unknown> = {}
+  for (const command of commands) {
+    for (const [name, value] of Object.entries(command.opts())) {
+      if (command.getOptionValueSource(name) !== 'cli') continue
+      const option = command.options.find((candidate) => candidate.attributeName() === name)
+      if (!called.options.some((candidate) => candidate.attributeName() === name)) {
+        throw usage(`${option?.long} does not apply to '${called.name()}'`)
+      }
+      given[name] = value
+    }
+  }
+  const flags = given as Partial<SharedFlags>
+  if (flags.dryRun && flags.curl) throw usage('--dry-run and --curl exclude each other')
+  return {
+    ...flags,
+    header: commands.flatMap((command) => command.opts<SharedFlags>().header ?? []),
+    quiet: Boolean(flags.quiet || flags.errors),
+    settings: Object.fromEntries(
+      settingNames
+        .filter((name) => hasFlag(name) && given[name] !== undefined)
+        .map((name) => [name, { value: given[name], flag: flagOf(name) }]),
+    ),
+  }
+}
+
+/** For a flag that may stand several times. */
+export const collect = (value: string, earlier: string[] | undefined): string[] => [...(earlier ?? []), value]
+
+/** For a flag that takes a whole number from 1 on. */
+export function parseCount(value: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(value)) throw new InvalidArgumentError('It must be a whole number from 1 on.')
+  return Number(value)
+}

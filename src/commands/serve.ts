@@ -1,0 +1,91 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { type Command, InvalidArgumentError } from 'commander'
+import type { Context } from '../context.ts'
+import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
+import { parseFault } from '../emulator/faults.ts'
+import { listen } from '../emulator/listen.ts'
+import { CliError, fileProblem } from '../errors.ts'
+import { oneLine } from '../terminal/escape.ts'
+import { collect } from './flags.ts'
+
+interface ServeOptions {
+  port: number
+  host: string
+  accessToken?: string
+  fault?: string[]
+  latency: number
+  chunkDelay: number
+  seed: string
+  log?: string
+}
+
+export function declare(command: Command): void {
+  command
+    .option('--port <n>', 'port; 0 takes a free one', parseWhole, 0)
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option('--access-token <token>', 'the token to ask for (default: made up)')
+    .option(
+      '--fault <spec>',
+      'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
+      collect,
+    )
+    .option('--latency <ms>', 'wait before each answer', parseWhole, 0)
+    .option('--chunk-delay <ms>', 'wait between the pieces of a stream', parseWhole, 0)
+    .option('--seed <text>', 'other answers', '0')
+    .option('--log <file>', 'log requests to a file, too')
+    .addHelpText(
+      'after',
+      `
+It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens every time.
+
+Example:
+  parley serve --port 8080 --access-token t &
+  PARLEY_BASE_URL=http://127.0.0.1:8080 PARLEY_ACCESS_TOKEN=t parley chat 'Say hello'
+`,
+    )
+}
+
+function parseWhole(value: string): number {
+  if (!/^\d{1,9}$/.test(value)) throw new InvalidArgumentError('It must be a whole number.')
+  return Number(value)
+}
+
+export async function run({ output, note, tell, host }: Context, options: ServeOptions): Promise<void> {
+  const accessToken = options.accessToken ?? crypto.randomUUID()
+  const exchange = createEmulator({
+    accessToken,
+    faults: (options.fault ?? []).map((spec) => parseFault(spec, faultEndpoints)),
+    latency: options.latency,
+    chunkDelay: options.chunkDelay,
+    seed: options.seed,
+  })
+  if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
+  const log = options.log === undefined ? undefined : await openLog(options.log, host.cwd)
+  const server = await listen({
+    port: options.port,
+    host: options.host,
+    exchange,
+    onRequest({ method, path, status }) {
+      const line = `${new Date().toISOString()} ${oneLine(`${method} ${path}`, 300)} ${status ?? 'broken off'}`
+      tell(line)
+      log?.write(`${line}\n`).catch(() => {})
+    },
+  }).catch((error: NodeJS.ErrnoException) => {
+    const why = error.code === 'EADDRINUSE' ? 'the port is in use' : fileProblem(error)
+    throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
+  })
+  const address = `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${server.port}`
+  await output.write(`${JSON.stringify({ baseUrl: address, accessToken })}\n`)
+  await new Promise((resolve) => server.once('close', resolve))
+}
+
+const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.')
+
+async function openLog(path: string, cwd: string): Promise<FileHandle> {
+  try {
+    return await open(resolve(cwd, path), 'a', 0o600)
+  } catch (error) {
+    throw new CliError('file', `${path}: ${fileProblem(error)}`)
+  }
+}

@@ -1,0 +1,60 @@
+import type { Sent } from './errors.ts'
+import type { Place } from './settings/folder.ts'
+import type { SettingSources } from './settings/resolve.ts'
+import type { Input, Stdin } from './terminal/input.ts'
+import type { Output, OutputStream } from './terminal/output.ts'
+import type { ColourChoice, Style } from './terminal/style.ts'
+import type { Exchange } from './wire/exchange.ts'
+
+/** The outside world, as the program is given it. */
+export interface Host extends Place {
+  stdin: Stdin
+  stdout: OutputStream
+  stderr: OutputStream
+  /** Takes the network's place. */
+  exchange?: Exchange
+  /** Has `clean` called when a signal comes, prints what it returns on stderr, and lets the signal end the process. */
+  onSignal?(clean: () => string): void
+}
+
+/** The flags that every request command has, as they were given. */
+export interface SharedFlags {
+  profile?: string
+  raw?: boolean
+  dryRun?: boolean
+  curl?: boolean
+  retryUnknown?: boolean
+  header?: string[]
+  quiet?: boolean
+  verbose?: boolean
+  errors?: 'json'
+  color?: ColourChoice
+  stdin?: boolean
+  settings: SettingSources['flags']
+}
+
+/** What is known of a run while it goes on, for whoever has to end it. */
+export interface Progress {
+  sent: Sent
+  /** What a run that is cut off now means for what was to be done. */
+  consequence?: string
+  /** Leaves nothing behind: stops the spinner, ends a half-written line, removes temporary files. Synchronous. */
+  cleanups: Set<() => void>
+  /** Never shown on stderr. */
+  secrets: Set<string>
+}
+
+/** What a command is handed. */
+export interface Context {
+  host: Host
+  flags: SharedFlags
+  progress: Progress
+  input: Input
+  output: Output
+  /** For stderr, coloured or not. */
+  style: Style
+  /** Tells the person something on a line of stderr, escaped, unless `--quiet`. */
+  note(line: string): void
+  /** The same for a line that is laid out, and escaped, already. */
+  tell(line: string): void
+}

@@ -1,0 +1,17 @@
+/** Numbers that look random and depend on nothing but the texts given: the same run gives the same answers. */
+export function createRandom(...seeds: string[]): () => number {
+  let state = 0x811c9dc5
+  for (const char of seeds.join('\n')) state = Math.imul(state ^ (char.codePointAt(0) ?? 0), 0x01000193)
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** An id such as `msg_01h4…`. */
+export function randomId(prefix: string, random: () => number): string {
+  const digits = Array.from({ length: 20 }, () => Math.floor(random() * 36).toString(36))
+  return `${prefix}_${digits.join('')}`
+}

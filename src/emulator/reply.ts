@@ -1,0 +1,72 @@
+import type { HttpResponse } from '../wire/exchange.ts'
+import { encodeSseEvent, type SseEvent } from '../wire/sse.ts'
+
+/** An answer before it is bytes: a status, a content type, and the pieces of its body in the order they go out. */
+export interface Reply {
+  status: number
+  contentType: string
+  headers?: Record<string, string>
+  pieces: string[]
+}
+
+export const jsonReply = (status: number, body: unknown): Reply => ({
+  status,
+  contentType: 'application/json',
+  pieces: [JSON.stringify(body)],
+})
+
+export const eventsReply = (events: SseEvent[]): Reply => ({
+  status: 200,
+  contentType: 'text/event-stream',
+  pieces: events.map(encodeSseEvent),
+})
+
+const errorTypes: Record<number, string> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  429: 'rate_limit_error',
+  504: 'timeout_error',
+  529: 'overloaded_error',
+}
+
+/** An error in the session service's envelope (`spec/beyond.md`, Errors). */
+export function errorReply(status: number, message: string, headers?: Record<string, string>): Reply {
+  const type = errorTypes[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
+  const reply = jsonReply(status, { type: 'error', error: { type, message: `emulator: ${message}` } })
+  return headers ? { ...reply, headers } : reply
+}
+
+export interface Delivery {
+  requestId: string
+  /** Milliseconds between two pieces. */
+  delay: number
+  /** Stands in for the pieces after the first half. */
+  cut?: () => Error
+}
+
+/** Turns a reply into a response whose pieces go out one by one. */
+export function deliver(reply: Reply, { requestId, delay, cut }: Delivery): HttpResponse {
+  const kept = cut ? firstHalf(reply.pieces) : reply.pieces
+  async function* body(): AsyncGenerator<Uint8Array> {
+    for (const [index, piece] of kept.entries()) {
+      if (index > 0 && delay > 0) await new Promise((resolve) => setTimeout(resolve, delay))
+      yield Buffer.from(piece)
+    }
+    if (cut) throw cut()
+  }
+  return {
+    status: reply.status,
+    statusText: '',
+    headers: { 'content-type': reply.contentType, 'request-id': requestId, ...reply.headers },
+    body: body(),
+    close() {},
+  }
+}
+
+function firstHalf(pieces: string[]): string[] {
+  const text = pieces.join('')
+  return [text.slice(0, text.length >> 1)]
+}

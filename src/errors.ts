@@ -1,0 +1,94 @@
+/** How a run can end, by kind: the exit code, when it happens and whether the same command may be run again. */
+export const outcomes = {
+  unexpected: { exit: 1, when: 'a bug in parley', again: 'report it' },
+  usage: { exit: 2, when: 'wrong flag or input; nothing was sent', again: 'after a fix' },
+  credentials: {
+    exit: 3,
+    when: 'credentials or settings missing, broken, or refused (401, 403, 407)',
+    again: 'after a fix',
+  },
+  refused: { exit: 4, when: 'the service refused the request (other 4xx, any 3xx)', again: 'after a fix' },
+  payment: { exit: 5, when: '402', again: 'after a fix' },
+  'rate-limited': {
+    exit: 6,
+    when: '429, or 503 with Retry-After, after the retries',
+    again: 'yes, later',
+  },
+  service: { exit: 7, when: 'other 5xx, after the retries', again: 'not an event' },
+  response: { exit: 8, when: 'answered, but not understood or not whole', again: 'not an event' },
+  'not-sent': { exit: 9, when: 'name, connection, TLS, proxy: no byte of the request left', again: 'yes' },
+  unknown: { exit: 10, when: 'the request left, no answer came', again: 'not an event' },
+  file: { exit: 11, when: 'a local file, or stdout, cannot be read or written', again: 'see the message' },
+} as const
+
+export type Kind = keyof typeof outcomes
+
+/** How far a request got: `unknown` means that it left and no answer came. */
+export type Sent = 'no' | 'unknown' | 'yes'
+
+export interface FailureDetails {
+  sent?: Sent
+  /** One line for the person: what this failure means for what was to be done. */
+  consequence?: string
+  status?: number
+  /** Seconds. */
+  retryAfter?: number
+  requestId?: string
+  attempts?: number
+  safeToRetry?: boolean
+  /** No second attempt can mend it: an unknown name, a bad certificate. */
+  isPermanent?: boolean
+  /** What the service itself said, unescaped. */
+  serviceMessage?: string
+  /** The service's error body: parsed JSON, or text. */
+  body?: unknown
+  /** The exact bytes of that body, for `--raw`. */
+  rawBody?: Uint8Array
+  cause?: unknown
+}
+
+/** A failure with a name: thrown anywhere, caught and printed once, in `main`. */
+export class CliError extends Error {
+  readonly kind: Kind
+  readonly details: FailureDetails
+
+  constructor(kind: Kind, message: string, details: FailureDetails = {}) {
+    super(message, { cause: details.cause })
+    this.kind = kind
+    this.details = details
+  }
+
+  get exitCode(): number {
+    return outcomes[this.kind].exit
+  }
+
+  /** The same failure with more known about it. */
+  with(details: FailureDetails): CliError {
+    return new CliError(this.kind, this.message, { ...this.details, ...details })
+  }
+}
+
+/** The reader of stdout went away (`| head -1`): an end, not a failure. */
+export class OutputClosed extends Error {}
+
+export const usage = (message: string): CliError => new CliError('usage', message)
+
+/** The short words for a file system error (`no such file or directory`), without the path that Node adds. */
+export function fileProblem(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  return (code && fileProblems[code]) || code || message
+}
+
+const fileProblems: Record<string, string> = {
+  ENOENT: 'no such file or folder',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of its path is not a folder',
+  EEXIST: 'it exists already',
+  ENOSPC: 'no space left on the disk',
+  EROFS: 'the disk is read-only',
+  ELOOP: 'too many symbolic links',
+  ENAMETOOLONG: 'the name is too long',
+  EIO: 'input/output error',
+}

@@ -1,0 +1,57 @@
+import { fstatSync, writeSync } from 'node:fs'
+import { isatty } from 'node:tty'
+import type { Host } from './context.ts'
+import type { Stdin } from './terminal/input.ts'
+
+/** The process as a host. Its streams are opened when they are first used. */
+export function createProcessHost(): Host {
+  return {
+    env: process.env,
+    get cwd() {
+      return process.cwd()
+    },
+    platform: process.platform,
+    stdin: {
+      get kind() {
+        return stdinKind()
+      },
+      open: () => process.stdin,
+    },
+    get stdout() {
+      return process.stdout
+    },
+    get stderr() {
+      return process.stderr
+    },
+    onSignal,
+  }
+}
+
+function stdinKind(): Stdin['kind'] {
+  try {
+    if (isatty(0)) return 'terminal'
+    const stat = fstatSync(0)
+    if (stat.isFIFO() || stat.isSocket()) return 'pipe'
+    if (stat.isFile()) return 'file'
+    return stat.isDirectory() ? 'folder' : 'none'
+  } catch {
+    return 'none'
+  }
+}
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** The process dies by the very signal, so that a shell's loop stops too; a second signal ends it at once. */
+function onSignal(clean: () => string): void {
+  for (const signal of signals) {
+    process.once(signal, () => {
+      for (const each of signals) process.removeAllListeners(each)
+      try {
+        writeSync(2, clean())
+      } catch {
+        // A stderr that is gone must not keep the signal from its work.
+      }
+      process.kill(process.pid, signal)
+    })
+  }
+}

@@ -1,0 +1,136 @@
+import { Command, CommanderError } from 'commander'
+import { declareGeneralFlags, declareRequestFlags, readSharedFlags } from './commands/flags.ts'
+import type { Context, Host, Progress } from './context.ts'
+import { createContext } from './create-context.ts'
+import { usage } from './errors.ts'
+import { createOutput } from './terminal/output.ts'
+
+/** What a command's module gives: its flags, and what it does. A number is an exit code that is no failure. */
+interface CommandModule {
+  declare(command: Command): void
+  run(context: Context, options: never, words: string[]): Promise<number> | Promise<void>
+}
+
+interface Entry {
+  summary: string
+  /** Sends requests, and so has the flags that every request command has. */
+  isRequest?: true
+  load?(): Promise<CommandModule>
+  group?: Record<string, Entry>
+}
+
+const entries: Record<string, Entry> = {
+  chat: {
+    summary: 'ask a model, print the answer',
+    isRequest: true,
+    load: () => import('./commands/chat.ts'),
+  },
+  config: {
+    summary: 'profiles and credentials',
+    group: {
+      set: { summary: 'set a value in a profile', load: () => import('./commands/config/set.ts') },
+      get: { summary: 'print a value of a profile', load: () => import('./commands/config/get.ts') },
+      list: { summary: 'list the values of a profile', load: () => import('./commands/config/list.ts') },
+      path: { summary: "print the profile file's path", load: () => import('./commands/config/path.ts') },
+    },
+  },
+  serve: {
+    summary: 'a local emulator of the service, for trying out and testing',
+    load: () => import('./commands/serve.ts'),
+  },
+  help: { summary: 'help on a command or a topic', load: () => import('./commands/help.ts') },
+}
+
+/**
+ * Parses the arguments and runs the command that they name. Returns the exit code; throws a `CliError` of kind
+ * `usage` for arguments that are wrong.
+ */
+export async function runProgram(argv: string[], host: Host, progress: Progress): Promise<number> {
+  const output = createOutput(host.stdout)
+  const print = (text: string) => void output.write(text).catch(() => {})
+  let exitCode = 0
+
+  const root = new ParleyCommand('parley')
+    .description('One command for a model gateway and an agent session service.')
+    .usage('<command> [flags]')
+    .exitOverride()
+    // commander sends the help of a bare group to stderr; its errors are printed elsewhere.
+    .configureOutput({ writeOut: print, writeErr: print, outputError: () => {} })
+    .option('--version', 'print the version')
+    .helpCommand(false)
+    .addHelpText('after', "\nTry it:\n  parley chat --profile demo 'Say hello'\n")
+  addEntries(root, entries, [root])
+
+  try {
+    await root.parseAsync(asHelpFlag(argv), { from: 'user' })
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    if (error.exitCode !== 0 && error.code !== 'commander.help') throw usage(explain(error))
+  }
+  await output.flush()
+  return exitCode
+
+  function addEntries(parent: Command, children: Record<string, Entry>, path: Command[]): void {
+    parent.enablePositionalOptions()
+    declareRequestFlags(parent)
+    for (const option of parent.options) if (option.long !== '--version') option.hideHelp()
+    const loaders = new Map<Command, () => Promise<void>>()
+    parent.hook('preSubcommand', (_, called) => loaders.get(called)?.())
+    for (const [name, entry] of Object.entries(children)) {
+      const command = parent
+        .command(name)
+        .summary(entry.summary)
+        .description(sentence(entry.summary))
+        .helpCommand(false)
+      if (entry.group) addEntries(command.usage('<command> [flags]'), entry.group, [...path, command])
+      else loaders.set(command, () => prepare(command, entry, [...path, command]))
+    }
+  }
+
+  async function prepare(command: Command, entry: Entry, path: Command[]): Promise<void> {
+    const module = await entry.load?.()
+    module?.declare(command)
+    if (entry.isRequest) declareRequestFlags(command)
+    else declareGeneralFlags(command)
+    command.action(async () => {
+      const context = await createContext(host, readSharedFlags(path), progress)
+      exitCode = (await module?.run(context, command.opts() as never, command.args)) ?? 0
+    })
+  }
+}
+
+/** commander takes whatever follows for a flag's value; here one that begins with a hyphen is not guessed at. */
+class ParleyCommand extends Command {
+  override createCommand(name?: string): Command {
+    return new ParleyCommand(name)
+  }
+
+  override parseOptions(argv: string[]): { operands: string[]; unknown: string[] } {
+    for (let i = 0; i < argv.length && argv[i] !== '--'; i++) {
+      const word = argv[i] as string
+      const option = this.options.find(({ short, long }) => word === short || word === long)
+      if (!word.startsWith('-') && this.commands.length > 0) break
+      if (!option?.required) continue
+      const value = argv[++i]
+      if (value !== undefined && value.length > 1 && value.startsWith('-')) {
+        throw usage(`${word}: a value that begins with a hyphen must be attached: ${option.long}='${value}'`)
+      }
+    }
+    return super.parseOptions(argv)
+  }
+}
+
+const topics = ['environment', 'exit-codes', 'profiles', 'input']
+
+/** `help chat` is `chat --help`; a topic is a command of its own. */
+function asHelpFlag(argv: string[]): string[] {
+  const [first, ...rest] = argv
+  return first === 'help' && !topics.includes(rest[0] ?? '') ? [...rest, '--help'] : argv
+}
+
+const sentence = (summary: string) => `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
+
+function explain({ code, message }: CommanderError): string {
+  const text = message.replace(/^error: /, '').replaceAll('\n', ' ')
+  return code === 'commander.unknownOption' ? `${text}; words that begin with a hyphen go after --` : text
+}

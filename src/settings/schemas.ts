@@ -1,0 +1,70 @@
+import * as z from 'zod/mini'
+import { addressProblem } from './address.ts'
+import type { SettingName, settings } from './table.ts'
+
+/** Flags and the environment give text; the profile file may hold numbers and booleans too. */
+const fromText = (convert: (text: string) => unknown) =>
+  z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
+
+const toNumber = (text: string) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : text)
+const toBoolean = (text: string) => ({ true: true, false: false })[text] ?? text
+const toList = (text: string) => text.split(/\s*,\s*/).filter((item) => item !== '')
+
+const text = z.string('must be text').check(z.trim(), z.minLength(1, 'must not be empty'))
+const seconds = z.pipe(
+  fromText(toNumber),
+  z.number('must be a number of seconds').check(z.gte(0, 'must be a number of seconds')),
+)
+const count = z.pipe(
+  fromText(toNumber),
+  z
+    .int('must be a whole number')
+    .check(z.gte(0, 'must be a whole number'), z.lte(100, 'must be at most 100')),
+)
+const toggle = z.pipe(fromText(toBoolean), z.boolean('must be true or false'))
+const word = z
+  .string('must be text')
+  .check(z.regex(/^[A-Za-z][A-Za-z0-9-]*$/, 'must be a word of letters, digits and hyphens'))
+const list = z.pipe(fromText(toList), z.array(z.string(), 'must be a list'))
+const address = z.string('must be text').check(
+  z.trim(),
+  z.check((context) => {
+    const message = addressProblem(context.value)
+    if (message) context.issues.push({ code: 'custom', message, input: undefined })
+  }),
+)
+
+/** How each setting's value is checked. */
+export const schemas = {
+  baseUrl: address,
+  accessToken: text,
+  agentsUrl: address,
+  apiKey: text,
+  workspaceId: text,
+  family: word,
+  vendor: word,
+  agentsVersion: text,
+  betas: list,
+  chatModel: text,
+  imageModel: text,
+  answerRole: text,
+  stream: toggle,
+  streamVia: z.enum(['query', 'path', 'body'], 'must be query, path or body'),
+  timeout: seconds,
+  deadline: seconds,
+  connectTimeout: seconds,
+  retries: count,
+  cacert: text,
+  allowHttp: toggle,
+} satisfies Record<SettingName, z.ZodMiniType>
+
+type Value<K extends SettingName> = z.infer<(typeof schemas)[K]>
+
+type WithDefault = {
+  [K in SettingName]: (typeof settings)[K] extends { default: unknown } ? K : never
+}[SettingName]
+
+/** The value of every setting; absent where it is not set and has no default. */
+export type Settings = { [K in WithDefault]: Value<K> } & {
+  [K in Exclude<SettingName, WithDefault>]?: Value<K>
+}

@@ -1,0 +1,54 @@
+/** What a person needs to know about a setting. Its check stands in `schemas.ts`. */
+interface Setting {
+  about: string
+  default?: unknown
+  /** Shown as `…last4`, and has no flag. */
+  secret?: true
+  /** Reached by a command's own flag, such as `-m`. */
+  noFlag?: true
+}
+
+/** Every setting, in the spelling of the profile file. */
+export const settings = {
+  baseUrl: { about: "the gateway's address" },
+  accessToken: { about: "the gateway's bearer token", secret: true },
+  agentsUrl: { about: "the session service's address" },
+  apiKey: { about: "the session service's key", secret: true },
+  workspaceId: { about: 'a workspace of the session service' },
+  family: { about: "the vendor word in the gateway's paths and model names", default: 'alpha' },
+  vendor: { about: "the vendor word in the session service's headers", default: 'vendor' },
+  agentsVersion: { about: "the session service's version header", default: '2023-06-01' },
+  betas: {
+    about: "the session service's betas, separated by commas",
+    default: ['managed-agents-2026-04-01'],
+  },
+  chatModel: { about: 'the model for chat', noFlag: true },
+  imageModel: { about: 'the model for images', noFlag: true },
+  answerRole: { about: 'the role of an answer kept by --thread', default: 'model' },
+  stream: { about: 'print the answer as it comes', default: false, noFlag: true },
+  streamVia: { about: 'how streaming is asked for: query, path or body', default: 'query' },
+  timeout: {
+    about: 'longest wait for an answer to start, and longest silence after; 0 is none',
+    default: 600,
+  },
+  deadline: { about: 'longest time for everything, retries included; 0 is none', default: 0 },
+  connectTimeout: { about: 'longest wait for a connection', default: 10 },
+  retries: { about: 'extra attempts', default: 2 },
+  cacert: { about: "a file of CA certificates in PEM, beside the system's" },
+  allowHttp: { about: 'allow plain http to other machines, where tokens travel unencrypted', default: false },
+} as const satisfies Record<string, Setting>
+
+export type SettingName = keyof typeof settings
+
+export const settingNames = Object.keys(settings) as SettingName[]
+
+export const settingOf = (name: SettingName): Setting => settings[name]
+
+/** `baseUrl` as a flag, `--base-url`. */
+export const flagOf = (name: SettingName): string => `--${hyphenated(name)}`
+
+/** `baseUrl` in the environment, `PARLEY_BASE_URL`. */
+export const variableOf = (name: SettingName): string =>
+  `PARLEY_${hyphenated(name).replaceAll('-', '_').toUpperCase()}`
+
+const hyphenated = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)

@@ -1,0 +1,33 @@
+/** C0 but newline and tab, DEL, C1, and the bidi controls that reorder what stands around them. */
+const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g
+
+/**
+ * Makes every control character of remote text visible, one by one, so that an escape sequence that arrives in
+ * pieces is as harmless as a whole one. Newlines and tabs stay.
+ */
+export function escapeControls(text: string): string {
+  return text.replace(unsafe, (char) => {
+    const code = char.charCodeAt(0)
+    if (code === 0x7f) return '^?'
+    return code < 0x20 ? `^${String.fromCharCode(code + 64)}` : jsonEscape(char)
+  })
+}
+
+/** The same for JSON text: the escapes keep its meaning. What JSON itself forbids raw is left to JSON. */
+export function escapeJson(text: string): string {
+  return text.replace(/[\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, jsonEscape)
+}
+
+const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+/** Remote text as a single line of at most `length` characters. */
+export function oneLine(text: string, length = 500): string {
+  const line = escapeControls(
+    text
+      .slice(0, length * 4)
+      .replace(/\s+/g, ' ')
+      .trim(),
+  )
+  const characters = [...line]
+  return characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : line
+}

@@ -1,0 +1,36 @@
+export interface Style {
+  dim(text: string): string
+  bold(text: string): string
+  red(text: string): string
+  yellow(text: string): string
+}
+
+const plain: Style = { dim: String, bold: String, red: String, yellow: String }
+
+export type ColourChoice = 'auto' | 'always' | 'never'
+
+/** Reads `--color` from bare arguments. */
+export function readColourChoice(argv: string[]): ColourChoice {
+  const attached = argv.find((word) => word.startsWith('--color='))?.slice('--color='.length)
+  const choice = attached ?? argv[argv.indexOf('--color') + 1]
+  return choice === 'always' || choice === 'never' ? choice : 'auto'
+}
+
+/** Whether to colour: `--color`, then `NO_COLOR`, `FORCE_COLOR` and `TERM`, then whether it is a terminal. */
+export function wantsColour(
+  choice: ColourChoice,
+  env: Readonly<Record<string, string | undefined>>,
+  isTerminal: boolean,
+): boolean {
+  if (choice !== 'auto') return choice === 'always'
+  if (env.NO_COLOR) return false
+  if (env.FORCE_COLOR !== undefined) return env.FORCE_COLOR !== '0' && env.FORCE_COLOR !== 'false'
+  return isTerminal && env.TERM !== 'dumb' && env.CLICOLOR !== '0'
+}
+
+/** Loads the colours only where they are wanted. */
+export async function createStyle(isColoured: boolean): Promise<Style> {
+  if (!isColoured) return plain
+  const { Chalk } = await import('chalk')
+  return new Chalk({ level: 1 })
+}

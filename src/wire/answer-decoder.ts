@@ -1,0 +1,159 @@
+import { CliError } from '../errors.ts'
+import { type AnswerReader, type AnswerSummary, createAnswerReader } from './answer.ts'
+import { createArraySplitter } from './json-array.ts'
+import { readProblem } from './problem.ts'
+import { createSseDecoder } from './sse.ts'
+
+/** Where a decoder hands on what it found, before anything that follows it can fail. */
+export interface AnswerSink {
+  text(text: string): void
+  /** What `--raw` prints: each event's data as a line, or the bytes of a body that is no event stream. */
+  raw(raw: Uint8Array | string): void
+}
+
+/** Turns an answer's bytes, in whichever form they come, into its text. */
+export interface AnswerDecoder {
+  readonly summary: AnswerSummary
+  /** The service said that the answer is whole. */
+  readonly whole: boolean
+  /** The service said that nothing follows. */
+  readonly ended: boolean
+  /** Throws a `CliError` where the bytes are not understood. */
+  push(bytes: Uint8Array): void
+  /** Throws a `CliError` where the answer is not whole. */
+  end(): void
+}
+
+/** A way of reading a body: a stream of events, a JSON array of chunks, or one JSON value. */
+type Form = Pick<AnswerDecoder, 'push' | 'end'>
+
+/**
+ * The form is known by the body's first character, not by what was asked for; the content type decides only
+ * between events and text.
+ */
+export function createAnswerDecoder(contentType: string, sink: AnswerSink): AnswerDecoder {
+  const reader = createAnswerReader()
+  let head: Uint8Array = new Uint8Array()
+  let form: Form | undefined
+
+  return {
+    summary: reader.summary,
+    get whole() {
+      return reader.whole
+    },
+    get ended() {
+      return reader.ended
+    },
+    push(bytes) {
+      if (form) return form.push(bytes)
+      head = Buffer.concat([head, bytes])
+      const start = new TextDecoder().decode(head).trimStart()
+      if (start === '') return
+      form = chooseForm(start, contentType)(reader, contentType, sink)
+      form.push(head)
+    },
+    end() {
+      form ??= chooseForm('', contentType)(reader, contentType, sink)
+      form.end()
+    },
+  }
+}
+
+function chooseForm(start: string, contentType: string): typeof readJson {
+  if (start[0] === '[') return readArray
+  if (start[0] === '{' || contentType.startsWith('text/html')) return readJson
+  const areEvents =
+    contentType.startsWith('text/event-stream') || /^(:|data\b|event\b|id\b|retry\b)/.test(start)
+  return areEvents ? readEvents : readJson
+}
+
+function readEvents(reader: AnswerReader, _contentType: string, sink: AnswerSink): Form {
+  const decoder = createSseDecoder()
+
+  function read(data: string, event: string): string {
+    if (data.trim() === '[DONE]') {
+      reader.end()
+      return ''
+    }
+    sink.raw(`${data.replaceAll('\n', '')}\n`)
+    return reader.addEvent(parse(data, 'an event of the stream'), event)
+  }
+
+  return {
+    push(bytes) {
+      let text = ''
+      try {
+        for (const { event, data } of decoder.push(bytes)) {
+          text += read(data, event)
+          if (reader.ended) break
+        }
+      } finally {
+        sink.text(text)
+      }
+    },
+    end() {
+      if (!reader.whole) throw brokenOff()
+    },
+  }
+}
+
+function readArray(reader: AnswerReader, contentType: string, sink: AnswerSink): Form {
+  const decoder = createTextDecoder(contentType)
+  const splitter = createArraySplitter()
+  return {
+    push(bytes) {
+      sink.raw(bytes)
+      for (const element of splitter.push(decoder.decode(bytes, { stream: true }))) {
+        sink.text(reader.addEvent(parse(element, 'a chunk of the stream')))
+      }
+      if (splitter.closed) reader.end()
+    },
+    end() {
+      if (!splitter.closed) throw brokenOff()
+    },
+  }
+}
+
+function readJson(reader: AnswerReader, contentType: string, sink: AnswerSink): Form {
+  const decoder = createTextDecoder(contentType)
+  const pieces: string[] = []
+  return {
+    push(bytes) {
+      sink.raw(bytes)
+      pieces.push(decoder.decode(bytes, { stream: true }))
+    },
+    end() {
+      const body = pieces.join('') + decoder.decode()
+      if (body.trim() === '') throw notUnderstood('the answer is empty')
+      const what = contentType.startsWith('application/json') || !contentType ? '' : ` (${contentType})`
+      sink.text(reader.addBody(parse(body, `the answer${what}`)))
+    },
+  }
+}
+
+function createTextDecoder(contentType: string) {
+  const charset = /charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1] ?? 'utf-8'
+  try {
+    return new TextDecoder(charset)
+  } catch {
+    throw notUnderstood(`the answer is in an unknown character set, ${charset}`)
+  }
+}
+
+function parse(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The engine's own message quotes the text.
+    const { message } = /^\s*</.test(text) ? readProblem(text) : {}
+    throw notUnderstood(`${what} is not JSON`, message)
+  }
+}
+
+const brokenOff = () => notUnderstood('the stream ended early, without saying that it was whole')
+
+const notUnderstood = (message: string, serviceMessage?: string) =>
+  new CliError('response', message, {
+    sent: 'yes',
+    ...(serviceMessage === undefined ? {} : { serviceMessage }),
+  })

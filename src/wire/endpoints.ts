@@ -1,0 +1,37 @@
+import type * as z from 'zod/mini'
+import { GenerateRequest } from './generate.ts'
+
+/**
+ * When a request may be sent again (`cli.md`, Network): `refused` only after an answer that says it was not
+ * taken, `failed` also after a 5xx, `always` also when no answer came.
+ */
+export type Repeat = 'refused' | 'failed' | 'always'
+
+export interface Endpoint {
+  service: 'gateway' | 'agents'
+  method: 'GET' | 'POST'
+  /** `{name}` stands for a value that becomes one path segment or a part of one. */
+  path: string
+  repeat: Repeat
+  request?: z.ZodMiniType
+}
+
+/** Every endpoint that parley speaks, and its emulator answers. */
+export const endpoints = {
+  chat: {
+    service: 'gateway',
+    method: 'POST',
+    path: '/{family}_cli/v1beta/models/{model}:generateContent',
+    repeat: 'failed',
+    request: GenerateRequest,
+  },
+  streamChat: {
+    service: 'gateway',
+    method: 'POST',
+    path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent',
+    repeat: 'failed',
+    request: GenerateRequest,
+  },
+} satisfies Record<string, Endpoint>
+
+export type EndpointName = keyof typeof endpoints

@@ -1,0 +1,36 @@
+export interface HttpRequest {
+  method: string
+  url: string
+  /** Names as they are sent; no two differ only in case. */
+  headers: Record<string, string>
+  body?: Uint8Array
+}
+
+export interface HttpResponse {
+  status: number
+  statusText: string
+  /** Names in lower case; repeated headers are joined by a comma. */
+  headers: Record<string, string>
+  /** Ends when the answer is whole; throws a `CliError` where it breaks off. Leaving it early closes the connection. */
+  body: AsyncIterable<Uint8Array>
+  /** Lets go of the connection: the body ends with what has come. */
+  close(): void
+}
+
+/**
+ * Carries one request over the wire and brings its answer back, whatever its status. Where there is none it
+ * throws a `CliError` of kind `not-sent`, `unknown` or `response`, whose `sent` tells how far the request got.
+ */
+export type Exchange = (request: HttpRequest) => Promise<HttpResponse>
+
+/** Reads a body to its end, or to `limit` bytes, beyond which the rest is left unread. */
+export async function collect(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body) {
+    chunks.push(size + chunk.length > limit ? chunk.subarray(0, limit - size) : chunk)
+    size += chunk.length
+    if (size >= limit) break
+  }
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,73 @@
+import * as z from 'zod/mini'
+
+const Part = z.looseObject({ text: z.optional(z.string()) })
+
+const Content = z.looseObject({ role: z.optional(z.string()), parts: z.optional(z.array(Part)) })
+
+/** The generation request (gateway, 2.1). No field is documented as required; fields not shown pass through. */
+export const GenerateRequest = z.looseObject({
+  contents: z.optional(z.array(Content)),
+  generationConfig: z.optional(
+    z.looseObject({
+      temperature: z.optional(z.number()),
+      maxOutputTokens: z.optional(z.int().check(z.positive())),
+    }),
+  ),
+})
+export type GenerateRequest = z.infer<typeof GenerateRequest>
+
+/** A field that is only shown, never relied on: a value of another type counts as absent. */
+const shown = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
+
+const MessageUsage = z.looseObject({
+  input_tokens: shown(z.number()),
+  output_tokens: shown(z.number()),
+  cache_read_input_tokens: shown(z.number()),
+})
+
+/** The chat endpoint's success body (gateway, 2.3). */
+export const Message = z.looseObject({
+  content: z.array(z.looseObject({ type: z.optional(z.string()), text: z.optional(z.string()) })),
+  model: shown(z.string()),
+  stop_reason: shown(z.string()),
+  usage: shown(MessageUsage),
+})
+
+/** One event of a message stream, known by its `type`; only what is printed is read (`spec/beyond.md`). */
+export const MessageEvent = z.looseObject({
+  type: z.string(),
+  message: z.optional(z.looseObject({ model: shown(z.string()), usage: shown(MessageUsage) })),
+  delta: z.optional(
+    z.looseObject({
+      type: shown(z.string()),
+      text: z.optional(z.string()),
+      stop_reason: shown(z.string()),
+    }),
+  ),
+  usage: shown(MessageUsage),
+})
+
+const Candidate = z.looseObject({
+  index: shown(z.number()),
+  content: z.nullish(
+    z.looseObject({
+      parts: z.nullish(z.array(z.looseObject({ text: z.optional(z.string()), thought: shown(z.boolean()) }))),
+    }),
+  ),
+  finishReason: shown(z.string()),
+})
+
+/** The family's native answer: a whole body (gateway, 2.2) or one chunk of a stream. */
+export const NativeAnswer = z.looseObject({
+  candidates: z.nullish(z.array(Candidate)),
+  promptFeedback: shown(z.looseObject({ blockReason: shown(z.string()) })),
+  modelVersion: shown(z.string()),
+  usageMetadata: shown(
+    z.looseObject({
+      promptTokenCount: shown(z.number()),
+      candidatesTokenCount: shown(z.number()),
+      thoughtsTokenCount: shown(z.number()),
+      cachedContentTokenCount: shown(z.number()),
+    }),
+  ),
+})

@@ -1,0 +1,115 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import type { Host } from '../src/context.ts'
+import { createEmulator } from '../src/emulator/emulator.ts'
+import { main } from '../src/main.ts'
+import type { OutputStream } from '../src/terminal/output.ts'
+import type { Exchange, HttpRequest } from '../src/wire/exchange.ts'
+
+interface World {
+  /** What stands on stdin, as a pipe; without it stdin is a terminal. Pieces arrive one by one. */
+  stdin?: string | Uint8Array | (string | Uint8Array)[]
+  env?: Record<string, string>
+  /** Which of stdout and stderr are terminals. */
+  tty?: ('stdout' | 'stderr')[]
+  /** Takes the network's place; by default the emulator answers. `network` goes out over sockets. */
+  exchange?: Exchange | 'network'
+  cwd?: string
+}
+
+interface Ended {
+  code: number
+  out: string
+  err: string
+  outBytes: Uint8Array
+  /** What was sent, in order. */
+  requests: (HttpRequest & { text: string })[]
+}
+
+/** Credentials for a run that has nothing to say about them. */
+export const credentials = {
+  PARLEY_BASE_URL: 'https://gateway.test',
+  PARLEY_ACCESS_TOKEN: 'canary-token-0123456789',
+}
+
+export const temporaryFolder = () => mkdtempSync(join(tmpdir(), 'parley-test-'))
+
+/** Runs parley in this process, in a world of its own. */
+export async function run(argv: string[], world: World = {}): Promise<Ended> {
+  const requests: Ended['requests'] = []
+  const carry = world.exchange ?? createEmulator({})
+  const stdout = collector(world.tty?.includes('stdout') ?? false)
+  const stderr = collector(world.tty?.includes('stderr') ?? false)
+  const cwd = world.cwd ?? temporaryFolder()
+  const host: Host = {
+    env: { HOME: cwd, ...credentials, ...world.env },
+    cwd,
+    platform: 'linux',
+    stdin: {
+      kind: world.stdin === undefined ? 'terminal' : 'pipe',
+      open: () => pieces(world.stdin ?? ''),
+    },
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    ...(carry === 'network'
+      ? {}
+      : {
+          exchange: (request) => {
+            requests.push({ ...request, text: Buffer.from(request.body ?? []).toString() })
+            return carry(request)
+          },
+        }),
+  }
+  const code = await main(argv, host)
+  return {
+    code,
+    requests,
+    outBytes: stdout.bytes(),
+    out: Buffer.from(stdout.bytes()).toString(),
+    err: Buffer.from(stderr.bytes()).toString(),
+  }
+}
+
+async function* pieces(stdin: NonNullable<World['stdin']>): AsyncGenerator<Uint8Array> {
+  for (const piece of Array.isArray(stdin) ? stdin : [stdin]) yield Buffer.from(piece as string)
+}
+
+function collector(isTTY: boolean): { stream: OutputStream; bytes(): Uint8Array } {
+  const chunks: Buffer[] = []
+  const stream = new Writable({
+    write(chunk: Buffer, _, done) {
+      chunks.push(chunk)
+      done()
+    },
+  })
+  return { stream: Object.assign(stream, { isTTY }), bytes: () => Buffer.concat(chunks) }
+}
+
+/** An exchange that always gives the same answer. */
+export function answering(
+  body: string | Uint8Array | (string | Uint8Array)[],
+  { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
+): Exchange {
+  return async () => ({
+    status,
+    statusText: '',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: pieces(body),
+    close() {},
+  })
+}
+
+/** The documented message shape, saying a text. */
+export const message = (text: string, more: object = {}) =>
+  JSON.stringify({
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    content: [{ type: 'text', text }],
+    model: 'alpha-2.5-pro',
+    stop_reason: 'end_turn',
+    usage: { input_tokens: 3, output_tokens: 5 },
+    ...more,
+  })
