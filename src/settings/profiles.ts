@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import * as z from 'zod/mini'
 import { CliError, fileProblem } from '../errors.ts'
 import { describeJsonError } from '../wire/json.ts'
+import * as z from '../wire/zod.ts'
 import { configFolder, type Place } from './folder.ts'
 import type { SettingName } from './table.ts'
 

@@ -1,4 +1,4 @@
-import * as z from 'zod/mini'
+import * as z from '../wire/zod.ts'
 import { addressProblem } from './address.ts'
 import type { SettingName, settings } from './table.ts'
 
@@ -10,23 +10,20 @@ const toNumber = (text: string) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : 
 const toBoolean = (text: string) => ({ true: true, false: false })[text] ?? text
 const toList = (text: string) => text.split(/\s*,\s*/).filter((item) => item !== '')
 
-const text = z.string('must be text').check(z.trim(), z.minLength(1, 'must not be empty'))
-const seconds = z.pipe(
-  fromText(toNumber),
-  z.number('must be a number of seconds').check(z.gte(0, 'must be a number of seconds')),
-)
+const text = z.string().check(z.trim(), z.minLength(1, 'must not be empty'))
+const seconds = z.pipe(fromText(toNumber), z.number('must be a number of seconds').check(z.gte(0)))
 const count = z.pipe(
   fromText(toNumber),
   z
     .int('must be a whole number')
     .check(z.gte(0, 'must be a whole number'), z.lte(100, 'must be at most 100')),
 )
-const toggle = z.pipe(fromText(toBoolean), z.boolean('must be true or false'))
+const toggle = z.pipe(fromText(toBoolean), z.boolean())
 const word = z
   .string('must be text')
   .check(z.regex(/^[A-Za-z][A-Za-z0-9-]*$/, 'must be a word of letters, digits and hyphens'))
-const list = z.pipe(fromText(toList), z.array(z.string(), 'must be a list'))
-const address = z.string('must be text').check(
+const list = z.pipe(fromText(toList), z.array(z.string()))
+const address = z.string().check(
   z.trim(),
   z.check((context) => {
     const message = addressProblem(context.value)
@@ -49,7 +46,7 @@ export const schemas = {
   imageModel: text,
   answerRole: text,
   stream: toggle,
-  streamVia: z.enum(['query', 'path', 'body'], 'must be query, path or body'),
+  streamVia: z.enum(['query', 'path', 'body']),
   timeout: seconds,
   deadline: seconds,
   connectTimeout: seconds,

@@ -1,7 +1,7 @@
-import type * as z from 'zod/mini'
 import { CliError } from '../errors.ts'
 import { Message, MessageEvent, NativeAnswer } from './generate.ts'
 import { isErrorEnvelope, kindOfType, readProblem } from './problem.ts'
+import type * as z from './zod.ts'
 
 /** What is known of an answer beside its text; a stream fills it in as it goes. */
 export interface AnswerSummary {

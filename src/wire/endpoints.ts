@@ -1,5 +1,5 @@
-import type * as z from 'zod/mini'
 import { GenerateRequest } from './generate.ts'
+import type * as z from './zod.ts'
 
 /**
  * When a request may be sent again (`cli.md`, Network): `refused` only after an answer that says it was not

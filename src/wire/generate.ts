@@ -1,4 +1,4 @@
-import * as z from 'zod/mini'
+import * as z from './zod.ts'
 
 const Part = z.looseObject({ text: z.optional(z.string()) })
 

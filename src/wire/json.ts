@@ -1,4 +1,4 @@
-import type * as z from 'zod/mini'
+import type * as z from './zod.ts'
 
 /** Where and why a text is not JSON, without quoting it: it may hold a secret. */
 export async function describeJsonError(text: string): Promise<string> {

@@ -1,5 +1,5 @@
-import * as z from 'zod/mini'
 import type { Kind } from '../errors.ts'
+import * as z from './zod.ts'
 
 /** What can be read out of an error body of any known shape (`spec/beyond.md`, Error bodies). */
 export interface Problem {

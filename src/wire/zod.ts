@@ -1,0 +1,26 @@
+import * as z from 'zod/mini'
+
+const kinds: Record<string, string> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+}
+
+// zod/mini brings no messages of its own, and compiling schemas costs more than the few values a run checks.
+z.config({
+  jitless: true,
+  customError(issue) {
+    if (issue.code === 'invalid_type') {
+      return issue.input === undefined ? 'is missing' : `must be ${kinds[issue.expected] ?? issue.expected}`
+    }
+    if (issue.code === 'invalid_value') return `must be ${issue.values.join(' or ')}`
+    if (issue.code === 'too_small') return `must be at least ${issue.minimum}`
+    if (issue.code === 'too_big') return `must be at most ${issue.maximum}`
+    return 'is not valid'
+  },
+})
+
+export * from 'zod/mini'
