@@ -65,16 +65,16 @@ async function exchange(
     if (!(error instanceof CliError)) throw error
     const { rawBody, sent = 'no' } = error.details
     if (flags.raw && rawBody) await context.output.write(rawBody)
-    throw error.with({ consequence: consequences[sent] })
+    const consequence = consequences[sent]
+    throw consequence ? error.with({ consequence }) : error
   } finally {
     stopWaiting()
   }
 }
 
-const consequences: Record<Sent, string> = {
+const consequences: { [K in Sent]?: string } = {
   no: 'nothing was sent',
   unknown: 'the request was sent; whether it was carried out is not known',
-  yes: '',
 }
 
 function showWaiting({ host, flags, progress }: Context): () => void {

@@ -29,7 +29,10 @@ export async function listen({
         status = answer.status
         await write(answer, response)
       } catch {
-        request.socket.resetAndDestroy()
+        // What was written still arrives before the connection goes.
+        await new Promise(setImmediate)
+        if (response.headersSent) request.socket.destroySoon()
+        else request.socket.resetAndDestroy()
       }
       onRequest({ method: request.method ?? '', path: request.url ?? '', status })
     },

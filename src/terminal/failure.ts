@@ -13,16 +13,7 @@ export function renderFailure(error: CliError, style: Style): string {
 
 /** A failure as one line of JSON, for `--errors json` (`cli.md`, Failure). */
 export function renderFailureAsJson({ kind, exitCode, message, details }: CliError): string {
-  const {
-    status,
-    retryAfter,
-    requestId,
-    sent = 'no',
-    safeToRetry = false,
-    attempts,
-    body,
-    consequence,
-  } = details
+  const { status, retryAfter, requestId, sent = 'no', safeToRetry = false, attempts, body } = details
   const said = details.serviceMessage
   return `${escapeControls(
     JSON.stringify({
@@ -31,7 +22,6 @@ export function renderFailureAsJson({ kind, exitCode, message, details }: CliErr
         exit: exitCode,
         status,
         message: oneLine(said ? `${message}: ${said}` : message, 2000),
-        consequence,
         retryAfter,
         requestId,
         sent,

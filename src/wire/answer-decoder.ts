@@ -69,12 +69,15 @@ function chooseForm(start: string, contentType: string): typeof readJson {
 
 function readEvents(reader: AnswerReader, _contentType: string, sink: AnswerSink): Form {
   const decoder = createSseDecoder()
+  /** `[DONE]` alone is an answer without text. */
+  let isSilent = true
 
   function read(data: string, event: string): string {
     if (data.trim() === '[DONE]') {
       reader.end()
       return ''
     }
+    isSilent = false
     sink.raw(`${data.replaceAll('\n', '')}\n`)
     return reader.addEvent(parse(data, 'an event of the stream'), event)
   }
@@ -93,6 +96,7 @@ function readEvents(reader: AnswerReader, _contentType: string, sink: AnswerSink
     },
     end() {
       if (!reader.whole) throw brokenOff()
+      if (!isSilent) requireKnown(reader)
     },
   }
 }
@@ -110,6 +114,7 @@ function readArray(reader: AnswerReader, contentType: string, sink: AnswerSink):
     },
     end() {
       if (!splitter.closed) throw brokenOff()
+      requireKnown(reader)
     },
   }
 }
@@ -148,6 +153,10 @@ function parse(text: string, what: string): unknown {
     const { message } = /^\s*</.test(text) ? readProblem(text) : {}
     throw notUnderstood(`${what} is not JSON`, message)
   }
+}
+
+function requireKnown(reader: AnswerReader): void {
+  if (!reader.isKnown) throw notUnderstood('the stream is whole, but holds nothing of a documented shape')
 }
 
 const brokenOff = () => notUnderstood('the stream ended early, without saying that it was whole')

@@ -19,6 +19,8 @@ export interface AnswerReader {
   readonly whole: boolean
   /** The service said that nothing follows. */
   readonly ended: boolean
+  /** Something of a known shape came. */
+  readonly isKnown: boolean
   /** Reads a whole body, in the documented shape or in the family's native one; returns its text. */
   addBody(value: unknown): string
   /** Reads one event of a message stream or one native chunk; returns the text that it adds. */
@@ -31,6 +33,7 @@ export function createAnswerReader(): AnswerReader {
   const summary: AnswerSummary = {}
   let whole = false
   let ended = false
+  let isKnown = false
 
   function note(fields: { [K in keyof AnswerSummary]: AnswerSummary[K] | undefined }): void {
     for (const [key, value] of Object.entries(fields)) {
@@ -71,6 +74,7 @@ export function createAnswerReader(): AnswerReader {
 
   function addMessageEvent(value: unknown): string {
     const { type, message, delta, usage } = read(MessageEvent, value)
+    if (/^(message|content_block)_|^ping$/.test(type)) isKnown = true
     note({ model: message?.model, stopReason: delta?.stop_reason })
     noteUsage(message?.usage)
     noteUsage(usage)
@@ -89,6 +93,9 @@ export function createAnswerReader(): AnswerReader {
     get ended() {
       return ended
     },
+    get isKnown() {
+      return isKnown
+    },
     addBody(value) {
       if (isErrorEnvelope(value)) throw failureInBody(value)
       const text = isNative(value) ? addNative(value) : addMessage(value)
@@ -98,7 +105,10 @@ export function createAnswerReader(): AnswerReader {
     },
     addEvent(value, event = '') {
       if (event === 'error' || isErrorEnvelope(value)) throw failureInStream(value)
-      if (isNative(value)) return addNative(value)
+      if (isNative(value)) {
+        isKnown = true
+        return addNative(value)
+      }
       const named =
         isObject(value) && typeof value.type !== 'string' && event ? { ...value, type: event } : value
       return hasType(named) ? addMessageEvent(named) : addNative(named)

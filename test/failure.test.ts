@@ -1,0 +1,171 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { answering, credentials, run } from './run.ts'
+import { pointedAt, response, type ScriptedServer, serve } from './server.ts'
+
+const envelope = (type: string, text: string) =>
+  JSON.stringify({ type: 'error', error: { type, message: text } })
+
+const failing = (status: number, body = '{}', headers: Record<string, string> = {}) =>
+  run(['chat', 'x', '--retries', '0'], { exchange: answering(body, { status, headers }) })
+
+test.each([
+  [301, 4],
+  [400, 4],
+  [401, 3],
+  [402, 5],
+  [403, 3],
+  [404, 4],
+  [407, 3],
+  [408, 4],
+  [429, 6],
+  [500, 7],
+  [503, 7],
+  [529, 7],
+])('status %i is exit %i', async (status, code) => {
+  const ended = await failing(status)
+  expect(ended).toMatchObject({ code, out: '' })
+  expect(ended.err).toContain(String(status))
+})
+
+test('503 with Retry-After is rate-limited', async () => {
+  expect((await failing(503, '{}', { 'retry-after': '9' })).code).toBe(6)
+})
+
+test.each([
+  [envelope('invalid_request_error', 'no such field'), 'no such field'],
+  ['{"error":{"code":400,"message":"bad thing","status":"INVALID_ARGUMENT"}}', 'bad thing'],
+  ['[{"error":{"message":"in a list"}}]', 'in a list'],
+  ['{"error":"just text"}', 'just text'],
+  ['{"message":"plain"}', 'plain'],
+  ['{"success":false,"error":{"issues":[{"message":"one"},{"message":"two"}]}}', 'one; two'],
+  ['{"title":"Nope","detail":"not today"}', 'Nope: not today'],
+  ['<html><head><title>502 Bad Gateway</title></head><body>x</body>', '502 Bad Gateway'],
+  ['some words', 'some words'],
+])('the words of the service are told, from %s', async (body, said) => {
+  expect((await failing(400, body)).err).toBe(
+    `parley: the gateway answered 400\n  the service says: ${said}\n`,
+  )
+})
+
+test('the words of the service are one escaped line of at most 500 characters, without the secret', async () => {
+  const evil = `\u001b[31m::add-mask::\n##vso[x] ${credentials.PARLEY_ACCESS_TOKEN} ${'y'.repeat(1000)}`
+  const ended = await failing(400, envelope('invalid_request_error', evil))
+  const [, said = ''] = ended.err.split('\n')
+  expect(said).toMatch(/^ {2}the service says: \^\[\[31m::add-mask:: ##vso\[x\] \[redacted\] y+…$/)
+  expect(said.length).toBeLessThan(550)
+})
+
+test.each([
+  ['authentication_error', 3],
+  ['not_found_error', 4],
+  ['billing_error', 5],
+  ['rate_limit_error', 6],
+  ['overloaded_error', 7],
+  ['strange_error', 8],
+])('a 200 that holds an error envelope ends by its type, and is not tried again: %s', async (type, code) => {
+  const ended = await run(['chat', 'x'], { exchange: answering(envelope(type, 'hm')) })
+  expect(ended).toMatchObject({ code, out: '' })
+  expect(ended.requests).toHaveLength(1)
+  expect(ended.err).toContain('the service says: hm')
+})
+
+test.each([
+  ['an empty body', '', 'the answer is empty'],
+  ['half a body', '{"content":[{"type"', 'the answer is not JSON'],
+  ['text after the body', '{"content":[]} x', 'the answer is not JSON'],
+  ['another shape', '{"choices":[]}', 'content: is missing'],
+  ['an empty list', '[]', 'nothing of a documented shape'],
+  ['a list of strangers', '[{"choices":[]}]', 'nothing of a documented shape'],
+  ['a stream of strangers', 'data: {"choices":[]}\n\ndata: [DONE]\n\n', 'nothing of a documented shape'],
+])('an answer that is not understood is exit 8: %s', async (_, body, said) => {
+  const ended = await run(['chat', 'x'], { exchange: answering(body) })
+  expect(ended).toMatchObject({ code: 8, out: '' })
+  expect(ended.err).toContain(said)
+})
+
+test('a web page instead of an answer is exit 8, and says so', async () => {
+  const exchange = answering('<html><title>Log in</title>', {
+    headers: { 'content-type': 'text/html; charset=utf-8' },
+  })
+  const ended = await run(['chat', 'x'], { exchange })
+  expect(ended).toMatchObject({ code: 8, out: '' })
+  expect(ended.err).toBe(
+    'parley: the answer (text/html; charset=utf-8) is not JSON\n  the service says: Log in\n',
+  )
+})
+
+test('--raw prints the body of a failure, and the exit code tells', async () => {
+  const body = '{ "error" : "no\u001b" }'
+  const ended = await run(['chat', 'x', '--raw'], { exchange: answering(body, { status: 400 }) })
+  expect(ended).toMatchObject({ code: 4, out: body })
+})
+
+describe('--errors json', () => {
+  const failure = async (argv: string[], world: Parameters<typeof run>[1] = {}) => {
+    const ended = await run([...argv, '--errors', 'json'], world)
+    expect(ended.err).toMatch(/^\{[^\n]*\}\n$/)
+    return { ...JSON.parse(ended.err).error, code: ended.code }
+  }
+
+  test('tells all that is known of a failure, on one line', async () => {
+    const body = envelope('rate_limit_error', 'slow\u001b down')
+    const exchange = answering(body, { status: 429, headers: { 'retry-after': '90', 'request-id': 'req_7' } })
+    expect(await failure(['chat', 'x'], { exchange })).toEqual({
+      kind: 'rate-limited',
+      exit: 6,
+      code: 6,
+      status: 429,
+      message: expect.stringContaining('slow^[ down'),
+      retryAfter: 90,
+      requestId: 'req_7',
+      sent: 'yes',
+      safeToRetry: true,
+      attempts: 1,
+      body: JSON.parse(body),
+    })
+  })
+
+  test('holds for usage errors too', async () => {
+    expect(await failure(['chat', 'x', '--nonsense'])).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
+    expect(await failure(['chat', '-i', 'none'])).toMatchObject({ kind: 'file', exit: 11, sent: 'no' })
+  })
+})
+
+describe('over the network', () => {
+  let server: ScriptedServer
+  afterEach(() => server.close())
+
+  test('a failure of the service is tried again with the same bytes, and told', async () => {
+    server = await serve((socket, _, count) =>
+      socket.write(
+        count === 1 ? response('{}', '500 Oops') : response('{"content":[{"type":"text","text":"Hi"}]}'),
+      ),
+    )
+    const ended = await run(['chat', 'x'], { exchange: 'network', env: pointedAt(server) })
+    expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
+    expect(ended.err).toMatch(/^parley: the gateway answered 500 Oops; trying again in 0\.\d s\n$/)
+    expect(server.requests).toHaveLength(2)
+    expect(server.requests[0]).toBe(server.requests[1])
+  })
+
+  test('a request that left without an answer is exit 10, and not sent twice', async () => {
+    server = await serve((socket) => socket.destroy())
+    const ended = await run(['chat', 'x'], { exchange: 'network', env: pointedAt(server) })
+    expect(ended).toMatchObject({ code: 10, out: '' })
+    expect(server.requests).toHaveLength(1)
+    const again = await run(['chat', 'x', '--retry-unknown', '--retries', '1'], {
+      exchange: 'network',
+      env: pointedAt(server),
+    })
+    expect(again.code).toBe(10)
+    expect(server.requests).toHaveLength(3)
+  })
+
+  test('bad input reaches no server', async () => {
+    server = await serve(() => {})
+    for (const argv of [['chat', '-m', '..', 'x'], ['chat', '--set', 'contents=5', 'x'], ['chat']]) {
+      expect((await run(argv, { exchange: 'network', env: pointedAt(server) })).code).toBe(2)
+    }
+    expect(server.connections).toBe(0)
+  })
+})
