@@ -36,8 +36,8 @@ export interface SharedFlags {
 /** What is known of a run while it goes on, for whoever has to end it. */
 export interface Progress {
   sent: Sent
-  /** What a run that is cut off now means for what was to be done. */
-  consequence?: string
+  /** What is certain by now, whatever else happens: `the event was accepted`. */
+  fate?: string
   /** Leaves nothing behind: stops the spinner, ends a half-written line, removes temporary files. Synchronous. */
   cleanups: Set<() => void>
   /** Never shown on stderr. */

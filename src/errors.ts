@@ -38,6 +38,8 @@ export interface FailureDetails {
   safeToRetry?: boolean
   /** No second attempt can mend it: an unknown name, a bad certificate. */
   isPermanent?: boolean
+  /** What is wrong, one by one, where it is more than one thing. */
+  problems?: string[]
   /** What the service itself said, unescaped. */
   serviceMessage?: string
   /** The service's error body: parsed JSON, or text. */
@@ -72,6 +74,12 @@ export class CliError extends Error {
 export class OutputClosed extends Error {}
 
 export const usage = (message: string): CliError => new CliError('usage', message)
+
+/** A usage error with every problem of an input that was found; each names its place. */
+export function usageProblems(name: string, problems: string[]): CliError {
+  if (problems.length <= 1) return usage(`${name}: ${problems[0]}`)
+  return new CliError('usage', `${name}: ${problems.length} problems`, { problems })
+}
 
 /** The short words for a file system error (`no such file or directory`), without the path that Node adds. */
 export function fileProblem(error: unknown): string {

@@ -11,7 +11,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
   const progress: Progress = { sent: 'no', cleanups: new Set(), secrets: new Set() }
   host.onSignal?.(() => {
     cleanUp(progress)
-    return `parley: interrupted: ${fates[progress.sent]}\n`
+    return `parley: interrupted: ${progress.fate ?? fates[progress.sent]}\n`
   })
   try {
     const { runProgram } = await import('./program.ts')

@@ -34,8 +34,33 @@ const entries: Record<string, Entry> = {
       path: { summary: "print the profile file's path", load: () => import('./commands/config/path.ts') },
     },
   },
+  events: {
+    summary: 'send events to an agent session, and read them',
+    group: {
+      send: {
+        summary: 'send events to a session',
+        isRequest: true,
+        load: () => import('./commands/events/send.ts'),
+      },
+      confirm: {
+        summary: 'allow or deny tool uses that a session waits on',
+        isRequest: true,
+        load: () => import('./commands/events/confirm.ts'),
+      },
+      list: {
+        summary: "read a session's events",
+        isRequest: true,
+        load: () => import('./commands/events/list.ts'),
+      },
+      follow: {
+        summary: "print a session's events as they happen",
+        isRequest: true,
+        load: () => import('./commands/events/follow.ts'),
+      },
+    },
+  },
   serve: {
-    summary: 'a local emulator of the service, for trying out and testing',
+    summary: 'a local emulator of both services, for trying out and testing',
     load: () => import('./commands/serve.ts'),
   },
   help: { summary: 'help on a command or a topic', load: () => import('./commands/help.ts') },

@@ -201,7 +201,7 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
     const ended = await run(argv, { cwd, ...(stdin === undefined ? {} : { stdin }) })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toContain(said)
-    expect(ended.err).toMatch(/^parley: [^\n]+\n$/)
+    expect(ended.err).toMatch(/^parley: [^\n]+\n( {2}[^\n]+\n)*$/)
   })
 
   test('no credentials: the message tells the ways to give them', async () => {

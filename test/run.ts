@@ -11,6 +11,8 @@ import type { Exchange, HttpRequest } from '../src/wire/exchange.ts'
 interface World {
   /** What stands on stdin, as a pipe; without it stdin is a terminal. Pieces arrive one by one. */
   stdin?: string | Uint8Array | (string | Uint8Array)[]
+  /** What a person types, where stdin is a terminal. */
+  typed?: string
   env?: Record<string, string>
   /** Which of stdout and stderr are terminals. */
   tty?: ('stdout' | 'stderr')[]
@@ -32,6 +34,8 @@ interface Ended {
 export const credentials = {
   PARLEY_BASE_URL: 'https://gateway.test',
   PARLEY_ACCESS_TOKEN: 'canary-token-0123456789',
+  PARLEY_AGENTS_URL: 'https://agents.test',
+  PARLEY_API_KEY: 'canary-key-0123456789',
 }
 
 export const temporaryFolder = () => mkdtempSync(join(tmpdir(), 'parley-test-'))
@@ -49,7 +53,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     platform: 'linux',
     stdin: {
       kind: world.stdin === undefined ? 'terminal' : 'pipe',
-      open: () => pieces(world.stdin ?? ''),
+      open: () => pieces(world.stdin ?? world.typed ?? ''),
     },
     stdout: stdout.stream,
     stderr: stderr.stream,

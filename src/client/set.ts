@@ -10,6 +10,20 @@ export interface Assignment {
   source: string
 }
 
+/** Sets a field to a JSON text. */
+export const assigning = (path: string[], json: string): Assignment => ({
+  path,
+  appends: false,
+  json,
+  source: path.join('.'),
+})
+
+/** Adds a JSON text to a list. */
+export const appending = (path: string[], json: string): Assignment => ({
+  ...assigning(path, json),
+  appends: true,
+})
+
 /** Reads `PATH=VALUE`, as `--set` takes it: `a.b`, `a[0]`, `a[]`, `a["x.y"]`. Throws a usage error. */
 export function parseAssignment(source: string): Assignment {
   const path: (string | number)[] = []
@@ -29,7 +43,7 @@ export function parseAssignment(source: string): Assignment {
     )
   }
   const value = source.slice(end + 1)
-  return { path, appends, json: isJson(value) ? value : JSON.stringify(value), source }
+  return { path, appends, json: isJson(value) ? value : JSON.stringify(value), source: `--set ${source}` }
 }
 
 function isJson(text: string): boolean {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { buildBody } from '../client/body.ts'
-import { parseAssignment } from '../client/set.ts'
+import { buildBody } from '../client/generate-body.ts'
+import { assigning, parseAssignment } from '../client/set.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import type { Settings } from '../settings/schemas.ts'
@@ -95,5 +95,5 @@ const askForStream = (body: Uint8Array) =>
   buildBody({
     given: { text: Buffer.from(body).toString(), name: 'the body' },
     turn: [],
-    assignments: [parseAssignment('stream=true')],
+    assignments: [assigning(['stream'], 'true')],
   })

@@ -1,4 +1,4 @@
-import type { Part } from '../client/body.ts'
+import type { Part } from '../client/generate-body.ts'
 import { usage } from '../errors.ts'
 import type { Input } from '../terminal/input.ts'
 

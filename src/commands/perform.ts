@@ -1,59 +1,96 @@
 import { toCurl, toDryRun } from '../client/preview.ts'
 import { type DraftParts, draftRequest, parseHeader } from '../client/request.ts'
 import type { Context } from '../context.ts'
-import { CliError, type Sent } from '../errors.ts'
+import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
 import { startSpinner } from '../terminal/spinner.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import type { HttpRequest, HttpResponse } from '../wire/exchange.ts'
+import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
+import { consequenceOf } from './consequence.ts'
 import { addressOf, authorize } from './credential.ts'
 import { chooseExchange } from './exchange.ts'
 
+/** What varies from one request of a run to the next. */
+export type RequestParts = Omit<DraftParts, 'address' | 'extraHeaders'>
+
 /**
- * Does with a request what the flags say: shows it, and returns nothing, or sends it and returns the answer.
- * Throws a `CliError` before anything is sent where an address or a credential is missing or may not be used.
+ * Sends a request and returns its answer. Throws a `CliError` before anything is sent where an address or a
+ * credential is missing or may not be used.
  */
+export type Caller = (endpoint: Endpoint, parts: RequestParts) => Promise<HttpResponse>
+
+/** Makes what sends all of a run's requests: one exchange, and one deadline for everything. */
+export function createCaller(context: Context, settings: ResolvedSettings): Caller {
+  const { deadline: limit } = settings.values
+  const deadline = limit > 0 ? Date.now() + limit * 1000 : 0
+  let exchange: Promise<Exchange> | undefined
+
+  return async (endpoint, parts) => {
+    const request = authorize(context, settings, await draft(context, settings, endpoint, parts))
+    exchange ??= chooseExchange(context, settings, deadline)
+    return exchangeOnce(context, settings, endpoint, request, { exchange: await exchange, deadline })
+  }
+}
+
+/** Does what `--dry-run` and `--curl` ask for. Returns whether they do, so that nothing is to be sent. */
+export async function preview(
+  context: Context,
+  settings: ResolvedSettings,
+  endpoint: Endpoint,
+  parts: RequestParts,
+): Promise<boolean> {
+  const { flags, output } = context
+  if (!flags.dryRun && !flags.curl) return false
+  const request = await draft(context, settings, endpoint, parts)
+  const variable = variableOf(request.credential?.setting ?? 'accessToken')
+  await output.write(flags.curl ? toCurl(request, variable) : toDryRun(request))
+  await output.flush()
+  return true
+}
+
+/** Shows a command's one request, and returns nothing, or sends it and returns its answer. */
 export async function perform(
   context: Context,
   settings: ResolvedSettings,
   endpoint: Endpoint,
-  parts: Omit<DraftParts, 'address' | 'extraHeaders'>,
+  parts: RequestParts,
 ): Promise<HttpResponse | undefined> {
-  const { flags, output } = context
+  if (await preview(context, settings, endpoint, parts)) return undefined
+  return createCaller(context, settings)(endpoint, parts)
+}
+
+async function draft(context: Context, settings: ResolvedSettings, endpoint: Endpoint, parts: RequestParts) {
+  if (context.flags.retryUnknown && endpoint.repeat !== 'failed') {
+    throw usage(
+      '--retry-unknown is for chat and image: what it could repeat here must not be, or is tried again anyway',
+    )
+  }
   const address = settings.values[addressOf(endpoint.service)]
-  const draft = draftRequest(endpoint, { ...parts, address, extraHeaders: await readHeaders(context) })
-  if (!flags.dryRun && !flags.curl)
-    return exchange(context, settings, endpoint, authorize(context, settings, draft))
-  await output.write(
-    flags.curl ? toCurl(draft, variableOf(draft.credential?.setting ?? 'accessToken')) : toDryRun(draft),
-  )
-  await output.flush()
-  return undefined
+  return draftRequest(endpoint, { ...parts, address, extraHeaders: await readHeaders(context) })
 }
 
 async function readHeaders({ flags, input }: Context): Promise<Record<string, string>> {
   const headers: [string, string][] = []
-  for (const line of flags.header ?? [])
+  for (const line of flags.header ?? []) {
     headers.push(parseHeader((await input.value(line, '--header')).trimEnd()))
+  }
   return Object.fromEntries(headers)
 }
 
-async function exchange(
+async function exchangeOnce(
   context: Context,
-  settings: ResolvedSettings,
+  { values: { retries } }: ResolvedSettings,
   endpoint: Endpoint,
   request: HttpRequest,
+  { exchange, deadline }: { exchange: Exchange; deadline: number },
 ): Promise<HttpResponse> {
   const { flags, progress, note } = context
-  const { deadline: limit, retries } = settings.values
-  const deadline = limit > 0 ? Date.now() + limit * 1000 : 0
-  const carry = await chooseExchange(context, settings, deadline)
   const { send } = await import('../client/send.ts')
   const stopWaiting = showWaiting(context)
   try {
     return await send(request, endpoint, {
-      exchange: carry,
+      exchange,
       policy: { repeat: endpoint.repeat, retries, retryUnknown: flags.retryUnknown ?? false, deadline },
       onRetry(failure, wait) {
         progress.sent = 'no'
@@ -63,18 +100,12 @@ async function exchange(
   } catch (error) {
     stopWaiting()
     if (!(error instanceof CliError)) throw error
-    const { rawBody, sent = 'no' } = error.details
+    const { rawBody } = error.details
     if (flags.raw && rawBody) await context.output.write(rawBody)
-    const consequence = consequences[sent]
-    throw consequence ? error.with({ consequence }) : error
+    throw error.with(consequenceOf(error, endpoint))
   } finally {
     stopWaiting()
   }
-}
-
-const consequences: { [K in Sent]?: string } = {
-  no: 'nothing was sent',
-  unknown: 'the request was sent; whether it was carried out is not known',
 }
 
 function showWaiting({ host, flags, progress }: Context): () => void {

@@ -1,4 +1,4 @@
-import type { Part } from '../client/body.ts'
+import type { Part } from '../client/generate-body.ts'
 import { usage } from '../errors.ts'
 import type { Input } from '../terminal/input.ts'
 import { readFilePart } from './file-part.ts'
@@ -29,12 +29,13 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
           text: await input.text(options.input, '-i -'),
           name: options.input === '-' ? 'stdin' : options.input,
         }
-  const prompt = await readWords(input, words)
+  const prompt = words.length === 0 ? undefined : await input.words(words, 'the prompt')
   const files = await readFiles(input, options.file ?? [])
   if (prompt !== undefined && prompt.trim() === '') throw usage('the prompt is empty')
 
   if (given || prompt !== undefined) {
-    const piped = given || words.includes('-') ? '' : await readPiped(input)
+    const isTaken = words.length === 0 || words.includes('-') || options.input === '-'
+    const piped = isTaken ? '' : await readPiped(input)
     const texts = [prompt ?? '', piped].filter((text) => text !== '')
     return {
       ...(given ? { given } : {}),
@@ -45,13 +46,6 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
   const text = await readStdinPrompt(input, files.length > 0)
   if (/^\s*\{/.test(text)) return { given: { text, name: 'stdin' }, turn: files, text: '' }
   return { turn: [...(text === '' ? [] : [{ text }]), ...files], text }
-}
-
-async function readWords(input: Input, words: string[]): Promise<string | undefined> {
-  if (words.length === 0) return undefined
-  const texts: string[] = []
-  for (const word of words) texts.push(word === '-' ? (await input.stdin('the word -')).trimEnd() : word)
-  return texts.join(' ')
 }
 
 async function readFiles(input: Input, paths: string[]): Promise<Part[]> {

@@ -13,6 +13,8 @@ interface ServeOptions {
   port: number
   host: string
   accessToken?: string
+  apiKey?: string
+  strict?: boolean
   fault?: string[]
   latency: number
   chunkDelay: number
@@ -25,6 +27,8 @@ export function declare(command: Command): void {
     .option('--port <n>', 'port; 0 takes a free one', parseWhole, 0)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--access-token <token>', 'the token to ask for (default: made up)')
+    .option('--api-key <key>', 'the API key to ask for (default: made up)')
+    .option('--strict', 'answer 404 for any session but the one that it prints')
     .option(
       '--fault <spec>',
       'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
@@ -37,7 +41,11 @@ export function declare(command: Command): void {
     .addHelpText(
       'after',
       `
-It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens every time.
+It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens every time;
+before a colon stands where: chat, events, list or follow.
+
+The emulated agent answers each message at once. One that says "a tool" or "two tools" makes it ask for one or two
+tool uses and wait; it goes on when they are confirmed, denied or given a result. An interrupt stops it.
 
 Example:
   parley serve --port 8080 --access-token t &
@@ -51,10 +59,17 @@ function parseWhole(value: string): number {
   return Number(value)
 }
 
-export async function run({ output, note, tell, host }: Context, options: ServeOptions): Promise<void> {
+export async function run(
+  { output, note, tell, host, progress }: Context,
+  options: ServeOptions,
+): Promise<void> {
   const accessToken = options.accessToken ?? crypto.randomUUID()
+  const apiKey = options.apiKey ?? crypto.randomUUID()
+  const session = options.strict ? { session: `sesn_${crypto.randomUUID().replaceAll('-', '')}` } : undefined
   const exchange = createEmulator({
     accessToken,
+    apiKey,
+    ...(session ? { sessions: [session.session] } : {}),
     faults: (options.fault ?? []).map((spec) => parseFault(spec, faultEndpoints)),
     latency: options.latency,
     chunkDelay: options.chunkDelay,
@@ -76,7 +91,10 @@ export async function run({ output, note, tell, host }: Context, options: ServeO
     throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
   })
   const address = `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${server.port}`
-  await output.write(`${JSON.stringify({ baseUrl: address, accessToken })}\n`)
+  await output.write(
+    `${JSON.stringify({ baseUrl: address, agentsUrl: address, accessToken, apiKey, ...session })}\n`,
+  )
+  progress.fate = 'no longer listening'
   await new Promise((resolve) => server.once('close', resolve))
 }
 

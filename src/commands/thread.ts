@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { buildBody } from '../client/body.ts'
-import { parseAssignment } from '../client/set.ts'
+import { buildBody } from '../client/generate-body.ts'
+import { appending } from '../client/set.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { decodeUtf8, type Input } from '../terminal/input.ts'
 
@@ -23,7 +23,7 @@ export async function saveThread(
 ): Promise<void> {
   const turn = JSON.stringify({ role, parts: [{ text: answer }] })
   const given = { text: Buffer.from(body).toString(), name: path }
-  const whole = await buildBody({ given, turn: [], assignments: [parseAssignment(`contents[]=${turn}`)] })
+  const whole = await buildBody({ given, turn: [], assignments: [appending(['contents'], turn)] })
   const target = resolve(cwd, path)
   try {
     await writeFile(`${target}.part`, whole)

@@ -1,5 +1,6 @@
 import { CliError } from '../errors.ts'
 import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.ts'
+import type { SendEvents } from '../wire/events.ts'
 import type { Exchange, HttpRequest } from '../wire/exchange.ts'
 import type { GenerateRequest } from '../wire/generate.ts'
 import { describeIssues } from '../wire/json.ts'
@@ -7,16 +8,20 @@ import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } fr
 import { type Fault, takeFault } from './faults.ts'
 import { createRandom, randomId } from './random.ts'
 import { deliver, errorReply, type Reply } from './reply.ts'
+import { createSessions } from './sessions.ts'
 
 export interface EmulatorOptions {
-  /** What a caller must show; without one any will do. */
+  /** What callers must show; without one any will do. */
   accessToken?: string
+  apiKey?: string
   faults?: Fault[]
   /** Milliseconds before an answer begins. */
   latency?: number
-  /** Milliseconds between two pieces of a stream. */
+  /** Milliseconds between two pieces of a stream, and between two events of an agent. */
   chunkDelay?: number
   seed?: string
+  /** The only sessions that exist; without it any does. */
+  sessions?: readonly string[]
 }
 
 /** A call to one endpoint, checked. */
@@ -24,31 +29,42 @@ interface Call {
   params: Record<string, string>
   query: URLSearchParams
   body: unknown
-  seed: string
 }
 
+type Handlers = Record<EndpointName, (call: Call) => Reply>
+
 /** What each endpoint answers; an endpoint without a handler is a type error. */
-const handlers: Record<EndpointName, (call: Call) => Reply> = {
-  chat({ params, query, body, seed }) {
-    const answer = composeAnswer(body as GenerateRequest, params.model ?? '', seed)
-    const isStream = query.get('alt') === 'sse' || (body as { stream?: unknown }).stream === true
-    return isStream ? messageEventsReply(answer) : messageReply(answer)
-  },
-  streamChat({ params, query, body, seed }) {
-    const answer = composeAnswer(body as GenerateRequest, params.model ?? '', seed)
-    return nativeStreamReply(answer, query.get('alt') === 'sse')
-  },
+function createHandlers({ seed = '0', chunkDelay = 0, sessions: only }: EmulatorOptions): Handlers {
+  const sessions = createSessions({ seed, delay: chunkDelay, ...(only ? { only } : {}) })
+  const compose = ({ body, params }: Call) => composeAnswer(body as GenerateRequest, params.model ?? '', seed)
+  return {
+    chat(call) {
+      const isStream = call.query.get('alt') === 'sse' || (call.body as { stream?: unknown }).stream === true
+      return isStream ? messageEventsReply(compose(call)) : messageReply(compose(call))
+    },
+    streamChat: (call) => nativeStreamReply(compose(call), call.query.get('alt') === 'sse'),
+    sendEvents: ({ params, body }) => sessions.send(params.session ?? '', body as SendEvents),
+    listEvents: ({ params, query }) => sessions.list(params.session ?? '', query),
+    followEvents: ({ params }) => sessions.follow(params.session ?? ''),
+  }
 }
 
 /** The name that `--fault` knows an endpoint by. */
-const faultNames: Record<EndpointName, string> = { chat: 'chat', streamChat: 'chat' }
+const faultNames: Record<EndpointName, string> = {
+  chat: 'chat',
+  streamChat: 'chat',
+  sendEvents: 'events',
+  listEvents: 'list',
+  followEvents: 'follow',
+}
 
 export const faultEndpoints = [...new Set(Object.values(faultNames))]
 
-/** Emulates the service: checks what the specification says, answers in the documented shapes. */
+/** Emulates both services: checks what the specification says, answers in the documented shapes. */
 export function createEmulator(options: EmulatorOptions): Exchange {
   const { faults = [], latency = 0, chunkDelay = 0, seed = '0' } = options
   const random = createRandom(seed)
+  const handlers = createHandlers(options)
 
   return async (request) => {
     if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
@@ -61,7 +77,8 @@ export function createEmulator(options: EmulatorOptions): Exchange {
     if (fault === 'stall') return new Promise(() => {})
     if (fault === 'html') return deliver(page, delivery)
     if (typeof fault === 'number') return deliver(faultReply(fault), delivery)
-    const reply = answer(route, request, options, seed)
+    const refusal = refuse(route.endpoint, request, options)
+    const reply = refusal ?? answer(route, request, handlers)
     const cut = () => new CliError('response', 'the emulator cut the connection', { sent: 'yes' })
     return deliver(reply, fault === 'cut' ? { ...delivery, cut } : delivery)
   }
@@ -100,15 +117,24 @@ const patternOf = (path: string) =>
 const mapValues = (values: Record<string, string>, change: (value: string) => string) =>
   Object.fromEntries(Object.entries(values).map(([key, value]) => [key, change(value)]))
 
-function answer(route: Route, request: HttpRequest, { accessToken }: EmulatorOptions, seed: string): Reply {
-  const headers = Object.fromEntries(
-    Object.entries(request.headers).map(([name, value]) => [name.toLowerCase(), value]),
-  )
-  const token = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1]
-  if (token === undefined || (accessToken !== undefined && token !== accessToken)) {
-    return errorReply(401, 'the Authorization header must be Bearer and the access token')
-  }
-  if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) {
+/** The refusal of a caller who does not show the right credential. */
+function refuse(
+  { service }: Endpoint,
+  { headers }: HttpRequest,
+  options: EmulatorOptions,
+): Reply | undefined {
+  const bearer = /^Bearer (.+)$/.exec(header(headers, 'authorization') ?? '')?.[1]
+  const shown = service === 'gateway' ? bearer : header(headers, 'x-api-key')
+  const wanted = (service === 'gateway' ? options.accessToken : options.apiKey) ?? shown
+  if (shown && shown === wanted) return undefined
+  const place =
+    service === 'gateway' ? 'Authorization must be Bearer and the access token' : 'x-api-key must be the key'
+  return errorReply(401, `the header ${place}`)
+}
+
+function answer({ name, endpoint, params, query }: Route, request: HttpRequest, handlers: Handlers): Reply {
+  if (!endpoint.request) return handlers[name]({ params, query, body: undefined })
+  if (!/^application\/json\s*(;|$)/i.test(header(request.headers, 'content-type') ?? '')) {
     return errorReply(400, 'the content type must be application/json')
   }
   let body: unknown
@@ -117,7 +143,10 @@ function answer(route: Route, request: HttpRequest, { accessToken }: EmulatorOpt
   } catch {
     return errorReply(400, 'the body is not JSON')
   }
-  const parsed = route.endpoint.request?.safeParse(body)
-  if (parsed && !parsed.success) return errorReply(400, describeIssues(parsed.error).join('; '))
-  return handlers[route.name]({ params: route.params, query: route.query, body, seed })
+  const parsed = endpoint.request.safeParse(body)
+  if (!parsed.success) return errorReply(400, describeIssues(parsed.error).join('; '))
+  return handlers[name]({ params, query, body })
 }
+
+const header = (headers: Record<string, string>, name: string): string | undefined =>
+  Object.entries(headers).find(([candidate]) => candidate.toLowerCase() === name)?.[1]

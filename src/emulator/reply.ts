@@ -6,7 +6,9 @@ export interface Reply {
   status: number
   contentType: string
   headers?: Record<string, string>
-  pieces: string[]
+  pieces: Iterable<string> | AsyncIterable<string>
+  /** Ends pieces that would go on for ever. */
+  close?(): void
 }
 
 export const jsonReply = (status: number, body: unknown): Reply => ({
@@ -43,30 +45,27 @@ export interface Delivery {
   requestId: string
   /** Milliseconds between two pieces. */
   delay: number
-  /** Stands in for the pieces after the first half. */
+  /** Breaks the body off in its first piece. */
   cut?: () => Error
 }
 
 /** Turns a reply into a response whose pieces go out one by one. */
 export function deliver(reply: Reply, { requestId, delay, cut }: Delivery): HttpResponse {
-  const kept = cut ? firstHalf(reply.pieces) : reply.pieces
   async function* body(): AsyncGenerator<Uint8Array> {
-    for (const [index, piece] of kept.entries()) {
-      if (index > 0 && delay > 0) await new Promise((resolve) => setTimeout(resolve, delay))
-      yield Buffer.from(piece)
+    let isFirst = true
+    for await (const piece of reply.pieces) {
+      if (!isFirst && delay > 0) await new Promise((resolve) => setTimeout(resolve, delay))
+      isFirst = false
+      // A cut comes in the middle of a piece: the first of a stream, or the only one of a body.
+      yield Buffer.from(cut ? piece.slice(0, piece.length >> 1) : piece)
+      if (cut) throw cut()
     }
-    if (cut) throw cut()
   }
   return {
     status: reply.status,
     statusText: '',
     headers: { 'content-type': reply.contentType, 'request-id': requestId, ...reply.headers },
     body: body(),
-    close() {},
+    close: reply.close ?? (() => {}),
   }
-}
-
-function firstHalf(pieces: string[]): string[] {
-  const text = pieces.join('')
-  return [text.slice(0, text.length >> 1)]
 }

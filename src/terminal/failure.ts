@@ -1,11 +1,16 @@
 import type { CliError } from '../errors.ts'
-import { escapeControls, oneLine } from './escape.ts'
+import { escapeJson, oneLine } from './escape.ts'
 import type { Style } from './style.ts'
+
+/** How many problems of one input are told. */
+const mostProblems = 20
 
 /** A failure as a person reads it: what failed, what that means, what the service said. */
 export function renderFailure(error: CliError, style: Style): string {
-  const { consequence, serviceMessage } = error.details
+  const { consequence, serviceMessage, problems = [] } = error.details
   const lines = [`${style.red('parley:')} ${oneLine(error.message, 2000)}`]
+  for (const problem of problems.slice(0, mostProblems)) lines.push(`  ${oneLine(problem)}`)
+  if (problems.length > mostProblems) lines.push(`  and ${problems.length - mostProblems} more`)
   if (consequence) lines.push(`  ${consequence}`)
   if (serviceMessage) lines.push(`  ${style.dim('the service says:')} ${oneLine(serviceMessage)}`)
   return `${lines.join('\n')}\n`
@@ -14,8 +19,8 @@ export function renderFailure(error: CliError, style: Style): string {
 /** A failure as one line of JSON, for `--errors json` (`cli.md`, Failure). */
 export function renderFailureAsJson({ kind, exitCode, message, details }: CliError): string {
   const { status, retryAfter, requestId, sent = 'no', safeToRetry = false, attempts, body } = details
-  const said = details.serviceMessage
-  return `${escapeControls(
+  const said = details.serviceMessage ?? details.problems?.slice(0, mostProblems).join('; ')
+  return `${escapeJson(
     JSON.stringify({
       error: {
         kind,

@@ -16,6 +16,8 @@ export interface Input {
   file(path: string): Promise<Uint8Array>
   /** A file's text, or stdin's for `-`. */
   text(path: string, reader: string): Promise<string>
+  /** Words as one text; the word `-` is stdin's text. */
+  words(words: string[], reader: string): Promise<string>
   /** The value of a flag that takes `@FILE`, `@-` and `@@`. */
   value(value: string, flag: string): Promise<string>
 }
@@ -68,6 +70,13 @@ export function createInput({ stdin, cwd, readsStdin, note }: InputOptions): Inp
     stdin: readStdin,
     file,
     text,
+    async words(words, reader) {
+      const texts: string[] = []
+      for (const word of words) {
+        texts.push(word === '-' ? (await readStdin(`the word - of ${reader}`)).trimEnd() : word)
+      }
+      return texts.join(' ')
+    },
     async value(value, flag) {
       if (!value.startsWith('@')) return value
       if (value.startsWith('@@')) return value.slice(1)

@@ -1,3 +1,4 @@
+import { SendEvents } from './events.ts'
 import { GenerateRequest } from './generate.ts'
 import type * as z from './zod.ts'
 
@@ -31,6 +32,25 @@ export const endpoints = {
     path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent',
     repeat: 'failed',
     request: GenerateRequest,
+  },
+  sendEvents: {
+    service: 'agents',
+    method: 'POST',
+    path: '/v1/sessions/{session}/events',
+    repeat: 'refused',
+    request: SendEvents,
+  },
+  listEvents: {
+    service: 'agents',
+    method: 'GET',
+    path: '/v1/sessions/{session}/events',
+    repeat: 'always',
+  },
+  followEvents: {
+    service: 'agents',
+    method: 'GET',
+    path: '/v1/sessions/{session}/events/stream',
+    repeat: 'always',
   },
 } satisfies Record<string, Endpoint>
 

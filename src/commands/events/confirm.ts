@@ -1,0 +1,82 @@
+import type { Command } from 'commander'
+import type { Context } from '../../context.ts'
+import { usage } from '../../errors.ts'
+import { createCaller } from '../perform.ts'
+import { readSettings } from '../settings.ts'
+import { type DeliveryOptions, deliverEvents } from './deliver.ts'
+import { findPending, type Pending, readPending } from './pending.ts'
+import { checkEvents } from './read-events.ts'
+import { declareSessionFlags, type SessionOptions, sessionParts } from './session.ts'
+import { askVerdicts } from './verdicts.ts'
+
+interface ConfirmOptions extends SessionOptions, DeliveryOptions {
+  allow?: boolean
+  deny?: boolean
+  message?: string
+  pending?: boolean
+  input?: string
+}
+
+export function declare(command: Command): void {
+  command.argument('[tool-use-id...]', 'the tool uses to answer')
+  declareSessionFlags(command)
+  command
+    .option('--allow', 'allow them')
+    .option('--deny', 'deny them')
+    .option('--message <text>', 'why they are denied')
+    .option('--pending', 'answer those that the service says are waiting')
+    .option(
+      '-i, --input <file>',
+      'a session.status_idle event or a list of events, from a file or - for stdin',
+    )
+    .option('--ids', 'print ids only; with --follow the ids of the tool uses that wait')
+    .option('--follow', 'then follow the session until it comes to rest')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  parley events confirm -s sesn_1 toolu_1 toolu_2 --allow
+  parley events list -s sesn_1 --raw | parley events confirm -s sesn_1 --deny --message 'not today'
+  parley events confirm -s sesn_1 --pending
+`,
+    )
+}
+
+export async function run(context: Context, options: ConfirmOptions, ids: string[]): Promise<number> {
+  if (options.allow && options.deny) throw usage('--allow and --deny exclude each other')
+  if (options.message !== undefined && !options.deny) throw usage('--message goes with --deny only')
+  const settings = await readSettings(context)
+  const parts = sessionParts(context, settings, options)
+  const events = await gatherConfirmations()
+  const body = JSON.stringify({ events })
+  checkEvents(context, body, undefined)
+  return deliverEvents(context, settings, { ...parts, body: Buffer.from(body) }, options)
+
+  async function gatherConfirmations(): Promise<object[]> {
+    const { given, pending } = await gatherPending()
+    if (given.length > 0) return given
+    if (pending.length === 0) throw usage('nothing waits for an answer')
+    if (options.allow || options.deny) {
+      const message =
+        options.message === undefined ? undefined : await context.input.value(options.message, '--message')
+      return pending.map(({ id }) => confirmation(id, options.allow ?? false, message))
+    }
+    const verdicts = await askVerdicts(context, pending)
+    return verdicts.map(({ id, isAllowed }) => confirmation(id, isAllowed))
+  }
+
+  async function gatherPending(): Promise<Pending> {
+    if (ids.length > 0) return { given: [], pending: ids.map((id) => ({ id })) }
+    if (!options.pending) return readPending(context, options.input)
+    if (context.flags.dryRun || context.flags.curl)
+      throw usage('--pending asks the service: name the ids to only look')
+    return findPending(context, createCaller(context, settings), parts)
+  }
+}
+
+const confirmation = (id: string, isAllowed: boolean, message?: string) => ({
+  type: 'user.tool_confirmation',
+  tool_use_id: id,
+  result: isAllowed ? 'allow' : 'deny',
+  ...(message === undefined ? {} : { deny_message: message }),
+})

@@ -1,0 +1,117 @@
+import type { Command } from 'commander'
+import { usage } from '../../errors.ts'
+import type { Input } from '../../terminal/input.ts'
+import { describeJsonError } from '../../wire/json.ts'
+
+/** An event flag as it stood among the arguments. */
+export interface EventFlag {
+  name: string
+  value: string
+}
+
+const flags: [name: string, value: string, about: string][] = [
+  ['message', '<text>', 'a message, like the words'],
+  ['interrupt', '', 'an interrupt of every thread'],
+  ['interrupt-thread', '<id>', 'an interrupt of one thread'],
+  ['tool-result', '<id=text>', 'the result of a tool use'],
+  ['tool-error', '<id=text>', 'a tool use that failed'],
+  ['custom-tool-result', '<id=text>', 'the result of a custom tool use'],
+  ['custom-tool-error', '<id=text>', 'a custom tool use that failed'],
+  ['outcome', '<text>', 'an outcome to work toward, followed by --rubric and --max-iterations'],
+  ['rubric', '<text>', 'how the outcome before it is judged'],
+  ['max-iterations', '<n>', 'how often the agent may try for the outcome before it'],
+  ['system', '<text>', 'privileged context, sent as the last event'],
+  ['event', '<json>', 'any event, as it is'],
+]
+
+/** Declares the event flags so that their order is kept; they are read from the option `eventFlags`. */
+export function declareEventFlags(command: Command): void {
+  const given: EventFlag[] = []
+  for (const [name, value, about] of flags) {
+    command.option(`--${name}${value ? ` ${value}` : ''}`, about)
+    command.on(`option:${name}`, (value: string | null) => given.push({ name, value: value ?? '' }))
+  }
+  command.setOptionValue('eventFlags', given)
+}
+
+/**
+ * The events of the flags, as JSON texts in the order they were written, then the words as one message, then
+ * `--system`. Throws a usage error.
+ */
+export async function readEventFlags(input: Input, given: EventFlag[], words: string[]): Promise<string[]> {
+  const events: string[] = []
+  let outcome: Record<string, unknown> | undefined
+  const finishOutcome = () => {
+    if (outcome) events.push(JSON.stringify(outcome))
+    outcome = undefined
+  }
+  for (const { name, value } of given.filter((flag) => flag.name !== 'system')) {
+    if (name === 'rubric' || name === 'max-iterations') {
+      if (!outcome) throw usage(`--${name} must follow the --outcome that it belongs to`)
+      Object.assign(outcome, await outcomeField(input, name, value))
+      continue
+    }
+    finishOutcome()
+    if (name === 'outcome') {
+      outcome = { type: 'user.define_outcome', description: await input.value(value, '--outcome') }
+    } else events.push(await toEvent(input, name, value))
+  }
+  finishOutcome()
+  if (words.length > 0)
+    events.push(JSON.stringify({ type: 'user.message', content: [await wordsBlock(input, words)] }))
+  for (const { value } of given.filter((flag) => flag.name === 'system')) {
+    events.push(
+      JSON.stringify({ type: 'system.message', content: [textBlock(await input.value(value, '--system'))] }),
+    )
+  }
+  return events
+}
+
+const textBlock = (text: string) => ({ type: 'text', text })
+
+async function wordsBlock(input: Input, words: string[]) {
+  const text = await input.words(words, 'the message')
+  if (text.trim() === '') throw usage('the message is empty')
+  return textBlock(text)
+}
+
+async function outcomeField(input: Input, name: string, value: string): Promise<object> {
+  if (name === 'rubric') return { rubric: { type: 'text', content: await input.value(value, '--rubric') } }
+  if (!/^[1-9]\d{0,5}$/.test(value))
+    throw usage(`--max-iterations: '${value}' is not a whole number from 1 on`)
+  return { max_iterations: Number(value) }
+}
+
+async function toEvent(input: Input, name: string, value: string): Promise<string> {
+  if (name === 'event') return eventJson(await input.value(value, '--event'))
+  if (name === 'message') {
+    return JSON.stringify({
+      type: 'user.message',
+      content: [textBlock(await input.value(value, '--message'))],
+    })
+  }
+  if (name === 'interrupt') return JSON.stringify({ type: 'user.interrupt' })
+  if (name === 'interrupt-thread') return JSON.stringify({ type: 'user.interrupt', session_thread_id: value })
+  return toolResult(input, name, value)
+}
+
+async function toolResult(input: Input, name: string, value: string): Promise<string> {
+  const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []
+  if (id === '') throw usage(`--${name} must have the form ID=TEXT`)
+  const isCustom = name.startsWith('custom-')
+  return JSON.stringify({
+    type: isCustom ? 'user.custom_tool_result' : 'user.tool_result',
+    [isCustom ? 'custom_tool_use_id' : 'tool_use_id']: id,
+    content: [textBlock(await input.value(text, `--${name}`))],
+    ...(name.endsWith('error') ? { is_error: true } : {}),
+  })
+}
+
+async function eventJson(text: string): Promise<string> {
+  try {
+    JSON.parse(text)
+    return text
+  } catch {
+    throw usage(`--event: not valid JSON: ${await describeJsonError(text)}`)
+  }
+}

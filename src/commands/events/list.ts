@@ -1,0 +1,54 @@
+import { type Command, Option } from 'commander'
+import type { Context } from '../../context.ts'
+import { createRawPrinter } from '../../terminal/raw-printer.ts'
+import { endpoints } from '../../wire/endpoints.ts'
+import { collect, parseCount } from '../flags.ts'
+import { createCaller, preview } from '../perform.ts'
+import { readSettings } from '../settings.ts'
+import { type ListQuery, listPages, toQuery } from './pages.ts'
+import { printEvents } from './rows.ts'
+import { declareSessionFlags, type SessionOptions, sessionParts } from './session.ts'
+
+interface ListOptions extends SessionOptions {
+  type?: string[]
+  order?: string
+  limit?: number
+  ids?: boolean
+}
+
+export function declare(command: Command): void {
+  declareSessionFlags(command)
+  command
+    .option('--type <type>', 'only events of this type, repeatable', collect)
+    .addOption(new Option('--order <order>', 'oldest or newest first').choices(['asc', 'desc']))
+    .option('--limit <n>', 'at most so many events (default: all)', parseCount)
+    .option('--ids', 'print ids only')
+}
+
+export async function run(context: Context, options: ListOptions): Promise<void> {
+  const { flags, output } = context
+  const settings = await readSettings(context)
+  const parts = sessionParts(context, settings, options)
+  const { type: types, order, limit } = options
+  const query: ListQuery = {
+    ...(types ? { types } : {}),
+    ...(order === undefined ? {} : { order }),
+    ...(limit === undefined ? {} : { limit }),
+  }
+  const text = toQuery(query)
+  if (await preview(context, settings, endpoints.listEvents, { ...parts, ...(text ? { query: text } : {}) }))
+    return
+  const raw = createRawPrinter(output)
+  for await (const { items, bytes } of listPages(createCaller(context, settings), parts, query)) {
+    if (flags.raw) {
+      raw.add(bytes)
+      if (bytes.at(-1) !== 10) raw.add('\n')
+      await raw.write()
+    } else if (options.ids) await output.write(items.map(({ event }) => `${event.id ?? ''}\n`).join(''))
+    else
+      await printEvents(
+        context,
+        items.map(({ event }) => event),
+      )
+  }
+}

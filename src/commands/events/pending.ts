@@ -1,0 +1,56 @@
+import type { Context } from '../../context.ts'
+import { usage } from '../../errors.ts'
+import { SessionEvent } from '../../wire/events.ts'
+import { createSessionState, type SessionState, type ToolUse } from '../../wire/session-state.ts'
+import type { Caller, RequestParts } from '../perform.ts'
+import { listPages } from './pages.ts'
+import { readGiven } from './read-events.ts'
+
+/** A tool use to answer; all but its id may be unknown. */
+export type PendingUse = { id: string } & Partial<ToolUse>
+
+export interface Pending {
+  /** Confirmations that were given whole. */
+  given: object[]
+  pending: PendingUse[]
+}
+
+/** Reads what waits from events in a file or on stdin. Throws a usage error. */
+export async function readPending(context: Context, path: string | undefined): Promise<Pending> {
+  const { name, body } = await readGiven(context, path)
+  const parsed = JSON.parse(body) as { events: unknown }
+  const state = createSessionState()
+  const given: object[] = []
+  for (const value of flatten(parsed.events)) {
+    const event = SessionEvent.safeParse(value)
+    if (!event.success)
+      throw usage(`${name}: a session.status_idle event, or a list of events, is wanted here`)
+    if (event.data.type === 'user.tool_confirmation' && event.data.id === undefined)
+      given.push(value as object)
+    else state.add(event.data)
+  }
+  return given.length > 0 ? { given, pending: [] } : { given, pending: toAnswer(context, state) }
+}
+
+/** A page of the service's own (`{"data":[…]}`), or several, hold their events one level deeper. */
+const flatten = (events: unknown): unknown[] =>
+  (Array.isArray(events) ? events : [events]).flatMap((entry) =>
+    Array.isArray(entry?.data) ? entry.data : [entry],
+  )
+
+/** Asks the service what waits. */
+export async function findPending(context: Context, call: Caller, parts: RequestParts): Promise<Pending> {
+  const state = createSessionState()
+  for await (const { items } of listPages(call, parts, {})) for (const { event } of items) state.add(event)
+  return { given: [], pending: toAnswer(context, state) }
+}
+
+/** Only uses of the agent's own tools are confirmed; a custom tool wants a result. */
+function toAnswer({ note }: Context, state: SessionState): PendingUse[] {
+  const uses = state.pending.map((id): PendingUse => state.toolUse(id) ?? { id })
+  const isConfirmable = ({ type }: PendingUse) => type === undefined || /^agent\.(mcp_)?tool_use$/.test(type)
+  for (const { id, type } of uses.filter((use) => !isConfirmable(use))) {
+    note(`${id} is an ${type}: it wants a result, not a confirmation`)
+  }
+  return uses.filter(isConfirmable)
+}

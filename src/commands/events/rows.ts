@@ -1,0 +1,42 @@
+import type { Context } from '../../context.ts'
+import { toTable, toTsv } from '../../terminal/table.ts'
+import { readStopReason, readText, type SessionEvent } from '../../wire/events.ts'
+
+const columns = ['ID', 'TYPE', 'PROCESSED AT', 'TEXT']
+
+/** An event as id, type, time and what it says. */
+export const toRow = (event: SessionEvent): string[] => [
+  event.id ?? '',
+  event.type,
+  event.processed_at ?? '',
+  describeEvent(event),
+]
+
+function describeEvent(event: SessionEvent): string {
+  const text = readText(event)
+  if (text !== '') return text
+  const { type } = event
+  if (type === 'session.status_idle') {
+    const reason = readStopReason(event)
+    return [reason.type, ...reason.eventIds].join(' ')
+  }
+  if (/tool_use$/.test(type)) return `${event.name ?? ''} ${JSON.stringify(event.input ?? {})}`
+  if (type === 'user.tool_confirmation') {
+    return [event.result, event.tool_use_id, event.deny_message].filter((field) => field != null).join(' ')
+  }
+  if (type === 'user.define_outcome') return String(event.description ?? '')
+  const { message } = (typeof event.error === 'object' && event.error ? event.error : {}) as {
+    message?: unknown
+  }
+  return message === undefined ? '' : String(message)
+}
+
+/** Prints events that are all there: a table on a terminal, else a line of tab-separated fields each. */
+export async function printEvents(
+  { output, host, style }: Context,
+  events: readonly SessionEvent[],
+): Promise<void> {
+  if (!output.isTerminal) return output.write(events.map((event) => toTsv(toRow(event))).join(''))
+  const [head = '', ...lines] = toTable([columns, ...events.map(toRow)], host.stdout.columns ?? 80)
+  await output.write(`${[style.bold(head), ...lines].join('\n')}\n`)
+}

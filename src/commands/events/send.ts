@@ -1,0 +1,39 @@
+import type { Command } from 'commander'
+import type { Context } from '../../context.ts'
+import { readSettings } from '../settings.ts'
+import { type DeliveryOptions, deliverEvents } from './deliver.ts'
+import { declareEventFlags } from './event-flags.ts'
+import { type EventsOptions, readEvents } from './read-events.ts'
+import { declareSessionFlags, type SessionOptions, sessionParts } from './session.ts'
+
+type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
+
+export function declare(command: Command): void {
+  command.argument('[message...]', 'a message; the word - stands for the text on stdin')
+  declareSessionFlags(command)
+  command.option(
+    '-i, --input <file>',
+    'events as JSON, from a file or - for stdin: a body, a list, one, or one a line',
+  )
+  declareEventFlags(command)
+  command
+    .option('--no-validate', 'send what was given, as long as it is JSON')
+    .option('--ids', 'print ids only; with --follow the ids of the tool uses that wait')
+    .option('--follow', 'then follow the session until it comes to rest')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  parley events send -s sesn_1 'Summarise the report' --follow
+  parley events send -s sesn_1 --tool-result toolu_1=@out.txt
+  jq -c . events.json | parley events send -s sesn_1 --ids
+`,
+    )
+}
+
+export async function run(context: Context, options: SendOptions, words: string[]): Promise<number> {
+  const settings = await readSettings(context)
+  const parts = sessionParts(context, settings, options)
+  const body = await readEvents(context, options, words)
+  return deliverEvents(context, settings, { ...parts, body }, options)
+}

@@ -1,0 +1,53 @@
+import type { Command } from 'commander'
+import type { Context } from '../../context.ts'
+import { CliError, usage } from '../../errors.ts'
+import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { betas as knownBetas } from '../../wire/betas.ts'
+import { didYouMean } from '../../wire/nearest.ts'
+import { collect } from '../flags.ts'
+import type { RequestParts } from '../perform.ts'
+
+export interface SessionOptions {
+  session?: string
+  /** `--beta`; false with `--no-beta`. */
+  beta?: string[] | false
+}
+
+export function declareSessionFlags(command: Command): void {
+  command
+    .option('-s, --session <id>', 'the session (environment PARLEY_SESSION)')
+    .option('--beta <id>', 'one more beta of the service, repeatable', collect)
+    .option('--no-beta', 'send no betas')
+}
+
+/** What every request to a session has: its path's values, and the service's own headers. */
+export function sessionParts(
+  { host }: Context,
+  { values, origins }: ResolvedSettings,
+  { session = host.env.PARLEY_SESSION, beta }: SessionOptions,
+): Required<Pick<RequestParts, 'params' | 'headers'>> {
+  if (!session) throw usage('no session: give it with --session ID or PARLEY_SESSION')
+  const { vendor, agentsVersion, workspaceId } = values
+  const given = beta === undefined || beta === false ? [] : beta
+  for (const id of given) requireBeta(id, '--beta', vendor, 'usage')
+  const own = beta === false ? [] : values.betas
+  for (const id of own) requireBeta(id, origins.betas?.name ?? '', vendor, 'credentials')
+  const all = [...new Set([...own, ...given])]
+  return {
+    params: { session },
+    headers: {
+      [`${vendor}-version`]: agentsVersion,
+      ...(all.length > 0 ? { [`${vendor}-beta`]: all.join(',') } : {}),
+      ...(workspaceId === undefined ? {} : { [`${vendor}-workspace-id`]: workspaceId }),
+    },
+  }
+}
+
+function requireBeta(id: string, origin: string, vendor: string, kind: 'usage' | 'credentials'): void {
+  if (knownBetas.includes(id)) return
+  const way = `-H '${vendor}-beta: ${id}' sends it all the same`
+  throw new CliError(
+    kind,
+    `${origin}: there is no documented beta '${id}'${didYouMean(id, knownBetas)}; ${way}`,
+  )
+}

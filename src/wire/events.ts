@@ -1,0 +1,135 @@
+import { didYouMean } from './nearest.ts'
+import * as z from './zod.ts'
+
+/** Lengths in the specification are characters, so an emoji counts once. */
+const length = (text: string) => [...text].length
+
+const characters = (minimum: number, maximum: number) =>
+  z.string().check(
+    z.refine((text) => length(text) >= minimum, minimum === 1 ? 'must not be empty' : 'is too short'),
+    z.refine((text) => length(text) <= maximum, `must be at most ${maximum} characters long`),
+  )
+
+/** A text block is checked; a block of another kind, which the specification does not show, passes. */
+const ContentBlock = z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
+  z.check(({ value, issues }) => {
+    if (value.type !== 'text' || typeof value.text === 'string') return
+    const message = value.text === undefined ? 'is missing' : 'must be text'
+    issues.push({ code: 'custom', path: ['text'], message, input: value.text })
+  }),
+)
+
+const TextBlock = z.looseObject({
+  type: z.literal('text', 'must be text blocks only'),
+  text: characters(1, Infinity),
+})
+
+const event = <T extends string, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
+  z.looseObject({ type: z.literal(type), ...shape })
+
+const ToolConfirmation = event('user.tool_confirmation', {
+  result: z.enum(['allow', 'deny']),
+  tool_use_id: characters(1, 128),
+  deny_message: z.nullish(characters(0, 10000)),
+}).check(
+  z.refine(({ result, deny_message: message }) => message == null || result === 'deny', {
+    path: ['deny_message'],
+    message: "is allowed only when result is 'deny'",
+  }),
+)
+
+/** Event parameters by type (session events, 2.2 and 8). */
+const parameters = [
+  event('user.message', { content: z.array(ContentBlock) }),
+  event('user.interrupt', { session_thread_id: z.nullish(z.string()) }),
+  ToolConfirmation,
+  event('user.custom_tool_result', {}),
+  event('user.define_outcome', {}),
+  event('user.tool_result', {}),
+  event('system.message', { content: z.array(TextBlock) }),
+] as const
+
+const eventTypes = [
+  'user.message',
+  'user.interrupt',
+  'user.tool_confirmation',
+  'user.custom_tool_result',
+  'user.define_outcome',
+  'user.tool_result',
+  'system.message',
+]
+
+const EventParameters = z.discriminatedUnion('type', parameters, {
+  error: ({ input }) => {
+    if (typeof input !== 'object' || input === null) return 'must be an object'
+    const { type } = input as { type?: unknown }
+    if (typeof type !== 'string') return type === undefined ? 'is missing' : 'must be text'
+    return `there is no event '${type}'${didYouMean(type, eventTypes)}`
+  },
+})
+
+const hosts = ['user.message', 'user.tool_result', 'user.custom_tool_result']
+
+/** The ordering rule of session events, 4.1: why `events[index]` may not stand where it does. */
+function orderProblem(events: readonly unknown[], index: number): string | undefined {
+  const typeAt = (place: number) => (events[place] as { type?: unknown } | null | undefined)?.type
+  if (typeAt(index) !== 'system.message') return undefined
+  if (index < events.length - 1) return 'a system.message must be the last event, and there is at most one'
+  const isAccompanying = hosts.includes(String(typeAt(index - 1)))
+  return isAccompanying ? undefined : `a system.message must come right after a ${hosts.join(', ')}`
+}
+
+const checkOrder = z.check<unknown[]>(
+  ({ value, issues }) => {
+    for (const index of Array.isArray(value) ? value.keys() : []) {
+      const message = orderProblem(value, index)
+      if (message) issues.push({ code: 'custom', path: [index], message, input: undefined })
+    }
+  },
+  // Also where an event is wrong in itself, so that all problems are told at once.
+  { when: () => true },
+)
+
+/** The request body (session events, 2.1). */
+export const SendEvents = z.looseObject({
+  events: z.array(EventParameters).check(
+    z.refine((events) => events.length > 0, 'must hold at least one event'),
+    checkOrder,
+  ),
+})
+export type SendEvents = z.infer<typeof SendEvents>
+
+/** An event as the service tells of it: only what is printed or followed is read, unknown kinds pass. */
+export const SessionEvent = z.looseObject({
+  id: z.catch(z.optional(z.string()), undefined),
+  type: z.string(),
+  processed_at: z.catch(z.nullish(z.string()), undefined),
+})
+export type SessionEvent = z.infer<typeof SessionEvent>
+
+/** The answer to sending events, and a page of a list (session events, 2.3; `spec/beyond.md`). */
+export const EventsPage = z.looseObject({
+  data: z.nullish(z.array(SessionEvent)),
+  next_page: z.catch(z.nullish(z.string()), undefined),
+})
+
+const StopReason = z.looseObject({
+  type: z.string(),
+  event_ids: z.catch(z.optional(z.array(z.string())), undefined),
+})
+
+/** Why a session is idle; `end_turn` where it does not say. */
+export function readStopReason(event: SessionEvent): { type: string; eventIds: string[] } {
+  const parsed = StopReason.safeParse(event.stop_reason)
+  return parsed.success
+    ? { type: parsed.data.type, eventIds: parsed.data.event_ids ?? [] }
+    : { type: 'unknown', eventIds: [] }
+}
+
+const Blocks = z.array(z.looseObject({ type: z.string(), text: z.catch(z.optional(z.string()), undefined) }))
+
+/** The text of an event's content blocks. */
+export function readText(event: SessionEvent): string {
+  const blocks = Blocks.safeParse(event.content)
+  return blocks.success ? blocks.data.map((block) => block.text ?? '').join('') : ''
+}
