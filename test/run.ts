@@ -1,7 +1,7 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
 import type { Host } from '../src/context.ts'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { main } from '../src/main.ts'
@@ -53,7 +53,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     platform: 'linux',
     stdin: {
       kind: world.stdin === undefined ? 'terminal' : 'pipe',
-      open: () => pieces(world.stdin ?? world.typed ?? ''),
+      open: () => Readable.from(pieces(world.stdin ?? world.typed ?? '')),
     },
     stdout: stdout.stream,
     stderr: stderr.stream,

@@ -15,6 +15,8 @@ const exitCodes = () => `How a run ended, and whether the same command may be ru
 ${table([
   ['0', 'done', ''],
   ...Object.entries(outcomes).map(([kind, { exit, when, again }]) => [`${exit}`, `${kind}: ${when}`, again]),
+  ['12', 'events follow: tool uses wait for an answer', ''],
+  ['13', 'events follow: the session was terminated or is stuck', ''],
 ])}
 
 A signal ends parley by that signal: a shell sees 130 or 143.

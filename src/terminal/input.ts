@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import type { Readable } from 'node:stream'
 import { CliError, fileProblem, usage } from '../errors.ts'
 
 /** What stands behind file descriptor 0. `none` is nothing to wait for: closed, or a device such as /dev/null. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
-  open(): AsyncIterable<Uint8Array>
+  open(): Readable
 }
 
 /** Everything that a command reads of its own accord: stdin, once, and files. Texts are checked to be UTF-8. */
