@@ -41,7 +41,7 @@ export function declare(command: Command): void {
 
 export async function run(context: Context, options: ChatOptions, words: string[]): Promise<void> {
   const { flags, host, progress } = context
-  const start = performance.now()
+  const start = Date.now()
   const { values, ...settings } = await readSettings(context)
   const body = await readBody(context, options, words)
   const isStream = options.stream ?? values.stream
@@ -64,7 +64,7 @@ export async function run(context: Context, options: ChatOptions, words: string[
   if (options.thread !== undefined) {
     await saveThread(options.thread, { body, answer: text, role: values.answerRole, cwd: host.cwd })
   }
-  tellAbout(context, { text, summary, seconds: (performance.now() - start) / 1000, isAsked: options.usage })
+  tellAbout(context, { text, summary, seconds: (Date.now() - start) / 1000, isAsked: options.usage })
 }
 
 async function readBody(

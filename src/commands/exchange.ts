@@ -57,11 +57,11 @@ function logged(exchange: Exchange, { tell }: Context): Exchange {
     Object.entries(redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
 
   return async (request) => {
-    const start = performance.now()
+    const start = Date.now()
     const size = request.body ? [`(${request.body.length} bytes)`] : []
     log('>', [`${request.method} ${request.url}`, ...lines(request.headers), ...size])
     const response = await exchange(request)
-    const took = `after ${Math.round(performance.now() - start)} ms`
+    const took = `after ${Date.now() - start} ms`
     log('<', [`${response.status} ${response.statusText} (${took})`, ...lines(response.headers)])
     return response
   }
