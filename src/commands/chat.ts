@@ -56,15 +56,16 @@ export async function run(context: Context, options: ChatOptions, words: string[
   })
   if (!response) return
 
-  const { text, summary } = await printAnswer(response, file ?? context.output, {
+  const answer = await printAnswer(response, file ?? context.output, {
     isRaw: flags.raw ?? false,
+    keepsText: options.thread !== undefined,
     cleanups: progress.cleanups,
   })
   await file?.commit()
   if (options.thread !== undefined) {
-    await saveThread(options.thread, { body, answer: text, role: values.answerRole, cwd: host.cwd })
+    await saveThread(options.thread, { body, answer: answer.text, role: values.answerRole, cwd: host.cwd })
   }
-  tellAbout(context, { text, summary, seconds: (Date.now() - start) / 1000, isAsked: options.usage })
+  tellAbout(context, { ...answer, seconds: (Date.now() - start) / 1000, isAsked: options.usage })
 }
 
 async function readBody(
