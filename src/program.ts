@@ -83,6 +83,7 @@ export async function runProgram(argv: string[], host: Host, progress: Progress)
     .configureOutput({ writeOut: print, writeErr: print, outputError: () => {} })
     .option('--version', 'print the version')
     .helpCommand(false)
+    .configureHelp({ subcommandTerm: (command) => command.name() })
     .addHelpText('after', "\nTry it:\n  parley chat --profile demo 'Say hello'\n")
   addEntries(root, entries, [root])
 
@@ -147,10 +148,16 @@ class ParleyCommand extends Command {
 
 const topics = ['environment', 'exit-codes', 'profiles', 'input']
 
-/** `help chat` is `chat --help`; a topic is a command of its own. */
+/** `help chat` is `chat --help`; a topic is a command of its own, and an unknown word is left to be refused. */
 function asHelpFlag(argv: string[]): string[] {
   const [first, ...rest] = argv
-  return first === 'help' && !topics.includes(rest[0] ?? '') ? [...rest, '--help'] : argv
+  if (first !== 'help' || topics.includes(rest[0] ?? '')) return argv
+  let level: Record<string, Entry> | undefined = entries
+  for (const word of rest) {
+    if (level?.[word] === undefined) return rest
+    level = level[word].group
+  }
+  return [...rest, '--help']
 }
 
 const sentence = (summary: string) => `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
