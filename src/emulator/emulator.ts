@@ -2,7 +2,7 @@ import { CliError } from '../errors.ts'
 import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.ts'
 import type { SendEvents } from '../wire/events.ts'
 import type { Exchange, HttpRequest } from '../wire/exchange.ts'
-import type { GenerateRequest } from '../wire/generate.ts'
+import type { GenerateRequest } from '../wire/generate-request.ts'
 import { describeIssues } from '../wire/json.ts'
 import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } from './chat.ts'
 import { type Fault, takeFault } from './faults.ts'
@@ -78,7 +78,7 @@ export function createEmulator(options: EmulatorOptions): Exchange {
     if (fault === 'html') return deliver(page, delivery)
     if (typeof fault === 'number') return deliver(faultReply(fault), delivery)
     const refusal = refuse(route.endpoint, request, options)
-    const reply = refusal ?? answer(route, request, handlers)
+    const reply = refusal ?? (await answer(route, request, handlers))
     const cut = () => new CliError('response', 'the emulator cut the connection', { sent: 'yes' })
     return deliver(reply, fault === 'cut' ? { ...delivery, cut } : delivery)
   }
@@ -132,7 +132,11 @@ function refuse(
   return errorReply(401, `the header ${place}`)
 }
 
-function answer({ name, endpoint, params, query }: Route, request: HttpRequest, handlers: Handlers): Reply {
+async function answer(
+  { name, endpoint, params, query }: Route,
+  request: HttpRequest,
+  handlers: Handlers,
+): Promise<Reply> {
   if (!endpoint.request) return handlers[name]({ params, query, body: undefined })
   if (!/^application\/json\s*(;|$)/i.test(header(request.headers, 'content-type') ?? '')) {
     return errorReply(400, 'the content type must be application/json')
@@ -143,7 +147,7 @@ function answer({ name, endpoint, params, query }: Route, request: HttpRequest, 
   } catch {
     return errorReply(400, 'the body is not JSON')
   }
-  const parsed = endpoint.request.safeParse(body)
+  const parsed = (await endpoint.request()).safeParse(body)
   if (!parsed.success) return errorReply(400, describeIssues(parsed.error).join('; '))
   return handlers[name]({ params, query, body })
 }
