@@ -7,10 +7,11 @@ import { createStyle, wantsColour } from './terminal/style.ts'
 
 /** Puts together what a command is handed. */
 export async function createContext(host: Host, flags: SharedFlags, progress: Progress): Promise<Context> {
+  const hide = (text: string) => redact(text, progress.secrets)
   const tell = (line: string) => {
-    if (!flags.quiet) host.stderr.write(`${redact(line, progress.secrets)}\n`)
+    if (!flags.quiet) host.stderr.write(`${hide(line)}\n`)
   }
-  const note = (line: string) => tell(`parley: ${oneLine(line, 2000)}`)
+  const note = (line: string) => tell(`parley: ${oneLine(hide(line), 2000)}`)
   return {
     host,
     flags,

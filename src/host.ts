@@ -24,6 +24,7 @@ export function createProcessHost(): Host {
       return process.stderr
     },
     onSignal,
+    onCrash,
   }
 }
 
@@ -54,4 +55,8 @@ function onSignal(clean: () => string): void {
       process.kill(process.pid, signal)
     })
   }
+}
+
+function onCrash(report: (error: unknown) => Promise<number>): void {
+  process.on('uncaughtException', async (error) => process.exit(await report(error)))
 }

@@ -1,6 +1,6 @@
 import type { Draft } from './request.ts'
 
-const secretHeader = /^(authorization|proxy-authorization|x-api-key|cookie|set-cookie)$/i
+const secretHeader = /(^|-)(authorization|cookie|api-?key|token|secret|password)$/i
 
 /** Headers as they may be shown: secrets as `[redacted]`. */
 export function redactHeaders(headers: Record<string, string>): Record<string, string> {

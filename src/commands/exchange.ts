@@ -6,6 +6,7 @@ import { CliError, fileProblem } from '../errors.ts'
 import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { oneLine } from '../terminal/escape.ts'
+import { redact } from '../terminal/failure.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
 /** What carries this run's requests: the network, or for the demo profile the emulator. `deadline` as in `ExchangeOptions`. */
@@ -49,9 +50,9 @@ async function readCertificates(path: string | undefined, cwd: string): Promise<
 }
 
 /** Tells on stderr what goes out and comes back, secrets redacted. */
-function logged(exchange: Exchange, { tell }: Context): Exchange {
+function logged(exchange: Exchange, { tell, progress }: Context): Exchange {
   const log = (mark: '>' | '<', lines: string[]) => {
-    for (const line of lines) tell(`${mark} ${oneLine(line, 4000)}`)
+    for (const line of lines) tell(`${mark} ${oneLine(redact(line, progress.secrets), 4000)}`)
   }
   const lines = (headers: Record<string, string>) =>
     Object.entries(redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
