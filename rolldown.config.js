@@ -27,6 +27,8 @@ export default defineConfig({
   // jsonc-parser's other entry point requires its parts in a way that cannot be bundled.
   resolve: { mainFields: ['module', 'main'] },
   plugins: [withoutHttp2, withoutExecutables],
+  // In a snap's terminal conf would write in place instead of replacing the file.
+  transform: { define: { 'process.env.SNAP': 'undefined' } },
   output: {
     dir: 'dist',
     format: 'cjs',

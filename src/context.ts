@@ -44,6 +44,8 @@ export interface Progress {
   cleanups: Set<() => void>
   /** Never shown on stderr. */
   secrets: Set<string>
+  /** What shell commands give as secrets, by command: none runs twice. */
+  commands: Map<string, Promise<string>>
 }
 
 /** What a command is handed. */

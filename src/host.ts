@@ -11,11 +11,14 @@ export function createProcessHost(): Host {
       return process.cwd()
     },
     platform: process.platform,
+    uid: process.getuid?.(),
     stdin: {
       get kind() {
         return stdinKind()
       },
       open: () => process.stdin,
+      setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),
+      interrupt: () => void process.kill(process.pid, 'SIGINT'),
     },
     get stdout() {
       return process.stdout

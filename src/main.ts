@@ -8,7 +8,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
     host.stdout.write(`${version}\n`)
     return 0
   }
-  const progress: Progress = { sent: 'no', cleanups: new Set(), secrets: new Set() }
+  const progress: Progress = { sent: 'no', cleanups: new Set(), secrets: new Set(), commands: new Map() }
   host.onSignal?.(() => {
     cleanUp(progress)
     return `parley: interrupted: ${progress.fate ?? fates[progress.sent]}\n`
@@ -44,8 +44,9 @@ function cleanUp({ cleanups }: Progress): void {
 
 /** A bug. Its message may quote anything, so only its kind and its place in the program are told. */
 function unexpected(error: unknown): CliError {
-  const { name, stack = '' } = error instanceof Error ? error : new Error('no error')
-  const place = /^\s+at .*?([^\s()/\\]+:\d+:\d+)\)?$/m.exec(stack)?.[1] ?? 'an unknown place'
+  const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
+  const frames = stack.slice(stack.indexOf(message) + message.length)
+  const place = /^\s+at .*?([^\s()/\\]+:\d+:\d+)\)?$/m.exec(frames)?.[1] ?? 'an unknown place'
   return new CliError('unexpected', `a bug in parley ${version}: ${name} at ${place}`, {
     sent: 'unknown',
     consequence: 'please report this line, with the command but without its secrets',

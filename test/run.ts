@@ -51,6 +51,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     env: { HOME: cwd, ...credentials, ...world.env },
     cwd,
     platform: 'linux',
+    uid: process.getuid?.(),
     stdin: {
       kind: world.stdin === undefined ? 'terminal' : 'pipe',
       open: () => Readable.from(pieces(world.stdin ?? world.typed ?? '')),

@@ -27,7 +27,7 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
   let exchange: Promise<Exchange> | undefined
 
   return async (endpoint, parts) => {
-    const request = authorize(context, settings, await draft(context, settings, endpoint, parts))
+    const request = await authorize(context, settings, await draft(context, settings, endpoint, parts))
     exchange ??= chooseExchange(context, settings, deadline)
     return exchangeOnce(context, settings, endpoint, request, { exchange: await exchange, deadline })
   }

@@ -48,9 +48,12 @@ export function redactFailure(error: CliError, secrets: Iterable<string>): CliEr
   return new CliError(error.kind, redact(error.message, secrets), {
     ...error.details,
     ...(serviceMessage === undefined ? {} : { serviceMessage: redact(serviceMessage, secrets) }),
-    ...(typeof body === 'string' ? { body: redact(body, secrets) } : {}),
+    ...(body === undefined ? {} : { body: redactJson(body, secrets) }),
   })
 }
+
+const redactJson = (value: unknown, secrets: Iterable<string>): unknown =>
+  JSON.parse(JSON.stringify(value, (_, each) => (typeof each === 'string' ? redact(each, secrets) : each)))
 
 /**
  * Takes secrets out of text that goes to stderr: those of this run, which a service may repeat, and what a URL

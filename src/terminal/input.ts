@@ -7,6 +7,10 @@ import { CliError, fileProblem, usage } from '../errors.ts'
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
   open(): Readable
+  /** Of a terminal: whether keys come one by one and unseen, Ctrl-C among them. */
+  setRaw?(isRaw: boolean): void
+  /** Does what Ctrl-C does while the terminal is not raw. */
+  interrupt?(): void
 }
 
 /** Everything that a command reads of its own accord: stdin, once, and files. Texts are checked to be UTF-8. */
