@@ -273,6 +273,20 @@ describe('which secret goes where', () => {
   })
 })
 
+test.each([
+  [{ PARLEY_ACCESS_TOKEN: 'canary-env-token' }, [], 'PARLEY_ACCESS_TOKEN'],
+  [{}, [], "profile 'default'"],
+  [{ PARLEY_ACCESS_TOKEN: 'canary-env-token' }, ['--profile', 'default'], "profile 'default'"],
+])('K16: a secret that is refused is named by where it came from: %o %o', async (env, flags, origin) => {
+  const world = profile({ baseUrl: 'https://a.test', accessToken: token })
+  const exchange = answering('{"error":{"message":"no"}}', { status: 401 })
+  const ended = await run(['chat', 'x', ...flags], { ...world, env: { ...bare, ...env }, exchange })
+  expect(ended.code).toBe(3)
+  expect(ended.err).toBe(
+    `parley: the gateway answered 401\n  its secret came from ${origin}: 'parley config list --effective' shows why\n  the service says: no\n`,
+  )
+})
+
 describe('a secret from a command', () => {
   const from = (accessTokenCommand: string) => profile({ baseUrl: 'https://a.test', accessTokenCommand })
 

@@ -68,7 +68,8 @@ export function describeMismatch(
   return `the secret of ${secret.name} does not go to the address in ${address.name}: ${way}`
 }
 
-function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, service: Endpoint['service']) {
+/** Where a service's secret comes from, or the command for it. */
+export function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, service: Endpoint['service']) {
   const [plain, command] = secretsOf[service]
   return origins[plain] ?? origins[command]
 }

@@ -8,7 +8,7 @@ import { startSpinner } from '../terminal/spinner.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { consequenceOf } from './consequence.ts'
-import { addressOf, authorize } from './credential.ts'
+import { addressOf, authorize, secretOriginOf } from './credential.ts'
 import { chooseExchange } from './exchange.ts'
 
 /** What varies from one request of a run to the next. */
@@ -27,9 +27,15 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
   let exchange: Promise<Exchange> | undefined
 
   return async (endpoint, parts) => {
-    const request = await authorize(context, settings, await draft(context, settings, endpoint, parts))
+    const whole = await draft(context, settings, endpoint, parts)
+    const request = await authorize(context, settings, whole)
+    const secretOrigin = whole.credential && secretOriginOf(settings, endpoint.service)?.name
     exchange ??= chooseExchange(context, settings, deadline)
-    return exchangeOnce(context, settings, endpoint, request, { exchange: await exchange, deadline })
+    return exchangeOnce(context, settings, endpoint, request, {
+      exchange: await exchange,
+      deadline,
+      secretOrigin,
+    })
   }
 }
 
@@ -83,7 +89,11 @@ async function exchangeOnce(
   { values: { retries } }: ResolvedSettings,
   endpoint: Endpoint,
   request: HttpRequest,
-  { exchange, deadline }: { exchange: Exchange; deadline: number },
+  {
+    exchange,
+    deadline,
+    secretOrigin,
+  }: { exchange: Exchange; deadline: number; secretOrigin: string | undefined },
 ): Promise<HttpResponse> {
   const { flags, progress, note } = context
   const { send } = await import('../client/send.ts')
@@ -102,7 +112,7 @@ async function exchangeOnce(
     if (!(error instanceof CliError)) throw error
     const { rawBody } = error.details
     if (flags.raw && rawBody) await context.output.write(rawBody)
-    throw error.with(consequenceOf(error, endpoint))
+    throw error.with(consequenceOf(error, endpoint, secretOrigin))
   } finally {
     stopWaiting()
   }

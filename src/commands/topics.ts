@@ -25,8 +25,8 @@ A signal ends parley by that signal: a shell sees 130 or 143.
 const profiles =
   () => `A profile is a named set of settings in a file of yours ('parley config path' tells which).
 
-  parley config set baseUrl https://gateway.example
   parley config init                                  asks for everything
+  parley config set baseUrl https://gateway.example
   parley config set accessToken < token.txt           a secret never stands in an argument
   parley config set accessTokenCommand 'pass show x'  or a command prints it
   parley config set --profile work baseUrl https://other.example
