@@ -21,7 +21,7 @@ writeFileSync(
 export const temporary = (name: string): string => join(folder, name)
 
 /** Runs a job to its end; returns its milliseconds. Throws where it fails. */
-export function time({ command, env }: Job): Promise<number> {
+function time({ command, env }: Job): Promise<number> {
   const start = performance.now()
   const child = spawn('bash', ['-c', `exec 0</dev/null; set -o pipefail; ${command}`], {
     env: { PATH: process.env.PATH ?? '', HOME: folder, ...env },
