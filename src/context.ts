@@ -55,6 +55,8 @@ export interface Context {
   style: Style
   /** Tells the person something on a line of stderr, escaped, unless `--quiet`. */
   note(line: string): void
+  /** The same for what concerns a person's safety: also with `--quiet`, not beside the one line of `--errors json`. */
+  warn(line: string): void
   /** The same for a line that is laid out, and escaped, already. */
   tell(line: string): void
 }
