@@ -1,10 +1,15 @@
 import type { CliError, FailureDetails } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 
-/** What a failed request means for what was to be done (`cli.md`, Failure). */
-export function consequenceOf({ kind, details }: CliError, { repeat }: Endpoint): FailureDetails {
+/** What a failed request means for what was to be done (`cli.md`, Failure). `secretFrom` names where its secret was. */
+export function consequenceOf(
+  { kind, details }: CliError,
+  { repeat }: Endpoint,
+  secretFrom: string | undefined,
+): FailureDetails {
   const { sent = 'no' } = details
   if (sent === 'no') return { consequence: 'nothing was sent' }
+  if (kind === 'credentials') return { consequence: `the secret came from ${secretFrom}` }
   if (repeat === 'refused') return eventConsequence(kind)
   return sent === 'unknown'
     ? { consequence: 'the request was sent; whether it was carried out is not known' }

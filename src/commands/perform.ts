@@ -1,6 +1,6 @@
 import { toCurl, toDryRun } from '../client/preview.ts'
 import { type DraftParts, draftRequest, parseHeader } from '../client/request.ts'
-import type { Context } from '../context.ts'
+import type { Context, Progress } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
@@ -27,9 +27,15 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
   let exchange: Promise<Exchange> | undefined
 
   return async (endpoint, parts) => {
-    const request = authorize(context, settings, await draft(context, settings, endpoint, parts))
+    const drafted = await draft(context, settings, endpoint, parts)
+    const request = authorize(context, settings, drafted)
     exchange ??= chooseExchange(context, settings, deadline)
-    return exchangeOnce(context, settings, endpoint, request, { exchange: await exchange, deadline })
+    const secretFrom = drafted.credential ? settings.origins[drafted.credential.setting]?.name : '--header'
+    return exchangeOnce(context, settings, endpoint, request, {
+      exchange: await exchange,
+      deadline,
+      secretFrom,
+    })
   }
 }
 
@@ -83,9 +89,14 @@ async function exchangeOnce(
   { values: { retries } }: ResolvedSettings,
   endpoint: Endpoint,
   request: HttpRequest,
-  { exchange, deadline }: { exchange: Exchange; deadline: number },
+  {
+    exchange,
+    deadline,
+    secretFrom,
+  }: { exchange: Exchange; deadline: number; secretFrom: string | undefined },
 ): Promise<HttpResponse> {
   const { flags, progress, note } = context
+  progress.sent = 'no'
   const { send } = await import('../client/send.ts')
   const stopWaiting = showWaiting(context)
   try {
@@ -93,7 +104,7 @@ async function exchangeOnce(
       exchange,
       policy: { repeat: endpoint.repeat, retries, retryUnknown: flags.retryUnknown ?? false, deadline },
       onRetry(failure, wait) {
-        progress.sent = 'no'
+        progress.sent = progressAfter(failure)
         note(`${failure.message}; trying again in ${(wait / 1000).toFixed(1)} s`)
       },
     })
@@ -102,10 +113,15 @@ async function exchangeOnce(
     if (!(error instanceof CliError)) throw error
     const { rawBody } = error.details
     if (flags.raw && rawBody) await context.output.write(rawBody)
-    throw error.with(consequenceOf(error, endpoint))
+    throw error.with(consequenceOf(error, endpoint, secretFrom))
   } finally {
     stopWaiting()
   }
+}
+
+function progressAfter({ kind }: CliError): Progress['sent'] {
+  if (kind === 'not-sent') return 'no'
+  return kind === 'rate-limited' ? 'refused' : 'unknown'
 }
 
 function showWaiting({ host, flags, progress }: Context): () => void {
