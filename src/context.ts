@@ -37,7 +37,8 @@ export interface SharedFlags {
 
 /** What is known of a run while it goes on, for whoever has to end it. */
 export interface Progress {
-  sent: Sent
+  /** `refused`: it was sent, and certainly not carried out. */
+  sent: Sent | 'refused'
   /** What is certain by now, whatever else happens: `the event was accepted`. */
   fate?: string
   /** Leaves nothing behind: stops the spinner, ends a half-written line, removes temporary files. Synchronous. */
@@ -59,6 +60,8 @@ export interface Context {
   style: Style
   /** Tells the person something on a line of stderr, escaped, unless `--quiet`. */
   note(line: string): void
+  /** The same for what concerns a person's safety: also with `--quiet`, not beside the one line of `--errors json`. */
+  warn(line: string): void
   /** The same for a line that is laid out, and escaped, already. */
   tell(line: string): void
 }

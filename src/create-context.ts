@@ -8,15 +8,21 @@ import { createStyle, wantsColour } from './terminal/style.ts'
 /** Puts together what a command is handed. */
 export async function createContext(host: Host, flags: SharedFlags, progress: Progress): Promise<Context> {
   const hide = (text: string) => redact(text, progress.secrets)
+  const print = (line: string) => void host.stderr.write(`${hide(line)}\n`)
   const tell = (line: string) => {
-    if (!flags.quiet) host.stderr.write(`${hide(line)}\n`)
+    if (!flags.quiet) print(line)
   }
-  const note = (line: string) => tell(`parley: ${oneLine(hide(line), 2000)}`)
+  const sign = (line: string) => `parley: ${oneLine(hide(line), 2000)}`
+  const note = (line: string) => tell(sign(line))
+  const warn = (line: string) => {
+    if (!flags.errors) print(sign(line))
+  }
   return {
     host,
     flags,
     progress,
     note,
+    warn,
     tell,
     input: createInput({ stdin: host.stdin, cwd: host.cwd, readsStdin: flags.stdin !== false, note }),
     output: createOutput(host.stdout),

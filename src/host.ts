@@ -5,6 +5,8 @@ import type { Stdin } from './terminal/input.ts'
 
 /** The process as a host. Its streams are opened when they are first used. */
 export function createProcessHost(): Host {
+  // Node's own warnings would stand beside ours, and break the one line of `--errors json`.
+  process.removeAllListeners('warning')
   return {
     env: process.env,
     get cwd() {

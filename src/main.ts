@@ -33,6 +33,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
 
 const fates = {
   no: 'nothing was sent',
+  refused: 'nothing was accepted',
   unknown: 'the request was sent; it may have been carried out',
   yes: 'an answer had begun to arrive',
 }

@@ -1,66 +1,116 @@
-import { createServer, type Socket } from 'node:net'
+import { createServer as createTcpServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 
 export interface ScriptedServer {
   url: string
+  port: number
   /** Requests that arrived whole, as the bytes they came in. */
   requests: string[]
   connections: number
+  /** When each request had arrived; milliseconds of `performance.now`. */
+  times: number[]
+  /** Sockets that are open still. */
+  sockets: Set<Socket>
   close(): Promise<void>
 }
 
 /** Called when a request has arrived whole; `count` is its number from 1. */
-type Script = (socket: Socket, request: string, count: number) => void
+export type Script = (socket: Socket, request: string, count: number) => void
+
+export interface ServeOptions {
+  host?: string
+  port?: number
+  tls?: { key: string; cert: string }
+  /** Called for each connection, whose number is `count` from 1; by default requests are read from it. */
+  onConnection?(socket: Socket, count: number): void
+}
 
 /** A server on loopback that does with each request what its script says, byte for byte. */
-export async function serve(script: Script): Promise<ScriptedServer> {
-  const sockets = new Set<Socket>()
-  const server = createServer((socket) => {
-    sockets.add(socket)
-    scripted.connections++
-    let received = Buffer.alloc(0)
-    socket.on('error', () => {})
-    socket.on('data', (chunk) => {
-      received = Buffer.concat([received, chunk])
-      const whole = wholeRequest(received)
-      if (whole === undefined) return
-      received = received.subarray(Buffer.byteLength(whole))
-      scripted.requests.push(whole)
-      script(socket, whole, scripted.requests.length)
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
+export async function serve(script: Script, options: ServeOptions = {}): Promise<ScriptedServer> {
+  const { host = '127.0.0.1', port = 0, tls, onConnection } = options
   const scripted: ScriptedServer = {
-    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
+    url: '',
+    port: 0,
     requests: [],
     connections: 0,
+    times: [],
+    sockets: new Set(),
     close: () =>
       new Promise((resolve) => {
-        for (const socket of sockets) socket.destroy()
+        for (const socket of scripted.sockets) socket.destroy()
         server.close(() => resolve())
       }),
   }
+
+  function accept(socket: Socket): void {
+    scripted.connections++
+    scripted.sockets.add(socket)
+    socket.on('error', () => {}).on('close', () => scripted.sockets.delete(socket))
+    if (onConnection) onConnection(socket, scripted.connections)
+    else readRequests(socket)
+  }
+
+  function readRequests(socket: Socket): void {
+    const read = createRequestReader()
+    socket.on('data', (chunk) => {
+      for (const request of read(chunk)) {
+        scripted.times.push(performance.now())
+        scripted.requests.push(request)
+        script(socket, request, scripted.requests.length)
+      }
+    })
+  }
+
+  const server: Server = tls ? createTlsServer(tls, accept) : createTcpServer(accept)
+  server.on('tlsClientError', () => {})
+  await new Promise<void>((resolve) => server.listen(port, host, resolve))
+  const address = server.address()
+  scripted.port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  const shown = host.includes(':') ? `[${host}]` : host
+  scripted.url = `http${tls ? 's' : ''}://${shown}:${scripted.port}`
   return scripted
 }
 
-function wholeRequest(received: Buffer): string | undefined {
-  const end = received.indexOf('\r\n\r\n')
-  if (end < 0) return undefined
-  const length = Number(/\r\ncontent-length: (\d+)/i.exec(received.subarray(0, end).toString())?.[1] ?? 0)
-  const size = end + 4 + length
-  return received.length < size ? undefined : received.subarray(0, size).toString()
+/** Cuts what arrives into whole requests of known length. */
+function createRequestReader(): (chunk: Buffer) => string[] {
+  let chunks: Buffer[] = []
+  let received = 0
+  let needed = 0
+  return (chunk) => {
+    const requests: string[] = []
+    chunks.push(chunk)
+    received += chunk.length
+    while (received > 0 && received >= needed) {
+      const all = Buffer.concat(chunks)
+      chunks = [all]
+      const end = all.indexOf('\r\n\r\n')
+      if (end < 0) break
+      const length = /\r\ncontent-length: (\d+)/i.exec(all.subarray(0, end).toString())?.[1] ?? 0
+      needed = end + 4 + Number(length)
+      if (received < needed) break
+      requests.push(all.subarray(0, needed).toString())
+      chunks = [all.subarray(needed)]
+      received -= needed
+      needed = 0
+    }
+    return requests
+  }
 }
 
-/** A whole answer with a body of known length. */
-export function response(body: string | Uint8Array, status = '200 OK', headers: string[] = []): string {
+/** A whole answer with a body of known length; it is JSON where no header says otherwise. */
+export function response(body: string | Uint8Array, status = '200 OK', headers: string[] = []): Buffer {
+  const hasType = headers.some((header) => /^content-type:/i.test(header))
   const lines = [
     `HTTP/1.1 ${status}`,
-    'content-type: application/json',
+    ...(hasType ? [] : ['content-type: application/json']),
     `content-length: ${Buffer.byteLength(body)}`,
     ...headers,
   ]
-  return `${lines.join('\r\n')}\r\n\r\n${body}`
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), Buffer.from(body)])
 }
 
 /** The environment that points parley at a server. */
-export const pointedAt = (server: ScriptedServer) => ({ PARLEY_BASE_URL: server.url })
+export const pointedAt = (server: ScriptedServer) => ({
+  PARLEY_BASE_URL: server.url,
+  PARLEY_AGENTS_URL: server.url,
+})

@@ -1,7 +1,9 @@
 import Client from 'undici/lib/dispatcher/client.js'
 import { CliError } from '../errors.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
-import { type ConnectOptions, type HeldSocket, openConnection } from './connect.ts'
+import { type ConnectOptions, openConnection } from './connect.ts'
+import { explainFailure, failure, type Reached } from './exchange-problem.ts'
+import type { HeldSocket } from './hold.ts'
 import { createChunkQueue } from './queue.ts'
 import { withoutTierUp } from './tier-up.ts'
 
@@ -35,6 +37,8 @@ function attempt(
 
   const client = new Client(url.origin, {
     connect: (_, callback) => {
+      // undici would open one connection after another to a server that closes them at once.
+      if (connection) return callback(failure(reached, url, 'the connection was closed'), null)
       openConnection(url, connect, over.signal).then(
         (opened) => {
           connection = opened
@@ -83,9 +87,10 @@ function attempt(
   }
 
   function fail(error: CliError): void {
-    finish()
+    // First, for letting go of the connection fails the request once more, with words of undici's own.
     if (reached === 'head') queue.close(error)
     else reject(error)
+    finish()
   }
 
   client.dispatch(
@@ -115,40 +120,14 @@ function attempt(
       },
       onResponseEnd: close,
       onResponseError(_, error) {
-        fail(error instanceof CliError ? error : explain(error, reached, url))
+        fail(
+          error instanceof CliError
+            ? error
+            : explainFailure(error, reached, url, connection?.socket.bytesRead ?? 0),
+        )
       },
     },
   )
-}
-
-type Reached = 'nowhere' | 'sent' | 'head'
-
-/** Names a failure by how far the request got, never by its error code: a reset happens at every stage. */
-function failure(reached: Reached, url: URL, what: string): CliError {
-  if (reached === 'nowhere') return new CliError('not-sent', `${url.host}: ${what}`, { sent: 'no' })
-  if (reached === 'sent') return new CliError('unknown', `${url.host}: ${what}`, { sent: 'unknown' })
-  return new CliError('response', `the answer broke off: ${what}`, { sent: 'yes' })
-}
-
-function explain(error: NodeJS.ErrnoException, reached: Reached, url: URL): CliError {
-  const { code, name, message } = error
-  const violation = name === 'HTTPParserError' ? 'malformed' : (violations[code ?? ''] ?? violations[message])
-  if (violation && reached !== 'nowhere') {
-    return new CliError('response', `the answer of ${url.host} is not proper HTTP/1.1: ${violation}`, {
-      sent: 'yes',
-    })
-  }
-  if (message === 'other side closed') return failure(reached, url, 'the connection was closed')
-  if (code === 'ECONNRESET' || code === 'EPIPE') return failure(reached, url, 'the connection was reset')
-  return failure(reached, url, code ?? name)
-}
-
-/** What an answer did wrong that was no proper HTTP, by undici's codes and messages. */
-const violations: Record<string, string> = {
-  UND_ERR_HEADERS_OVERFLOW: 'its headers are too long',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'its length is not the one that it announced',
-  'bad upgrade': 'it changed the protocol unasked',
-  'bad response': 'it answered what was not asked',
 }
 
 /** A timer that a wait of more than 24 days does not turn into one of a millisecond. */

@@ -49,27 +49,39 @@ export function decideRetry(
   return { again: true, wait }
 }
 
-function mayRepeat({ repeat, retryUnknown }: RetryPolicy, { error, retryAfter }: FailedAttempt): boolean {
+function mayRepeat({ repeat, retryUnknown }: RetryPolicy, { error }: FailedAttempt): boolean {
   const { status, sent } = error.details
-  if (error.kind === 'not-sent') return true
+  if (error.kind === 'not-sent' || error.kind === 'rate-limited') return true
   if (error.kind === 'unknown') return repeat === 'always' || retryUnknown
   if (sent !== 'yes' || status === undefined) return false
-  if (status === 429) return true
-  if (status === 503 && retryAfter !== undefined) return true
   return repeat !== 'refused' && [408, 500, 502, 503, 504, 529].includes(status)
 }
+
+const day = '[A-Z][a-z]{2}'
+const month = '[A-Z][a-z]{2}'
+const time = '\\d{2}:\\d{2}:\\d{2}'
+
+/** The three dates of HTTP: IMF-fixdate, RFC 850, asctime. */
+const httpDate = new RegExp(
+  [
+    `^${day}, \\d{2} ${month} \\d{4} ${time} GMT$`,
+    `^[A-Z][a-z]{5,8}, \\d{2}-${month}-\\d{2} ${time} GMT$`,
+    `^${day} ${month} [ \\d]\\d ${time} \\d{4}$`,
+  ].join('|'),
+)
 
 /**
  * Reads `Retry-After` (whole seconds or one of the three HTTP dates) or `Retry-After-Ms` into seconds; anything
  * else counts as absent.
  */
 export function parseRetryAfter(headers: Record<string, string>, now: number): number | undefined {
-  const { 'retry-after': value, 'retry-after-ms': milliseconds } = headers
-  if (milliseconds !== undefined && /^\d+(\.\d+)?$/.test(milliseconds)) return Number(milliseconds) / 1000
-  if (value === undefined) return undefined
-  if (/^\d+$/.test(value)) return Number(value)
+  const { 'retry-after': value = '', 'retry-after-ms': milliseconds = '' } = headers
+  if (/^\d+(\.\d+)?$/.test(milliseconds)) return toFinite(Number(milliseconds) / 1000)
+  if (/^\d+$/.test(value)) return toFinite(Number(value))
+  if (!httpDate.test(value)) return undefined
   // The asctime form has no zone and means UTC; the others say GMT.
-  const isDate = /^[A-Z][a-z]{2,8},? .*\d{2}:\d{2}:\d{2}/.test(value)
-  const date = isDate ? Date.parse(value.endsWith('GMT') ? value : `${value} GMT`) : Number.NaN
+  const date = Date.parse(value.endsWith('GMT') ? value : `${value} GMT`)
   return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000)
 }
+
+const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)

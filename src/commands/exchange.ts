@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { redactHeaders } from '../client/preview.ts'
-import type { Context } from '../context.ts'
+import type { Context, Host } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -20,8 +20,8 @@ export async function chooseExchange(
 }
 
 async function openExchange(
-  { host, progress, note }: Context,
-  { values, profile }: ResolvedSettings,
+  { host, progress, note, warn }: Context,
+  { values, profile, origins }: ResolvedSettings,
   deadline: number,
 ): Promise<Exchange> {
   if (profile === demoName) {
@@ -30,8 +30,17 @@ async function openExchange(
     return createEmulator({})
   }
   const { createHttpExchange } = await import('../client/exchange.ts')
+  if (host.env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
+    warn(
+      'NODE_TLS_REJECT_UNAUTHORIZED=0 switches off the verification of TLS certificates: anyone may listen',
+    )
+  }
   return createHttpExchange({
-    connect: { timeout: values.connectTimeout * 1000, ca: await readCertificates(values.cacert, host.cwd) },
+    connect: {
+      timeout: values.connectTimeout * 1000,
+      ca: await readCertificates(values.cacert, origins.cacert?.name, host),
+      findProxy: await loadProxies(host.env),
+    },
     timeout: values.timeout * 1000,
     deadline,
     onProgress(reached) {
@@ -40,13 +49,31 @@ async function openExchange(
   })
 }
 
-async function readCertificates(path: string | undefined, cwd: string): Promise<string | undefined> {
+/** Only where the environment speaks of proxies there is anything to look up. */
+async function loadProxies(env: Host['env']) {
+  if (!Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name) && env[name])) return undefined
+  const { findProxy } = await import('../client/proxy.ts')
+  return (url: URL) => findProxy(url, env)
+}
+
+async function readCertificates(
+  path: string | undefined,
+  origin: string | undefined,
+  { cwd, env }: Host,
+): Promise<string | undefined> {
   if (path === undefined) return undefined
+  let own: string
   try {
-    return await readFile(resolve(cwd, path), 'utf8')
+    own = await readFile(resolve(cwd, path), 'utf8')
   } catch (error) {
     throw new CliError('file', `${path}: ${fileProblem(error)}`)
   }
+  if (!own.includes('-----BEGIN CERTIFICATE-----')) {
+    throw new CliError('credentials', `${origin}: ${path} holds no certificate in PEM`)
+  }
+  // Node forgets these where a context has certificates of its own; it has complained where they are not readable.
+  const extra = env.NODE_EXTRA_CA_CERTS ? await readFile(env.NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '') : ''
+  return `${own}\n${extra}`
 }
 
 /** Tells on stderr what goes out and comes back, secrets redacted. */

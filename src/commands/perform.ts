@@ -1,6 +1,6 @@
 import { toCurl, toDryRun } from '../client/preview.ts'
 import { type DraftParts, draftRequest, parseHeader } from '../client/request.ts'
-import type { Context } from '../context.ts'
+import type { Context, Progress } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
@@ -29,7 +29,7 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
   return async (endpoint, parts) => {
     const whole = await draft(context, settings, endpoint, parts)
     const request = await authorize(context, settings, whole)
-    const secretOrigin = whole.credential && secretOriginOf(settings, endpoint.service)?.name
+    const secretOrigin = whole.credential ? secretOriginOf(settings, endpoint.service)?.name : '--header'
     exchange ??= chooseExchange(context, settings, deadline)
     return exchangeOnce(context, settings, endpoint, request, {
       exchange: await exchange,
@@ -96,6 +96,7 @@ async function exchangeOnce(
   }: { exchange: Exchange; deadline: number; secretOrigin: string | undefined },
 ): Promise<HttpResponse> {
   const { flags, progress, note } = context
+  progress.sent = 'no'
   const { send } = await import('../client/send.ts')
   const stopWaiting = showWaiting(context)
   try {
@@ -103,7 +104,7 @@ async function exchangeOnce(
       exchange,
       policy: { repeat: endpoint.repeat, retries, retryUnknown: flags.retryUnknown ?? false, deadline },
       onRetry(failure, wait) {
-        progress.sent = 'no'
+        progress.sent = progressAfter(failure)
         note(`${failure.message}; trying again in ${(wait / 1000).toFixed(1)} s`)
       },
     })
@@ -116,6 +117,11 @@ async function exchangeOnce(
   } finally {
     stopWaiting()
   }
+}
+
+function progressAfter({ kind }: CliError): Progress['sent'] {
+  if (kind === 'not-sent') return 'no'
+  return kind === 'rate-limited' ? 'refused' : 'unknown'
 }
 
 function showWaiting({ host, flags, progress }: Context): () => void {

@@ -27,6 +27,12 @@ export interface AnswerDecoder {
 /** A way of reading a body: a stream of events, a JSON array of chunks, or one JSON value. */
 type Form = Pick<AnswerDecoder, 'push' | 'end'>
 
+/** How many bytes of blanks may stand before an answer. */
+const longestBlank = 64 * 1024
+
+/** How much is read of what is no answer, for the sake of its title. Characters. */
+const longestStranger = 1024 * 1024
+
 /**
  * The form is known by the body's first character, not by what was asked for; the content type decides only
  * between events and text.
@@ -48,7 +54,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink): Answ
       if (form) return form.push(bytes)
       head = Buffer.concat([head, bytes])
       const start = new TextDecoder().decode(head).trimStart()
-      if (start === '') return
+      if (start === '' && head.length < longestBlank) return
       form = chooseForm(start, contentType)(reader, contentType, sink)
       form.push(head)
     },
@@ -121,17 +127,25 @@ function readArray(reader: AnswerReader, contentType: string, sink: AnswerSink):
 
 function readJson(reader: AnswerReader, contentType: string, sink: AnswerSink): Form {
   const decoder = createTextDecoder(contentType)
+  const isNamed = contentType !== '' && !contentType.startsWith('application/json')
+  const what = `the answer${isNamed ? ` (${contentType})` : ''}`
   const pieces: string[] = []
+  let size = 0
+  let isObject: boolean | undefined
   return {
     push(bytes) {
       sink.raw(bytes)
-      pieces.push(decoder.decode(bytes, { stream: true }))
+      const piece = decoder.decode(bytes, { stream: true })
+      pieces.push(piece)
+      size += piece.length
+      isObject ??= piece.trimStart()[0] === '{'
+      // Nothing else can become an answer: it is not kept in memory to its end.
+      if (!isObject && size > longestStranger) parse(`${pieces.join('')}…`, what)
     },
     end() {
       const body = pieces.join('') + decoder.decode()
       if (body.trim() === '') throw notUnderstood('the answer is empty')
-      const what = contentType.startsWith('application/json') || !contentType ? '' : ` (${contentType})`
-      sink.text(reader.addBody(parse(body, `the answer${what}`)))
+      sink.text(reader.addBody(parse(body, what)))
     },
   }
 }

@@ -1,0 +1,70 @@
+import { CliError } from '../errors.ts'
+
+interface ConnectError {
+  code?: string
+  message?: string
+  address?: string
+  port?: number
+  /** The certificate that was refused. */
+  cert?: { subjectaltname?: string }
+  errors?: ConnectError[]
+}
+
+/** Says in plain words why there is no connection to a host: a `CliError` of kind `not-sent`. */
+export function explainConnectError(error: ConnectError, url: URL): CliError {
+  // A name with several addresses fails with all their errors, and no message of its own.
+  const all = error.errors ?? [error]
+  const isPermanent = all.some(({ code }) => problems[code ?? '']?.isPermanent)
+  return new CliError('not-sent', all.map((one) => describe(one, url)).join(', '), {
+    sent: 'no',
+    isPermanent,
+  })
+}
+
+const unknownAuthority = {
+  text: 'its certificate comes from an unknown authority: --cacert FILE trusts it',
+  isPermanent: true,
+} as const
+
+const noTls = { text: 'it does not speak TLS there (is the address http:// ?)', isPermanent: true } as const
+
+const problems: Record<string, { text: string; isPermanent?: true }> = {
+  ECONNREFUSED: { text: 'connection refused' },
+  ECONNRESET: { text: 'the connection was reset before it was ready' },
+  ETIMEDOUT: { text: 'the connection timed out' },
+  EHOSTUNREACH: { text: 'no route to the host' },
+  ENETUNREACH: { text: 'the network is unreachable' },
+  ENOTFOUND: { text: 'no such host', isPermanent: true },
+  EAI_AGAIN: { text: 'its name could not be looked up just now' },
+  DEPTH_ZERO_SELF_SIGNED_CERT: {
+    text: 'its certificate is self-signed: --cacert FILE trusts it',
+    isPermanent: true,
+  },
+  SELF_SIGNED_CERT_IN_CHAIN: unknownAuthority,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownAuthority,
+  UNABLE_TO_GET_ISSUER_CERT: unknownAuthority,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownAuthority,
+  CERT_HAS_EXPIRED: { text: 'its certificate has expired', isPermanent: true },
+  CERT_NOT_YET_VALID: { text: 'its certificate is not valid yet (is the clock right?)', isPermanent: true },
+  CERT_REVOKED: { text: 'its certificate was revoked', isPermanent: true },
+  ERR_TLS_CERT_ALTNAME_INVALID: { text: 'its certificate is for another host', isPermanent: true },
+  ERR_SSL_WRONG_VERSION_NUMBER: noTls,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
+  EPROTO: noTls,
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: {
+    text: 'it speaks only versions of TLS that are too old',
+    isPermanent: true,
+  },
+  ERR_SSL_UNSUPPORTED_PROTOCOL: {
+    text: 'it speaks only versions of TLS that are too old',
+    isPermanent: true,
+  },
+}
+
+function describe({ code, message, address, port, cert }: ConnectError, url: URL): string {
+  const shown = address?.includes(':') ? `[${address}]` : address
+  const where = shown === undefined ? url.host : `${shown}:${port}`
+  const names = cert?.subjectaltname ? ` (${cert.subjectaltname.replaceAll('DNS:', '').slice(0, 200)})` : ''
+  const what = problems[code ?? '']?.text ?? code ?? message
+  return `${where}: ${what}${code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? names : ''}`
+}

@@ -1,0 +1,77 @@
+import { CliError, type FailureDetails, type Kind } from '../errors.ts'
+import type { Endpoint } from '../wire/endpoints.ts'
+import type { HttpResponse } from '../wire/exchange.ts'
+import { readProblem } from '../wire/problem.ts'
+import { type FailedAttempt, parseRetryAfter } from './retry.ts'
+
+/** Error bodies are read up to here. */
+const longestBody = 1024 * 1024
+
+/** Reads an answer whose status is no 2xx into the failure that it tells of. */
+export async function readRefusal(response: HttpResponse, { service }: Endpoint): Promise<FailedAttempt> {
+  const { status, statusText, headers } = response
+  const rawBody = await collectStart(response)
+  const body = parseBody(rawBody)
+  const problem = readProblem(body)
+  const asked = parseRetryAfter(headers, Date.now())
+  const retryAfter = asked ?? problem.retryAfter
+  const requestId = headers['request-id'] ?? headers['x-request-id'] ?? problem.requestId
+  const details: FailureDetails = {
+    sent: 'yes',
+    status,
+    rawBody,
+    body,
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(problem.message === undefined ? {} : { serviceMessage: problem.message }),
+  }
+  const what = status < 400 ? describeRedirect(headers.location) : `${nameOf[service]} answered`
+  const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
+  const error = new CliError(kindOfStatus(status, asked !== undefined), message, details)
+  return {
+    error,
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+    isFinal: headers['x-should-retry']?.toLowerCase() === 'false',
+  }
+}
+
+const nameOf = { gateway: 'the gateway', agents: 'the session service' }
+
+/** The body as far as it comes: the status counts, also where its explanation breaks off. */
+async function collectStart(response: HttpResponse): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  try {
+    for await (const chunk of response.body) {
+      chunks.push(chunk.subarray(0, longestBody - size))
+      size += chunk.length
+      if (size >= longestBody) break
+    }
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+  }
+  return Buffer.concat(chunks)
+}
+
+function kindOfStatus(status: number, hasRetryAfter: boolean): Kind {
+  if (status === 401 || status === 403 || status === 407) return 'credentials'
+  if (status === 402) return 'payment'
+  if (status === 429 || (status === 503 && hasRetryAfter)) return 'rate-limited'
+  return status >= 500 ? 'service' : 'refused'
+}
+
+/** The target of a redirect that is not followed, without a user name or password. */
+function describeRedirect(location: string | undefined): string {
+  const target = location?.replace(/[^/\\]*@/g, '').slice(0, 200)
+  return `redirect not followed${target ? `, to ${target}` : ''}:`
+}
+
+/** JSON where it is, else text. */
+function parseBody(bytes: Uint8Array): unknown {
+  const text = new TextDecoder().decode(bytes)
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}

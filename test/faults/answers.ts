@@ -1,0 +1,52 @@
+import type { Socket } from 'node:net'
+import { message } from '../run.ts'
+import { response, type Script } from '../server.ts'
+
+/** The chat endpoint's answer, saying ok; `okText` is what is printed of it. */
+export const ok = response(message('ok'))
+export const okText = 'ok\n'
+
+/** The session service's receipt, and how it is printed. */
+export const receipt = response('{"data":[{"id":"sevt_1","type":"user.message","processed_at":null}]}')
+export const receiptText = 'sevt_1\tuser.message\t\t\n'
+
+/** Answers each request with the next of these; the last one stays. */
+export const answering =
+  (...answers: (string | Uint8Array)[]): Script =>
+  (socket, _, count) =>
+    void socket.write(answers[Math.min(count, answers.length) - 1] ?? '')
+
+/** Writes these bytes and closes the connection with FIN. */
+export const closing =
+  (bytes: string | Uint8Array = ''): Script =>
+  (socket) =>
+    void socket.end(bytes)
+
+/** Writes these bytes and, when they had time to arrive, resets the connection. */
+export const resetting =
+  (bytes: string | Uint8Array = ''): Script =>
+  (socket) => {
+    socket.write(bytes)
+    reset(socket, bytes.length === 0 ? 0 : 100)
+  }
+
+export const reset = (socket: Socket, delay = 0) => void setTimeout(() => socket.resetAndDestroy(), delay)
+
+export const headOf = (status: string, ...headers: string[]) =>
+  `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\n${headers.map((line) => `${line}\r\n`).join('')}\r\n`
+
+/** The start of a stream of events without a length. */
+export const sseHead = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n'
+
+const event = (value: unknown, name = '') =>
+  `${name ? `event: ${name}\n` : ''}data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`
+
+/** An event of a message stream that brings text. */
+export const delta = (text: string) =>
+  event({ type: 'content_block_delta', delta: { type: 'text_delta', text } })
+
+const stop = event({ type: 'message_stop' })
+
+/** A body in HTTP's chunked form, without its end. */
+export const chunked = (...chunks: string[]) =>
+  chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join('')

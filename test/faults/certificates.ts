@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from '../run.ts'
+
+export interface Certificate {
+  key: string
+  cert: string
+  /** Where `cert` lies. */
+  path: string
+}
+
+/** Makes a self-signed certificate for some names, such as `DNS:localhost,IP:127.0.0.1`. */
+export function makeCertificate(names: string, days = 2): Certificate {
+  const folder = temporaryFolder()
+  const [key, request, path, extensions] = ['key', 'request', 'cert', 'ext'].map((name) =>
+    join(folder, `${name}.pem`),
+  ) as [string, string, string, string]
+  const openssl = (...argv: string[]) => execFileSync('openssl', argv, { stdio: 'pipe' })
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  openssl(
+    'req',
+    ...curve,
+    '-keyout',
+    key,
+    '-out',
+    request,
+    '-subj',
+    `/CN=${names.replaceAll(/[^a-z]/gi, '')}`,
+  )
+  writeFileSync(extensions, `subjectAltName=${names}\n`)
+  // A negative number of days makes one that has expired.
+  const signed = ['-signkey', key, '-days', String(days), '-extfile', extensions, '-out', path]
+  openssl('x509', '-req', '-in', request, ...signed)
+  return { key: readFileSync(key, 'utf8'), cert: readFileSync(path, 'utf8'), path }
+}

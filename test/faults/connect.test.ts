@@ -1,0 +1,261 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll } from 'vitest'
+import { response, type ScriptedServer, serve } from '../server.ts'
+import { answering, ok, okText, receipt, receiptText } from './answers.ts'
+import { makeCertificate } from './certificates.ts'
+import { both, chat, events, faults, type Row } from './rows.ts'
+
+const noRetry = ['--retries', '0']
+/** Nothing listens there, and no other program will. */
+const nowhere = () => 'http://127.0.0.1:1'
+const secure = ({ port }: ScriptedServer) => `https://localhost:${port}`
+
+/** A listener whose queue is full, so that no connection to it comes about. */
+const blocked = await (async () => {
+  const code = `require('node:net').createServer().listen({ host: '127.0.0.1', port: 0, backlog: 1 }, function () {
+    require('node:fs').writeSync(1, String(this.address().port))
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+  })`
+  const child: ChildProcess = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [port] = (await once(child.stdout as NodeJS.ReadableStream, 'data')) as [Buffer]
+  const fillers: Socket[] = []
+  for (let i = 0; i < 8; i++) fillers.push(connect(Number(port), '127.0.0.1').on('error', () => {}))
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  return {
+    url: `http://127.0.0.1:${port}`,
+    end() {
+      for (const filler of fillers) filler.destroy()
+      child.kill('SIGKILL')
+    },
+  }
+})()
+afterAll(() => blocked.end())
+
+const selfSigned = makeCertificate('DNS:localhost,IP:127.0.0.1')
+const expired = makeCertificate('DNS:localhost', -1)
+const elsewhere = makeCertificate('DNS:elsewhere.test')
+
+/** A server that comes up when parley has said twice that it tries again. */
+async function comeUp({ err }: { err(): string }, port: number): Promise<ScriptedServer> {
+  while (err().split('trying again').length < 3) await new Promise((resolve) => setTimeout(resolve, 10))
+  return serve(answering(ok), { port })
+}
+
+const late: { port: number; server?: ScriptedServer } = { port: 0 }
+{
+  const server = await serve(() => {})
+  late.port = server.port
+  await server.close()
+}
+
+const notSent = { code: 9, err: ['nothing was sent'] } satisfies Partial<Row>
+const stalled = { listen: { onConnection() {} }, url: secure, conns: 1 } satisfies Partial<Row>
+
+faults('N: connect phase, nothing sent', [
+  ...both({
+    ...notSent,
+    name: 'N01 connection refused',
+    url: nowhere,
+    err: [
+      /^parley: 127\.0\.0\.1:1: connection refused; trying again in 0\.\d s\nparley: .*; trying again in .*\nparley: 127/,
+    ],
+    atLeast: 0.75,
+  }),
+  {
+    ...notSent,
+    name: 'N02 refused on both addresses of a name',
+    argv: [...chat, ...noRetry, '--allow-http'],
+    url: () => 'http://two.test:1',
+    err: ['parley: [::1]:1: connection refused, 127.0.0.1:1: connection refused'],
+  },
+  ...both({
+    ...notSent,
+    name: 'N03 no such name',
+    url: () => 'https://down.test',
+    err: [/^parley: down\.test: no such host\n {2}nothing was sent\n$/],
+  }),
+  ...both({
+    name: 'N04 a name that cannot be looked up once',
+    url: ({ port }) => `http://again.test:${port}`,
+    flags: ['--allow-http'],
+    script: answering(response('{"content":[],"data":[]}')),
+    code: 0,
+    reqs: 1,
+    err: ['could not be looked up just now; trying again'],
+  }),
+  ...both({
+    ...notSent,
+    name: 'N05 SYN dropped',
+    url: () => blocked.url,
+    flags: [...noRetry, '--connect-timeout', '1'],
+    err: ['no connection within 1 s', 'nothing was sent'],
+    atLeast: 1,
+    within: 2,
+  }),
+  ...both({
+    ...notSent,
+    ...stalled,
+    name: 'N06 TLS handshake stall',
+    flags: [...noRetry, '--connect-timeout', '1'],
+    err: ['no connection within 1 s'],
+    atLeast: 1,
+    within: 2,
+  }),
+  {
+    ...notSent,
+    name: 'N06 the deadline passes in the handshake',
+    ...stalled,
+    argv: [...chat, '--deadline', '1'],
+    err: ['the deadline passed', 'nothing was sent'],
+    atLeast: 1,
+    within: 2,
+  },
+  {
+    ...notSent,
+    name: 'N07 TLS handshake cut off by FIN, and tried again',
+    url: secure,
+    listen: { onConnection: (socket) => void socket.once('data', () => socket.end()) },
+    conns: 3,
+    err: ['the connection was'],
+  },
+  {
+    ...notSent,
+    name: 'N08 TLS handshake cut off by RST, and tried again',
+    url: secure,
+    listen: { onConnection: (socket) => void socket.once('data', () => socket.resetAndDestroy()) },
+    conns: 3,
+    err: ['the connection was reset'],
+  },
+  ...both({
+    ...notSent,
+    name: 'N09 self-signed certificate',
+    url: secure,
+    listen: { tls: () => selfSigned },
+    err: [/^parley: localhost:\d+: its certificate is self-signed: --cacert FILE trusts it\n {2}nothing/],
+  }),
+  {
+    ...notSent,
+    name: 'N10 expired certificate',
+    url: secure,
+    argv: [...chat, '--cacert', expired.path],
+    listen: { tls: () => expired },
+    err: [/^parley: localhost:\d+: its certificate has expired/],
+  },
+  {
+    ...notSent,
+    name: 'N11 certificate for another host',
+    url: secure,
+    argv: [...chat, '--cacert', elsewhere.path],
+    listen: { tls: () => elsewhere },
+    err: [/^parley: localhost:\d+: its certificate is for another host \(elsewhere\.test\)/],
+  },
+  {
+    ...notSent,
+    name: 'N13 https to a port that speaks plain HTTP',
+    url: secure,
+    listen: { onConnection: (socket) => void socket.once('data', () => socket.end(ok)) },
+    conns: 1,
+    err: ['http://', 'nothing was sent'],
+  },
+  ...both({
+    name: 'N14 http to a port that speaks TLS',
+    url: ({ port }) => `http://localhost:${port}`,
+    listen: { tls: () => selfSigned },
+    code: 10,
+    err: ['is the address https:// ?'],
+  }),
+  ...[chat, events].map(
+    (argv): Row => ({
+      name: `N15 RST at accept (${argv[0]})`,
+      argv: [...argv, ...noRetry],
+      listen: { onConnection: (socket) => void socket.resetAndDestroy() },
+      conns: 1,
+      code: [9, 10],
+      err: ['the connection was'],
+    }),
+  ),
+  {
+    name: 'N16 refused twice, up on the third try',
+    url: () => `http://127.0.0.1:${late.port}`,
+    during: async (world) => {
+      late.server = await comeUp(world, late.port)
+      await world.ended
+      await late.server.close()
+    },
+    code: 0,
+    out: okText,
+    err: [/^(parley: .*connection refused; trying again in .*\n){2}$/],
+    check: () => {
+      if (late.server?.requests.length !== 1) throw new Error('one request was expected')
+    },
+  },
+  {
+    name: 'N17 SIGINT in the TLS handshake',
+    ...stalled,
+    signal: { name: 'SIGINT', at: 'connection' },
+    code: 'SIGINT',
+    err: ['parley: interrupted: nothing was sent'],
+  },
+  {
+    name: 'S05 --cacert',
+    url: secure,
+    argv: [...chat, '--cacert', selfSigned.path],
+    listen: { tls: () => selfSigned },
+    script: answering(ok),
+    code: 0,
+    out: okText,
+    reqs: 1,
+  },
+  {
+    name: 'S05 PARLEY_CACERT',
+    url: secure,
+    argv: events,
+    env: { PARLEY_CACERT: selfSigned.path },
+    listen: { tls: () => selfSigned },
+    script: answering(receipt),
+    code: 0,
+    out: receiptText,
+    reqs: 1,
+  },
+  {
+    name: 'S05 NODE_EXTRA_CA_CERTS, beside --cacert',
+    url: secure,
+    argv: [...chat, '--cacert', elsewhere.path],
+    env: { NODE_EXTRA_CA_CERTS: selfSigned.path },
+    listen: { tls: () => selfSigned },
+    script: answering(ok),
+    code: 0,
+    out: okText,
+    reqs: 1,
+  },
+  {
+    name: 'S05 --cacert that holds no certificate',
+    url: secure,
+    argv: [...chat, '--cacert', import.meta.filename],
+    code: 3,
+    err: ['--cacert', 'holds no certificate'],
+  },
+  {
+    name: 'S05 --cacert that is not there',
+    url: secure,
+    argv: [...chat, '--cacert', 'none.pem'],
+    code: 11,
+    err: ['none.pem: no such file'],
+  },
+  ...[[], ['--quiet']].map(
+    (flags): Row => ({
+      name: `S06 verification switched off warns ${flags.join()}`,
+      url: secure,
+      argv: [...chat, ...flags],
+      env: { NODE_TLS_REJECT_UNAUTHORIZED: '0' },
+      listen: { tls: () => selfSigned },
+      script: answering(ok),
+      code: 0,
+      out: okText,
+      reqs: 1,
+      err: [/^parley: NODE_TLS_REJECT_UNAUTHORIZED=0 .*\n$/],
+    }),
+  ),
+])

@@ -1,0 +1,211 @@
+import { message } from '../run.ts'
+import { response, type Script } from '../server.ts'
+import { answering, receipt, receiptText } from './answers.ts'
+import { both, chat, events, faults, type Row } from './rows.ts'
+
+const type = (value: string) => [`content-type: ${value}`]
+const page = '<!doctype html><html><head><title>Please log in</title></head><body>A page</body></html>'
+const json = (body: string | Uint8Array): Script => answering(response(body))
+const quoted = (bytes: number[]) =>
+  Buffer.concat([Buffer.from('{"content":[{"type":"text","text":"'), Buffer.from(bytes), Buffer.from('"}]}')])
+const odd =
+  '{ "content":[{"type":"text","text":"a"}], "b":12345678901234567890, "n":1.10, "n":-0, "e":1e400, "__proto__":{"x":1},"constructor":2 }\n'
+const said = (text: string, code = 4): Partial<Row> & { code: number } => ({
+  code,
+  reqs: 1,
+  err: [`the service says: ${text}\n`],
+})
+
+faults('R: response content', [
+  ...both({
+    name: 'R11 a login page',
+    script: answering(response(page, '200 OK', type('text/html'))),
+    code: 8,
+    reqs: 1,
+  }),
+  {
+    name: 'R11 a login page names its type and title',
+    script: answering(response(page, '200 OK', type('text/html'))),
+    code: 8,
+    reqs: 1,
+    err: ['text/html', 'Please log in'],
+  },
+  ...both({ name: 'R12 HTML that calls itself JSON', script: json(page), code: 8, reqs: 1 }),
+  {
+    name: 'R13 JSON without a type (chat)',
+    script: (socket) => {
+      const body = message('hi')
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+    },
+    code: 0,
+    out: 'hi\n',
+    reqs: 1,
+  },
+  { name: 'R14 an empty body (chat)', script: json(''), code: 8, reqs: 1, err: ['the answer is empty'] },
+  { name: 'R14 204 (chat)', script: answering('HTTP/1.1 204 No Content\r\n\r\n'), code: 8, reqs: 1 },
+  {
+    name: 'R14 an empty body (events)',
+    argv: events,
+    script: json(''),
+    code: 0,
+    reqs: 1,
+    err: ['said no more'],
+  },
+  {
+    name: 'R14 204 (events)',
+    argv: events,
+    script: answering('HTTP/1.1 204 No Content\r\n\r\n'),
+    code: 0,
+    reqs: 1,
+    err: ['said no more'],
+  },
+  ...both({
+    name: 'R15 502 from a proxy, as a page',
+    script: answering(response(page.replace('Please log in', 'Bad gateway'), '502 Bad', type('text/html'))),
+    flags: ['--retries', '0'],
+    code: 7,
+    reqs: 1,
+    err: [/answered 502 Bad\n(.*\n)? {2}the service says: Bad gateway\n$/],
+  }),
+  ...[
+    ['{}', ''],
+    ['null', ''],
+    ['"just words"', 'just words'],
+    ['[]', ''],
+    ['{"error":{"error":{"message":"deep"}}}', ''],
+    ['{"error":{"message":{"no":"text"}}}', ''],
+    [`{"message":"${'m'.repeat(2 ** 20 - 20)}"}`, `${'m'.repeat(499)}…`],
+    [`{"message":"${'m'.repeat(2 ** 21)}"}`, ''],
+    ['{"error":{"message":"a\\u001b[31m\\n::add-mask::\\u0085\\r\\nb"}}', 'a^[[31m ::add-mask::\\u0085 b'],
+  ].flatMap(([body = '', words = '']) =>
+    both({
+      name: `R16 400 with ${body.slice(0, 50)}`,
+      script: answering(response(body, '400 Bad Request')),
+      ...said(words),
+      ...(words === '' ? { err: [/answered 400 Bad Request\n/] } : {}),
+    }),
+  ),
+  {
+    name: 'R18 UTF-16, as it says',
+    script: answering(
+      response(Buffer.from(message('é€'), 'utf16le'), '200 OK', type('application/json; charset=utf-16')),
+    ),
+    code: [0, 8],
+    out: (out) => ['é€\n', ''].includes(out.toString()),
+    reqs: 1,
+  },
+  {
+    name: 'R18 Latin-1, as it says',
+    script: answering(
+      response(Buffer.from(message('é'), 'latin1'), '200 OK', type('application/json; charset=iso-8859-1')),
+    ),
+    code: 0,
+    out: 'é\n',
+    reqs: 1,
+  },
+  {
+    name: 'R18 an unknown character set',
+    script: answering(response(message('x'), '200 OK', type('application/json; charset=klingon'))),
+    code: 8,
+    reqs: 1,
+    err: ['klingon'],
+  },
+  {
+    name: 'R19 bytes that are no UTF-8',
+    script: json(quoted([0x61, 0xff])),
+    code: 0,
+    out: 'a\ufffd\n',
+    reqs: 1,
+    err: ['may not have been UTF-8'],
+  },
+  {
+    name: 'R19 the same with --raw',
+    argv: [...chat, '--raw'],
+    script: json(quoted([0x61, 0xff])),
+    code: 0,
+    out: quoted([0x61, 0xff]),
+    reqs: 1,
+  },
+  {
+    name: 'R20 half a surrogate pair',
+    script: json(quoted([...Buffer.from('a\\ud800b')])),
+    code: 0,
+    out: 'a\ufffdb\n',
+    reqs: 1,
+  },
+  {
+    name: 'R23 odd numbers, double and strange keys stay (chat)',
+    argv: [...chat, '--raw'],
+    script: json(odd),
+    code: 0,
+    out: odd,
+    reqs: 1,
+  },
+  {
+    name: 'R23 odd numbers, double and strange keys stay (events)',
+    argv: [...events, '--raw'],
+    script: json(odd),
+    code: 0,
+    out: odd,
+    reqs: 1,
+    err: ['names no events'],
+  },
+  { name: 'R24 __proto__ pollutes nothing', script: json(odd), code: 0, out: 'a\n', reqs: 1 },
+  {
+    name: 'R26 a byte order mark (chat)',
+    script: json(`\ufeff${message('hi')}`),
+    code: 0,
+    out: 'hi\n',
+    reqs: 1,
+  },
+  {
+    name: 'R26 a byte order mark (events)',
+    argv: events,
+    script: json(`\ufeff${receipt.toString().split('\r\n\r\n')[1]}`),
+    code: 0,
+    out: receiptText,
+    reqs: 1,
+  },
+  {
+    name: 'R26 a byte order mark with --raw',
+    argv: [...chat, '--raw'],
+    script: json(`\ufeff${message('hi')}`),
+    code: 0,
+    out: `\ufeff${message('hi')}`,
+    reqs: 1,
+  },
+  ...both({
+    name: 'R27 something after the JSON',
+    script: json('{"content":[],"data":[]} x'),
+    code: 8,
+    reqs: 1,
+  }),
+  ...[
+    '{"choices":[]}',
+    '[]',
+    '5',
+    'null',
+    '{"content":[{"type":"text","text":5}]}',
+    '{"content":"words"}',
+  ].map((body): Row => ({ name: `R28 another shape: ${body}`, script: json(body), code: 8, reqs: 1 })),
+  ...['{"data":5}', '[]', '5', 'null', '{"data":[{"id":5}]}'].map(
+    (body): Row => ({
+      name: `R28 another shape: ${body} (events)`,
+      argv: events,
+      script: json(body),
+      code: 8,
+      reqs: 1,
+      err: ['the event was accepted', 'do not send it again'],
+    }),
+  ),
+  ...['max_tokens', 'refusal', 'content_filter', 'SAFETY\u001b[2J'].map(
+    (reason): Row => ({
+      name: `R29 stopped by ${JSON.stringify(reason)}`,
+      script: json(message('Well', { stop_reason: reason })),
+      code: 0,
+      out: 'Well\n',
+      reqs: 1,
+      err: [/^parley: the answer was (cut|stopped)/],
+    }),
+  ),
+])

@@ -1,0 +1,265 @@
+import type { Socket } from 'node:net'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { message } from '../run.ts'
+import { response } from '../server.ts'
+import { answering, chunked, closing, headOf, ok, okText, receipt, resetting } from './answers.ts'
+import { both, chat, events, faults, type Row, stream } from './rows.ts'
+
+const hi = message('hi')
+const half = hi.slice(0, 40)
+const cutAt = headOf('200 OK', `content-length: ${hi.length}`) + half
+const halfReceipt = headOf('200 OK', 'content-length: 200') + receipt.toString().slice(-40)
+const doNotResend = 'the event was accepted'
+const cut = { code: 8, reqs: 1, err: ['the answer broke off'] } satisfies Partial<Row>
+const cutReceipt = {
+  argv: events,
+  code: 8,
+  reqs: 1,
+  err: [doNotResend, 'do not send it again'],
+} satisfies Partial<Row>
+const open = headOf('200 OK', 'connection: close')
+const coded = (encoding: string, body: Uint8Array) =>
+  answering(response(body, '200 OK', [`content-encoding: ${encoding}`]))
+
+faults('R: response framing', [
+  { ...cut, name: 'R01 half of the length, then FIN (chat)', script: closing(cutAt) },
+  { ...cutReceipt, name: 'R01 half of the length, then FIN (events)', script: closing(halfReceipt) },
+  { ...cut, name: 'R02 half of the length, then RST (chat)', script: resetting(cutAt) },
+  { ...cutReceipt, name: 'R02 half of the length, then RST (events)', script: resetting(halfReceipt) },
+  { ...cut, name: 'R02 RST after the head (chat)', script: resetting(headOf('200 OK', 'content-length: 9')) },
+  {
+    ...cutReceipt,
+    name: 'R02 RST after the head (events)',
+    script: resetting(headOf('200 OK', 'content-length: 9')),
+  },
+  ...[closing, resetting].flatMap((end): Row[] => [
+    {
+      ...cut,
+      name: `R03 chunked body cut by ${end.name} (chat)`,
+      script: end(headOf('200 OK', 'transfer-encoding: chunked') + chunked(half)),
+    },
+    {
+      ...cutReceipt,
+      name: `R03 chunked body cut by ${end.name} (events)`,
+      script: end(headOf('200 OK', 'transfer-encoding: chunked') + chunked('{"data":[')),
+    },
+  ]),
+  ...both({
+    name: 'R04 a chunk size that is none',
+    script: answering(`${headOf('200 OK', 'transfer-encoding: chunked')}zz\r\n::set-env secret\r\n`),
+    code: 8,
+    reqs: 1,
+    err: [/^(?!.*set-env)/s],
+  }),
+  {
+    name: 'R05 JSON that the end of the connection cuts (chat)',
+    script: closing(open + half),
+    code: 8,
+    reqs: 1,
+  },
+  { ...cutReceipt, name: 'R05 the same (events)', script: closing(`${open}{"data":[{"id"`) },
+  { name: 'R05 the same, by RST', script: resetting(open + half), code: 8, reqs: 1 },
+  {
+    name: 'R07 a length that is too small (chat)',
+    script: answering(`${headOf('200 OK', 'content-length: 40')}${hi}`),
+    code: 8,
+    reqs: 1,
+  },
+  {
+    ...cutReceipt,
+    name: 'R07 a length that is too small (events)',
+    script: answering(`${headOf('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
+  },
+  ...['SSH-2.0-OpenSSH_9\r\n', '<html><h1>hello</h1></html>', '\x1b]0;evil\x07\n::add-mask::x\n'].flatMap(
+    (bytes) =>
+      both({ name: `R09 not HTTP: ${JSON.stringify(bytes)}`, script: closing(bytes), code: 8, reqs: 1 }),
+  ),
+  ...both({
+    name: 'R10 a head of 20 KB',
+    script: answering(response('{}', '200 OK', [`x-long: ${'x'.repeat(20_000)}`])),
+    code: 8,
+    reqs: 1,
+    err: ['its headers are too long'],
+  }),
+  ...both({
+    name: 'R10 NUL in a header',
+    script: answering(response('{}', '200 OK', ['x: a\0b'])),
+    code: 8,
+    reqs: 1,
+  }),
+  ...both({
+    name: 'R10 lines that end in a bare LF',
+    script: answering(response('{"content":[],"data":[]}').toString().replaceAll('\r\n', '\n')),
+    code: [0, 8],
+    reqs: 1,
+  }),
+  ...both({
+    name: 'R10 a length and chunks at once',
+    script: answering(
+      `${headOf('200 OK', 'content-length: 5', 'transfer-encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`,
+    ),
+    code: 8,
+    reqs: 1,
+  }),
+  {
+    name: 'R30 gzip unasked',
+    script: coded('gzip', gzipSync(hi)),
+    code: 0,
+    out: 'hi\n',
+    reqs: 1,
+  },
+  { name: 'R30 br unasked', script: coded('br', brotliCompressSync(hi)), code: 0, out: 'hi\n', reqs: 1 },
+  { name: 'R30 deflate unasked', script: coded('Deflate', deflateSync(hi)), code: 0, out: 'hi\n', reqs: 1 },
+  {
+    name: 'R30 gzip twice',
+    script: coded('gzip, br', brotliCompressSync(gzipSync(hi))),
+    code: [0, 8],
+    out: (out) => ['hi\n', ''].includes(out.toString()),
+    reqs: 1,
+  },
+  {
+    name: 'R30 gzip of a failure',
+    script: answering(response(gzipSync('{"error":"no!"}'), '400 Bad', ['content-encoding: gzip'])),
+    code: 4,
+    reqs: 1,
+    err: ['the service says: no!'],
+  },
+  {
+    name: 'R31 gzip cut short, with the length that it has',
+    script: coded('gzip', gzipSync(hi).subarray(0, 60)),
+    code: 8,
+    reqs: 1,
+  },
+  { name: 'R31 br cut short', script: coded('br', brotliCompressSync(hi).subarray(0, 60)), code: 8, reqs: 1 },
+  {
+    name: 'R32 a label without gzip',
+    script: coded('gzip', Buffer.from(hi)),
+    code: 8,
+    reqs: 1,
+    err: ['cannot be decompressed'],
+  },
+  {
+    name: 'R32 a wrong checksum',
+    script: coded(
+      'gzip',
+      gzipSync(hi).map((byte, i, all) => (i === all.length - 6 ? byte ^ 255 : byte)),
+    ),
+    code: 8,
+    reqs: 1,
+  },
+  {
+    ...cutReceipt,
+    name: 'R32 a label without gzip (events)',
+    script: coded('gzip', Buffer.from('{"data":[]}')),
+  },
+  ...both({ name: 'R33 an unknown encoding', script: coded('zst\u00ff', Buffer.from(hi)), code: 8, reqs: 1 }),
+  {
+    name: 'R34 a gzip bomb',
+    script: coded('gzip', gzipSync(Buffer.alloc(200 * 1024 * 1024))),
+    code: 8,
+    reqs: 1,
+    err: ['is not JSON'],
+    memory: 150,
+  },
+  {
+    name: 'R34 a gzip bomb in a failure',
+    script: answering(
+      response(gzipSync(Buffer.alloc(200 * 1024 * 1024)), '400 Bad Request', ['content-encoding: gzip']),
+    ),
+    code: 4,
+    reqs: 1,
+    memory: 150,
+  },
+  {
+    name: 'R36 blanks without end',
+    script: (socket) => flood(socket, Buffer.alloc(2 ** 20, 32)),
+    code: 8,
+    reqs: 1,
+    memory: 150,
+  },
+  {
+    name: 'R36 a body over the limit',
+    script: (socket) => {
+      flood(socket, Buffer.alloc(2 ** 20, 'x'), '{"content":"')
+    },
+    argv: [...chat, '-o', 'answer.txt'],
+    code: 8,
+    reqs: 1,
+    err: ['longer than 512 MiB'],
+  },
+  {
+    name: 'R37 Connection: close, a megabyte, FIN, and a slow reader',
+    shell: 'set -o pipefail; parley chat hi | (sleep 1; cat)',
+    script: closing(open + message('x'.repeat(2 ** 20))),
+    code: 0,
+    out: (out) => out.length === 2 ** 20 + 1,
+    reqs: 1,
+  },
+  {
+    name: 'R38 a known length, 24 MB, FIN, and a slow reader',
+    shell: 'set -o pipefail; parley chat hi --raw | (sleep 1; cat)',
+    script: closing(response(message('x'.repeat(24 * 2 ** 20)))),
+    code: 0,
+    out: (out) => out.length > 24 * 2 ** 20 && out.toString('latin1').endsWith('}}'),
+    reqs: 1,
+    memory: 170,
+  },
+  {
+    name: 'R38 200 MB in a stream, and a slow reader',
+    shell: 'set -o pipefail; parley chat hi --stream --raw | (sleep 1; wc -c)',
+    script: (socket) => {
+      const line = `data: {"type":"ping","x":"${'x'.repeat(2 ** 20)}"}\n\n`
+      let left = 200
+      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n')
+      const pump = () => {
+        while (left-- > 0) if (!socket.write(line)) return
+        socket.end('data: [DONE]\n\n')
+        socket.off('drain', pump)
+      }
+      socket.on('drain', pump)
+      pump()
+    },
+    code: 0,
+    out: `${200 * (2 ** 20 + 23)}\n`,
+    reqs: 1,
+    memory: 220,
+  },
+  {
+    name: 'R39 an answer that nobody asked for is never the answer to the retry',
+    script: (socket, _, count) => {
+      const fake = response(message('fake'))
+      socket.write(count === 1 ? Buffer.concat([response('{}', '500 Oops'), fake]) : ok)
+    },
+    code: 0,
+    out: okText,
+    reqs: 2,
+    err: ['trying again'],
+  },
+  {
+    name: 'R40 one byte at a time',
+    argv: stream,
+    script: (socket) => void drip(socket),
+    code: 0,
+    out: 'hé🦜\n',
+    reqs: 1,
+  },
+])
+
+/** Writes an answer byte by byte, each in a packet of its own. */
+async function drip(socket: Socket) {
+  socket.setNoDelay(true)
+  for (const byte of response(message('hé🦜'))) {
+    socket.write(Uint8Array.of(byte))
+    await new Promise(setImmediate)
+  }
+}
+
+/** Writes the same for ever. */
+function flood(socket: Socket, block: Uint8Array, start = ''): void {
+  socket.write(open + start)
+  const pump = () => {
+    while (!socket.destroyed && socket.write(block));
+  }
+  socket.on('drain', pump)
+  pump()
+}

@@ -1,0 +1,122 @@
+import { afterAll } from 'vitest'
+import { response, serve } from '../server.ts'
+import { answering, ok, okText } from './answers.ts'
+import { makeCertificate } from './certificates.ts'
+import { both, chat, faults, type Row } from './rows.ts'
+
+const other = await serve(() => {})
+afterAll(() => other.close())
+const certificate = makeCertificate('DNS:gateway.test,DNS:localhost')
+
+const redirect = (location: string, status = 302) =>
+  answering(response('', `${status} Moved`, [`location: ${location}`]))
+const nobodyElse: Partial<Row> = {
+  check: () => {
+    if (other.connections > 0) throw new Error('the other server was called')
+  },
+}
+const locations = [
+  'file:///etc/passwd',
+  'data:text/html,x',
+  'javascript:alert(1)',
+  `//127.0.0.1:${other.port}/`,
+  `\\\\127.0.0.1:${other.port}\\`,
+  `http://user:canary-token-5f3a9c@127.0.0.1:${other.port}/a@b`,
+  `http:\\\\user:secretword@127.0.0.1:${other.port}/`,
+  `//user:secretword@127.0.0.1:${other.port}/`,
+  `http://127.0.0.1.:${other.port}/`,
+  `https://127.0.0.1:${other.port}/`,
+  'http://sub.localhost/',
+  'a\tb',
+  `/${'long'.repeat(3000)}`,
+]
+const named = (name: string) => ({ url: ({ port }: { port: number }) => `http://${name}:${port}` })
+
+faults('D: redirects', [
+  ...[301, 302, 303, 307, 308].flatMap((status) =>
+    ['/elsewhere', other.url].flatMap((location) =>
+      both({
+        ...nobodyElse,
+        name: `D01 ${status} to ${location === other.url ? 'another server' : location}`,
+        script: redirect(location, status),
+        code: 4,
+        reqs: 1,
+        err: [`redirect not followed, to ${location}`],
+      }),
+    ),
+  ),
+  {
+    name: 'D04 from https to http',
+    url: ({ port }) => `https://gateway.test:${port}`,
+    argv: [...chat, '--cacert', certificate.path],
+    listen: { tls: () => certificate },
+    script: redirect(`http://127.0.0.1:${other.port}/`),
+    ...nobodyElse,
+    code: 4,
+    reqs: 1,
+  },
+  ...locations.map(
+    (location): Row => ({
+      ...nobodyElse,
+      name: `D07 to ${location.slice(0, 40)}`,
+      script: redirect(location),
+      code: 4,
+      reqs: 1,
+      err: ['redirect not followed', /^(?!.*secretword)/s],
+    }),
+  ),
+  ...['a\x1b[2Jb', 'a\rb', 'a\x80\x9bb'].map(
+    (location): Row => ({
+      name: `D07 to ${JSON.stringify(location)}`,
+      script: (socket) =>
+        void socket.write(
+          Buffer.from(`HTTP/1.1 302 Moved\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`, 'latin1'),
+        ),
+      code: [4, 8],
+      reqs: 1,
+    }),
+  ),
+  { name: 'D08 a redirect without a target', script: answering(response('', '304 Same')), code: 4, reqs: 1 },
+])
+
+faults('S: where a secret may go', [
+  ...both({
+    name: 'S01 plain http to another machine',
+    ...named('gateway.test'),
+    code: 3,
+    err: ['would not be encrypted'],
+  }),
+  {
+    name: 'S01 the same with --allow-http',
+    ...named('gateway.test'),
+    argv: [...chat, '--allow-http'],
+    script: answering(ok),
+    code: 0,
+    out: okText,
+    reqs: 1,
+  },
+  ...['127.0.0.1', 'localhost', '127.1', '2130706433', '0x7f.1'].map(
+    (name): Row => ({
+      name: `S02 plain http to loopback: ${name}`,
+      ...named(name),
+      script: answering(ok),
+      code: 0,
+      out: okText,
+      reqs: 1,
+    }),
+  ),
+  {
+    name: 'S02 plain http to loopback: [::1]',
+    listen: { host: '::1' },
+    script: answering(ok),
+    code: 0,
+    out: okText,
+    reqs: 1,
+    check: ({ server }) => {
+      if (!server.requests[0]?.includes(`host: [::1]:${server.port}\r\n`)) throw new Error(server.requests[0])
+    },
+  },
+  ...['127.0.0.1@h.test', 'localhost.h.test', '127.0.0.1.h.test', 'h.test#@127.0.0.1'].flatMap((name) =>
+    both({ name: `S03 judged by the parsed host: ${name}`, ...named(name), code: 3 }),
+  ),
+])

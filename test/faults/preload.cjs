@@ -1,0 +1,24 @@
+// Loaded into the command under test by NODE_OPTIONS: names that need no network, and how much memory was used.
+const dns = require('node:dns')
+const { writeFileSync } = require('node:fs')
+
+const asked = {}
+
+dns.lookup = (name, options, callback) => {
+  asked[name] = (asked[name] ?? 0) + 1
+  const fail = (code) =>
+    process.nextTick(
+      callback,
+      Object.assign(new Error(`getaddrinfo ${code} ${name}`), { code, hostname: name }),
+    )
+  if (name === 'down.test') return fail('ENOTFOUND')
+  if (name === 'again.test' && asked[name] === 1) return fail('EAI_AGAIN')
+  const addresses = [{ address: '127.0.0.1', family: 4 }]
+  if (name === 'two.test') addresses.unshift({ address: '::1', family: 6 })
+  if (options.all) process.nextTick(callback, null, addresses)
+  else process.nextTick(callback, null, addresses[0].address, addresses[0].family)
+}
+
+process.on('exit', () => {
+  if (process.env.TEST_PEAK) writeFileSync(process.env.TEST_PEAK, String(process.resourceUsage().maxRSS))
+})

@@ -1,0 +1,236 @@
+import { response, type Script } from '../server.ts'
+import { answering, delta, ok, okText, receipt, receiptText, sseHead } from './answers.ts'
+import { both, chat, events, faults, type Row, stream } from './rows.ts'
+
+const refusal = (status: string, ...headers: string[]) => response('{"error":"no"}', status, headers)
+const slow = (...headers: string[]) => refusal('429 Too Many Requests', ...headers)
+const done = response('{"content":[],"data":[]}')
+const once = (first: Uint8Array): Script => answering(first, done)
+
+/** Two seconds from now, in the three forms of an HTTP date. */
+const dates: Record<string, (date: Date) => string> = {
+  'IMF-fixdate': (date) => date.toUTCString(),
+  'RFC 850': (date) => {
+    const [, , day, month, year, time] = /^(\w+), (\d+) (\w+) \d\d(\d+) (\S+)/.exec(date.toUTCString()) ?? []
+    const name = date.toLocaleDateString('en', { weekday: 'long', timeZone: 'UTC' })
+    return `${name}, ${day}-${month}-${year} ${time} GMT`
+  },
+  asctime: (date) => {
+    const [, name, day, month, year, time] = /^(\w+), (\d+) (\w+) (\d+) (\S+)/.exec(date.toUTCString()) ?? []
+    return `${name} ${month} ${day?.replace(/^0/, ' ')} ${time} ${year}`
+  },
+}
+
+const retried = { code: 0, reqs: 2, err: [/^parley: .*; trying again in .*\n/] } satisfies Partial<Row>
+const final = (status: string, code: number, ...headers: string[]) => ({
+  script: answering(refusal(status, ...headers)),
+  code,
+  reqs: 1,
+})
+
+faults('T: retry rules', [
+  ...both({
+    ...retried,
+    name: 'T01 429 with Retry-After',
+    script: once(slow('retry-after: 1')),
+    flags: ['-v'],
+    err: ['trying again in 1.0 s'],
+    atLeast: 1,
+  }),
+  ...Object.entries(dates).map(
+    ([form, write]): Row => ({
+      ...retried,
+      name: `T02 429 with a date: ${form}`,
+      argv: events,
+      script: (socket, _, count) => {
+        const date = write(new Date(Date.now() + 2500))
+        socket.write(count === 1 ? slow(`retry-after: ${date}`) : receipt)
+      },
+      out: receiptText,
+      atLeast: 1.4,
+    }),
+  ),
+  ...['0', 'Sun, 06 Nov 1994 08:49:37 GMT', '-1', '1.5', 'soon', '', '1, 60', '2999-01-01T00:00:00Z'].map(
+    (value): Row => ({
+      ...retried,
+      name: `T03 Retry-After: '${value}' waits the usual time`,
+      script: once(slow(`retry-after: ${value}`)),
+      out: '',
+      err: [/trying again in 0\.[345] s/],
+      atLeast: 0.25,
+    }),
+  ),
+  {
+    ...retried,
+    name: 'T03 Retry-After-Ms',
+    script: once(slow('retry-after-ms: 1200', 'retry-after: 50')),
+    err: ['trying again in 1.2 s'],
+    atLeast: 1.2,
+  },
+  ...both({
+    name: 'T05 a wait beyond all reason',
+    ...final('429 No', 6, 'retry-after: 99999999999'),
+    err: ['99999999999 s'],
+    within: 3,
+  }),
+  ...both({
+    name: 'T05 a wait of 400 digits',
+    ...final('429 No', 6, `retry-after: ${'9'.repeat(400)}`),
+    err: ['more than 60 s'],
+    within: 3,
+  }),
+  ...both({
+    name: 'T06 a wait longer than the longest',
+    ...final('429 No', 6, 'retry-after: 3600'),
+    flags: ['--errors', 'json'],
+    err: ['"retryAfter":3600', '"sent":"yes"', '"safeToRetry":true', '"attempts":1'],
+    within: 3,
+  }),
+  ...both({ ...retried, name: 'T07 429 without a hint', script: once(slow()), atLeast: 0.25 }),
+  ...both({
+    name: 'T08 429 for ever',
+    script: answering(slow()),
+    flags: ['--retries', '1'],
+    code: 6,
+    reqs: 2,
+    err: ['the service says: no'],
+  }),
+  ...both({
+    ...retried,
+    name: 'T09 503 with Retry-After',
+    script: once(refusal('503 Busy', 'retry-after: 1')),
+    atLeast: 1,
+  }),
+  { ...retried, name: 'T10 503 without Retry-After (chat)', script: once(refusal('503 Busy')) },
+  {
+    name: 'T10 503 without Retry-After (events)',
+    argv: events,
+    ...final('503 Busy', 7),
+    err: ['may have been accepted'],
+  },
+  {
+    name: 'T10 503 with nonsense for Retry-After (events)',
+    argv: events,
+    ...final('503 Busy', 7, 'retry-after: soon'),
+  },
+  ...[500, 502, 504, 529].flatMap((status): Row[] => [
+    { ...retried, name: `T11 ${status} (chat)`, script: once(refusal(`${status} Oh`)) },
+    {
+      name: `T11 ${status} (events)`,
+      argv: events,
+      ...final(`${status} Oh`, 7),
+      err: ['may have been accepted'],
+    },
+  ]),
+  ...[501, 505, 599].map((status): Row => ({ name: `T11 ${status} (chat)`, ...final(`${status} Oh`, 7) })),
+  { ...retried, name: 'T12 408 (chat)', script: once(refusal('408 Slow')) },
+  ...[408, 409, 425].map(
+    (status): Row => ({ name: `T12 ${status} (events)`, argv: events, ...final(`${status} No`, 4) }),
+  ),
+  ...[401, 403].flatMap((status) =>
+    both({
+      name: `T13 ${status}`,
+      ...final(`${status} No`, 3),
+      err: [/PARLEY_(ACCESS_TOKEN|API_KEY)/],
+    }),
+  ),
+  { name: 'T13 402', ...final('402 Pay', 5) },
+  {
+    name: 'T14 x-should-retry: true on 500 (events)',
+    argv: events,
+    ...final('500 Oh', 7, 'x-should-retry: true'),
+  },
+  ...both({
+    name: 'T14 x-should-retry: false on 429',
+    ...final('429 No', 6, 'x-should-retry: false'),
+    within: 3,
+  }),
+  { name: 'T14 x-should-retry: false on 500 (chat)', ...final('500 Oh', 7, 'x-should-retry: false') },
+  ...both({
+    ...retried,
+    name: 'T16 every attempt has the same bytes',
+    script: once(slow()),
+    check: ({ server }) => {
+      const [first, second] = server.requests
+      if (first !== second) throw new Error(`${first}\nis not\n${second}`)
+    },
+  }),
+  {
+    ...retried,
+    name: 'T17 an event from stdin is read once',
+    argv: ['events', 'send'],
+    stdin: '{"type":"user.message","content":[{"type":"text","text":"once"}]}\n',
+    script: answering(slow(), receipt),
+    out: receiptText,
+    check: ({ server }) => {
+      for (const request of server.requests) {
+        if (
+          !request.endsWith('{"events":[{"type":"user.message","content":[{"type":"text","text":"once"}]}]}')
+        )
+          throw new Error(request)
+      }
+    },
+  },
+  ...both({
+    name: 'T18 --deadline ends the waits',
+    script: answering(slow('retry-after: 1')),
+    flags: ['--deadline', '2', '--retries', '9'],
+    code: 6,
+    reqs: 2,
+    err: ['past the deadline'],
+    within: 3,
+  }),
+  ...both({
+    name: 'T19 SIGINT in a wait',
+    script: answering(slow('retry-after: 30')),
+    signal: { name: 'SIGINT', at: 'err' },
+    code: 'SIGINT',
+    reqs: 1,
+    err: ['parley: interrupted: nothing was accepted'],
+  }),
+  ...both({
+    name: 'T20 --retries 0',
+    script: answering(slow()),
+    flags: ['--retries', '0'],
+    code: 6,
+    reqs: 1,
+  }),
+  {
+    name: 'T21 a stream that broke is not started again',
+    argv: stream,
+    script: (socket) => void socket.end(sseHead + delta('begun')),
+    code: 8,
+    out: 'begun',
+    reqs: 1,
+    err: ['the stream ended early'],
+  },
+  {
+    name: 'T23 a GET is tried again after 500 and RST',
+    argv: ['events', 'list'],
+    script: (socket, _, count) => {
+      if (count === 1) socket.write(refusal('500 Oh'))
+      else if (count === 2) socket.resetAndDestroy()
+      else socket.write(receipt)
+    },
+    code: 0,
+    out: receiptText,
+    reqs: 3,
+    err: [/^(parley: .*trying again.*\n){2}$/],
+  },
+  {
+    name: 'T25 a second confirmation of the same tool use',
+    argv: ['events', 'confirm', 'toolu_1', '--allow'],
+    script: answering(response('{"error":{"message":"it was answered already"}}', '409 Conflict')),
+    code: 4,
+    reqs: 1,
+    err: ['the service says: it was answered already'],
+  },
+  {
+    ...retried,
+    name: 'T26 --quiet keeps the notices away',
+    argv: [...chat, '--quiet'],
+    script: answering(slow(), ok),
+    out: okText,
+    err: [/^$/],
+  },
+])

@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'vitest'
+import { type Script, type ScriptedServer, type ServeOptions, serve } from '../server.ts'
+import type { Certificate } from './certificates.ts'
+import { canaries, type Ending, type Launch, launch, makeFolders, type World } from './world.ts'
+
+/** One row of the fault matrix: what is run, what it meets, and how it must end. */
+export interface Row extends Partial<Launch> {
+  /** Begins with the row's id. */
+  name: string
+  /** What the service does with each request; without it nobody may call. */
+  script?: Script
+  listen?: Omit<ServeOptions, 'tls'> & { tls?: () => Certificate }
+  /** The service's address, where it is not the server's own. */
+  url?(server: ScriptedServer): string
+  /** Environment that depends on the server. */
+  envOf?(server: ScriptedServer): Record<string, string>
+  /** Fills the run's folder before it starts. */
+  prepare?(folder: string): void
+  /** Sent when the run has come that far; it must then be over within half a second. */
+  signal?: { name: NodeJS.Signals; at: 'connection' | 'request' | 'out' | 'err'; again?: boolean }
+
+  /** One of several where both are right. */
+  code: Code | readonly Code[]
+  /** stdout, to the byte; a function where it is long. */
+  out?: string | Uint8Array | ((out: Buffer) => boolean)
+  /** What stderr must hold. */
+  err?: (string | RegExp)[]
+  /** Complete requests, and connections; without `conns` each request has its own. */
+  reqs?: number
+  conns?: number | readonly number[]
+  /** Files that stay, from `home`, `cwd` or `tmp`. */
+  files?: string[]
+  /** Seconds. */
+  atLeast?: number
+  within?: number
+  /** MiB. */
+  memory?: number
+  /** stdout shows what the service sent, also secrets. */
+  isRaw?: boolean
+  /** stderr is a log, whose lines begin otherwise. */
+  isLog?: boolean
+  /** Why the row cannot run here. */
+  skip?: string | false
+  /** Goes on beside the run. */
+  during?(world: World, server: ScriptedServer): Promise<void>
+  check?(seen: { ending: Ending; server: ScriptedServer }): void
+}
+
+type Code = Ending['code']
+
+/** Runs the rows of a group against the built command, a few at a time. */
+export function faults(group: string, rows: readonly Row[]): void {
+  describe.concurrent(group, { timeout: 20_000 }, () => {
+    for (const row of rows) {
+      if (row.skip) test.skip(`${row.name} (${row.skip})`)
+      else test(row.name, () => run(row))
+    }
+  })
+}
+
+async function run(row: Row): Promise<void> {
+  const { tls, ...listen } = row.listen ?? {}
+  const refuse: Script = (socket) => void socket.destroy()
+  const server = await serve(row.script ?? refuse, { ...listen, ...(tls ? { tls: tls() } : {}) })
+  const folder = makeFolders()
+  row.prepare?.(folder)
+  const url = row.url?.(server) ?? server.url
+  const env = { PARLEY_BASE_URL: url, PARLEY_AGENTS_URL: url, ...row.envOf?.(server), ...row.env }
+  const world = launch({ argv: chat, ...row, env }, folder)
+  try {
+    const tookToDie = row.signal ? await interrupt(world, server, row.signal) : 0
+    const [ending] = await Promise.all([world.ended, row.during?.(world, server)])
+    check(row, ending, server)
+    expect(tookToDie, 'seconds from the signal to the end').toBeLessThan(0.5)
+    row.check?.({ ending, server })
+  } finally {
+    world.child.kill('SIGKILL')
+    await world.ended
+    await server.close()
+  }
+}
+
+async function interrupt(
+  world: World,
+  server: ScriptedServer,
+  { name, at, again }: NonNullable<Row['signal']>,
+): Promise<number> {
+  const hasCome = {
+    connection: () => server.connections > 0,
+    request: () => server.requests.length > 0,
+    out: () => world.out().length > 0,
+    err: () => world.err() !== '',
+  }[at]
+  while (!hasCome() && world.child.exitCode === null) await pause(10)
+  // Into the phase, not onto its edge.
+  await pause(100)
+  const start = performance.now()
+  world.child.kill(name)
+  if (again) world.child.kill(name)
+  await world.ended
+  return (performance.now() - start) / 1000
+}
+
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+/** The invariants of the fault matrix, and what the row itself says. */
+function check(row: Row, ending: Ending, server: ScriptedServer): void {
+  const { code, reqs = 0, conns = reqs, out = '', files = [] } = row
+  const isExpected =
+    typeof out === 'function' ? out(ending.out) : ending.out.equals(Buffer.from(out as string))
+  const shown = ending.out.subarray(0, 2000).toString()
+  const counted = { code: ending.code, reqs: server.requests.length, conns: server.connections }
+  expect(counted, ending.err + shown).toEqual({ code: oneOf(code), reqs, conns: oneOf(conns) })
+  expect(isExpected, `stdout: ${shown}\nstderr: ${ending.err}`).toBe(true)
+  expect([...ending.files.keys()]).toEqual(files)
+  const missing = (row.err ?? []).filter((said) => !asPattern(said).test(ending.err))
+  expect(missing, ending.err).toEqual([])
+  expect(ending.seconds).toBeGreaterThanOrEqual(row.atLeast ?? 0)
+  expect(ending.seconds).toBeLessThan(row.within ?? 14)
+  if (row.memory) expect(ending.memory).toBeLessThan(row.memory)
+  checkStderr(ending.err, row.isLog)
+  const places = [ending.err, ...ending.files.values(), ...(row.isRaw ? [] : [ending.out.toString('latin1')])]
+  for (const canary of Object.values(canaries)) {
+    for (const place of places) expect(place).not.toContain(canary)
+  }
+}
+
+const oneOf = <T>(expected: T | readonly T[]) =>
+  Array.isArray(expected) ? expect.toSatisfy((value) => expected.includes(value)) : expected
+
+const asPattern = (said: string | RegExp) =>
+  typeof said === 'string' ? new RegExp(said.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')) : said
+
+/** No control byte but newline, no stack trace, and no remote text where CI systems look for commands. */
+function checkStderr(err: string, isLog = false): void {
+  expect(err).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
+  expect(err).not.toMatch(/^\s+at |node:internal|undici|undefined|\[object/m)
+  const starts = isLog ? /^(parley: | {2}\S|\d{4}-\d\d-\d\dT)/ : /^(parley: | {2}\S|[<>] |— |\{"error":)/
+  const lines = err.split('\n').slice(0, -1)
+  expect(lines.filter((line) => !starts.test(line))).toEqual([])
+  expect(err === '' || err.endsWith('\n')).toBe(true)
+}
+
+export const chat = ['chat', 'hi']
+export const stream = ['chat', 'hi', '--stream']
+export const events = ['events', 'send', 'hi']
+
+/** The same row for chat and for events, which differ in `retries` only where the row says so. */
+export const both = (row: Omit<Row, 'argv'> & { flags?: string[] }): Row[] =>
+  [chat, events].map((argv) => ({
+    ...row,
+    name: `${row.name} (${argv[0]})`,
+    argv: [...argv, ...(row.flags ?? [])],
+  }))

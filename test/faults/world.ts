@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from '../run.ts'
+
+const parley = join(import.meta.dirname, '../../bin/parley.cjs')
+const preload = join(import.meta.dirname, 'preload.cjs')
+
+/** Stand in every run's environment, and must be seen by the service alone. */
+export const canaries = { token: 'canary-token-5f3a9c', key: 'canary-key-77b1e0' }
+
+export interface Launch {
+  argv: string[]
+  /** Run by bash instead, where `parley` is the command. */
+  shell?: string
+  /** Text and then the end; `open` for a pipe on which nothing ever comes; by default /dev/null. */
+  stdin?: string | Uint8Array | { open: true }
+  env?: Record<string, string>
+}
+
+export interface Ending {
+  code: number | NodeJS.Signals
+  out: Buffer
+  err: string
+  seconds: number
+  /** MiB. */
+  memory: number
+  /** What lies in the run's folders afterwards: paths from `home`, `cwd` and `tmp`. */
+  files: Map<string, string>
+}
+
+export interface World {
+  folder: string
+  cwd: string
+  child: ChildProcess
+  out(): Buffer
+  err(): string
+  ended: Promise<Ending>
+}
+
+/** Every run is over by then, whatever hangs. Milliseconds. */
+const hardStop = 15_000
+
+/** Makes a home, a working and a temporary folder, which are empty. */
+export function makeFolders(): string {
+  const folder = temporaryFolder()
+  for (const name of ['home', 'cwd', 'tmp', 'bin']) mkdirSync(join(folder, name))
+  symlinkSync(parley, join(folder, 'bin/parley'))
+  return folder
+}
+
+/** Starts the built command in a folder of `makeFolders`, with nothing in its environment but what is given. */
+export function launch({ argv, shell, stdin, env }: Launch, folder: string): World {
+  const start = performance.now()
+  const cwd = join(folder, 'cwd')
+  const [command, args] =
+    shell === undefined ? [process.execPath, [parley, ...argv]] : ['bash', ['-c', shell]]
+  const child = spawn(command, args, {
+    cwd,
+    detached: true,
+    stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    env: {
+      PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
+      HOME: join(folder, 'home'),
+      XDG_CONFIG_HOME: join(folder, 'home/.config'),
+      TMPDIR: join(folder, 'tmp'),
+      PARLEY_ACCESS_TOKEN: canaries.token,
+      PARLEY_API_KEY: canaries.key,
+      PARLEY_SESSION: 'sesn_1',
+      NODE_OPTIONS: `--require ${preload}`,
+      TEST_PEAK: join(folder, 'peak'),
+      ...env,
+    },
+  })
+  child.stdin?.on('error', () => {})
+  if (typeof stdin === 'string' || stdin instanceof Uint8Array) child.stdin?.end(stdin)
+  const chunks = { out: [] as Buffer[], err: [] as Buffer[] }
+  child.stdout?.on('data', (chunk) => chunks.out.push(chunk))
+  child.stderr?.on('data', (chunk) => chunks.err.push(chunk))
+  const endGroup = () => {
+    try {
+      process.kill(-(child.pid as number), 'SIGKILL')
+    } catch {
+      // Nobody of the group is left.
+    }
+  }
+  const timer = setTimeout(endGroup, hardStop)
+
+  const out = () => Buffer.concat(chunks.out)
+  const err = () => Buffer.concat(chunks.err).toString()
+  const ended = new Promise<Ending>((resolve) => {
+    let seconds = 0
+    child.once('exit', () => {
+      seconds = (performance.now() - start) / 1000
+    })
+    child.once('close', (code, signal) => {
+      clearTimeout(timer)
+      endGroup()
+      const files = readFiles(folder)
+      resolve({
+        code: code ?? signal ?? -1,
+        out: out(),
+        err: err(),
+        seconds,
+        memory: readPeak(folder),
+        files,
+      })
+      rmSync(folder, { recursive: true, force: true })
+    })
+  })
+  return { folder, cwd, child, out, err, ended }
+}
+
+function readPeak(folder: string): number {
+  try {
+    return Number(readFileSync(join(folder, 'peak'), 'utf8')) / 1024
+  } catch {
+    return 0
+  }
+}
+
+function readFiles(folder: string): Map<string, string> {
+  const files = ['home', 'cwd', 'tmp'].flatMap((place) =>
+    readdirSync(join(folder, place), { recursive: true, withFileTypes: true, encoding: 'utf8' })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name)),
+  )
+  return new Map(files.map((file) => [file.slice(folder.length + 1), readFileSync(file, 'latin1')]))
+}
