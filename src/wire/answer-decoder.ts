@@ -1,7 +1,6 @@
-import { CliError } from '../errors.ts'
 import { type AnswerReader, type AnswerSummary, createAnswerReader } from './answer.ts'
 import { createArraySplitter } from './json-array.ts'
-import { readProblem } from './problem.ts'
+import { notUnderstood, parse, parseBody } from './json-body.ts'
 import { createSseDecoder } from './sse.ts'
 
 /** Where a decoder hands on what it found, before anything that follows it can fail. */
@@ -128,10 +127,7 @@ function readJson(reader: AnswerReader, contentType: string, sink: AnswerSink): 
       pieces.push(decoder.decode(bytes, { stream: true }))
     },
     end() {
-      const body = pieces.join('') + decoder.decode()
-      if (body.trim() === '') throw notUnderstood('the answer is empty')
-      const what = contentType.startsWith('application/json') || !contentType ? '' : ` (${contentType})`
-      sink.text(reader.addBody(parse(body, `the answer${what}`)))
+      sink.text(reader.addBody(parseBody(pieces.join('') + decoder.decode(), contentType)))
     },
   }
 }
@@ -145,24 +141,8 @@ function createTextDecoder(contentType: string) {
   }
 }
 
-function parse(text: string, what: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // The engine's own message quotes the text.
-    const { message } = /^\s*</.test(text) ? readProblem(text) : {}
-    throw notUnderstood(`${what} is not JSON`, message)
-  }
-}
-
 function requireKnown(reader: AnswerReader): void {
   if (!reader.isKnown) throw notUnderstood('the stream is whole, but holds nothing of a documented shape')
 }
 
 const brokenOff = () => notUnderstood('the stream ended early, without saying that it was whole')
-
-const notUnderstood = (message: string, serviceMessage?: string) =>
-  new CliError('response', message, {
-    sent: 'yes',
-    ...(serviceMessage === undefined ? {} : { serviceMessage }),
-  })
