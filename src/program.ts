@@ -26,6 +26,11 @@ const entries: Record<string, Entry> = {
     isRequest: true,
     load: () => import('./commands/chat.ts'),
   },
+  image: {
+    summary: 'make images, save them as files',
+    isRequest: true,
+    load: () => import('./commands/image.ts'),
+  },
   config: {
     summary: 'profiles and credentials',
     group: {

@@ -10,6 +10,8 @@ interface World {
   cwd?: string
   /** As a user for whom mode bits mean something. Only root can do that; anyone else is such a user. */
   isNobody?: boolean
+  /** A command that runs what follows it: `unshare -m`. */
+  within?: string[]
   /** Run by the shell before, in the same process: `umask 0`. */
   before?: string
 }
@@ -50,7 +52,7 @@ export function start(argv: string[], world: World = {}): Started {
     world.isNobody && isRoot
       ? [...'setpriv --clear-groups'.split(' '), `--reuid=${nobody}`, `--regid=${nobody}`]
       : []
-  const program = [...drop, process.execPath, binary, ...argv]
+  const program = [...(world.within ?? []), ...drop, process.execPath, binary, ...argv]
   const [command = '', ...words] = world.before
     ? ['sh', '-c', `${world.before}; exec "$@"`, 'sh', ...program]
     : program

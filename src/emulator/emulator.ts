@@ -31,7 +31,7 @@ interface Call {
   body: unknown
 }
 
-type Handlers = Record<EndpointName, (call: Call) => Reply>
+type Handlers = Record<EndpointName, (call: Call) => Reply | Promise<Reply>>
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
 function createHandlers({ seed = '0', chunkDelay = 0, sessions: only }: EmulatorOptions): Handlers {
@@ -43,6 +43,10 @@ function createHandlers({ seed = '0', chunkDelay = 0, sessions: only }: Emulator
       return isStream ? messageEventsReply(compose(call)) : messageReply(compose(call))
     },
     streamChat: (call) => nativeStreamReply(compose(call), call.query.get('alt') === 'sse'),
+    async image({ params, body }) {
+      const { imageReply } = await import('./image.ts')
+      return imageReply(body as GenerateRequest, params.model ?? '', seed)
+    },
     sendEvents: ({ params, body }) => sessions.send(params.session ?? '', body as SendEvents),
     listEvents: ({ params, query }) => sessions.list(params.session ?? '', query),
     followEvents: ({ params }) => sessions.follow(params.session ?? ''),
@@ -53,6 +57,7 @@ function createHandlers({ seed = '0', chunkDelay = 0, sessions: only }: Emulator
 const faultNames: Record<EndpointName, string> = {
   chat: 'chat',
   streamChat: 'chat',
+  image: 'image',
   sendEvents: 'events',
   listEvents: 'list',
   followEvents: 'follow',

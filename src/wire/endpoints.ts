@@ -34,6 +34,13 @@ export const endpoints = {
     repeat: 'failed',
     request: generateRequest,
   },
+  image: {
+    service: 'gateway',
+    method: 'POST',
+    path: '/api/image/{family}/v1beta/models/{model}:generateContent',
+    repeat: 'failed',
+    request: generateRequest,
+  },
   sendEvents: {
     service: 'agents',
     method: 'POST',

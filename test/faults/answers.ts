@@ -45,8 +45,6 @@ const event = (value: unknown, name = '') =>
 export const delta = (text: string) =>
   event({ type: 'content_block_delta', delta: { type: 'text_delta', text } })
 
-const stop = event({ type: 'message_stop' })
-
 /** A body in HTTP's chunked form, without its end. */
 export const chunked = (...chunks: string[]) =>
   chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join('')
