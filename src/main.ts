@@ -4,16 +4,13 @@ import { CliError, OutputClosed } from './errors.ts'
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
 export async function main(argv: string[], host: Host): Promise<number> {
-  if (argv[0] === '--version' && argv.length === 1) {
-    host.stdout.write(`${version}\n`)
-    return 0
-  }
   const progress: Progress = { sent: 'no', cleanups: new Set(), secrets: new Set() }
   host.onSignal?.(() => {
     cleanUp(progress)
     return `parley: interrupted: ${progress.fate ?? fates[progress.sent]}\n`
   })
   try {
+    if (argv[0] === '--version' && argv.length === 1) return await printVersion(host)
     const { runProgram } = await import('./program.ts')
     return await runProgram(argv, host, progress)
   } catch (error) {
@@ -25,6 +22,15 @@ export async function main(argv: string[], host: Host): Promise<number> {
   } finally {
     cleanUp(progress)
   }
+}
+
+/** Without the command tree, which takes longer to load than this. */
+async function printVersion(host: Host): Promise<number> {
+  const { createOutput } = await import('./terminal/output.ts')
+  const output = createOutput(host.stdout)
+  await output.write(`${version}\n`)
+  await output.flush()
+  return 0
 }
 
 const fates = {

@@ -7,9 +7,16 @@ export function redactHeaders(headers: Record<string, string>): Record<string, s
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [
       name,
-      secretHeader.test(name) ? value.replace(/^(Bearer |Basic )?.*/s, '$1[redacted]') : value,
+      secretHeader.test(name) ? value.replace(/^(Bearer |Basic )?.*/s, '$1[redacted]') : redactUrls(value),
     ]),
   )
+}
+
+/** Text as it may be shown: its URLs without user names, passwords, and keys in their queries. */
+export function redactUrls(text: string): string {
+  return text
+    .replace(/([/\\]{2})[^/\\\s]*@/g, '$1')
+    .replace(/([?&#;][\w-]*(?:key|token|secret|password|sig|signature)=)[^&#;\s]*/gi, '$1[redacted]')
 }
 
 /** The request as JSON text, secrets redacted; the body's JSON stays as it is, to the letter. */

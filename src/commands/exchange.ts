@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { redactHeaders } from '../client/preview.ts'
+import { redactHeaders, redactUrls } from '../client/preview.ts'
 import type { Context, Host } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { demoName } from '../settings/profiles.ts'
@@ -86,7 +86,7 @@ function logged(exchange: Exchange, { tell }: Context): Exchange {
   return async (request) => {
     const start = performance.now()
     const size = request.body ? [`(${request.body.length} bytes)`] : []
-    log('>', [`${request.method} ${request.url}`, ...lines(request.headers), ...size])
+    log('>', [`${request.method} ${redactUrls(request.url)}`, ...lines(request.headers), ...size])
     const response = await exchange(request)
     const took = `after ${Math.round(performance.now() - start)} ms`
     log('<', [`${response.status} ${response.statusText} (${took})`, ...lines(response.headers)])
