@@ -12,12 +12,23 @@ const withoutHttp2 = {
   },
 }
 
+// commander loads what it would run separate executables with; parley's commands are all its own.
+const withoutExecutables = {
+  name: 'without-executables',
+  transform: {
+    filter: { id: /commander[\\/]lib[\\/]command\.js$/ },
+    handler: (code) => code.replace("require('node:child_process')", '{}'),
+  },
+}
+
 export default defineConfig({
   input: { main: 'src/main.ts', host: 'src/host.ts' },
   platform: 'node',
   // jsonc-parser's other entry point requires its parts in a way that cannot be bundled.
   resolve: { mainFields: ['module', 'main'] },
-  plugins: [withoutHttp2],
+  plugins: [withoutHttp2, withoutExecutables],
+  // In a snap's terminal conf would write in place instead of replacing the file.
+  transform: { define: { 'process.env.SNAP': 'undefined' } },
   output: {
     dir: 'dist',
     format: 'cjs',

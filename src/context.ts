@@ -15,6 +15,8 @@ export interface Host extends Place {
   exchange?: Exchange
   /** Has `clean` called when a signal comes, prints what it returns on stderr, and lets the signal end the process. */
   onSignal?(clean: () => string): void
+  /** Has `report` called for an error that nothing caught, after which the process ends. */
+  onCrash?(report: (error: unknown) => Promise<number>): void
 }
 
 /** The flags that every request command has, as they were given. */
@@ -43,6 +45,8 @@ export interface Progress {
   cleanups: Set<() => void>
   /** Never shown on stderr. */
   secrets: Set<string>
+  /** What shell commands give as secrets, by command: none runs twice. */
+  commands: Map<string, Promise<string>>
 }
 
 /** What a command is handed. */

@@ -7,11 +7,12 @@ import { createStyle, wantsColour } from './terminal/style.ts'
 
 /** Puts together what a command is handed. */
 export async function createContext(host: Host, flags: SharedFlags, progress: Progress): Promise<Context> {
-  const print = (line: string) => void host.stderr.write(`${redact(line, progress.secrets)}\n`)
+  const hide = (text: string) => redact(text, progress.secrets)
+  const print = (line: string) => void host.stderr.write(`${hide(line)}\n`)
   const tell = (line: string) => {
     if (!flags.quiet) print(line)
   }
-  const sign = (line: string) => `parley: ${oneLine(line, 2000)}`
+  const sign = (line: string) => `parley: ${oneLine(hide(line), 2000)}`
   const note = (line: string) => tell(sign(line))
   const warn = (line: string) => {
     if (!flags.errors) print(sign(line))

@@ -14,11 +14,14 @@ export function createProcessHost(): Host {
       return process.cwd()
     },
     platform: process.platform,
+    uid: process.getuid?.(),
     stdin: {
       get kind() {
         return stdinKind()
       },
       open: () => process.stdin,
+      setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),
+      interrupt: () => void process.kill(process.pid, 'SIGINT'),
     },
     get stdout() {
       return process.stdout
@@ -29,6 +32,7 @@ export function createProcessHost(): Host {
       return stderr
     },
     onSignal,
+    onCrash,
   }
 }
 
@@ -59,4 +63,8 @@ function onSignal(clean: () => string): void {
       process.kill(process.pid, signal)
     })
   }
+}
+
+function onCrash(report: (error: unknown) => Promise<number>): void {
+  process.on('uncaughtException', async (error) => process.exit(await report(error)))
 }

@@ -4,23 +4,27 @@ import { CliError, OutputClosed } from './errors.ts'
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
 export async function main(argv: string[], host: Host): Promise<number> {
-  const progress: Progress = { sent: 'no', cleanups: new Set(), secrets: new Set() }
+  const progress: Progress = { sent: 'no', cleanups: new Set(), secrets: new Set(), commands: new Map() }
   host.onSignal?.(() => {
     cleanUp(progress)
     return `parley: interrupted: ${progress.fate ?? fates[progress.sent]}\n`
   })
+  host.onCrash?.((error) => fail(unexpected(error)))
   try {
     if (argv[0] === '--version' && argv.length === 1) return await printVersion(host)
     const { runProgram } = await import('./program.ts')
     return await runProgram(argv, host, progress)
   } catch (error) {
-    cleanUp(progress)
     if (error instanceof OutputClosed) return 0
-    const failure = error instanceof CliError ? error : unexpected(error)
-    await report(failure, argv, host, progress)
-    return failure.exitCode
+    return await fail(error instanceof CliError ? error : unexpected(error))
   } finally {
     cleanUp(progress)
+  }
+
+  async function fail(failure: CliError): Promise<number> {
+    cleanUp(progress)
+    await report(failure, argv, host, progress)
+    return failure.exitCode
   }
 }
 
@@ -47,8 +51,9 @@ function cleanUp({ cleanups }: Progress): void {
 
 /** A bug. Its message may quote anything, so only its kind and its place in the program are told. */
 function unexpected(error: unknown): CliError {
-  const { name, stack = '' } = error instanceof Error ? error : new Error('no error')
-  const place = /\(?([^\s()/\\]+:\d+:\d+)\)?$/m.exec(stack)?.[1] ?? 'an unknown place'
+  const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
+  const frames = stack.slice(stack.indexOf(message) + message.length)
+  const place = /^\s+at .*?([^\s()/\\]+:\d+:\d+)\)?$/m.exec(frames)?.[1] ?? 'an unknown place'
   return new CliError('unexpected', `a bug in parley ${version}: ${name} at ${place}`, {
     sent: 'unknown',
     consequence: 'please report this line, with the command but without its secrets',
@@ -57,12 +62,15 @@ function unexpected(error: unknown): CliError {
 
 /** The flags that decide how a failure is told, read from the bare arguments: they hold also where those are wrong. */
 async function report(failure: CliError, argv: string[], host: Host, { secrets }: Progress): Promise<void> {
-  const [{ redact, renderFailure, renderFailureAsJson }, { createStyle, readColourChoice, wantsColour }] =
-    await Promise.all([import('./terminal/failure.ts'), import('./terminal/style.ts')])
+  const [
+    { redact, redactFailure, renderFailure, renderFailureAsJson },
+    { createStyle, readColourChoice, wantsColour },
+  ] = await Promise.all([import('./terminal/failure.ts'), import('./terminal/style.ts')])
   const words = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
   const isJson = words.includes('--errors=json') || words[words.indexOf('--errors') + 1] === 'json'
   const isColoured = wantsColour(readColourChoice(words), host.env, host.stderr.isTTY === true)
-  const text = isJson ? renderFailureAsJson(failure) : renderFailure(failure, await createStyle(isColoured))
+  const shown = redactFailure(failure, secrets)
+  const text = isJson ? renderFailureAsJson(shown) : renderFailure(shown, await createStyle(isColoured))
   await new Promise<void>((resolve) => {
     // A stderr that is gone changes nothing about the exit code.
     host.stderr.once('error', () => resolve())

@@ -3,6 +3,7 @@ import { declareGeneralFlags, declareRequestFlags, readSharedFlags } from './com
 import type { Context, Host, Progress } from './context.ts'
 import { createContext } from './create-context.ts'
 import { usage } from './errors.ts'
+import { flagOf, settingNames } from './settings/table.ts'
 import { createOutput } from './terminal/output.ts'
 
 /** What a command's module gives: its flags, and what it does. A number is an exit code that is no failure. */
@@ -25,12 +26,25 @@ const entries: Record<string, Entry> = {
     isRequest: true,
     load: () => import('./commands/chat.ts'),
   },
+  image: {
+    summary: 'make images, save them as files',
+    isRequest: true,
+    load: () => import('./commands/image.ts'),
+  },
   config: {
     summary: 'profiles and credentials',
     group: {
+      init: {
+        summary: 'ask for everything a profile needs',
+        load: () => import('./commands/config/init.ts'),
+      },
       set: { summary: 'set a value in a profile', load: () => import('./commands/config/set.ts') },
       get: { summary: 'print a value of a profile', load: () => import('./commands/config/get.ts') },
+      unset: { summary: 'remove a value from a profile', load: () => import('./commands/config/unset.ts') },
       list: { summary: 'list the values of a profile', load: () => import('./commands/config/list.ts') },
+      use: { summary: 'make a profile the current one', load: () => import('./commands/config/use.ts') },
+      profiles: { summary: 'list the profiles', load: () => import('./commands/config/profiles.ts') },
+      delete: { summary: 'delete a profile', load: () => import('./commands/config/delete.ts') },
       path: { summary: "print the profile file's path", load: () => import('./commands/config/path.ts') },
     },
   },
@@ -83,6 +97,7 @@ export async function runProgram(argv: string[], host: Host, progress: Progress)
     .configureOutput({ writeOut: print, writeErr: print, outputError: () => {} })
     .option('--version', 'print the version')
     .helpCommand(false)
+    .configureHelp({ subcommandTerm: (command) => command.name() })
     .addHelpText('after', "\nTry it:\n  parley chat --profile demo 'Say hello'\n")
   addEntries(root, entries, [root])
 
@@ -124,13 +139,17 @@ export async function runProgram(argv: string[], host: Host, progress: Progress)
   }
 }
 
+/** `config set --base-url …`: there the flag's spelling is the name of a setting. */
+const flagAsKey = (word: string) => settingNames.find((name) => flagOf(name) === word) ?? word
+
 /** commander takes whatever follows for a flag's value; here one that begins with a hyphen is not guessed at. */
 class ParleyCommand extends Command {
   override createCommand(name?: string): Command {
     return new ParleyCommand(name)
   }
 
-  override parseOptions(argv: string[]): { operands: string[]; unknown: string[] } {
+  override parseOptions(words: string[]): { operands: string[]; unknown: string[] } {
+    const argv = this.registeredArguments[0]?.name() === 'key' ? words.map(flagAsKey) : words
     for (let i = 0; i < argv.length && argv[i] !== '--'; i++) {
       const word = argv[i] as string
       const option = this.options.find(({ short, long }) => word === short || word === long)
@@ -147,15 +166,25 @@ class ParleyCommand extends Command {
 
 const topics = ['environment', 'exit-codes', 'profiles', 'input']
 
-/** `help chat` is `chat --help`; a topic is a command of its own. */
+/** `help chat` is `chat --help`; a topic is a command of its own, and an unknown word is left to be refused. */
 function asHelpFlag(argv: string[]): string[] {
   const [first, ...rest] = argv
-  return first === 'help' && !topics.includes(rest[0] ?? '') ? [...rest, '--help'] : argv
+  if (first !== 'help' || topics.includes(rest[0] ?? '')) return argv
+  let level: Record<string, Entry> | undefined = entries
+  for (const word of rest) {
+    if (level?.[word] === undefined) return rest
+    level = level[word].group
+  }
+  return [...rest, '--help']
 }
 
 const sentence = (summary: string) => `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
 
 function explain({ code, message }: CommanderError): string {
-  const text = message.replace(/^error: /, '').replaceAll('\n', ' ')
+  // What stands after an unknown flag's = may be a secret.
+  const text = message
+    .replace(/^error: /, '')
+    .replace(/'(-[^\s'=]+)=.*'/s, "'$1'")
+    .replaceAll('\n', ' ')
   return code === 'commander.unknownOption' ? `${text}; words that begin with a hyphen go after --` : text
 }

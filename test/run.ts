@@ -1,7 +1,7 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
 import type { Host } from '../src/context.ts'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { main } from '../src/main.ts'
@@ -51,9 +51,10 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     env: { HOME: cwd, ...credentials, ...world.env },
     cwd,
     platform: 'linux',
+    uid: process.getuid?.(),
     stdin: {
       kind: world.stdin === undefined ? 'terminal' : 'pipe',
-      open: () => pieces(world.stdin ?? world.typed ?? ''),
+      open: () => Readable.from(pieces(world.stdin ?? world.typed ?? '')),
     },
     stdout: stdout.stream,
     stderr: stderr.stream,

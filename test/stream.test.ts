@@ -1,4 +1,4 @@
-import { Writable } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
 import { afterEach, describe, expect, test } from 'vitest'
 import { main } from '../src/main.ts'
 import { answering, credentials, message, run } from './run.ts'
@@ -127,7 +127,7 @@ test('the first words are printed while the server still waits', async () => {
       env: { ...credentials, PARLEY_BASE_URL: url },
       cwd: '/',
       platform: 'linux',
-      stdin: { kind: 'terminal', open: () => (async function* () {})() },
+      stdin: { kind: 'terminal', open: () => Readable.from([]) },
       stdout,
       stderr: nothing,
     })

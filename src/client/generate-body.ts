@@ -1,5 +1,4 @@
 import { usage, usageProblems } from '../errors.ts'
-import { GenerateRequest } from '../wire/generate.ts'
 import { describeIssues, describeJsonError } from '../wire/json.ts'
 import { editJson } from './json-edit.ts'
 import { type Assignment, appending, assigning } from './set.ts'
@@ -52,6 +51,7 @@ async function check(text: string, name: string): Promise<void> {
   } catch {
     throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}`)
   }
+  const { GenerateRequest } = await import('../wire/generate-request.ts')
   const parsed = GenerateRequest.safeParse(body)
   if (!parsed.success) throw usageProblems(name, describeIssues(parsed.error))
 }

@@ -1,6 +1,6 @@
 /** What is held for a slow reader before the sender is made to wait, and how little is left when it may go on. */
-const high = 4 * 1024 * 1024
-const low = 1024 * 1024
+const high = 512 * 1024
+const low = 128 * 1024
 
 /** A body on its way from a socket that must not be kept waiting to a reader that may be slow. */
 export interface ChunkQueue extends AsyncIterable<Uint8Array> {

@@ -66,12 +66,12 @@ function describeRedirect(location: string | undefined): string {
   return `redirect not followed${target ? `, to ${target}` : ''}:`
 }
 
-/** JSON where it is, else at most 4 KiB of text. */
+/** JSON where it is, else text. */
 function parseBody(bytes: Uint8Array): unknown {
   const text = new TextDecoder().decode(bytes)
   try {
     return JSON.parse(text)
   } catch {
-    return text.slice(0, 4096)
+    return text
   }
 }

@@ -1,4 +1,4 @@
-import { CliError, usage } from '../errors.ts'
+import { usage } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
 
@@ -60,13 +60,10 @@ export function draftRequest(endpoint: Endpoint, parts: DraftParts): Draft {
   }
 }
 
-/** The request as it goes out. Throws a `CliError` that names where the secret came from, never the secret. */
-export function withSecret(draft: Draft, secret: string | undefined, origin: string): HttpRequest {
+/** The request as it goes out. */
+export function withSecret(draft: Draft, secret: string | undefined): HttpRequest {
   const { endpoint: _, credential, ...request } = draft
   if (!credential || secret === undefined) return request
-  if (!/^[\x21-\x7e]+$/.test(secret)) {
-    throw new CliError('credentials', `the secret from ${origin} holds characters that no header can carry`)
-  }
   return { ...request, headers: { [credential.header]: credential.prefix + secret, ...request.headers } }
 }
 

@@ -7,21 +7,29 @@ import type { HttpResponse } from '../wire/exchange.ts'
 
 export interface PrintedAnswer {
   summary: AnswerSummary
+  /** The whole text, where it was asked for. */
   text: string
+  isBlank: boolean
+  /** Some of it was not UTF-8, and shows as U+FFFD. */
+  isDamaged: boolean
 }
 
 /** Prints an answer as it comes: its text, or with `isRaw` what the service sent. */
 export async function printAnswer(
   response: HttpResponse,
   output: Output,
-  { isRaw, cleanups }: { isRaw: boolean; cleanups: Set<() => void> },
+  { isRaw, keepsText, cleanups }: { isRaw: boolean; keepsText: boolean; cleanups: Set<() => void> },
 ): Promise<PrintedAnswer> {
   const printer = createAnswerPrinter(output)
   const raw = createRawPrinter(output)
   const pieces: string[] = []
+  let isBlank = true
+  let isDamaged = false
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', {
     text(text) {
-      pieces.push(text)
+      if (keepsText) pieces.push(text)
+      isBlank &&= text.trim() === ''
+      isDamaged ||= text.includes('\ufffd')
       if (!isRaw) printer.add(text)
     },
     raw(chunk) {
@@ -48,7 +56,7 @@ export async function printAnswer(
   } finally {
     cleanups.delete(printer.breakLine)
   }
-  return { summary: decoder.summary, text: pieces.join('') }
+  return { summary: decoder.summary, text: pieces.join(''), isBlank, isDamaged }
 }
 
 /** How long a stream that is whole, but has not said that nothing follows, may still be silent. Milliseconds. */

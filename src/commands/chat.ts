@@ -41,7 +41,7 @@ export function declare(command: Command): void {
 
 export async function run(context: Context, options: ChatOptions, words: string[]): Promise<void> {
   const { flags, host, progress } = context
-  const start = performance.now()
+  const start = Date.now()
   const { values, ...settings } = await readSettings(context)
   const body = await readBody(context, options, words)
   const isStream = options.stream ?? values.stream
@@ -56,15 +56,16 @@ export async function run(context: Context, options: ChatOptions, words: string[
   })
   if (!response) return
 
-  const { text, summary } = await printAnswer(response, file ?? context.output, {
+  const answer = await printAnswer(response, file ?? context.output, {
     isRaw: flags.raw ?? false,
+    keepsText: options.thread !== undefined,
     cleanups: progress.cleanups,
   })
   await file?.commit()
   if (options.thread !== undefined) {
-    await saveThread(options.thread, { body, answer: text, role: values.answerRole, cwd: host.cwd })
+    await saveThread(options.thread, { body, answer: answer.text, role: values.answerRole, cwd: host.cwd })
   }
-  tellAbout(context, { text, summary, seconds: (performance.now() - start) / 1000, isAsked: options.usage })
+  tellAbout(context, { ...answer, seconds: (Date.now() - start) / 1000, isAsked: options.usage })
 }
 
 async function readBody(

@@ -1,15 +1,22 @@
 import type { CliError, FailureDetails } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 
-/** What a failed request means for what was to be done (`cli.md`, Failure). `secretFrom` names where its secret was. */
+/**
+ * What a failed request means for what was to be done (`cli.md`, Failure). `secretOrigin` names where the secret of
+ * the request came from.
+ */
 export function consequenceOf(
   { kind, details }: CliError,
   { repeat }: Endpoint,
-  secretFrom: string | undefined,
+  secretOrigin: string | undefined,
 ): FailureDetails {
+  if ((details.status === 401 || details.status === 403) && secretOrigin !== undefined) {
+    return {
+      consequence: `its secret came from ${secretOrigin}: 'parley config list --effective' shows why`,
+    }
+  }
   const { sent = 'no' } = details
   if (sent === 'no') return { consequence: 'nothing was sent' }
-  if (kind === 'credentials') return { consequence: `the secret came from ${secretFrom}` }
   if (repeat === 'refused') return eventConsequence(kind)
   return sent === 'unknown'
     ? { consequence: 'the request was sent; whether it was carried out is not known' }

@@ -10,42 +10,88 @@ import type { HttpRequest } from '../wire/exchange.ts'
 /** The setting that holds a service's address. */
 export const addressOf = (service: Endpoint['service']) => (service === 'gateway' ? 'baseUrl' : 'agentsUrl')
 
+/** The settings that hold a service's secret, or the command for it. */
+const secretsOf = {
+  gateway: ['accessToken', 'accessTokenCommand'],
+  agents: ['apiKey', 'apiKeyCommand'],
+} as const
+
 /**
  * Completes a request with its secret. Throws a `CliError` of kind `credentials` where the address or the secret
  * is missing, or the one may not be used with the other (`cli.md`, Network).
  */
-export function authorize(
-  { progress, note }: Context,
+export async function authorize(
+  context: Context,
   settings: ResolvedSettings,
   draft: Draft,
-): HttpRequest {
-  const addressName = addressOf(draft.endpoint.service)
-  const address = settings.values[addressName]
-  const addressOrigin = settings.origins[addressName]
-  if (address === undefined) throw missing(addressName, settings)
-  const { host } = new URL(address)
-  if (isPlainRemote(address) && !settings.values.allowHttp) {
-    throw refused(
-      `${addressOrigin?.name}: plain http to ${host} would not be encrypted: use https, or --allow-http`,
-    )
-  }
-  if (!draft.credential) return withSecret(draft, undefined, '')
+): Promise<HttpRequest> {
+  const { service } = draft.endpoint
+  const address = requireAddress(settings, service)
+  if (!draft.credential) return withSecret(draft, undefined)
 
-  const { setting } = draft.credential
-  const secret = settings.values[setting]
-  const secretOrigin = settings.origins[setting]
-  if (secret === undefined) throw missing(setting, settings)
-  progress.secrets.add(secret)
-  if (addressOrigin?.source === 'environment' && secretOrigin?.source === 'profile') {
-    const way = `set ${variableOf(setting)} too, or choose a profile with --profile`
-    throw refused(
-      `the secret of ${secretOrigin.name} does not go to the address in ${addressOrigin.name}: ${way}`,
+  const problem = describeMismatch(settings, service)
+  if (problem) throw refused(problem)
+  const origin = secretOriginOf(settings, service)
+  if (settings.origins[addressOf(service)]?.source === 'flag' && origin?.source === 'profile') {
+    const { host } = new URL(address)
+    context.note(
+      `the secret of ${origin.name} goes to ${host}, as ${settings.origins[addressOf(service)]?.name} says`,
     )
   }
-  if (addressOrigin?.source === 'flag' && secretOrigin?.source === 'profile') {
-    note(`the secret of ${secretOrigin.name} goes to ${host}`)
+  const secret = await readSecret(context, settings, service)
+  context.progress.secrets.add(secret)
+  return withSecret(draft, secret)
+}
+
+function requireAddress(settings: ResolvedSettings, service: Endpoint['service']): string {
+  const name = addressOf(service)
+  const address = settings.values[name]
+  if (address === undefined) throw missing(name, settings)
+  if (isPlainRemote(address) && !settings.values.allowHttp) {
+    const { host } = new URL(address)
+    throw refused(
+      `${settings.origins[name]?.name}: plain http to ${host} would not be encrypted: use https, or --allow-http`,
+    )
   }
-  return withSecret(draft, secret, secretOrigin?.name ?? '')
+  return address
+}
+
+/** Why a service's secret may not go to its address, or `undefined`. */
+export function describeMismatch(
+  settings: Pick<ResolvedSettings, 'origins'>,
+  service: Endpoint['service'],
+): string | undefined {
+  const address = settings.origins[addressOf(service)]
+  const secret = secretOriginOf(settings, service)
+  if (address?.source !== 'environment' || secret?.source !== 'profile') return undefined
+  const way = `set ${variableOf(secretsOf[service][0])} too, or choose a profile with --profile`
+  return `the secret of ${secret.name} does not go to the address in ${address.name}: ${way}`
+}
+
+/** Where a service's secret comes from, or the command for it. */
+export function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, service: Endpoint['service']) {
+  const [plain, command] = secretsOf[service]
+  return origins[plain] ?? origins[command]
+}
+
+async function readSecret(
+  { host, note, progress }: Context,
+  settings: ResolvedSettings,
+  service: Endpoint['service'],
+): Promise<string> {
+  const [plain, setting] = secretsOf[service]
+  const secret = settings.values[plain]
+  if (secret !== undefined) return secret
+  const command = settings.values[setting]
+  if (command === undefined) throw missing(plain, settings)
+  const running = progress.commands.get(command)
+  if (running) return running
+  const { runSecretCommand } = await import('../settings/secret-command.ts')
+  const origin = settings.origins[setting]?.name ?? ''
+  const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
+  const started = runSecretCommand({ setting, command, origin }, host, progress.cleanups)
+  progress.commands.set(command, started)
+  return started.finally(() => clearTimeout(hint))
 }
 
 const refused = (message: string) => new CliError('credentials', message)
@@ -57,8 +103,9 @@ const names: { [K in SettingName]?: string } = {
   apiKey: 'no API key for the session service',
 }
 
-function missing(name: SettingName, { profile }: ResolvedSettings): CliError {
+function missing(name: SettingName, { profile, isNamed }: ResolvedSettings): CliError {
   const where = profile === 'default' ? '' : ` --profile ${profile}`
-  const ways = `set ${variableOf(name)}, or 'parley config set${where} ${name}', or try '--profile demo'`
+  const inEnvironment = isNamed ? '' : `set ${variableOf(name)}, or `
+  const ways = `${inEnvironment}'parley config set${where} ${name}', or try '--profile demo'`
   return refused(`${names[name]}: ${ways}`)
 }

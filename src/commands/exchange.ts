@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { redactHeaders, redactUrls } from '../client/preview.ts'
+import { redactHeaders } from '../client/preview.ts'
 import type { Context, Host } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { oneLine } from '../terminal/escape.ts'
+import { redact } from '../terminal/failure.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
 /** What carries this run's requests: the network, or for the demo profile the emulator. `deadline` as in `ExchangeOptions`. */
@@ -76,19 +77,19 @@ async function readCertificates(
 }
 
 /** Tells on stderr what goes out and comes back, secrets redacted. */
-function logged(exchange: Exchange, { tell }: Context): Exchange {
+function logged(exchange: Exchange, { tell, progress }: Context): Exchange {
   const log = (mark: '>' | '<', lines: string[]) => {
-    for (const line of lines) tell(`${mark} ${oneLine(line, 4000)}`)
+    for (const line of lines) tell(`${mark} ${oneLine(redact(line, progress.secrets), 4000)}`)
   }
   const lines = (headers: Record<string, string>) =>
     Object.entries(redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
 
   return async (request) => {
-    const start = performance.now()
+    const start = Date.now()
     const size = request.body ? [`(${request.body.length} bytes)`] : []
-    log('>', [`${request.method} ${redactUrls(request.url)}`, ...lines(request.headers), ...size])
+    log('>', [`${request.method} ${request.url}`, ...lines(request.headers), ...size])
     const response = await exchange(request)
-    const took = `after ${Math.round(performance.now() - start)} ms`
+    const took = `after ${Date.now() - start} ms`
     log('<', [`${response.status} ${response.statusText} (${took})`, ...lines(response.headers)])
     return response
   }

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
-import { flagOf, type SettingName, settingNames, settingOf } from '../settings/table.ts'
+import { flagOf, hasFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
 
 const settingsHeading = 'Settings (they can also stand in a profile or in the environment):'
 
@@ -33,8 +33,6 @@ export function declareRequestFlags(command: Command): void {
 function declare(command: Command, heading: string, options: Option[]): void {
   for (const option of options) command.addOption(option.helpGroup(heading))
 }
-
-const hasFlag = (name: SettingName) => !settingOf(name).secret && !settingOf(name).noFlag
 
 function settingFlag(name: SettingName): Option {
   const { about, default: value } = settingOf(name)

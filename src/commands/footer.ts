@@ -3,8 +3,9 @@ import { oneLine } from '../terminal/escape.ts'
 import type { AnswerSummary } from '../wire/answer.ts'
 
 export interface Told {
-  text: string
   summary: AnswerSummary
+  isBlank: boolean
+  isDamaged: boolean
   seconds: number
   /** `--usage`: also where stderr is no terminal. */
   isAsked: boolean | undefined
@@ -24,11 +25,11 @@ const normalEnds = [
 /** Says on stderr what a text does not: how it ended, and what it took. */
 export function tellAbout(
   { host, note, tell, style }: Context,
-  { text, summary, seconds, isAsked }: Told,
+  { summary, isBlank, isDamaged, seconds, isAsked }: Told,
 ): void {
   const { stopReason } = summary
-  if (text.trim() === '') note('the answer holds no text')
-  if (text.includes('\ufffd')) note('the answer holds \ufffd: some of its bytes may not have been UTF-8')
+  if (isBlank) note('the answer holds no text')
+  if (isDamaged) note('the answer holds \ufffd: some of its bytes may not have been UTF-8')
   if (stopReason && !normalEnds.includes(stopReason)) {
     const isCut = /^max_?tokens$/i.test(stopReason)
     note(

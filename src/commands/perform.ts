@@ -8,7 +8,7 @@ import { startSpinner } from '../terminal/spinner.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { consequenceOf } from './consequence.ts'
-import { addressOf, authorize } from './credential.ts'
+import { addressOf, authorize, secretOriginOf } from './credential.ts'
 import { chooseExchange } from './exchange.ts'
 
 /** What varies from one request of a run to the next. */
@@ -27,14 +27,14 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
   let exchange: Promise<Exchange> | undefined
 
   return async (endpoint, parts) => {
-    const drafted = await draft(context, settings, endpoint, parts)
-    const request = authorize(context, settings, drafted)
+    const whole = await draft(context, settings, endpoint, parts)
+    const request = await authorize(context, settings, whole)
+    const secretOrigin = whole.credential ? secretOriginOf(settings, endpoint.service)?.name : '--header'
     exchange ??= chooseExchange(context, settings, deadline)
-    const secretFrom = drafted.credential ? settings.origins[drafted.credential.setting]?.name : '--header'
     return exchangeOnce(context, settings, endpoint, request, {
       exchange: await exchange,
       deadline,
-      secretFrom,
+      secretOrigin,
     })
   }
 }
@@ -92,8 +92,8 @@ async function exchangeOnce(
   {
     exchange,
     deadline,
-    secretFrom,
-  }: { exchange: Exchange; deadline: number; secretFrom: string | undefined },
+    secretOrigin,
+  }: { exchange: Exchange; deadline: number; secretOrigin: string | undefined },
 ): Promise<HttpResponse> {
   const { flags, progress, note } = context
   progress.sent = 'no'
@@ -113,7 +113,7 @@ async function exchangeOnce(
     if (!(error instanceof CliError)) throw error
     const { rawBody } = error.details
     if (flags.raw && rawBody) await context.output.write(rawBody)
-    throw error.with(consequenceOf(error, endpoint, secretFrom))
+    throw error.with(consequenceOf(error, endpoint, secretOrigin))
   } finally {
     stopWaiting()
   }

@@ -1,7 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import { redactUrls } from '../client/preview.ts'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { parseFault } from '../emulator/faults.ts'
@@ -85,7 +84,7 @@ export async function run(
     host: options.host,
     exchange,
     onRequest({ method, path, status }) {
-      const what = oneLine(redact(redactUrls(`${method} ${path}`), progress.secrets), 300)
+      const what = oneLine(redact(`${method} ${path}`, progress.secrets), 300)
       const line = `${new Date().toISOString()} ${what} ${status ?? 'broken off'}`
       tell(line)
       log?.write(`${line}\n`).catch(() => {})

@@ -1,5 +1,5 @@
 import { outcomes } from '../errors.ts'
-import { flagOf, settingNames, settingOf, variableOf } from '../settings/table.ts'
+import { flagOf, hasFlag, settingNames, settingOf, variableOf } from '../settings/table.ts'
 
 const environment = () => `Every setting can stand in the environment; an empty value counts as unset.
 
@@ -15,6 +15,8 @@ const exitCodes = () => `How a run ended, and whether the same command may be ru
 ${table([
   ['0', 'done', ''],
   ...Object.entries(outcomes).map(([kind, { exit, when, again }]) => [`${exit}`, `${kind}: ${when}`, again]),
+  ['12', 'events follow: tool uses wait for an answer', ''],
+  ['13', 'events follow: the session was terminated or is stuck', ''],
 ])}
 
 A signal ends parley by that signal: a shell sees 130 or 143.
@@ -23,14 +25,19 @@ A signal ends parley by that signal: a shell sees 130 or 143.
 const profiles =
   () => `A profile is a named set of settings in a file of yours ('parley config path' tells which).
 
+  parley config init                                  asks for everything
   parley config set baseUrl https://gateway.example
-  parley config set accessToken < token.txt
+  parley config set accessToken < token.txt           a secret never stands in an argument
+  parley config set accessTokenCommand 'pass show x'  or a command prints it
   parley config set --profile work baseUrl https://other.example
+  parley config use work                              makes it the current one
+  parley config list --effective                      what holds, and why
 
 A value comes from the first of: a flag, the profile named by --profile, the environment, the current profile,
-the default. With --profile, addresses and secrets never come from the environment.
+the default. With --profile, addresses and secrets never come from the environment. A secret goes to the address
+that stands beside it, or to one given by flag.
 
-${table(settingNames.map((name) => [name, settingOf(name).secret ? 'no flag' : flagOf(name), settingOf(name).about]))}
+${table(settingNames.map((name) => [name, hasFlag(name) ? flagOf(name) : (settingOf(name).ownFlag ?? 'no flag'), settingOf(name).about]))}
 `
 
 const input = () => `Where a prompt or a body comes from.

@@ -2,7 +2,7 @@ import { CliError } from '../errors.ts'
 import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.ts'
 import type { SendEvents } from '../wire/events.ts'
 import type { Exchange, HttpRequest } from '../wire/exchange.ts'
-import type { GenerateRequest } from '../wire/generate.ts'
+import type { GenerateRequest } from '../wire/generate-request.ts'
 import { describeIssues } from '../wire/json.ts'
 import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } from './chat.ts'
 import { type Fault, takeFault } from './faults.ts'
@@ -31,7 +31,7 @@ interface Call {
   body: unknown
 }
 
-type Handlers = Record<EndpointName, (call: Call) => Reply>
+type Handlers = Record<EndpointName, (call: Call) => Reply | Promise<Reply>>
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
 function createHandlers({ seed = '0', chunkDelay = 0, sessions: only }: EmulatorOptions): Handlers {
@@ -43,6 +43,10 @@ function createHandlers({ seed = '0', chunkDelay = 0, sessions: only }: Emulator
       return isStream ? messageEventsReply(compose(call)) : messageReply(compose(call))
     },
     streamChat: (call) => nativeStreamReply(compose(call), call.query.get('alt') === 'sse'),
+    async image({ params, body }) {
+      const { imageReply } = await import('./image.ts')
+      return imageReply(body as GenerateRequest, params.model ?? '', seed)
+    },
     sendEvents: ({ params, body }) => sessions.send(params.session ?? '', body as SendEvents),
     listEvents: ({ params, query }) => sessions.list(params.session ?? '', query),
     followEvents: ({ params }) => sessions.follow(params.session ?? ''),
@@ -53,6 +57,7 @@ function createHandlers({ seed = '0', chunkDelay = 0, sessions: only }: Emulator
 const faultNames: Record<EndpointName, string> = {
   chat: 'chat',
   streamChat: 'chat',
+  image: 'image',
   sendEvents: 'events',
   listEvents: 'list',
   followEvents: 'follow',
@@ -78,7 +83,7 @@ export function createEmulator(options: EmulatorOptions): Exchange {
     if (fault === 'html') return deliver(page, delivery)
     if (typeof fault === 'number') return deliver(faultReply(fault), delivery)
     const refusal = refuse(route.endpoint, request, options)
-    const reply = refusal ?? answer(route, request, handlers)
+    const reply = refusal ?? (await answer(route, request, handlers))
     const cut = () => new CliError('response', 'the emulator cut the connection', { sent: 'yes' })
     return deliver(reply, fault === 'cut' ? { ...delivery, cut } : delivery)
   }
@@ -132,7 +137,11 @@ function refuse(
   return errorReply(401, `the header ${place}`)
 }
 
-function answer({ name, endpoint, params, query }: Route, request: HttpRequest, handlers: Handlers): Reply {
+async function answer(
+  { name, endpoint, params, query }: Route,
+  request: HttpRequest,
+  handlers: Handlers,
+): Promise<Reply> {
   if (!endpoint.request) return handlers[name]({ params, query, body: undefined })
   if (!/^application\/json\s*(;|$)/i.test(header(request.headers, 'content-type') ?? '')) {
     return errorReply(400, 'the content type must be application/json')
@@ -143,7 +152,7 @@ function answer({ name, endpoint, params, query }: Route, request: HttpRequest, 
   } catch {
     return errorReply(400, 'the body is not JSON')
   }
-  const parsed = endpoint.request.safeParse(body)
+  const parsed = (await endpoint.request()).safeParse(body)
   if (!parsed.success) return errorReply(400, describeIssues(parsed.error).join('; '))
   return handlers[name]({ params, query, body })
 }

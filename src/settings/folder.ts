@@ -1,17 +1,36 @@
 import { isAbsolute, join, resolve } from 'node:path'
+import { CliError } from '../errors.ts'
 
-/** What decides where the profile file lies. */
+/** What decides where the profile file lies, and whose it has to be. */
 export interface Place {
   env: Readonly<Record<string, string | undefined>>
   cwd: string
   platform: NodeJS.Platform
+  /** The user's number, where files have owners. */
+  uid?: number | undefined
 }
 
 /** The folder of the profile file, or `undefined` where the environment tells of none. */
-export function configFolder({ env, cwd, platform }: Place): string | undefined {
+function configFolder({ env, cwd, platform }: Place): string | undefined {
   if (env.PARLEY_CONFIG_DIR) return resolve(cwd, env.PARLEY_CONFIG_DIR)
   const folder = platformFolder(env, platform)
   return folder && join(folder, 'parley')
+}
+
+/** The profile file's path, or `undefined` where there is no place for one. */
+export function profilePath(place: Place): string | undefined {
+  const folder = configFolder(place)
+  return folder && join(folder, 'config.json')
+}
+
+/** The same; throws a `CliError` where there is no place. */
+export function requireProfilePath(place: Place): string {
+  const path = profilePath(place)
+  if (path !== undefined) return path
+  throw new CliError(
+    'credentials',
+    'there is no home folder to keep profiles in: set HOME or PARLEY_CONFIG_DIR',
+  )
 }
 
 function platformFolder(env: Place['env'], platform: NodeJS.Platform): string | undefined {

@@ -1,13 +1,14 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { CliError, fileProblem } from '../errors.ts'
 import { describeJsonError } from '../wire/json.ts'
+import { didYouMean } from '../wire/nearest.ts'
 import * as z from '../wire/zod.ts'
-import { configFolder, type Place } from './folder.ts'
+import { type Place, profilePath } from './folder.ts'
+import { readProtected, type Warn } from './protection.ts'
 import type { SettingName } from './table.ts'
 
 /** The profile file: what other versions of parley added to it passes through. */
 const ProfileFile = z.looseObject({
+  version: z.optional(z.unknown()),
   current: z.optional(z.string()),
   profiles: z.optional(z.record(z.string(), z.record(z.string(), z.unknown()))),
 })
@@ -18,12 +19,14 @@ export interface Profile {
   values: Partial<Record<SettingName, unknown>>
   /** Chosen by `--profile`, so that the environment's addresses and secrets don't mix with it. */
   isNamed: boolean
+  /** What chose it, as a person would look for it. */
+  chosenBy: string
 }
 
 /** The name of the profile that answers from the built-in emulator, and cannot be changed. */
 export const demoName = 'demo'
 
-const demo: Profile = {
+const demo = {
   name: demoName,
   isNamed: true,
   values: {
@@ -35,34 +38,35 @@ const demo: Profile = {
   },
 }
 
-/** The profile file's path, or `undefined` where there is no place for one. */
-export function profilePath(place: Place): string | undefined {
-  const folder = configFolder(place)
-  return folder && join(folder, 'config.json')
-}
-
 /** Reads the profile file; a file that is not there is an empty one. Throws a `CliError` that never quotes it. */
-export async function readProfiles(path: string | undefined): Promise<ProfileFile> {
+export async function readProfiles(place: Place, warn: Warn): Promise<ProfileFile> {
+  const path = profilePath(place)
   if (path === undefined) return {}
-  let text: string
+  let bytes: Uint8Array | undefined
   try {
-    text = await readFile(path, 'utf8')
+    bytes = readProtected(path, place, warn)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    if (error instanceof CliError) throw error
     throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
   }
-  const parsed = ProfileFile.safeParse(await parse(text, path))
-  if (parsed.success) return parsed.data
-  const issue = parsed.error.issues[0]
-  throw new CliError('credentials', `${path}: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`)
+  return bytes === undefined ? {} : parseProfiles(bytes, path)
 }
 
-async function parse(text: string, path: string): Promise<unknown> {
+/** What is returned is what stands there, not zod's copy of it, which would lack a key such as `__proto__`. */
+async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFile> {
+  const broken = (why: string) => new CliError('credentials', `${path}: ${why}`)
+  let text = ''
+  let content: unknown
   try {
-    return JSON.parse(text)
-  } catch {
-    throw new CliError('credentials', `${path}: not valid JSON: ${await describeJsonError(text)}`)
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    content = JSON.parse(text)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw broken('not UTF-8 text')
+    throw broken(`not valid JSON: ${await describeJsonError(text)}`)
   }
+  const issue = ProfileFile.safeParse(content).error?.issues[0]
+  if (issue) throw broken(`${issue.path.join('.') || 'the whole'}: ${issue.message}`)
+  return content as ProfileFile
 }
 
 /** Chooses the profile: `--profile`, else `PARLEY_PROFILE`, else the file's current one, else `default`. */
@@ -70,13 +74,35 @@ export function chooseProfile(
   file: ProfileFile,
   { named, env }: { named: string | undefined; env: Place['env'] },
 ): Profile {
-  const wanted = named || env.PARLEY_PROFILE
-  const name = wanted || file.current || 'default'
-  if (name === demoName) return demo
-  const values = Object.entries(file.profiles ?? {}).find(([candidate]) => candidate === name)?.[1]
-  if (values === undefined && wanted) {
-    const known = Object.keys(file.profiles ?? {}).concat(demoName)
-    throw new CliError('credentials', `there is no profile '${name}': there is ${known.join(', ')}`)
-  }
-  return { name, values: values ?? {}, isNamed: named !== undefined }
+  const { name, chosenBy, isAsked } = chooseName(file, { named, env })
+  if (name === demoName) return { ...demo, chosenBy }
+  const values = profileValues(file, name)
+  if (values === undefined && isAsked) throw noSuchProfile(file, name)
+  return { name, chosenBy, values: values ?? {}, isNamed: named !== undefined }
+}
+
+/** The name of the profile that holds, whether there is such a profile or not. */
+export function chooseName(
+  { current }: ProfileFile,
+  { named, env }: { named: string | undefined; env: Place['env'] },
+): { name: string; chosenBy: string; isAsked: boolean } {
+  if (named) return { name: named, chosenBy: '--profile', isAsked: true }
+  if (env.PARLEY_PROFILE) return { name: env.PARLEY_PROFILE, chosenBy: 'PARLEY_PROFILE', isAsked: true }
+  return { name: current || 'default', chosenBy: current ? 'config use' : 'default', isAsked: false }
+}
+
+/** A profile's own values. Names that every object has (`constructor`) are not mistaken for profiles. */
+export const profileValues = ({ profiles = {} }: ProfileFile, name: string) =>
+  Object.hasOwn(profiles, name) ? profiles[name] : undefined
+
+/** Every profile's name, the built-in one last. */
+export const profileNames = ({ profiles = {} }: ProfileFile): string[] => [
+  ...Object.keys(profiles).filter((name) => name !== demoName),
+  demoName,
+]
+
+export function noSuchProfile(file: ProfileFile, name: string): CliError {
+  const names = profileNames(file)
+  const known = `there is ${names.join(', ')}`
+  return new CliError('credentials', `there is no profile '${name}'${didYouMean(name, names)}: ${known}`)
 }

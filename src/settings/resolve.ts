@@ -1,12 +1,10 @@
 import { CliError } from '../errors.ts'
+import type { Profile } from './profiles.ts'
 import { type Settings, schemas } from './schemas.ts'
-import { type SettingName, settingNames, settingOf, variableOf } from './table.ts'
-
-/** Where a value came from, most decisive first. */
-type Source = 'flag' | 'profile' | 'environment' | 'default'
+import { type SettingName, secretOfCommand, settingNames, settingOf, variableOf } from './table.ts'
 
 interface Origin {
-  source: Source
+  source: 'flag' | 'profile' | 'environment' | 'default'
   /** As a person would look for it: `--timeout`, `PARLEY_TIMEOUT`, `profile 'work'`. */
   name: string
 }
@@ -16,71 +14,121 @@ export interface ResolvedSettings {
   origins: { [K in SettingName]?: Origin }
   /** The chosen profile's name. */
   profile: string
+  /** Whether `--profile` chose it. */
+  isNamed: boolean
 }
 
-/** One place that gives values, unchecked. */
-interface Layer {
-  source: Source
-  values: Partial<Record<SettingName, unknown>>
-  nameOf(setting: SettingName): string
+/** A value that some place gives for a setting, unchecked. */
+export interface Candidate {
+  setting: SettingName
+  value: unknown
+  origin: Origin
+}
+
+/** Which value holds for a setting, and which others there are. A secret and the command for it are one setting. */
+export interface Explanation {
+  setting: SettingName
+  chosen: Candidate | undefined
+  /** What `chosen` comes before, most decisive first. */
+  overridden: Candidate[]
+  /** The environment's, which never mixes with a profile named by `--profile`. */
+  ignored: Candidate[]
 }
 
 export interface SettingSources {
   flags: Partial<Record<SettingName, { value: unknown; flag: string }>>
-  profile: { name: string; values: Partial<Record<SettingName, unknown>>; isNamed: boolean }
+  profile: Omit<Profile, 'chosenBy'>
   env: Readonly<Record<string, string | undefined>>
 }
 
 /** What belongs to one profile and may not be mixed with the environment's when that profile is named. */
-const bound: readonly SettingName[] = ['baseUrl', 'accessToken', 'agentsUrl', 'apiKey', 'workspaceId']
+const bound: readonly SettingName[] = [
+  'baseUrl',
+  'accessToken',
+  'accessTokenCommand',
+  'agentsUrl',
+  'apiKey',
+  'apiKeyCommand',
+  'workspaceId',
+]
 
-/**
- * Settles every setting in the order of `cli.md`: flag, a profile named by `--profile`, environment, the current
- * profile, default. Throws a `CliError` that names the place of a value that is not valid, never the value.
- */
-export function resolveSettings({ flags, profile, env }: SettingSources): ResolvedSettings {
-  const flagLayer: Layer = {
-    source: 'flag',
-    values: Object.fromEntries(Object.entries(flags).map(([name, entry]) => [name, entry?.value])),
-    nameOf: (name) => flags[name]?.flag ?? name,
-  }
-  const profileLayer: Layer = {
-    source: 'profile',
-    values: profile.values,
-    nameOf: () => `profile '${profile.name}'`,
-  }
-  const environment: Layer = {
-    source: 'environment',
-    values: Object.fromEntries(
-      settingNames
-        .filter((name) => !(profile.isNamed && bound.includes(name)))
-        .map((name) => [name, env[variableOf(name)] || undefined]),
+/** Finds for every setting all values that there are, in the order of `cli.md`, config. */
+export function explainSettings({ flags, profile, env }: SettingSources): Explanation[] {
+  const fromProfile = layer(
+    'profile',
+    (setting) => profile.values[setting],
+    () => `profile '${profile.name}'`,
+  )
+  const fromEnvironment = layer('environment', (setting) => env[variableOf(setting)] || undefined, variableOf)
+  const layers = [
+    layer(
+      'flag',
+      (setting) => flags[setting]?.value,
+      (setting) => flags[setting]?.flag ?? setting,
     ),
-    nameOf: variableOf,
-  }
-  const middle = profile.isNamed ? [profileLayer, environment] : [environment, profileLayer]
-  const layers = [flagLayer, ...middle]
+    ...(profile.isNamed ? [fromProfile, fromEnvironment] : [fromEnvironment, fromProfile]),
+    layer(
+      'default',
+      (setting) => settingOf(setting).default,
+      () => 'default',
+    ),
+  ]
+  const isIgnored = ({ setting, origin }: Candidate) =>
+    profile.isNamed && origin.source === 'environment' && bound.includes(setting)
 
-  const values: Record<string, unknown> = {}
-  const origins: ResolvedSettings['origins'] = {}
-  for (const name of settingNames) {
-    const layer = layers.find(({ values }) => values[name] !== undefined)
-    if (layer) {
-      values[name] = check(name, layer)
-      origins[name] = { source: layer.source, name: layer.nameOf(name) }
-    } else if (settingOf(name).default !== undefined) {
-      values[name] = settingOf(name).default
-      origins[name] = { source: 'default', name: 'default' }
-    }
-  }
-  return { values: values as Settings, origins, profile: profile.name }
+  return settingNames
+    .filter((setting) => secretOfCommand[setting] === undefined)
+    .map((setting) => {
+      const forms = settingNames.filter((name) => name === setting || secretOfCommand[name] === setting)
+      const candidates = layers.flatMap((candidatesOf) => forms.flatMap(candidatesOf))
+      const [chosen, ...overridden] = candidates.filter((candidate) => !isIgnored(candidate))
+      return { setting, chosen, overridden, ignored: candidates.filter(isIgnored) }
+    })
 }
 
-function check(name: SettingName, layer: Layer): unknown {
-  const parsed = schemas[name].safeParse(layer.values[name])
+/** One place that gives values, as a function that finds what it gives for a setting. */
+function layer(
+  source: Origin['source'],
+  readValue: (setting: SettingName) => unknown,
+  nameOf: (setting: SettingName) => string,
+): (setting: SettingName) => Candidate[] {
+  return (setting) => {
+    const value = readValue(setting)
+    return value === undefined ? [] : [{ setting, value, origin: { source, name: nameOf(setting) } }]
+  }
+}
+
+/**
+ * Settles every setting. Throws a `CliError` that names the place of a value that is not valid, never the value.
+ */
+export function resolveSettings(sources: SettingSources): ResolvedSettings {
+  const values: Record<string, unknown> = {}
+  const origins: ResolvedSettings['origins'] = {}
+  for (const { chosen } of explainSettings(sources)) {
+    if (!chosen) continue
+    values[chosen.setting] = chosen.origin.source === 'default' ? chosen.value : check(chosen)
+    origins[chosen.setting] = chosen.origin
+  }
+  return {
+    values: values as Settings,
+    origins,
+    profile: sources.profile.name,
+    isNamed: sources.profile.isNamed,
+  }
+}
+
+/** Why a value is not valid, in words that follow its name and never quote it. */
+export function problemOf({ setting, value }: Pick<Candidate, 'setting' | 'value'>): string | undefined {
+  const issue = schemas[setting].safeParse(value).error?.issues[0]
+  return issue?.message
+}
+
+function check(candidate: Candidate): unknown {
+  const { setting, origin, value } = candidate
+  const parsed = schemas[setting].safeParse(value)
   if (parsed.success) return parsed.data
-  const place = layer.source === 'profile' ? `'${name}' in ${layer.nameOf(name)}` : layer.nameOf(name)
-  const isAddress = name === 'baseUrl' || name === 'agentsUrl'
-  const kind = layer.source === 'flag' && !isAddress ? 'usage' : 'credentials'
-  throw new CliError(kind, `${place} ${parsed.error.issues[0]?.message ?? 'is not valid'}`)
+  const place = origin.source === 'profile' ? `'${setting}' in ${origin.name}` : origin.name
+  const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'
+  const kind = origin.source === 'flag' && !isAddress ? 'usage' : 'credentials'
+  throw new CliError(kind, `${place} ${problemOf(candidate)}`)
 }

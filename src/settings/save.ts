@@ -1,43 +1,78 @@
-import { mkdir } from 'node:fs/promises'
-import { basename, dirname } from 'node:path'
+import { readdirSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
-import lockfile from 'proper-lockfile'
 import { CliError, fileProblem } from '../errors.ts'
+import { type Place, requireProfilePath } from './folder.ts'
+import { lock } from './lock.ts'
 import { type ProfileFile, readProfiles } from './profiles.ts'
+import { prepareProtected, type Warn } from './protection.ts'
 
-/** Changes the profile file: one writer at a time, written whole or not at all, readable by its owner only. */
-export async function changeProfiles(
-  path: string | undefined,
-  change: (file: ProfileFile) => ProfileFile,
-): Promise<void> {
-  if (path === undefined) {
-    throw new CliError(
-      'credentials',
-      'there is no home folder to keep profiles in: set HOME or PARLEY_CONFIG_DIR',
-    )
-  }
-  const folder = dirname(path)
+/** The form of the file that this version writes. */
+const version = 1
+
+/** Makes the new file out of the old one; `undefined` leaves the old one as it is. */
+export type Change = (file: ProfileFile) => ProfileFile | undefined
+
+/**
+ * Changes the profile file: one writer at a time, written whole or not at all, readable by its owner only. Throws
+ * a `CliError` of kind `credentials` where it cannot or may not be written.
+ */
+export async function changeProfiles(place: Place, warn: Warn, change: Change): Promise<void> {
+  const path = requireProfilePath(place)
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    const release = await lockfile.lock(path, {
-      realpath: false,
-      stale: 3000,
-      retries: { retries: 200, minTimeout: 20, maxTimeout: 100 },
-    })
-    try {
-      const changed = change(await readProfiles(path))
-      const conf = new Conf<ProfileFile>({
-        cwd: folder,
-        configName: basename(path, '.json'),
-        configFileMode: 0o600,
-        accessPropertiesByDotNotation: false,
-      })
-      conf.store = changed
-    } finally {
-      await release()
-    }
+    prepareProtected(path, place, warn)
+    while (!(await changeOnce(path, { place, warn, change }))) {}
   } catch (error) {
     if (error instanceof CliError) throw error
     throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
   }
+}
+
+/**
+ * Returns false where another writer took this one for dead and went ahead. From lock to release nothing is waited
+ * for unless the file is broken, so a signal finds neither a lock nor a temporary file to be removed.
+ */
+async function changeOnce(
+  path: string,
+  { place, warn, change }: { place: Place; warn: Warn; change: Change },
+): Promise<boolean> {
+  const { isHeld, release } = await lock(path)
+  try {
+    removeLeftovers(path)
+    const file = await readProfiles(place, warn)
+    if (file.version !== undefined && file.version !== version) throw tooNew(path)
+    const changed = change(file)
+    if (!isHeld()) return false
+    if (changed) write(path, changed)
+    return true
+  } finally {
+    release()
+  }
+}
+
+const tooNew = (path: string) =>
+  new CliError(
+    'credentials',
+    `${path}: another version of parley wrote it, and its form is not known to this one`,
+  )
+
+/** Only a writer that was killed leaves its temporary file behind, with the secrets in it. */
+function removeLeftovers(path: string): void {
+  const leftover = /\.tmp-\d{10}[0-9a-f]{6}$/
+  const [folder, name] = [dirname(path), basename(path)]
+  for (const entry of readdirSync(folder)) {
+    if (entry.startsWith(`${name}.`) && leftover.test(entry)) rmSync(join(folder, entry), { force: true })
+  }
+}
+
+function write(path: string, file: ProfileFile): void {
+  const conf = new Conf<ProfileFile>({
+    cwd: dirname(path),
+    configName: basename(path, '.json'),
+    configFileMode: 0o600,
+    accessPropertiesByDotNotation: false,
+    // What is there has been read already, more carefully.
+    deserialize: () => ({}),
+  })
+  conf.store = { version, ...file }
 }

@@ -1,3 +1,5 @@
+import { betas } from '../wire/betas.ts'
+import { didYouMean } from '../wire/nearest.ts'
 import * as z from '../wire/zod.ts'
 import { addressProblem } from './address.ts'
 import type { SettingName, settings } from './table.ts'
@@ -22,7 +24,15 @@ const toggle = z.pipe(fromText(toBoolean), z.boolean())
 const word = z
   .string('must be text')
   .check(z.regex(/^[A-Za-z][A-Za-z0-9-]*$/, 'must be a word of letters, digits and hyphens'))
-const list = z.pipe(fromText(toList), z.array(z.string()))
+const secret = text.check(z.regex(/^[\x21-\x7e]*$/, 'holds characters that no header can carry'))
+const beta = z.string().check(
+  z.check(({ value, issues }) => {
+    if (betas.includes(value)) return
+    const message = `holds no documented beta: '${value}'${didYouMean(value, betas)}; -H '{vendor}-beta: …' sends it all the same`
+    issues.push({ code: 'custom', message, input: value })
+  }),
+)
+const betaList = z.pipe(fromText(toList), z.array(beta))
 const address = z.string().check(
   z.trim(),
   z.check((context) => {
@@ -34,14 +44,16 @@ const address = z.string().check(
 /** How each setting's value is checked. */
 export const schemas = {
   baseUrl: address,
-  accessToken: text,
+  accessToken: secret,
+  accessTokenCommand: text,
   agentsUrl: address,
-  apiKey: text,
+  apiKey: secret,
+  apiKeyCommand: text,
   workspaceId: text,
   family: word,
   vendor: word,
   agentsVersion: text,
-  betas: list,
+  betas: betaList,
   chatModel: text,
   imageModel: text,
   answerRole: text,

@@ -4,16 +4,26 @@ interface Setting {
   default?: unknown
   /** Shown as `…last4`, and has no flag. */
   secret?: true
-  /** Reached by a command's own flag, such as `-m`. */
+  /** Has no flag that every request command takes. */
   noFlag?: true
+  /** The flag of a command's own that stands for it. */
+  ownFlag?: string
 }
 
 /** Every setting, in the spelling of the profile file. */
 export const settings = {
   baseUrl: { about: "the gateway's address" },
   accessToken: { about: "the gateway's bearer token", secret: true },
+  accessTokenCommand: {
+    about: 'a shell command whose first line of output is the bearer token',
+    noFlag: true,
+  },
   agentsUrl: { about: "the session service's address" },
   apiKey: { about: "the session service's key", secret: true },
+  apiKeyCommand: {
+    about: "a shell command whose first line of output is the session service's key",
+    noFlag: true,
+  },
   workspaceId: { about: 'a workspace of the session service' },
   family: { about: "the vendor word in the gateway's paths and model names", default: 'alpha' },
   vendor: { about: "the vendor word in the session service's headers", default: 'vendor' },
@@ -22,10 +32,10 @@ export const settings = {
     about: "the session service's betas, separated by commas",
     default: ['managed-agents-2026-04-01'],
   },
-  chatModel: { about: 'the model for chat', noFlag: true },
-  imageModel: { about: 'the model for images', noFlag: true },
+  chatModel: { about: 'the model for chat', noFlag: true, ownFlag: '-m' },
+  imageModel: { about: 'the model for images', noFlag: true, ownFlag: '-m' },
   answerRole: { about: 'the role of an answer kept by --thread', default: 'model' },
-  stream: { about: 'print the answer as it comes', default: false, noFlag: true },
+  stream: { about: 'print the answer as it comes', default: false, noFlag: true, ownFlag: '--stream' },
   streamVia: { about: 'how streaming is asked for: query, path or body', default: 'query' },
   timeout: {
     about: 'longest wait for an answer to start, and longest silence after; 0 is none',
@@ -43,6 +53,15 @@ export type SettingName = keyof typeof settings
 export const settingNames = Object.keys(settings) as SettingName[]
 
 export const settingOf = (name: SettingName): Setting => settings[name]
+
+/** Whether every request command takes it as a flag; see `flagOf`. */
+export const hasFlag = (name: SettingName): boolean => !settingOf(name).secret && !settingOf(name).noFlag
+
+/** The secret that a setting's command prints, such as `accessToken` for `accessTokenCommand`. */
+export const secretOfCommand: { [K in SettingName]?: SettingName } = {
+  accessTokenCommand: 'accessToken',
+  apiKeyCommand: 'apiKey',
+}
 
 /** `baseUrl` as a flag, `--base-url`. */
 export const flagOf = (name: SettingName): string => `--${hyphenated(name)}`

@@ -1,4 +1,4 @@
-import type { CliError } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { escapeJson, oneLine } from './escape.ts'
 import type { Style } from './style.ts'
 
@@ -16,10 +16,14 @@ export function renderFailure(error: CliError, style: Style): string {
   return `${lines.join('\n')}\n`
 }
 
+/** What is shown of a body that is not JSON, in characters. */
+const longestText = 4096
+
 /** A failure as one line of JSON, for `--errors json` (`cli.md`, Failure). */
 export function renderFailureAsJson({ kind, exitCode, message, details }: CliError): string {
   const { status, retryAfter, requestId, sent = 'no', safeToRetry = false, attempts, body } = details
   const said = details.serviceMessage ?? details.problems?.slice(0, mostProblems).join('; ')
+  const shownBody = typeof body === 'string' ? body.slice(0, longestText) : body
   return `${escapeJson(
     JSON.stringify({
       error: {
@@ -32,15 +36,38 @@ export function renderFailureAsJson({ kind, exitCode, message, details }: CliErr
         sent,
         safeToRetry,
         attempts,
-        body,
+        body: shownBody,
       },
     }),
   )}\n`
 }
 
-/** Takes secrets out of text that goes to stderr: a service may repeat them in an error. */
+/** A failure whose texts hold no secret, before any of them is cut: half a secret is one too. */
+export function redactFailure(error: CliError, secrets: Iterable<string>): CliError {
+  const { serviceMessage, body } = error.details
+  return new CliError(error.kind, redact(error.message, secrets), {
+    ...error.details,
+    ...(serviceMessage === undefined ? {} : { serviceMessage: redact(serviceMessage, secrets) }),
+    ...(body === undefined ? {} : { body: redactJson(body, secrets) }),
+  })
+}
+
+const redactJson = (value: unknown, secrets: Iterable<string>): unknown =>
+  JSON.parse(JSON.stringify(value, (_, each) => (typeof each === 'string' ? redact(each, secrets) : each)))
+
+/**
+ * Takes secrets out of text that goes to stderr: those of this run, which a service may repeat, and what a URL
+ * holds of its own.
+ */
 export function redact(text: string, secrets: Iterable<string>): string {
   let shown = text
-  for (const secret of secrets) if (secret.length >= 4) shown = shown.replaceAll(secret, '[redacted]')
+  for (const secret of secrets) {
+    if (secret.length < 4) continue
+    for (const form of [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)]) {
+      shown = shown.replaceAll(form, '[redacted]')
+    }
+  }
   return shown
+    .replace(/((?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2})[^\s/\\?#"']*@/gi, '$1[redacted]@')
+    .replace(/([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi, '$1[redacted]')
 }

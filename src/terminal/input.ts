@@ -1,11 +1,16 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import type { Readable } from 'node:stream'
 import { CliError, fileProblem, usage } from '../errors.ts'
 
 /** What stands behind file descriptor 0. `none` is nothing to wait for: closed, or a device such as /dev/null. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
-  open(): AsyncIterable<Uint8Array>
+  open(): Readable
+  /** Of a terminal: whether keys come one by one and unseen, Ctrl-C among them. */
+  setRaw?(isRaw: boolean): void
+  /** Does what Ctrl-C does while the terminal is not raw. */
+  interrupt?(): void
 }
 
 /** Everything that a command reads of its own accord: stdin, once, and files. Texts are checked to be UTF-8. */

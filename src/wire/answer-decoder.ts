@@ -1,7 +1,6 @@
-import { CliError } from '../errors.ts'
 import { type AnswerReader, type AnswerSummary, createAnswerReader } from './answer.ts'
 import { createArraySplitter } from './json-array.ts'
-import { readProblem } from './problem.ts'
+import { notUnderstood, parse, parseBody } from './json-body.ts'
 import { createSseDecoder } from './sse.ts'
 
 /** Where a decoder hands on what it found, before anything that follows it can fail. */
@@ -127,8 +126,6 @@ function readArray(reader: AnswerReader, contentType: string, sink: AnswerSink):
 
 function readJson(reader: AnswerReader, contentType: string, sink: AnswerSink): Form {
   const decoder = createTextDecoder(contentType)
-  const isNamed = contentType !== '' && !contentType.startsWith('application/json')
-  const what = `the answer${isNamed ? ` (${contentType})` : ''}`
   const pieces: string[] = []
   let size = 0
   let isObject: boolean | undefined
@@ -140,12 +137,10 @@ function readJson(reader: AnswerReader, contentType: string, sink: AnswerSink): 
       size += piece.length
       isObject ??= piece.trimStart()[0] === '{'
       // Nothing else can become an answer: it is not kept in memory to its end.
-      if (!isObject && size > longestStranger) parse(`${pieces.join('')}…`, what)
+      if (!isObject && size > longestStranger) parseBody(`${pieces.join('')}…`, contentType)
     },
     end() {
-      const body = pieces.join('') + decoder.decode()
-      if (body.trim() === '') throw notUnderstood('the answer is empty')
-      sink.text(reader.addBody(parse(body, what)))
+      sink.text(reader.addBody(parseBody(pieces.join('') + decoder.decode(), contentType)))
     },
   }
 }
@@ -159,24 +154,8 @@ function createTextDecoder(contentType: string) {
   }
 }
 
-function parse(text: string, what: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // The engine's own message quotes the text.
-    const { message } = /^\s*</.test(text) ? readProblem(text) : {}
-    throw notUnderstood(`${what} is not JSON`, message)
-  }
-}
-
 function requireKnown(reader: AnswerReader): void {
   if (!reader.isKnown) throw notUnderstood('the stream is whole, but holds nothing of a documented shape')
 }
 
 const brokenOff = () => notUnderstood('the stream ended early, without saying that it was whole')
-
-const notUnderstood = (message: string, serviceMessage?: string) =>
-  new CliError('response', message, {
-    sent: 'yes',
-    ...(serviceMessage === undefined ? {} : { serviceMessage }),
-  })

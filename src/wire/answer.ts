@@ -104,6 +104,11 @@ export function createAnswerReader(): AnswerReader {
       return text
     },
     addEvent(value, event = '') {
+      const delta = textDelta(value)
+      if (delta !== undefined) {
+        isKnown = true
+        return delta
+      }
       if (event === 'error' || isErrorEnvelope(value)) throw failureInStream(value)
       if (isNative(value)) {
         isKnown = true
@@ -118,6 +123,13 @@ export function createAnswerReader(): AnswerReader {
       ended = true
     },
   }
+}
+
+/** The text of the event that nearly all of a stream consists of, which is worth no schema. */
+function textDelta(value: unknown): string | undefined {
+  const { type, delta } = (value ?? {}) as { type?: unknown; delta?: { type?: unknown; text?: unknown } }
+  if (type !== 'content_block_delta' || delta?.type !== 'text_delta') return undefined
+  return typeof delta.text === 'string' ? delta.text : undefined
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

@@ -1,5 +1,3 @@
-import { SendEvents } from './events.ts'
-import { GenerateRequest } from './generate.ts'
 import type * as z from './zod.ts'
 
 /**
@@ -14,8 +12,11 @@ export interface Endpoint {
   /** `{name}` stands for a value that becomes one path segment or a part of one. */
   path: string
   repeat: Repeat
-  request?: z.ZodMiniType
+  /** Checks a request's body; loaded when it is needed, for building a schema takes as long as sending a prompt. */
+  request?(): Promise<z.ZodMiniType>
 }
+
+const generateRequest = async () => (await import('./generate-request.ts')).GenerateRequest
 
 /** Every endpoint that parley speaks, and its emulator answers. */
 export const endpoints = {
@@ -24,21 +25,28 @@ export const endpoints = {
     method: 'POST',
     path: '/{family}_cli/v1beta/models/{model}:generateContent',
     repeat: 'failed',
-    request: GenerateRequest,
+    request: generateRequest,
   },
   streamChat: {
     service: 'gateway',
     method: 'POST',
     path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent',
     repeat: 'failed',
-    request: GenerateRequest,
+    request: generateRequest,
+  },
+  image: {
+    service: 'gateway',
+    method: 'POST',
+    path: '/api/image/{family}/v1beta/models/{model}:generateContent',
+    repeat: 'failed',
+    request: generateRequest,
   },
   sendEvents: {
     service: 'agents',
     method: 'POST',
     path: '/v1/sessions/{session}/events',
     repeat: 'refused',
-    request: SendEvents,
+    request: async () => (await import('./events.ts')).SendEvents,
   },
   listEvents: {
     service: 'agents',

@@ -7,6 +7,7 @@ const kinds: Record<string, string> = {
   boolean: 'true or false',
   array: 'a list',
   object: 'an object',
+  record: 'an object',
 }
 
 // zod/mini brings no messages of its own, and compiling schemas costs more than the few values a run checks.

@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { readSettings } from '../settings.ts'
-import { findSetting, maskValue } from './key.ts'
+import { escapeControls } from '../../terminal/escape.ts'
+import { findSetting, formatValue, maskValue } from './key.ts'
+import { noteOverride, readProfile } from './profile.ts'
 
 export function declare(command: Command): void {
   command.argument('<key>', 'a setting').option('--reveal', 'show a secret whole')
@@ -13,9 +14,14 @@ export async function run(
   options: { reveal?: boolean },
   [key = '']: string[],
 ): Promise<void> {
+  const { output } = context
   const name = findSetting(key)
-  const { values, profile } = await readSettings(context)
-  const value = values[name]
-  if (value === undefined) throw new CliError('credentials', `${name} is not set in the profile '${profile}'`)
-  await context.output.write(`${options.reveal ? value : maskValue(name, value)}\n`)
+  const { profile, explanations } = await readProfile(context)
+  const value = profile.values[name]
+  if (value === undefined) {
+    throw new CliError('credentials', `${name} is not set in the profile '${profile.name}'`)
+  }
+  const shown = options.reveal ? formatValue(value) : maskValue(name, value)
+  await output.write(`${output.isTerminal ? escapeControls(shown) : shown}\n`)
+  noteOverride(context, explanations, name)
 }

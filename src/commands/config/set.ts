@@ -1,32 +1,56 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { demoName, profilePath } from '../../settings/profiles.ts'
 import { schemas } from '../../settings/schemas.ts'
-import { settingOf } from '../../settings/table.ts'
+import { type SettingName, secretOfCommand, settingNames, settingOf } from '../../settings/table.ts'
+import { createQuestioner } from '../../terminal/question.ts'
 import { findSetting } from './key.ts'
+import { changeProfile, noteOverride, readProfile, type Values } from './profile.ts'
 
 export function declare(command: Command): void {
   command
     .argument('<key>', 'a setting')
-    .argument('[value]', 'its value; a secret is read from stdin instead')
-    .addHelpText('after', '\nExample:\n  parley config set accessToken < token.txt\n')
+    .argument('[value]', 'its value; a secret is read from stdin, or asked for and not shown')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  parley config set baseUrl https://gateway.example
+  parley config set accessToken < token.txt
+  parley config set accessTokenCommand 'pass show gateway'
+`,
+    )
 }
 
-export async function run({ host, flags, input }: Context, _: unknown, words: string[]): Promise<void> {
-  const [key = '', given] = words
+export async function run(context: Context, _: unknown, [key = '', given]: string[]): Promise<void> {
   const name = findSetting(key)
-  if (settingOf(name).secret && given !== undefined) {
+  if (settingOf(name).secret && given !== undefined && given !== '-') {
     throw usage(`${name} is a secret, and arguments stay in the shell's history: give it on stdin`)
   }
-  const text = given ?? (await input.stdin(name)).trim()
+  const text = given === undefined || given === '-' ? await readValue(context, name) : given
   const parsed = schemas[name].safeParse(text)
   if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
-  const { changeProfiles } = await import('../../settings/save.ts')
-  await changeProfiles(profilePath(host), (file) => {
-    const profile = flags.profile || host.env.PARLEY_PROFILE || file.current || 'default'
-    if (profile === demoName) throw usage(`the profile ${demoName} is built in and cannot be changed`)
-    const profiles = file.profiles ?? {}
-    return { ...file, profiles: { ...profiles, [profile]: { ...profiles[profile], [name]: parsed.data } } }
-  })
+  await changeProfile(context, (values) => withValue(values, name, parsed.data))
+  const { explanations } = await readProfile(context)
+  noteOverride(context, explanations, name)
+}
+
+async function readValue({ host, input, progress }: Context, name: SettingName): Promise<string> {
+  if (input.stdinKind !== 'terminal') return input.stdin(name)
+  if (!settingOf(name).secret) throw usage(`${name} needs a value: parley config set ${name} VALUE`)
+  const questioner = createQuestioner({ ...host, cleanups: progress.cleanups })
+  try {
+    return await questioner.ask(`${name} (not shown): `, { isHidden: true })
+  } finally {
+    await questioner.close()
+  }
+}
+
+/** A secret and the command for it take each other's place. */
+export function withValue(values: Values, name: SettingName, value: unknown): Values {
+  const rivals = settingNames.filter(
+    (other) => secretOfCommand[other] === name || secretOfCommand[name] === other,
+  )
+  const kept = Object.entries(values).filter(([key]) => !rivals.some((rival) => rival === key))
+  return { ...Object.fromEntries(kept), [name]: value }
 }

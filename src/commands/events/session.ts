@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
-import { CliError, usage } from '../../errors.ts'
+import { usage } from '../../errors.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { betas as knownBetas } from '../../wire/betas.ts'
 import { didYouMean } from '../../wire/nearest.ts'
@@ -23,15 +23,14 @@ export function declareSessionFlags(command: Command): void {
 /** What every request to a session has: its path's values, and the service's own headers. */
 export function sessionParts(
   { host }: Context,
-  { values, origins }: ResolvedSettings,
+  { values }: ResolvedSettings,
   { session = host.env.PARLEY_SESSION, beta }: SessionOptions,
 ): Required<Pick<RequestParts, 'params' | 'headers'>> {
   if (!session) throw usage('no session: give it with --session ID or PARLEY_SESSION')
   const { vendor, agentsVersion, workspaceId } = values
   const given = beta === undefined || beta === false ? [] : beta
-  for (const id of given) requireBeta(id, '--beta', vendor, 'usage')
+  for (const id of given) requireBeta(id, vendor)
   const own = beta === false ? [] : values.betas
-  for (const id of own) requireBeta(id, origins.betas?.name ?? '', vendor, 'credentials')
   const all = [...new Set([...own, ...given])]
   return {
     params: { session },
@@ -43,11 +42,8 @@ export function sessionParts(
   }
 }
 
-function requireBeta(id: string, origin: string, vendor: string, kind: 'usage' | 'credentials'): void {
+function requireBeta(id: string, vendor: string): void {
   if (knownBetas.includes(id)) return
   const way = `-H '${vendor}-beta: ${id}' sends it all the same`
-  throw new CliError(
-    kind,
-    `${origin}: there is no documented beta '${id}'${didYouMean(id, knownBetas)}; ${way}`,
-  )
+  throw usage(`--beta: there is no documented beta '${id}'${didYouMean(id, knownBetas)}; ${way}`)
 }

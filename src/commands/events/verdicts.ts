@@ -1,5 +1,4 @@
 import { createInterface } from 'node:readline'
-import { Readable } from 'node:stream'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { oneLine } from '../../terminal/escape.ts'
@@ -15,7 +14,7 @@ export async function askVerdicts({ input, host }: Context, pending: PendingUse[
   if (input.stdinKind !== 'terminal' || !host.stderr.isTTY) {
     throw usage('say --allow or --deny: there is no terminal to ask on')
   }
-  const stdin = Readable.from(host.stdin.open())
+  const stdin = host.stdin.open()
   try {
     return await ask(createInterface({ input: stdin })[Symbol.asyncIterator](), pending, (text) =>
       host.stderr.write(text),

@@ -1,0 +1,18 @@
+import type { Command } from 'commander'
+import type { Context } from '../../context.ts'
+import { findSetting } from './key.ts'
+import { changeProfile } from './profile.ts'
+
+export function declare(command: Command): void {
+  command.argument('<key>', 'a setting')
+}
+
+export async function run(context: Context, _: unknown, [key = '']: string[]): Promise<void> {
+  const name = findSetting(key)
+  let isThere = false
+  const profile = await changeProfile(context, ({ [name]: value, ...rest }) => {
+    isThere = value !== undefined
+    return isThere ? rest : undefined
+  })
+  if (!isThere) context.note(`${name} was not set in the profile '${profile}'`)
+}

@@ -1,0 +1,138 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import type { Context } from '../context.ts'
+import { usage } from '../errors.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
+import { escapeControls } from '../terminal/escape.ts'
+import { decodeBase64 } from '../wire/base64.ts'
+import { endpoints } from '../wire/endpoints.ts'
+import type { FoundImage } from '../wire/images.ts'
+import { notUnderstood } from '../wire/json-body.ts'
+import { collect, parseCount } from './flags.ts'
+import { tellAbout } from './footer.ts'
+import { readImageAnswer } from './image/answer.ts'
+import { fetchLink } from './image/link.ts'
+import { choosePlace, type Place } from './image/place.ts'
+import { type ImageRequestOptions, readImageRequest } from './image/request.ts'
+import { type Image, printLine, saveImages } from './image/save.ts'
+import { createShow } from './image/show.ts'
+import { perform } from './perform.ts'
+import { readSettings } from './settings.ts'
+
+interface ImageOptions extends ImageRequestOptions {
+  model?: string
+  output?: string
+  force?: boolean
+  download?: boolean
+  preview?: boolean
+  usage?: boolean
+}
+
+export function declare(command: Command): void {
+  command
+    .argument('[prompt...]', 'what to draw; the word - stands for the text on stdin')
+    .option('-m, --model <name>', 'the model (default: the setting imageModel)')
+    .option('--temperature <n>', 'how freely to draw', parseNumber)
+    .option('--max-output-tokens <n>', 'longest answer', parseCount)
+    .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
+    .option('-f, --file <file>', 'add a reference image or a text, repeatable', collect)
+    .option('--set <path=value>', 'set any field of the body, repeatable', collect)
+    .option('-o, --output <file>', 'a file, a folder with a / at its end, or - for stdout')
+    .option('--force', 'replace files that exist')
+    .option('--download', 'fetch images that the answer only links to')
+    .option('--preview', 'show the images, on a terminal')
+    .option('--no-preview', 'do not show them')
+    .option('--usage', 'show model, tokens and seconds also when stderr is no terminal')
+    .addHelpText(
+      'after',
+      `
+Files are named from the prompt, and none is overwritten: the next free number is taken.
+
+Examples:
+  parley image 'a red fox'                    saves a-red-fox.png, prints its path
+  parley image 'a red fox' -o pics/           saves pics/a-red-fox.png
+  parley image -f fox.png 'the same in snow' --set 'generationConfig.imageConfig.aspectRatio="16:9"'
+`,
+    )
+}
+
+function parseNumber(value: string): number {
+  if (!/^-?(\d+\.?\d*|\.\d+)$/.test(value)) throw new InvalidArgumentError('It must be a number.')
+  return Number(value)
+}
+
+export async function run(context: Context, options: ImageOptions, words: string[]): Promise<void> {
+  const { flags } = context
+  const start = Date.now()
+  const settings = await readSettings(context)
+  const { family, imageModel, deadline } = settings.values
+  const model = options.model ?? imageModel
+  if (model === undefined) {
+    throw usage("no image model: give -m NAME, or set one with 'parley config set imageModel NAME'")
+  }
+  const { body, name } = await readImageRequest(context.input, words, options)
+  if (flags.raw && options.output !== undefined) context.note('--raw saves nothing: -o is ignored')
+  const isSaved = !flags.raw && !flags.dryRun && !flags.curl
+  const place = isSaved
+    ? await choosePlace(context, { output: options.output, name, replaces: options.force ?? false })
+    : undefined
+  const response = await perform(context, settings, endpoints.image, { params: { family, model }, body })
+  if (!response) return
+
+  const { images, texts, summary } = await readImageAnswer(context, response)
+  try {
+    if (place) {
+      const until = deadline > 0 ? start + deadline * 1000 : 0
+      await putDown(context, options, { images, place, settings, deadline: until })
+    }
+  } finally {
+    tellTexts(context, texts)
+    const seconds = (Date.now() - start) / 1000
+    tellAbout(context, { summary, isBlank: false, isDamaged: false, seconds, isAsked: options.usage })
+  }
+}
+
+interface Answered {
+  images: FoundImage[]
+  place: Place
+  settings: ResolvedSettings
+  /** Milliseconds since the epoch; 0 for none. */
+  deadline: number
+}
+
+/** Saves the images of an answer; its links are printed, or with `--download` followed. */
+async function putDown(
+  context: Context,
+  options: ImageOptions,
+  { images, place, settings, deadline }: Answered,
+): Promise<void> {
+  const { output, progress } = context
+  progress.fate = 'the answer had come; an image whose path was not printed is lost'
+  const links = options.download ? [] : images.filter((image) => 'uri' in image)
+  for (const { uri } of links) context.note(`an image is only linked to, --download fetches it: ${uri}`)
+  const loads = images
+    .filter((image) => options.download || 'base64' in image)
+    .map((image) => () => load(context, settings, { image, deadline }))
+  if (loads.length === 0 && options.output === '-')
+    throw notUnderstood('the answer holds only links to images')
+  await saveImages(context, loads, { place, show: createShow(context, options.preview) })
+  // After the images: a stdout that cannot be written must not cost one.
+  if (options.output !== '-') for (const { uri } of links) await printLine(context, uri)
+  await output.flush()
+}
+
+async function load(
+  context: Context,
+  settings: ResolvedSettings,
+  { image, deadline }: { image: FoundImage; deadline: number },
+): Promise<Image> {
+  if ('uri' in image) return fetchLink(context, settings, { uri: image.uri, deadline })
+  const bytes = decodeBase64(image.base64)
+  if (!bytes) throw notUnderstood("an image's data is not proper base64")
+  return { bytes, mimeType: image.mimeType }
+}
+
+/** The words beside the images. A mark first: a service's text never stands at the start of a line. */
+function tellTexts({ tell, style }: Context, texts: string[]): void {
+  for (const line of texts.flatMap((text) => text.trim().split('\n')))
+    tell(style.dim(`| ${escapeControls(line)}`))
+}

@@ -1,0 +1,119 @@
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  type Stats,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import { CliError, fileProblem } from '../errors.ts'
+import type { Place } from './folder.ts'
+
+/** Tells the person of something odd that does not stop the run. */
+export type Warn = (line: string) => void
+
+const forOthers = 0o077
+
+/**
+ * Reads a file of secrets, or returns `undefined` where there is none. One that others can read is set to 0600,
+ * and its folder to 0700, where they are the user's own; a link or a file of root's is read as it is, with a warning.
+ * Throws a `CliError` for a file of another user's, or anything but a file.
+ */
+export function readProtected(path: string, place: Place, warn: Warn): Uint8Array | undefined {
+  const file = openExisting(path)
+  if (file === undefined) return undefined
+  try {
+    const stat = fstatSync(file)
+    if (!stat.isFile()) throw refusal(path, describeKind(stat))
+    if (place.uid !== undefined) protect(path, { file, stat, place, warn })
+    return readFileSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function openExisting(path: string): number | undefined {
+  try {
+    // Without O_NONBLOCK a named pipe in the file's place would be waited for.
+    return openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (lookAt(path)) throw refusal(path, 'it is a symbolic link to nothing')
+    return undefined
+  }
+}
+
+interface Opened {
+  file: number
+  stat: Stats
+  place: Place
+  warn: Warn
+}
+
+function protect(path: string, { file, stat, place, warn }: Opened): void {
+  const { uid } = place
+  if (stat.uid !== uid && stat.uid !== 0) throw refusal(path, `it belongs to another user (uid ${stat.uid})`)
+  const isOpen = (stat.mode & forOthers) !== 0
+  const oddities = [
+    ...(lookAt(path)?.isSymbolicLink() ? ['it is a symbolic link'] : []),
+    ...(lookAt(dirname(path))?.isSymbolicLink() ? ['its folder is a symbolic link'] : []),
+    ...(stat.uid === uid ? [] : ['it belongs to root']),
+  ]
+  if (oddities.length > 0) {
+    warn(`${path}: ${[...oddities, ...(isOpen ? ['others can read it'] : [])].join(', ')}`)
+    return
+  }
+  if (isOpen) tighten(path, () => fchmodSync(file, 0o600), warn)
+  protectFolder(dirname(path), place, warn)
+}
+
+/** A folder of the user's own choosing may serve other ends as well, so its mode is left alone. */
+function protectFolder(folder: string, { uid, env }: Place, warn: Warn): void {
+  const stat = lookAt(folder)
+  if (env.PARLEY_CONFIG_DIR || stat?.uid !== uid || !stat?.isDirectory()) return
+  if ((stat.mode & forOthers) !== 0) tighten(folder, () => chmodSync(folder, 0o700), warn)
+}
+
+function tighten(path: string, change: () => void, warn: Warn): void {
+  try {
+    change()
+    warn(`${path}: others had access to it: now only its owner has (chmod)`)
+  } catch (error) {
+    warn(`${path}: others have access to it, and chmod fails: ${fileProblem(error)}`)
+  }
+}
+
+/** Makes the folder of a file of secrets. Throws a `CliError` where the file may not be replaced. */
+export function prepareProtected(path: string, place: Place, warn: Warn): void {
+  const folder = dirname(path)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  for (const each of [folder, path]) {
+    if (lookAt(each)?.isSymbolicLink()) {
+      throw refusal(each, 'it is a symbolic link: change the file that it leads to')
+    }
+  }
+  const stat = lookAt(path)
+  if (stat && !stat.isFile()) throw refusal(path, describeKind(stat))
+  if (stat && place.uid !== undefined && stat.uid !== place.uid) {
+    throw refusal(path, `it belongs to another user (uid ${stat.uid}), and is not changed`)
+  }
+  if (place.uid !== undefined) protectFolder(folder, place, warn)
+}
+
+function lookAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+const describeKind = (stat: Stats) => (stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
+
+const refusal = (path: string, why: string) => new CliError('credentials', `${path}: ${why}`)

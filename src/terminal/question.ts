@@ -1,0 +1,100 @@
+import { usage } from '../errors.ts'
+import type { Stdin } from './input.ts'
+import type { OutputStream } from './output.ts'
+
+/** Asks the person on a terminal, one question after the other. */
+export interface Questioner {
+  /** Resolves with the typed line; a hidden one is not shown. Throws a usage error where the input ends (Ctrl-D). */
+  ask(question: string, options?: { isHidden?: boolean }): Promise<string>
+  /** Lets go of the terminal: the process need not wait for it. */
+  close(): Promise<void>
+}
+
+export interface QuestionerOptions {
+  stdin: Stdin
+  stderr: OutputStream
+  /** Holds, while a terminal is raw, what restores it. */
+  cleanups: Set<() => void>
+}
+
+export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions): Questioner {
+  const chunks = stdin.open()[Symbol.asyncIterator]()
+  const decoder = new TextDecoder()
+  /** Typed ahead, or pasted as more than one line. */
+  let ahead = ''
+
+  /** One character, or `undefined` at the end of the input. */
+  async function read(): Promise<string | undefined> {
+    while (ahead === '') {
+      const { done, value } = await chunks.next()
+      if (done) return undefined
+      ahead = decoder.decode(value, { stream: true })
+    }
+    const char = String.fromCodePoint(ahead.codePointAt(0) as number)
+    ahead = ahead.slice(char.length)
+    return char
+  }
+
+  /** A line as a terminal delivers it by itself, edited and complete. */
+  async function readLine(): Promise<string> {
+    let line = ''
+    for (;;) {
+      const char = await read()
+      if (char === undefined) {
+        stderr.write('\n')
+        throw ended()
+      }
+      if (char === '\n') return line
+      line += char
+    }
+  }
+
+  async function askHidden(question: string): Promise<string> {
+    const restore = () => {
+      stdin.setRaw?.(false)
+      stderr.write('\n')
+      cleanups.delete(restore)
+    }
+    // Before the question is there: whoever answers it at once is not to see the answer either.
+    stdin.setRaw?.(true)
+    cleanups.add(restore)
+    stderr.write(question)
+    try {
+      return await readKeys()
+    } finally {
+      restore()
+    }
+  }
+
+  async function readKeys(): Promise<string> {
+    let typed: string[] = []
+    for (;;) {
+      const key = await read()
+      if (key === '\r' || key === '\n') return typed.join('').replace(sequences, '')
+      if (key === undefined || (key === keys.end && typed.length === 0)) throw ended()
+      // The signal ends the process while the next key is waited for, and the cleanups restore the terminal.
+      if (key === keys.interrupt) stdin.interrupt?.()
+      else if (key === keys.backspace || key === keys.delete) typed.pop()
+      else if (key === keys.clear) typed = []
+      else typed.push(key)
+    }
+  }
+
+  return {
+    async ask(question, { isHidden = false } = {}) {
+      if (isHidden) return (await askHidden(question)).trim()
+      stderr.write(question)
+      return (await readLine()).trim()
+    },
+    async close() {
+      await chunks.return?.()
+    },
+  }
+}
+
+const keys = { interrupt: '\x03', end: '\x04', backspace: '\b', clear: '\x15', delete: '\x7f' }
+
+/** What arrow keys send, and the marks around pasted text. */
+const sequences = /\x1b(\[[0-?]*[ -/]*[@-~]|O.)/g
+
+const ended = () => usage('the input ended before the question was answered')

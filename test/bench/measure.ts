@@ -1,0 +1,57 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** A whole process, or a shell pipeline, to be timed. */
+export interface Job {
+  command: string
+  env?: Record<string, string>
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'parley-bench-'))
+
+/** A module that makes a Node process tell its peak memory, in KiB, where the environment says so. */
+const peakTeller = join(folder, 'peak.cjs')
+writeFileSync(
+  peakTeller,
+  "process.on('exit', () => require('node:fs').writeFileSync(process.env.PEAK_FILE, String(process.resourceUsage().maxRSS)))",
+)
+
+export const temporary = (name: string): string => join(folder, name)
+
+/** Runs a job to its end; returns its milliseconds. Throws where it fails. */
+function time({ command, env }: Job): Promise<number> {
+  const start = performance.now()
+  const child = spawn('bash', ['-c', `exec 0</dev/null; set -o pipefail; ${command}`], {
+    env: { PATH: process.env.PATH ?? '', HOME: folder, ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let said = ''
+  child.stderr.on('data', (chunk) => {
+    said += chunk
+  })
+  return new Promise((resolve, reject) => {
+    child.on('close', (code) => {
+      if (code === 0) resolve(performance.now() - start)
+      else reject(new Error(`${command}: exit ${code}: ${said}`))
+    })
+  })
+}
+
+/** The peak memory of a job that is one Node process, in MiB. */
+export async function peak(job: Job): Promise<number> {
+  const file = temporary('peak')
+  await time({ ...job, env: { ...job.env, NODE_OPTIONS: `--require ${peakTeller}`, PEAK_FILE: file } })
+  return Number(readFileSync(file, 'utf8')) / 1024
+}
+
+/** The medians of jobs that are timed in turns, so that noise meets them alike. */
+export async function compare(jobs: Job[], rounds: number): Promise<number[]> {
+  const times: number[][] = jobs.map(() => [])
+  for (const job of jobs) await time(job)
+  for (let round = 0; round < rounds; round++) {
+    for (const [index, job] of jobs.entries()) times[index]?.push(await time(job))
+  }
+  return times.map((all) => all.sort((a, b) => a - b)[all.length >> 1] as number)
+}

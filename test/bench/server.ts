@@ -1,0 +1,53 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+const words = 500_000
+
+const answer = JSON.stringify({
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  content: [{ type: 'text', text: 'Hello there' }],
+  model: 'alpha-2.5-pro',
+  stop_reason: 'end_turn',
+  usage: { input_tokens: 1, output_tokens: 2 },
+})
+
+/** As many as real services send. */
+const headers = Object.fromEntries(Array.from({ length: 24 }, (_, i) => [`x-header-${i}`, `value-${i}`]))
+
+function createStream(): Buffer {
+  const event = (text: string) =>
+    `event: content_block_delta\ndata: ${JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })}\n\n`
+  const deltas = Array.from({ length: words }, (_, i) => event(`word${i % 100} `))
+  return Buffer.from(`${deltas.join('')}event: message_stop\ndata: {"type":"message_stop"}\n\n`)
+}
+
+function createImage(): Buffer {
+  const png = Buffer.alloc(36 * 1024 * 1024)
+  Buffer.from('89504e470d0a1a0a', 'hex').copy(png)
+  for (let i = 8; i < png.length; i += 997) png[i] = i & 255
+  const parts = [{ inlineData: { mimeType: 'image/png', data: png.toString('base64') } }]
+  return Buffer.from(
+    JSON.stringify({ candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }] }),
+  )
+}
+
+/** Answers everything that the rows ask for; returns its address. */
+export async function startServer(): Promise<{ url: string; imageSize: number; close(): void }> {
+  const stream = createStream()
+  const image = createImage()
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      const { url = '' } = request
+      if (url.includes('alt=sse'))
+        return response.writeHead(200, { 'content-type': 'text/event-stream' }).end(stream)
+      const body = url.includes('/image/') ? image : url.includes('/sessions/') ? '{"data":[]}' : answer
+      const length = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+      return response.writeHead(200, { ...headers, ...length }).end(body)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, imageSize: image.length, close: () => server.close() }
+}

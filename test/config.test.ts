@@ -1,0 +1,371 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { run, temporaryFolder } from './run.ts'
+
+/** No credentials in the environment, and a profile file of one's own. */
+function world(content?: object) {
+  const folder = temporaryFolder()
+  const path = join(folder, 'config.json')
+  if (content) writeFileSync(path, JSON.stringify(content), { mode: 0o600 })
+  const env = {
+    PARLEY_CONFIG_DIR: folder,
+    PARLEY_BASE_URL: '',
+    PARLEY_ACCESS_TOKEN: '',
+    PARLEY_AGENTS_URL: '',
+    PARLEY_API_KEY: '',
+  }
+  const file = () => JSON.parse(readFileSync(path, 'utf8'))
+  return { env, path, file, also: (more: Record<string, string>) => ({ env: { ...env, ...more } }) }
+}
+
+const token = 'canary-token-aaaa1111'
+const work = { baseUrl: 'https://work.test', accessToken: token }
+
+describe('set, get, unset', () => {
+  test.each(['baseUrl', 'base-url', '--base-url', 'PARLEY_BASE_URL', 'base_url', 'BASEURL'])(
+    'a setting answers to %s',
+    async (spelling) => {
+      const { env, file } = world()
+      expect(await run(['config', 'set', spelling, 'https://a.test'], { env })).toMatchObject({
+        code: 0,
+        out: '',
+        err: '',
+      })
+      expect(file().profiles).toEqual({ default: { baseUrl: 'https://a.test' } })
+      expect((await run(['config', 'get', spelling], { env })).out).toBe('https://a.test\n')
+      await run(['config', 'unset', spelling], { env })
+      expect(file().profiles).toEqual({ default: {} })
+    },
+  )
+
+  test.each([
+    ['basUrl', 'did you mean baseUrl?'],
+    ['access-tokn', 'did you mean accessToken?'],
+    ['PARLEY_TIMEOT', 'did you mean PARLEY_TIMEOUT?'],
+    ['zzzzzzzzzzzz', "'parley help profiles' lists them"],
+  ])('a misspelt name is exit 2 with the nearest one: %s', async (spelling, said) => {
+    for (const command of ['set', 'get', 'unset']) {
+      const ended = await run(['config', command, spelling, ...(command === 'set' ? ['x'] : [])], world())
+      expect(ended).toMatchObject({ code: 2, out: '' })
+      expect(ended.err).toContain(said)
+    }
+  })
+
+  test.each([
+    ['baseUrl', 'ftp://a', 'https://'],
+    ['baseUrl', 'https://a?b=c', 'query'],
+    ['baseUrl', 'https://a#b', 'fragment'],
+    ['timeout', 'soon', 'number of seconds'],
+    ['retries', '1.5', 'whole number'],
+    ['stream', 'yes', 'true or false'],
+    ['streamVia', 'tube', 'query or path or body'],
+    ['betas', 'skills-2025-10-03', 'did you mean skills-2025-10-02?'],
+    ['family', 'a/b', 'letters'],
+    ['chatModel', '', 'must not be empty'],
+  ])('a value is checked before it is kept: %s %s', async (key, value, said) => {
+    const { env } = world({ profiles: {} })
+    const ended = await run(['config', 'set', key, value], { env })
+    expect(ended).toMatchObject({ code: 2, out: '' })
+    expect(ended.err).toContain(said)
+  })
+
+  test('numbers, toggles and lists are kept as such, and printed as they are typed', async () => {
+    const { env, file } = world()
+    const betas = 'skills-2025-10-02, compact-2026-09-04'
+    for (const [key, value] of [
+      ['timeout', '2.5'],
+      ['stream', 'true'],
+      ['betas', betas],
+    ]) {
+      expect((await run(['config', 'set', key as string, value as string], { env })).code).toBe(0)
+    }
+    expect(file()).toEqual({
+      version: 1,
+      profiles: {
+        default: { timeout: 2.5, stream: true, betas: ['skills-2025-10-02', 'compact-2026-09-04'] },
+      },
+    })
+    expect((await run(['config', 'get', 'betas'], { env })).out).toBe(
+      'skills-2025-10-02,compact-2026-09-04\n',
+    )
+  })
+
+  test('a value that is not set is exit 3, and unset of it changes nothing', async () => {
+    const { env, path } = world({ profiles: {} })
+    expect(await run(['config', 'get', 'baseUrl'], { env })).toMatchObject({ code: 3, out: '' })
+    const before = readFileSync(path, 'utf8')
+    const ended = await run(['config', 'unset', 'baseUrl'], { env })
+    expect(ended).toMatchObject({ code: 0, out: '' })
+    expect(ended.err).toContain("baseUrl was not set in the profile 'default'")
+    expect(readFileSync(path, 'utf8')).toBe(before)
+  })
+
+  test('set and get say when the environment comes before what they tell', async () => {
+    const { also } = world({ profiles: { default: { baseUrl: 'https://a.test' } } })
+    const given = also({ PARLEY_BASE_URL: 'https://b.test' })
+    const got = await run(['config', 'get', 'baseUrl'], given)
+    expect(got).toMatchObject({ code: 0, out: 'https://a.test\n' })
+    expect(got.err).toContain('PARLEY_BASE_URL in the environment comes before it')
+    expect((await run(['config', 'set', 'baseUrl', 'https://c.test'], given)).err).toContain(
+      'PARLEY_BASE_URL',
+    )
+  })
+
+  test('a secret and the command for it take the place of each other', async () => {
+    const { env, file } = world({ profiles: { default: work } })
+    await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })
+    expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessTokenCommand: 'pass show x' })
+    await run(['config', 'set', 'accessToken'], { env, stdin: 'other-token\n' })
+    expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessToken: 'other-token' })
+  })
+
+  test('without a value, only a secret is asked for on a terminal', async () => {
+    const { env, file } = world()
+    expect(await run(['config', 'set', 'baseUrl'], { env })).toMatchObject({ code: 2 })
+    const ended = await run(['config', 'set', 'apiKey'], { env, typed: 'key-\x1b[D12x\x7f34\r' })
+    expect(ended).toMatchObject({ code: 0, out: '', err: 'apiKey (not shown): \n' })
+    expect(file().profiles.default.apiKey).toBe('key-1234')
+    expect((await run(['config', 'set', 'apiKey'], { env, typed: '\x04' })).code).toBe(2)
+  })
+})
+
+describe('profiles', () => {
+  test('--profile, then PARLEY_PROFILE, then the current one is changed and read', async () => {
+    const { env, file, also } = world()
+    await run(['config', 'set', 'chatModel', 'a'], { env })
+    await run(['config', 'set', 'chatModel', 'b'], also({ PARLEY_PROFILE: 'two' }))
+    await run(['config', 'set', '--profile', 'three', 'chatModel', 'c'], also({ PARLEY_PROFILE: 'two' }))
+    await run(['config', 'use', 'three'], { env })
+    await run(['config', 'set', 'retries', '5'], { env })
+    expect(file()).toEqual({
+      version: 1,
+      current: 'three',
+      profiles: {
+        default: { chatModel: 'a' },
+        two: { chatModel: 'b' },
+        three: { chatModel: 'c', retries: 5 },
+      },
+    })
+    expect((await run(['config', 'profiles'], { env })).out).toBe('default\ntwo\nthree\ndemo\n')
+    const marked = await run(['config', 'profiles'], { env, tty: ['stdout'] })
+    expect(marked.out).toBe('  default\n  two\n* three\n  demo\n')
+    expect((await run(['config', 'use', 'two'], also({ PARLEY_PROFILE: 'three' }))).err).toContain(
+      'PARLEY_PROFILE (three) comes before it',
+    )
+  })
+
+  test('delete forgets a profile, and that it was the current one', async () => {
+    const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
+    const ended = await run(['config', 'delete', 'work'], { env })
+    expect(ended).toMatchObject({ code: 0, out: '' })
+    expect(ended.err).toContain("now that is 'default'")
+    expect(file()).toEqual({ version: 1, profiles: { default: {} } })
+  })
+
+  test('a profile that is not there is exit 3 with the nearest one', async () => {
+    const { env } = world({ profiles: { work } })
+    for (const argv of [
+      ['config', 'use', 'wrok'],
+      ['config', 'delete', 'wrok'],
+      ['config', 'list', '--profile', 'wrok'],
+      ['chat', 'x', '--profile', 'wrok'],
+    ]) {
+      const ended = await run(argv, { env })
+      expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+      expect(ended.err).toContain('did you mean work?')
+    }
+  })
+
+  test.each(['__proto__', 'constructor', 'toString'])(
+    'a name that every object has is no profile: %s',
+    async (name) => {
+      const { env } = world({ profiles: { work } })
+      expect((await run(['config', 'use', name], { env })).code).toBe(3)
+      expect((await run(['config', 'list', '--profile', name], { env })).code).toBe(3)
+    },
+  )
+
+  test('demo is built in: it can be used, but not changed or deleted', async () => {
+    const { env } = world({ profiles: {} })
+    expect((await run(['config', 'use', 'demo'], { env })).code).toBe(0)
+    expect((await run(['config', 'set', 'timeout', '1'], { env })).code).toBe(2)
+    expect((await run(['config', 'delete', 'demo'], { env })).code).toBe(2)
+    expect((await run(['config', 'set', '--profile', 'a b', 'timeout', '1'], { env })).code).toBe(2)
+  })
+
+  test('path prints where the file is, and --profile may stand before the command', async () => {
+    const { env, path, file } = world()
+    expect((await run(['config', 'path'], { env })).out).toBe(`${path}\n`)
+    await run(['--profile', 'x', 'config', 'set', 'timeout', '1'], { env })
+    expect(file().profiles).toEqual({ x: { timeout: 1 } })
+  })
+})
+
+describe('which value holds', () => {
+  const profiles = { default: { ...work, timeout: 7 }, other: { baseUrl: 'https://other.test' } }
+
+  test('K16: the environment comes before the current profile, and --profile before the environment', async () => {
+    const { env, also } = world({ profiles: { default: work } })
+    const mixed = also({ PARLEY_BASE_URL: 'https://env.test', PARLEY_ACCESS_TOKEN: 'env-token-2222' })
+    const ambient = await run(['chat', 'x'], mixed)
+    expect(ambient.requests[0]).toMatchObject({
+      url: expect.stringMatching(/^https:\/\/env\.test\//),
+      headers: { Authorization: 'Bearer env-token-2222' },
+    })
+    const named = await run(['chat', 'x', '--profile', 'default'], mixed)
+    expect(named.requests[0]).toMatchObject({
+      url: expect.stringMatching(/^https:\/\/work\.test\//),
+      headers: { Authorization: `Bearer ${token}` },
+    })
+    expect((await run(['chat', 'x'], { env })).requests[0]?.headers.Authorization).toBe(`Bearer ${token}`)
+  })
+
+  test("with --profile the environment's secrets and addresses don't fill its gaps", async () => {
+    const { also } = world({ profiles })
+    const given = also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_ACCESS_TOKEN_COMMAND: 'echo env' })
+    const ended = await run(['chat', 'x', '--profile', 'other'], given)
+    expect(ended).toMatchObject({ code: 3, requests: [] })
+    expect(ended.err).toContain("'parley config set --profile other accessToken'")
+    expect(ended.err).not.toContain('PARLEY_ACCESS_TOKEN')
+  })
+
+  test('list shows what the profile itself holds', async () => {
+    const { also } = world({ profiles })
+    const ended = await run(['config', 'list'], also({ PARLEY_BASE_URL: 'https://env.test' }))
+    expect(ended).toMatchObject({
+      code: 0,
+      err: '',
+      out: 'baseUrl\thttps://work.test\naccessToken\t…1111\ntimeout\t7\n',
+    })
+  })
+
+  test('list --effective tells why a token was used: its end, its place, and what it overrides', async () => {
+    const { also, path } = world({ profiles })
+    const ended = await run(
+      ['config', 'list', '--effective'],
+      also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_BASE_URL: 'https://env.test' }),
+    )
+    expect(ended.out.split('\n')).toEqual(
+      expect.arrayContaining([
+        `profile\tdefault\tdefault\t${path}`,
+        "accessToken\t…2222\tPARLEY_ACCESS_TOKEN\toverrides profile 'default' …1111",
+        "baseUrl\thttps://env.test\tPARLEY_BASE_URL\toverrides profile 'default' https://work.test",
+        "timeout\t7\tprofile 'default'\t",
+        'retries\t2\tdefault\t',
+      ]),
+    )
+    expect(ended).toMatchObject({ code: 0, err: '' })
+  })
+
+  test('list --effective tells what --profile leaves aside', async () => {
+    const { also } = world({ profiles })
+    const given = also({ PARLEY_ACCESS_TOKEN: 'env-token-2222' })
+    const own = await run(['config', 'list', '--effective', '--profile', 'default'], given)
+    expect(own.out).toContain(
+      "accessToken\t…1111\tprofile 'default'\tignores PARLEY_ACCESS_TOKEN …2222 (because of --profile)\n",
+    )
+    const none = await run(['config', 'list', '--effective', '--profile', 'other'], given)
+    expect(none.out).toContain('accessToken\t\tnot set\tignores PARLEY_ACCESS_TOKEN …2222')
+  })
+
+  test('list --effective tells when a command comes before a token, and when a secret will not be sent', async () => {
+    const { also } = world({ profiles })
+    const command = await run(
+      ['config', 'list', '--effective'],
+      also({ PARLEY_ACCESS_TOKEN_COMMAND: 'pass show x' }),
+    )
+    expect(command.out).toContain(
+      "accessTokenCommand\tpass show x\tPARLEY_ACCESS_TOKEN_COMMAND\toverrides profile 'default' accessToken …1111\n",
+    )
+    const foreign = await run(
+      ['config', 'list', '--effective'],
+      also({ PARLEY_BASE_URL: 'https://env.test' }),
+    )
+    expect(foreign.err).toContain(
+      "the secret of profile 'default' does not go to the address in PARLEY_BASE_URL",
+    )
+  })
+
+  test('list shows also what is not valid, and names a key that is no setting', async () => {
+    const values = { baseUrl: 'https://u:canary@a.test', timeout: 'soon', basUrl: 'https://a.test' }
+    const { env } = world({ profiles: { default: values } })
+    for (const argv of [
+      ['config', 'list'],
+      ['config', 'list', '--effective'],
+    ]) {
+      const ended = await run(argv, { env })
+      expect(ended.code).toBe(0)
+      expect(ended.out).toContain('baseUrl\t(must not contain a user name or password)')
+      expect(ended.out).toContain('timeout\t(must be a number of seconds)')
+      expect(ended.err).toContain("'basUrl', which is no setting (did you mean baseUrl?)")
+      expect(ended.out + ended.err).not.toContain('canary')
+    }
+  })
+
+  test('on a terminal the columns are aligned, and what overrides stands out', async () => {
+    const { also } = world({ profiles })
+    const ended = await run(['config', 'list', '--effective'], {
+      ...also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_BASE_URL: 'https://env.test' }),
+      tty: ['stdout', 'stderr'],
+    })
+    expect(ended.out).toMatch(/^\x1b\[33maccessToken +…2222 +PARLEY_ACCESS_TOKEN +overrides .*\x1b\[39m$/m)
+    expect(ended.out).toMatch(/^\x1b\[2mretries +2 +default\x1b\[22m$/m)
+    expect(ended.out).toMatch(/^timeout +7 +profile 'default'$/m)
+  })
+})
+
+describe('config init', () => {
+  test('asks for everything, keeps what is there on Enter, and tests nothing', async () => {
+    const { env, file } = world({ profiles: { default: { baseUrl: 'https://old.test', extra: 1 } } })
+    const typed = [
+      '', // baseUrl
+      'canary token\r', // accessToken: refused, and asked for again
+      'canary-token-1\r',
+      'beta', // family
+      'm-1', // chatModel
+      '', // imageModel
+      'nonsense', // agentsUrl: refused, and asked for again
+      'https://agents.test/',
+      '\r', // apiKey
+      'pass show key', // apiKeyCommand
+      '', // vendor
+      'ws_1', // workspaceId
+    ]
+    const ended = await run(['config', 'init'], {
+      env,
+      typed: typed.map((line) => (line.endsWith('\r') ? line : `${line}\n`)).join(''),
+    })
+    expect(ended).toMatchObject({ code: 0, out: '', requests: [] })
+    expect(file().profiles.default).toEqual({
+      baseUrl: 'https://old.test',
+      extra: 1,
+      accessToken: 'canary-token-1',
+      family: 'beta',
+      chatModel: 'm-1',
+      agentsUrl: 'https://agents.test/',
+      apiKeyCommand: 'pass show key',
+      workspaceId: 'ws_1',
+    })
+    expect(ended.err).toContain('(baseUrl) [https://old.test]: ')
+    expect(ended.err).toContain('accessToken holds characters that no header can carry\n')
+    expect(ended.err).toContain('agentsUrl must begin with https:// or http://\n')
+    expect(ended.err).not.toContain('canary')
+  })
+
+  test('an end before the last answer keeps nothing', async () => {
+    const { env, path } = world()
+    const ended = await run(['config', 'init'], { env, typed: 'https://a.test\n' })
+    expect(ended).toMatchObject({ code: 2, out: '' })
+    expect(() => readFileSync(path)).toThrow('ENOENT')
+  })
+
+  test('without a terminal it is exit 2, and with nothing answered nothing is written', async () => {
+    const { env, path } = world()
+    expect((await run(['config', 'init'], { env, stdin: 'https://a.test\n' })).code).toBe(2)
+    const ended = await run(['config', 'init'], { env, typed: '\n\n' })
+    expect(ended).toMatchObject({ code: 0, out: '' })
+    expect(ended.err).toContain('nothing changed')
+    expect(() => readFileSync(path)).toThrow('ENOENT')
+  })
+})

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { run } from './run.ts'
+
+test.each([[], ['--help'], ['-h'], ['help']].map((argv) => [argv]))(
+  '%j prints help on stdout, exit 0',
+  async (argv) => {
+    const ended = await run(argv)
+    expect(ended).toMatchObject({ code: 0, err: '' })
+    expect(ended.out).toMatch(/^Usage: parley <command>[\s\S]*\n {2}chat {2,}ask a model/)
+  },
+)
+
+test('a bare group prints its help', async () => {
+  expect((await run(['events'])).out).toMatch(/^Usage: parley events <command>[\s\S]*\n {2}send /)
+  expect(await run(['config'])).toMatchObject({ code: 0, err: '' })
+})
+
+test('help on a command is the same in both spellings', async () => {
+  const flag = await run(['events', 'send', '--help'])
+  expect(flag.out).toContain('--interrupt-thread <id>')
+  expect(await run(['help', 'events', 'send'])).toMatchObject({ code: 0, out: flag.out })
+})
+
+test.each([
+  ['environment', 'PARLEY_ACCESS_TOKEN'],
+  ['exit-codes', 'rate-limited: 429'],
+  ['profiles', '--stream-via'],
+  ['input', 'while read'],
+])('there is a topic: %s', async (topic, said) => {
+  const ended = await run(['help', topic])
+  expect(ended).toMatchObject({ code: 0, err: '' })
+  expect(ended.out).toContain(said)
+})
+
+test('help on what is not there is a usage error', async () => {
+  expect(await run(['help', 'chatt'])).toMatchObject({ code: 2, out: '' })
+  expect((await run(['help', 'chatt'])).err).toContain('Did you mean chat?')
+})
+
+test('--version is the bare number', async () => {
+  expect((await run(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/)
+})

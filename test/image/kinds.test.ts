@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest'
+import { gif, image, inline, jpeg, parts, png, svg, webp, zip } from './image.ts'
+
+describe('kinds', () => {
+  test.each([
+    ['png', png(), 'image/png'],
+    ['png', png(), 'IMAGE/PNG; a=../../x'],
+    ['png', Buffer.from('\x89PNG\r\n\x1a\n and no more', 'latin1'), ''],
+    ['jpg', jpeg, 'image/jpeg'],
+    ['gif', gif, 'image/gif'],
+    ['webp', webp, 'image/webp'],
+    ['svg', svg, 'image/svg+xml'],
+    ['svg', Buffer.concat([Buffer.from('<?xml version="1.0"?>'), svg]), 'image/svg+xml'],
+    ['avif', Buffer.from('\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf', 'latin1'), 'image/avif'],
+    ['heic', Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic', 'latin1'), 'image/heic'],
+    ['tiff', Buffer.from('II*\0\x08\0\0\0\0\0\0\0\0\0', 'latin1'), 'image/tiff'],
+    ['bmp', Buffer.from('BM\x1a\0\0\0\0\0\0\0\x1a\0\0\0', 'latin1'), 'image/bmp'],
+    ['jpg', Buffer.from('unknown bytes'), 'image/jpg'],
+  ])('I08: the extension is %s', async (extension, bytes, mimeType) => {
+    const ended = await image(['x'], parts(inline(bytes, mimeType)))
+    expect(ended).toMatchObject({ code: 0, out: `x.${extension}\n`, err: '', files: [`x.${extension}`] })
+  })
+
+  test.each(['image/jpeg', 'text/html', '../../x', 'image/svg+xml'])(
+    'I09: the bytes are believed, not the MIME type %s, and stderr says so',
+    async (mimeType) => {
+      const ended = await image(['x'], parts(inline(png(), mimeType)))
+      expect(ended).toMatchObject({ code: 0, out: 'x.png\n', files: ['x.png'] })
+      expect(ended.err).toContain(`calls an image ${mimeType}, but its bytes are png`)
+    },
+  )
+
+  test.each([
+    ['unknown bytes and no type', Buffer.from('who knows'), ''],
+    ['a web page', Buffer.from('<html>'), 'text/html'],
+    ['a path for a type', Buffer.from('who knows'), '../../x'],
+    ['an archive that is called an image', zip, 'image/png'],
+    ['SVG that does not say so', svg, 'image/x-unknown'],
+  ])('I08, I09: no known kind is exit 8, and the bytes are kept: %s', async (_, bytes, mimeType) => {
+    const ended = await image(['x'], parts(inline(bytes, mimeType)))
+    expect(ended).toMatchObject({ code: 8, out: '', files: [] })
+    expect(ended.kept).toEqual([expect.stringMatching(/^parley-[\w-]+\.bin$/)])
+    expect(ended.err).toContain(ended.kept[0])
+  })
+
+  test('an explicit name is kept, with a warning where its extension disagrees', async () => {
+    const wrong = await image(['x', '-o', 'a.jpg'])
+    expect(wrong).toMatchObject({ code: 0, out: 'a.jpg\n', files: ['a.jpg'] })
+    expect(wrong.err).toContain('a.jpg: the name stays')
+    for (const name of ['a', 'b.PNG'])
+      expect(await image(['x', '-o', name])).toMatchObject({ out: `${name}\n`, err: '' })
+    expect((await image(['x', '-o', 'a.jpeg'], parts(inline(jpeg, 'image/jpeg')))).err).toBe('')
+  })
+})

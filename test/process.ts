@@ -1,0 +1,81 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { chmodSync, chownSync } from 'node:fs'
+import { join } from 'node:path'
+import { credentials, temporaryFolder } from './run.ts'
+
+interface World {
+  /** Added to nothing but PATH, HOME and credentials; `undefined` takes one of these away. */
+  env?: Record<string, string | undefined>
+  stdin?: string
+  cwd?: string
+  /** As a user for whom mode bits mean something. Only root can do that; anyone else is such a user. */
+  isNobody?: boolean
+  /** A command that runs what follows it: `unshare -m`. */
+  within?: string[]
+  /** Run by the shell before, in the same process: `umask 0`. */
+  before?: string
+}
+
+interface Ended {
+  code: number | null
+  signal: NodeJS.Signals | null
+  out: string
+  err: string
+}
+
+export interface Started {
+  child: ChildProcess
+  ended: Promise<Ended>
+}
+
+export const binary = join(import.meta.dirname, '../bin/parley.cjs')
+
+export const isRoot = process.getuid?.() === 0
+export const nobody = 65534
+
+/** Whether a command of the system's is there, and does what it is needed for. */
+export const canRun = (command: string, ...words: string[]): boolean =>
+  spawnSync(command, words, { stdio: 'ignore' }).status === 0
+
+/** A folder of its own for a home, which an unprivileged user can also use. */
+export function home(): string {
+  const folder = temporaryFolder()
+  chmodSync(folder, 0o755)
+  if (isRoot) chownSync(folder, nobody, nobody)
+  return folder
+}
+
+/** Starts the built program. */
+export function start(argv: string[], world: World = {}): Started {
+  const cwd = world.cwd ?? temporaryFolder()
+  const drop =
+    world.isNobody && isRoot
+      ? [...'setpriv --clear-groups'.split(' '), `--reuid=${nobody}`, `--regid=${nobody}`]
+      : []
+  const program = [...(world.within ?? []), ...drop, process.execPath, binary, ...argv]
+  const [command = '', ...words] = world.before
+    ? ['sh', '-c', `${world.before}; exec "$@"`, 'sh', ...program]
+    : program
+  const child = spawn(command, words, {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: cwd, ...credentials, ...world.env },
+  })
+  child.stdin.on('error', () => {})
+  child.stdin.end(world.stdin ?? '')
+  let out = ''
+  let err = ''
+  child.stdout.on('data', (chunk) => {
+    out += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    err += chunk
+  })
+  return {
+    child,
+    ended: new Promise((resolve) => {
+      child.on('close', (code, signal) => resolve({ code, signal, out, err }))
+    }),
+  }
+}
+
+export const execute = (argv: string[], world?: World): Promise<Ended> => start(argv, world).ended
