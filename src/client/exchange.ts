@@ -15,6 +15,8 @@ export interface ExchangeOptions {
   deadline: number
   /** Called when the request's first byte leaves, and when an answer begins. */
   onProgress(reached: 'sent' | 'answered'): void
+  /** What lets go of each connection that is open: whoever ends the run calls them all. */
+  open: Set<() => void>
 }
 
 /** The exchange over the network: one connection for each request, and how far it got known at every moment. */
@@ -24,7 +26,7 @@ export function createHttpExchange(options: ExchangeOptions): Exchange {
 
 function attempt(
   request: HttpRequest,
-  { connect, timeout, deadline, onProgress }: ExchangeOptions,
+  { connect, timeout, deadline, onProgress, open }: ExchangeOptions,
   resolve: (response: HttpResponse) => void,
   reject: (error: CliError) => void,
 ): void {
@@ -62,7 +64,10 @@ function attempt(
 
   const overall =
     deadline > 0
-      ? setTimer(() => fail(failure(reached, url, 'the deadline passed')), deadline - Date.now())
+      ? setTimer(
+          () => fail(failure(reached, url, 'the deadline passed').with({ isPermanent: true })),
+          deadline - Date.now(),
+        )
       : undefined
 
   function awaitBytes(): void {
@@ -74,6 +79,7 @@ function attempt(
 
   /** Releases the connection: the process does not wait for it. */
   function finish(): void {
+    open.delete(finish)
     over.abort()
     clearTimeout(silence)
     clearTimeout(overall)
@@ -93,6 +99,7 @@ function attempt(
     finish()
   }
 
+  open.add(finish)
   client.dispatch(
     {
       origin: url.origin,
