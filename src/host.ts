@@ -6,6 +6,7 @@ import type { Stdin } from './terminal/input.ts'
 export function createProcessHost(): Host {
   // Node's own warnings would stand beside ours, and break the one line of `--errors json`.
   process.removeAllListeners('warning')
+  let stderr: NodeJS.WriteStream | undefined
   return {
     env: process.env,
     get cwd() {
@@ -25,7 +26,9 @@ export function createProcessHost(): Host {
       return process.stdout
     },
     get stderr() {
-      return process.stderr
+      // What was to be said there is lost, but the run goes on.
+      stderr ??= process.stderr.on('error', () => {})
+      return stderr
     },
     onSignal,
     onCrash,

@@ -4,10 +4,6 @@ import { CliError, OutputClosed } from './errors.ts'
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
 export async function main(argv: string[], host: Host): Promise<number> {
-  if (argv[0] === '--version' && argv.length === 1) {
-    host.stdout.write(`${version}\n`)
-    return 0
-  }
   const progress: Progress = { sent: 'no', cleanups: new Set(), secrets: new Set(), commands: new Map() }
   host.onSignal?.(() => {
     cleanUp(progress)
@@ -15,6 +11,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
   })
   host.onCrash?.((error) => fail(unexpected(error)))
   try {
+    if (argv[0] === '--version' && argv.length === 1) return await printVersion(host)
     const { runProgram } = await import('./program.ts')
     return await runProgram(argv, host, progress)
   } catch (error) {
@@ -29,6 +26,15 @@ export async function main(argv: string[], host: Host): Promise<number> {
     await report(failure, argv, host, progress)
     return failure.exitCode
   }
+}
+
+/** Without the command tree, which takes longer to load than this. */
+async function printVersion(host: Host): Promise<number> {
+  const { createOutput } = await import('./terminal/output.ts')
+  const output = createOutput(host.stdout)
+  await output.write(`${version}\n`)
+  await output.flush()
+  return 0
 }
 
 const fates = {
