@@ -8,7 +8,7 @@ import { openEventStream } from './event-stream.ts'
 import { createFeed } from './feed.ts'
 import { listPages } from './pages.ts'
 
-export interface FollowOptions {
+interface FollowOptions {
   /** Also print what happened before. */
   hasHistory: boolean
   /** Events just sent: only what comes after them is printed, and only a rest after them counts. */
