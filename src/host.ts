@@ -1,5 +1,4 @@
 import { fstatSync, writeSync } from 'node:fs'
-import { isatty } from 'node:tty'
 import type { Host } from './context.ts'
 import type { Stdin } from './terminal/input.ts'
 
@@ -38,11 +37,11 @@ export function createProcessHost(): Host {
 
 function stdinKind(): Stdin['kind'] {
   try {
-    if (isatty(0)) return 'terminal'
     const stat = fstatSync(0)
     if (stat.isFIFO() || stat.isSocket()) return 'pipe'
     if (stat.isFile()) return 'file'
-    return stat.isDirectory() ? 'folder' : 'none'
+    if (stat.isDirectory()) return 'folder'
+    return process.stdin.isTTY ? 'terminal' : 'none'
   } catch {
     return 'none'
   }
