@@ -4,6 +4,7 @@ import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { type ConnectOptions, openConnection } from './connect.ts'
 import { explainFailure, failure, type Reached } from './exchange-problem.ts'
 import type { HeldSocket } from './hold.ts'
+import { createPatience } from './patience.ts'
 import { createChunkQueue } from './queue.ts'
 import { withoutTierUp } from './tier-up.ts'
 
@@ -21,68 +22,43 @@ export interface ExchangeOptions {
 
 /** The exchange over the network: one connection for each request, and how far it got known at every moment. */
 export function createHttpExchange(options: ExchangeOptions): Exchange {
-  return (request) => new Promise((resolve, reject) => attempt(request, options, resolve, reject))
+  return (request) => new Promise((resolve, reject) => attempt(request, options, { resolve, reject }))
 }
 
-function attempt(
-  request: HttpRequest,
-  { connect, timeout, deadline, onProgress, open }: ExchangeOptions,
-  resolve: (response: HttpResponse) => void,
-  reject: (error: CliError) => void,
-): void {
+/** What an attempt tells of itself while it goes on. */
+interface Outcome {
+  resolve(response: HttpResponse): void
+  reject(error: CliError): void
+}
+
+function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reject }: Outcome): void {
+  const { timeout, deadline, onProgress, open } = options
   const url = new URL(request.url)
   let reached: Reached = 'nowhere'
   let connection: HeldSocket | undefined
-  let silence: NodeJS.Timeout | undefined
-  let isHeld = false
   const over = new AbortController()
-
-  const client = new Client(url.origin, {
-    connect: (_, callback) => {
-      // undici would open one connection after another to a server that closes them at once.
-      if (connection) return callback(failure(reached, url, 'the connection was closed'), null)
-      openConnection(url, connect, over.signal).then(
-        (opened) => {
-          connection = opened
-          withoutTierUp(() => callback(null, opened.socket))
-        },
-        (error: Error) => callback(error, null),
-      )
-    },
-    headersTimeout: 0,
-    bodyTimeout: 0,
+  const client = createClient(url, options.connect, over.signal, (opened) => {
+    connection = opened
   })
-
+  const patience = createPatience({
+    timeout,
+    deadline,
+    onEnd: (why, isDeadline) =>
+      fail(failure(reached, url, why).with(isDeadline ? { isPermanent: true } : {})),
+  })
   const queue = createChunkQueue({
     hold(isFull) {
-      isHeld = isFull
       connection?.hold(isFull)
-      awaitBytes()
+      patience.hold(isFull)
     },
     leave: finish,
   })
-
-  const overall =
-    deadline > 0
-      ? setTimer(
-          () => fail(failure(reached, url, 'the deadline passed').with({ isPermanent: true })),
-          deadline - Date.now(),
-        )
-      : undefined
-
-  function awaitBytes(): void {
-    clearTimeout(silence)
-    // A silence of our own making counts against nobody.
-    if (timeout === 0 || isHeld || over.signal.aborted) return
-    silence = setTimer(() => fail(failure(reached, url, `no byte came for ${timeout / 1000} s`)), timeout)
-  }
 
   /** Releases the connection: the process does not wait for it. */
   function finish(): void {
     open.delete(finish)
     over.abort()
-    clearTimeout(silence)
-    clearTimeout(overall)
+    patience.end()
     client.destroy().catch(() => {})
     connection?.socket.destroy()
   }
@@ -100,47 +76,64 @@ function attempt(
   }
 
   open.add(finish)
-  client.dispatch(
-    {
-      origin: url.origin,
-      path: url.pathname + url.search,
-      method: request.method as 'POST',
-      headers: request.headers,
-      body: request.body ?? null,
+  client.dispatch(toDispatch(request, url), {
+    onRequestStart() {
+      reached = 'sent'
+      onProgress('sent')
+      patience.start()
     },
-    {
-      onRequestStart() {
-        reached = 'sent'
-        onProgress('sent')
-        awaitBytes()
-      },
-      onResponseStart(_, status, headers, statusText = '') {
-        if (status < 200) return
-        reached = 'head'
-        onProgress('answered')
-        awaitBytes()
-        resolve({ status, statusText, headers: flatten(headers), body: queue, close })
-      },
-      onResponseData(_, chunk) {
-        if (!isHeld) silence?.refresh()
-        queue.push(chunk)
-      },
-      onResponseEnd: close,
-      onResponseError(_, error) {
-        fail(
-          error instanceof CliError
-            ? error
-            : explainFailure(error, reached, url, connection?.socket.bytesRead ?? 0),
-        )
-      },
+    onResponseStart(_, status, headers, statusText = '') {
+      if (status < 200) return
+      reached = 'head'
+      onProgress('answered')
+      patience.start()
+      resolve({ status, statusText, headers: flatten(headers), body: queue, close })
     },
-  )
+    onResponseData(_, chunk) {
+      patience.refresh()
+      queue.push(chunk)
+    },
+    onResponseEnd: close,
+    onResponseError(_, error) {
+      const received = connection?.socket.bytesRead ?? 0
+      fail(error instanceof CliError ? error : explainFailure(error, reached, url, received))
+    },
+  })
 }
 
-/** A timer that a wait of more than 24 days does not turn into one of a millisecond. */
-function setTimer(callback: () => void, milliseconds: number): NodeJS.Timeout {
-  return setTimeout(callback, Math.min(Math.max(milliseconds, 0), 2 ** 31 - 1))
+/** A client of undici's that opens one connection, by us. */
+function createClient(
+  url: URL,
+  options: ConnectOptions,
+  signal: AbortSignal,
+  onOpen: (connection: HeldSocket) => void,
+) {
+  let isOpened = false
+  return new Client(url.origin, {
+    connect: (_, callback) => {
+      // undici would open one connection after another to a server that closes them at once.
+      if (isOpened) return callback(failure('nowhere', url, 'the connection was closed'), null)
+      openConnection(url, options, signal).then(
+        (opened) => {
+          isOpened = true
+          onOpen(opened)
+          withoutTierUp(() => callback(null, opened.socket))
+        },
+        (error: Error) => callback(error, null),
+      )
+    },
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
 }
+
+const toDispatch = ({ method, headers, body }: HttpRequest, url: URL) => ({
+  origin: url.origin,
+  path: url.pathname + url.search,
+  method: method as 'POST',
+  headers,
+  body: body ?? null,
+})
 
 function flatten(headers: Record<string, string | string[] | undefined>): Record<string, string> {
   return Object.fromEntries(
