@@ -121,7 +121,7 @@ describe('where a secret never stands', () => {
     }
   })
 
-  test('K07: so does one that nothing caught', async () => {
+  test('K07, G07: so does one that nothing caught', async () => {
     const cwd = temporaryFolder()
     const thrower = join(cwd, 'throw.mjs')
     writeFileSync(
@@ -171,7 +171,7 @@ describe('where a secret never stands', () => {
   test('K11: no file but the profile file holds one', async () => {
     const cwd = temporaryFolder()
     const env = { ...bare, TMPDIR: cwd }
-    await execute(['config', 'set', 'baseUrl', 'http://127.0.0.1:9'], { cwd, env })
+    await execute(['config', 'set', 'baseUrl', 'http://127.0.0.1:8'], { cwd, env })
     await execute(['config', 'set', 'accessToken'], { cwd, env, stdin: token })
     await execute(['chat', 'x', '--retries', '0'], { cwd, env })
     const holding = readdirSync(cwd, { recursive: true, encoding: 'utf8', withFileTypes: true })
@@ -242,12 +242,12 @@ describe('which secret goes where', () => {
 
   test('K12: it does go to an address given by flag, and stderr names both', async () => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: token })
-    const ended = await run(['chat', 'x', '--base-url', 'http://127.0.0.1:7'], world)
+    const ended = await run(['chat', 'x', '--base-url', 'http://127.0.0.1:8'], world)
     expect(ended.code).toBe(0)
-    expect(ended.requests[0]?.url).toMatch(/^http:\/\/127\.0\.0\.1:7\//)
+    expect(ended.requests[0]?.url).toMatch(/^http:\/\/127\.0\.0\.1:8\//)
     expect(sentToken(ended)).toBe(`Bearer ${token}`)
     expect(ended.err).toBe(
-      "parley: the secret of profile 'default' goes to 127.0.0.1:7, as --base-url says\n",
+      "parley: the secret of profile 'default' goes to 127.0.0.1:8, as --base-url says\n",
     )
   })
 

@@ -82,7 +82,7 @@ test('checks what the specification says, and answers in an error envelope', asy
   }
 })
 
-test('fails as it is told to, as often as asked', async () => {
+test('W12: fails as it is told to, as often as asked', async () => {
   const served = await serve(
     '--fault',
     '429x1',

@@ -66,7 +66,7 @@ async function soakOnce(mark: string, server: ScriptedServer) {
   const words = pick([['chat'], ['chat', '--stream'], ['events', 'send', '-s', 's']])
   const argv = [...words, mark, '--errors', 'json', '--timeout', '0.4', '--retries', '2']
   // Some find nobody there.
-  const url = random() < 0.05 ? 'http://127.0.0.1:1' : server.url
+  const url = random() < 0.05 ? 'http://127.0.0.1:2' : server.url
   const env = { PARLEY_BASE_URL: url, PARLEY_AGENTS_URL: url }
   const ended = await run(argv, { exchange: 'network', env })
   const error = ended.code === 0 ? undefined : JSON.parse(ended.err).error

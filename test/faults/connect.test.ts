@@ -9,7 +9,7 @@ import { both, chat, events, faults, type Row } from './rows.ts'
 
 const noRetry = ['--retries', '0']
 /** Nothing listens there, and no other program will. */
-const nowhere = () => 'http://127.0.0.1:1'
+const nowhere = () => 'http://127.0.0.1:2'
 const secure = ({ port }: ScriptedServer) => `https://localhost:${port}`
 
 /** A listener whose queue is full, so that no connection to it comes about. */
@@ -59,7 +59,7 @@ faults('N: connect phase, nothing sent', [
     name: 'N01 connection refused',
     url: nowhere,
     err: [
-      /^parley: 127\.0\.0\.1:1: connection refused; trying again in 0\.\d s\nparley: .*; trying again in .*\nparley: 127/,
+      /^parley: 127\.0\.0\.1:2: connection refused; trying again in 0\.\d s\nparley: .*; trying again in .*\nparley: 127/,
     ],
     atLeast: 0.75,
   }),
@@ -67,8 +67,8 @@ faults('N: connect phase, nothing sent', [
     ...notSent,
     name: 'N02 refused on both addresses of a name',
     argv: [...chat, ...noRetry, '--allow-http'],
-    url: () => 'http://two.test:1',
-    err: ['parley: [::1]:1: connection refused, 127.0.0.1:1: connection refused'],
+    url: () => 'http://two.test:2',
+    err: ['parley: [::1]:2: connection refused, 127.0.0.1:2: connection refused'],
   },
   ...both({
     ...notSent,
@@ -246,7 +246,7 @@ faults('N: connect phase, nothing sent', [
   },
   ...[[], ['--quiet']].map(
     (flags): Row => ({
-      name: `S06 verification switched off warns ${flags.join()}`,
+      name: `S04 S06 verification switched off warns ${flags.join()}`,
       url: secure,
       argv: [...chat, ...flags],
       env: { NODE_TLS_REJECT_UNAUTHORIZED: '0' },

@@ -256,7 +256,7 @@ faults('L: addresses and ids', [
   ].flatMap((address) =>
     [chat, events].map(
       (argv): Row => ({
-        name: `L11 the address ${JSON.stringify(address)} (${argv[0]})`,
+        name: `L11 L12 the address ${JSON.stringify(address)} (${argv[0]})`,
         argv,
         url: () => address,
         code: 3,
@@ -285,10 +285,9 @@ faults('L: addresses and ids', [
   ...[1, 25, 6000].map(
     (port): Row => ({
       name: `L14 port ${port}, which browsers refuse`,
-      argv: [...chat, '--retries', '0'],
       url: () => `http://127.0.0.1:${port}`,
-      code: 9,
-      err: ['connection refused'],
+      code: 3,
+      err: [`must not use port ${port}, where another protocol is spoken`],
     }),
   ),
 ])
@@ -309,7 +308,7 @@ faults('H: headers', [
     `X: ${'x'.repeat(65_536)}`,
   ].map(
     (line): Row => ({
-      name: `H01 -H ${JSON.stringify(line).slice(0, 30)}`,
+      name: `${line.length > 65_536 ? 'H04' : 'H01'} -H ${JSON.stringify(line).slice(0, 30)}`,
       argv: [...chat, '-H', line],
       code: 2,
       err: ['header'],

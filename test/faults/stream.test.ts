@@ -198,7 +198,7 @@ faults('E: streams', [
   },
   {
     ...whole,
-    name: 'E19 one byte at a time',
+    name: 'R22 one byte at a time',
     script: async (socket) => {
       socket.setNoDelay(true)
       for (const byte of Buffer.from(sseHead + delta('hé🦜') + stop)) {
