@@ -100,6 +100,15 @@ test('--raw prints the body of a failure, and the exit code tells', async () => 
   expect(ended).toMatchObject({ code: 4, out: body })
 })
 
+test('--raw of a failure shows what could control a terminal as JSON escapes', async () => {
+  const exchange = answering('{"a":"\u009b\u202e\u007f"}\r\n\tno JSON \u001b]0;x\u0007', { status: 400 })
+  const ended = await run(['chat', 'x', '--raw'], { exchange, tty: ['stdout'] })
+  expect(ended).toMatchObject({
+    code: 4,
+    out: '{"a":"\\u009b\\u202e\\u007f"}\r\n\tno JSON \\u001b]0;x\\u0007',
+  })
+})
+
 describe('--errors json', () => {
   const failure = async (argv: string[], world: Parameters<typeof run>[1] = {}) => {
     const ended = await run([...argv, '--errors', 'json'], world)

@@ -4,6 +4,7 @@ import type { Context, Progress } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
+import { createRawPrinter } from '../terminal/raw-printer.ts'
 import { startSpinner } from '../terminal/spinner.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
@@ -112,7 +113,11 @@ async function exchangeOnce(
     stopWaiting()
     if (!(error instanceof CliError)) throw error
     const { rawBody } = error.details
-    if (flags.raw && rawBody) await context.output.write(rawBody)
+    if (flags.raw && rawBody) {
+      const raw = createRawPrinter(context.output)
+      raw.add(rawBody)
+      await raw.write()
+    }
     throw error.with(consequenceOf(error, endpoint, secretOrigin))
   } finally {
     stopWaiting()

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import { run } from '../run.ts'
+import { answering, run } from '../run.ts'
 import { type ScriptedServer, serve } from '../server.ts'
 
 const world = { env: { PARLEY_SESSION: 'sesn_1' } }
@@ -75,6 +75,12 @@ describe('follow', () => {
     const live = [idle('i2', { type: 'requires_action', event_ids: ['t1', 't2'] })]
     const ended = await over(await serveSession([past], [[live, 'stay']]), 'follow', '--ids')
     expect(ended).toMatchObject({ code: 12, out: 't2\n' })
+    await server?.close()
+    const evil = [idle('i3', { type: 'requires_action', event_ids: ['\u001b[2J'] })]
+    const { url } = await serveSession([evil], [[[], 'stay']])
+    const env = { ...world.env, PARLEY_AGENTS_URL: url }
+    const shown = await run(['events', 'follow', '--ids'], { exchange: 'network', env, tty: ['stdout'] })
+    expect(shown).toMatchObject({ code: 12, out: '^[[2J\n' })
   })
 
   test('agent text is text, other events are a line each, --history shows the past, --raw exact JSON', async () => {
@@ -170,6 +176,12 @@ describe('list', () => {
     expect(ids.out).toMatch(/^sevt_\w+\nsevt_\w+\n$/)
     const raw = await run(['events', 'list', '--limit', '2', '--raw'], { ...world, exchange })
     expect(JSON.parse(raw.out).data).toHaveLength(2)
+  })
+
+  test('an id cannot control a terminal', async () => {
+    const evil = answering(JSON.stringify({ data: [{ id: '\u001b[2J\u009b', type: 't' }] }))
+    const ended = await run(['events', 'list', '--ids'], { ...world, exchange: evil, tty: ['stdout'] })
+    expect(ended.out).toBe('^[[2J\\u009b\n')
   })
 })
 

@@ -354,6 +354,15 @@ describe('the receipt', () => {
     expect((await send(['x', '--raw'], { exchange })).out).toBe(JSON.stringify({ data }))
   })
 
+  test('cannot control a terminal, neither by an id nor with --raw', async () => {
+    const evil = '{"data":[{"id":"\\u001b[2J\u009b\u202e","type":"t"}]}'
+    const world: Parameters<typeof run>[1] = { exchange: answering(evil), tty: ['stdout'] }
+    expect((await send(['x', '--ids'], world)).out).toBe('^[[2J\\u009b\\u202e\n')
+    expect((await send(['x', '--raw'], world)).out).toBe(
+      '{"data":[{"id":"\\u001b[2J\\u009b\\u202e","type":"t"}]}',
+    )
+  })
+
   test.each([
     [202, ''],
     [204, ''],

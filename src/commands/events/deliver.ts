@@ -1,13 +1,14 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { createRawPrinter } from '../../terminal/raw-printer.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { EventsPage, type SessionEvent } from '../../wire/events.ts'
 import { collect, type HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues } from '../../wire/json.ts'
 import { createCaller, preview, type RequestParts } from '../perform.ts'
 import { openFollower } from './follower.ts'
-import { printEvents } from './rows.ts'
+import { printEvents, printIds } from './rows.ts'
 
 export interface DeliveryOptions {
   ids?: boolean
@@ -59,7 +60,11 @@ async function readReceipt(
   } catch (error) {
     throw error instanceof CliError ? incomplete(`is incomplete: ${error.message}`) : error
   }
-  if (flags.raw && isPrinted) await output.write(bytes)
+  if (flags.raw && isPrinted) {
+    const raw = createRawPrinter(output)
+    raw.add(bytes)
+    await raw.write()
+  }
   const text = new TextDecoder().decode(bytes)
   if (text.trim() === '') {
     note('the service accepted the events and said no more')
@@ -79,7 +84,7 @@ async function readReceipt(
 
 async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
-  if (ids) await output.write(events.map(({ id }) => `${id ?? ''}\n`).join(''))
+  if (ids) await printIds(context, events)
   else if (!flags.raw && events.length > 0) await printEvents(context, events)
   await output.flush()
 }

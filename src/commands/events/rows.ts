@@ -1,4 +1,5 @@
 import type { Context } from '../../context.ts'
+import { escapeControls } from '../../terminal/escape.ts'
 import { toTable, toTsv } from '../../terminal/table.ts'
 import { readStopReason, readText, type SessionEvent } from '../../wire/events.ts'
 
@@ -39,4 +40,10 @@ export async function printEvents(
   if (!output.isTerminal) return output.write(events.map((event) => toTsv(toRow(event))).join(''))
   const [head = '', ...lines] = toTable([columns, ...events.map(toRow)], host.stdout.columns ?? 80)
   await output.write(`${[style.bold(head), ...lines].join('\n')}\n`)
+}
+
+/** Prints only the ids, one a line. */
+export function printIds({ output }: Context, events: readonly { id?: string | undefined }[]): Promise<void> {
+  const text = events.map(({ id }) => `${id ?? ''}\n`).join('')
+  return output.write(output.isTerminal ? escapeControls(text) : text)
 }
