@@ -52,6 +52,7 @@ describe('asking', () => {
   test.each([
     ['a=1', 'contents=5', 'contents'],
     ['no value', 'contents', 'PATH=VALUE'],
+    ['a key that is no JSON', 'contents["\\q"]=1', 'PATH=VALUE'],
     ['through a list', 'contents.x=1', 'contents is not an object'],
     ['through a text', 'contents[0].role.x=1', 'contents[0].role is not an object'],
     ['past the end', 'contents[5]=1', 'gap'],
@@ -123,6 +124,22 @@ describe('asking', () => {
     expect(ended).toMatchObject({ code: 0, out: 'Yes\n' })
     expect(ended.err).toContain('STOP · 1 tokens in · 5 out')
   })
+})
+
+test.each([
+  [
+    'message',
+    {
+      content: [
+        { type: 'text', text: null },
+        { type: 'text', text: 'Yes' },
+      ],
+    },
+  ],
+  ['native', { candidates: [{ content: { parts: [{ text: null }, { text: 'Yes' }] } }] }],
+])('a text of null is no text, and costs no other: %s', async (_, body) => {
+  const ended = await run(['chat', 'x'], { exchange: answering(JSON.stringify(body)) })
+  expect(ended).toMatchObject({ code: 0, out: 'Yes\n' })
 })
 
 describe('showing instead of sending', () => {

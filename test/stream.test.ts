@@ -165,6 +165,22 @@ test('an error in a stream is exit 8, with the words of the service', async () =
   expect(first).toMatchObject({ code: 8, out: '' })
 })
 
+test('pings and unknown events are skipped, whatever is in them', async () => {
+  const body = [
+    'event: ping\ndata:\n\n',
+    'data: {"type":"warning","message":"slow","delta":5,"usage":[]}\n\n',
+    'data: {"type":"message_start","message":null}\n\n',
+    `data: ${delta('Hi')}\n\n`,
+    'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":null}}\n\n',
+    'data: {"type":"message_delta","delta":null}\n\n',
+    'data: {"type":"message_stop"}\n\n',
+  ].join('')
+  const plain = await run(['chat', 'x', '--stream'], { exchange: answering(body) })
+  expect(plain).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+  const raw = await run(['chat', 'x', '--stream', '--raw'], { exchange: answering(body) })
+  expect(raw.out).toBe(body.replace(/^event.*\ndata:\n\n/, '').replace(/data: (.*\n)\n/g, '$1'))
+})
+
 test('an event that is not JSON is exit 8, and not quoted', async () => {
   const ended = await stream(
     await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\ndata: {"secret": \n\n`]),

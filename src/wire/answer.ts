@@ -72,9 +72,12 @@ export function createAnswerReader(): AnswerReader {
     return (first?.content?.parts ?? []).map((part) => (part.thought ? '' : (part.text ?? ''))).join('')
   }
 
-  function addMessageEvent(value: unknown): string {
-    const { type, message, delta, usage } = read(MessageEvent, value)
-    if (/^(message|content_block)_|^ping$/.test(type)) isKnown = true
+  function addMessageEvent(value: { type: string }): string {
+    const { type } = value
+    const isMessage = /^(message|content_block)_/.test(type)
+    if (isMessage || type === 'ping') isKnown = true
+    if (!isMessage) return ''
+    const { message, delta, usage } = read(MessageEvent, value)
     note({ model: message?.model, stopReason: delta?.stop_reason })
     noteUsage(message?.usage)
     noteUsage(usage)
@@ -138,7 +141,8 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isNative = (value: unknown): boolean =>
   isObject(value) && ('candidates' in value || 'promptFeedback' in value)
 
-const hasType = (value: unknown): boolean => isObject(value) && typeof value.type === 'string'
+const hasType = (value: unknown): value is { type: string } =>
+  isObject(value) && typeof value.type === 'string'
 
 function read<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
   const parsed = schema.safeParse(value)
