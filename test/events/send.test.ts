@@ -303,6 +303,8 @@ describe('every rule of the specification, at its boundary', () => {
   })
 
   test.each([
+    ['--beta after --no-beta', ['x', '--no-beta', '--beta', 'skills-2025-10-02'], undefined, 2, 'exclude'],
+    ['--no-beta after --beta', ['x', '--beta', 'skills-2025-10-02', '--no-beta'], undefined, 2, 'exclude'],
     ['nothing on a terminal', [], undefined, 2, 'no events'],
     ['empty stdin', [], ' ', 2, 'stdin is empty'],
     ['a rubric without its outcome', ['--rubric', 'x'], undefined, 2, '--rubric must follow'],

@@ -14,6 +14,14 @@ export interface SessionOptions {
 }
 
 export function declareSessionFlags(command: Command): void {
+  // Before commander's own listeners, so that the value is still the earlier flag's.
+  for (const flag of ['beta', 'no-beta']) {
+    command.on(`option:${flag}`, () => {
+      const earlier = command.getOptionValue('beta')
+      const isExcluded = flag === 'beta' ? earlier === false : Array.isArray(earlier)
+      if (isExcluded) throw usage('--beta and --no-beta exclude each other')
+    })
+  }
   command
     .option('-s, --session <id>', 'the session (environment PARLEY_SESSION)')
     .option('--beta <id>', 'one more beta of the service, repeatable', collect)
