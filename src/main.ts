@@ -1,13 +1,10 @@
 import { version } from '../package.json'
 import type { Host, Progress } from './context.ts'
 import { CliError, OutputClosed } from './errors.ts'
+import { createOutput } from './terminal/output.ts'
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
 export async function main(argv: string[], host: Host): Promise<number> {
-  if (argv[0] === '--version' && argv.length === 1) {
-    host.stdout.write(`${version}\n`)
-    return 0
-  }
   const progress: Progress = { sent: 'no', cleanups: new Set(), secrets: new Set(), commands: new Map() }
   host.onSignal?.(() => {
     cleanUp(progress)
@@ -15,6 +12,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
   })
   host.onCrash?.((error) => fail(unexpected(error)))
   try {
+    if (argv[0] === '--version' && argv.length === 1) return await printVersion(host)
     const { runProgram } = await import('./program.ts')
     return await runProgram(argv, host, progress)
   } catch (error) {
@@ -29,6 +27,14 @@ export async function main(argv: string[], host: Host): Promise<number> {
     await report(failure, argv, host, progress)
     return failure.exitCode
   }
+}
+
+/** The shortest way, on which no arguments are parsed; beside other flags it is the program's. */
+async function printVersion({ stdout }: Host): Promise<number> {
+  const output = createOutput(stdout)
+  await output.write(`${version}\n`)
+  await output.flush()
+  return 0
 }
 
 const fates = {

@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander'
+import { version } from '../package.json'
 import { declareGeneralFlags, declareRequestFlags, readSharedFlags } from './commands/flags.ts'
 import type { Context, Host, Progress } from './context.ts'
 import { createContext } from './create-context.ts'
@@ -95,7 +96,7 @@ export async function runProgram(argv: string[], host: Host, progress: Progress)
     .exitOverride()
     // commander sends the help of a bare group to stderr; its errors are printed elsewhere.
     .configureOutput({ writeOut: print, writeErr: print, outputError: () => {} })
-    .option('--version', 'print the version')
+    .version(version, '--version', 'print the version')
     .helpCommand(false)
     .configureHelp({ subcommandTerm: (command) => command.name() })
     .addHelpText('after', "\nTry it:\n  parley chat --profile demo 'Say hello'\n")

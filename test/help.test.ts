@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { execute, start } from './process.ts'
 import { run } from './run.ts'
 
 test.each([[], ['--help'], ['-h'], ['help']].map((argv) => [argv]))(
@@ -37,6 +38,20 @@ test('help on what is not there is a usage error', async () => {
   expect((await run(['help', 'chatt'])).err).toContain('Did you mean chat?')
 })
 
-test('--version is the bare number', async () => {
-  expect((await run(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/)
-})
+test.each([[['--version']], [['-q', '--version']], [['--version', '--color', 'never']]])(
+  '%j is the bare number',
+  async (argv) => {
+    expect((await run(argv)).out).toMatch(/^\d+\.\d+\.\d+\n$/)
+  },
+)
+
+test.each([[['--version']], [['-q', '--version']], [['--help']]])(
+  'a stdout that cannot be written is exit 11, one that is gone is an end: %j',
+  async (argv) => {
+    const full = await execute(argv, { before: 'exec > /dev/full' })
+    expect(full).toMatchObject({ code: 11, err: 'parley: stdout: no space left on the disk\n' })
+    const { child, ended } = start(argv)
+    child.stdout?.destroy()
+    expect(await ended).toMatchObject({ code: 0, err: '' })
+  },
+)
