@@ -159,7 +159,13 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
     ['a control character in a model', ['chat', 'x', '-m', 'a\nb'], undefined, 2, 'control characters'],
     ['a header with a line break', ['chat', 'x', '-H', 'X: a\r\nY: b'], undefined, 2, 'control characters'],
     ['a header without a name', ['chat', 'x', '-H', 'just text'], undefined, 2, 'NAME: VALUE'],
-    ['a header of the transport', ['chat', 'x', '-H', 'Host: x'], undefined, 2, 'cannot be set'],
+    ...['Host: x', 'Expect: 100-continue', 'upgrade: h2c', 'Keep-Alive: 5'].map((line): (typeof cases)[0] => [
+      `a header of the transport: ${line}`,
+      ['chat', 'x', '-H', line],
+      undefined,
+      2,
+      'cannot be set',
+    ]),
     [
       'a URL without a scheme',
       ['chat', 'x', '--base-url', 'gateway.test'],

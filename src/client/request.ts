@@ -78,7 +78,16 @@ function pathSegment(name: string, value = ''): string {
   return encodeURIComponent(value)
 }
 
-const forbidden = ['host', 'content-length', 'transfer-encoding', 'connection']
+/** What the transport sets, or undici refuses to send. */
+const forbidden = [
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'keep-alive',
+  'upgrade',
+  'expect',
+]
 
 /** Reads `NAME: VALUE`, as `-H` takes it; throws a usage error. */
 export function parseHeader(line: string): [name: string, value: string] {

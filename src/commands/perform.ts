@@ -78,11 +78,12 @@ async function draft(context: Context, settings: ResolvedSettings, endpoint: End
 }
 
 async function readHeaders({ flags, input }: Context): Promise<Record<string, string>> {
-  const headers: [string, string][] = []
+  const headers = new Map<string, [name: string, value: string]>()
   for (const line of flags.header ?? []) {
-    headers.push(parseHeader((await input.value(line, '--header')).trimEnd()))
+    const header = parseHeader((await input.value(line, '--header')).trimEnd())
+    headers.set(header[0].toLowerCase(), header)
   }
-  return Object.fromEntries(headers)
+  return Object.fromEntries(headers.values())
 }
 
 async function exchangeOnce(
