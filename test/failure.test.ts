@@ -1,5 +1,6 @@
+import { readdirSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
-import { answering, credentials, run } from './run.ts'
+import { answering, credentials, run, temporaryFolder } from './run.ts'
 import { pointedAt, response, type ScriptedServer, serve } from './server.ts'
 
 const envelope = (type: string, text: string) =>
@@ -56,6 +57,38 @@ test('the words of the service are one escaped line of at most 500 characters, w
 })
 
 test.each([
+  ['Authorization: Bearer own-secret-123', 'own-secret-123'],
+  ['X-Api-Key: own-"se\\cret-123', 'own-"se\\cret-123'],
+  ['Cookie: a=1; sid=own-secret=123', 'own-secret=123'],
+])('a secret given by --header is not shown either: %s', async (header, secret) => {
+  // Cut at 500 characters, half of the second one would be left.
+  const body = envelope('invalid_request_error', `${secret} ${'y'.repeat(475)} ${secret}`)
+  for (const flags of [[], ['--errors', 'json'], ['-v']]) {
+    const exchange = answering(body, { status: 400, headers: { 'x-echo': secret } })
+    const ended = await run(['chat', 'x', '-H', header, ...flags], { exchange })
+    expect(ended.code).toBe(4)
+    expect(ended.err).toContain('[redacted] yyy')
+    expect(ended.err).not.toMatch(/own-/)
+  }
+})
+
+test('a redirect is told without the user name and password in it', async () => {
+  const long = `?q=${'y'.repeat(180)}${credentials.PARLEY_ACCESS_TOKEN}`
+  for (const target of [
+    'https://us:p@ss@evil.test/',
+    `https://us:p'ass@evil.test/`,
+    `https://evil.test/${long}`,
+  ]) {
+    for (const flags of [[], ['--errors', 'json'], ['-v']]) {
+      const exchange = answering(`moved to ${target}`, { status: 302, headers: { location: target } })
+      const ended = await run(['chat', 'x', ...flags], { exchange })
+      expect(ended.err).toContain('evil.test')
+      expect(ended.err).not.toMatch(/p@|p'as|ss@|canary/)
+    }
+  }
+})
+
+test.each([
   ['authentication_error', 3],
   ['not_found_error', 4],
   ['billing_error', 5],
@@ -98,6 +131,15 @@ test('--raw prints the body of a failure, and the exit code tells', async () => 
   const body = '{ "error" : "no\u001b" }'
   const ended = await run(['chat', 'x', '--raw'], { exchange: answering(body, { status: 400 }) })
   expect(ended).toMatchObject({ code: 4, out: body })
+})
+
+test('--raw -o keeps the body of a failure out of the file, and out of stdout', async () => {
+  const cwd = temporaryFolder()
+  const exchange = answering('{"error":"no"}', { status: 400 })
+  const ended = await run(['chat', 'x', '--raw', '-o', 'a.json'], { cwd, exchange })
+  expect(ended).toMatchObject({ code: 4, out: '' })
+  expect(ended.err).toContain('the service says: no')
+  expect(readdirSync(cwd)).toEqual([])
 })
 
 test('--raw of a failure shows what could control a terminal as JSON escapes', async () => {
@@ -155,6 +197,13 @@ describe('over the network', () => {
     expect(ended.err).toMatch(/^parley: the gateway answered 500 Oops; trying again in 0\.\d s\n$/)
     expect(server.requests).toHaveLength(2)
     expect(server.requests[0]).toBe(server.requests[1])
+  })
+
+  test('--raw prints the body of a failure as far as it came', async () => {
+    const head = 'HTTP/1.1 400 No\r\ncontent-length: 100\r\n\r\n'
+    server = await serve((socket) => void socket.end(`${head}{"error":`))
+    const ended = await run(['chat', 'x', '--raw'], { exchange: 'network', env: pointedAt(server) })
+    expect(ended).toMatchObject({ code: 4, out: '{"error":' })
   })
 
   test('a request that left without an answer is exit 10, and not sent twice', async () => {

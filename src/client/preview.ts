@@ -12,6 +12,17 @@ export function redactHeaders(headers: Record<string, string>): Record<string, s
   )
 }
 
+/** The secrets in headers, each as a service may repeat it: a credential without its scheme, a cookie without its name. */
+export function findSecrets(headers: Record<string, string>): string[] {
+  return Object.entries(headers)
+    .filter(([name]) => secretHeader.test(name))
+    .flatMap(([name, value]) =>
+      /^cookie$/i.test(name)
+        ? value.split(/;\s*/).map((cookie) => cookie.slice(cookie.indexOf('=') + 1))
+        : [value.replace(/^(Bearer|Basic) +/i, '')],
+    )
+}
+
 /** The request as JSON text, secrets redacted; the body's JSON stays as it is, to the letter. */
 export function toDryRun(draft: Draft): string {
   const { method, url, headers, body, credential } = draft

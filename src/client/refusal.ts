@@ -62,7 +62,7 @@ function kindOfStatus(status: number, hasRetryAfter: boolean): Kind {
 
 /** The target of a redirect that is not followed, without a user name or password. */
 function describeRedirect(location: string | undefined): string {
-  const target = location?.replace(/[^/\\]*@/g, '').slice(0, 200)
+  const target = location?.replace(/[^/\\]*@/g, '')
   return `redirect not followed${target ? `, to ${target}` : ''}:`
 }
 

@@ -48,7 +48,9 @@ export async function run(context: Context, options: ChatOptions, words: string[
   const toFile = options.output !== undefined && options.output !== '-'
   const file = toFile && options.output ? await openFileOutput(options.output, host.cwd) : undefined
 
-  const response = await perform(context, { values, ...settings }, chatEndpoint(values, isStream), {
+  // The body of a failure is not the answer that the file is for, and stdout is not asked for.
+  const asking = file ? { ...context, flags: { ...flags, raw: false } } : context
+  const response = await perform(asking, { values, ...settings }, chatEndpoint(values, isStream), {
     params: { family: values.family, model: options.model ?? values.chatModel ?? `${values.family}-2.5-pro` },
     body: isStream && values.streamVia === 'body' ? await askForStream(body) : body,
     ...(isStream && values.streamVia !== 'body' ? { query: 'alt=sse' } : {}),
