@@ -37,8 +37,8 @@ export interface SharedFlags {
 
 /** What is known of a run while it goes on, for whoever has to end it. */
 export interface Progress {
-  /** `refused`: it was sent, and certainly not carried out. */
-  sent: Sent | 'refused'
+  /** `refused`: it was sent, and certainly not carried out; `failed`: it was answered, and is to be sent again. */
+  sent: Sent | 'refused' | 'failed'
   /** What is certain by now, whatever else happens: `the event was accepted`. */
   fate?: string
   /** Leaves nothing behind: stops the spinner, ends a half-written line, removes temporary files. Synchronous. */

@@ -40,6 +40,7 @@ async function printVersion({ stdout }: Host): Promise<number> {
 const fates = {
   no: 'nothing was sent',
   refused: 'nothing was accepted',
+  failed: 'the request was answered with a failure',
   unknown: 'the request was sent; it may have been carried out',
   yes: 'an answer had begun to arrive',
 }

@@ -1,5 +1,7 @@
 import { readdirSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
+import { start } from './process.ts'
 import { answering, credentials, run, temporaryFolder } from './run.ts'
 import { pointedAt, response, type ScriptedServer, serve } from './server.ts'
 
@@ -217,6 +219,37 @@ describe('over the network', () => {
     })
     expect(again.code).toBe(10)
     expect(server.requests).toHaveLength(3)
+  })
+
+  test.each<[string, (socket: Socket) => void, number, string, string]>([
+    ['a reset', (socket) => socket.resetAndDestroy(), 10, 'unknown', 'was reset'],
+    ['a 500', (socket) => socket.end(response('{}', '500 Oops')), 9, 'yes', 'answered 500 Oops'],
+  ])(
+    'that the last attempt was refused does not undo an earlier one: %s',
+    async (_, act, code, sent, said) => {
+      const argv = ['chat', 'x', '--retry-unknown', '--retries', '1']
+      for (const flags of [[], ['--errors', 'json']]) {
+        server = await serve((socket) => {
+          server.stop()
+          act(socket)
+        })
+        const ended = await run([...argv, ...flags], { exchange: 'network', env: pointedAt(server) })
+        expect(ended.code).toBe(code)
+        expect(ended.err).toMatch(new RegExp(`connection refused; before that, .*${said}`))
+        expect(ended.err).not.toContain('nothing was sent')
+        if (flags.length > 0) expect(JSON.parse(ended.err).error).toMatchObject({ sent, attempts: 2 })
+        await server.close()
+      }
+    },
+  )
+
+  test('a signal in the wait after a failure says that there was one', async () => {
+    server = await serve((socket) => void socket.end(response('{}', '500 Oops', ['retry-after: 30'])))
+    const { child, ended } = start(['chat', 'x'], { env: pointedAt(server) })
+    child.stderr?.once('data', () => child.kill('SIGINT'))
+    const { signal, err } = await ended
+    expect(signal).toBe('SIGINT')
+    expect(err).toContain('parley: interrupted: the request was answered with a failure\n')
   })
 
   test('bad input reaches no server', async () => {

@@ -21,24 +21,25 @@ export async function send(
   endpoint: Endpoint,
   { exchange, policy, onRetry }: SendOptions,
 ): Promise<HttpResponse> {
-  let doubtful: CliError | undefined
+  let earlier: CliError | undefined
   for (let attempt = 1; ; attempt++) {
     const result = await tryOnce(request, endpoint, exchange)
     if ('status' in result) return result
     const decision = decideRetry(policy, result, { attempt, now: Date.now(), random: Math.random() })
-    const failure = withEarlier(result.error, doubtful)
+    const failure = withEarlier(result.error, earlier)
     if (!decision.again) throw finalFailure(failure, attempt, endpoint, decision.because)
-    if (failure.kind === 'unknown' || failure.kind === 'service') doubtful = failure
+    if (failure.details.sent !== 'no' && earlier?.details.sent !== 'unknown') earlier = failure
     onRetry(failure, decision.wait)
     await new Promise((resolve) => setTimeout(resolve, decision.wait))
   }
 }
 
-/** That the last attempt sent nothing is no comfort where an earlier one may have been carried out. */
-function withEarlier(failure: CliError, doubtful: CliError | undefined): CliError {
-  if (failure.kind !== 'not-sent' || !doubtful) return failure
-  const message = `${failure.message}; before that, ${doubtful.message}`
-  return new CliError(doubtful.kind, message, doubtful.details)
+/** That the last attempt sent nothing is no comfort where an earlier one did: the furthest that any got counts. */
+function withEarlier(failure: CliError, earlier: CliError | undefined): CliError {
+  if (failure.kind !== 'not-sent' || !earlier) return failure
+  const { sent = 'yes' } = earlier.details
+  const message = `${failure.message}; before that, ${earlier.message}`
+  return new CliError(sent === 'unknown' ? 'unknown' : 'not-sent', message, { ...failure.details, sent })
 }
 
 function finalFailure(

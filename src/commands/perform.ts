@@ -125,9 +125,9 @@ async function exchangeOnce(
   }
 }
 
-function progressAfter({ kind }: CliError): Progress['sent'] {
-  if (kind === 'not-sent') return 'no'
-  return kind === 'rate-limited' ? 'refused' : 'unknown'
+function progressAfter({ kind, details: { sent = 'no' } }: CliError): Progress['sent'] {
+  if (sent !== 'yes') return sent
+  return kind === 'rate-limited' ? 'refused' : 'failed'
 }
 
 function showWaiting({ host, flags, progress }: Context): () => void {
