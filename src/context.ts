@@ -1,4 +1,4 @@
-import type { Sent } from './errors.ts'
+import type { CliError, Sent } from './errors.ts'
 import type { Place } from './settings/folder.ts'
 import type { SettingSources } from './settings/resolve.ts'
 import type { Input, Stdin } from './terminal/input.ts'
@@ -41,6 +41,8 @@ export interface Progress {
   sent: Sent | 'refused' | 'failed'
   /** What is certain by now, whatever else happens: `the event was accepted`. */
   fate?: string
+  /** Adds to a failure what is known of the answer that was read last. */
+  explain?(failure: CliError): CliError
   /** Leaves nothing behind: stops the spinner, ends a half-written line, removes temporary files. Synchronous. */
   cleanups: Set<() => void>
   /** Never shown on stderr. */

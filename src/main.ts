@@ -24,7 +24,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
 
   async function fail(failure: CliError): Promise<number> {
     cleanUp(progress)
-    await report(failure, argv, host, progress)
+    await report(progress.explain?.(failure) ?? failure, argv, host, progress)
     return failure.exitCode
   }
 }

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { start } from './process.ts'
-import { answering, credentials, run, temporaryFolder } from './run.ts'
+import { answering, credentials, message, run, temporaryFolder } from './run.ts'
 import { pointedAt, response, type ScriptedServer, serve } from './server.ts'
 
 const envelope = (type: string, text: string) =>
@@ -175,6 +175,37 @@ describe('--errors json', () => {
       safeToRetry: true,
       attempts: 1,
       body: JSON.parse(body),
+    })
+  })
+
+  test.each<[string, string[], string, object]>([
+    ['chat', ['chat', 'x'], '{"content":[{"ty', { kind: 'response', safeToRetry: true }],
+    ['chat', ['chat', 'x'], envelope('rate_limit_error', 'no'), { kind: 'rate-limited', safeToRetry: true }],
+    ['chat', ['chat', 'x'], envelope('billing_error', 'no'), { kind: 'payment', safeToRetry: false }],
+    [
+      'chat, to a file',
+      ['chat', 'x', '-o', '/dev/full'],
+      message('Hi'),
+      { kind: 'file', safeToRetry: false },
+    ],
+    [
+      'stream',
+      ['chat', 'x', '--stream'],
+      'data: {"type":"ping"}\n\n',
+      { kind: 'response', safeToRetry: true },
+    ],
+    ['image', ['image', 'x', '-m', 'm'], message('no'), { kind: 'response', safeToRetry: true }],
+    ['events', ['events', 'send', 'x', '-s', 's'], '{', { kind: 'response', safeToRetry: false }],
+    ['events', ['events', 'list', '-s', 's'], '{', { kind: 'response', safeToRetry: true }],
+  ])('tells the same of a failure in a body: %s', async (_, argv, body, known) => {
+    const exchange = answering(body, { headers: { 'retry-after': '9', 'request-id': 'req_7' } })
+    expect(await failure(argv, { exchange })).toMatchObject({
+      ...known,
+      status: 200,
+      retryAfter: 9,
+      requestId: 'req_7',
+      attempts: 1,
+      sent: 'yes',
     })
   })
 

@@ -5,12 +5,12 @@ import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
 import { createRawPrinter } from '../terminal/raw-printer.ts'
-import { startSpinner } from '../terminal/spinner.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { consequenceOf } from './consequence.ts'
 import { addressOf, authorize, secretOriginOf } from './credential.ts'
 import { chooseExchange } from './exchange.ts'
+import { showWaiting } from './waiting.ts'
 
 /** What varies from one request of a run to the next. */
 export type RequestParts = Omit<DraftParts, 'address' | 'extraHeaders'>
@@ -99,16 +99,19 @@ async function exchangeOnce(
 ): Promise<HttpResponse> {
   const { flags, progress, note } = context
   progress.sent = 'no'
-  const { send } = await import('../client/send.ts')
+  const { completeFailure, send } = await import('../client/send.ts')
   const stopWaiting = showWaiting(context)
   try {
-    return await send(request, endpoint, {
+    const answer = await send(request, endpoint, {
       exchange,
       policy: { repeat: endpoint.repeat, retries, retryUnknown: flags.retryUnknown ?? false, deadline },
       onRetry(failure, wait) {
         progress.sent = progressAfter(failure)
         note(`${failure.message}; trying again in ${(wait / 1000).toFixed(1)} s`)
       },
+    })
+    return onReading(answer, () => {
+      progress.explain = (failure) => completeFailure(failure, answer, endpoint)
     })
   } catch (error) {
     stopWaiting()
@@ -125,19 +128,18 @@ async function exchangeOnce(
   }
 }
 
+/** Has `act` called when an answer's body begins to be read, which of several may be later than another's. */
+const onReading = (answer: HttpResponse, act: () => void): HttpResponse => ({
+  ...answer,
+  body: {
+    [Symbol.asyncIterator]() {
+      act()
+      return answer.body[Symbol.asyncIterator]()
+    },
+  },
+})
+
 function progressAfter({ kind, details: { sent = 'no' } }: CliError): Progress['sent'] {
   if (sent !== 'yes') return sent
   return kind === 'rate-limited' ? 'refused' : 'failed'
-}
-
-function showWaiting({ host, flags, progress }: Context): () => void {
-  const isShown = host.stderr.isTTY && !flags.quiet && !flags.verbose && host.env.TERM !== 'dumb'
-  if (!isShown) return () => {}
-  const spinner = startSpinner(host.stderr, 'waiting for the answer')
-  const stop = () => {
-    spinner.stop()
-    progress.cleanups.delete(stop)
-  }
-  progress.cleanups.add(stop)
-  return stop
 }
