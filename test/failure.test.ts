@@ -283,6 +283,13 @@ describe('over the network', () => {
     expect(err).toContain('parley: interrupted: the request was answered with a failure\n')
   })
 
+  test('a limit of many days is none of a millisecond', async () => {
+    server = await serve((socket) => socket.write(response(message('Hi'))))
+    const limits = ['--connect-timeout', '--timeout', '--deadline'].flatMap((flag) => [flag, '3000000'])
+    const ended = await run(['chat', 'x', ...limits], { exchange: 'network', env: pointedAt(server) })
+    expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
+  })
+
   test('bad input reaches no server', async () => {
     server = await serve(() => {})
     for (const argv of [['chat', '-m', '..', 'x'], ['chat', '--set', 'contents=5', 'x'], ['chat']]) {

@@ -6,6 +6,7 @@ import { explainFailure, failure, type Reached } from './exchange-problem.ts'
 import type { HeldSocket } from './hold.ts'
 import { createChunkQueue } from './queue.ts'
 import { withoutTierUp } from './tier-up.ts'
+import { setTimer } from './timer.ts'
 
 export interface ExchangeOptions {
   connect: ConnectOptions
@@ -128,11 +129,6 @@ function attempt(
       },
     },
   )
-}
-
-/** A timer that a wait of more than 24 days does not turn into one of a millisecond. */
-function setTimer(callback: () => void, milliseconds: number): NodeJS.Timeout {
-  return setTimeout(callback, Math.min(Math.max(milliseconds, 0), 2 ** 31 - 1))
 }
 
 function flatten(headers: Record<string, string | string[] | undefined>): Record<string, string> {
