@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { answering, message, run, temporaryFolder } from './run.ts'
@@ -226,9 +226,31 @@ describe('files', () => {
     expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe('Half')
   })
 
-  test('-o into a folder that is not there is exit 11 before anything is sent', async () => {
-    expect(await run(['chat', 'x', '-o', 'no/a.txt'])).toMatchObject({ code: 11, requests: [] })
-    expect(await run(['chat', 'x', '-o', '.'])).toMatchObject({ code: 11, requests: [] })
+  test.each([
+    ['-o', 'no/a.txt', 11],
+    ['-o', '.', 11],
+    ['-o', 'new/', 11],
+    ['-o', '', 2],
+    ['--thread', 'no/t.json', 11],
+    ['--thread', '.', 11],
+  ])('a file that cannot be written is told before anything is sent: %s %j', async (flag, name, code) => {
+    expect(await run(['chat', 'x', flag, name])).toMatchObject({ code, out: '', requests: [] })
+  })
+
+  test('a file that is replaced keeps its mode, and a link leads to it; a new thread is for its owner only', async () => {
+    const cwd = temporaryFolder()
+    const modeOf = (name: string) => lstatSync(join(cwd, name)).mode & 0o777
+    writeFileSync(join(cwd, 'a.txt'), '', { mode: 0o600 })
+    writeFileSync(join(cwd, 'empty.json'), '')
+    chmodSync(join(cwd, 'empty.json'), 0o666)
+    symlinkSync('empty.json', join(cwd, 'link.json'))
+    expect((await run(['chat', 'x', '-o', 'a.txt', '--thread', 'link.json'], { cwd })).code).toBe(0)
+    expect(modeOf('a.txt')).toBe(0o600)
+    expect(modeOf('empty.json')).toBe(0o666)
+    expect(lstatSync(join(cwd, 'link.json')).isSymbolicLink()).toBe(true)
+    expect(JSON.parse(readFileSync(join(cwd, 'empty.json'), 'utf8')).contents).toHaveLength(2)
+    expect((await run(['chat', 'x', '--thread', 'new.json'], { cwd })).code).toBe(0)
+    expect(modeOf('new.json')).toBe(0o600)
   })
 
   test('--thread keeps the conversation, its spelling and its unknown fields', async () => {

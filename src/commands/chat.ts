@@ -45,8 +45,9 @@ export async function run(context: Context, options: ChatOptions, words: string[
   const { values, ...settings } = await readSettings(context)
   const body = await readBody(context, options, words)
   const isStream = options.stream ?? values.stream
-  const toFile = options.output !== undefined && options.output !== '-'
-  const file = toFile && options.output ? await openFileOutput(options.output, host.cwd) : undefined
+  const { output, thread } = options
+  const file = output === undefined || output === '-' ? undefined : await openFileOutput(output, host.cwd)
+  const threadFile = thread === undefined ? undefined : await openFileOutput(thread, host.cwd, 0o600)
 
   // The body of a failure is not the answer that the file is for, and stdout is not asked for.
   const asking = file ? { ...context, flags: { ...flags, raw: false } } : context
@@ -60,13 +61,11 @@ export async function run(context: Context, options: ChatOptions, words: string[
 
   const answer = await printAnswer(response, file ?? context.output, {
     isRaw: flags.raw ?? false,
-    keepsText: options.thread !== undefined,
+    keepsText: threadFile !== undefined,
     cleanups: progress.cleanups,
   })
   await file?.commit()
-  if (options.thread !== undefined) {
-    await saveThread(options.thread, { body, answer: answer.text, role: values.answerRole, cwd: host.cwd })
-  }
+  if (threadFile) await saveThread(threadFile, { body, answer: answer.text, role: values.answerRole })
   tellAbout(context, { ...answer, seconds: (Date.now() - start) / 1000, isAsked: options.usage })
 }
 
