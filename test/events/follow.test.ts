@@ -192,7 +192,7 @@ describe('confirm', () => {
     JSON.parse(ended.requests.at(-1)?.text ?? '{}').events
 
   test('answers the ids that are named, in one request', async () => {
-    const ended = await confirm(['toolu_1', 'toolu_2', '--deny', '--message', 'no'])
+    const ended = await confirm(['toolu_1', 'toolu_2', 'toolu_1', '--deny', '--message', 'no'])
     expect(ended).toMatchObject({ code: 0, requests: [{}] })
     expect(eventsOf(ended)).toEqual([
       { type: 'user.tool_confirmation', tool_use_id: 'toolu_1', result: 'deny', deny_message: 'no' },
