@@ -1,7 +1,11 @@
+import { execFile } from 'node:child_process'
 import { chmodSync, existsSync, lstatSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { answering, message, run, temporaryFolder } from './run.ts'
+import { canRun } from './process.ts'
+import { answering, credentials, message, run, temporaryFolder } from './run.ts'
+import { pointedAt, response, serve } from './server.ts'
 
 /** The request body that a run sent. */
 const sent = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(ended.requests[0]?.text ?? '')
@@ -170,6 +174,48 @@ describe('showing instead of sending', () => {
     expect(ended.out).toMatch(/^printf '%s\\n' "Authorization: Bearer \$PARLEY_ACCESS_TOKEN" \| curl /)
     expect(ended.out).toContain("--header 'X-Trace: 1'")
     expect(ended.out).toContain(`it'\\''s`)
+  })
+
+  describe.runIf(canRun('curl', '--version')).each(['sh', 'bash'])('--curl in %s', (shell) => {
+    /** A request as it arrived, its headers in no order. */
+    const normalized = (request: string) => {
+      const [head = '', body] = request.split(/\r\n\r\n(.*)/s)
+      const [line, ...headers] = head.split('\r\n')
+      const names = headers.map((header) => header.trim().replace(/^[^:]+/, (name) => name.toLowerCase()))
+      return { line, headers: names.filter((header) => !header.startsWith('connection:')).sort(), body }
+    }
+
+    test.each([
+      [
+        'all kinds of headers',
+        'chat',
+        `it's $HOME \`x\` "y" \\ %s\n`,
+        '-H',
+        'X-Empty:',
+        '-H',
+        'Cookie: $COOKIE',
+        '-H',
+        'X-A: b c',
+      ],
+      ['a long body', 'chat', '字'.repeat(60_000)],
+      ['a longer one', 'chat', `${'x'.repeat(2_000_000)}'\n\n`, '-H', 'Authorization: $AUTHORIZATION'],
+      ['no body', 'events', 'follow', '-s', 'a[1-2]', '--no-beta'],
+    ])('sends the very same request: %s', async (_, ...argv) => {
+      const server = await serve((socket) => socket.end(response('{"content":[]}', '400 No')))
+      const env = { ...credentials, ...pointedAt(server), COOKIE: 'a=b', AUTHORIZATION: 'Basic YTpi' }
+      const words = argv.map((word) =>
+        word.replace('$COOKIE', env.COOKIE).replace('$AUTHORIZATION', env.AUTHORIZATION),
+      )
+      const { out } = await run([...words, '--curl'], { env })
+      await run(words, { env, exchange: 'network' })
+      const script = join(temporaryFolder(), 'request.sh')
+      writeFileSync(script, out)
+      await promisify(execFile)(shell, [script], { env: { PATH: process.env.PATH, ...env } })
+      await server.close()
+      const [own, curls] = server.requests.map(normalized)
+      expect(curls).toEqual(own)
+      expect(out).not.toMatch(/canary|a=b|YTpi/)
+    })
   })
 
   test('-v tells the heads on stderr, secrets redacted', async () => {

@@ -43,7 +43,7 @@ export function draftRequest(endpoint: Endpoint, parts: DraftParts): Draft {
   const headers = mergeHeaders(
     {
       ...(parts.body ? { 'Content-Type': 'application/json' } : {}),
-      Accept: 'application/json',
+      Accept: endpoint.accept ?? 'application/json',
       'Accept-Encoding': 'identity',
       'User-Agent': 'parley-cli',
       ...parts.headers,
