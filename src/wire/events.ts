@@ -24,6 +24,9 @@ const TextBlock = z.looseObject({
   text: characters(1, Infinity),
 })
 
+/** For a check that is made also where a value is wrong in itself, so that all problems are told at once. */
+const always = () => true
+
 const event = <T extends string, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
   z.looseObject({ type: z.literal(type), ...shape })
 
@@ -35,6 +38,7 @@ const ToolConfirmation = event('user.tool_confirmation', {
   z.refine(({ result, deny_message: message }) => message == null || result === 'deny', {
     path: ['deny_message'],
     message: "is allowed only when result is 'deny'",
+    when: always,
   }),
 )
 
@@ -86,8 +90,7 @@ const checkOrder = z.check<unknown[]>(
       if (message) issues.push({ code: 'custom', path: [index], message, input: undefined })
     }
   },
-  // Also where an event is wrong in itself, so that all problems are told at once.
-  { when: () => true },
+  { when: always },
 )
 
 /** The request body (session events, 2.1). */

@@ -278,6 +278,14 @@ describe('every rule of the specification, at its boundary', () => {
     )
   })
 
+  test('an event that lacks a field is checked for what it has', async () => {
+    const stdin = '{"type":"user.tool_confirmation","result":"allow","deny_message":"x"}'
+    const ended = await send([], { stdin })
+    expect(ended.err).toMatch(/tool_use_id: is missing\n.*deny_message: is allowed only when/)
+    const strange = '{"type":"user.tool_confirmation","deny_message":5}'
+    expect((await send([], { stdin: strange })).err).toMatch(/deny_message: must be text/)
+  })
+
   test('--no-validate sends what it was given, as long as it is JSON', async () => {
     const ended = await send(['--no-validate'], { stdin: '[{"type":"user.future"}]' })
     expect(bodyOf(ended)).toBe('{"events":[{"type":"user.future"}]}')
