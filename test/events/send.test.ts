@@ -307,7 +307,15 @@ describe('every rule of the specification, at its boundary', () => {
     expect(ended.err).toContain("(did you mean skills-2025-10-02?); -H 'vendor-beta: skils-2025-10-02'")
     const own = await send(['x', '-H', 'vendor-beta: new-1'])
     expect(own.requests[0]?.headers).toMatchObject({ 'vendor-beta': 'new-1' })
-    expect(await send(['x'], { env: { PARLEY_BETAS: 'nope' } })).toMatchObject({ code: 3, requests: [] })
+    const env = { PARLEY_BETAS: 'nope' }
+    const refused = await send(['x'], { env })
+    expect(refused).toMatchObject({ code: 3, requests: [] })
+    expect(refused.err).toContain("PARLEY_BETAS holds no documented beta: 'nope'")
+    expect(await send(['x', '--betas', 'nope'])).toMatchObject({ code: 2, requests: [] })
+    const replaced = await send(['x', '-H', 'Vendor-Beta: nope', '--beta', 'nope'], { env })
+    expect(replaced.requests[0]?.headers).toMatchObject({ 'Vendor-Beta': 'nope' })
+    expect(await send(['x', '--no-beta'], { env })).toMatchObject({ code: 0, requests: [{}] })
+    expect((await run(['chat', 'x'], { env })).code).toBe(0)
   })
 
   test.each([

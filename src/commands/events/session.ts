@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { type ResolvedSettings, requireValid } from '../../settings/resolve.ts'
 import { betas as knownBetas } from '../../wire/betas.ts'
 import { didYouMean } from '../../wire/nearest.ts'
 import { collect } from '../flags.ts'
@@ -30,15 +30,21 @@ export function declareSessionFlags(command: Command): void {
 
 /** What every request to a session has: its path's values, and the service's own headers. */
 export function sessionParts(
-  { host }: Context,
-  { values }: ResolvedSettings,
+  { host, flags }: Context,
+  { values, origins }: ResolvedSettings,
   { session = host.env.PARLEY_SESSION, beta }: SessionOptions,
 ): Required<Pick<RequestParts, 'params' | 'headers'>> {
   if (!session) throw usage('no session: give it with --session ID or PARLEY_SESSION')
   const { vendor, agentsVersion, workspaceId } = values
   const given = beta === undefined || beta === false ? [] : beta
-  for (const id of given) requireBeta(id, vendor)
   const own = beta === false ? [] : values.betas
+  const isReplaced = flags.header?.some((line) =>
+    line.toLowerCase().startsWith(`${vendor}-beta:`.toLowerCase()),
+  )
+  if (!isReplaced) {
+    for (const id of given) requireBeta(id, vendor)
+    if (origins.betas) requireValid({ setting: 'betas', value: own, origin: origins.betas })
+  }
   const all = [...new Set([...own, ...given])]
   return {
     params: { session },
