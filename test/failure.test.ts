@@ -209,6 +209,14 @@ describe('--errors json', () => {
     })
   })
 
+  test('is asked for by the flag alone, and so is colour', async () => {
+    for (const argv of [['json'], ['always'], ['chat', '--nonsense', '--', '--errors', 'json']]) {
+      expect((await run(argv)).err).toMatch(/^parley: error|^parley: unknown/)
+    }
+    expect((await run(['json', '--color=always'])).err).toMatch(/^\x1b/)
+    expect((await run(['json', '--color', 'always', '--color', 'never'])).err).toMatch(/^parley:/)
+  })
+
   test('holds for usage errors too', async () => {
     expect(await failure(['chat', 'x', '--nonsense'])).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
     expect(await failure(['chat', '-i', 'none'])).toMatchObject({ kind: 'file', exit: 11, sent: 'no' })

@@ -33,9 +33,25 @@ test.each([
   expect(ended.out).toContain(said)
 })
 
+test('flags may stand before and after help', async () => {
+  const { out } = await run(['chat', '--help'])
+  for (const argv of [
+    ['-q', 'help', 'chat'],
+    ['help', '--color', 'never', 'chat'],
+    ['help', 'chat', '-q'],
+  ]) {
+    expect(await run(argv)).toMatchObject({ code: 0, out, err: '' })
+  }
+  const topic = await run(['help', '--color', 'never', 'exit-codes'])
+  expect(topic).toMatchObject({ code: 0, out: (await run(['help', 'exit-codes'])).out })
+  expect((await run(['-q', 'help'])).out).toBe((await run([])).out)
+})
+
 test('help on what is not there is a usage error', async () => {
   expect(await run(['help', 'chatt'])).toMatchObject({ code: 2, out: '' })
   expect((await run(['help', 'chatt'])).err).toContain('Did you mean chat?')
+  expect(await run(['help', 'events', 'sendd'])).toMatchObject({ code: 2, out: '' })
+  expect(await run(['help', 'chat', 'hello'])).toMatchObject({ code: 2, out: '', requests: [] })
 })
 
 test.each([[['--version']], [['-q', '--version']], [['--version', '--color', 'never']]])(
