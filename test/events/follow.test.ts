@@ -178,6 +178,16 @@ describe('list', () => {
     expect(JSON.parse(raw.out).data).toHaveLength(2)
   })
 
+  test('is one table on a terminal, also where its width is not known', async () => {
+    const shown = await run(['events', 'list'], { ...world, exchange, tty: ['stdout'], columns: 0 })
+    expect(shown.requests.length).toBeGreaterThan(2)
+    const [head = '', ...lines] = shown.out.split('\n')
+    expect(head).toMatch(/^ID +TYPE +PROCESSED AT +TEXT$/)
+    expect(lines.join('\n')).not.toContain('PROCESSED AT')
+    expect(lines.filter((line) => line.indexOf('user.message') === head.indexOf('TYPE'))).toHaveLength(30)
+    expect(Math.max(...lines.map(({ length }) => length))).toBe(80)
+  })
+
   test('an id cannot control a terminal', async () => {
     const evil = answering(JSON.stringify({ data: [{ id: '\u001b[2J\u009b', type: 't' }] }))
     const ended = await run(['events', 'list', '--ids'], { ...world, exchange: evil, tty: ['stdout'] })
