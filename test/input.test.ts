@@ -155,6 +155,13 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       2,
       '--timeout must be a number of seconds',
     ],
+    [
+      'an address for the demo profile',
+      ['chat', 'x', '--profile', 'demo', '--base-url', 'https://a.test'],
+      undefined,
+      2,
+      '--base-url: the demo profile has no network',
+    ],
     ['a misspelt flag', ['chat', 'x', '--strem'], undefined, 2, 'Did you mean --stream?'],
     ['a misspelt command', ['chatt'], undefined, 2, 'Did you mean chat?'],
     ['a detached value with a hyphen', ['chat', 'x', '--set', '--raw'], undefined, 2, "--set='--raw'"],
