@@ -47,6 +47,12 @@ test('flags may stand before and after help', async () => {
   expect((await run(['-q', 'help'])).out).toBe((await run([])).out)
 })
 
+test('help names the documented models, and the variables that are no settings', async () => {
+  const { out } = await run(['chat', '--help'])
+  expect(out).toContain('{family}-2.5-pro, {family}-3-pro-preview, {family}-3.1-pro-preview.')
+  expect((await run(['help', 'environment'])).out).toContain('PARLEY_SESSION')
+})
+
 test('help on what is not there is a usage error', async () => {
   expect(await run(['help', 'chatt'])).toMatchObject({ code: 2, out: '' })
   expect((await run(['help', 'chatt'])).err).toContain('Did you mean chat?')

@@ -23,6 +23,8 @@ describe('where the prompt comes from', () => {
   test('the word - is the text on stdin', async () => {
     const ended = await run(['chat', 'Translate', '-', 'please'], { stdin: 'hello\n' })
     expect(partsOf(ended)).toEqual([{ text: 'Translate hello please' }])
+    const spaced = await run(['chat', '-'], { stdin: ' two \n\n\r\n' })
+    expect(partsOf(spaced)).toEqual([{ text: ' two \n\n' }])
   })
 
   test('--no-stdin leaves the pipe alone, also before the command', async () => {

@@ -24,6 +24,9 @@ interface ChatOptions extends PromptOptions {
   usage?: boolean
 }
 
+/** By what follows the family's name (gateway, 1). */
+const models = ['2.5-pro', '3-pro-preview', '3.1-pro-preview'] as const
+
 export function declare(command: Command): void {
   command
     .argument('[prompt...]', 'what to ask; the word - stands for the text on stdin')
@@ -37,6 +40,12 @@ export function declare(command: Command): void {
     .option('-o, --output <file>', 'write the answer to a file, once it is whole')
     .option('--thread <file>', 'keep the conversation in a file')
     .option('--usage', 'show model, tokens and seconds also when stderr is no terminal')
+    .addHelpText(
+      'after',
+      `
+Models that are documented: ${models.map((model) => `{family}-${model}`).join(', ')}. Any other name is passed on.
+`,
+    )
 }
 
 export async function run(context: Context, options: ChatOptions, words: string[]): Promise<void> {
@@ -52,7 +61,10 @@ export async function run(context: Context, options: ChatOptions, words: string[
   // The body of a failure is not the answer that the file is for, and stdout is not asked for.
   const asking = file ? { ...context, flags: { ...flags, raw: false } } : context
   const response = await perform(asking, { values, ...settings }, chatEndpoint(values, isStream), {
-    params: { family: values.family, model: options.model ?? values.chatModel ?? `${values.family}-2.5-pro` },
+    params: {
+      family: values.family,
+      model: options.model ?? values.chatModel ?? `${values.family}-${models[0]}`,
+    },
     body: isStream && values.streamVia === 'body' ? await askForStream(body) : body,
     ...(isStream && values.streamVia !== 'body' ? { query: 'alt=sse' } : {}),
     ...(isStream ? { headers: { Accept: 'text/event-stream, application/json' } } : {}),
