@@ -109,6 +109,7 @@ test.each([
   ['half a body', '{"content":[{"type"', 'the answer is not JSON'],
   ['text after the body', '{"content":[]} x', 'the answer is not JSON'],
   ['another shape', '{"choices":[]}', 'content: is missing'],
+  ['another shape within', '{"candidates":[{"content":5}]}', 'candidates[0].content: must be an object'],
   ['an empty list', '[]', 'nothing of a documented shape'],
   ['a list of strangers', '[{"choices":[]}]', 'nothing of a documented shape'],
   ['a stream of strangers', 'data: {"choices":[]}\n\ndata: [DONE]\n\n', 'nothing of a documented shape'],

@@ -1,5 +1,6 @@
 import { CliError } from '../errors.ts'
 import { Message, MessageEvent, NativeAnswer } from './generate.ts'
+import { formatPath } from './json.ts'
 import { isErrorEnvelope, kindOfType, readProblem } from './problem.ts'
 import type * as z from './zod.ts'
 
@@ -148,7 +149,7 @@ function read<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]
-  const path = issue?.path.join('.') || 'the body'
+  const path = formatPath(issue?.path ?? []) || 'the body'
   throw new CliError('response', `the answer has another shape than documented: ${path}: ${issue?.message}`, {
     sent: 'yes',
   })

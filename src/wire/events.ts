@@ -4,9 +4,9 @@ import * as z from './zod.ts'
 /** Lengths in the specification are characters, so an emoji counts once. */
 const length = (text: string) => [...text].length
 
-const characters = (minimum: number, maximum: number) =>
+const characters = (minimum: 0 | 1, maximum: number) =>
   z.string().check(
-    z.refine((text) => length(text) >= minimum, minimum === 1 ? 'must not be empty' : 'is too short'),
+    z.refine((text) => text.length >= minimum, 'must not be empty'),
     z.refine((text) => length(text) <= maximum, `must be at most ${maximum} characters long`),
   )
 
@@ -121,7 +121,7 @@ const StopReason = z.looseObject({
   event_ids: z.catch(z.optional(z.array(z.string())), undefined),
 })
 
-/** Why a session is idle; `end_turn` where it does not say. */
+/** Why a session is idle; `unknown` where it does not say. */
 export function readStopReason(event: SessionEvent): { type: string; eventIds: string[] } {
   const parsed = StopReason.safeParse(event.stop_reason)
   return parsed.success
