@@ -1,5 +1,4 @@
 import { fstatSync, writeSync } from 'node:fs'
-import { isatty } from 'node:tty'
 import type { Host } from './context.ts'
 import type { Stdin } from './terminal/input.ts'
 
@@ -7,6 +6,7 @@ import type { Stdin } from './terminal/input.ts'
 export function createProcessHost(): Host {
   // Node's own warnings would stand beside ours, and break the one line of `--errors json`.
   process.removeAllListeners('warning')
+  let stderr: NodeJS.WriteStream | undefined
   return {
     env: process.env,
     get cwd() {
@@ -26,7 +26,9 @@ export function createProcessHost(): Host {
       return process.stdout
     },
     get stderr() {
-      return process.stderr
+      // What was to be said there is lost, but the run goes on.
+      stderr ??= process.stderr.on('error', () => {})
+      return stderr
     },
     onSignal,
     onCrash,
@@ -35,11 +37,11 @@ export function createProcessHost(): Host {
 
 function stdinKind(): Stdin['kind'] {
   try {
-    if (isatty(0)) return 'terminal'
     const stat = fstatSync(0)
     if (stat.isFIFO() || stat.isSocket()) return 'pipe'
     if (stat.isFile()) return 'file'
-    return stat.isDirectory() ? 'folder' : 'none'
+    if (stat.isDirectory()) return 'folder'
+    return process.stdin.isTTY ? 'terminal' : 'none'
   } catch {
     return 'none'
   }

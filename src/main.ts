@@ -1,7 +1,6 @@
 import { version } from '../package.json'
 import type { Host, Progress } from './context.ts'
 import { CliError, OutputClosed } from './errors.ts'
-import { createOutput } from './terminal/output.ts'
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
 export async function main(argv: string[], host: Host): Promise<number> {
@@ -29,9 +28,10 @@ export async function main(argv: string[], host: Host): Promise<number> {
   }
 }
 
-/** The shortest way, on which no arguments are parsed; beside other flags it is the program's. */
-async function printVersion({ stdout }: Host): Promise<number> {
-  const output = createOutput(stdout)
+/** Without the command tree, which takes longer to load than this. */
+async function printVersion(host: Host): Promise<number> {
+  const { createOutput } = await import('./terminal/output.ts')
+  const output = createOutput(host.stdout)
   await output.write(`${version}\n`)
   await output.flush()
   return 0

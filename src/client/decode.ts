@@ -16,7 +16,10 @@ export async function decodeBody(response: HttpResponse): Promise<HttpResponse> 
     br: zlib.createBrotliDecompress,
   }
   const decoder = decoders[encoding]
-  if (!decoder) throw notUnderstood(`its encoding, ${encoding}, is unknown`)
+  if (!decoder) {
+    response.close()
+    throw notUnderstood(`its encoding, ${encoding}, is unknown`)
+  }
   return { ...response, body: bounded(decompress(response.body, decoder())) }
 }
 

@@ -4,9 +4,9 @@ import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { type ConnectOptions, openConnection } from './connect.ts'
 import { explainFailure, failure, type Reached } from './exchange-problem.ts'
 import type { HeldSocket } from './hold.ts'
+import { createPatience } from './patience.ts'
 import { createChunkQueue } from './queue.ts'
 import { withoutTierUp } from './tier-up.ts'
-import { setTimer } from './timer.ts'
 
 export interface ExchangeOptions {
   connect: ConnectOptions
@@ -16,68 +16,49 @@ export interface ExchangeOptions {
   deadline: number
   /** Called when the request's first byte leaves, and when an answer begins. */
   onProgress(reached: 'sent' | 'answered'): void
+  /** What lets go of each connection that is open: whoever ends the run calls them all. */
+  open: Set<() => void>
 }
 
 /** The exchange over the network: one connection for each request, and how far it got known at every moment. */
 export function createHttpExchange(options: ExchangeOptions): Exchange {
-  return (request) => new Promise((resolve, reject) => attempt(request, options, resolve, reject))
+  return (request) => new Promise((resolve, reject) => attempt(request, options, { resolve, reject }))
 }
 
-function attempt(
-  request: HttpRequest,
-  { connect, timeout, deadline, onProgress }: ExchangeOptions,
-  resolve: (response: HttpResponse) => void,
-  reject: (error: CliError) => void,
-): void {
+/** What an attempt tells of itself while it goes on. */
+interface Outcome {
+  resolve(response: HttpResponse): void
+  reject(error: CliError): void
+}
+
+function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reject }: Outcome): void {
+  const { timeout, deadline, onProgress, open } = options
   const url = new URL(request.url)
   let reached: Reached = 'nowhere'
   let connection: HeldSocket | undefined
-  let silence: NodeJS.Timeout | undefined
-  let isHeld = false
   const over = new AbortController()
-
-  const client = new Client(url.origin, {
-    connect: (_, callback) => {
-      // undici would open one connection after another to a server that closes them at once.
-      if (connection) return callback(failure(reached, url, 'the connection was closed'), null)
-      openConnection(url, connect, over.signal).then(
-        (opened) => {
-          connection = opened
-          withoutTierUp(() => callback(null, opened.socket))
-        },
-        (error: Error) => callback(error, null),
-      )
-    },
-    headersTimeout: 0,
-    bodyTimeout: 0,
+  const client = createClient(url, options.connect, over.signal, (opened) => {
+    connection = opened
   })
-
+  const patience = createPatience({
+    timeout,
+    deadline,
+    onEnd: (why, isDeadline) =>
+      fail(failure(reached, url, why).with(isDeadline ? { isPermanent: true } : {})),
+  })
   const queue = createChunkQueue({
     hold(isFull) {
-      isHeld = isFull
       connection?.hold(isFull)
-      awaitBytes()
+      patience.hold(isFull)
     },
     leave: finish,
   })
 
-  const overall =
-    deadline > 0
-      ? setTimer(() => fail(failure(reached, url, 'the deadline passed')), deadline - Date.now())
-      : undefined
-
-  function awaitBytes(): void {
-    clearTimeout(silence)
-    // A silence of our own making counts against nobody.
-    if (timeout === 0 || isHeld || over.signal.aborted) return
-    silence = setTimer(() => fail(failure(reached, url, `no byte came for ${timeout / 1000} s`)), timeout)
-  }
-
   /** Releases the connection: the process does not wait for it. */
   function finish(): void {
+    open.delete(finish)
     over.abort()
-    clearTimeout(silence)
-    clearTimeout(overall)
+    patience.end()
     client.destroy().catch(() => {})
     connection?.socket.destroy()
   }
@@ -94,42 +75,65 @@ function attempt(
     finish()
   }
 
-  client.dispatch(
-    {
-      origin: url.origin,
-      path: url.pathname + url.search,
-      method: request.method as 'POST',
-      headers: request.headers,
-      body: request.body ?? null,
+  open.add(finish)
+  client.dispatch(toDispatch(request, url), {
+    onRequestStart() {
+      reached = 'sent'
+      onProgress('sent')
+      patience.start()
     },
-    {
-      onRequestStart() {
-        reached = 'sent'
-        onProgress('sent')
-        awaitBytes()
-      },
-      onResponseStart(_, status, headers, statusText = '') {
-        if (status < 200) return
-        reached = 'head'
-        onProgress('answered')
-        awaitBytes()
-        resolve({ status, statusText, headers: flatten(headers), body: queue, close })
-      },
-      onResponseData(_, chunk) {
-        if (!isHeld) silence?.refresh()
-        queue.push(chunk)
-      },
-      onResponseEnd: close,
-      onResponseError(_, error) {
-        fail(
-          error instanceof CliError
-            ? error
-            : explainFailure(error, reached, url, connection?.socket.bytesRead ?? 0),
-        )
-      },
+    onResponseStart(_, status, headers, statusText = '') {
+      if (status < 200) return
+      reached = 'head'
+      onProgress('answered')
+      patience.start()
+      resolve({ status, statusText, headers: flatten(headers), body: queue, close })
     },
-  )
+    onResponseData(_, chunk) {
+      patience.refresh()
+      queue.push(chunk)
+    },
+    onResponseEnd: close,
+    onResponseError(_, error) {
+      const received = connection?.socket.bytesRead ?? 0
+      fail(error instanceof CliError ? error : explainFailure(error, reached, url, received))
+    },
+  })
 }
+
+/** A client of undici's that opens one connection, by us. */
+function createClient(
+  url: URL,
+  options: ConnectOptions,
+  signal: AbortSignal,
+  onOpen: (connection: HeldSocket) => void,
+) {
+  let isOpened = false
+  return new Client(url.origin, {
+    connect: (_, callback) => {
+      // undici would open one connection after another to a server that closes them at once.
+      if (isOpened) return callback(failure('nowhere', url, 'the connection was closed'), null)
+      openConnection(url, options, signal).then(
+        (opened) => {
+          isOpened = true
+          onOpen(opened)
+          withoutTierUp(() => callback(null, opened.socket))
+        },
+        (error: Error) => callback(error, null),
+      )
+    },
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+}
+
+const toDispatch = ({ method, headers, body }: HttpRequest, url: URL) => ({
+  origin: url.origin,
+  path: url.pathname + url.search,
+  method: method as 'POST',
+  headers,
+  body: body ?? null,
+})
 
 function flatten(headers: Record<string, string | string[] | undefined>): Record<string, string> {
   return Object.fromEntries(

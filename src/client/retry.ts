@@ -52,7 +52,7 @@ export function decideRetry(
 function mayRepeat({ repeat, retryUnknown }: RetryPolicy, { error }: FailedAttempt): boolean {
   const { status, sent } = error.details
   if (error.kind === 'not-sent' || error.kind === 'rate-limited') return true
-  if (error.kind === 'unknown') return repeat === 'always' || retryUnknown
+  if (error.kind === 'unknown') return repeat === 'always' || (retryUnknown && repeat === 'failed')
   if (sent !== 'yes' || status === undefined) return false
   return repeat !== 'refused' && [408, 500, 502, 503, 504, 529].includes(status)
 }

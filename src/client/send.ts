@@ -60,7 +60,7 @@ function finalFailure(
 
 /** Adds what is known of an exchange to a failure of its answer's body, or of putting that body anywhere. */
 export function completeFailure(failure: CliError, answer: Answer, endpoint: Endpoint): CliError {
-  const { sent, attempts } = failure.details
+  const { sent, attempts, safeToRetry = isSafeToRetry(failure, endpoint) } = failure.details
   const isLater = attempts === undefined && (sent === 'yes' || failure.kind === 'file')
   if (!isLater) return failure
   return failure.with({
@@ -68,7 +68,7 @@ export function completeFailure(failure: CliError, answer: Answer, endpoint: End
     status: answer.status,
     attempts: answer.attempts,
     sent: 'yes',
-    safeToRetry: isSafeToRetry(failure, endpoint),
+    safeToRetry,
   })
 }
 

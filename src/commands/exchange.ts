@@ -43,6 +43,7 @@ async function openExchange(
     },
     timeout: values.timeout * 1000,
     deadline,
+    open: progress.cleanups,
     onProgress(reached) {
       progress.sent = reached === 'sent' ? 'unknown' : 'yes'
     },

@@ -4,9 +4,10 @@ import { type Command, InvalidArgumentError } from 'commander'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { parseFault } from '../emulator/faults.ts'
-import { listen } from '../emulator/listen.ts'
+import { isLoopback, listen } from '../emulator/listen.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { oneLine } from '../terminal/escape.ts'
+import { redact } from '../terminal/failure.ts'
 import { collect } from './flags.ts'
 
 interface ServeOptions {
@@ -65,6 +66,7 @@ export async function run(
 ): Promise<void> {
   const accessToken = options.accessToken ?? crypto.randomUUID()
   const apiKey = options.apiKey ?? crypto.randomUUID()
+  progress.secrets.add(accessToken).add(apiKey)
   const session = options.strict ? { session: `sesn_${crypto.randomUUID().replaceAll('-', '')}` } : undefined
   const exchange = createEmulator({
     accessToken,
@@ -82,7 +84,8 @@ export async function run(
     host: options.host,
     exchange,
     onRequest({ method, path, status }) {
-      const line = `${new Date().toISOString()} ${oneLine(`${method} ${path}`, 300)} ${status ?? 'broken off'}`
+      const what = oneLine(redact(`${method} ${path}`, progress.secrets), 300)
+      const line = `${new Date().toISOString()} ${what} ${status ?? 'broken off'}`
       tell(line)
       log?.write(`${line}\n`).catch(() => {})
     },
@@ -97,8 +100,6 @@ export async function run(
   progress.fate = 'no longer listening'
   await new Promise((resolve) => server.once('close', resolve))
 }
-
-const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.')
 
 async function openLog(path: string, cwd: string): Promise<FileHandle> {
   try {

@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, isIP } from 'node:net'
+import { CliError } from '../errors.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
+import { BodyTooLong, createBodyReader } from './request-body.ts'
 
 export interface ListenOptions {
   port: number
@@ -10,8 +12,16 @@ export interface ListenOptions {
   onRequest(entry: { method: string; path: string; status: number | undefined }): void
 }
 
-/** Bodies are taken up to here. */
-const longestBody = 64 * 1024 * 1024
+/** Milliseconds: a client that is slower, or says nothing, loses its connection. */
+const patience = {
+  headersTimeout: 5000,
+  requestTimeout: 60_000,
+  keepAliveTimeout: 5000,
+  connectionsCheckingInterval: 500,
+}
+
+export const isLoopback = (host: string) =>
+  host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 
 /** Serves an exchange over HTTP. A failure of the exchange breaks the connection, as it would on a network. */
 export async function listen({
@@ -20,23 +30,18 @@ export async function listen({
   exchange,
   onRequest,
 }: ListenOptions): Promise<Server & { port: number }> {
-  const server = createServer(
-    { keepAliveTimeout: 5000, headersTimeout: 10_000 },
-    async (request, response) => {
-      let status: number | undefined
-      try {
-        const answer = await answerTo(request, exchange)
-        status = answer.status
-        await write(answer, response)
-      } catch {
-        // What was written still arrives before the connection goes.
-        await new Promise(setImmediate)
-        if (response.headersSent) request.socket.destroySoon()
-        else request.socket.resetAndDestroy()
-      }
-      onRequest({ method: request.method ?? '', path: request.url ?? '', status })
-    },
-  )
+  const readBody = createBodyReader()
+  const server = createServer(patience, async (request, response) => {
+    let status: number | undefined
+    try {
+      const answer = refuse(request, isLoopback(host)) ?? (await exchange(await toRequest(request, readBody)))
+      status = answer.status
+      await write(answer, response)
+    } catch (error) {
+      status = await fail(error, request, response)
+    }
+    onRequest({ method: request.method ?? '', path: request.url ?? '', status })
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, resolve)
@@ -44,23 +49,38 @@ export async function listen({
   return Object.assign(server, { port: (server.address() as AddressInfo).port })
 }
 
-async function answerTo(request: IncomingMessage, exchange: Exchange): Promise<HttpResponse> {
-  // A web page could reach this server through a browser; no command line sends an Origin.
-  if (request.headers.origin !== undefined) return plain(403, 'requests from web pages are refused')
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    chunks.push(chunk)
-    size += chunk.length
-    if (size > longestBody) return plain(413, 'the body is longer than 64 MiB')
+/** Web pages reach this server through a browser, by its address or by a name of theirs that points here. */
+function refuse({ headers, url = '' }: IncomingMessage, isPrivate: boolean): HttpResponse | undefined {
+  if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) {
+    return plain(403, 'requests from web pages are refused')
   }
+  const name = headers.host?.replace(/:\d+$/, '').replace(/^\[|\]$/g, '') ?? ''
+  if (isPrivate && isIP(name) === 0 && name.toLowerCase() !== 'localhost') {
+    return plain(403, 'the Host header must name this machine')
+  }
+  return isPath(url) ? undefined : plain(400, 'the path is not valid')
+}
+
+function isPath(url: string): boolean {
+  try {
+    decodeURIComponent(url.split('?')[0] ?? '')
+    return url.startsWith('/') && URL.canParse(`http://emulator${url}`)
+  } catch {
+    return false
+  }
+}
+
+async function toRequest(
+  request: IncomingMessage,
+  readBody: (request: IncomingMessage) => Promise<Uint8Array>,
+) {
   const headers = Object.entries(request.headers).map(([name, value]) => [name, String(value)])
-  return exchange({
+  return {
     method: request.method ?? 'GET',
     url: `http://emulator${request.url}`,
     headers: Object.fromEntries(headers),
-    body: Buffer.concat(chunks),
-  })
+    body: await readBody(request),
+  }
 }
 
 function plain(status: number, text: string): HttpResponse {
@@ -70,12 +90,42 @@ function plain(status: number, text: string): HttpResponse {
   return { status, statusText: '', headers: { 'content-type': 'text/plain' }, body, close() {} }
 }
 
-async function write({ status, headers, body }: HttpResponse, response: ServerResponse): Promise<void> {
-  response.writeHead(status, headers)
-  for await (const chunk of body) {
+async function write(answer: HttpResponse, response: ServerResponse): Promise<void> {
+  let goOn = () => {}
+  response.on('drain', () => goOn())
+  response.on('close', () => {
+    // A stream that waits for its next event would never notice that nobody reads it.
+    answer.close()
+    goOn()
+  })
+  response.writeHead(answer.status, answer.headers)
+  for await (const chunk of answer.body) {
     if (response.destroyed) return
-    if (!response.write(chunk))
-      await new Promise((resolve) => response.once('drain', resolve).once('close', resolve))
+    if (response.write(chunk)) continue
+    await new Promise<void>((resolve) => {
+      goOn = resolve
+    })
   }
   response.end()
+}
+
+/** Ends a request that cannot be answered; returns the status, where it has one. */
+async function fail(
+  error: unknown,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<number | undefined> {
+  if (error instanceof BodyTooLong && !response.headersSent) {
+    response.writeHead(413, { connection: 'close' }).end(`${error.message}\n`)
+    // For a while what is still on its way is thrown away: the answer would be lost with it.
+    request.resume()
+    setTimeout(() => request.socket.destroy(), 1000)
+    return 413
+  }
+  // What was written still arrives before the connection goes.
+  await new Promise(setImmediate)
+  if (response.headersSent) request.socket.destroySoon()
+  else if (error instanceof CliError) request.socket.resetAndDestroy()
+  else request.socket.destroy()
+  return undefined
 }

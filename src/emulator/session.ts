@@ -56,16 +56,15 @@ export function createSession({ random, delay }: SessionOptions): Session {
 
   const idle = (type: string, fields: object = {}) =>
     add('session.status_idle', { stop_reason: { type, ...fields } })
+  /** The turn ends when nothing more is to be done. */
+  const endTurn = () => void (queue.length === 1 && idle('end_turn'))
   const say = (text: string) => add('agent.message', { content: [{ type: 'text', text }] })
 
   function work(text: string): void {
     const count = /\btwo tools\b/i.test(text) ? 2 : /\b(a|one) tool\b/i.test(text) ? 1 : 0
     later(() => add('session.status_running'))
     if (count === 0) {
-      later(
-        () => say(`The emulated agent read “${text.slice(0, 80)}”, and has nothing to do.`),
-        () => idle('end_turn'),
-      )
+      later(() => say(`The emulated agent read “${text.slice(0, 80)}”, and has nothing to do.`), endTurn)
       return
     }
     later(() => say('The emulated agent wants to use a tool.'))
@@ -76,17 +75,18 @@ export function createSession({ random, delay }: SessionOptions): Session {
 
   function answer(id: string, verdict: string): void {
     waitingFor = waitingFor.filter((waiting) => waiting !== id)
-    later(() => add('session.status_running'))
-    if (verdict === 'allow') {
-      later(() =>
-        add('agent.tool_result', { tool_use_id: id, content: [{ type: 'text', text: 'emulated output' }] }),
-      )
-    }
+    if (verdict !== 'allow') return
+    const content = [{ type: 'text', text: 'emulated output' }]
+    later(() => add('agent.tool_result', { tool_use_id: id, content }))
+  }
+
+  /** Goes on after answers, however many came at once. */
+  function goOn(): void {
     later(() => {
       if (waitingFor.length > 0) idle('requires_action', { event_ids: [...waitingFor] })
       else {
         say('The emulated agent is done.')
-        idle('end_turn')
+        endTurn()
       }
     })
   }
@@ -100,19 +100,22 @@ export function createSession({ random, delay }: SessionOptions): Session {
     else if (event.type === 'user.interrupt') {
       queue = queue.slice(0, 1)
       waitingFor = []
-      later(() => idle('end_turn'))
+      later(endTurn)
     }
   }
 
   return {
     events,
     accept(parameters) {
-      return parameters.map((parameter) => {
+      if (parameters.some(({ type }) => isAnswer(type))) later(() => add('session.status_running'))
+      const accepted = parameters.map((parameter) => {
         const extra = parameter.type === 'user.define_outcome' ? { outcome_id: randomId('outc', random) } : {}
         const event = add(parameter.type, { ...parameter, ...extra })
         react(event)
         return event
       })
+      if (parameters.some(({ type }) => isAnswer(type))) goOn()
+      return accepted
     },
     listen(listener) {
       listeners.add(listener)
@@ -120,6 +123,8 @@ export function createSession({ random, delay }: SessionOptions): Session {
     },
   }
 }
+
+const isAnswer = (type: string) => /_result$|_confirmation$/.test(type)
 
 function textOf({ content }: SessionEvent): string {
   return Array.isArray(content) ? content.map((block) => block?.text ?? '').join(' ') : ''

@@ -69,6 +69,6 @@ export function redact(text: string, secrets: Iterable<string>): string {
     }
   }
   return shown
-    .replace(/([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/?#"]*@/gi, '$1[redacted]@')
-    .replace(/([?&][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi, '$1[redacted]')
+    .replace(/((?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2})[^\s/\\?#"]*@/gi, '$1[redacted]@')
+    .replace(/([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi, '$1[redacted]')
 }

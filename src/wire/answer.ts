@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import { Message, MessageEvent, NativeAnswer } from './generate.ts'
 import { formatPath } from './json.ts'
-import { isErrorEnvelope, kindOfType, readProblem } from './problem.ts'
+import { failureInBody, isErrorEnvelope, readProblem } from './problem.ts'
 import type * as z from './zod.ts'
 
 /** What is known of an answer beside its text; a stream fills it in as it goes. */
@@ -152,17 +152,6 @@ function read<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
   const path = formatPath(issue?.path ?? []) || 'the body'
   throw new CliError('response', `the answer has another shape than documented: ${path}: ${issue?.message}`, {
     sent: 'yes',
-  })
-}
-
-function failureInBody(value: unknown): CliError {
-  const problem = readProblem(value)
-  return new CliError(kindOfType(problem.type), `the service answered 200 with an error`, {
-    sent: 'yes',
-    status: 200,
-    body: value,
-    ...(problem.message === undefined ? {} : { serviceMessage: problem.message }),
-    ...(problem.requestId === undefined ? {} : { requestId: problem.requestId }),
   })
 }
 

@@ -1,4 +1,4 @@
-import type { Kind } from '../errors.ts'
+import { CliError, type Kind } from '../errors.ts'
 import * as z from './zod.ts'
 
 /** What can be read out of an error body of any known shape (`spec/beyond.md`, Error bodies). */
@@ -69,11 +69,13 @@ function compact<T extends object>(fields: { [K in keyof T]: T[K] | undefined })
 export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (typeof value !== 'object' || value === null) return false
-  return value.type === 'error' || value.success === false || Boolean(value.error)
+  // A `session.error` event has an `error` too.
+  if (typeof value.type === 'string') return value.type === 'error'
+  return value.success === false || Boolean(value.error)
 }
 
-/** The kind of failure that an error's own name tells of (`cli.md`, Failure: a 200 that holds an envelope). */
-export function kindOfType(type: string | undefined): Kind {
+/** The kind of failure that an error's own name tells of. */
+function kindOfType(type: string | undefined): Kind {
   return (type !== undefined && kinds[type.replace(/_error$/, '').toLowerCase()]) || 'response'
 }
 
@@ -104,4 +106,16 @@ const kinds: Record<string, Kind> = {
   529: 'service',
   timeout: 'service',
   deadline_exceeded: 'service',
+}
+
+/** The failure that an error envelope under a status of 200 tells of, by its type (`cli.md`, Failure). */
+export function failureInBody(value: unknown): CliError {
+  const problem = readProblem(value)
+  return new CliError(kindOfType(problem.type), `the service answered 200 with an error`, {
+    sent: 'yes',
+    status: 200,
+    body: value,
+    ...(problem.message === undefined ? {} : { serviceMessage: problem.message }),
+    ...(problem.requestId === undefined ? {} : { requestId: problem.requestId }),
+  })
 }

@@ -22,6 +22,8 @@ export interface SessionState {
   /** The tool uses that the last `session.status_idle` waits for and that nobody has answered. */
   readonly pending: string[]
   toolUse(id: string): ToolUse | undefined
+  /** Takes note that the session was sent something: what it was at rest for is over. */
+  expectWork(): void
 }
 
 const answers: Record<string, string> = {
@@ -64,12 +66,15 @@ export function createSessionState(): SessionState {
       if (end !== undefined) return { kind: 'stuck', reason: end }
       if (isBusy || idle === undefined) return undefined
       if (idle.type === 'requires_action' && pending().length > 0) return { kind: 'waiting', ids: pending() }
-      if (idle.type === 'requires_action') return undefined
+      if (idle.type === 'requires_action' && idle.eventIds.length > 0) return undefined
       return idle.type === 'end_turn' ? { kind: 'done' } : { kind: 'stuck', reason: idle.type }
     },
     get pending() {
       return pending()
     },
     toolUse: (id) => toolUses.get(id),
+    expectWork() {
+      isBusy = true
+    },
   }
 }

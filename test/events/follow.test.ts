@@ -1,8 +1,13 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import { answering, run } from '../run.ts'
+import { answering, run, temporaryFolder } from '../run.ts'
 import { type ScriptedServer, serve } from '../server.ts'
+
+const parley = join(import.meta.dirname, '../../bin/parley.cjs')
 
 const world = { env: { PARLEY_SESSION: 'sesn_1' } }
 
@@ -23,7 +28,11 @@ const asks = (id: string): Event => ({ id, type: 'agent.tool_use', name: 'bash',
 const frame = (event: Event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 
 /** A session service over a socket: what is listed, and what each stream that is opened brings, then does. */
-async function serveSession(listed: Event[][], streams: [events: Event[], then: 'stay' | 'end' | 'reset'][]) {
+async function serveSession(
+  listed: Event[][],
+  streams: [events: Event[], then: 'stay' | 'end' | 'reset'][],
+  receipt = JSON.stringify({ data: [{ id: 'sent_1', type: 'user.message' }] }),
+) {
   let lists = 0
   let opened = 0
   server = await serve((socket: Socket, request) => {
@@ -37,8 +46,7 @@ async function serveSession(listed: Event[][], streams: [events: Event[], then: 
       const body = JSON.stringify({ data, next_page: null })
       socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
     } else {
-      const body = JSON.stringify({ data: [{ id: 'sent_1', type: 'user.message' }] })
-      socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+      socket.end(`HTTP/1.1 202 OK\r\ncontent-length: ${Buffer.byteLength(receipt)}\r\n\r\n${receipt}`)
     }
   })
   return server
@@ -157,15 +165,130 @@ describe('follow', () => {
   })
 })
 
+describe('follow, where things go wrong', () => {
+  test('news that came between the stream and the list is printed, once', async () => {
+    const [a, b] = [say('a', 'one'), done('b')]
+    const resting = await over(await serveSession([[a, b]], [[[a, b], 'stay']]), 'follow')
+    expect(resting).toMatchObject({ code: 0, out: 'one\nb\tsession.status_idle\t\tend_turn\n' })
+    await server?.close()
+    const busy = await over(await serveSession([[a]], [[[a, b], 'stay']]), 'follow')
+    expect(busy.out).toBe('one\nb\tsession.status_idle\t\tend_turn\n')
+  })
+
+  test('a receipt that names no ids does not end on an old rest', async () => {
+    const served = await serveSession(
+      [[done('old')]],
+      [[[{ id: 'x', type: 'agent.thinking' }, done('new')], 'stay']],
+      '',
+    )
+    const ended = await over(served, 'send', 'go', '--follow')
+    expect(ended).toMatchObject({
+      code: 0,
+      out: 'x\tagent.thinking\t\t\nnew\tsession.status_idle\t\tend_turn\n',
+    })
+  })
+
+  test('a wait for nothing in particular is exit 13', async () => {
+    const ended = await over(
+      await serveSession([[idle('a', { type: 'requires_action', event_ids: [] })]], [[[], 'stay']]),
+      'follow',
+    )
+    expect(ended.code).toBe(13)
+    expect(ended.err).toContain('requires_action')
+  })
+
+  test('an agent that is only quiet is waited for, however often the stream is cut', async () => {
+    const cuts = Array.from({ length: 7 }, (): [Event[], 'end'] => [[], 'end'])
+    const served = await serveSession([[]], [...cuts, [[done('a')], 'stay']])
+    expect((await over(served, 'follow')).code).toBe(0)
+  }, 40_000)
+
+  test('a service that answers nonsense is given up', async () => {
+    server = await serve((socket, request) =>
+      socket.end(
+        request.includes('/stream')
+          ? 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: error\ndata: {"type":"error","error":{"message":"no more"}}\n\n'
+          : 'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"data":[]}',
+      ),
+    )
+    const ended = await over(server, 'follow')
+    expect(ended.code).toBe(8)
+    expect(ended.err).toContain('no more')
+  }, 40_000)
+
+  test('a deadline ends it as what it cut', async () => {
+    const ended = await over(await serveSession([[]], [[[], 'stay']]), 'follow', '--deadline', '0.5')
+    expect(ended.code).toBe(8)
+    expect(ended.err).toContain('the deadline passed')
+  })
+
+  test('after an accepted event no failure looks like a reason to send it again', async () => {
+    let posted = 0
+    server = await serve((socket, request) => {
+      if (request.startsWith('POST')) {
+        posted++
+        socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}')
+      } else if (request.includes('/stream')) {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+      } else socket.end('HTTP/1.1 429 No\r\ncontent-length: 2\r\n\r\n{}')
+    })
+    const ended = await over(server, 'send', 'x', '--follow', '--retries', '0', '--errors', 'json')
+    expect(ended.code).toBe(8)
+    expect(JSON.parse(ended.err).error).toMatchObject({ exit: 8, sent: 'yes', safeToRetry: false })
+    expect(posted).toBe(1)
+  })
+
+  test('a list that leads to its own page is given up', async () => {
+    server = await serve((socket) => {
+      const body = '{"data":[{"id":"a","type":"b"}],"next_page":"p"}'
+      socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+    })
+    expect((await over(server, 'list')).code).toBe(8)
+    expect(server.requests).toHaveLength(2)
+  })
+
+  const envelope = '{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}'
+  test.each([['send', 'x'], ['list'], ['follow'], ['confirm', '--pending', '--allow']])(
+    'a 200 that holds an error ends by its type: %s',
+    async (...argv) => {
+      server = await serve((socket, request) =>
+        request.includes('/stream')
+          ? socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+          : socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${envelope.length}\r\n\r\n${envelope}`),
+      )
+      expect(await over(server, ...argv)).toMatchObject({ code: 6, out: '' })
+    },
+  )
+
+  test.each([
+    ['a list that is refused', ['follow'], 4],
+    ['an event that is refused', ['send', 'x', '--follow'], 4],
+  ])('the process ends although a stream is open: %s', async (_, argv, code) => {
+    server = await serve((socket, request) =>
+      request.includes('/stream')
+        ? socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+        : socket.write('HTTP/1.1 404 No\r\ncontent-length: 2\r\n\r\n{}'),
+    )
+    const child = spawn(
+      process.execPath,
+      [parley, 'events', ...argv, '-s', 's', '--agents-url', server.url],
+      {
+        env: { HOME: temporaryFolder(), PARLEY_API_KEY: 'k' },
+        stdio: 'ignore',
+      },
+    )
+    expect(await once(child, 'exit')).toEqual([code, null])
+  })
+})
+
 describe('list', () => {
   const exchange = createEmulator({})
 
   test('prints all pages, in either order, by type, up to a limit', async () => {
-    for (let i = 0; i < 30; i++) {
-      await run(['events', 'send', `message ${i}`, '--follow'], { ...world, exchange })
-    }
+    for (let i = 0; i < 30; i++) await run(['events', 'send', `message ${i}`], { ...world, exchange })
+    await run(['events', 'follow'], { ...world, exchange })
     const all = await run(['events', 'list'], { ...world, exchange })
-    expect(all.out.split('\n').length).toBeGreaterThan(100)
+    expect(all.out.split('\n').length).toBeGreaterThan(90)
     expect(all.requests.length).toBeGreaterThan(2)
     const some = await run(['events', 'list', '--type', 'user.message', '--order', 'desc', '--limit', '21'], {
       ...world,
@@ -257,7 +380,24 @@ describe('confirm', () => {
     expect(eventsOf(ended)).toMatchObject([{ result: 'allow' }, { result: 'deny' }])
   })
 
+  test('given confirmations keep their spelling, and their verdict', async () => {
+    const given =
+      '{"type":"user.tool_confirmation","tool_use_id":"t","result":"deny","n":1.10,"big":12345678901234567890}'
+    expect((await confirm([], { stdin: given })).requests[0]?.text).toBe(`{"events":[${given}]}`)
+    expect(await confirm(['--allow'], { stdin: given })).toMatchObject({ code: 2, requests: [] })
+  })
+
+  test('answers given together end the turn of the emulated agent once', async () => {
+    const exchange = createEmulator({})
+    await run(['events', 'send', 'use two tools', '--follow'], { ...world, exchange })
+    await confirm(['--pending', '--allow', '--follow'], { exchange })
+    const { out } = await run(['events', 'list', '--type', 'session.status_idle'], { ...world, exchange })
+    expect(out.match(/end_turn/g)).toHaveLength(1)
+  })
+
   test.each([
+    ['ids and --pending', ['t1', '--pending', '--allow'], undefined, 'exclude each other'],
+    ['ids and -i', ['t1', '-i', 'x.json', '--allow'], undefined, 'exclude each other'],
     ['no verdict without a terminal', ['t1'], undefined, '--allow or --deny'],
     ['both verdicts', ['t1', '--allow', '--deny'], undefined, 'exclude each other'],
     ['a message with --allow', ['t1', '--allow', '--message', 'x'], undefined, '--message goes with --deny'],

@@ -38,12 +38,14 @@ export const headOf = (status: string, ...headers: string[]) =>
 /** The start of a stream of events without a length. */
 export const sseHead = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n'
 
-const event = (value: unknown, name = '') =>
+export const event = (value: unknown, name = '') =>
   `${name ? `event: ${name}\n` : ''}data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`
 
 /** An event of a message stream that brings text. */
 export const delta = (text: string) =>
   event({ type: 'content_block_delta', delta: { type: 'text_delta', text } })
+
+export const stop = event({ type: 'message_stop' })
 
 /** A body in HTTP's chunked form, without its end. */
 export const chunked = (...chunks: string[]) =>

@@ -17,7 +17,12 @@ export interface Row extends Partial<Launch> {
   /** Fills the run's folder before it starts. */
   prepare?(folder: string): void
   /** Sent when the run has come that far; it must then be over within half a second. */
-  signal?: { name: NodeJS.Signals; at: 'connection' | 'request' | 'out' | 'err'; again?: boolean }
+  signal?: {
+    name: NodeJS.Signals
+    at: 'connection' | 'request' | 'out' | 'err'
+    again?: boolean
+    toGroup?: boolean
+  }
 
   /** One of several where both are right. */
   code: Code | readonly Code[]
@@ -83,7 +88,7 @@ async function run(row: Row): Promise<void> {
 async function interrupt(
   world: World,
   server: ScriptedServer,
-  { name, at, again }: NonNullable<Row['signal']>,
+  { name, at, again, toGroup }: NonNullable<Row['signal']>,
 ): Promise<number> {
   const hasCome = {
     connection: () => server.connections > 0,
@@ -95,7 +100,8 @@ async function interrupt(
   // Into the phase, not onto its edge.
   await pause(100)
   const start = performance.now()
-  world.child.kill(name)
+  if (toGroup) process.kill(-(world.child.pid as number), name)
+  else world.child.kill(name)
   if (again) world.child.kill(name)
   await world.ended
   return (performance.now() - start) / 1000

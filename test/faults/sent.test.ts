@@ -173,4 +173,16 @@ faults('U: sent, no answer', [
     reqs: 3,
     err: [/^(parley: .*; trying again in .*\n){2}$/],
   },
+  {
+    name: 'U18 nothing left the second time, but the first may have been carried out',
+    argv: [...chat, '--retry-unknown', '--retries', '1'],
+    script: () => {},
+    during: async (_, server) => {
+      while (server.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+      await server.close()
+    },
+    code: 10,
+    reqs: 1,
+    err: ['connection refused; before that, ', 'the request was sent'],
+  },
 ])

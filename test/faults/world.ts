@@ -122,7 +122,8 @@ function readPeak(folder: string): number {
 function readFiles(folder: string): Map<string, string> {
   const files = ['home', 'cwd', 'tmp'].flatMap((place) =>
     readdirSync(join(folder, place), { recursive: true, withFileTypes: true, encoding: 'utf8' })
-      .filter((entry) => entry.isFile())
+      // Node's compile cache is kept for the next run.
+      .filter((entry) => entry.isFile() && !entry.parentPath.includes('/.cache/parley'))
       .map((entry) => join(entry.parentPath, entry.name)),
   )
   return new Map(files.map((file) => [file.slice(folder.length + 1), readFileSync(file, 'latin1')]))

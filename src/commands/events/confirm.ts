@@ -45,16 +45,21 @@ Examples:
 export async function run(context: Context, options: ConfirmOptions, ids: string[]): Promise<number> {
   if (options.allow && options.deny) throw usage('--allow and --deny exclude each other')
   if (options.message !== undefined && !options.deny) throw usage('--message goes with --deny only')
+  const places = [ids.length > 0, options.pending, options.input !== undefined]
+  if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
-  const events = await gatherConfirmations()
-  const body = JSON.stringify({ events })
+  const body = `{"events":[${(await gatherConfirmations()).join(',')}]}`
   checkEvents(context, body, undefined)
   return deliverEvents(context, settings, { ...parts, body: Buffer.from(body) }, options)
 
-  async function gatherConfirmations(): Promise<object[]> {
+  async function gatherConfirmations(): Promise<string[]> {
     const { given, pending } = await gatherPending()
-    if (given.length > 0) return given
+    if (given.length > 0) {
+      if (options.allow || options.deny)
+        throw usage('the confirmations were given with their verdicts: leave out --allow and --deny')
+      return given
+    }
     if (pending.length === 0) throw usage('nothing waits for an answer')
     if (options.allow || options.deny) {
       const message =
@@ -74,9 +79,10 @@ export async function run(context: Context, options: ConfirmOptions, ids: string
   }
 }
 
-const confirmation = (id: string, isAllowed: boolean, message?: string) => ({
-  type: 'user.tool_confirmation',
-  tool_use_id: id,
-  result: isAllowed ? 'allow' : 'deny',
-  ...(message === undefined ? {} : { deny_message: message }),
-})
+const confirmation = (id: string, isAllowed: boolean, message?: string) =>
+  JSON.stringify({
+    type: 'user.tool_confirmation',
+    tool_use_id: id,
+    result: isAllowed ? 'allow' : 'deny',
+    ...(message === undefined ? {} : { deny_message: message }),
+  })

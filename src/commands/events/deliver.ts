@@ -6,6 +6,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { EventsPage, type SessionEvent } from '../../wire/events.ts'
 import { collect, type HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues } from '../../wire/json.ts'
+import { failureInBody, isErrorEnvelope } from '../../wire/problem.ts'
 import { createCaller, preview, type RequestParts } from '../perform.ts'
 import { openFollower } from './follower.ts'
 import { printEvents, printIds } from './rows.ts'
@@ -28,24 +29,38 @@ export async function deliverEvents(
   const call = createCaller(context, settings)
   const { body: _, ...reading } = parts
   const follower = follow ? await openFollower(context, call, reading) : undefined
-  const response = await call(endpoints.sendEvents, parts)
-  context.progress.fate = accepted
   try {
+    const response = await call(endpoints.sendEvents, parts)
     const events = await readReceipt(context, response, !follow)
-    if (!follower) {
-      await printReceipt(context, events, ids)
-      return 0
-    }
-    return await follower.follow({ hasHistory: false, after: events, ids })
+    if (follower) return await follower.follow({ hasHistory: false, sent: events, ids })
+    await printReceipt(context, events, ids)
+    return 0
   } catch (error) {
-    if (!(error instanceof CliError) || error.kind !== 'file') throw error
-    throw error.with({ sent: 'yes', consequence: `${accepted}, only the output failed` })
+    throw error instanceof CliError && context.progress.fate ? afterAcceptance(error) : error
+  } finally {
+    follower?.close()
   }
+}
+
+/** A failure that came after the events were accepted must not look like a reason to send them again. */
+function afterAcceptance(error: CliError): CliError {
+  const known = { sent: 'yes', safeToRetry: false } as const
+  if (error.kind === 'file')
+    return error.with({ ...known, consequence: `${accepted}, only the output failed` })
+  const { consequence = `${accepted}: 'parley events follow' goes on from here` } = error.details
+  const isMisleading = ['not-sent', 'unknown', 'rate-limited', 'service'].includes(error.kind)
+  if (!isMisleading) return error.with({ ...known, consequence })
+  const { rawBody: __, retryAfter: ___, ...details } = error.details
+  return new CliError('response', `the session could not be followed: ${error.message}`, {
+    ...details,
+    ...known,
+    consequence: `${accepted}: 'parley events follow' goes on from here`,
+  })
 }
 
 /** Reads the receipt, and with `--raw` prints it as it is. Any 2xx counts, also one that says nothing. */
 async function readReceipt(
-  { flags, output, note }: Context,
+  { flags, output, note, progress }: Context,
   response: HttpResponse,
   isPrinted: boolean,
 ): Promise<SessionEvent[]> {
@@ -60,26 +75,33 @@ async function readReceipt(
   } catch (error) {
     throw error instanceof CliError ? incomplete(`is incomplete: ${error.message}`) : error
   }
+  const text = new TextDecoder().decode(bytes)
+  const receipt = tryParse(text)
+  const isRefused = isErrorEnvelope(receipt)
+  if (!isRefused) progress.fate = accepted
   if (flags.raw && isPrinted) {
     const raw = createRawPrinter(output)
     raw.add(bytes)
     await raw.write()
   }
-  const text = new TextDecoder().decode(bytes)
+  if (isRefused) throw failureInBody(receipt)
   if (text.trim() === '') {
     note('the service accepted the events and said no more')
     return []
   }
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw incomplete('is not JSON')
-  }
-  const parsed = EventsPage.safeParse(value)
+  if (receipt === undefined) throw incomplete('is not JSON')
+  const parsed = EventsPage.safeParse(receipt)
   if (!parsed.success) throw incomplete(`has another shape: ${describeIssues(parsed.error).join('; ')}`)
   if (!parsed.data.data?.length) note('the service names no events')
   return parsed.data.data ?? []
+}
+
+function tryParse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
 async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {

@@ -3,6 +3,7 @@ import type { Context } from '../../context.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { createCaller, preview } from '../perform.ts'
 import { readSettings } from '../settings.ts'
+import { streamParts } from './event-stream.ts'
 import { openFollower } from './follower.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from './session.ts'
 
@@ -25,7 +26,7 @@ export function declare(command: Command): void {
 export async function run(context: Context, options: FollowOptions): Promise<number> {
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
-  if (await preview(context, settings, endpoints.followEvents, parts)) return 0
+  if (await preview(context, settings, endpoints.followEvents, streamParts(parts))) return 0
   const follower = await openFollower(context, createCaller(context, settings), parts)
-  return follower.follow({ hasHistory: options.history ?? false, after: [], ids: options.ids ?? false })
+  return follower.follow({ hasHistory: options.history ?? false, ids: options.ids ?? false })
 }

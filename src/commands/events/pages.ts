@@ -1,3 +1,4 @@
+import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type EventItem, readEventsPage } from '../../wire/events-page.ts'
 import { collect } from '../../wire/exchange.ts'
@@ -33,6 +34,9 @@ export async function* listPages(
     const { items, nextPage } = await readEventsPage(new TextDecoder().decode(bytes))
     yield { items: items.slice(0, left), bytes }
     left -= items.length
+    if (nextPage !== undefined && nextPage === page) {
+      throw new CliError('response', 'the list of events leads from a page to the same page', { sent: 'yes' })
+    }
     page = nextPage
   } while (page !== undefined && left > 0)
 }

@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { SessionEvent } from '../../wire/events.ts'
+import { elementsOf } from '../../wire/events-page.ts'
 import { createSessionState, type SessionState, type ToolUse } from '../../wire/session-state.ts'
 import type { Caller, RequestParts } from '../perform.ts'
 import { listPages } from './pages.ts'
@@ -10,33 +11,35 @@ import { readGiven } from './read-events.ts'
 export type PendingUse = { id: string } & Partial<ToolUse>
 
 export interface Pending {
-  /** Confirmations that were given whole. */
-  given: object[]
+  /** Confirmations that were given whole, each as it is spelled. */
+  given: string[]
   pending: PendingUse[]
 }
 
 /** Reads what waits from events in a file or on stdin. Throws a usage error. */
 export async function readPending(context: Context, path: string | undefined): Promise<Pending> {
   const { name, body } = await readGiven(context, path)
-  const parsed = JSON.parse(body) as { events: unknown }
   const state = createSessionState()
-  const given: object[] = []
-  for (const value of flatten(parsed.events)) {
-    const event = SessionEvent.safeParse(value)
+  const given: string[] = []
+  for (const text of await spellEvents(body)) {
+    const event = SessionEvent.safeParse(JSON.parse(text))
     if (!event.success)
       throw usage(`${name}: a session.status_idle event, or a list of events, is wanted here`)
-    if (event.data.type === 'user.tool_confirmation' && event.data.id === undefined)
-      given.push(value as object)
+    if (event.data.type === 'user.tool_confirmation' && event.data.id === undefined) given.push(text)
     else state.add(event.data)
   }
   return given.length > 0 ? { given, pending: [] } : { given, pending: toAnswer(context, state) }
 }
 
-/** A page of the service's own (`{"data":[…]}`), or several, hold their events one level deeper. */
-const flatten = (events: unknown): unknown[] =>
-  (Array.isArray(events) ? events : [events]).flatMap((entry) =>
-    Array.isArray(entry?.data) ? entry.data : [entry],
-  )
+/** The events of a body as they are spelled; those of a page of the service's own stand one level deeper. */
+async function spellEvents(body: string): Promise<string[]> {
+  const texts: string[] = []
+  for (const text of await elementsOf(body, 'events')) {
+    const { data } = (JSON.parse(text) ?? {}) as { data?: unknown }
+    texts.push(...(Array.isArray(data) ? await elementsOf(text, 'data') : [text]))
+  }
+  return texts
+}
 
 /** Asks the service what waits. */
 export async function findPending(context: Context, call: Caller, parts: RequestParts): Promise<Pending> {

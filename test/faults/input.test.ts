@@ -1,0 +1,345 @@
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { answering, ok, okText, receipt, receiptText } from './answers.ts'
+import { chat, events, faults, type Row } from './rows.ts'
+import { hasScript, onTerminal } from './terminal.ts'
+
+const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
+const send = ['events', 'send']
+const nothing = { code: 2, err: ['parley: '] } satisfies Partial<Row>
+const event = (text: string) => `{"type":"user.message","content":[{"type":"text","text":"${text}"}]}`
+const asked = (text: string): Pick<Row, 'check'> => ({
+  check: ({ server }) => {
+    const { contents } = JSON.parse(server.requests[0]?.split('\r\n\r\n')[1] ?? '')
+    const said = contents[0].parts.map((part: { text: string }) => part.text).join('|')
+    if (said !== text) throw new Error(`asked: ${JSON.stringify(said).slice(0, 200)}`)
+  },
+})
+
+faults('P: stdin and event input', [
+  ...[['chat'], send].flatMap((argv): Row[] => [
+    { ...nothing, name: `P01 an empty pipe (${argv[0]})`, argv, stdin: '', err: ['empty'] },
+    { ...nothing, name: `P01 blanks only (${argv[0]})`, argv, stdin: ' \n\t\n', err: ['empty'] },
+    { ...nothing, name: `P01 /dev/null (${argv[0]})`, argv, err: ['empty'] },
+    { ...nothing, name: `P02 closed (${argv[0]})`, shell: `parley ${argv.join(' ')} <&-`, err: ['empty'] },
+    {
+      name: `P03 a terminal (${argv[0]})`,
+      shell: onTerminal(`NO_COLOR=1 parley ${argv.join(' ')} 2>&1`),
+      skip: !hasScript && 'script is not there',
+      code: 2,
+      out: (out) => /^parley: no (prompt|events): give .*\r\n$/.test(out.toString()),
+    },
+    {
+      ...nothing,
+      name: `P08 bytes that are no UTF-8 (${argv[0]})`,
+      argv,
+      stdin: Buffer.from('ab\xff', 'latin1'),
+      err: ['byte 2'],
+    },
+    {
+      ...nothing,
+      name: `P08 UTF-16 (${argv[0]})`,
+      argv,
+      stdin: Buffer.from('\ufeffab', 'utf16le'),
+      err: ['byte 0'],
+    },
+    {
+      name: `P11 a folder (${argv[0]})`,
+      shell: `parley ${argv.join(' ')} </`,
+      code: 11,
+      err: ['it is a folder'],
+    },
+  ]),
+  {
+    ...good,
+    name: 'P04 a slow producer',
+    shell: '(sleep 1; echo one; sleep 1; echo two) | parley chat',
+    ...asked('one\ntwo\n'),
+    atLeast: 2,
+  },
+  {
+    name: 'P05 an idle pipe, words given (events)',
+    argv: events,
+    stdin: { open: true },
+    script: answering(receipt),
+    code: 0,
+    out: receiptText,
+    reqs: 1,
+    within: 3,
+  },
+  {
+    ...good,
+    name: 'P05 an idle pipe, --no-stdin (chat)',
+    argv: [...chat, '--no-stdin'],
+    stdin: { open: true },
+    within: 3,
+  },
+  {
+    ...good,
+    name: 'P05 an idle pipe (chat) gets a hint',
+    shell: 'sleep 3 | parley chat hi',
+    err: ['waiting for stdin (--no-stdin skips it)'],
+  },
+  {
+    ...good,
+    name: 'P06 100 MB',
+    argv: ['chat'],
+    stdin: 'x'.repeat(100 * 2 ** 20),
+    memory: 600,
+    check: ({ server }) => {
+      if ((server.requests[0]?.length ?? 0) < 100 * 2 ** 20) throw new Error('it was cut')
+    },
+  },
+  { ...good, name: 'P09 a byte order mark', argv: ['chat'], stdin: '\ufeffhi', ...asked('hi') },
+  {
+    ...good,
+    name: 'P10 NUL, CRLF, no final newline',
+    argv: ['chat'],
+    stdin: 'a\0b\r\nc',
+    ...asked('a\0b\r\nc'),
+  },
+  {
+    ...nothing,
+    name: 'P13 NDJSON with one bad line',
+    argv: send,
+    stdin: `${event('a')}\n{"type":\n${event('b')}\n`,
+    err: ['2'],
+  },
+  {
+    ...nothing,
+    name: 'P14 an unknown event type',
+    argv: [...send, '--event', '{"type":"user.strange"}'],
+    err: ['type'],
+  },
+  {
+    name: 'P14 the same with --no-validate',
+    argv: [...send, '--event', '{"type":"user.strange"}', '--no-validate'],
+    script: answering(receipt),
+    code: 0,
+    out: receiptText,
+    reqs: 1,
+  },
+  {
+    name: 'P15 @path that is missing',
+    argv: [...send, '--message', '@none'],
+    code: 11,
+    err: ['none: no such file'],
+  },
+  {
+    name: 'P15 @path that is a folder',
+    argv: [...send, '--message', '@.'],
+    code: 11,
+    err: ['it is a folder'],
+  },
+  {
+    name: 'P15 @path that is a FIFO',
+    shell: 'mkfifo pipe; (echo from the pipe > pipe &); parley events send --message @pipe',
+    script: answering(receipt),
+    code: 0,
+    out: receiptText,
+    reqs: 1,
+    check: ({ server }) => {
+      if (!server.requests[0]?.includes('from the pipe')) throw new Error('it was not read')
+    },
+  },
+  {
+    name: 'P15 @path that cannot be read',
+    shell: 'setpriv --reuid=65534 --regid=65534 --clear-groups parley events send --message @secret',
+    prepare: (folder) => {
+      writeFileSync(join(folder, 'cwd/secret'), 'x', { mode: 0o600 })
+      execFileSync('chmod', ['-R', 'go+rX', folder])
+      execFileSync('chmod', ['600', join(folder, 'cwd/secret')])
+    },
+    skip: process.getuid?.() !== 0 && 'needs root',
+    code: 11,
+    files: ['cwd/secret'],
+    err: ['secret: permission denied'],
+  },
+  ...[
+    ['-i', '-', '-'],
+    ['-', '-'],
+  ].map(
+    (words): Row => ({
+      ...nothing,
+      name: `P16 two readers: ${words.join(' ')}`,
+      argv: ['chat', ...words],
+      stdin: 'x',
+    }),
+  ),
+  {
+    ...nothing,
+    name: 'P16 a reader with --no-stdin',
+    argv: ['chat', '-', '--no-stdin'],
+    stdin: 'x',
+    err: ['--no-stdin forbids'],
+  },
+])
+
+const isolated = '\u2066'
+const ids: [id: string, value: string, path?: string][] = [
+  ['L01', '..'],
+  ['L02', '.'],
+  ['L02', '%2e%2e'],
+  ['L02', '%2E.'],
+  ['L02', ' '],
+  ['L02', ' .. '],
+  ['L03', 'a/b', 'a%2Fb'],
+  ['L03', 'a%2fb', 'a%252fb'],
+  ['L03', 'a\\b', 'a%5Cb'],
+  ['L04', 'a?x=1', 'a%3Fx%3D1'],
+  ['L04', 'a#f', 'a%23f'],
+  ['L04', 'a;p', 'a%3Bp'],
+  ['L05', 'a\rb'],
+  ['L05', 'a\nb'],
+  ['L05', 'a\tb'],
+  ['L05', 'a\u0085b'],
+  ['L06', 'é', '%C3%A9'],
+  ['L06', '🦜', '%F0%9F%A6%9C'],
+  ['L06', `a${isolated}b`, 'a%E2%81%A6b'],
+  ['L08', 'x'.repeat(10_240)],
+  ['L08', '-x', '-x'],
+]
+
+const isIn = (path: string) => ({
+  check: ({ server }: { server: { requests: string[] } }) => {
+    const target = server.requests[0]?.split(' ')[1]
+    if (!target?.includes(path)) throw new Error(`the target was ${target}`)
+  },
+})
+
+faults('L: addresses and ids', [
+  ...ids.flatMap(([id, value, path]): Row[] => {
+    const shown = JSON.stringify(value).slice(0, 20)
+    const refused = { code: 2, err: ['parley: '] } satisfies Partial<Row>
+    if (path === undefined) {
+      return [
+        { ...refused, name: `${id} session ${shown}`, argv: [...events, `--session=${value}`] },
+        { ...refused, name: `L09 model ${shown}`, argv: [...chat, `--model=${value}`] },
+      ]
+    }
+    return [
+      {
+        name: `${id} session ${shown}`,
+        argv: [...events, `--session=${value}`],
+        script: answering(receipt),
+        code: 0,
+        out: receiptText,
+        reqs: 1,
+        ...isIn(`/v1/sessions/${path}/events`),
+      },
+      {
+        ...good,
+        name: `L09 model ${shown}`,
+        argv: [...chat, `--model=${value}`],
+        ...isIn(`/models/${path}:gen`),
+      },
+    ]
+  }),
+  { name: 'L02 an empty session', argv: [...events, '--session='], code: 2, env: { PARLEY_SESSION: '' } },
+  ...[
+    'http://127.0.0.1:1/?a=b',
+    'http://127.0.0.1:1/#f',
+    'http://user:secretword@127.0.0.1:1/',
+    'http://127.0.0.1:1/?',
+    '127.0.0.1:1',
+    'ftp://127.0.0.1/',
+    'file:///etc/passwd',
+    'unix:/run/x',
+    'http://a b/',
+    'http://127.0.0.1:1/\nx',
+    'http://',
+    'http://127.0.0.1:0',
+    'http://127.0.0.1:99999',
+    'http://[fe80::1%25eth0]:1/',
+    'gateway.example',
+  ].flatMap((address) =>
+    [chat, events].map(
+      (argv): Row => ({
+        name: `L11 the address ${JSON.stringify(address)} (${argv[0]})`,
+        argv,
+        url: () => address,
+        code: 3,
+        err: [
+          /^parley: PARLEY_(BASE|AGENTS)_URL must|^parley: PARLEY_(BASE|AGENTS)_URL is/,
+          /^(?!.*secretword)/s,
+        ],
+      }),
+    ),
+  ),
+  {
+    ...good,
+    name: 'L13 upper case, a trailing dot and a path',
+    url: ({ port }) => `http://LOCALHOST:${port}/a/b/`,
+    ...isIn('/a/b/alpha_cli/'),
+  },
+  {
+    ...good,
+    name: 'L13 a name beyond ASCII',
+    argv: [...chat, '--allow-http'],
+    url: ({ port }) => `http://gäteway.test:${port}`,
+    check: ({ server }) => {
+      if (!server.requests[0]?.includes('host: xn--gteway-bua.test:')) throw new Error(server.requests[0])
+    },
+  },
+  ...[1, 25, 6000].map(
+    (port): Row => ({
+      name: `L14 port ${port}, which browsers refuse`,
+      argv: [...chat, '--retries', '0'],
+      url: () => `http://127.0.0.1:${port}`,
+      code: 9,
+      err: ['connection refused'],
+    }),
+  ),
+])
+
+faults('H: headers', [
+  ...[
+    'X: a\r\nY: b',
+    'X: a\nb',
+    'X Y: b',
+    ': b',
+    'nothing',
+    'X: é',
+    'X: a\u0085',
+    'Host: x',
+    'content-length: 5',
+    'Transfer-Encoding: x',
+    'Connection: x',
+    `X: ${'x'.repeat(65_536)}`,
+  ].map(
+    (line): Row => ({
+      name: `H01 -H ${JSON.stringify(line).slice(0, 30)}`,
+      argv: [...chat, '-H', line],
+      code: 2,
+      err: ['header'],
+    }),
+  ),
+  {
+    ...good,
+    name: 'H03 -H authorization takes the place of the secret',
+    argv: [...chat, '-H', 'authorization: Bearer mine', '-H', 'X-Trace: 1'],
+    check: ({ server }) => {
+      const lines = server.requests[0]?.match(/^authorization: .*/gim)
+      if (lines?.join() !== 'authorization: Bearer mine') throw new Error(lines?.join())
+    },
+  },
+  ...['a\nb', 'a\0b', 'é', '🦜', 'a b'].map(
+    (secret): Row => ({
+      name: `K03 the secret ${JSON.stringify(secret)}`,
+      envOf: () => ({ PARLEY_ACCESS_TOKEN: `secretword${secret}x` }),
+      code: 3,
+      err: ['PARLEY_ACCESS_TOKEN', /^(?!.*secretword)/s],
+      skip: secret.includes('\0') && 'no environment can hold it',
+    }),
+  ),
+  {
+    ...good,
+    name: 'K02 blanks around the secret',
+    env: { PARLEY_ACCESS_TOKEN: ' padded-secret\n' },
+    check: ({ server }) => {
+      if (!server.requests[0]?.includes('Authorization: Bearer padded-secret\r\n'))
+        throw new Error('not trimmed')
+    },
+  },
+])

@@ -1,0 +1,236 @@
+import { spawnSync } from 'node:child_process'
+import type { Socket } from 'node:net'
+import { message } from '../run.ts'
+import { response } from '../server.ts'
+import { answering, delta, ok, okText, receipt, sseHead, stop } from './answers.ts'
+import { faults, type Row, stream } from './rows.ts'
+
+const canMount = spawnSync('unshare', ['-m', 'true']).status === 0
+const small = (command: string) =>
+  `mkdir small; unshare -m sh -c 'mount -t tmpfs -o size=64k none small && ${command}'`
+const megabyte = message('x'.repeat(2 ** 20))
+const lines = (count: number) => Array.from({ length: count }, (_, i) => delta(`line ${i}\n`)).join('')
+
+/** Goes on after the client has left, so that only its leaving ends the stream. */
+const endless = (onClose: () => void) => (socket: Socket) => {
+  socket.write(sseHead + lines(10))
+  const timer = setInterval(() => socket.write(delta('more\n')), 20)
+  socket.on('close', () => {
+    clearInterval(timer)
+    onClose()
+  })
+}
+let hasLeft = false
+
+faults('O: output', [
+  {
+    name: 'O01 a reader that leaves early',
+    shell: 'parley chat hi --stream | head -1; echo $PIPESTATUS',
+    script: endless(() => {
+      hasLeft = true
+    }),
+    code: 0,
+    out: 'line 0\n0\n',
+    reqs: 1,
+    err: [/^$/],
+    within: 3,
+    during: async () => {
+      while (!hasLeft) await new Promise((resolve) => setTimeout(resolve, 10))
+    },
+  },
+  {
+    name: 'O02 a reader that leaves before anything comes',
+    shell: 'parley chat hi | true; echo $PIPESTATUS',
+    script: answering(ok),
+    code: 0,
+    out: '0\n',
+    reqs: 1,
+  },
+  {
+    name: 'O03 the receipt of an event does not fit',
+    shell: 'parley events send hi > /dev/full',
+    script: answering(receipt),
+    code: 11,
+    reqs: 1,
+    err: ['stdout: no space left', 'the event was accepted, only the output failed'],
+  },
+  {
+    name: 'O04 an answer does not fit',
+    shell: 'parley chat hi > /dev/full',
+    script: answering(ok),
+    code: 11,
+    reqs: 1,
+    err: ['stdout: no space left'],
+  },
+  {
+    name: 'O04 a stream does not fit',
+    shell: 'parley chat hi --stream > /dev/full',
+    script: answering(sseHead + lines(3) + stop),
+    code: 11,
+    reqs: 1,
+  },
+  {
+    name: 'O04 --raw of a failure does not fit',
+    shell: 'parley chat hi --raw > /dev/full',
+    script: answering(response('{}', '400 Bad')),
+    code: [4, 11],
+    reqs: 1,
+  },
+  { name: 'O04 help does not fit', shell: 'parley chat --help > /dev/full', code: 11 },
+  { name: 'O04 --version does not fit', shell: 'parley --version > /dev/full', code: 11 },
+  {
+    name: 'O04 a file on a full disk (-o)',
+    shell: small('parley chat hi -o small/answer'),
+    script: answering(response(megabyte)),
+    skip: !canMount && 'no namespaces',
+    code: 11,
+    reqs: 1,
+    err: ['no space left'],
+  },
+  {
+    name: 'O04 a file on a full disk (>)',
+    shell: small('parley chat hi > small/answer'),
+    script: answering(response(megabyte)),
+    skip: !canMount && 'no namespaces',
+    code: 11,
+    reqs: 1,
+    err: ['no space left'],
+  },
+  ...['/dev/full', '>(true)'].flatMap((target): Row[] => [
+    {
+      name: `O06 stderr to ${target}, success`,
+      shell: `parley chat hi -v 2> ${target}`,
+      script: answering(ok),
+      code: 0,
+      out: okText,
+      reqs: 1,
+    },
+    {
+      name: `O06 stderr to ${target}, failure`,
+      shell: `parley chat hi -v 2> ${target}`,
+      script: answering(response('{}', '400 Bad')),
+      code: 4,
+      reqs: 1,
+    },
+  ]),
+  {
+    name: 'O06 stderr closed',
+    shell: 'parley chat hi -v 2>&-',
+    script: answering(response('{}', '400 Bad')),
+    code: 4,
+    reqs: 1,
+  },
+  { name: 'O06 stdout closed', shell: 'parley chat hi >&-', script: answering(ok), code: 0, reqs: 1 },
+  {
+    name: 'O07 a megabyte into a slow pipe',
+    shell: 'set -o pipefail; parley chat hi | (sleep 1; wc -c)',
+    script: answering(response(megabyte)),
+    code: 0,
+    out: `${2 ** 20 + 1}\n`,
+    reqs: 1,
+  },
+  {
+    name: 'O09 one final newline',
+    script: answering(response(message('a\n\n'))),
+    code: 0,
+    out: 'a\n',
+    reqs: 1,
+  },
+  {
+    name: 'O09 a command of its own on stderr only',
+    argv: [...stream, '-v', '--usage'],
+    script: answering(sseHead + delta('a') + stop),
+    code: 0,
+    out: 'a\n',
+    reqs: 1,
+    err: ['> POST', '— '],
+  },
+])
+
+const dying = (at: 'connection' | 'request' | 'out', said: string): Partial<Row> & Pick<Row, 'code'> => ({
+  signal: { name: 'SIGINT', at },
+  code: 'SIGINT',
+  err: [`parley: interrupted: ${said}\n`],
+})
+
+faults('G: signals', [
+  {
+    ...dying('out', 'an answer had begun to arrive'),
+    name: 'G01 SIGINT in a stream',
+    argv: stream,
+    script: answering(sseHead + delta('begun')),
+    out: 'begun',
+    reqs: 1,
+  },
+  ...(['SIGTERM', 'SIGHUP'] as const).map(
+    (name): Row => ({
+      ...dying('out', 'an answer had begun to arrive'),
+      name: `G04 ${name} in a stream`,
+      argv: stream,
+      script: answering(sseHead + delta('begun')),
+      signal: { name, at: 'out' },
+      code: name,
+      out: 'begun',
+      reqs: 1,
+    }),
+  ),
+  {
+    ...dying('request', 'the request was sent; it may have been carried out'),
+    name: 'G05 a second SIGINT',
+    signal: { name: 'SIGINT', at: 'request', again: true },
+    script: () => {},
+    err: [],
+    reqs: 1,
+  },
+  {
+    name: 'G01 SIGINT stops the loop of a shell',
+    shell: 'for i in 1 2 3; do parley chat hi; echo next; done; echo over',
+    script: () => {},
+    signal: { name: 'SIGINT', at: 'request', toGroup: true },
+    code: 'SIGINT',
+    reqs: 1,
+    err: ['interrupted'],
+  },
+  {
+    name: 'G01 SIGINT while stdout is blocked',
+    shell: 'parley chat hi --stream > >(sleep 3) & pid=$!; sleep 1; kill -INT $pid; wait $pid',
+    script: answering(sseHead + delta('x'.repeat(2 ** 22))),
+    code: 130,
+    reqs: 1,
+    err: ['interrupted'],
+    within: 4,
+  },
+  {
+    name: 'G02 SIGTERM while a file is written',
+    argv: [...stream, '-o', 'answer.txt'],
+    script: answering(sseHead + delta('begun')),
+    during: async (world) => {
+      await new Promise((resolve) => setTimeout(resolve, 1000))
+      world.child.kill('SIGTERM')
+    },
+    code: 'SIGTERM',
+    reqs: 1,
+    err: ['an answer had begun to arrive'],
+    files: ['cwd/answer.txt.part'],
+  },
+  {
+    name: 'G06 SIGINT while stdin is awaited',
+    argv: ['chat'],
+    stdin: { open: true },
+    during: async (world) => {
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      world.child.kill('SIGINT')
+    },
+    code: 'SIGINT',
+    err: ['nothing was sent'],
+    within: 3,
+  },
+  {
+    name: 'G08 the exit code in a pipeline',
+    shell: 'set -o pipefail; parley chat hi | tee copy',
+    script: answering(response('{}', '402 Pay')),
+    code: 5,
+    reqs: 1,
+    files: ['cwd/copy'],
+  },
+])

@@ -1,0 +1,317 @@
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { temporaryFolder } from '../run.ts'
+import { serve as occupy } from '../server.ts'
+
+const parley = join(import.meta.dirname, '../../bin/parley.cjs')
+const token = 'canary-serve-91ac'
+const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
+const body = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
+
+interface Served {
+  child: ChildProcess
+  port: number
+  log(): string
+  /** The most memory that it has used so far, in MiB. */
+  peak(): number
+}
+
+/** Starts the built `parley serve`, under another command if need be. */
+async function serve(argv: string[] = [], under: string[] = []): Promise<Served> {
+  const command = [...under, process.execPath, parley, 'serve', '--access-token', token, '--api-key', token]
+  const env = { PATH: process.env.PATH, HOME: temporaryFolder() }
+  const child = spawn(command[0] as string, [...command.slice(1), ...argv], { env })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let log = ''
+  child.stderr.on('data', (chunk) => {
+    log += chunk
+  })
+  const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
+  const { baseUrl } = JSON.parse(line)
+  return {
+    child,
+    port: Number(new URL(baseUrl).port),
+    log: () => log,
+    peak: () => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024,
+  }
+}
+
+/** Writes bytes to a server, and gives all that it answers until the connection ends. */
+async function raw({ port }: Served, bytes: string | Buffer, host = '127.0.0.1'): Promise<string> {
+  const socket = connect(port, host)
+  onTestFinished(() => void socket.destroy())
+  let answer = ''
+  socket
+    .on('error', () => {})
+    .on('data', (chunk) => {
+      answer += chunk
+    })
+  socket.write(bytes)
+  await once(socket, 'close')
+  return answer
+}
+
+const post = (headers: string[], target = path) =>
+  [
+    `POST ${target} HTTP/1.1`,
+    ...(headers.some((header) => /^host:/i.test(header)) ? [] : ['Host: 127.0.0.1']),
+    `Authorization: Bearer ${token}`,
+    'Content-Type: application/json',
+    'Connection: close',
+    `Content-Length: ${body.length}`,
+    ...headers,
+    '',
+    body,
+  ].join('\r\n')
+
+const status = (answer: string) => Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1])
+
+/** It is up, and still answers. */
+async function isWell(served: Served): Promise<void> {
+  expect(status(await raw(served, post([])))).toBe(200)
+}
+
+describe('W: serve under attack', { timeout: 20_000 }, () => {
+  test('W01 listens on loopback only', async () => {
+    const { port } = await serve()
+    const hex = port.toString(16).toUpperCase().padStart(4, '0')
+    const listening = ['/proc/net/tcp', '/proc/net/tcp6']
+      .flatMap((file) => readFileSync(file, 'utf8').split('\n'))
+      .filter((line) => line.includes(`:${hex} `) && / 0A /.test(line))
+    expect(listening.map((line) => line.trim().split(' ')[1])).toEqual([`0100007F:${hex}`])
+  })
+
+  test('W01 another address needs a flag, and is warned of', async () => {
+    const served = await serve(['--host', '0.0.0.0'])
+    expect(served.log()).toBe('parley: listening on 0.0.0.0: other machines may reach it\n')
+    expect(status(await raw(served, post(['Host: container:80'])))).toBe(200)
+  })
+
+  test.each([
+    ['a foreign Origin', post(['Origin: http://evil.test'])],
+    ['its own Origin', post(['Origin: http://127.0.0.1'])],
+    ['the Origin null', post(['Origin: null'])],
+    ['a request that a page makes without Origin', post(['Sec-Fetch-Site: cross-site'])],
+    [
+      'a preflight',
+      `OPTIONS ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.test\r\nAccess-Control-Request-Method: POST\r\nConnection: close\r\n\r\n`,
+    ],
+    ['a name that was rebound', post(['Host: evil.test'])],
+    ['a name that was rebound, with a port', post(['Host: evil.test:8080'])],
+    ['a name that looks like loopback', post(['Host: 127.0.0.1.evil.test'])],
+    ['a name without dots', post(['Host: localhost.'])],
+    ['no Host at all', 'GET / HTTP/1.0\r\n\r\n'],
+  ])('W03 403 for %s', async (_, bytes) => {
+    const answer = await raw(await serve(), bytes)
+    expect(status(answer)).toBe(403)
+    expect(answer).not.toMatch(/access-control/i)
+  })
+
+  test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:80', '[::1]:80'])(
+    'W03 the Host %s is fine',
+    async (host) => {
+      expect(status(await raw(await serve(), post([`Host: ${host}`])))).toBe(200)
+    },
+  )
+
+  test('W05 a port in use is exit 11', async () => {
+    const other = await occupy(() => {})
+    onTestFinished(() => other.close())
+    const { status: code, stderr } = await new Promise<{ status: number | null; stderr: string }>(
+      (resolve) => {
+        const child = spawn(process.execPath, [parley, 'serve', '--port', `${other.port}`], {
+          env: { HOME: temporaryFolder() },
+        })
+        let said = ''
+        child.stderr.on('data', (chunk) => {
+          said += chunk
+        })
+        child.on('close', (exit) => resolve({ status: exit, stderr: said }))
+      },
+    )
+    expect([code, stderr]).toEqual([
+      11,
+      `parley: cannot listen on 127.0.0.1:${other.port}: the port is in use\n`,
+    ])
+  })
+
+  test('W06 a body of a gigabyte, announced or not, is 413', async () => {
+    const served = await serve()
+    const head = post([])
+      .replace(/content-length: \d+\r\n/i, '')
+      .split('\r\n\r\n')[0]
+    expect(status(await raw(served, `${head}\r\nContent-Length: ${2 ** 30}\r\n\r\n{`))).toBe(413)
+
+    const socket = connect(served.port, '127.0.0.1').on('error', () => {})
+    onTestFinished(() => void socket.destroy())
+    const answer = once(socket, 'data')
+    socket.write(`${head}\r\nTransfer-Encoding: chunked\r\n\r\n`)
+    const chunk = Buffer.concat([Buffer.from('100000\r\n'), Buffer.alloc(2 ** 20, 32), Buffer.from('\r\n')])
+    let goOn = () => {}
+    socket.on('drain', () => goOn()).on('close', () => goOn())
+    for (let sent = 0; sent < 1024 && !socket.destroyed; sent++) {
+      if (!socket.write(chunk)) {
+        await new Promise<void>((resolve) => {
+          goOn = resolve
+        })
+      }
+    }
+    expect(status(String((await answer)[0]))).toBe(413)
+    await isWell(served)
+    expect(served.peak()).toBeLessThan(300)
+  })
+
+  test('W06 many big bodies at once do not add up', async () => {
+    const served = await serve()
+    const size = 60 * 2 ** 20
+    const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${size}\r\n\r\n`
+    const sockets = Array.from({ length: 8 }, () => connect(served.port, '127.0.0.1').on('error', () => {}))
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy()
+    })
+    const answers = sockets.map((socket) => once(socket, 'data').then(([data]) => status(String(data))))
+    for (const socket of sockets) socket.write(head)
+    const closed = sockets.map((socket) => once(socket, 'close'))
+    for (const socket of sockets) socket.write(Buffer.alloc(size - 1, 32))
+    expect(await Promise.race(answers)).toBe(413)
+    expect(served.peak()).toBeLessThan(600)
+    for (const socket of sockets) socket.destroy()
+    await Promise.all(closed)
+    await isWell(served)
+  })
+
+  test('W06 a head that drips is 408', async () => {
+    const served = await serve()
+    const socket = connect(served.port, '127.0.0.1').on('error', () => {})
+    const timer = setInterval(() => socket.write('x'), 200)
+    const answer = await new Promise<string>((resolve) => {
+      let said = ''
+      socket.write('GET / HTTP/1.1\r\nx: ')
+      socket.on('data', (chunk) => {
+        said += chunk
+      })
+      socket.on('close', () => resolve(said))
+    })
+    clearInterval(timer)
+    expect(status(answer)).toBe(408)
+    await isWell(served)
+  })
+
+  test('W06 a thousand idle sockets are let go, and do no harm', async () => {
+    const served = await serve()
+    const sockets: Socket[] = []
+    let closed = 0
+    for (let i = 0; i < 1000; i++) {
+      const socket = connect(served.port, '127.0.0.1').on('error', () => {})
+      socket.on('close', () => closed++).resume()
+      sockets.push(socket)
+    }
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy()
+    })
+    await isWell(served)
+    while (closed < 1000) await new Promise((resolve) => setTimeout(resolve, 100))
+    await isWell(served)
+    expect(served.peak()).toBeLessThan(200)
+  })
+
+  test.each([
+    [400, 'bad HTTP', 'NONSENSE\r\n\r\n'],
+    [400, 'TLS', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0, 1, 0xfc, 3, 3])],
+    [431, 'a flood of headers', `GET / HTTP/1.1\r\nHost: localhost\r\n${'x: y\r\n'.repeat(10_000)}\r\n`],
+    [400, 'a length and chunks at once', post(['Transfer-Encoding: chunked'])],
+    [400, 'no Host', 'GET / HTTP/1.1\r\n\r\n'],
+    [404, 'a path that climbs', post([], '/..%2f..%2fetc/passwd')],
+    [404, 'a path that climbs plainly', post([], '/../../etc/passwd')],
+    [404, 'NUL in a path', post([], '/a%00b')],
+    [400, 'raw NUL in a path', post([], '/a\0b')],
+    [400, 'a path that is not decodable', post([], '/alpha_cli/v1beta/models/%zz:generateContent')],
+    [400, 'an asterisk for a path', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'],
+    [400, 'a whole URL for a path', post([], 'http://evil.test/')],
+  ])('W06 W07 %i for %s', async (expected, _, bytes) => {
+    const served = await serve()
+    expect(status(await raw(served, bytes))).toBe(expected)
+    await isWell(served)
+  })
+
+  test('W06 CONNECT and an upgrade lead nowhere', async () => {
+    const served = await serve()
+    expect(await raw(served, 'CONNECT evil.test:80 HTTP/1.1\r\nHost: evil.test:80\r\n\r\n')).toBe('')
+    expect(status(await raw(served, post(['Upgrade: websocket'])))).toBe(200)
+  })
+
+  test('W08 secrets of requests are not logged', async () => {
+    const served = await serve(['--log', join(temporaryFolder(), 'log')])
+    await raw(served, post([], `/x?key=${token}&a=b`))
+    await raw(served, post([], `/${token}`))
+    expect(served.log()).toContain('a=b')
+    expect(served.log()).not.toContain(token)
+  })
+
+  test('V15 a hostile path is escaped in the log', async () => {
+    const served = await serve()
+    await raw(
+      served,
+      Buffer.from(post(['User-Agent: \x1b[2J'.replace('\x1b', '')], '/\u009b2J\u0085::x'), 'latin1'),
+    )
+    await raw(served, post([], `/${'long'.repeat(1000)}`))
+    expect(served.log()).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/)
+    for (const line of served.log().split('\n')) {
+      expect(line).toMatch(/^$|^\d{4}-\d\d-\d\dT/)
+      expect(line.length).toBeLessThan(400)
+    }
+  })
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'W09 %s with open streams and idle connections',
+    async (signal) => {
+      const served = await serve(['--chunk-delay', '1000'])
+      const open = [
+        `GET /v1/sessions/sesn_1/events/stream HTTP/1.1\r\nHost: localhost\r\nx-api-key: ${token}\r\n\r\n`,
+        post([], `${path}?alt=sse`),
+        post([]).replace('Connection: close', 'Connection: keep-alive'),
+        'GET / HTTP/1.1\r\n',
+      ].map((bytes) => {
+        const socket = connect(served.port, '127.0.0.1').on('error', () => {})
+        socket.resume().write(bytes)
+        return socket
+      })
+      onTestFinished(() => {
+        for (const socket of open) socket.destroy()
+      })
+      await once(open[1] as Socket, 'data')
+      const start = performance.now()
+      served.child.kill(signal)
+      expect(await once(served.child, 'exit')).toEqual([null, signal])
+      expect(performance.now() - start).toBeLessThan(1000)
+    },
+  )
+
+  test('W10 a client that leaves in the middle of a stream', async () => {
+    const served = await serve(['--chunk-delay', '50'])
+    for (let i = 0; i < 20; i++) {
+      const socket = connect(served.port, '127.0.0.1').on('error', () => {})
+      socket.write(post([], `${path}?alt=sse`))
+      await once(socket, 'data')
+      if (i % 2) socket.resetAndDestroy()
+      else socket.destroy()
+    }
+    await isWell(served)
+    while (served.log().split('\n').length < 22) await new Promise((resolve) => setTimeout(resolve, 50))
+  })
+
+  const canTrace = spawnSync('strace', ['-f', '-o', '/dev/null', 'true']).status === 0
+  test.skipIf(!canTrace)('W11 never calls out (needs strace)', async () => {
+    const trace = join(temporaryFolder(), 'trace')
+    const served = await serve([], ['strace', '-f', '-e', 'trace=connect,sendto', '-o', trace])
+    await isWell(served)
+    execFileSync('pkill', ['-TERM', '-P', String(served.child.pid)])
+    await once(served.child, 'exit')
+    expect(readFileSync(trace, 'utf8')).not.toMatch(/AF_INET/)
+  })
+})

@@ -1,0 +1,226 @@
+import { message } from '../run.ts'
+import { response, type Script } from '../server.ts'
+import { answering, chunked, closing, delta, event, resetting, sseHead, stop } from './answers.ts'
+import { faults, type Row, stream } from './rows.ts'
+
+const part = (text: string, finishReason?: string) => ({
+  candidates: [{ index: 0, content: { parts: [{ text }] }, ...(finishReason ? { finishReason } : {}) }],
+})
+const chunkedHead = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
+const array = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n'
+const early = {
+  argv: stream,
+  code: 8,
+  reqs: 1,
+  out: 'so far',
+  err: ['the stream ended early'],
+} satisfies Partial<Row>
+const broken = { ...early, err: ['the answer broke off'] } satisfies Partial<Row>
+const whole = { argv: stream, code: 0, reqs: 1, out: 'so far\n' } satisfies Partial<Row>
+const started = sseHead + delta('so far')
+
+/** Writes these, and then the same again and again. */
+const repeating =
+  (start: string, bytes: string, pause: number): Script =>
+  (socket) => {
+    socket.write(start)
+    const timer = setInterval(() => socket.write(bytes), pause)
+    socket.on('close', () => clearInterval(timer))
+  }
+
+faults('E: streams', [
+  ...[closing, resetting].flatMap((end): Row[] => [
+    {
+      ...broken,
+      name: `E01 chunked, cut by ${end.name}`,
+      script: end(chunkedHead + chunked(delta('so far'), 'data: {"ty')),
+    },
+    { ...early, name: `E01 without a length, cut by ${end.name}`, script: end(`${started}data: {"ty`) },
+  ]),
+  { ...early, name: 'E02 message events without message_stop', script: closing(started) },
+  {
+    ...early,
+    name: 'E02 native chunks without a finishReason',
+    script: closing(sseHead + event(part('so far'))),
+  },
+  {
+    ...early,
+    name: 'E02 an array without its bracket',
+    script: closing(`${array}[${JSON.stringify(part('so far'))},`),
+  },
+  {
+    ...early,
+    name: 'E02 an array with a finishReason, without its bracket',
+    script: closing(`${array}[${JSON.stringify(part('so far', 'STOP'))}`),
+    out: '',
+  },
+  { ...whole, name: 'E02 message_stop', script: answering(started + stop + delta('after the end')) },
+  { ...whole, name: 'E02 [DONE]', script: answering(`${started}data: [DONE]\n\n`) },
+  {
+    ...whole,
+    name: 'E02 a finishReason, then nothing',
+    script: answering(sseHead + event(part('so far', 'STOP'))),
+    within: 3,
+  },
+  {
+    ...whole,
+    name: 'E02 an array with its bracket',
+    script: answering(`${array}[${JSON.stringify(part('so far'))}]`),
+  },
+  ...[
+    event(
+      { type: 'error', error: { type: 'overloaded_error', message: 'too\u001b[2J busy\n::error::x' } },
+      'error',
+    ),
+    event({ error: { message: 'too\u001b[2J busy\n::error::x' } }),
+    event({ error: 'too\u001b[2J busy\n::error::x' }, 'error'),
+  ].flatMap((failure, index): Row[] => [
+    {
+      ...early,
+      name: `E03 an error in mid-stream, ${index}`,
+      script: answering(started + failure),
+      err: ['the stream ended with an error', 'the service says: too^[[2J busy ::error::x'],
+    },
+    {
+      ...early,
+      name: `E04 an error as the first event, ${index}`,
+      script: answering(sseHead + failure),
+      out: '',
+      err: ['the service says: too^[[2J busy'],
+    },
+  ]),
+  { ...whole, name: 'E05 one JSON body', script: answering(response(message('so far'))) },
+  {
+    ...whole,
+    name: 'E07 comments, no blank after the colon, several data lines, id, retry, unknown events and fields',
+    script: answering(
+      `${sseHead}: hello\n\nid: 7\nretry: 1\nfoo: bar\ndata:{"type":\ndata:"content_block_delta",\ndata: "delta":{"type":"text_delta","text":"so far"}}\n\n${event({ type: 'strange' }, 'strange')}data\n:x\n\n${stop}`.replace(
+        'data\n:x\n\n',
+        '',
+      ),
+    ),
+  },
+  {
+    ...whole,
+    name: 'E07 CR alone ends lines',
+    script: answering(sseHead + (delta('so far') + stop).replaceAll('\n', '\r')),
+  },
+  {
+    ...whole,
+    name: 'E07 CRLF ends lines',
+    script: answering(sseHead + (delta('so far') + stop).replaceAll('\n', '\r\n')),
+  },
+  { ...early, name: 'E08 the last event lacks its blank line', script: closing(started + stop.trimEnd()) },
+  {
+    ...early,
+    name: 'E09 a line of 100 MB',
+    script: (socket) => {
+      socket.write(`${started}data: `)
+      for (let i = 0; i < 100; i++) socket.write('x'.repeat(2 ** 20))
+    },
+    err: ['more than 64 MiB'],
+    memory: 250,
+  },
+  {
+    ...early,
+    name: 'E09 an event of 100 MB in short lines',
+    script: (socket) => {
+      socket.write(started)
+      for (let i = 0; i < 100; i++) socket.write('data: xxxxxxxx\n'.repeat(2 ** 16))
+    },
+    err: ['more than 64 MiB'],
+    memory: 600,
+  },
+  {
+    ...early,
+    name: 'E10 bad JSON in an event',
+    script: answering(`${started}data: {"type": canary-token-5f3a9c\n\n`),
+    err: ['an event of the stream is not JSON', /^(?!.*5f3a)/s],
+  },
+  {
+    ...whole,
+    name: 'E11 a byte order mark, and bytes that are no UTF-8',
+    script: answering(
+      Buffer.concat([
+        Buffer.from(`${sseHead}\ufeff`),
+        ...delta('so far#')
+          .split('#')
+          .flatMap((text, i) => (i ? [Buffer.of(0xff), Buffer.from(text)] : [Buffer.from(text)])),
+        Buffer.from(stop),
+      ]),
+    ),
+    out: 'so far\ufffd\n',
+    err: ['may not have been UTF-8'],
+  },
+  {
+    ...whole,
+    name: 'E13 no text at all',
+    script: answering(sseHead + stop),
+    out: '',
+    err: ['the answer holds no text'],
+  },
+  {
+    ...early,
+    name: 'E14 comments for ever, up to the deadline',
+    argv: [...stream, '--timeout', '1', '--deadline', '2'],
+    script: repeating(started, ': ping\n\n', 200),
+    err: ['the deadline passed'],
+    atLeast: 2,
+    within: 3,
+  },
+  {
+    ...early,
+    name: 'E15 silence between two events',
+    argv: [...stream, '--timeout', '1'],
+    script: answering(started),
+    err: ['no byte came for 1 s'],
+    atLeast: 1,
+    within: 2,
+  },
+  {
+    ...early,
+    name: 'E16 --raw prints whole lines only',
+    argv: [...stream, '--raw'],
+    script: closing(`${sseHead}data: {"type":"ping",\ndata: "n": 1.10}\n\ndata: {"type":`),
+    out: '{"type":"ping","n": 1.10}\n',
+  },
+  {
+    ...whole,
+    name: 'E18 only the first candidate and text are printed',
+    script: answering(
+      sseHead +
+        event({ type: 'content_block_delta', delta: { type: 'thinking_delta', thinking: 'hm' } }) +
+        event({ type: 'content_block_delta', delta: { type: 'input_json_delta', partial_json: '{' } }) +
+        event({ candidates: [{ index: 1, content: { parts: [{ text: 'other' }] } }] }) +
+        delta('so far') +
+        stop,
+    ),
+  },
+  {
+    ...whole,
+    name: 'E19 one byte at a time',
+    script: async (socket) => {
+      socket.setNoDelay(true)
+      for (const byte of Buffer.from(sseHead + delta('hé🦜') + stop)) {
+        socket.write(Uint8Array.of(byte))
+        await new Promise(setImmediate)
+      }
+    },
+    out: 'hé🦜\n',
+  },
+  {
+    name: 'E20 an event stream of a session that breaks off is opened again',
+    argv: ['events', 'follow'],
+    script: (socket, request, count) => {
+      const idle = { id: 'sevt_2', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+      if (request.startsWith('GET /v1/sessions/sesn_1/events/stream')) {
+        if (count < 3) socket.end(`${sseHead}data: {"id":`)
+        else socket.write(sseHead + event(idle))
+      } else socket.write(response('{"data":[]}'))
+    },
+    code: 0,
+    out: (out) => out.includes('sevt_2') || out.length === 0,
+    reqs: 4,
+    err: ['connecting again'],
+  },
+])

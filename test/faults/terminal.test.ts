@@ -1,0 +1,188 @@
+import { message } from '../run.ts'
+import { response } from '../server.ts'
+import { answering, delta, sseHead, stop } from './answers.ts'
+import { both, chat, faults, type Row } from './rows.ts'
+import { hasScript, onTerminal } from './terminal.ts'
+
+const hostile: [id: string, what: string, raw: string, shown: string][] = [
+  ['V01', 'OSC 52', '\x1b]52;c;ZXZpbA==\x07', '^[]52;c;ZXZpbA==^G'],
+  ['V01', 'OSC 0 and 8', '\x1b]0;t\x1b\\\x1b]8;;http://x\x1b\\', '^[]0;t^[\\^[]8;;http://x^[\\'],
+  ['V01', 'CSI', 'a\x1b[2J\x1b[31mb', 'a^[[2J^[[31mb'],
+  ['V01', 'DCS, APC, RIS', '\x1bPq\x1b\\\x1b_x\x1b\\\x1bc', '^[Pq^[\\^[_x^[\\^[c'],
+  ['V03', 'C1', 'a\u009b31m\u009dx\u0090b', 'a\\u009b31m\\u009dx\\u0090b'],
+  ['V04', 'CR, BS, DEL, NUL, BEL, SO, SI', 'a\rb\bc\x7fd\0e\x07f\x0eg\x0fh', 'a^Mb^Hc^?d^@e^Gf^Ng^Oh'],
+  ['V04', 'newlines, tabs and CRLF', 'a\n\tb\r\nc', 'a\n\tb\nc'],
+  ['V05', 'bidi', 'a\u202eb\u2066c', 'a\\u202eb\\u2066c'],
+]
+
+const isTerminalThere = !hasScript && 'script is not there'
+
+faults('V: terminal safety', [
+  ...hostile.flatMap(([id, what, raw, shown]): Row[] => [
+    {
+      name: `${id} ${what} on a terminal`,
+      shell: onTerminal('parley chat hi 2>err'),
+      script: answering(response(message(raw))),
+      skip: isTerminalThere,
+      code: 0,
+      out: `${shown.replaceAll('\n', '\r\n')}\r\n`,
+      reqs: 1,
+      files: ['cwd/err'],
+    },
+    {
+      name: `${id} ${what} cut anywhere, on a terminal`,
+      shell: onTerminal('parley chat hi --stream 2>err'),
+      script: answering(sseHead + [...raw].map(delta).join('') + stop),
+      skip: isTerminalThere,
+      code: 0,
+      out: `${shown.replaceAll('\n', '\r\n')}\r\n`,
+      reqs: 1,
+      files: ['cwd/err'],
+    },
+    {
+      name: `V10 ${what} in a pipe`,
+      script: answering(response(message(raw))),
+      code: 0,
+      out: `${raw}\n`,
+      reqs: 1,
+    },
+  ]),
+  ...both({
+    name: 'V06 a hostile message of the service',
+    script: answering(
+      response(JSON.stringify({ message: '\x1b[2J\n::add-mask::x\r\n##vso[x]\u009b' }), '400 Bad'),
+    ),
+    code: 4,
+    reqs: 1,
+    err: ['  the service says: ^[[2J ::add-mask::x ##vso[x]\\u009b\n'],
+  }),
+  ...both({
+    name: 'V07 hostile header values',
+    script: (socket) =>
+      void socket.write(
+        Buffer.from(
+          'HTTP/1.1 401 No\x9b\r\nrequest-id: a\x9bb\r\nretry-after: \x9b\r\nlocation: \x9b\r\ncontent-type: x\x9b\r\ncontent-length: 2\r\n\r\n{}',
+          'latin1',
+        ),
+      ),
+    code: [3, 8],
+    reqs: 1,
+  }),
+  ...both({
+    name: 'V07 hostile header values with -v',
+    flags: ['-v', '--retries', '0'],
+    script: (socket) =>
+      void socket.write(
+        Buffer.from(
+          'HTTP/1.1 429 No\r\nx-a: \x85\x9b2J\r\nset-cookie: secretword\r\ncontent-length: 2\r\n\r\n{}',
+          'latin1',
+        ),
+      ),
+    code: 6,
+    reqs: 1,
+    err: [/^(?!.*secretword)/s, /^< x-a: /m],
+  }),
+  {
+    name: 'V09 --raw on a terminal',
+    shell: onTerminal('parley chat hi --raw 2>err'),
+    script: answering(response('{"content":[],"x":"\u009b\u007f\u202e"}')),
+    skip: isTerminalThere,
+    code: 0,
+    out: '{"content":[],"x":"\\u009b\\u007f\\u202e"}',
+    reqs: 1,
+    files: ['cwd/err'],
+  },
+  {
+    name: 'V11 names that are echoed',
+    argv: [...chat, '--profile', 'a\x1b[2J\n::x'],
+    code: 3,
+    err: ['^[[2J ::x'],
+  },
+  {
+    name: 'V11 a path that is echoed',
+    argv: ['chat', '-i', 'no\x1b]0;x\x07\n::y'],
+    code: 11,
+    err: ['no^[]0;x^G ::y'],
+  },
+  {
+    name: 'V11 a model that is echoed',
+    argv: [...chat, '--no-such-flag\x1b[2J'],
+    code: 2,
+    err: ['^[[2J'],
+  },
+  ...[
+    ['parley chat hi --usage', false],
+    ['FORCE_COLOR=1 parley chat hi --usage', true],
+    ['parley chat hi --usage --color always', true],
+    ['NO_COLOR=1 FORCE_COLOR=1 parley chat hi --usage', false],
+  ].map(
+    ([shell, isColoured]): Row => ({
+      name: `V12 colour in a pipe: ${shell}`,
+      shell: `${shell} 2>err`,
+      script: answering(response(message('ok'))),
+      code: 0,
+      out: 'ok\n',
+      reqs: 1,
+      files: ['cwd/err'],
+      check: ({ ending }) => {
+        if (ending.files.get('cwd/err')?.includes('\x1b[') !== isColoured) throw new Error('colour')
+      },
+    }),
+  ),
+  ...[
+    ['', true],
+    ['TERM=dumb', false],
+    ['NO_COLOR=1', false],
+    ['CLICOLOR=0', false],
+  ].map(
+    ([env, isColoured]): Row => ({
+      name: `V12 colour on a terminal: ${env}`,
+      shell: onTerminal(`TERM=xterm ${env} parley chat hi >out`),
+      script: answering(response(message('ok'))),
+      skip: isTerminalThere,
+      code: 0,
+      out: (out) => out.includes('\x1b[2m') === isColoured,
+      reqs: 1,
+      files: ['cwd/out'],
+    }),
+  ),
+  {
+    name: 'V14 SIGINT in the middle of a line',
+    shell: onTerminal('parley chat hi --stream --color never & sleep 1; kill -INT $!; wait $!'),
+    script: answering(sseHead + delta('half a line')),
+    skip: isTerminalThere,
+    code: 130,
+    out: 'half a line\r\nparley: interrupted: an answer had begun to arrive\r\n',
+    reqs: 1,
+  },
+  {
+    name: 'V16 -v escapes and redacts',
+    argv: [...chat, '-v', '-H', 'Cookie: secretword', '-H', 'X-Api-Key: secretword'],
+    script: answering(
+      response(message('ok'), '200 OK', [
+        'set-cookie: secretword',
+        'location: https://u:secretword@h/?a=1&key=secretword&token=secretword#access_token=secretword',
+        'x-token-echo: canary-token-5f3a9c',
+      ]),
+    ),
+    code: 0,
+    out: 'ok\n',
+    reqs: 1,
+    err: [/^(?!.*secretword)/s, '> Authorization: Bearer [redacted]', 'x-token-echo: [redacted]', 'a=1'],
+  },
+  {
+    name: 'V17 the token in an answer',
+    script: answering(response('{"message":"bad canary-token-5f3a9c"}', '401 No')),
+    code: 3,
+    reqs: 1,
+    err: ['bad [redacted]'],
+  },
+  {
+    name: 'V17 the token in JSON on stderr',
+    argv: [...chat, '--errors', 'json'],
+    script: answering(response('{"message":"bad canary-token-5f3a9c"}', '401 No')),
+    code: 3,
+    reqs: 1,
+    err: [/^\{"error":\{.*"body":\{"message":"bad \[redacted\]"\}\}\}\n$/],
+  },
+])

@@ -1,0 +1,254 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { draftRequest, parseHeader } from '../src/client/request.ts'
+import { decideRetry, parseRetryAfter } from '../src/client/retry.ts'
+import { CliError, type Kind, outcomes, type Sent } from '../src/errors.ts'
+import { resolveSettings } from '../src/settings/resolve.ts'
+import { escapeControls, escapeJson, oneLine } from '../src/terminal/escape.ts'
+import { endpoints, type Repeat } from '../src/wire/endpoints.ts'
+import { createArraySplitter } from '../src/wire/json-array.ts'
+import { createSseDecoder, encodeSseEvent, type SseEvent } from '../src/wire/sse.ts'
+import { answering, run } from './run.ts'
+
+const text = fc.string({ unit: 'binary' })
+const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/
+
+/** Bytes, cut into pieces wherever the numbers say. */
+function cut(bytes: Uint8Array, places: number[]): Uint8Array[] {
+  const ends = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
+  return [...ends, bytes.length].map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end))
+}
+const places = fc.array(fc.nat(), { maxLength: 30 })
+
+describe('the decoder of server-sent events', () => {
+  const line = text.map((value) => value.replace(/[\r\n]/g, ' '))
+  const event = fc.record({
+    event: line,
+    data: fc.array(line, { minLength: 1 }).map((lines) => lines.join('\n')),
+  })
+  const noise = fc.constantFrom('', ': comment\n', 'id: 7\n', 'retry: 1\n', 'strange\n', 'other: x\n', '\n')
+  const decode = (pieces: Uint8Array[]): SseEvent[] => {
+    const decoder = createSseDecoder()
+    return pieces.flatMap((piece) => decoder.push(piece))
+  }
+
+  test('gives the same events however they are framed and cut', () => {
+    const framing = fc.record({
+      ending: fc.constantFrom('\n', '\r', '\r\n'),
+      hasBlank: fc.boolean(),
+      hasMark: fc.boolean(),
+    })
+    const property = fc.property(
+      fc.array(fc.tuple(noise, event), { maxLength: 8 }),
+      framing,
+      places,
+      (given, { ending, hasBlank, hasMark }, where) => {
+        const lines = given.map(([before, each]) => before + encodeSseEvent(each)).join('')
+        // Without its blank a value that begins with one would lose it.
+        const tight = hasBlank ? lines : lines.replace(/^(data|event): (?! )/gm, '$1:')
+        const bytes = Buffer.from((hasMark ? '\ufeff' : '') + tight.replaceAll('\n', ending))
+        expect(decode(cut(bytes, where))).toEqual(given.map(([, each]) => each))
+      },
+    )
+    fc.assert(property, { numRuns: 500 })
+  })
+
+  test('survives any bytes, and gives the same for them however they are cut', () => {
+    const property = fc.property(fc.uint8Array({ maxLength: 200 }), places, (bytes, where) => {
+      expect(decode(cut(bytes, where))).toEqual(decode([bytes]))
+    })
+    fc.assert(property, { numRuns: 500 })
+  })
+})
+
+test('the splitter of arrays gives the same elements however they are cut', () => {
+  const property = fc.property(
+    fc.array(fc.jsonValue(), { maxLength: 6 }),
+    fc.nat(2),
+    places,
+    (values, space, where) => {
+      const splitter = createArraySplitter()
+      const decoder = new TextDecoder()
+      const pieces = cut(Buffer.from(JSON.stringify(values, null, space)), where)
+      const found = pieces.flatMap((piece) => splitter.push(decoder.decode(piece, { stream: true })))
+      expect(found.map((element) => JSON.parse(element))).toEqual(JSON.parse(JSON.stringify(values)))
+      expect(splitter.closed).toBe(true)
+    },
+  )
+  fc.assert(property, { numRuns: 300 })
+})
+
+describe('escaping', () => {
+  test('lets no control character through, and keeps all else in its place', () => {
+    const property = fc.property(fc.array(text), (pieces) => {
+      const escaped = escapeControls(pieces.join(''))
+      expect(escaped).not.toMatch(unsafe)
+      expect(escaped).toBe(pieces.map(escapeControls).join(''))
+      const kept = [...pieces.join('')].filter((char) => !unsafe.test(char))
+      let at = 0
+      for (const char of kept) at = escaped.indexOf(char, at) + char.length
+      expect(at).toBeLessThanOrEqual(escaped.length)
+      if (kept.length === [...pieces.join('')].length) expect(escaped).toBe(pieces.join(''))
+    })
+    fc.assert(property)
+  })
+
+  test('makes one line, of no more than it may have', () => {
+    const property = fc.property(text, fc.integer({ min: 1, max: 60 }), (value, length) => {
+      const line = oneLine(value, length)
+      expect(line).not.toMatch(/[\n\t]/)
+      expect(line).not.toMatch(unsafe)
+      expect([...line].length).toBeLessThanOrEqual(length)
+    })
+    fc.assert(property)
+  })
+
+  test('keeps the meaning of JSON', () => {
+    const property = fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
+      const json = JSON.stringify(value)
+      expect(JSON.parse(escapeJson(json))).toEqual(JSON.parse(json))
+      expect(escapeJson(json)).not.toMatch(/[\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
+    })
+    fc.assert(property)
+  })
+})
+
+describe('--raw is the identity on bytes', () => {
+  test.each([200, 400])('of an answer of status %i', async (status) => {
+    const property = fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), places, async (rest, where) => {
+      const bytes = Buffer.concat([Buffer.from('{'), rest])
+      const exchange = answering(cut(bytes, where), { status })
+      const { outBytes } = await run(['chat', 'x', '--raw', '--retries', '0'], { exchange })
+      expect(Buffer.from(outBytes).equals(bytes)).toBe(true)
+    })
+    await fc.assert(property, { numRuns: 50 })
+  })
+})
+
+describe('values never break out', () => {
+  const address = 'https://gateway.test/prefix'
+
+  test('of the path', () => {
+    const property = fc.property(
+      fc.oneof(text, fc.webSegment(), fc.constantFrom('..', '%2e.', 'a/../b')),
+      (model) => {
+        let url: URL
+        try {
+          url = new URL(draftRequest(endpoints.chat, { address, params: { family: 'alpha', model } }).url)
+        } catch (error) {
+          expect((error as CliError).kind).toBe('usage')
+          return
+        }
+        expect(url.href.startsWith(`${address}/alpha_cli/v1beta/models/`)).toBe(true)
+        const segments = url.pathname.split('/')
+        expect(segments).toHaveLength(6)
+        expect(decodeURIComponent(segments[5] as string)).toBe(`${model}:generateContent`)
+        expect(url.search + url.hash).toBe('')
+      },
+    )
+    fc.assert(property, { numRuns: 500 })
+  })
+
+  test('of a header', () => {
+    const property = fc.property(
+      fc.oneof(
+        text,
+        fc.tuple(fc.webSegment(), text).map((pair) => pair.join(':')),
+      ),
+      (line) => {
+        try {
+          const [name, value] = parseHeader(line)
+          expect(name).toMatch(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/)
+          expect(value).toMatch(/^[\t\x20-\x7e]*$/)
+        } catch (error) {
+          expect((error as CliError).kind).toBe('usage')
+        }
+      },
+    )
+    fc.assert(property, { numRuns: 500 })
+  })
+
+  test('of a secret, which no message quotes', async () => {
+    const property = fc.asyncProperty(text, async (rest) => {
+      const ended = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: `s3cret${rest}` } })
+      expect(ended.err).not.toContain('s3cret')
+      if (ended.code === 3) expect(ended.requests).toEqual([])
+      else expect(ended.requests[0]?.headers.Authorization).toMatch(/^Bearer s3cret[\x21-\x7e]*$/)
+    })
+    await fc.assert(property)
+  })
+})
+
+describe('the decision to try again', () => {
+  const attempt = fc.record({
+    kind: fc.constantFrom(...(Object.keys(outcomes) as Kind[])),
+    sent: fc.constantFrom<Sent>('no', 'unknown', 'yes'),
+    status: fc.option(fc.integer({ min: 300, max: 599 }), { nil: undefined }),
+    retryAfter: fc.option(fc.double({ min: 0, max: 100, noNaN: true }), { nil: undefined }),
+    isFinal: fc.boolean(),
+    isPermanent: fc.boolean(),
+  })
+  const policy = fc.record({
+    repeat: fc.constantFrom<Repeat>('refused', 'failed', 'always'),
+    retries: fc.nat(4),
+    retryUnknown: fc.boolean(),
+    deadline: fc.constantFrom(0, 1000, 5000, 100_000),
+  })
+
+  test('keeps to the limits, and never sends twice what may have been taken', () => {
+    const property = fc.property(
+      attempt,
+      policy,
+      fc.integer({ min: 1, max: 6 }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      (failed, rules, number, random) => {
+        const { kind, retryAfter, isFinal, isPermanent, status, sent } = failed
+        const error = new CliError(kind, 'x', {
+          sent,
+          isPermanent,
+          ...(status === undefined ? {} : { status }),
+        })
+        const found = { error, isFinal, ...(retryAfter === undefined ? {} : { retryAfter }) }
+        const decision = decideRetry(rules, found, { attempt: number, now: 0, random })
+        if (!decision.again) return
+        expect(number).toBeLessThanOrEqual(rules.retries)
+        expect(isFinal || isPermanent).toBe(false)
+        expect(decision.wait).toBeLessThanOrEqual(60_000)
+        expect(decision.wait).toBeGreaterThanOrEqual(Math.max(250, (retryAfter ?? 0) * 1000))
+        if (rules.deadline > 0) expect(decision.wait).toBeLessThan(rules.deadline)
+        const isHarmless = kind === 'not-sent' || kind === 'rate-limited'
+        if (rules.repeat === 'refused') expect(isHarmless).toBe(true)
+        if (kind === 'unknown') expect(rules.retryUnknown || rules.repeat === 'always').toBe(true)
+      },
+    )
+    fc.assert(property, { numRuns: 2000 })
+  })
+
+  test('any Retry-After is a wait or nothing', () => {
+    const value = fc.oneof(
+      text,
+      fc.nat().map(String),
+      fc.date().map(String),
+      fc.stringMatching(/^\d{1,400}$/),
+    )
+    const property = fc.property(value, value, (one, other) => {
+      const seconds = parseRetryAfter({ 'retry-after': one, 'retry-after-ms': other }, Date.now())
+      if (seconds !== undefined) expect(seconds).toSatisfy((n: number) => Number.isFinite(n) && n >= 0)
+    })
+    fc.assert(property)
+  })
+})
+
+test('a setting comes from the first place that has it', () => {
+  const value = fc.option(fc.integer({ min: 1, max: 999 }), { nil: undefined })
+  const property = fc.property(value, value, value, fc.boolean(), (flag, profile, env, isNamed) => {
+    const { values } = resolveSettings({
+      flags: flag === undefined ? {} : { timeout: { value: String(flag), flag: '--timeout' } },
+      profile: { name: 'p', isNamed, values: profile === undefined ? {} : { timeout: profile } },
+      env: { PARLEY_TIMEOUT: env === undefined ? '' : String(env) },
+    })
+    const [second, third] = isNamed ? [profile, env] : [env, profile]
+    expect(values.timeout).toBe(flag ?? second ?? third ?? 600)
+  })
+  fc.assert(property)
+})
