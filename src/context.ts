@@ -1,4 +1,4 @@
-import type { Sent } from './errors.ts'
+import type { CliError, Sent } from './errors.ts'
 import type { Place } from './settings/folder.ts'
 import type { SettingSources } from './settings/resolve.ts'
 import type { Input, Stdin } from './terminal/input.ts'
@@ -37,10 +37,12 @@ export interface SharedFlags {
 
 /** What is known of a run while it goes on, for whoever has to end it. */
 export interface Progress {
-  /** `refused`: it was sent, and certainly not carried out. */
-  sent: Sent | 'refused'
+  /** `refused`: it was sent, and certainly not carried out; `failed`: it was answered, and is to be sent again. */
+  sent: Sent | 'refused' | 'failed'
   /** What is certain by now, whatever else happens: `the event was accepted`. */
   fate?: string
+  /** Adds to a failure what is known of the answer that was read last. */
+  explain?(failure: CliError): CliError
   /** Leaves nothing behind: stops the spinner, ends a half-written line, removes temporary files. Synchronous. */
   cleanups: Set<() => void>
   /** Never shown on stderr. */

@@ -23,7 +23,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
 
   async function fail(failure: CliError): Promise<number> {
     cleanUp(progress)
-    await report(failure, argv, host, progress)
+    await report(progress.explain?.(failure) ?? failure, argv, host, progress)
     return failure.exitCode
   }
 }
@@ -40,6 +40,7 @@ async function printVersion(host: Host): Promise<number> {
 const fates = {
   no: 'nothing was sent',
   refused: 'nothing was accepted',
+  failed: 'the request was answered with a failure',
   unknown: 'the request was sent; it may have been carried out',
   yes: 'an answer had begun to arrive',
 }
@@ -64,11 +65,12 @@ function unexpected(error: unknown): CliError {
 async function report(failure: CliError, argv: string[], host: Host, { secrets }: Progress): Promise<void> {
   const [
     { redact, redactFailure, renderFailure, renderFailureAsJson },
-    { createStyle, readColourChoice, wantsColour },
+    { createStyle, toColourChoice, wantsColour },
   ] = await Promise.all([import('./terminal/failure.ts'), import('./terminal/style.ts')])
   const words = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
-  const isJson = words.includes('--errors=json') || words[words.indexOf('--errors') + 1] === 'json'
-  const isColoured = wantsColour(readColourChoice(words), host.env, host.stderr.isTTY === true)
+  const isJson = flagValue(words, '--errors') === 'json'
+  const choice = toColourChoice(flagValue(words, '--color'))
+  const isColoured = wantsColour(choice, host.env, host.stderr.isTTY === true)
   const shown = redactFailure(failure, secrets)
   const text = isJson ? renderFailureAsJson(shown) : renderFailure(shown, await createStyle(isColoured))
   await new Promise<void>((resolve) => {
@@ -76,4 +78,10 @@ async function report(failure: CliError, argv: string[], host: Host, { secrets }
     host.stderr.once('error', () => resolve())
     host.stderr.write(redact(text, secrets), () => resolve())
   })
+}
+
+/** The value of a flag, as its own word or attached; the last one counts. */
+function flagValue(words: string[], flag: string): string | undefined {
+  const index = words.findLastIndex((word) => word === flag || word.startsWith(`${flag}=`))
+  return words[index] === flag ? words[index + 1] : words[index]?.slice(flag.length + 1)
 }

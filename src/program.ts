@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander'
+import { version } from '../package.json'
 import { declareGeneralFlags, declareRequestFlags, readSharedFlags } from './commands/flags.ts'
 import type { Context, Host, Progress } from './context.ts'
 import { createContext } from './create-context.ts'
@@ -95,14 +96,14 @@ export async function runProgram(argv: string[], host: Host, progress: Progress)
     .exitOverride()
     // commander sends the help of a bare group to stderr; its errors are printed elsewhere.
     .configureOutput({ writeOut: print, writeErr: print, outputError: () => {} })
-    .option('--version', 'print the version')
+    .version(version, '--version', 'print the version')
     .helpCommand(false)
     .configureHelp({ subcommandTerm: (command) => command.name() })
     .addHelpText('after', "\nTry it:\n  parley chat --profile demo 'Say hello'\n")
   addEntries(root, entries, [root])
 
   try {
-    await root.parseAsync(asHelpFlag(argv), { from: 'user' })
+    await root.parseAsync(argv, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.exitCode !== 0 && error.code !== 'commander.help') throw usage(explain(error))
@@ -133,6 +134,10 @@ export async function runProgram(argv: string[], host: Host, progress: Progress)
     if (entry.isRequest) declareRequestFlags(command)
     else declareGeneralFlags(command)
     command.action(async () => {
+      if (entry === entries.help && !topics.includes(command.args[0] ?? '')) {
+        await root.parseAsync(asHelpFlag(command.args), { from: 'user' })
+        return
+      }
       const context = await createContext(host, readSharedFlags(path), progress)
       exitCode = (await module?.run(context, command.opts() as never, command.args)) ?? 0
     })
@@ -166,16 +171,15 @@ class ParleyCommand extends Command {
 
 const topics = ['environment', 'exit-codes', 'profiles', 'input']
 
-/** `help chat` is `chat --help`; a topic is a command of its own, and an unknown word is left to be refused. */
-function asHelpFlag(argv: string[]): string[] {
-  const [first, ...rest] = argv
-  if (first !== 'help' || topics.includes(rest[0] ?? '')) return argv
+/** `help chat` is `chat --help`; an unknown word is left to be refused. */
+function asHelpFlag(words: string[]): string[] {
   let level: Record<string, Entry> | undefined = entries
-  for (const word of rest) {
-    if (level?.[word] === undefined) return rest
+  for (const [index, word] of words.entries()) {
+    if (!level) throw usage(`there is no command '${words.join(' ')}'`)
+    if (level[word] === undefined) return words.slice(0, index + 1)
     level = level[word].group
   }
-  return [...rest, '--help']
+  return [...words, '--help']
 }
 
 const sentence = (summary: string) => `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`

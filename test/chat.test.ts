@@ -1,7 +1,11 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { chmodSync, existsSync, lstatSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { answering, message, run, temporaryFolder } from './run.ts'
+import { canRun } from './process.ts'
+import { answering, credentials, message, run, temporaryFolder } from './run.ts'
+import { pointedAt, response, serve } from './server.ts'
 
 /** The request body that a run sent. */
 const sent = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(ended.requests[0]?.text ?? '')
@@ -52,13 +56,22 @@ describe('asking', () => {
   test.each([
     ['a=1', 'contents=5', 'contents'],
     ['no value', 'contents', 'PATH=VALUE'],
+    ['a key that is no JSON', 'contents["\\q"]=1', 'PATH=VALUE'],
     ['through a list', 'contents.x=1', 'contents is not an object'],
     ['through a text', 'contents[0].role.x=1', 'contents[0].role is not an object'],
     ['past the end', 'contents[5]=1', 'gap'],
+    ['none at all', 'generationConfig.maxOutputTokens=0', 'maxOutputTokens: must be more than 0'],
   ])('--set that cannot be done is a usage error: %s', async (_, assignment, said) => {
     const ended = await run(['chat', 'x', '--set', assignment])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(said)
+  })
+
+  test('of headers that differ only in case the last one counts', async () => {
+    const { requests } = await run(['chat', 'x', '-H', 'Authorization: a', '-H', 'authorization: b'])
+    const names = Object.keys(requests[0]?.headers ?? {}).filter((name) => /^authorization$/i.test(name))
+    expect(names).toEqual(['authorization'])
+    expect(requests[0]?.headers.authorization).toBe('b')
   })
 
   test('--raw prints the bytes of the answer, whatever they are', async () => {
@@ -125,6 +138,22 @@ describe('asking', () => {
   })
 })
 
+test.each([
+  [
+    'message',
+    {
+      content: [
+        { type: 'text', text: null },
+        { type: 'text', text: 'Yes' },
+      ],
+    },
+  ],
+  ['native', { candidates: [{ content: { parts: [{ text: null }, { text: 'Yes' }] } }] }],
+])('a text of null is no text, and costs no other: %s', async (_, body) => {
+  const ended = await run(['chat', 'x'], { exchange: answering(JSON.stringify(body)) })
+  expect(ended).toMatchObject({ code: 0, out: 'Yes\n' })
+})
+
 describe('showing instead of sending', () => {
   test('--dry-run prints the request, secrets redacted, and needs no credential', async () => {
     const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
@@ -146,6 +175,48 @@ describe('showing instead of sending', () => {
     expect(ended.out).toMatch(/^printf '%s\\n' "Authorization: Bearer \$PARLEY_ACCESS_TOKEN" \| curl /)
     expect(ended.out).toContain("--header 'X-Trace: 1'")
     expect(ended.out).toContain(`it'\\''s`)
+  })
+
+  describe.runIf(canRun('curl', '--version')).each(['sh', 'bash'])('--curl in %s', (shell) => {
+    /** A request as it arrived, its headers in no order. */
+    const normalized = (request: string) => {
+      const [head = '', body] = request.split(/\r\n\r\n(.*)/s)
+      const [line, ...headers] = head.split('\r\n')
+      const names = headers.map((header) => header.trim().replace(/^[^:]+/, (name) => name.toLowerCase()))
+      return { line, headers: names.filter((header) => !header.startsWith('connection:')).sort(), body }
+    }
+
+    test.each([
+      [
+        'all kinds of headers',
+        'chat',
+        `it's $HOME \`x\` "y" \\ %s\n`,
+        '-H',
+        'X-Empty:',
+        '-H',
+        'Cookie: $COOKIE',
+        '-H',
+        'X-A: b c',
+      ],
+      ['a long body', 'chat', '字'.repeat(60_000)],
+      ['a longer one', 'chat', `${'x'.repeat(2_000_000)}'\n\n`, '-H', 'Authorization: $AUTHORIZATION'],
+      ['no body', 'events', 'follow', '-s', 'a[1-2]', '--no-beta'],
+    ])('sends the very same request: %s', async (_, ...argv) => {
+      const server = await serve((socket) => socket.end(response('{"content":[]}', '400 No')))
+      const env = { ...credentials, ...pointedAt(server), COOKIE: 'a=b', AUTHORIZATION: 'Basic YTpi' }
+      const words = argv.map((word) =>
+        word.replace('$COOKIE', env.COOKIE).replace('$AUTHORIZATION', env.AUTHORIZATION),
+      )
+      const { out } = await run([...words, '--curl'], { env })
+      await run(words, { env, exchange: 'network' })
+      const script = join(temporaryFolder(), 'request.sh')
+      writeFileSync(script, out)
+      await promisify(execFile)(shell, [script], { env: { PATH: process.env.PATH, ...env } })
+      await server.close()
+      const [own, curls] = server.requests.map(normalized)
+      expect(curls).toEqual(own)
+      expect(out).not.toMatch(/canary|a=b|YTpi/)
+    })
   })
 
   test('-v tells the heads on stderr, secrets redacted', async () => {
@@ -202,9 +273,31 @@ describe('files', () => {
     expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe('Half')
   })
 
-  test('-o into a folder that is not there is exit 11 before anything is sent', async () => {
-    expect(await run(['chat', 'x', '-o', 'no/a.txt'])).toMatchObject({ code: 11, requests: [] })
-    expect(await run(['chat', 'x', '-o', '.'])).toMatchObject({ code: 11, requests: [] })
+  test.each([
+    ['-o', 'no/a.txt', 11],
+    ['-o', '.', 11],
+    ['-o', 'new/', 11],
+    ['-o', '', 2],
+    ['--thread', 'no/t.json', 11],
+    ['--thread', '.', 11],
+  ])('a file that cannot be written is told before anything is sent: %s %j', async (flag, name, code) => {
+    expect(await run(['chat', 'x', flag, name])).toMatchObject({ code, out: '', requests: [] })
+  })
+
+  test('a file that is replaced keeps its mode, and a link leads to it; a new thread is for its owner only', async () => {
+    const cwd = temporaryFolder()
+    const modeOf = (name: string) => lstatSync(join(cwd, name)).mode & 0o777
+    writeFileSync(join(cwd, 'a.txt'), '', { mode: 0o600 })
+    writeFileSync(join(cwd, 'empty.json'), '')
+    chmodSync(join(cwd, 'empty.json'), 0o666)
+    symlinkSync('empty.json', join(cwd, 'link.json'))
+    expect((await run(['chat', 'x', '-o', 'a.txt', '--thread', 'link.json'], { cwd })).code).toBe(0)
+    expect(modeOf('a.txt')).toBe(0o600)
+    expect(modeOf('empty.json')).toBe(0o666)
+    expect(lstatSync(join(cwd, 'link.json')).isSymbolicLink()).toBe(true)
+    expect(JSON.parse(readFileSync(join(cwd, 'empty.json'), 'utf8')).contents).toHaveLength(2)
+    expect((await run(['chat', 'x', '--thread', 'new.json'], { cwd })).code).toBe(0)
+    expect(modeOf('new.json')).toBe(0o600)
   })
 
   test('--thread keeps the conversation, its spelling and its unknown fields', async () => {

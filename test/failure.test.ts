@@ -1,5 +1,8 @@
+import { readdirSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { answering, credentials, run } from './run.ts'
+import { start } from './process.ts'
+import { answering, credentials, message, run, temporaryFolder } from './run.ts'
 import { pointedAt, response, type ScriptedServer, serve } from './server.ts'
 
 const envelope = (type: string, text: string) =>
@@ -56,6 +59,38 @@ test('the words of the service are one escaped line of at most 500 characters, w
 })
 
 test.each([
+  ['Authorization: Bearer own-secret-123', 'own-secret-123'],
+  ['X-Api-Key: own-"se\\cret-123', 'own-"se\\cret-123'],
+  ['Cookie: a=1; sid=own-secret=123', 'own-secret=123'],
+])('a secret given by --header is not shown either: %s', async (header, secret) => {
+  // Cut at 500 characters, half of the second one would be left.
+  const body = envelope('invalid_request_error', `${secret} ${'y'.repeat(475)} ${secret}`)
+  for (const flags of [[], ['--errors', 'json'], ['-v']]) {
+    const exchange = answering(body, { status: 400, headers: { 'x-echo': secret } })
+    const ended = await run(['chat', 'x', '-H', header, ...flags], { exchange })
+    expect(ended.code).toBe(4)
+    expect(ended.err).toContain('[redacted] yyy')
+    expect(ended.err).not.toMatch(/own-/)
+  }
+})
+
+test('a redirect is told without the user name and password in it', async () => {
+  const long = `?q=${'y'.repeat(180)}${credentials.PARLEY_ACCESS_TOKEN}`
+  for (const target of [
+    'https://us:p@ss@evil.test/',
+    `https://us:p'ass@evil.test/`,
+    `https://evil.test/${long}`,
+  ]) {
+    for (const flags of [[], ['--errors', 'json'], ['-v']]) {
+      const exchange = answering(`moved to ${target}`, { status: 302, headers: { location: target } })
+      const ended = await run(['chat', 'x', ...flags], { exchange })
+      expect(ended.err).toContain('evil.test')
+      expect(ended.err).not.toMatch(/p@|p'as|ss@|canary/)
+    }
+  }
+})
+
+test.each([
   ['authentication_error', 3],
   ['not_found_error', 4],
   ['billing_error', 5],
@@ -74,6 +109,7 @@ test.each([
   ['half a body', '{"content":[{"type"', 'the answer is not JSON'],
   ['text after the body', '{"content":[]} x', 'the answer is not JSON'],
   ['another shape', '{"choices":[]}', 'content: is missing'],
+  ['another shape within', '{"candidates":[{"content":5}]}', 'candidates[0].content: must be an object'],
   ['an empty list', '[]', 'nothing of a documented shape'],
   ['a list of strangers', '[{"choices":[]}]', 'nothing of a documented shape'],
   ['a stream of strangers', 'data: {"choices":[]}\n\ndata: [DONE]\n\n', 'nothing of a documented shape'],
@@ -98,6 +134,24 @@ test('--raw prints the body of a failure, and the exit code tells', async () => 
   const body = '{ "error" : "no\u001b" }'
   const ended = await run(['chat', 'x', '--raw'], { exchange: answering(body, { status: 400 }) })
   expect(ended).toMatchObject({ code: 4, out: body })
+})
+
+test('--raw -o keeps the body of a failure out of the file, and out of stdout', async () => {
+  const cwd = temporaryFolder()
+  const exchange = answering('{"error":"no"}', { status: 400 })
+  const ended = await run(['chat', 'x', '--raw', '-o', 'a.json'], { cwd, exchange })
+  expect(ended).toMatchObject({ code: 4, out: '' })
+  expect(ended.err).toContain('the service says: no')
+  expect(readdirSync(cwd)).toEqual([])
+})
+
+test('--raw of a failure shows what could control a terminal as JSON escapes', async () => {
+  const exchange = answering('{"a":"\u009b\u202e\u007f"}\r\n\tno JSON \u001b]0;x\u0007', { status: 400 })
+  const ended = await run(['chat', 'x', '--raw'], { exchange, tty: ['stdout'] })
+  expect(ended).toMatchObject({
+    code: 4,
+    out: '{"a":"\\u009b\\u202e\\u007f"}\r\n\tno JSON \\u001b]0;x\\u0007',
+  })
 })
 
 describe('--errors json', () => {
@@ -125,6 +179,45 @@ describe('--errors json', () => {
     })
   })
 
+  test.each<[string, string[], string, object]>([
+    ['chat', ['chat', 'x'], '{"content":[{"ty', { kind: 'response', safeToRetry: true }],
+    ['chat', ['chat', 'x'], envelope('rate_limit_error', 'no'), { kind: 'rate-limited', safeToRetry: true }],
+    ['chat', ['chat', 'x'], envelope('billing_error', 'no'), { kind: 'payment', safeToRetry: false }],
+    [
+      'chat, to a file',
+      ['chat', 'x', '-o', '/dev/full'],
+      message('Hi'),
+      { kind: 'file', safeToRetry: false },
+    ],
+    [
+      'stream',
+      ['chat', 'x', '--stream'],
+      'data: {"type":"ping"}\n\n',
+      { kind: 'response', safeToRetry: true },
+    ],
+    ['image', ['image', 'x', '-m', 'm'], message('no'), { kind: 'response', safeToRetry: true }],
+    ['events', ['events', 'send', 'x', '-s', 's'], '{', { kind: 'response', safeToRetry: false }],
+    ['events', ['events', 'list', '-s', 's'], '{', { kind: 'response', safeToRetry: true }],
+  ])('tells the same of a failure in a body: %s', async (_, argv, body, known) => {
+    const exchange = answering(body, { headers: { 'retry-after': '9', 'request-id': 'req_7' } })
+    expect(await failure(argv, { exchange })).toMatchObject({
+      ...known,
+      status: 200,
+      retryAfter: 9,
+      requestId: 'req_7',
+      attempts: 1,
+      sent: 'yes',
+    })
+  })
+
+  test('is asked for by the flag alone, and so is colour', async () => {
+    for (const argv of [['json'], ['always'], ['chat', '--nonsense', '--', '--errors', 'json']]) {
+      expect((await run(argv)).err).toMatch(/^parley: error|^parley: unknown/)
+    }
+    expect((await run(['json', '--color=always'])).err).toMatch(/^\x1b/)
+    expect((await run(['json', '--color', 'always', '--color', 'never'])).err).toMatch(/^parley:/)
+  })
+
   test('holds for usage errors too', async () => {
     expect(await failure(['chat', 'x', '--nonsense'])).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
     expect(await failure(['chat', '-i', 'none'])).toMatchObject({ kind: 'file', exit: 11, sent: 'no' })
@@ -148,6 +241,13 @@ describe('over the network', () => {
     expect(server.requests[0]).toBe(server.requests[1])
   })
 
+  test('--raw prints the body of a failure as far as it came', async () => {
+    const head = 'HTTP/1.1 400 No\r\ncontent-length: 100\r\n\r\n'
+    server = await serve((socket) => void socket.end(`${head}{"error":`))
+    const ended = await run(['chat', 'x', '--raw'], { exchange: 'network', env: pointedAt(server) })
+    expect(ended).toMatchObject({ code: 4, out: '{"error":' })
+  })
+
   test('a request that left without an answer is exit 10, and not sent twice', async () => {
     server = await serve((socket) => socket.destroy())
     const ended = await run(['chat', 'x'], { exchange: 'network', env: pointedAt(server) })
@@ -159,6 +259,44 @@ describe('over the network', () => {
     })
     expect(again.code).toBe(10)
     expect(server.requests).toHaveLength(3)
+  })
+
+  test.each<[string, (socket: Socket) => void, number, string, string]>([
+    ['a reset', (socket) => socket.resetAndDestroy(), 10, 'unknown', 'was reset'],
+    ['a 500', (socket) => socket.end(response('{}', '500 Oops')), 9, 'yes', 'answered 500 Oops'],
+  ])(
+    'that the last attempt was refused does not undo an earlier one: %s',
+    async (_, act, code, sent, said) => {
+      const argv = ['chat', 'x', '--retry-unknown', '--retries', '1']
+      for (const flags of [[], ['--errors', 'json']]) {
+        server = await serve((socket) => {
+          server.stop()
+          act(socket)
+        })
+        const ended = await run([...argv, ...flags], { exchange: 'network', env: pointedAt(server) })
+        expect(ended.code).toBe(code)
+        expect(ended.err).toMatch(new RegExp(`connection refused; before that, .*${said}`))
+        expect(ended.err).not.toContain('nothing was sent')
+        if (flags.length > 0) expect(JSON.parse(ended.err).error).toMatchObject({ sent, attempts: 2 })
+        await server.close()
+      }
+    },
+  )
+
+  test('a signal in the wait after a failure says that there was one', async () => {
+    server = await serve((socket) => void socket.end(response('{}', '500 Oops', ['retry-after: 30'])))
+    const { child, ended } = start(['chat', 'x'], { env: pointedAt(server) })
+    child.stderr?.once('data', () => child.kill('SIGINT'))
+    const { signal, err } = await ended
+    expect(signal).toBe('SIGINT')
+    expect(err).toContain('parley: interrupted: the request was answered with a failure\n')
+  })
+
+  test('a limit of many days is none of a millisecond', async () => {
+    server = await serve((socket) => socket.write(response(message('Hi'))))
+    const limits = ['--connect-timeout', '--timeout', '--deadline'].flatMap((flag) => [flag, '3000000'])
+    const ended = await run(['chat', 'x', ...limits], { exchange: 'network', env: pointedAt(server) })
+    expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
   })
 
   test('bad input reaches no server', async () => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { execute, start } from './process.ts'
 import { run } from './run.ts'
 
 test.each([[], ['--help'], ['-h'], ['help']].map((argv) => [argv]))(
@@ -32,11 +33,47 @@ test.each([
   expect(ended.out).toContain(said)
 })
 
+test('flags may stand before and after help', async () => {
+  const { out } = await run(['chat', '--help'])
+  for (const argv of [
+    ['-q', 'help', 'chat'],
+    ['help', '--color', 'never', 'chat'],
+    ['help', 'chat', '-q'],
+  ]) {
+    expect(await run(argv)).toMatchObject({ code: 0, out, err: '' })
+  }
+  const topic = await run(['help', '--color', 'never', 'exit-codes'])
+  expect(topic).toMatchObject({ code: 0, out: (await run(['help', 'exit-codes'])).out })
+  expect((await run(['-q', 'help'])).out).toBe((await run([])).out)
+})
+
+test('help names the documented models, and the variables that are no settings', async () => {
+  const { out } = await run(['chat', '--help'])
+  expect(out).toContain('{family}-2.5-pro, {family}-3-pro-preview, {family}-3.1-pro-preview.')
+  expect((await run(['help', 'environment'])).out).toContain('PARLEY_SESSION')
+})
+
 test('help on what is not there is a usage error', async () => {
   expect(await run(['help', 'chatt'])).toMatchObject({ code: 2, out: '' })
   expect((await run(['help', 'chatt'])).err).toContain('Did you mean chat?')
+  expect(await run(['help', 'events', 'sendd'])).toMatchObject({ code: 2, out: '' })
+  expect(await run(['help', 'chat', 'hello'])).toMatchObject({ code: 2, out: '', requests: [] })
 })
 
-test('--version is the bare number', async () => {
-  expect((await run(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/)
-})
+test.each([[['--version']], [['-q', '--version']], [['--version', '--color', 'never']]])(
+  '%j is the bare number',
+  async (argv) => {
+    expect((await run(argv)).out).toMatch(/^\d+\.\d+\.\d+\n$/)
+  },
+)
+
+test.each([[['--version']], [['-q', '--version']], [['--help']]])(
+  'a stdout that cannot be written is exit 11, one that is gone is an end: %j',
+  async (argv) => {
+    const full = await execute(argv, { before: 'exec > /dev/full' })
+    expect(full).toMatchObject({ code: 11, err: 'parley: stdout: no space left on the disk\n' })
+    const { child, ended } = start(argv)
+    child.stdout?.destroy()
+    expect(await ended).toMatchObject({ code: 0, err: '' })
+  },
+)

@@ -23,6 +23,8 @@ describe('where the prompt comes from', () => {
   test('the word - is the text on stdin', async () => {
     const ended = await run(['chat', 'Translate', '-', 'please'], { stdin: 'hello\n' })
     expect(partsOf(ended)).toEqual([{ text: 'Translate hello please' }])
+    const spaced = await run(['chat', '-'], { stdin: ' two \n\n\r\n' })
+    expect(partsOf(spaced)).toEqual([{ text: ' two \n\n' }])
   })
 
   test('--no-stdin leaves the pipe alone, also before the command', async () => {
@@ -110,6 +112,20 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       'generationConfig.temperature',
     ],
     ['a body that is a list', ['chat', '-i', '-'], '[]', 2, 'stdin: must be an object'],
+    [
+      'a key twice on the way to a change',
+      ['chat', 'more', '-i', '-'],
+      '{"contents":[],"contents":[]}',
+      2,
+      'contents stands twice',
+    ],
+    [
+      'a key twice, further down',
+      ['chat', '--set', 'a.b.c=1'],
+      '{"a":{"b":{},"\\u0062":{}}}',
+      2,
+      '--set a.b.c=1: a.b stands twice',
+    ],
     ['empty stdin', ['chat'], '', 2, 'stdin is empty'],
     ['blank stdin', ['chat'], ' \n\t', 2, 'stdin is empty'],
     ['a blank prompt', ['chat', ' '], undefined, 2, 'the prompt is empty'],
@@ -141,6 +157,13 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       2,
       '--timeout must be a number of seconds',
     ],
+    [
+      'an address for the demo profile',
+      ['chat', 'x', '--profile', 'demo', '--base-url', 'https://a.test'],
+      undefined,
+      2,
+      '--base-url: the demo profile has no network',
+    ],
     ['a misspelt flag', ['chat', 'x', '--strem'], undefined, 2, 'Did you mean --stream?'],
     ['a misspelt command', ['chatt'], undefined, 2, 'Did you mean chat?'],
     ['a detached value with a hyphen', ['chat', 'x', '--set', '--raw'], undefined, 2, "--set='--raw'"],
@@ -159,7 +182,13 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
     ['a control character in a model', ['chat', 'x', '-m', 'a\nb'], undefined, 2, 'control characters'],
     ['a header with a line break', ['chat', 'x', '-H', 'X: a\r\nY: b'], undefined, 2, 'control characters'],
     ['a header without a name', ['chat', 'x', '-H', 'just text'], undefined, 2, 'NAME: VALUE'],
-    ['a header of the transport', ['chat', 'x', '-H', 'Host: x'], undefined, 2, 'cannot be set'],
+    ...['Host: x', 'Expect: 100-continue', 'upgrade: h2c', 'Keep-Alive: 5'].map((line): (typeof cases)[0] => [
+      `a header of the transport: ${line}`,
+      ['chat', 'x', '-H', line],
+      undefined,
+      2,
+      'cannot be set',
+    ]),
     [
       'a URL without a scheme',
       ['chat', 'x', '--base-url', 'gateway.test'],

@@ -16,6 +16,8 @@ interface World {
   env?: Record<string, string>
   /** Which of stdout and stderr are terminals. */
   tty?: ('stdout' | 'stderr')[]
+  /** How wide stdout is. */
+  columns?: number
   /** Takes the network's place; by default the emulator answers. `network` goes out over sockets. */
   exchange?: Exchange | 'network'
   cwd?: string
@@ -56,7 +58,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
       kind: world.stdin === undefined ? 'terminal' : 'pipe',
       open: () => Readable.from(pieces(world.stdin ?? world.typed ?? '')),
     },
-    stdout: stdout.stream,
+    stdout: Object.assign(stdout.stream, world.columns === undefined ? {} : { columns: world.columns }),
     stderr: stderr.stream,
     ...(carry === 'network'
       ? {}

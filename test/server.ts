@@ -11,6 +11,8 @@ export interface ScriptedServer {
   times: number[]
   /** Sockets that are open still. */
   sockets: Set<Socket>
+  /** Takes no more connections. */
+  stop(): void
   close(): Promise<void>
 }
 
@@ -35,6 +37,7 @@ export async function serve(script: Script, options: ServeOptions = {}): Promise
     connections: 0,
     times: [],
     sockets: new Set(),
+    stop: () => void server.close(),
     close: () =>
       new Promise((resolve) => {
         for (const socket of scripted.sockets) socket.destroy()

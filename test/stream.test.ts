@@ -165,6 +165,22 @@ test('an error in a stream is exit 8, with the words of the service', async () =
   expect(first).toMatchObject({ code: 8, out: '' })
 })
 
+test('pings and unknown events are skipped, whatever is in them', async () => {
+  const body = [
+    'event: ping\ndata:\n\n',
+    'data: {"type":"warning","message":"slow","delta":5,"usage":[]}\n\n',
+    'data: {"type":"message_start","message":null}\n\n',
+    `data: ${delta('Hi')}\n\n`,
+    'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":null}}\n\n',
+    'data: {"type":"message_delta","delta":null}\n\n',
+    'data: {"type":"message_stop"}\n\n',
+  ].join('')
+  const plain = await run(['chat', 'x', '--stream'], { exchange: answering(body) })
+  expect(plain).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+  const raw = await run(['chat', 'x', '--stream', '--raw'], { exchange: answering(body) })
+  expect(raw.out).toBe(body.replace(/^event.*\ndata:\n\n/, '').replace(/data: (.*\n)\n/g, '$1'))
+})
+
 test('an event that is not JSON is exit 8, and not quoted', async () => {
   const ended = await stream(
     await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\ndata: {"secret": \n\n`]),
@@ -188,6 +204,17 @@ test('--raw of a stream that was cut prints whole lines only', async () => {
     '--raw',
   )
   expect(ended).toMatchObject({ code: 8, out: `${chunk('Hi')}\n` })
+})
+
+test('a hundred thousand line breaks take no time, in one piece or in as many', async () => {
+  const many = 100_000
+  const start = performance.now()
+  const whole = await run(['chat', 'x'], { exchange: answering(message(`a${'\n'.repeat(many)}b`)) })
+  expect(whole.out).toBe(`a${'\n'.repeat(many)}b\n`)
+  const body = `data: ${delta('a')}\n\n${`data: ${delta('\n')}\n\n`.repeat(many)}data: ${delta('b')}\n\ndata: [DONE]\n\n`
+  const pieces = await run(['chat', 'x', '--stream'], { exchange: answering(inPieces(body, 4096)) })
+  expect(pieces.out).toBe(whole.out)
+  expect(performance.now() - start).toBeLessThan(3000)
 })
 
 test('an emoji split over two events is whole again', async () => {

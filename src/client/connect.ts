@@ -3,6 +3,7 @@ import { CliError } from '../errors.ts'
 import { explainConnectError } from './connect-problem.ts'
 import { type HeldSocket, makeHoldable } from './hold.ts'
 import type { HttpProxy } from './proxy.ts'
+import { setTimer } from './timer.ts'
 
 export interface ConnectOptions {
   /** Milliseconds, for name, connection, proxy and TLS together; 0 for none. */
@@ -31,7 +32,7 @@ export async function openConnection(
   }
   const onAbort = () => giveUp('given up')
   const timer =
-    timeout > 0 ? setTimeout(giveUp, timeout, `no connection within ${timeout / 1000} s`) : undefined
+    timeout > 0 ? setTimer(() => giveUp(`no connection within ${timeout / 1000} s`), timeout) : undefined
   signal.addEventListener('abort', onAbort)
   try {
     const socket = await openWay(url, proxy, ca, sockets)

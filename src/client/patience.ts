@@ -1,3 +1,5 @@
+import { setTimer } from './timer.ts'
+
 /** How long an exchange is waited for. */
 export interface Patience {
   /** From now on bytes are awaited. */
@@ -46,9 +48,4 @@ export function createPatience({ timeout, deadline, onEnd }: PatienceOptions): P
       clearTimeout(overall)
     },
   }
-}
-
-/** A timer that a wait of more than 24 days does not turn into one of a millisecond. */
-function setTimer(callback: () => void, milliseconds: number): NodeJS.Timeout {
-  return setTimeout(callback, Math.min(Math.max(milliseconds, 0), 2 ** 31 - 1))
 }

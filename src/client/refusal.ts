@@ -13,9 +13,8 @@ export async function readRefusal(response: HttpResponse, { service }: Endpoint)
   const rawBody = await collectStart(response)
   const body = parseBody(rawBody)
   const problem = readProblem(body)
-  const asked = parseRetryAfter(headers, Date.now())
-  const retryAfter = asked ?? problem.retryAfter
-  const requestId = headers['request-id'] ?? headers['x-request-id'] ?? problem.requestId
+  const said = readHead(headers)
+  const { retryAfter, requestId } = { ...problem, ...said }
   const details: FailureDetails = {
     sent: 'yes',
     status,
@@ -27,11 +26,21 @@ export async function readRefusal(response: HttpResponse, { service }: Endpoint)
   }
   const what = status < 400 ? describeRedirect(headers.location) : `${nameOf[service]} answered`
   const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
-  const error = new CliError(kindOfStatus(status, asked !== undefined), message, details)
+  const error = new CliError(kindOfStatus(status, said.retryAfter !== undefined), message, details)
   return {
     error,
     ...(retryAfter === undefined ? {} : { retryAfter }),
     isFinal: headers['x-should-retry']?.toLowerCase() === 'false',
+  }
+}
+
+/** What an answer's headers say that a failure tells. */
+export function readHead(headers: HttpResponse['headers']): { retryAfter?: number; requestId?: string } {
+  const retryAfter = parseRetryAfter(headers, Date.now())
+  const requestId = headers['request-id'] ?? headers['x-request-id']
+  return {
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+    ...(requestId === undefined ? {} : { requestId }),
   }
 }
 
@@ -62,7 +71,7 @@ function kindOfStatus(status: number, hasRetryAfter: boolean): Kind {
 
 /** The target of a redirect that is not followed, without a user name or password. */
 function describeRedirect(location: string | undefined): string {
-  const target = location?.replace(/[^/\\]*@/g, '').slice(0, 200)
+  const target = location?.replace(/[^/\\]*@/g, '')
   return `redirect not followed${target ? `, to ${target}` : ''}:`
 }
 

@@ -43,7 +43,7 @@ export function draftRequest(endpoint: Endpoint, parts: DraftParts): Draft {
   const headers = mergeHeaders(
     {
       ...(parts.body ? { 'Content-Type': 'application/json' } : {}),
-      Accept: 'application/json',
+      Accept: endpoint.accept ?? 'application/json',
       'Accept-Encoding': 'identity',
       'User-Agent': 'parley-cli',
       ...parts.headers,
@@ -78,7 +78,16 @@ function pathSegment(name: string, value = ''): string {
   return encodeURIComponent(value)
 }
 
-const forbidden = ['host', 'content-length', 'transfer-encoding', 'connection']
+/** What the transport sets, or undici refuses to send. */
+const forbidden = [
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'keep-alive',
+  'upgrade',
+  'expect',
+]
 
 /** Reads `NAME: VALUE`, as `-H` takes it; throws a usage error. */
 export function parseHeader(line: string): [name: string, value: string] {

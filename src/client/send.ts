@@ -2,7 +2,7 @@ import { CliError } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { decodeBody } from './decode.ts'
-import { readRefusal } from './refusal.ts'
+import { readHead, readRefusal } from './refusal.ts'
 import { decideRetry, type FailedAttempt, type RetryPolicy } from './retry.ts'
 
 export interface SendOptions {
@@ -10,6 +10,12 @@ export interface SendOptions {
   policy: RetryPolicy
   /** Called before each wait, in milliseconds. */
   onRetry(failure: CliError, wait: number): void
+}
+
+/** An answer of status 2xx. */
+export interface Answer extends HttpResponse {
+  /** How many it took. */
+  attempts: number
 }
 
 /**
@@ -20,25 +26,26 @@ export async function send(
   request: HttpRequest,
   endpoint: Endpoint,
   { exchange, policy, onRetry }: SendOptions,
-): Promise<HttpResponse> {
-  let doubtful: CliError | undefined
+): Promise<Answer> {
+  let earlier: CliError | undefined
   for (let attempt = 1; ; attempt++) {
     const result = await tryOnce(request, endpoint, exchange)
-    if ('status' in result) return result
+    if ('status' in result) return { ...result, attempts: attempt }
     const decision = decideRetry(policy, result, { attempt, now: Date.now(), random: Math.random() })
-    const failure = withEarlier(result.error, doubtful)
+    const failure = withEarlier(result.error, earlier)
     if (!decision.again) throw finalFailure(failure, attempt, endpoint, decision.because)
-    if (failure.kind === 'unknown' || failure.kind === 'service') doubtful = failure
+    if (failure.details.sent !== 'no' && earlier?.details.sent !== 'unknown') earlier = failure
     onRetry(failure, decision.wait)
     await new Promise((resolve) => setTimeout(resolve, decision.wait))
   }
 }
 
-/** That the last attempt sent nothing is no comfort where an earlier one may have been carried out. */
-function withEarlier(failure: CliError, doubtful: CliError | undefined): CliError {
-  if (failure.kind !== 'not-sent' || !doubtful) return failure
-  const message = `${failure.message}; before that, ${doubtful.message}`
-  return new CliError(doubtful.kind, message, doubtful.details)
+/** That the last attempt sent nothing is no comfort where an earlier one did: the furthest that any got counts. */
+function withEarlier(failure: CliError, earlier: CliError | undefined): CliError {
+  if (failure.kind !== 'not-sent' || !earlier) return failure
+  const { sent = 'yes' } = earlier.details
+  const message = `${failure.message}; before that, ${earlier.message}`
+  return new CliError(sent === 'unknown' ? 'unknown' : 'not-sent', message, { ...failure.details, sent })
 }
 
 function finalFailure(
@@ -49,6 +56,20 @@ function finalFailure(
 ): CliError {
   const details = { ...failure.details, attempts, safeToRetry: isSafeToRetry(failure, endpoint) }
   return new CliError(failure.kind, because ? `${failure.message} (${because})` : failure.message, details)
+}
+
+/** Adds what is known of an exchange to a failure of its answer's body, or of putting that body anywhere. */
+export function completeFailure(failure: CliError, answer: Answer, endpoint: Endpoint): CliError {
+  const { sent, attempts, safeToRetry = isSafeToRetry(failure, endpoint) } = failure.details
+  const isLater = attempts === undefined && (sent === 'yes' || failure.kind === 'file')
+  if (!isLater) return failure
+  return failure.with({
+    ...readHead(answer.headers),
+    status: answer.status,
+    attempts: answer.attempts,
+    sent: 'yes',
+    safeToRetry,
+  })
 }
 
 async function tryOnce(

@@ -32,6 +32,7 @@ export function parseAssignment(source: string): Assignment {
   for (let found = key.exec(source); found; found = key.exec(source)) {
     const [whole, name, index, quoted] = found
     if (name !== undefined && whole.startsWith('.') === (path.length === 0)) break
+    if (quoted !== undefined && !isJson(quoted)) break
     path.push(name ?? (index === undefined ? (JSON.parse(quoted as string) as string) : Number(index)))
     end = key.lastIndex
   }

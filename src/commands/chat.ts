@@ -24,6 +24,9 @@ interface ChatOptions extends PromptOptions {
   usage?: boolean
 }
 
+/** By what follows the family's name (gateway, 1). */
+const models = ['2.5-pro', '3-pro-preview', '3.1-pro-preview'] as const
+
 export function declare(command: Command): void {
   command
     .argument('[prompt...]', 'what to ask; the word - stands for the text on stdin')
@@ -37,6 +40,12 @@ export function declare(command: Command): void {
     .option('-o, --output <file>', 'write the answer to a file, once it is whole')
     .option('--thread <file>', 'keep the conversation in a file')
     .option('--usage', 'show model, tokens and seconds also when stderr is no terminal')
+    .addHelpText(
+      'after',
+      `
+Models that are documented: ${models.map((model) => `{family}-${model}`).join(', ')}. Any other name is passed on.
+`,
+    )
 }
 
 export async function run(context: Context, options: ChatOptions, words: string[]): Promise<void> {
@@ -45,11 +54,17 @@ export async function run(context: Context, options: ChatOptions, words: string[
   const { values, ...settings } = await readSettings(context)
   const body = await readBody(context, options, words)
   const isStream = options.stream ?? values.stream
-  const toFile = options.output !== undefined && options.output !== '-'
-  const file = toFile && options.output ? await openFileOutput(options.output, host.cwd) : undefined
+  const { output, thread } = options
+  const file = output === undefined || output === '-' ? undefined : await openFileOutput(output, host.cwd)
+  const threadFile = thread === undefined ? undefined : await openFileOutput(thread, host.cwd, 0o600)
 
-  const response = await perform(context, { values, ...settings }, chatEndpoint(values, isStream), {
-    params: { family: values.family, model: options.model ?? values.chatModel ?? `${values.family}-2.5-pro` },
+  // The body of a failure is not the answer that the file is for, and stdout is not asked for.
+  const asking = file ? { ...context, flags: { ...flags, raw: false } } : context
+  const response = await perform(asking, { values, ...settings }, chatEndpoint(values, isStream), {
+    params: {
+      family: values.family,
+      model: options.model ?? values.chatModel ?? `${values.family}-${models[0]}`,
+    },
     body: isStream && values.streamVia === 'body' ? await askForStream(body) : body,
     ...(isStream && values.streamVia !== 'body' ? { query: 'alt=sse' } : {}),
     ...(isStream ? { headers: { Accept: 'text/event-stream, application/json' } } : {}),
@@ -58,13 +73,11 @@ export async function run(context: Context, options: ChatOptions, words: string[
 
   const answer = await printAnswer(response, file ?? context.output, {
     isRaw: flags.raw ?? false,
-    keepsText: options.thread !== undefined,
+    keepsText: threadFile !== undefined,
     cleanups: progress.cleanups,
   })
   await file?.commit()
-  if (options.thread !== undefined) {
-    await saveThread(options.thread, { body, answer: answer.text, role: values.answerRole, cwd: host.cwd })
-  }
+  if (threadFile) await saveThread(threadFile, { body, answer: answer.text, role: values.answerRole })
   tellAbout(context, { ...answer, seconds: (Date.now() - start) / 1000, isAsked: options.usage })
 }
 

@@ -1,3 +1,4 @@
+import { findSecrets } from '../client/preview.ts'
 import { type Draft, withSecret } from '../client/request.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
@@ -27,6 +28,7 @@ export async function authorize(
 ): Promise<HttpRequest> {
   const { service } = draft.endpoint
   const address = requireAddress(settings, service)
+  for (const secret of findSecrets(draft.headers)) context.progress.secrets.add(secret)
   if (!draft.credential) return withSecret(draft, undefined)
 
   const problem = describeMismatch(settings, service)

@@ -4,12 +4,13 @@ import type { Context, Progress } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
-import { startSpinner } from '../terminal/spinner.ts'
+import { createRawPrinter } from '../terminal/raw-printer.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { consequenceOf } from './consequence.ts'
 import { addressOf, authorize, secretOriginOf } from './credential.ts'
 import { chooseExchange } from './exchange.ts'
+import { showWaiting } from './waiting.ts'
 
 /** What varies from one request of a run to the next. */
 export type RequestParts = Omit<DraftParts, 'address' | 'extraHeaders'>
@@ -77,11 +78,12 @@ async function draft(context: Context, settings: ResolvedSettings, endpoint: End
 }
 
 async function readHeaders({ flags, input }: Context): Promise<Record<string, string>> {
-  const headers: [string, string][] = []
+  const headers = new Map<string, [name: string, value: string]>()
   for (const line of flags.header ?? []) {
-    headers.push(parseHeader((await input.value(line, '--header')).trimEnd()))
+    const header = parseHeader((await input.value(line, '--header')).trimEnd())
+    headers.set(header[0].toLowerCase(), header)
   }
-  return Object.fromEntries(headers)
+  return Object.fromEntries(headers.values())
 }
 
 async function exchangeOnce(
@@ -97,10 +99,10 @@ async function exchangeOnce(
 ): Promise<HttpResponse> {
   const { flags, progress, note } = context
   progress.sent = 'no'
-  const { send } = await import('../client/send.ts')
+  const { completeFailure, send } = await import('../client/send.ts')
   const stopWaiting = showWaiting(context)
   try {
-    return await send(request, endpoint, {
+    const answer = await send(request, endpoint, {
       exchange,
       policy: { repeat: endpoint.repeat, retries, retryUnknown: flags.retryUnknown ?? false, deadline },
       onRetry(failure, wait) {
@@ -108,30 +110,36 @@ async function exchangeOnce(
         note(`${failure.message}; trying again in ${(wait / 1000).toFixed(1)} s`)
       },
     })
+    return onReading(answer, () => {
+      progress.explain = (failure) => completeFailure(failure, answer, endpoint)
+    })
   } catch (error) {
     stopWaiting()
     if (!(error instanceof CliError)) throw error
     const { rawBody } = error.details
-    if (flags.raw && rawBody) await context.output.write(rawBody)
+    if (flags.raw && rawBody) {
+      const raw = createRawPrinter(context.output)
+      raw.add(rawBody)
+      await raw.write()
+    }
     throw error.with(consequenceOf(error, endpoint, secretOrigin))
   } finally {
     stopWaiting()
   }
 }
 
-function progressAfter({ kind }: CliError): Progress['sent'] {
-  if (kind === 'not-sent') return 'no'
-  return kind === 'rate-limited' ? 'refused' : 'unknown'
-}
+/** Has `act` called when an answer's body begins to be read, which of several may be later than another's. */
+const onReading = (answer: HttpResponse, act: () => void): HttpResponse => ({
+  ...answer,
+  body: {
+    [Symbol.asyncIterator]() {
+      act()
+      return answer.body[Symbol.asyncIterator]()
+    },
+  },
+})
 
-function showWaiting({ host, flags, progress }: Context): () => void {
-  const isShown = host.stderr.isTTY && !flags.quiet && !flags.verbose && host.env.TERM !== 'dumb'
-  if (!isShown) return () => {}
-  const spinner = startSpinner(host.stderr, 'waiting for the answer')
-  const stop = () => {
-    spinner.stop()
-    progress.cleanups.delete(stop)
-  }
-  progress.cleanups.add(stop)
-  return stop
+function progressAfter({ kind, details: { sent = 'no' } }: CliError): Progress['sent'] {
+  if (sent !== 'yes') return sent
+  return kind === 'rate-limited' ? 'refused' : 'failed'
 }

@@ -6,6 +6,7 @@ const environment = () => `Every setting can stand in the environment; an empty 
 ${table(settingNames.map((name) => [variableOf(name), settingOf(name).about]))}
 
   PARLEY_PROFILE      the current profile
+  PARLEY_SESSION      the session of events send, confirm, list and follow
   PARLEY_CONFIG_DIR   the folder of the profile file
   NO_COLOR, FORCE_COLOR, TERM=dumb   are obeyed
 `

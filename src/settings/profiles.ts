@@ -1,5 +1,5 @@
 import { CliError, fileProblem } from '../errors.ts'
-import { describeJsonError } from '../wire/json.ts'
+import { describeJsonError, formatPath } from '../wire/json.ts'
 import { didYouMean } from '../wire/nearest.ts'
 import * as z from '../wire/zod.ts'
 import { type Place, profilePath } from './folder.ts'
@@ -65,7 +65,7 @@ async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFi
     throw broken(`not valid JSON: ${await describeJsonError(text)}`)
   }
   const issue = ProfileFile.safeParse(content).error?.issues[0]
-  if (issue) throw broken(`${issue.path.join('.') || 'the whole'}: ${issue.message}`)
+  if (issue) throw broken(`${formatPath(issue.path) || 'the whole'}: ${issue.message}`)
   return content as ProfileFile
 }
 

@@ -1,6 +1,6 @@
 import { CliError } from '../errors.ts'
 import type { Profile } from './profiles.ts'
-import { type Settings, schemas } from './schemas.ts'
+import { anyBetas, type Settings, schemas } from './schemas.ts'
 import { type SettingName, secretOfCommand, settingNames, settingOf, variableOf } from './table.ts'
 
 interface Origin {
@@ -106,7 +106,7 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
   const origins: ResolvedSettings['origins'] = {}
   for (const { chosen } of explainSettings(sources)) {
     if (!chosen) continue
-    values[chosen.setting] = chosen.origin.source === 'default' ? chosen.value : check(chosen)
+    values[chosen.setting] = parseValue(chosen)
     origins[chosen.setting] = chosen.origin
   }
   return {
@@ -123,12 +123,21 @@ export function problemOf({ setting, value }: Pick<Candidate, 'setting' | 'value
   return issue?.message
 }
 
-function check(candidate: Candidate): unknown {
+function parseValue(candidate: Candidate): unknown {
   const { setting, origin, value } = candidate
-  const parsed = schemas[setting].safeParse(value)
-  if (parsed.success) return parsed.data
+  if (origin.source === 'default') return value
+  const parsed = (setting === 'betas' ? anyBetas : schemas[setting]).safeParse(value)
+  if (!parsed.success) requireValid(candidate)
+  return parsed.data
+}
+
+/** Throws a `CliError` that names the place of a value where it is not valid, never the value. */
+export function requireValid(candidate: Candidate): void {
+  const { setting, origin } = candidate
+  const problem = problemOf(candidate)
+  if (problem === undefined) return
   const place = origin.source === 'profile' ? `'${setting}' in ${origin.name}` : origin.name
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'
   const kind = origin.source === 'flag' && !isAddress ? 'usage' : 'credentials'
-  throw new CliError(kind, `${place} ${problemOf(candidate)}`)
+  throw new CliError(kind, `${place} ${problem}`)
 }

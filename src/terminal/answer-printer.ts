@@ -23,10 +23,15 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
 
   return {
     add(text) {
-      const whole = kept + text
-      const end = /[\r\n]*$|[\ud800-\udbff]$/.exec(whole)?.index ?? whole.length
-      kept = whole.slice(end)
-      pending += whole.slice(0, end)
+      if (text === '') return
+      const end = findEnd(text)
+      const isMoreOfThem = end === 0 && isLineBreak(text[0]) && !isHalf(kept)
+      if (!isMoreOfThem) {
+        pending += kept
+        kept = ''
+      }
+      pending += text.slice(0, end)
+      kept += text.slice(end)
     },
     async write() {
       if (pending === '') return
@@ -37,7 +42,7 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
       await output.write(text)
     },
     async end() {
-      pending += kept.replace(/[\r\n]+$/, '')
+      if (isHalf(kept)) pending += kept
       kept = ''
       await this.write()
       if (hasText) await output.write('\n')
@@ -51,3 +56,15 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
     },
   }
 }
+
+/** Where what is kept back begins. */
+function findEnd(text: string): number {
+  let end = text.length
+  while (isLineBreak(text[end - 1])) end--
+  return end === text.length && isHalf(text) ? end - 1 : end
+}
+
+const isLineBreak = (char: string | undefined): boolean => char === '\n' || char === '\r'
+
+/** Ends in the first half of a character. */
+const isHalf = (text: string): boolean => /[\ud800-\udbff]/.test(text.slice(-1))

@@ -13,9 +13,9 @@ export function escapeControls(text: string): string {
   })
 }
 
-/** The same for JSON text: the escapes keep its meaning. What JSON itself forbids raw is left to JSON. */
+/** The same for text that should be JSON, in JSON's own escapes, which keep its meaning. */
 export function escapeJson(text: string): string {
-  return text.replace(/[\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, jsonEscape)
+  return text.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, jsonEscape)
 }
 
 const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`

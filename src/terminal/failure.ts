@@ -44,10 +44,11 @@ export function renderFailureAsJson({ kind, exitCode, message, details }: CliErr
 
 /** A failure whose texts hold no secret, before any of them is cut: half a secret is one too. */
 export function redactFailure(error: CliError, secrets: Iterable<string>): CliError {
-  const { serviceMessage, body } = error.details
+  const { serviceMessage, problems, body } = error.details
   return new CliError(error.kind, redact(error.message, secrets), {
     ...error.details,
     ...(serviceMessage === undefined ? {} : { serviceMessage: redact(serviceMessage, secrets) }),
+    ...(problems === undefined ? {} : { problems: problems.map((problem) => redact(problem, secrets)) }),
     ...(body === undefined ? {} : { body: redactJson(body, secrets) }),
   })
 }
@@ -68,6 +69,6 @@ export function redact(text: string, secrets: Iterable<string>): string {
     }
   }
   return shown
-    .replace(/((?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2})[^\s/\\?#"']*@/gi, '$1[redacted]@')
+    .replace(/((?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2})[^\s/\\?#"]*@/gi, '$1[redacted]@')
     .replace(/([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi, '$1[redacted]')
 }

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, type FileHandle, open, realpath, rename, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { CliError, fileProblem } from '../errors.ts'
+import { CliError, fileProblem, usage } from '../errors.ts'
 import type { Output } from './output.ts'
 
 /** A file that takes an answer: `FILE.part` until it is whole. */
@@ -12,14 +12,16 @@ export interface FileOutput extends Output {
 
 /**
  * Makes ready to write a file, without touching it: throws a `CliError` of kind `file` where it could not be
- * written. A device or a pipe is written directly.
+ * written. A device or a pipe is written directly, and a link leads to its target. A file keeps its mode; a new
+ * one gets `mode`, by default that of any new file.
  */
-export async function openFileOutput(name: string, cwd: string): Promise<FileOutput> {
+export async function openFileOutput(name: string, cwd: string, mode?: number): Promise<FileOutput> {
+  if (name === '') throw usage('a file must have a name')
   const wrap = (error: unknown) => new CliError('file', `${name}: ${fileProblem(error)}`)
   const path = resolve(cwd, name)
   const target = await realpath(path).catch(() => path)
   const existing = await stat(target).catch(() => undefined)
-  if (existing?.isDirectory()) throw new CliError('file', `${name}: it is a folder`)
+  if (existing?.isDirectory() || name.endsWith('/')) throw new CliError('file', `${name}: it is a folder`)
   const isRegular = existing === undefined || existing.isFile()
   const part = isRegular ? `${target}.part` : target
   await access(isRegular ? dirname(target) : target, constants.W_OK).catch((error) => {
@@ -27,20 +29,29 @@ export async function openFileOutput(name: string, cwd: string): Promise<FileOut
   })
 
   let file: FileHandle | undefined
+  async function start(): Promise<FileHandle> {
+    const kept = isRegular ? (existing?.mode ?? mode) : undefined
+    const started = await open(part, 'w', kept)
+    // The umask, or a part that was left there, may have had its own way.
+    if (kept !== undefined) await started.chmod(kept & 0o7777)
+    return started
+  }
+
   return {
     isTerminal: false,
     async write(chunk) {
       try {
-        file ??= await open(part, 'w')
+        file ??= await start()
         await file.writeFile(chunk)
       } catch (error) {
+        await file?.close().catch(() => {})
         throw wrap(error)
       }
     },
     async flush() {},
     async commit() {
       try {
-        file ??= await open(part, 'w')
+        file ??= await start()
         await file.close()
         if (isRegular) await rename(part, target)
       } catch (error) {

@@ -78,7 +78,7 @@ export function createInput({ stdin, cwd, readsStdin, note }: InputOptions): Inp
     async words(words, reader) {
       const texts: string[] = []
       for (const word of words) {
-        texts.push(word === '-' ? (await readStdin(`the word - of ${reader}`)).trimEnd() : word)
+        texts.push(word === '-' ? (await readStdin(`the word - of ${reader}`)).replace(/\r?\n$/, '') : word)
       }
       return texts.join(' ')
     },

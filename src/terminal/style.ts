@@ -9,12 +9,9 @@ const plain: Style = { dim: String, bold: String, red: String, yellow: String }
 
 export type ColourChoice = 'auto' | 'always' | 'never'
 
-/** Reads `--color` from bare arguments. */
-export function readColourChoice(argv: string[]): ColourChoice {
-  const attached = argv.find((word) => word.startsWith('--color='))?.slice('--color='.length)
-  const choice = attached ?? argv[argv.indexOf('--color') + 1]
-  return choice === 'always' || choice === 'never' ? choice : 'auto'
-}
+/** Reads what `--color` was given, right or wrong. */
+export const toColourChoice = (text: string | undefined): ColourChoice =>
+  text === 'always' || text === 'never' ? text : 'auto'
 
 /** Whether to colour: `--color`, then `NO_COLOR`, `FORCE_COLOR` and `TERM`, then whether it is a terminal. */
 export function wantsColour(

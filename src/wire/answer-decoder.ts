@@ -78,6 +78,8 @@ function readEvents(reader: AnswerReader, _contentType: string, sink: AnswerSink
   let isSilent = true
 
   function read(data: string, event: string): string {
+    // A keep-alive: there is nothing in it to understand.
+    if (data.trim() === '') return ''
     if (data.trim() === '[DONE]') {
       reader.end()
       return ''

@@ -1,5 +1,6 @@
 import { CliError } from '../errors.ts'
 import { Message, MessageEvent, NativeAnswer } from './generate.ts'
+import { formatPath } from './json.ts'
 import { failureInBody, isErrorEnvelope, readProblem } from './problem.ts'
 import type * as z from './zod.ts'
 
@@ -72,9 +73,12 @@ export function createAnswerReader(): AnswerReader {
     return (first?.content?.parts ?? []).map((part) => (part.thought ? '' : (part.text ?? ''))).join('')
   }
 
-  function addMessageEvent(value: unknown): string {
-    const { type, message, delta, usage } = read(MessageEvent, value)
-    if (/^(message|content_block)_|^ping$/.test(type)) isKnown = true
+  function addMessageEvent(value: { type: string }): string {
+    const { type } = value
+    const isMessage = /^(message|content_block)_/.test(type)
+    if (isMessage || type === 'ping') isKnown = true
+    if (!isMessage) return ''
+    const { message, delta, usage } = read(MessageEvent, value)
     note({ model: message?.model, stopReason: delta?.stop_reason })
     noteUsage(message?.usage)
     noteUsage(usage)
@@ -138,13 +142,14 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isNative = (value: unknown): boolean =>
   isObject(value) && ('candidates' in value || 'promptFeedback' in value)
 
-const hasType = (value: unknown): boolean => isObject(value) && typeof value.type === 'string'
+const hasType = (value: unknown): value is { type: string } =>
+  isObject(value) && typeof value.type === 'string'
 
 function read<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]
-  const path = issue?.path.join('.') || 'the body'
+  const path = formatPath(issue?.path ?? []) || 'the body'
   throw new CliError('response', `the answer has another shape than documented: ${path}: ${issue?.message}`, {
     sent: 'yes',
   })

@@ -12,6 +12,8 @@ export interface Endpoint {
   /** `{name}` stands for a value that becomes one path segment or a part of one. */
   path: string
   repeat: Repeat
+  /** What kind of answer is asked for, where it is not JSON. */
+  accept?: string
   /** Checks a request's body; loaded when it is needed, for building a schema takes as long as sending a prompt. */
   request?(): Promise<z.ZodMiniType>
 }
@@ -59,6 +61,7 @@ export const endpoints = {
     method: 'GET',
     path: '/v1/sessions/{session}/events/stream',
     repeat: 'always',
+    accept: 'text/event-stream',
   },
 } satisfies Record<string, Endpoint>
 

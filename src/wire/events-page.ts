@@ -1,6 +1,6 @@
-import { CliError } from '../errors.ts'
 import { EventsPage, SessionEvent } from './events.ts'
 import { describeIssues } from './json.ts'
+import { notUnderstood, parse } from './json-body.ts'
 import { failureInBody, isErrorEnvelope, readProblem } from './problem.ts'
 
 /** An event of a session with its exact JSON, on one line. */
@@ -46,13 +46,3 @@ export async function elementsOf(text: string, field: string): Promise<string[]>
 
 /** In JSON a line break stands between tokens only: inside text it is an escape. */
 const onOneLine = (text: string) => text.replace(/[\r\n]+/g, '')
-
-function parse(text: string, what: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw notUnderstood(`${what} is not JSON`)
-  }
-}
-
-const notUnderstood = (message: string) => new CliError('response', message, { sent: 'yes' })

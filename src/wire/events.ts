@@ -4,9 +4,9 @@ import * as z from './zod.ts'
 /** Lengths in the specification are characters, so an emoji counts once. */
 const length = (text: string) => [...text].length
 
-const characters = (minimum: number, maximum: number) =>
+const characters = (minimum: 0 | 1, maximum: number) =>
   z.string().check(
-    z.refine((text) => length(text) >= minimum, minimum === 1 ? 'must not be empty' : 'is too short'),
+    z.refine((text) => text.length >= minimum, 'must not be empty'),
     z.refine((text) => length(text) <= maximum, `must be at most ${maximum} characters long`),
   )
 
@@ -24,6 +24,9 @@ const TextBlock = z.looseObject({
   text: characters(1, Infinity),
 })
 
+/** For a check that is made also where a value is wrong in itself, so that all problems are told at once. */
+const always = () => true
+
 const event = <T extends string, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
   z.looseObject({ type: z.literal(type), ...shape })
 
@@ -35,6 +38,7 @@ const ToolConfirmation = event('user.tool_confirmation', {
   z.refine(({ result, deny_message: message }) => message == null || result === 'deny', {
     path: ['deny_message'],
     message: "is allowed only when result is 'deny'",
+    when: always,
   }),
 )
 
@@ -86,8 +90,7 @@ const checkOrder = z.check<unknown[]>(
       if (message) issues.push({ code: 'custom', path: [index], message, input: undefined })
     }
   },
-  // Also where an event is wrong in itself, so that all problems are told at once.
-  { when: () => true },
+  { when: always },
 )
 
 /** The request body (session events, 2.1). */
@@ -118,7 +121,7 @@ const StopReason = z.looseObject({
   event_ids: z.catch(z.optional(z.array(z.string())), undefined),
 })
 
-/** Why a session is idle; `end_turn` where it does not say. */
+/** Why a session is idle; `unknown` where it does not say. */
 export function readStopReason(event: SessionEvent): { type: string; eventIds: string[] } {
   const parsed = StopReason.safeParse(event.stop_reason)
   return parsed.success

@@ -11,20 +11,19 @@ const MessageUsage = z.looseObject({
 
 /** The chat endpoint's success body (gateway, 2.3). */
 export const Message = z.looseObject({
-  content: z.array(z.looseObject({ type: z.optional(z.string()), text: z.optional(z.string()) })),
+  content: z.array(z.looseObject({ type: z.optional(z.string()), text: z.nullish(z.string()) })),
   model: shown(z.string()),
   stop_reason: shown(z.string()),
   usage: shown(MessageUsage),
 })
 
-/** One event of a message stream, known by its `type`; only what is printed is read (`spec/beyond.md`). */
+/** One of a message stream's own events (`spec/beyond.md`); only what is printed is read. */
 export const MessageEvent = z.looseObject({
-  type: z.string(),
-  message: z.optional(z.looseObject({ model: shown(z.string()), usage: shown(MessageUsage) })),
-  delta: z.optional(
+  message: z.nullish(z.looseObject({ model: shown(z.string()), usage: shown(MessageUsage) })),
+  delta: z.nullish(
     z.looseObject({
       type: shown(z.string()),
-      text: z.optional(z.string()),
+      text: z.nullish(z.string()),
       stop_reason: shown(z.string()),
     }),
   ),
@@ -35,7 +34,7 @@ const Candidate = z.looseObject({
   index: shown(z.number()),
   content: z.nullish(
     z.looseObject({
-      parts: z.nullish(z.array(z.looseObject({ text: z.optional(z.string()), thought: shown(z.boolean()) }))),
+      parts: z.nullish(z.array(z.looseObject({ text: z.nullish(z.string()), thought: shown(z.boolean()) }))),
     }),
   ),
   finishReason: shown(z.string()),

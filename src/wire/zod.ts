@@ -18,8 +18,12 @@ z.config({
       return issue.input === undefined ? 'is missing' : `must be ${kinds[issue.expected] ?? issue.expected}`
     }
     if (issue.code === 'invalid_value') return `must be ${issue.values.join(' or ')}`
-    if (issue.code === 'too_small') return `must be at least ${issue.minimum}`
-    if (issue.code === 'too_big') return `must be at most ${issue.maximum}`
+    if (issue.code === 'too_small') {
+      return `must be ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`
+    }
+    if (issue.code === 'too_big') {
+      return `must be ${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}`
+    }
     return 'is not valid'
   },
 })

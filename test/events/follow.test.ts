@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import { run, temporaryFolder } from '../run.ts'
+import { answering, run, temporaryFolder } from '../run.ts'
 import { type ScriptedServer, serve } from '../server.ts'
 
 const parley = join(import.meta.dirname, '../../bin/parley.cjs')
@@ -83,6 +83,12 @@ describe('follow', () => {
     const live = [idle('i2', { type: 'requires_action', event_ids: ['t1', 't2'] })]
     const ended = await over(await serveSession([past], [[live, 'stay']]), 'follow', '--ids')
     expect(ended).toMatchObject({ code: 12, out: 't2\n' })
+    await server?.close()
+    const evil = [idle('i3', { type: 'requires_action', event_ids: ['\u001b[2J'] })]
+    const { url } = await serveSession([evil], [[[], 'stay']])
+    const env = { ...world.env, PARLEY_AGENTS_URL: url }
+    const shown = await run(['events', 'follow', '--ids'], { exchange: 'network', env, tty: ['stdout'] })
+    expect(shown).toMatchObject({ code: 12, out: '^[[2J\n' })
   })
 
   test('agent text is text, other events are a line each, --history shows the past, --raw exact JSON', async () => {
@@ -296,6 +302,22 @@ describe('list', () => {
     const raw = await run(['events', 'list', '--limit', '2', '--raw'], { ...world, exchange })
     expect(JSON.parse(raw.out).data).toHaveLength(2)
   })
+
+  test('is one table on a terminal, also where its width is not known', async () => {
+    const shown = await run(['events', 'list'], { ...world, exchange, tty: ['stdout'], columns: 0 })
+    expect(shown.requests.length).toBeGreaterThan(2)
+    const [head = '', ...lines] = shown.out.split('\n')
+    expect(head).toMatch(/^ID +TYPE +PROCESSED AT/)
+    expect(lines.join('\n')).not.toContain('PROCESSED AT')
+    expect(lines.filter((line) => line.indexOf('user.message') === head.indexOf('TYPE'))).toHaveLength(30)
+    expect(Math.max(...lines.map(({ length }) => length))).toBe(80)
+  })
+
+  test('an id cannot control a terminal', async () => {
+    const evil = answering(JSON.stringify({ data: [{ id: '\u001b[2J\u009b', type: 't' }] }))
+    const ended = await run(['events', 'list', '--ids'], { ...world, exchange: evil, tty: ['stdout'] })
+    expect(ended.out).toBe('^[[2J\\u009b\n')
+  })
 })
 
 describe('confirm', () => {
@@ -305,7 +327,7 @@ describe('confirm', () => {
     JSON.parse(ended.requests.at(-1)?.text ?? '{}').events
 
   test('answers the ids that are named, in one request', async () => {
-    const ended = await confirm(['toolu_1', 'toolu_2', '--deny', '--message', 'no'])
+    const ended = await confirm(['toolu_1', 'toolu_2', 'toolu_1', '--deny', '--message', 'no'])
     expect(ended).toMatchObject({ code: 0, requests: [{}] })
     expect(eventsOf(ended)).toEqual([
       { type: 'user.tool_confirmation', tool_use_id: 'toolu_1', result: 'deny', deny_message: 'no' },

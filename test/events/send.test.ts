@@ -278,6 +278,14 @@ describe('every rule of the specification, at its boundary', () => {
     )
   })
 
+  test('an event that lacks a field is checked for what it has', async () => {
+    const stdin = '{"type":"user.tool_confirmation","result":"allow","deny_message":"x"}'
+    const ended = await send([], { stdin })
+    expect(ended.err).toMatch(/tool_use_id: is missing\n.*deny_message: is allowed only when/)
+    const strange = '{"type":"user.tool_confirmation","deny_message":5}'
+    expect((await send([], { stdin: strange })).err).toMatch(/deny_message: must be text/)
+  })
+
   test('--no-validate sends what it was given, as long as it is JSON', async () => {
     const ended = await send(['--no-validate'], { stdin: '[{"type":"user.future"}]' })
     expect(bodyOf(ended)).toBe('{"events":[{"type":"user.future"}]}')
@@ -299,10 +307,20 @@ describe('every rule of the specification, at its boundary', () => {
     expect(ended.err).toContain("(did you mean skills-2025-10-02?); -H 'vendor-beta: skils-2025-10-02'")
     const own = await send(['x', '-H', 'vendor-beta: new-1'])
     expect(own.requests[0]?.headers).toMatchObject({ 'vendor-beta': 'new-1' })
-    expect(await send(['x'], { env: { PARLEY_BETAS: 'nope' } })).toMatchObject({ code: 3, requests: [] })
+    const env = { PARLEY_BETAS: 'nope' }
+    const refused = await send(['x'], { env })
+    expect(refused).toMatchObject({ code: 3, requests: [] })
+    expect(refused.err).toContain("PARLEY_BETAS holds no documented beta: 'nope'")
+    expect(await send(['x', '--betas', 'nope'])).toMatchObject({ code: 2, requests: [] })
+    const replaced = await send(['x', '-H', 'Vendor-Beta: nope', '--beta', 'nope'], { env })
+    expect(replaced.requests[0]?.headers).toMatchObject({ 'Vendor-Beta': 'nope' })
+    expect(await send(['x', '--no-beta'], { env })).toMatchObject({ code: 0, requests: [{}] })
+    expect((await run(['chat', 'x'], { env })).code).toBe(0)
   })
 
   test.each([
+    ['--beta after --no-beta', ['x', '--no-beta', '--beta', 'skills-2025-10-02'], undefined, 2, 'exclude'],
+    ['--no-beta after --beta', ['x', '--beta', 'skills-2025-10-02', '--no-beta'], undefined, 2, 'exclude'],
     ['nothing on a terminal', [], undefined, 2, 'no events'],
     ['empty stdin', [], ' ', 2, 'stdin is empty'],
     ['a rubric without its outcome', ['--rubric', 'x'], undefined, 2, '--rubric must follow'],
@@ -352,6 +370,15 @@ describe('the receipt', () => {
     expect(terminal.out).toContain('sevt_1  user.message    2026-01-01T00:00:00Z  a b c\\\n')
     expect((await send(['x', '--ids'], { exchange })).out).toBe('sevt_1\nsevt_2\n')
     expect((await send(['x', '--raw'], { exchange })).out).toBe(JSON.stringify({ data }))
+  })
+
+  test('cannot control a terminal, neither by an id nor with --raw', async () => {
+    const evil = '{"data":[{"id":"\\u001b[2J\u009b\u202e","type":"t"}]}'
+    const world: Parameters<typeof run>[1] = { exchange: answering(evil), tty: ['stdout'] }
+    expect((await send(['x', '--ids'], world)).out).toBe('^[[2J\\u009b\\u202e\n')
+    expect((await send(['x', '--raw'], world)).out).toBe(
+      '{"data":[{"id":"\\u001b[2J\\u009b\\u202e","type":"t"}]}',
+    )
   })
 
   test.each([

@@ -71,7 +71,7 @@ export async function run(context: Context, options: ConfirmOptions, ids: string
   }
 
   async function gatherPending(): Promise<Pending> {
-    if (ids.length > 0) return { given: [], pending: ids.map((id) => ({ id })) }
+    if (ids.length > 0) return { given: [], pending: [...new Set(ids)].map((id) => ({ id })) }
     if (!options.pending) return readPending(context, options.input)
     if (context.flags.dryRun || context.flags.curl)
       throw usage('--pending asks the service: name the ids to only look')

@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { createRawPrinter } from '../../terminal/raw-printer.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { EventsPage, type SessionEvent } from '../../wire/events.ts'
 import { collect, type HttpResponse } from '../../wire/exchange.ts'
@@ -8,7 +9,7 @@ import { describeIssues } from '../../wire/json.ts'
 import { failureInBody, isErrorEnvelope } from '../../wire/problem.ts'
 import { createCaller, preview, type RequestParts } from '../perform.ts'
 import { openFollower } from './follower.ts'
-import { printEvents } from './rows.ts'
+import { printEvents, printIds } from './rows.ts'
 
 export interface DeliveryOptions {
   ids?: boolean
@@ -78,7 +79,11 @@ async function readReceipt(
   const receipt = tryParse(text)
   const isRefused = isErrorEnvelope(receipt)
   if (!isRefused) progress.fate = accepted
-  if (flags.raw && isPrinted) await output.write(bytes)
+  if (flags.raw && isPrinted) {
+    const raw = createRawPrinter(output)
+    raw.add(bytes)
+    await raw.write()
+  }
   if (isRefused) throw failureInBody(receipt)
   if (text.trim() === '') {
     note('the service accepted the events and said no more')
@@ -101,7 +106,7 @@ function tryParse(text: string): unknown {
 
 async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
-  if (ids) await output.write(events.map(({ id }) => `${id ?? ''}\n`).join(''))
+  if (ids) await printIds(context, events)
   else if (!flags.raw && events.length > 0) await printEvents(context, events)
   await output.flush()
 }

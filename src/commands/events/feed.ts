@@ -5,7 +5,7 @@ import { toTsv } from '../../terminal/table.ts'
 import { readText } from '../../wire/events.ts'
 import type { EventItem } from '../../wire/events-page.ts'
 import type { SessionState } from '../../wire/session-state.ts'
-import { toRow } from './rows.ts'
+import { printIds, toRow } from './rows.ts'
 
 /** A session's events on their way to a person or a pipe. */
 export interface Feed {
@@ -15,10 +15,8 @@ export interface Feed {
   end(state: SessionState): Promise<number>
 }
 
-export function createFeed(
-  { flags, output, note, tell, style }: Context,
-  { ids, session }: { ids: boolean; session: string },
-): Feed {
+export function createFeed(context: Context, { ids, session }: { ids: boolean; session: string }): Feed {
+  const { flags, output, note, tell, style } = context
   const raw = createRawPrinter(output)
 
   async function print({ event, text }: EventItem): Promise<void> {
@@ -54,7 +52,11 @@ export function createFeed(
         note(`${id} waits for an answer${use ? `: ${use.name} ${JSON.stringify(use.input ?? {})}` : ''}`)
       }
       note(`answer with: parley events confirm -s ${session} ${rest.ids.join(' ')} --allow (or --deny)`)
-      if (ids) await output.write(rest.ids.map((id) => `${id}\n`).join(''))
+      if (ids)
+        await printIds(
+          context,
+          rest.ids.map((id) => ({ id })),
+        )
       return 12
     }
     if (rest?.kind === 'stuck') {

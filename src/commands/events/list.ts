@@ -6,7 +6,7 @@ import { collect, parseCount } from '../flags.ts'
 import { createCaller, preview } from '../perform.ts'
 import { readSettings } from '../settings.ts'
 import { type ListQuery, listPages, toQuery } from './pages.ts'
-import { printEvents } from './rows.ts'
+import { createRowPrinter, printIds } from './rows.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from './session.ts'
 
 interface ListOptions extends SessionOptions {
@@ -39,16 +39,16 @@ export async function run(context: Context, options: ListOptions): Promise<void>
   if (await preview(context, settings, endpoints.listEvents, { ...parts, ...(text ? { query: text } : {}) }))
     return
   const raw = createRawPrinter(output)
+  const print = createRowPrinter(context)
   for await (const { items, bytes } of listPages(createCaller(context, settings), parts, query)) {
     if (flags.raw) {
       raw.add(bytes)
       if (bytes.at(-1) !== 10) raw.add('\n')
       await raw.write()
-    } else if (options.ids) await output.write(items.map(({ event }) => `${event.id ?? ''}\n`).join(''))
-    else
-      await printEvents(
-        context,
-        items.map(({ event }) => event),
-      )
+      continue
+    }
+    const events = items.map(({ event }) => event)
+    if (options.ids) await printIds(context, events)
+    else await print(events)
   }
 }

@@ -1,5 +1,6 @@
 import type { Context } from '../../context.ts'
-import { toTable, toTsv } from '../../terminal/table.ts'
+import { escapeControls } from '../../terminal/escape.ts'
+import { createTable, toTsv } from '../../terminal/table.ts'
 import { readStopReason, readText, type SessionEvent } from '../../wire/events.ts'
 
 const columns = ['ID', 'TYPE', 'PROCESSED AT', 'TEXT']
@@ -32,11 +33,28 @@ function describeEvent(event: SessionEvent): string {
 }
 
 /** Prints events that are all there: a table on a terminal, else a line of tab-separated fields each. */
-export async function printEvents(
-  { output, host, style }: Context,
-  events: readonly SessionEvent[],
-): Promise<void> {
-  if (!output.isTerminal) return output.write(events.map((event) => toTsv(toRow(event))).join(''))
-  const [head = '', ...lines] = toTable([columns, ...events.map(toRow)], host.stdout.columns ?? 80)
-  await output.write(`${[style.bold(head), ...lines].join('\n')}\n`)
+export const printEvents = (context: Context, events: readonly SessionEvent[]): Promise<void> =>
+  createRowPrinter(context)(events)
+
+/** The same for events that come page by page: one table, under one header. */
+export function createRowPrinter({
+  output,
+  host,
+  style,
+}: Context): (events: readonly SessionEvent[]) => Promise<void> {
+  const layOut = createTable(host.stdout.columns ?? 0)
+  let head = [columns]
+  return (events) => {
+    if (!output.isTerminal) return output.write(events.map((event) => toTsv(toRow(event))).join(''))
+    const lines = layOut([...head, ...events.map(toRow)])
+    if (head.length > 0) lines[0] = style.bold(lines[0] ?? '')
+    head = []
+    return output.write(lines.map((line) => `${line}\n`).join(''))
+  }
+}
+
+/** Prints only the ids, one a line. */
+export function printIds({ output }: Context, events: readonly { id?: string | undefined }[]): Promise<void> {
+  const text = events.map(({ id }) => `${id ?? ''}\n`).join('')
+  return output.write(output.isTerminal ? escapeControls(text) : text)
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { type ResolvedSettings, requireValid } from '../../settings/resolve.ts'
 import { betas as knownBetas } from '../../wire/betas.ts'
 import { didYouMean } from '../../wire/nearest.ts'
 import { collect } from '../flags.ts'
@@ -14,6 +14,14 @@ export interface SessionOptions {
 }
 
 export function declareSessionFlags(command: Command): void {
+  // Before commander's own listeners, so that the value is still the earlier flag's.
+  for (const flag of ['beta', 'no-beta']) {
+    command.on(`option:${flag}`, () => {
+      const earlier = command.getOptionValue('beta')
+      const isExcluded = flag === 'beta' ? earlier === false : Array.isArray(earlier)
+      if (isExcluded) throw usage('--beta and --no-beta exclude each other')
+    })
+  }
   command
     .option('-s, --session <id>', 'the session (environment PARLEY_SESSION)')
     .option('--beta <id>', 'one more beta of the service, repeatable', collect)
@@ -22,15 +30,21 @@ export function declareSessionFlags(command: Command): void {
 
 /** What every request to a session has: its path's values, and the service's own headers. */
 export function sessionParts(
-  { host }: Context,
-  { values }: ResolvedSettings,
+  { host, flags }: Context,
+  { values, origins }: ResolvedSettings,
   { session = host.env.PARLEY_SESSION, beta }: SessionOptions,
 ): Required<Pick<RequestParts, 'params' | 'headers'>> {
   if (!session) throw usage('no session: give it with --session ID or PARLEY_SESSION')
   const { vendor, agentsVersion, workspaceId } = values
   const given = beta === undefined || beta === false ? [] : beta
-  for (const id of given) requireBeta(id, vendor)
   const own = beta === false ? [] : values.betas
+  const isReplaced = flags.header?.some((line) =>
+    line.toLowerCase().startsWith(`${vendor}-beta:`.toLowerCase()),
+  )
+  if (!isReplaced) {
+    for (const id of given) requireBeta(id, vendor)
+    if (origins.betas) requireValid({ setting: 'betas', value: own, origin: origins.betas })
+  }
   const all = [...new Set([...own, ...given])]
   return {
     params: { session },

@@ -1,0 +1,15 @@
+import type { Context } from '../context.ts'
+import { startSpinner } from '../terminal/spinner.ts'
+
+/** Shows a person on a terminal that an answer is waited for, until the returned function is called. */
+export function showWaiting({ host, flags, progress }: Context): () => void {
+  const isShown = host.stderr.isTTY && !flags.quiet && !flags.verbose && host.env.TERM !== 'dumb'
+  if (!isShown) return () => {}
+  const spinner = startSpinner(host.stderr, 'waiting for the answer')
+  const stop = () => {
+    spinner.stop()
+    progress.cleanups.delete(stop)
+  }
+  progress.cleanups.add(stop)
+  return stop
+}
