@@ -1,18 +1,21 @@
 #!/usr/bin/env node
-const { mkdirSync } = require('node:fs')
-const nodeModule = require('node:module')
 
-// Node's own default would be a folder that every user of the machine shares, under a name that is known.
-const { XDG_CACHE_HOME, HOME } = process.env
-const cache = XDG_CACHE_HOME || (HOME && `${HOME}/.cache`)
-if (nodeModule.enableCompileCache && cache?.startsWith('/')) {
+/** Keeps compiled code for the next run. Node's own default would be a folder that all users share, known by name. */
+function keepCompiledCode() {
+  const { enableCompileCache } = require('node:module')
+  const { XDG_CACHE_HOME, HOME } = process.env
+  const cache = XDG_CACHE_HOME || (HOME && `${HOME}/.cache`)
+  if (!enableCompileCache || !cache?.startsWith('/')) return
   try {
-    mkdirSync(`${cache}/parley`, { recursive: true, mode: 0o700 })
-    nodeModule.enableCompileCache(`${cache}/parley`)
+    require('node:fs').mkdirSync(`${cache}/parley`, { recursive: true, mode: 0o700 })
+    enableCompileCache(`${cache}/parley`)
   } catch {
-    // Without a cache parley only starts a little later.
+    // Without it parley only starts a little later.
   }
 }
+
+// For a bare number it would take longer than it saves.
+if (process.argv[2] !== '--version') keepCompiledCode()
 
 const { main } = require('../dist/main.cjs')
 const { createProcessHost } = require('../dist/host.cjs')
