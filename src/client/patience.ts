@@ -23,27 +23,28 @@ export interface PatienceOptions {
 export function createPatience({ timeout, deadline, onEnd }: PatienceOptions): Patience {
   let silence: NodeJS.Timeout | undefined
   let isHeld = false
+  let isOver = false
   const overall =
     deadline > 0 ? setTimer(() => onEnd('the deadline passed', true), deadline - Date.now()) : undefined
 
   function start(): void {
     clearTimeout(silence)
-    if (timeout === 0 || isHeld) return
+    if (timeout === 0 || isHeld || isOver) return
     silence = setTimer(() => onEnd(`no byte came for ${timeout / 1000} s`, false), timeout)
   }
 
   return {
     start,
     refresh() {
-      if (!isHeld) silence?.refresh()
+      if (!isHeld && !isOver) silence?.refresh()
     },
     hold(held) {
       isHeld = held
       start()
     },
     end() {
-      // A late reader may still take up what is held.
-      isHeld = true
+      // A late reader may still take up what is held, and no timer may keep the process from its end.
+      isOver = true
       clearTimeout(silence)
       clearTimeout(overall)
     },

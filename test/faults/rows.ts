@@ -150,6 +150,7 @@ function checkStderr(err: string, isLog = false): void {
 export const chat = ['chat', 'hi']
 export const stream = ['chat', 'hi', '--stream']
 export const events = ['events', 'send', 'hi']
+export const image = ['image', 'a fox', '-m', 'painter']
 
 /** The same row for chat and for events, which differ in `retries` only where the row says so. */
 export const both = (row: Omit<Row, 'argv'> & { flags?: string[] }): Row[] =>

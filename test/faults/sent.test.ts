@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { response } from '../server.ts'
 import { answering, closing, headOf, ok, okText, reset, resetting } from './answers.ts'
-import { both, chat, faults, type Row } from './rows.ts'
+import { both, chat, faults, image, type Row } from './rows.ts'
 
 const big = 'x'.repeat(20 * 1024 * 1024)
 const upload = { argv: ['chat'], stdin: big } satisfies Partial<Row>
@@ -184,5 +184,14 @@ faults('U: sent, no answer', [
     code: 10,
     reqs: 1,
     err: ['connection refused; before that, ', 'the request was sent'],
+  },
+  { name: 'U01 FIN after the request (image)', argv: image, script: closing(), code: 10, reqs: 1 },
+  { name: 'U02 RST after the request (image)', argv: image, script: resetting(), code: 10, reqs: 1 },
+  {
+    name: 'R01 half of the length, then FIN (image)',
+    argv: image,
+    script: closing(`${headOf('200 OK', 'content-length: 900')}{"candidates":[`),
+    code: 8,
+    reqs: 1,
   },
 ])
