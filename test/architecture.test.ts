@@ -16,6 +16,8 @@ const floors: Record<string, number> = {
   commands: 3,
   'context.ts': 3,
   'create-context.ts': 4,
+  'command-tree.ts': 4,
+  'parley-command.ts': 4,
   'program.ts': 4,
   'host.ts': 5,
   'main.ts': 5,
