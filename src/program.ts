@@ -1,5 +1,4 @@
 import { Command, CommanderError } from 'commander'
-import { version } from '../package.json'
 import { declareGeneralFlags, declareRequestFlags, readSharedFlags } from './commands/flags.ts'
 import type { Context, Host, Progress } from './context.ts'
 import { createContext } from './create-context.ts'
@@ -85,7 +84,11 @@ const entries: Record<string, Entry> = {
  * Parses the arguments and runs the command that they name. Returns the exit code; throws a `CliError` of kind
  * `usage` for arguments that are wrong.
  */
-export async function runProgram(argv: string[], host: Host, progress: Progress): Promise<number> {
+export async function runProgram(
+  argv: string[],
+  host: Host,
+  { progress, version }: { progress: Progress; version: string },
+): Promise<number> {
   const output = createOutput(host.stdout)
   const print = (text: string) => void output.write(text).catch(() => {})
   let exitCode = 0
