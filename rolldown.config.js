@@ -52,11 +52,11 @@ export default defineConfig({
     // Each file costs a fraction of a millisecond: what every run loads, and what every request loads, is one each.
     codeSplitting: {
       groups: [
-        { name: 'start', priority: 2, test: /src\/(errors|host)\.ts$/ },
+        { name: 'start', priority: 2, test: /src\/(errors|host|terminal\/output)\.ts$/ },
         {
           name: 'program',
           priority: 1,
-          test: /src\/(program|create-context|settings\/table|commands\/flags|terminal\/(escape|failure|style|input|output))\.ts$|commander/,
+          test: /src\/(program|create-context|settings\/table|commands\/flags|terminal\/(escape|failure|style|input))\.ts$|commander/,
         },
         {
           name: 'request',

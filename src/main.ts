@@ -13,7 +13,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
   try {
     if (argv[0] === '--version' && argv.length === 1) return await printVersion(host)
     const { runProgram } = await import('./program.ts')
-    return await runProgram(argv, host, progress)
+    return await runProgram(argv, host, { progress, version })
   } catch (error) {
     if (error instanceof OutputClosed) return 0
     return await fail(error instanceof CliError ? error : unexpected(error))

@@ -1,5 +1,4 @@
 import { type Command, CommanderError } from 'commander'
-import { version } from '../package.json'
 import { type Entry, entries } from './command-tree.ts'
 import { declareGeneralFlags, declareRequestFlags, readSharedFlags } from './commands/flags.ts'
 import type { Host, Progress } from './context.ts'
@@ -12,7 +11,11 @@ import { createOutput } from './terminal/output.ts'
  * Parses the arguments and runs the command that they name. Returns the exit code; throws a `CliError` of kind
  * `usage` for arguments that are wrong.
  */
-export async function runProgram(argv: string[], host: Host, progress: Progress): Promise<number> {
+export async function runProgram(
+  argv: string[],
+  host: Host,
+  { progress, version }: { progress: Progress; version: string },
+): Promise<number> {
   const output = createOutput(host.stdout)
   const print = (text: string) => void output.write(text).catch(() => {})
   let exitCode = 0
