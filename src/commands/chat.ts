@@ -1,20 +1,9 @@
 import type { Command } from 'commander'
-import { buildBody } from '../client/generate-body.ts'
-import { assigning, parseAssignment } from '../client/set.ts'
 import type { Context } from '../context.ts'
-import { usage } from '../errors.ts'
-import type { Settings } from '../settings/schemas.ts'
-import { openFileOutput } from '../terminal/file-output.ts'
-import { endpoints } from '../wire/endpoints.ts'
-import { printAnswer } from './answer.ts'
 import { collect, parseCount } from './flags.ts'
-import { tellAbout } from './footer.ts'
-import { perform } from './perform.ts'
-import { type PromptOptions, readPrompt } from './prompt.ts'
-import { readSettings } from './settings.ts'
-import { readThread, saveThread } from './thread.ts'
+import type { PromptOptions } from './prompt.ts'
 
-interface ChatOptions extends PromptOptions {
+export interface ChatOptions extends PromptOptions {
   model?: string
   maxOutputTokens?: number
   set?: string[]
@@ -24,7 +13,7 @@ interface ChatOptions extends PromptOptions {
   usage?: boolean
 }
 
-/** By what follows the family's name (gateway, 1). */
+/** The documented models, by what follows the family's name (gateway, 1). */
 const models = ['2.5-pro', '3-pro-preview', '3.1-pro-preview'] as const
 
 export function declare(command: Command): void {
@@ -48,66 +37,8 @@ Models that are documented: ${models.map((model) => `{family}-${model}`).join(',
     )
 }
 
+/** Asking loads what help and a wrong flag can do without. */
 export async function run(context: Context, options: ChatOptions, words: string[]): Promise<void> {
-  const { flags, host, progress } = context
-  const start = Date.now()
-  const { values, ...settings } = await readSettings(context)
-  const body = await readBody(context, options, words)
-  const isStream = options.stream ?? values.stream
-  const { output, thread } = options
-  const file = output === undefined || output === '-' ? undefined : await openFileOutput(output, host.cwd)
-  const threadFile = thread === undefined ? undefined : await openFileOutput(thread, host.cwd, 0o600)
-
-  // The body of a failure is not the answer that the file is for, and stdout is not asked for.
-  const asking = file ? { ...context, flags: { ...flags, raw: false } } : context
-  const response = await perform(asking, { values, ...settings }, chatEndpoint(values, isStream), {
-    params: {
-      family: values.family,
-      model: options.model ?? values.chatModel ?? `${values.family}-${models[0]}`,
-    },
-    body: isStream && values.streamVia === 'body' ? await askForStream(body) : body,
-    ...(isStream && values.streamVia !== 'body' ? { query: 'alt=sse' } : {}),
-    ...(isStream ? { headers: { Accept: 'text/event-stream, application/json' } } : {}),
-  })
-  if (!response) return
-
-  const answer = await printAnswer(response, file ?? context.output, {
-    isRaw: flags.raw ?? false,
-    keepsText: threadFile !== undefined,
-    cleanups: progress.cleanups,
-  })
-  await file?.commit()
-  if (threadFile) await saveThread(threadFile, { body, answer: answer.text, role: values.answerRole })
-  tellAbout(context, { ...answer, seconds: (Date.now() - start) / 1000, isAsked: options.usage })
+  const { ask } = await import('./chat/ask.ts')
+  return ask(context, options, words)
 }
-
-async function readBody(
-  { input, host }: Context,
-  options: ChatOptions,
-  words: string[],
-): Promise<Uint8Array> {
-  const assignments = (options.set ?? []).map(parseAssignment)
-  const prompt = await readPrompt(input, words, options)
-  if (options.thread !== undefined && prompt.given) {
-    throw usage(`--thread and ${prompt.given.name} both give a body: take one of them`)
-  }
-  const thread = options.thread === undefined ? undefined : await readThread(input, options.thread, host.cwd)
-  const given = prompt.given ?? thread
-  const { maxOutputTokens } = options
-  return buildBody({
-    ...(given ? { given } : {}),
-    turn: prompt.turn,
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    assignments,
-  })
-}
-
-const chatEndpoint = ({ streamVia }: Settings, isStream: boolean) =>
-  isStream && streamVia === 'path' ? endpoints.streamChat : endpoints.chat
-
-const askForStream = (body: Uint8Array) =>
-  buildBody({
-    given: { text: Buffer.from(body).toString(), name: 'the body' },
-    turn: [],
-    assignments: [assigning(['stream'], 'true')],
-  })

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { promises as fs } from 'node:fs'
 import { resolve } from 'node:path'
 import { redactHeaders } from '../client/preview.ts'
 import type { Context, Host } from '../context.ts'
@@ -65,7 +65,7 @@ async function readCertificates(
   if (path === undefined) return undefined
   let own: string
   try {
-    own = await readFile(resolve(cwd, path), 'utf8')
+    own = await fs.readFile(resolve(cwd, path), 'utf8')
   } catch (error) {
     throw new CliError('file', `${path}: ${fileProblem(error)}`)
   }
@@ -73,7 +73,9 @@ async function readCertificates(
     throw new CliError('credentials', `${origin}: ${path} holds no certificate in PEM`)
   }
   // Node forgets these where a context has certificates of its own; it has complained where they are not readable.
-  const extra = env.NODE_EXTRA_CA_CERTS ? await readFile(env.NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '') : ''
+  const extra = env.NODE_EXTRA_CA_CERTS
+    ? await fs.readFile(env.NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '')
+    : ''
   return `${own}\n${extra}`
 }
 

@@ -1,5 +1,5 @@
-import { constants } from 'node:fs'
-import { access, type FileHandle, open, realpath, rename, stat } from 'node:fs/promises'
+import { constants, promises as fs } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { CliError, fileProblem, usage } from '../errors.ts'
 import type { Output } from './output.ts'
@@ -19,19 +19,19 @@ export async function openFileOutput(name: string, cwd: string, mode?: number): 
   if (name === '') throw usage('a file must have a name')
   const wrap = (error: unknown) => new CliError('file', `${name}: ${fileProblem(error)}`)
   const path = resolve(cwd, name)
-  const target = await realpath(path).catch(() => path)
-  const existing = await stat(target).catch(() => undefined)
+  const target = await fs.realpath(path).catch(() => path)
+  const existing = await fs.stat(target).catch(() => undefined)
   if (existing?.isDirectory() || name.endsWith('/')) throw new CliError('file', `${name}: it is a folder`)
   const isRegular = existing === undefined || existing.isFile()
   const part = isRegular ? `${target}.part` : target
-  await access(isRegular ? dirname(target) : target, constants.W_OK).catch((error) => {
+  await fs.access(isRegular ? dirname(target) : target, constants.W_OK).catch((error) => {
     throw wrap(error)
   })
 
   let file: FileHandle | undefined
   async function start(): Promise<FileHandle> {
     const kept = isRegular ? (existing?.mode ?? mode) : undefined
-    const started = await open(part, 'w', kept)
+    const started = await fs.open(part, 'w', kept)
     // The umask, or a part that was left there, may have had its own way.
     if (kept !== undefined) await started.chmod(kept & 0o7777)
     return started
@@ -53,7 +53,7 @@ export async function openFileOutput(name: string, cwd: string, mode?: number): 
       try {
         file ??= await start()
         await file.close()
-        if (isRegular) await rename(part, target)
+        if (isRegular) await fs.rename(part, target)
       } catch (error) {
         throw wrap(error)
       }

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { promises as fs } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { CliError, fileProblem, usage } from '../errors.ts'
@@ -60,7 +60,7 @@ export function createInput({ stdin, cwd, readsStdin, note }: InputOptions): Inp
 
   async function file(path: string): Promise<Uint8Array> {
     try {
-      return await readFile(resolve(cwd, path))
+      return await fs.readFile(resolve(cwd, path))
     } catch (error) {
       throw new CliError('file', `${path}: ${fileProblem(error)}`)
     }

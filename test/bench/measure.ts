@@ -11,11 +11,13 @@ export interface Job {
 
 const folder = mkdtempSync(join(tmpdir(), 'parley-bench-'))
 
-/** A module that makes a Node process tell its peak memory, in KiB, where the environment says so. */
+/** A module that makes a Node process tell its peak memory, in KiB; what its parent used before does not count. */
 const peakTeller = join(folder, 'peak.cjs')
 writeFileSync(
   peakTeller,
-  "process.on('exit', () => require('node:fs').writeFileSync(process.env.PEAK_FILE, String(process.resourceUsage().maxRSS)))",
+  `const { readFileSync, writeFileSync } = require('node:fs')
+  const peak = () => /VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]
+  process.on('exit', () => writeFileSync(process.env.PEAK_FILE, peak()))`,
 )
 
 export const temporary = (name: string): string => join(folder, name)
