@@ -16,11 +16,12 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
   const status = Number(/^HTTP\/1\.[01] (\d{3})(?: |\r?\n)/.exec(head)?.[1])
   if (status >= 200 && status < 300) return
   const who = `the proxy ${proxy.url.host}, from ${proxy.variable},`
-  if (status === 407) {
+  // Some proxies say 401 of a wrong password.
+  if (status === 407 || status === 401) {
     const why = proxy.authorization
       ? 'refused the user name and password'
       : 'asks for a user name and password'
-    throw new CliError('credentials', `${who} ${why}: 407`, { sent: 'no' })
+    throw new CliError('credentials', `${who} ${why}: ${status}`, { sent: 'no' })
   }
   if (Number.isNaN(status)) throw notSent(`${who} does not speak HTTP`, true)
   throw notSent(`${who} opened no way to ${target}: ${status}`, status < 500)

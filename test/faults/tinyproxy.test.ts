@@ -1,0 +1,70 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { lookup } from 'node:dns/promises'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { start } from '../process.ts'
+import { temporaryFolder } from '../run.ts'
+import { serve } from '../server.ts'
+import { answering, ok, okText } from './answers.ts'
+
+const isInstalled = spawnSync('tinyproxy', ['-v']).status === 0
+/** The only name for loopback that both parley and a proxy can look up, and that does not go direct. */
+const own = await lookup(hostname()).catch(() => undefined)
+const canRun = isInstalled && own?.address.startsWith('127.')
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return typeof address === 'object' ? (address?.port ?? 0) : 0
+}
+
+const isListening = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('connect', () => resolve(true)).on('error', () => resolve(false))
+    socket.on('connect', () => socket.destroy())
+  })
+
+/** Starts the real thing; resolves when it listens. */
+async function startTinyproxy(): Promise<{ port: number; log(): string }> {
+  const port = await freePort()
+  const folder = temporaryFolder()
+  const [configuration, log] = [join(folder, 'tinyproxy.conf'), join(folder, 'log')]
+  const lines = [
+    `Port ${port}`,
+    'Listen 127.0.0.1',
+    'BasicAuth user pass',
+    'LogLevel Connect',
+    `LogFile "${log}"`,
+  ]
+  writeFileSync(configuration, `${lines.join('\n')}\n`)
+  const child = spawn('tinyproxy', ['-d', '-c', configuration], { stdio: 'ignore' })
+  onTestFinished(() => void child.kill())
+  while (!(await isListening(port))) await new Promise((resolve) => setTimeout(resolve, 20))
+  return { port, log: () => readFileSync(log, 'utf8') }
+}
+
+test.skipIf(!canRun)(
+  'X01, X03 by a real tinyproxy (where it is installed, and the host has a name on loopback)',
+  async () => {
+    const proxy = await startTinyproxy()
+    const server = await serve(answering(ok), { host: own?.address ?? '' })
+    onTestFinished(() => server.close())
+    const argv = ['chat', 'hi', '--allow-http', '--base-url', `http://${hostname()}:${server.port}`]
+    const env = (credentials: string) => ({ HTTP_PROXY: `http://${credentials}127.0.0.1:${proxy.port}` })
+
+    const fine = await start(argv, { env: env('user:p%61ss@') }).ended
+    expect(fine).toMatchObject({ code: 0, out: okText })
+    expect(proxy.log()).toContain(`CONNECT ${hostname()}:${server.port} HTTP/1.1`)
+    expect(proxy.log()).not.toContain('canary')
+
+    const refused = await start(argv, { env: env('user:wrong@') }).ended
+    expect(refused).toMatchObject({ code: 3, out: '' })
+    expect(server.requests).toHaveLength(1)
+  },
+)
