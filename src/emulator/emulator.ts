@@ -1,5 +1,5 @@
 import { CliError } from '../errors.ts'
-import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.ts'
+import type { Endpoint, EndpointName } from '../wire/endpoints.ts'
 import type { SendEvents } from '../wire/events.ts'
 import type { Exchange, HttpRequest } from '../wire/exchange.ts'
 import type { GenerateRequest } from '../wire/generate-request.ts'
@@ -8,6 +8,7 @@ import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } fr
 import { type Fault, takeFault } from './faults.ts'
 import { createRandom, randomId } from './random.ts'
 import { deliver, errorReply, type Reply } from './reply.ts'
+import { findRoute, type Route } from './route.ts'
 import { createSessions } from './sessions.ts'
 
 export interface EmulatorOptions {
@@ -97,30 +98,6 @@ const page: Reply = {
 
 const faultReply = (status: number) =>
   errorReply(status, `asked to fail with ${status}`, status === 429 ? { 'retry-after': '1' } : undefined)
-
-interface Route {
-  name: EndpointName
-  endpoint: Endpoint
-  params: Record<string, string>
-  query: URLSearchParams
-}
-
-function findRoute({ method, url }: HttpRequest): Route | undefined {
-  const { pathname, searchParams: query } = new URL(url)
-  for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
-    const params = endpoint.method === method && patternOf(endpoint.path).exec(pathname)?.groups
-    if (params) return { name, endpoint, params: mapValues(params, decodeURIComponent), query }
-  }
-  return undefined
-}
-
-const patternOf = (path: string) =>
-  new RegExp(
-    `^${path.replace(/\{(\w+)\}|[.*+?^$()[\]\\|]/g, (found, name) => (name ? `(?<${name}>[^/:]+?)` : `\\${found}`))}$`,
-  )
-
-const mapValues = (values: Record<string, string>, change: (value: string) => string) =>
-  Object.fromEntries(Object.entries(values).map(([key, value]) => [key, change(value)]))
 
 /** The refusal of a caller who does not show the right credential. */
 function refuse(
