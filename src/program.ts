@@ -45,7 +45,7 @@ export async function runProgram(
     parent.enablePositionalOptions()
     declareRequestFlags(parent)
     for (const option of parent.options) if (option.long !== '--version') option.hideHelp()
-    const loaders = new Map<Command, () => Promise<void>>()
+    const loaders = new Map<Command, () => Promise<void> | void>()
     parent.hook('preSubcommand', (_, called) => loaders.get(called)?.())
     for (const [name, entry] of Object.entries(children)) {
       const command = parent
@@ -53,7 +53,10 @@ export async function runProgram(
         .summary(entry.summary)
         .description(sentence(entry.summary))
         .helpCommand(false)
-      if (entry.group) addEntries(command.usage('<command> [flags]'), entry.group, [...path, command])
+      const { group } = entry
+      // A group is filled when it is called, for its flags are as many as all that a run needs.
+      if (group)
+        loaders.set(command, () => addEntries(command.usage('<command> [flags]'), group, [...path, command]))
       else loaders.set(command, () => prepare(command, entry, [...path, command]))
     }
   }
