@@ -4,7 +4,7 @@ import type { Context, Progress } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
-import { createRawPrinter } from '../terminal/raw-printer.ts'
+import { printRaw } from '../terminal/raw-printer.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { consequenceOf } from './consequence.ts'
@@ -26,9 +26,12 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
   const { deadline: limit } = settings.values
   const deadline = limit > 0 ? Date.now() + limit * 1000 : 0
   let exchange: Promise<Exchange> | undefined
+  // Once for all requests: a header may stand on stdin.
+  let headers: Promise<Record<string, string>> | undefined
 
   return async (endpoint, parts) => {
-    const whole = await draft(context, settings, endpoint, parts)
+    headers ??= readHeaders(context)
+    const whole = draft(context, settings, endpoint, { ...parts, extraHeaders: await headers })
     const request = await authorize(context, settings, whole)
     const secretOrigin = whole.credential ? secretOriginOf(settings, endpoint.service)?.name : '--header'
     exchange ??= chooseExchange(context, settings, deadline)
@@ -49,7 +52,8 @@ export async function preview(
 ): Promise<boolean> {
   const { flags, output } = context
   if (!flags.dryRun && !flags.curl) return false
-  const request = await draft(context, settings, endpoint, parts)
+  const extraHeaders = await readHeaders(context)
+  const request = draft(context, settings, endpoint, { ...parts, extraHeaders })
   const variable = variableOf(request.credential?.setting ?? 'accessToken')
   await output.write(flags.curl ? toCurl(request, variable) : toDryRun(request))
   await output.flush()
@@ -67,14 +71,19 @@ export async function perform(
   return createCaller(context, settings)(endpoint, parts)
 }
 
-async function draft(context: Context, settings: ResolvedSettings, endpoint: Endpoint, parts: RequestParts) {
+function draft(
+  context: Context,
+  settings: ResolvedSettings,
+  endpoint: Endpoint,
+  parts: Omit<DraftParts, 'address'>,
+) {
   if (context.flags.retryUnknown && endpoint.repeat !== 'failed') {
     throw usage(
       '--retry-unknown is for chat and image: what it could repeat here must not be, or is tried again anyway',
     )
   }
   const address = settings.values[addressOf(endpoint.service)]
-  return draftRequest(endpoint, { ...parts, address, extraHeaders: await readHeaders(context) })
+  return draftRequest(endpoint, { ...parts, address })
 }
 
 async function readHeaders({ flags, input }: Context): Promise<Record<string, string>> {
@@ -117,11 +126,7 @@ async function exchangeOnce(
     stopWaiting()
     if (!(error instanceof CliError)) throw error
     const { rawBody } = error.details
-    if (flags.raw && rawBody) {
-      const raw = createRawPrinter(context.output)
-      raw.add(rawBody)
-      await raw.write()
-    }
+    if (flags.raw && rawBody) await printRaw(context.output, rawBody)
     throw error.with(consequenceOf(error, endpoint, secretOrigin))
   } finally {
     stopWaiting()

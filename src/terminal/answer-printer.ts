@@ -7,8 +7,8 @@ export interface AnswerPrinter {
   add(text: string): void
   /** Writes what was added; resolves when there is room for more. */
   write(): Promise<void>
-  /** Ends the text with one newline and waits until it is written. Returns whether there was any text. */
-  end(): Promise<boolean>
+  /** Ends the text with one newline and waits until it is written. */
+  end(): Promise<void>
   /** Ends a line that was left half-written on a terminal; synchronous, for where there is no time left. */
   breakLine(): void
 }
@@ -48,7 +48,6 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
       if (hasText) await output.write('\n')
       isInLine = false
       await output.flush()
-      return hasText
     },
     breakLine() {
       if (isInLine && output.isTerminal) void output.write('\n')

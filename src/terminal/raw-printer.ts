@@ -32,3 +32,10 @@ export function createRawPrinter(output: Output): RawPrinter {
     },
   }
 }
+
+/** Prints a body that is all there; resolves when there is room for more. */
+export function printRaw(output: Output, bytes: Uint8Array): Promise<void> {
+  const printer = createRawPrinter(output)
+  printer.add(bytes)
+  return printer.write()
+}

@@ -238,6 +238,17 @@ describe('follow, where things go wrong', () => {
     expect(posted).toBe(1)
   })
 
+  test('a header from stdin is read once, for all requests', async () => {
+    const served = await serveSession([[]], [[[done('a')], 'stay']])
+    const ended = await run(['events', 'send', 'x', '--follow', '-H', '@-'], {
+      exchange: 'network',
+      stdin: 'X-Trace: 7\n',
+      env: { ...world.env, PARLEY_AGENTS_URL: served.url },
+    })
+    expect(ended.code).toBe(0)
+    expect(served.requests.map((request) => /X-Trace: 7/i.test(request))).toEqual([true, true, true])
+  })
+
   test('a list that leads to its own page is given up', async () => {
     server = await serve((socket) => {
       const body = '{"data":[{"id":"a","type":"b"}],"next_page":"p"}'

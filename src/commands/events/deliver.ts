@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
-import { createRawPrinter } from '../../terminal/raw-printer.ts'
+import { printRaw } from '../../terminal/raw-printer.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { EventsPage, type SessionEvent } from '../../wire/events.ts'
 import { collect, type HttpResponse } from '../../wire/exchange.ts'
@@ -47,14 +47,15 @@ function afterAcceptance(error: CliError): CliError {
   const known = { sent: 'yes', safeToRetry: false } as const
   if (error.kind === 'file')
     return error.with({ ...known, consequence: `${accepted}, only the output failed` })
-  const { consequence = `${accepted}: 'parley events follow' goes on from here` } = error.details
+  const way = `${accepted}: 'parley events follow' goes on from here`
+  const { consequence = way } = error.details
   const isMisleading = ['not-sent', 'unknown', 'rate-limited', 'service'].includes(error.kind)
   if (!isMisleading) return error.with({ ...known, consequence })
   const { rawBody: __, retryAfter: ___, ...details } = error.details
   return new CliError('response', `the session could not be followed: ${error.message}`, {
     ...details,
     ...known,
-    consequence: `${accepted}: 'parley events follow' goes on from here`,
+    consequence: way,
   })
 }
 
@@ -79,11 +80,7 @@ async function readReceipt(
   const receipt = tryParse(text)
   const isRefused = isErrorEnvelope(receipt)
   if (!isRefused) progress.fate = accepted
-  if (flags.raw && isPrinted) {
-    const raw = createRawPrinter(output)
-    raw.add(bytes)
-    await raw.write()
-  }
+  if (flags.raw && isPrinted) await printRaw(output, bytes)
   if (isRefused) throw failureInBody(receipt)
   if (text.trim() === '') {
     note('the service accepted the events and said no more')
