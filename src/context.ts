@@ -2,15 +2,15 @@ import type { CliError, Sent } from './errors.ts'
 import type { Place } from './settings/folder.ts'
 import type { SettingSources } from './settings/resolve.ts'
 import type { Input, Stdin } from './terminal/input.ts'
-import type { Output, OutputStream } from './terminal/output.ts'
+import type { Output, Stdout } from './terminal/output.ts'
 import type { ColourChoice, Style } from './terminal/style.ts'
 import type { Exchange } from './wire/exchange.ts'
 
 /** The outside world, as the program is given it. */
 export interface Host extends Place {
   stdin: Stdin
-  stdout: OutputStream
-  stderr: OutputStream
+  stdout: Stdout
+  stderr: Stdout
   /** Takes the network's place. */
   exchange?: Exchange
   /** Has `clean` called when a signal comes, prints what it returns on stderr, and lets the signal end the process. */

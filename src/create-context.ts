@@ -8,7 +8,7 @@ import { createStyle, wantsColour } from './terminal/style.ts'
 /** Puts together what a command is handed. */
 export async function createContext(host: Host, flags: SharedFlags, progress: Progress): Promise<Context> {
   const hide = (text: string) => redact(text, progress.secrets)
-  const print = (line: string) => void host.stderr.write(`${hide(line)}\n`)
+  const print = (line: string) => void host.stderr.open().write(`${hide(line)}\n`)
   const tell = (line: string) => {
     if (!flags.quiet) print(line)
   }
@@ -26,6 +26,6 @@ export async function createContext(host: Host, flags: SharedFlags, progress: Pr
     tell,
     input: createInput({ stdin: host.stdin, cwd: host.cwd, readsStdin: flags.stdin !== false, note }),
     output: createOutput(host.stdout),
-    style: await createStyle(wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTTY === true)),
+    style: await createStyle(wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal)),
   }
 }

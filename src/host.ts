@@ -1,12 +1,12 @@
 import { fstatSync, writeSync } from 'node:fs'
 import type { Host } from './context.ts'
 import type { Stdin } from './terminal/input.ts'
+import type { Stdout } from './terminal/output.ts'
 
 /** The process as a host. Its streams are opened when they are first used. */
 export function createProcessHost(): Host {
   // Node's own warnings would stand beside ours, and break the one line of `--errors json`.
   process.removeAllListeners('warning')
-  let stderr: NodeJS.WriteStream | undefined
   return {
     env: process.env,
     get cwd() {
@@ -22,16 +22,51 @@ export function createProcessHost(): Host {
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),
       interrupt: () => void process.kill(process.pid, 'SIGINT'),
     },
-    get stdout() {
-      return process.stdout
-    },
-    get stderr() {
-      // What was to be said there is lost, but the run goes on.
-      stderr ??= process.stderr.on('error', () => {})
-      return stderr
-    },
+    stdout: outlet(1, () => process.stdout),
+    // What was to be said there is lost, but the run goes on.
+    stderr: outlet(2, () => process.stderr.on('error', () => {})),
     onSignal,
     onCrash,
+  }
+}
+
+function outlet(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): Stdout {
+  let stream: NodeJS.WriteStream | undefined
+  const open = () => {
+    stream ??= openStream()
+    return stream
+  }
+  return {
+    get isTerminal() {
+      return isTerminal(descriptor)
+    },
+    get columns() {
+      return this.isTerminal ? open().columns : undefined
+    },
+    open,
+    writeNow: (bytes) => (stream ? 0 : writeAll(descriptor, bytes)),
+  }
+}
+
+function writeAll(descriptor: number, bytes: Uint8Array): number {
+  let written = 0
+  try {
+    while (written < bytes.length) written += writeSync(descriptor, bytes.subarray(written))
+  } catch (error) {
+    // Whoever shares the pipe may have made it one that does not wait.
+    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+  }
+  return written
+}
+
+/** Without opening what is there, and for most kinds of it without loading what knows terminals. */
+function isTerminal(descriptor: number): boolean {
+  try {
+    return (
+      fstatSync(descriptor).isCharacterDevice() && process.getBuiltinModule('node:tty').isatty(descriptor)
+    )
+  } catch {
+    return false
   }
 }
 
@@ -41,7 +76,7 @@ function stdinKind(): Stdin['kind'] {
     if (stat.isFIFO() || stat.isSocket()) return 'pipe'
     if (stat.isFile()) return 'file'
     if (stat.isDirectory()) return 'folder'
-    return process.stdin.isTTY ? 'terminal' : 'none'
+    return isTerminal(0) ? 'terminal' : 'none'
   } catch {
     return 'none'
   }

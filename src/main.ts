@@ -1,6 +1,9 @@
 import { version } from '../package.json'
 import type { Host, Progress } from './context.ts'
 import { CliError, OutputClosed } from './errors.ts'
+import { say } from './terminal/output.ts'
+
+export { createProcessHost } from './host.ts'
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
 export async function main(argv: string[], host: Host): Promise<number> {
@@ -11,7 +14,11 @@ export async function main(argv: string[], host: Host): Promise<number> {
   })
   host.onCrash?.((error) => fail(unexpected(error)))
   try {
-    if (argv[0] === '--version' && argv.length === 1) return await printVersion(host)
+    // Without the command tree, which takes longer to load than this.
+    if (argv[0] === '--version' && argv.length === 1) {
+      await say(host.stdout, `${version}\n`)
+      return 0
+    }
     const { runProgram } = await import('./program.ts')
     return await runProgram(argv, host, { progress, version })
   } catch (error) {
@@ -26,15 +33,6 @@ export async function main(argv: string[], host: Host): Promise<number> {
     await report(progress.explain?.(failure) ?? failure, argv, host, progress)
     return failure.exitCode
   }
-}
-
-/** Without the command tree, which takes longer to load than this. */
-async function printVersion(host: Host): Promise<number> {
-  const { createOutput } = await import('./terminal/output.ts')
-  const output = createOutput(host.stdout)
-  await output.write(`${version}\n`)
-  await output.flush()
-  return 0
 }
 
 const fates = {
@@ -70,14 +68,11 @@ async function report(failure: CliError, argv: string[], host: Host, { secrets }
   const words = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
   const isJson = flagValue(words, '--errors') === 'json'
   const choice = toColourChoice(flagValue(words, '--color'))
-  const isColoured = wantsColour(choice, host.env, host.stderr.isTTY === true)
+  const isColoured = wantsColour(choice, host.env, host.stderr.isTerminal)
   const shown = redactFailure(failure, secrets)
   const text = isJson ? renderFailureAsJson(shown) : renderFailure(shown, await createStyle(isColoured))
-  await new Promise<void>((resolve) => {
-    // A stderr that is gone changes nothing about the exit code.
-    host.stderr.once('error', () => resolve())
-    host.stderr.write(redact(text, secrets), () => resolve())
-  })
+  // A stderr that is gone changes nothing about the exit code.
+  await say(host.stderr, redact(text, secrets)).catch(() => {})
 }
 
 /** The value of a flag, as its own word or attached; the last one counts. */

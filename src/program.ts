@@ -5,7 +5,7 @@ import type { Host, Progress } from './context.ts'
 import { createContext } from './create-context.ts'
 import { usage } from './errors.ts'
 import { explain, ParleyCommand } from './parley-command.ts'
-import { createOutput } from './terminal/output.ts'
+import { say } from './terminal/output.ts'
 
 /**
  * Parses the arguments and runs the command that they name. Returns the exit code; throws a `CliError` of kind
@@ -16,8 +16,10 @@ export async function runProgram(
   host: Host,
   { progress, version }: { progress: Progress; version: string },
 ): Promise<number> {
-  const output = createOutput(host.stdout)
-  const print = (text: string) => void output.write(text).catch(() => {})
+  let help = ''
+  const print = (text: string) => {
+    help += text
+  }
   let exitCode = 0
 
   const root = new ParleyCommand('parley')
@@ -25,7 +27,15 @@ export async function runProgram(
     .usage('<command> [flags]')
     .exitOverride()
     // commander sends the help of a bare group to stderr; its errors are printed elsewhere.
-    .configureOutput({ writeOut: print, writeErr: print, outputError: () => {} })
+    .configureOutput({
+      writeOut: print,
+      writeErr: print,
+      outputError: () => {},
+      getOutHelpWidth: () => host.stdout.columns as number,
+      getErrHelpWidth: () => host.stdout.columns as number,
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
     .version(version, '--version', 'print the version')
     .helpCommand(false)
     .configureHelp({ subcommandTerm: (command) => command.name() })
@@ -38,12 +48,13 @@ export async function runProgram(
     if (!(error instanceof CommanderError)) throw error
     if (error.exitCode !== 0 && error.code !== 'commander.help') throw usage(explain(error))
   }
-  await output.flush()
+  if (help) await say(host.stdout, help)
   return exitCode
 
   function addEntries(parent: Command, children: Record<string, Entry>, path: Command[]): void {
     parent.enablePositionalOptions()
-    declareRequestFlags(parent)
+    // Most runs give their flags after the command's name, and can do without these.
+    if (argv.slice(0, path.length).some(isFlag)) declareRequestFlags(parent)
     for (const option of parent.options) if (option.long !== '--version') option.hideHelp()
     const loaders = new Map<Command, () => Promise<void> | void>()
     parent.hook('preSubcommand', (_, called) => loaders.get(called)?.())
@@ -76,6 +87,8 @@ export async function runProgram(
     })
   }
 }
+
+const isFlag = (word: string) => word.startsWith('-') && word !== '--help' && word !== '-h'
 
 const topics = ['environment', 'exit-codes', 'profiles', 'input']
 

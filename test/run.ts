@@ -5,7 +5,7 @@ import { Readable, Writable } from 'node:stream'
 import type { Host } from '../src/context.ts'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { main } from '../src/main.ts'
-import type { OutputStream } from '../src/terminal/output.ts'
+import type { Stdout } from '../src/terminal/output.ts'
 import type { Exchange, HttpRequest } from '../src/wire/exchange.ts'
 
 interface World {
@@ -58,8 +58,8 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
       kind: world.stdin === undefined ? 'terminal' : 'pipe',
       open: () => Readable.from(pieces(world.stdin ?? world.typed ?? '')),
     },
-    stdout: Object.assign(stdout.stream, world.columns === undefined ? {} : { columns: world.columns }),
-    stderr: stderr.stream,
+    stdout: { ...stdout.end, columns: world.columns },
+    stderr: stderr.end,
     ...(carry === 'network'
       ? {}
       : {
@@ -83,7 +83,7 @@ async function* pieces(stdin: NonNullable<World['stdin']>): AsyncGenerator<Uint8
   for (const piece of Array.isArray(stdin) ? stdin : [stdin]) yield Buffer.from(piece as string)
 }
 
-function collector(isTTY: boolean): { stream: OutputStream; bytes(): Uint8Array } {
+function collector(isTerminal: boolean): { end: Stdout; bytes(): Uint8Array } {
   const chunks: Buffer[] = []
   const stream = new Writable({
     write(chunk: Buffer, _, done) {
@@ -91,7 +91,7 @@ function collector(isTTY: boolean): { stream: OutputStream; bytes(): Uint8Array 
       done()
     },
   })
-  return { stream: Object.assign(stream, { isTTY }), bytes: () => Buffer.concat(chunks) }
+  return { end: { isTerminal, open: () => stream, writeNow: () => 0 }, bytes: () => Buffer.concat(chunks) }
 }
 
 /** An exchange that always gives the same answer. */

@@ -128,8 +128,8 @@ test('the first words are printed while the server still waits', async () => {
       cwd: '/',
       platform: 'linux',
       stdin: { kind: 'terminal', open: () => Readable.from([]) },
-      stdout,
-      stderr: nothing,
+      stdout: { isTerminal: false, open: () => stdout, writeNow: () => 0 },
+      stderr: { isTerminal: false, open: () => nothing, writeNow: () => 0 },
     })
   })
   await seen

@@ -39,7 +39,7 @@ export function tellAbout(
     )
   }
   // A dash first: what a service wrote never stands at the start of a line, where CI systems look for commands.
-  if (isAsked || host.stderr.isTTY) tell(style.dim(`— ${footer(summary, seconds)}`))
+  if (isAsked || host.stderr.isTerminal) tell(style.dim(`— ${footer(summary, seconds)}`))
 }
 
 function footer(summary: AnswerSummary, seconds: number): string {

@@ -3,7 +3,7 @@ import { startSpinner } from '../terminal/spinner.ts'
 
 /** Shows a person on a terminal that an answer is waited for, until the returned function is called. */
 export function showWaiting({ host, flags, progress }: Context): () => void {
-  const isShown = host.stderr.isTTY && !flags.quiet && !flags.verbose && host.env.TERM !== 'dumb'
+  const isShown = host.stderr.isTerminal && !flags.quiet && !flags.verbose && host.env.TERM !== 'dumb'
   if (!isShown) return () => {}
   const spinner = startSpinner(host.stderr, 'waiting for the answer')
   const stop = () => {

@@ -10,33 +10,46 @@ export interface Output {
   flush(): Promise<void>
 }
 
-/** A stream as the program is given it. */
-export type OutputStream = Writable & { isTTY?: boolean; columns?: number }
+/** What stands behind file descriptor 1 or 2. */
+export interface Stdout {
+  isTerminal: boolean
+  /** Of a terminal: how wide it is. */
+  columns?: number | undefined
+  /** Takes longer than writing a line does, so it is left to whoever has much to write. */
+  open(): Writable
+  /** Writes as much as is taken at once, and returns how many bytes that was; none where the stream is open. */
+  writeNow(bytes: Uint8Array): number
+}
 
 /**
  * Writes to stdout. Throws `OutputClosed` when its reader has gone, and a `CliError` of kind `file` when it
  * cannot be written for another reason.
  */
-export function createOutput(stream: OutputStream): Output {
+export function createOutput(stdout: Stdout): Output {
   let failure: NodeJS.ErrnoException | undefined
   let last: Promise<void> = Promise.resolve()
-  stream.on('error', (error) => {
-    failure ??= error
-  })
+  let stream: Writable | undefined
+  const openWatched = () =>
+    stdout.open().on('error', (error) => {
+      failure ??= error
+    })
 
   function check(): void {
-    if (failure?.code === 'EPIPE' || failure?.code === 'ERR_STREAM_DESTROYED') throw new OutputClosed()
-    if (failure) throw new CliError('file', `stdout: ${fileProblem(failure)}`)
+    if (failure) throw asFailure(failure)
   }
 
   return {
-    isTerminal: stream.isTTY === true,
+    get isTerminal() {
+      return stdout.isTerminal
+    },
     async write(chunk) {
       check()
       if (chunk.length === 0) return
+      stream ??= openWatched()
+      const target = stream
       let hasRoom = true
       last = new Promise((resolve) => {
-        hasRoom = stream.write(chunk, (error) => {
+        hasRoom = target.write(chunk, (error) => {
           if (error) failure ??= error
           resolve()
         })
@@ -50,3 +63,23 @@ export function createOutput(stream: OutputStream): Output {
     },
   }
 }
+
+/** Writes a short text, such as help. Throws as an `Output` does. */
+export async function say(stdout: Stdout, text: string): Promise<void> {
+  const bytes = Buffer.from(text)
+  let written = 0
+  try {
+    written = stdout.writeNow(bytes)
+  } catch (error) {
+    throw asFailure(error as NodeJS.ErrnoException)
+  }
+  if (written === bytes.length) return
+  const output = createOutput(stdout)
+  await output.write(bytes.subarray(written))
+  await output.flush()
+}
+
+const asFailure = (error: NodeJS.ErrnoException) =>
+  error.code === 'EPIPE' || error.code === 'ERR_STREAM_DESTROYED'
+    ? new OutputClosed()
+    : new CliError('file', `stdout: ${fileProblem(error)}`)

@@ -1,6 +1,6 @@
 import { usage } from '../errors.ts'
 import type { Stdin } from './input.ts'
-import type { OutputStream } from './output.ts'
+import type { Stdout } from './output.ts'
 
 /** Asks the person on a terminal, one question after the other. */
 export interface Questioner {
@@ -12,7 +12,7 @@ export interface Questioner {
 
 export interface QuestionerOptions {
   stdin: Stdin
-  stderr: OutputStream
+  stderr: Stdout
   /** Holds, while a terminal is raw, what restores it. */
   cleanups: Set<() => void>
 }
@@ -41,7 +41,7 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
     for (;;) {
       const char = await read()
       if (char === undefined) {
-        stderr.write('\n')
+        stderr.open().write('\n')
         throw ended()
       }
       if (char === '\n') return line
@@ -52,13 +52,13 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
   async function askHidden(question: string): Promise<string> {
     const restore = () => {
       stdin.setRaw?.(false)
-      stderr.write('\n')
+      stderr.open().write('\n')
       cleanups.delete(restore)
     }
     // Before the question is there: whoever answers it at once is not to see the answer either.
     stdin.setRaw?.(true)
     cleanups.add(restore)
-    stderr.write(question)
+    stderr.open().write(question)
     try {
       return await readKeys()
     } finally {
@@ -83,7 +83,7 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
   return {
     async ask(question, { isHidden = false } = {}) {
       if (isHidden) return (await askHidden(question)).trim()
-      stderr.write(question)
+      stderr.open().write(question)
       return (await readLine()).trim()
     },
     async close() {

@@ -1,4 +1,4 @@
-import type { OutputStream } from './output.ts'
+import type { Stdout } from './output.ts'
 
 /** A sign of life on a terminal. */
 export interface Spinner {
@@ -8,7 +8,7 @@ export interface Spinner {
 const delay = 300
 
 /** Shows a spinner after 300 ms; a quick answer never loads it. */
-export function startSpinner(stream: OutputStream, text: string): Spinner {
+export function startSpinner(stream: Stdout, text: string): Spinner {
   let spinner: { stop(): unknown } | undefined
   let isOver = false
   const timer = setTimeout(async () => {
@@ -16,7 +16,7 @@ export function startSpinner(stream: OutputStream, text: string): Spinner {
     if (isOver) return
     spinner = ora({
       text,
-      stream: stream as NodeJS.WriteStream,
+      stream: stream.open() as NodeJS.WriteStream,
       discardStdin: false,
       hideCursor: false,
     }).start()

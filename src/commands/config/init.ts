@@ -27,7 +27,7 @@ export async function run(context: Context): Promise<void> {
   const file = await readProfiles(host, note)
   const { name } = chooseName(file, { named: flags.profile, env: host.env })
   requireOwnName(name)
-  const say = (line: string) => void host.stderr.write(`${oneLine(line, 2000)}\n`)
+  const say = (line: string) => void host.stderr.open().write(`${oneLine(line, 2000)}\n`)
   say(`The profile '${name}' in ${path}. Enter keeps what stands in brackets, or skips.`)
 
   const questioner = createQuestioner({ ...host, cleanups: progress.cleanups })
@@ -84,7 +84,7 @@ async function askFor(
   for (;;) {
     const typed = await questioner.ask(`${oneLine(`${about} (${details})${shown}`)}: `, { isHidden })
     if (typed === '') return undefined
-    const parsed = schemas[name].safeParse(typed)
+    const parsed = schemas[name]().safeParse(typed)
     if (parsed.success) return parsed.data
     say(`${name} ${parsed.error.issues[0]?.message}`)
   }

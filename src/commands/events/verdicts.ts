@@ -11,13 +11,13 @@ export interface Verdict {
 
 /** Asks a person about each tool use, showing what is known of it. Throws a usage error where there is no terminal. */
 export async function askVerdicts({ input, host }: Context, pending: PendingUse[]): Promise<Verdict[]> {
-  if (input.stdinKind !== 'terminal' || !host.stderr.isTTY) {
+  if (input.stdinKind !== 'terminal' || !host.stderr.isTerminal) {
     throw usage('say --allow or --deny: there is no terminal to ask on')
   }
   const stdin = host.stdin.open()
   try {
     return await ask(createInterface({ input: stdin })[Symbol.asyncIterator](), pending, (text) =>
-      host.stderr.write(text),
+      host.stderr.open().write(text),
     )
   } finally {
     stdin.destroy()
