@@ -7,12 +7,14 @@ import { readProtected, type Warn } from './protection.ts'
 import type { SettingName } from './table.ts'
 
 /** The profile file: what other versions of parley added to it passes through. */
-const ProfileFile = z.looseObject({
-  version: z.optional(z.unknown()),
-  current: z.optional(z.string()),
-  profiles: z.optional(z.record(z.string(), z.record(z.string(), z.unknown()))),
-})
-export type ProfileFile = z.infer<typeof ProfileFile>
+const ProfileFile = z.lazily(() =>
+  z.looseObject({
+    version: z.optional(z.unknown()),
+    current: z.optional(z.string()),
+    profiles: z.optional(z.record(z.string(), z.record(z.string(), z.unknown()))),
+  }),
+)
+export type ProfileFile = z.infer<ReturnType<typeof ProfileFile>>
 
 export interface Profile {
   name: string
@@ -64,7 +66,7 @@ async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFi
     if (!(error instanceof SyntaxError)) throw broken('not UTF-8 text')
     throw broken(`not valid JSON: ${await describeJsonError(text)}`)
   }
-  const issue = ProfileFile.safeParse(content).error?.issues[0]
+  const issue = ProfileFile().safeParse(content).error?.issues[0]
   if (issue) throw broken(`${formatPath(issue.path) || 'the whole'}: ${issue.message}`)
   return content as ProfileFile
 }

@@ -119,14 +119,14 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
 
 /** Why a value is not valid, in words that follow its name and never quote it. */
 export function problemOf({ setting, value }: Pick<Candidate, 'setting' | 'value'>): string | undefined {
-  const issue = schemas[setting].safeParse(value).error?.issues[0]
+  const issue = schemas[setting]().safeParse(value).error?.issues[0]
   return issue?.message
 }
 
 function parseValue(candidate: Candidate): unknown {
   const { setting, origin, value } = candidate
   if (origin.source === 'default') return value
-  const parsed = (setting === 'betas' ? anyBetas : schemas[setting]).safeParse(value)
+  const parsed = (setting === 'betas' ? anyBetas : schemas[setting])().safeParse(value)
   if (!parsed.success) requireValid(candidate)
   return parsed.data
 }

@@ -12,37 +12,49 @@ const toNumber = (text: string) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : 
 const toBoolean = (text: string) => ({ true: true, false: false })[text] ?? text
 const toList = (text: string) => text.split(/\s*,\s*/).filter((item) => item !== '')
 
-const text = z.string().check(z.trim(), z.minLength(1, 'must not be empty'))
-const seconds = z.pipe(fromText(toNumber), z.number('must be a number of seconds').check(z.gte(0)))
-const count = z.pipe(
-  fromText(toNumber),
+const text = z.lazily(() => z.string().check(z.trim(), z.minLength(1, 'must not be empty')))
+const seconds = z.lazily(() =>
+  z.pipe(fromText(toNumber), z.number('must be a number of seconds').check(z.gte(0))),
+)
+const count = z.lazily(() =>
+  z.pipe(
+    fromText(toNumber),
+    z
+      .int('must be a whole number')
+      .check(z.gte(0, 'must be a whole number'), z.lte(100, 'must be at most 100')),
+  ),
+)
+const toggle = z.lazily(() => z.pipe(fromText(toBoolean), z.boolean()))
+const word = z.lazily(() =>
   z
-    .int('must be a whole number')
-    .check(z.gte(0, 'must be a whole number'), z.lte(100, 'must be at most 100')),
+    .string('must be text')
+    .check(z.regex(/^[A-Za-z][A-Za-z0-9-]*$/, 'must be a word of letters, digits and hyphens')),
 )
-const toggle = z.pipe(fromText(toBoolean), z.boolean())
-const word = z
-  .string('must be text')
-  .check(z.regex(/^[A-Za-z][A-Za-z0-9-]*$/, 'must be a word of letters, digits and hyphens'))
-const secret = text.check(z.regex(/^[\x21-\x7e]*$/, 'holds characters that no header can carry'))
-const beta = z.string().check(
-  z.check(({ value, issues }) => {
-    if (betas.includes(value)) return
-    const message = `holds no documented beta: '${value}'${didYouMean(value, betas)}; -H '{vendor}-beta: …' sends it all the same`
-    issues.push({ code: 'custom', message, input: value })
-  }),
+const secret = z.lazily(() =>
+  text().check(z.regex(/^[\x21-\x7e]*$/, 'holds characters that no header can carry')),
 )
-const betaList = z.pipe(fromText(toList), z.array(beta))
+const beta = z.lazily(() =>
+  z.string().check(
+    z.check(({ value, issues }) => {
+      if (betas.includes(value)) return
+      const message = `holds no documented beta: '${value}'${didYouMean(value, betas)}; -H '{vendor}-beta: …' sends it all the same`
+      issues.push({ code: 'custom', message, input: value })
+    }),
+  ),
+)
+const betaList = z.lazily(() => z.pipe(fromText(toList), z.array(beta())))
 
 /** Betas as they may stand there until they are sent: a header of the person's own may take their place. */
-export const anyBetas = z.pipe(fromText(toList), z.array(z.string()))
+export const anyBetas = z.lazily(() => z.pipe(fromText(toList), z.array(z.string())))
 
-const address = z.string().check(
-  z.trim(),
-  z.check((context) => {
-    const message = addressProblem(context.value)
-    if (message) context.issues.push({ code: 'custom', message, input: undefined })
-  }),
+const address = z.lazily(() =>
+  z.string().check(
+    z.trim(),
+    z.check((context) => {
+      const message = addressProblem(context.value)
+      if (message) context.issues.push({ code: 'custom', message, input: undefined })
+    }),
+  ),
 )
 
 /** How each setting's value is checked. */
@@ -62,16 +74,16 @@ export const schemas = {
   imageModel: text,
   answerRole: text,
   stream: toggle,
-  streamVia: z.enum(['query', 'path', 'body']),
+  streamVia: z.lazily(() => z.enum(['query', 'path', 'body'])),
   timeout: seconds,
   deadline: seconds,
   connectTimeout: seconds,
   retries: count,
   cacert: text,
   allowHttp: toggle,
-} satisfies Record<SettingName, z.ZodMiniType>
+} satisfies Record<SettingName, () => z.ZodMiniType>
 
-type Value<K extends SettingName> = z.infer<(typeof schemas)[K]>
+type Value<K extends SettingName> = z.infer<ReturnType<(typeof schemas)[K]>>
 
 type WithDefault = {
   [K in SettingName]: (typeof settings)[K] extends { default: unknown } ? K : never

@@ -38,7 +38,7 @@ export async function runSecretCommand(
     child.stdin?.end()
   })
   const [line = ''] = output.split('\n', 1)
-  const parsed = schemas.accessToken.safeParse(line)
+  const parsed = schemas.accessToken().safeParse(line)
   if (parsed.success) return parsed.data
   throw failed(line.trim() ? 'printed a secret with characters that no header can carry' : 'printed nothing')
 }

@@ -42,7 +42,7 @@ export function createAnswerReader(): AnswerReader {
     }
   }
 
-  function noteUsage(usage: z.infer<typeof Message>['usage']): void {
+  function noteUsage(usage: z.infer<ReturnType<typeof Message>>['usage']): void {
     note({
       inputTokens: usage?.input_tokens,
       outputTokens: usage?.output_tokens,
@@ -51,14 +51,14 @@ export function createAnswerReader(): AnswerReader {
   }
 
   function addMessage(value: unknown): string {
-    const message = read(Message, value)
+    const message = read(Message(), value)
     note({ model: message.model, stopReason: message.stop_reason })
     noteUsage(message.usage)
     return message.content.map((block) => (block.type === 'text' && block.text) || '').join('')
   }
 
   function addNative(value: unknown): string {
-    const { candidates, promptFeedback, usageMetadata: usage, modelVersion } = read(NativeAnswer, value)
+    const { candidates, promptFeedback, usageMetadata: usage, modelVersion } = read(NativeAnswer(), value)
     const first = candidates?.find((candidate) => (candidate.index ?? 0) === 0)
     const thoughts = usage?.thoughtsTokenCount ?? 0
     note({
@@ -78,7 +78,7 @@ export function createAnswerReader(): AnswerReader {
     const isMessage = /^(message|content_block)_/.test(type)
     if (isMessage || type === 'ping') isKnown = true
     if (!isMessage) return ''
-    const { message, delta, usage } = read(MessageEvent, value)
+    const { message, delta, usage } = read(MessageEvent(), value)
     note({ model: message?.model, stopReason: delta?.stop_reason })
     noteUsage(message?.usage)
     noteUsage(usage)

@@ -11,33 +11,34 @@ export interface Problem {
   requestId?: string
 }
 
-const text = z.catch(z.optional(z.string()), undefined)
-
-const Envelope = z.looseObject({
-  type: text,
-  error: z.optional(
-    z.union([
-      z.string(),
-      z.looseObject({
-        type: text,
-        status: text,
-        code: z.catch(z.optional(z.union([z.string(), z.number()])), undefined),
-        message: text,
-        issues: z.catch(z.optional(z.array(z.looseObject({ message: text }))), undefined),
-        details: z.catch(z.optional(z.array(z.looseObject({ retryDelay: text }))), undefined),
-      }),
-    ]),
-  ),
-  message: text,
-  title: text,
-  detail: text,
-  request_id: text,
+const Envelope = z.lazily(() => {
+  const text = z.catch(z.optional(z.string()), undefined)
+  return z.looseObject({
+    type: text,
+    error: z.optional(
+      z.union([
+        z.string(),
+        z.looseObject({
+          type: text,
+          status: text,
+          code: z.catch(z.optional(z.union([z.string(), z.number()])), undefined),
+          message: text,
+          issues: z.catch(z.optional(z.array(z.looseObject({ message: text }))), undefined),
+          details: z.catch(z.optional(z.array(z.looseObject({ retryDelay: text }))), undefined),
+        }),
+      ]),
+    ),
+    message: text,
+    title: text,
+    detail: text,
+    request_id: text,
+  })
 })
 
 /** Reads an error body: parsed JSON, or the text where it was none. */
 export function readProblem(body: unknown): Problem {
   if (typeof body === 'string') return fromText(body)
-  const parsed = Envelope.safeParse(Array.isArray(body) ? body[0] : body)
+  const parsed = Envelope().safeParse(Array.isArray(body) ? body[0] : body)
   if (!parsed.success) return {}
   const { error, message, title, detail, request_id: requestId } = parsed.data
   const inner = typeof error === 'object' ? error : undefined

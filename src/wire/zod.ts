@@ -29,3 +29,12 @@ z.config({
 })
 
 export * from 'zod/mini'
+
+/** A schema that is built when it is first used: a run uses few of them, and building takes longer than parsing. */
+export function lazily<T>(build: () => T): () => T {
+  let schema: T | undefined
+  return () => {
+    schema ??= build()
+    return schema
+  }
+}

@@ -28,7 +28,7 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
     throw usage(`${name} is a secret, and arguments stay in the shell's history: give it on stdin`)
   }
   const text = given === undefined || given === '-' ? await readValue(context, name) : given
-  const parsed = schemas[name].safeParse(text)
+  const parsed = schemas[name]().safeParse(text)
   if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
   await changeProfile(context, (values) => withValue(values, name, parsed.data))
   const { explanations } = await readProfile(context)
