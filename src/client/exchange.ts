@@ -1,4 +1,4 @@
-import Client from 'undici/lib/dispatcher/client.js'
+import type { Client, Dispatcher } from 'undici'
 import { CliError } from '../errors.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { type ConnectOptions, openConnection } from './connect.ts'
@@ -6,7 +6,6 @@ import { explainFailure, failure, type Reached } from './exchange-problem.ts'
 import type { HeldSocket } from './hold.ts'
 import { createPatience } from './patience.ts'
 import { createChunkQueue } from './queue.ts'
-import { withoutTierUp } from './tier-up.ts'
 
 export interface ExchangeOptions {
   connect: ConnectOptions
@@ -35,11 +34,15 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
   const { timeout, deadline, onProgress, open } = options
   const url = new URL(request.url)
   let reached: Reached = 'nowhere'
-  let connection: HeldSocket | undefined
   const over = new AbortController()
-  const client = createClient(url, options.connect, over.signal, (opened) => {
+  let connection: HeldSocket | undefined
+  const opening = openConnection(url, options.connect, over.signal).then((opened) => {
     connection = opened
+    return opened
   })
+  // Its failure is told to whoever asks for the connection, which may be later.
+  opening.catch(() => {})
+  let client: Client | undefined
   const patience = createPatience({
     timeout,
     deadline,
@@ -57,14 +60,22 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
   /** Releases the connection: the process does not wait for it. */
   function finish(): void {
     open.delete(finish)
-    over.abort()
     patience.end()
-    client.destroy().catch(() => {})
+    over.abort()
+    client?.destroy().catch(() => {})
     connection?.socket.destroy()
   }
 
   function close(): void {
     finish()
+    queue.close()
+  }
+
+  /** The answer is whole. A process that ends now is not kept from it by closing what ends with it. */
+  function end(): void {
+    open.delete(finish)
+    patience.end()
+    setTimeout(finish, 100).unref()
     queue.close()
   }
 
@@ -76,7 +87,7 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
   }
 
   open.add(finish)
-  client.dispatch(toDispatch(request, url), {
+  const handler: Dispatcher.DispatchHandler = {
     onRequestStart() {
       reached = 'sent'
       onProgress('sent')
@@ -93,37 +104,16 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
       patience.refresh()
       queue.push(chunk)
     },
-    onResponseEnd: close,
+    onResponseEnd: end,
     onResponseError(_, error) {
       const received = connection?.socket.bytesRead ?? 0
       fail(error instanceof CliError ? error : explainFailure(error, reached, url, received))
     },
-  })
-}
-
-/** A client of undici's that opens one connection, by us. */
-function createClient(
-  url: URL,
-  options: ConnectOptions,
-  signal: AbortSignal,
-  onOpen: (connection: HeldSocket) => void,
-) {
-  let isOpened = false
-  return new Client(url.origin, {
-    connect: (_, callback) => {
-      // undici would open one connection after another to a server that closes them at once.
-      if (isOpened) return callback(failure('nowhere', url, 'the connection was closed'), null)
-      openConnection(url, options, signal).then(
-        (opened) => {
-          isOpened = true
-          onOpen(opened)
-          withoutTierUp(() => callback(null, opened.socket))
-        },
-        (error: Error) => callback(error, null),
-      )
-    },
-    headersTimeout: 0,
-    bodyTimeout: 0,
+  }
+  // undici is loaded while the connection is being opened.
+  import('./undici-client.ts').then(({ createClient }) => {
+    client = createClient(url, opening)
+    client.dispatch(toDispatch(request, url), handler)
   })
 }
 

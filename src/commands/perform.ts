@@ -4,16 +4,17 @@ import type { Context, Progress } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
-import { printRaw } from '../terminal/raw-printer.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
-import { consequenceOf } from './consequence.ts'
 import { addressOf, authorize, secretOriginOf } from './credential.ts'
 import { chooseExchange } from './exchange.ts'
 import { showWaiting } from './waiting.ts'
 
 /** What varies from one request of a run to the next. */
-export type RequestParts = Omit<DraftParts, 'address' | 'extraHeaders'>
+export type RequestParts = Omit<DraftParts, 'address' | 'extraHeaders'> & {
+  /** Loads what reads the answer, while the service is at work. */
+  meanwhile?(): void
+}
 
 /**
  * Sends a request and returns its answer. Throws a `CliError` before anything is sent where an address or a
@@ -39,6 +40,7 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
       exchange: await exchange,
       deadline,
       secretOrigin,
+      meanwhile: parts.meanwhile,
     })
   }
 }
@@ -104,12 +106,19 @@ async function exchangeOnce(
     exchange,
     deadline,
     secretOrigin,
-  }: { exchange: Exchange; deadline: number; secretOrigin: string | undefined },
+    meanwhile,
+  }: {
+    exchange: Exchange
+    deadline: number
+    secretOrigin: string | undefined
+    meanwhile: RequestParts['meanwhile']
+  },
 ): Promise<HttpResponse> {
   const { flags, progress, note } = context
   progress.sent = 'no'
   const { completeFailure, send } = await import('../client/send.ts')
   const stopWaiting = showWaiting(context)
+  if (meanwhile) setImmediate(meanwhile)
   try {
     const answer = await send(request, endpoint, {
       exchange,
@@ -126,7 +135,11 @@ async function exchangeOnce(
     stopWaiting()
     if (!(error instanceof CliError)) throw error
     const { rawBody } = error.details
-    if (flags.raw && rawBody) await printRaw(context.output, rawBody)
+    if (flags.raw && rawBody) {
+      const { printRaw } = await import('../terminal/raw-printer.ts')
+      await printRaw(context.output, rawBody)
+    }
+    const { consequenceOf } = await import('./consequence.ts')
     throw error.with(consequenceOf(error, endpoint, secretOrigin))
   } finally {
     stopWaiting()

@@ -5,7 +5,6 @@ import { usage } from '../../errors.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { openFileOutput } from '../../terminal/file-output.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { printAnswer } from '../answer.ts'
 import type { ChatOptions } from '../chat.ts'
 import { tellAbout } from '../footer.ts'
 import { perform } from '../perform.ts'
@@ -34,9 +33,11 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     body: isStream && values.streamVia === 'body' ? await askForStream(body) : body,
     ...(isStream && values.streamVia !== 'body' ? { query: 'alt=sse' } : {}),
     ...(isStream ? { headers: { Accept: 'text/event-stream, application/json' } } : {}),
+    meanwhile: loadReader,
   })
   if (!response) return
 
+  const { printAnswer } = await loadReader()
   const answer = await printAnswer(response, file ?? context.output, {
     isRaw: flags.raw ?? false,
     keepsText: threadFile !== undefined,
@@ -46,6 +47,8 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   if (threadFile) await saveThread(threadFile, { body, answer: answer.text, role: values.answerRole })
   tellAbout(context, { ...answer, seconds: (Date.now() - start) / 1000, isAsked: options.usage })
 }
+
+const loadReader = () => import('../answer.ts')
 
 async function readBody(
   { input, host }: Context,
