@@ -14,11 +14,10 @@ function keepCompiledCode() {
   }
 }
 
-// For a bare number it would take longer than it saves.
-if (process.argv[2] !== '--version') keepCompiledCode()
+// For a bare number it would take longer than it saves, and so would asking a Node that cannot.
+if (Number.parseInt(process.versions.node, 10) >= 22 && process.argv[2] !== '--version') keepCompiledCode()
 
-const { main } = require('../dist/main.cjs')
-const { createProcessHost } = require('../dist/host.cjs')
+const { createProcessHost, main } = require('../dist/main.cjs')
 
 main(process.argv.slice(2), createProcessHost()).then((exitCode) => {
   process.exitCode = exitCode
