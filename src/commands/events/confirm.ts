@@ -50,7 +50,7 @@ export async function run(context: Context, options: ConfirmOptions, ids: string
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const body = `{"events":[${(await gatherConfirmations()).join(',')}]}`
-  checkEvents(context, body, undefined)
+  checkEvents(context, JSON.parse(body), undefined)
   return deliverEvents(context, settings, { ...parts, body: Buffer.from(body) }, options)
 
   async function gatherConfirmations(): Promise<string[]> {

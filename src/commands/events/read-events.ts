@@ -31,7 +31,9 @@ export async function readEvents(
   const added = await readEventFlags(input, flags, words)
   const additions = added.map((event) => appending(['events'], event))
   const body = given ? await editJson(given.body, additions) : `{"events":[${added.join(',')}]}`
-  if (options.validate !== false) checkEvents(context, body, given)
+  if (options.validate !== false) {
+    checkEvents(context, given && added.length === 0 ? given.value : JSON.parse(body), given)
+  }
   return Buffer.from(body)
 }
 
@@ -47,9 +49,9 @@ export async function readGiven({ input }: Context, path: string | undefined): P
 }
 
 /** Checks a body by every rule of the specification; tells what is only unusual. Throws a usage error. */
-export function checkEvents({ note }: Context, body: string, given: EventsText | undefined): void {
+export function checkEvents({ note }: Context, body: unknown, given: EventsText | undefined): void {
   const placeOf = given?.placeOf ?? placeInList
-  const parsed = SendEvents.safeParse(JSON.parse(body))
+  const parsed = SendEvents.safeParse(body)
   if (!parsed.success) {
     const problems = parsed.error.issues.map(({ path, message }) => {
       const [list, index, ...rest] = path
