@@ -1,4 +1,5 @@
-import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import type { SecureContext } from 'node:tls'
 import { CliError } from '../errors.ts'
 import { explainConnectError } from './connect-problem.ts'
 import { type HeldSocket, makeHoldable } from './hold.ts'
@@ -16,12 +17,12 @@ export interface ConnectOptions {
 
 /**
  * Opens a connection; throws a `CliError`, of kind `not-sent` but for a proxy that wants other credentials, that
- * says what is wrong in plain words. `signal` ends the attempt.
+ * says what is wrong in plain words. `signal` ends the attempt; `meanwhile` is called while the network is at work.
  */
 export async function openConnection(
   url: URL,
   { timeout, ca, findProxy }: ConnectOptions,
-  signal: AbortSignal,
+  { signal, meanwhile }: { signal: AbortSignal; meanwhile(): void },
 ): Promise<HeldSocket> {
   const proxy = findProxy?.(url)
   const way = proxy ? `${url.host}, by the proxy ${proxy.url.host}` : url.host
@@ -35,7 +36,7 @@ export async function openConnection(
     timeout > 0 ? setTimer(() => giveUp(`no connection within ${timeout / 1000} s`), timeout) : undefined
   signal.addEventListener('abort', onAbort)
   try {
-    const socket = await openWay(url, proxy, ca, sockets)
+    const socket = await openWay(url, { proxy, ca, sockets, meanwhile })
     if (signal.aborted) throw new CliError('not-sent', `${way}: given up`, { sent: 'no' })
     socket.setNoDelay(true)
     return makeHoldable(socket)
@@ -48,27 +49,45 @@ export async function openConnection(
   }
 }
 
-/** Every socket on the way joins `sockets`, so that whoever gives up can reach it. */
-async function openWay(
-  url: URL,
-  proxy: HttpProxy | undefined,
-  ca: string | undefined,
-  sockets: Socket[],
-): Promise<Socket> {
+interface Way {
+  proxy: HttpProxy | undefined
+  ca: string | undefined
+  /** Every socket on the way joins them, so that whoever gives up can reach it. */
+  sockets: Socket[]
+  meanwhile(): void
+}
+
+async function openWay(url: URL, { proxy, ca, sockets, meanwhile }: Way): Promise<Socket> {
   const first = proxy?.url ?? url
+  let trusting: Promise<SecureContext> | undefined
+  const trust = () => {
+    trusting ??= import('./tls.ts').then(({ createTrust }) => createTrust(ca))
+    return trusting
+  }
+  const secure = async (socket: Socket, host: URL) => {
+    const [{ startTls }, secureContext] = await Promise.all([import('./tls.ts'), trust()])
+    if (socket.errored) throw socket.errored
+    return ready(startTls(socket, hostOf(host), secureContext), 'secureConnect', host, sockets)
+  }
+
   const tcp = connectTcp({ host: hostOf(first), port: portOf(first) })
+  whileConnecting(tcp, hostOf(first), () => {
+    meanwhile()
+    // Reading all the certificates takes as long as a connection does; why they can't be read is told in its place.
+    if (first.protocol === 'https:' || url.protocol === 'https:') trust().catch(() => {})
+  })
   let socket = await ready(tcp, 'connect', first, sockets)
-  if (first.protocol === 'https:') socket = await secure(socket, first, ca, sockets)
+  if (first.protocol === 'https:') socket = await secure(socket, first)
   if (!proxy) return socket
   const { openTunnel } = await import('./proxy-tunnel.ts')
   await openTunnel(socket, proxy, `${url.hostname}:${portOf(url)}`)
-  return url.protocol === 'https:' ? secure(socket, url, ca, sockets) : socket
+  return url.protocol === 'https:' ? secure(socket, url) : socket
 }
 
-async function secure(socket: Socket, url: URL, ca: string | undefined, sockets: Socket[]): Promise<Socket> {
-  const { startTls } = await import('./tls.ts')
-  if (socket.errored) throw socket.errored
-  return ready(startTls(socket, hostOf(url), ca), 'secureConnect', url, sockets)
+/** Runs `work` when a name is known and the connection on its way: before that, work would delay it. */
+function whileConnecting(socket: Socket, host: string, work: () => void): void {
+  if (isIP(host)) setImmediate(work)
+  else socket.once('lookup', (error: Error | null) => error ?? setImmediate(work))
 }
 
 /** Waits until a socket has come that far; throws a `CliError` where it does not. */

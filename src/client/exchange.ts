@@ -36,12 +36,6 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
   let reached: Reached = 'nowhere'
   const over = new AbortController()
   let connection: HeldSocket | undefined
-  const opening = openConnection(url, options.connect, over.signal).then((opened) => {
-    connection = opened
-    return opened
-  })
-  // Its failure is told to whoever asks for the connection, which may be later.
-  opening.catch(() => {})
   let client: Client | undefined
   const patience = createPatience({
     timeout,
@@ -86,6 +80,11 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
     finish()
   }
 
+  function failFor(error: Error): void {
+    const received = connection?.socket.bytesRead ?? 0
+    fail(error instanceof CliError ? error : explainFailure(error, reached, url, received))
+  }
+
   open.add(finish)
   const handler: Dispatcher.DispatchHandler = {
     onRequestStart() {
@@ -105,17 +104,20 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
       queue.push(chunk)
     },
     onResponseEnd: end,
-    onResponseError(_, error) {
-      const received = connection?.socket.bytesRead ?? 0
-      fail(error instanceof CliError ? error : explainFailure(error, reached, url, received))
-    },
+    onResponseError: (_, error) => failFor(error),
   }
-  // undici is loaded while the connection is being opened.
-  import('./undici-client.ts').then(({ createClient }) => {
-    client = createClient(url, opening)
-    client.dispatch(toDispatch(request, url), handler)
-  })
+  openConnection(url, options.connect, { signal: over.signal, meanwhile: loadClient }).then(
+    async (opened) => {
+      connection = opened
+      const { createClient } = await loadClient()
+      client = createClient(url, opened.socket)
+      client.dispatch(toDispatch(request, url), handler)
+    },
+    failFor,
+  )
 }
+
+const loadClient = () => import('./undici-client.ts')
 
 const toDispatch = ({ method, headers, body }: HttpRequest, url: URL) => ({
   origin: url.origin,

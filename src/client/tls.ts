@@ -1,15 +1,20 @@
 import type { Socket } from 'node:net'
-import { connect, createSecureContext, type TLSSocket } from 'node:tls'
+import { connect, createSecureContext, type SecureContext, type TLSSocket } from 'node:tls'
 
-/** Starts TLS on a connection, trusting the extra CA certificates in `ca` (PEM) beside the usual ones. */
-export function startTls(socket: Socket, host: string, ca: string | undefined): TLSSocket {
-  const secureContext = createSecureContext()
+/** What is trusted: the usual certificates and, beside them, the CA certificates in `ca` (PEM). */
+export function createTrust(ca: string | undefined): SecureContext {
+  const trust = createSecureContext()
   // With a `ca` option the context would trust nothing else: this adds to what it trusts.
-  if (ca !== undefined) (secureContext as unknown as NativeContext).context.addCACert(ca)
+  if (ca !== undefined) (trust as unknown as NativeContext).context.addCACert(ca)
+  return trust
+}
+
+/** Starts TLS on a connection. */
+export function startTls(socket: Socket, host: string, trust: SecureContext): TLSSocket {
   return connect({
     socket,
     host,
-    secureContext,
+    secureContext: trust,
     ALPNProtocols: ['http/1.1'],
     ...(isName(host) ? { servername: host } : {}),
   })
