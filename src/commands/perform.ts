@@ -1,5 +1,6 @@
 import { toCurl, toDryRun } from '../client/preview.ts'
 import { type DraftParts, draftRequest, parseHeader } from '../client/request.ts'
+import { completeFailure, send } from '../client/send.ts'
 import type { Context, Progress } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -116,7 +117,6 @@ async function exchangeOnce(
 ): Promise<HttpResponse> {
   const { flags, progress, note } = context
   progress.sent = 'no'
-  const { completeFailure, send } = await import('../client/send.ts')
   const stopWaiting = showWaiting(context)
   if (meanwhile) setImmediate(meanwhile)
   try {

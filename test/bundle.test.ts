@@ -1,0 +1,95 @@
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { type OutputChunk, rolldown } from 'rolldown'
+import { beforeAll, expect, test } from 'vitest'
+import config from '../rolldown.config.ts'
+import { execute } from './process.ts'
+import { message, temporaryFolder } from './run.ts'
+import { pointedAt, response, serve } from './server.ts'
+
+const root = join(import.meta.dirname, '..')
+const chunks = new Map<string, OutputChunk>()
+
+beforeAll(async () => {
+  const build = await rolldown({ ...config, cwd: root })
+  const { output } = await build.generate(config.output)
+  for (const chunk of output) if (chunk.type === 'chunk') chunks.set(chunk.fileName, chunk)
+})
+
+const librariesIn = (name: string): string[] => [
+  ...new Set(
+    chunks
+      .get(name)
+      ?.moduleIds.map((id) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id)?.[1])
+      .filter((library) => library !== undefined),
+  ),
+]
+
+test('every library is in one chunk, and those that a request loads hold few', () => {
+  const all = [...chunks.keys()].flatMap(librariesIn)
+  expect(all.toSorted()).toEqual([...new Set(all)].toSorted())
+  expect(librariesIn('main.cjs')).toEqual([])
+  expect(librariesIn('program.cjs')).toEqual(['commander'])
+  expect(librariesIn('request.cjs').toSorted()).toEqual(['fastest-levenshtein', 'zod'])
+  expect(librariesIn('undici-client.cjs')).toEqual(['undici'])
+  expect(librariesIn('answer.cjs')).toEqual([])
+})
+
+/** The chunks that a run of the built program loads. */
+async function chunksOf(argv: string[], env: Record<string, string> = {}): Promise<string[]> {
+  const folder = temporaryFolder()
+  const [teller, told] = [join(folder, 'teller.cjs'), join(folder, 'told')]
+  writeFileSync(
+    teller,
+    `process.on('exit', () => require('fs').writeFileSync(${JSON.stringify(told)}, Object.keys(require.cache).join('\\n')))`,
+  )
+  await execute(argv, { env: { ...env, NODE_OPTIONS: `--require ${teller}` } })
+  const files = readFileSync(told, 'utf8').split('\n')
+  return files.flatMap((file) => /dist\/(?!rolldown-runtime)(.*)\.cjs$/.exec(file)?.[1] ?? []).toSorted()
+}
+
+test.each([
+  ['--version', ['main']],
+  ['--help', ['main', 'program']],
+  ['chat --help', ['main', 'program']],
+  ['chat --nonsense', ['main', 'program']],
+  ['config path', ['main', 'path', 'program', 'request']],
+])('%s loads %j', async (argv, loaded) => {
+  expect(await chunksOf(argv.split(' '))).toEqual(loaded)
+})
+
+test('a chat loads one chunk each for its request, for undici and for the answer', async () => {
+  const server = await serve((socket) => socket.end(response(message('Hello'))))
+  try {
+    const loaded = await chunksOf(['chat', 'hi'], pointedAt(server))
+    expect(loaded).toEqual(['answer', 'main', 'program', 'request', 'undici-client'])
+  } finally {
+    await server.close()
+  }
+})
+
+test('the package holds what runs, needs nothing beside it, and is small', async () => {
+  const packing = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root })
+  const [{ files, unpackedSize }] = JSON.parse(packing.toString()) as [
+    { files: { path: string }[]; unpackedSize: number },
+  ]
+  const paths = files.map(({ path }) => path)
+  expect(unpackedSize).toBeLessThan(1.5e6)
+  expect(paths.filter((path) => !/^(dist\/[\w-]+|bin\/parley)\.cjs$/.test(path)).toSorted()).toEqual([
+    'LICENSE',
+    'README.md',
+    'package.json',
+  ])
+  const alone = temporaryFolder()
+  for (const path of paths) {
+    mkdirSync(dirname(join(alone, path)), { recursive: true })
+    cpSync(join(root, path), join(alone, path))
+  }
+  const bin = join(alone, 'bin/parley.cjs')
+  const said = execFileSync(process.execPath, [bin, 'chat', '--profile', 'demo', '-q', 'Say hello'], {
+    encoding: 'utf8',
+    input: '',
+  })
+  expect(said.trim()).not.toBe('')
+})
