@@ -75,18 +75,19 @@ const config = {
     // Each file costs a fraction of a millisecond: every group here is loaded as a whole by whoever needs it.
     codeSplitting: {
       groups: [
-        { name: 'start', priority: 2, test: /src\/(main|host|errors|terminal\/output)\.ts$|package\.json$/ },
+        { name: 'start', priority: 3, test: /src\/(main|host|errors|terminal\/output)\.ts$|package\.json$/ },
         {
           name: 'program',
-          priority: 1,
+          priority: 2,
           test: /src\/(program|create-context|settings\/table|commands\/(flags|chat)|terminal\/(escape|failure|style|input))\.ts$|commander/,
         },
         {
           name: 'request',
-          priority: 0,
-          test: /src\/(commands\/(perform|chat\/ask|footer|prompt|settings)|client\/(send|exchange))\.ts$/,
+          priority: 1,
+          test: /src\/(commands\/(perform|chat\/ask|footer|prompt|settings)|client\/(send|exchange)|terminal\/raw-printer|wire\/(sse|json-body))\.ts$/,
         },
         { name: 'answer', priority: 0, test: /src\/commands\/answer\.ts$/ },
+        { name: 'events', priority: 0, test: /src\/commands\/events\/(send|confirm|list|follow)\.ts$/ },
       ],
     },
   },

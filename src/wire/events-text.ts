@@ -20,32 +20,46 @@ export interface EventsText {
 export async function readEventsText(text: string, name: string): Promise<EventsText> {
   const whole = tryParse(text)
   if (whole) return { name, ...wrap(text, whole.value), placeOf: placeInList }
-  const lines = text
-    .split('\n')
-    .flatMap((line, index) => (line.trim() === '' ? [] : [{ line, number: index + 1 }]))
-  if (lines.length < 2 || !tryParse(lines[0]?.line ?? '')) {
-    throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}`)
+  const { texts, events, numbers, wrong } = readLines(text)
+  if (wrong !== undefined && events.length > 0) {
+    const place = (await describeJsonError(wrong.line)).replace(/^line 1, /, '')
+    throw usage(`${name}: line ${wrong.number}: not valid JSON: ${place}`)
   }
-  const events: unknown[] = []
-  for (const { line, number } of lines) {
-    const event = tryParse(line)
-    if (event) {
-      events.push(event.value)
-      continue
-    }
-    const place = (await describeJsonError(line)).replace(/^line 1, /, '')
-    throw usage(`${name}: line ${number}: not valid JSON: ${place}`)
-  }
+  if (events.length < 2) throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}`)
   return {
     name,
-    body: `{"events":[${lines.map(({ line }) => line.trim()).join(',\n')}]}`,
+    body: `{"events":[${texts.join(',\n')}]}`,
     value: { events },
     placeOf: (index, field) => {
-      const line = lines[index]
-      if (!line) return placeInList(index, field)
-      return field ? `line ${line.number}: ${field}` : `line ${line.number}`
+      const number = numbers[index]
+      if (number === undefined) return placeInList(index, field)
+      return field ? `line ${number}: ${field}` : `line ${number}`
     },
   }
+}
+
+interface Lines {
+  texts: string[]
+  /** What each text says. */
+  events: unknown[]
+  /** Each text's line, from 1; blank ones are left out. */
+  numbers: number[]
+  /** The first line that is no JSON, at which reading ends. */
+  wrong?: { line: string; number: number }
+}
+
+function readLines(text: string): Lines {
+  const lines: Lines = { texts: [], events: [], numbers: [] }
+  for (const [index, line] of text.split('\n').entries()) {
+    const trimmed = line.trim()
+    if (trimmed === '') continue
+    const event = tryParse(trimmed)
+    if (!event) return { ...lines, wrong: { line, number: index + 1 } }
+    lines.texts.push(trimmed)
+    lines.events.push(event.value)
+    lines.numbers.push(index + 1)
+  }
+  return lines
 }
 
 export const placeInList = (index: number, field: string): string =>

@@ -11,18 +11,22 @@ const characters = (minimum: 0 | 1, maximum: number) =>
   )
 
 /** A text block is checked; a block of another kind, which the specification does not show, passes. */
-const ContentBlock = z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
-  z.check(({ value, issues }) => {
-    if (value.type !== 'text' || typeof value.text === 'string') return
-    const message = value.text === undefined ? 'is missing' : 'must be text'
-    issues.push({ code: 'custom', path: ['text'], message, input: value.text })
-  }),
+const ContentBlock = z.lazily(() =>
+  z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
+    z.check(({ value, issues }) => {
+      if (value.type !== 'text' || typeof value.text === 'string') return
+      const message = value.text === undefined ? 'is missing' : 'must be text'
+      issues.push({ code: 'custom', path: ['text'], message, input: value.text })
+    }),
+  ),
 )
 
-const TextBlock = z.looseObject({
-  type: z.literal('text', 'must be text blocks only'),
-  text: characters(1, Infinity),
-})
+const TextBlock = z.lazily(() =>
+  z.looseObject({
+    type: z.literal('text', 'must be text blocks only'),
+    text: characters(1, Infinity),
+  }),
+)
 
 /** For a check that is made also where a value is wrong in itself, so that all problems are told at once. */
 const always = () => true
@@ -30,28 +34,19 @@ const always = () => true
 const event = <T extends string, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
   z.looseObject({ type: z.literal(type), ...shape })
 
-const ToolConfirmation = event('user.tool_confirmation', {
-  result: z.enum(['allow', 'deny']),
-  tool_use_id: characters(1, 128),
-  deny_message: z.nullish(characters(0, 10000)),
-}).check(
-  z.refine(({ result, deny_message: message }) => message == null || result === 'deny', {
-    path: ['deny_message'],
-    message: "is allowed only when result is 'deny'",
-    when: always,
-  }),
+const ToolConfirmation = z.lazily(() =>
+  event('user.tool_confirmation', {
+    result: z.enum(['allow', 'deny']),
+    tool_use_id: characters(1, 128),
+    deny_message: z.nullish(characters(0, 10000)),
+  }).check(
+    z.refine(({ result, deny_message: message }) => message == null || result === 'deny', {
+      path: ['deny_message'],
+      message: "is allowed only when result is 'deny'",
+      when: always,
+    }),
+  ),
 )
-
-/** Event parameters by type (session events, 2.2 and 8). */
-const parameters = [
-  event('user.message', { content: z.array(ContentBlock) }),
-  event('user.interrupt', { session_thread_id: z.nullish(z.string()) }),
-  ToolConfirmation,
-  event('user.custom_tool_result', {}),
-  event('user.define_outcome', {}),
-  event('user.tool_result', {}),
-  event('system.message', { content: z.array(TextBlock) }),
-] as const
 
 const eventTypes = [
   'user.message',
@@ -63,13 +58,45 @@ const eventTypes = [
   'system.message',
 ]
 
-const EventParameters = z.discriminatedUnion('type', parameters, {
-  error: ({ input }) => {
-    if (typeof input !== 'object' || input === null) return 'must be an object'
-    const { type } = input as { type?: unknown }
-    if (typeof type !== 'string') return type === undefined ? 'is missing' : 'must be text'
-    return `there is no event '${type}'${didYouMean(type, eventTypes)}`
-  },
+/** Event parameters by type (session events, 2.2 and 8). */
+const EventParameters = z.lazily(() =>
+  z.discriminatedUnion(
+    'type',
+    [
+      event('user.message', { content: z.array(ContentBlock()) }),
+      event('user.interrupt', { session_thread_id: z.nullish(z.string()) }),
+      ToolConfirmation(),
+      event('user.custom_tool_result', {}),
+      event('user.define_outcome', {}),
+      event('user.tool_result', {}),
+      event('system.message', { content: z.array(TextBlock()) }),
+    ],
+    {
+      error: ({ input }) => {
+        if (typeof input !== 'object' || input === null) return 'must be an object'
+        const { type } = input as { type?: unknown }
+        if (typeof type !== 'string') return type === undefined ? 'is missing' : 'must be text'
+        return `there is no event '${type}'${didYouMean(type, eventTypes)}`
+      },
+    },
+  ),
+)
+type EventParameters = z.infer<ReturnType<typeof EventParameters>>
+
+/** Whether it is the event that nearly all are, which is right as it stands: a schema would copy it. */
+function isPlainMessage(event: unknown): boolean {
+  const { type, content } = (event ?? {}) as { type?: unknown; content?: unknown }
+  if (type !== 'user.message' || !Array.isArray(content) || content.length !== 1) return false
+  return content[0]?.type === 'text' && typeof content[0].text === 'string'
+}
+
+const checkEach = z.check<EventParameters[]>(({ value, issues }) => {
+  for (const [index, event] of value.entries()) {
+    if (isPlainMessage(event)) continue
+    for (const { path, message } of EventParameters().safeParse(event).error?.issues ?? []) {
+      issues.push({ code: 'custom', path: [index, ...path], message, input: undefined })
+    }
+  }
 })
 
 const hosts = ['user.message', 'user.tool_result', 'user.custom_tool_result']
@@ -93,13 +120,18 @@ const checkOrder = z.check<unknown[]>(
   { when: always },
 )
 
-/** The request body (session events, 2.1). */
-export const SendEvents = z.looseObject({
-  events: z.array(EventParameters).check(
+const EventList = z
+  .custom<EventParameters[]>(Array.isArray, {
+    error: ({ input }) => (input === undefined ? 'is missing' : 'must be a list'),
+  })
+  .check(
     z.refine((events) => events.length > 0, 'must hold at least one event'),
+    checkEach,
     checkOrder,
-  ),
-})
+  )
+
+/** The request body (session events, 2.1). */
+export const SendEvents = z.looseObject({ events: EventList })
 export type SendEvents = z.infer<typeof SendEvents>
 
 /** An event as the service tells of it: only what is printed or followed is read, unknown kinds pass. */
