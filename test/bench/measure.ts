@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 
 /** A whole process, or a shell pipeline, to be timed. */
 export interface Job {
@@ -9,10 +9,31 @@ export interface Job {
   env?: Record<string, string>
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-bench-'))
+export const parley = resolve('bin/parley.cjs')
+
+// In memory where there is such a place: how busy a disk is says nothing about a program.
+const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'parley-bench-'))
+
+export const temporary = (name: string): string => join(folder, name)
+
+/** Those of the environment's variables that make every start of Node's take longer. */
+export const burdens = ['NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS'].filter((name) => process.env[name])
+
+/** The environment as it is, but for what would tell parley or npm of other things. */
+const inherited = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !/^(PARLEY_|npm_|NODE_V8_COVERAGE$)/.test(name)),
+)
+
+const environment: NodeJS.ProcessEnv = { ...inherited, HOME: folder, XDG_CACHE_HOME: temporary('cache') }
+
+/** The same job in an environment without `burdens`. */
+export const unburdened = (job: Job): Job => ({
+  ...job,
+  command: [...burdens.map((name) => `unset ${name}`), job.command].join('; '),
+})
 
 /** A module that makes a Node process tell its peak memory, in KiB; what its parent used before does not count. */
-const peakTeller = join(folder, 'peak.cjs')
+const peakTeller = temporary('peak.cjs')
 writeFileSync(
   peakTeller,
   `const { readFileSync, writeFileSync } = require('node:fs')
@@ -20,13 +41,11 @@ writeFileSync(
   process.on('exit', () => writeFileSync(process.env.PEAK_FILE, peak()))`,
 )
 
-export const temporary = (name: string): string => join(folder, name)
-
 /** Runs a job to its end; returns its milliseconds. Throws where it fails. */
-function time({ command, env }: Job): Promise<number> {
+export function time({ command, env }: Job): Promise<number> {
   const start = performance.now()
   const child = spawn('bash', ['-c', `exec 0</dev/null; set -o pipefail; ${command}`], {
-    env: { PATH: process.env.PATH ?? '', HOME: folder, ...env },
+    env: { ...environment, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   let said = ''
@@ -55,5 +74,7 @@ export async function compare(jobs: Job[], rounds: number): Promise<number[]> {
   for (let round = 0; round < rounds; round++) {
     for (const [index, job] of jobs.entries()) times[index]?.push(await time(job))
   }
-  return times.map((all) => all.sort((a, b) => a - b)[all.length >> 1] as number)
+  return times.map(median)
 }
+
+const median = (values: number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] as number

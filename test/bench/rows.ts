@@ -1,0 +1,135 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { type Job, parley, temporary } from './measure.ts'
+
+export interface Row {
+  work: string
+  against: string
+  job: Job
+  baseline: Job
+  rounds: number
+  /** The most that the ratio may be, on Node 20 and on later ones. Absent where it is only reported. */
+  budget?: [node20: number, later: number]
+  /** Tools that the baseline needs. */
+  tools?: string[]
+  /** The most memory, in MiB. */
+  memory?: number
+  /** It is mostly Node's own start, which hangs on the environment. */
+  isStart?: true
+}
+
+const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
+const body = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
+
+/** All rows of `design.md`, Speed, for one Node; `imageSize` is in bytes. */
+export function createRows(node: string, { url, imageSize }: { url: string; imageSize: number }): Row[] {
+  const env = credentials(url)
+  const run = (argv: string): Job => ({ command: `${node} ${parley} ${argv}`, env })
+  const nothing: Job = { command: `${node} -e 0` }
+  const curl = `curl -sN -H 'Authorization: Bearer t' -H 'Content-Type: application/json' -d '${body}'`
+
+  const bare = temporary('bare.cjs')
+  writeFileSync(
+    bare,
+    `const body = ${JSON.stringify(body)}
+    const headers = { authorization: 'Bearer t', 'content-type': 'application/json', 'content-length': body.length }
+    require('http').request('${url}${path}', { method: 'POST', headers }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (chunk) => (text += chunk))
+      response.on('end', () => console.log(JSON.parse(text).content[0].text))
+    }).end(body)`,
+  )
+  const events = temporary('events.ndjson')
+  const event = (_: unknown, i: number) =>
+    `{"type":"user.message","content":[{"type":"text","text":"event ${i}"}]}`
+  writeFileSync(events, Array.from({ length: 10_000 }, event).join('\n'))
+  const images = temporary('images')
+  mkdirSync(images, { recursive: true })
+
+  return [
+    {
+      work: '`--version`',
+      isStart: true,
+      against: '`node -e 0`',
+      job: run('--version'),
+      baseline: nothing,
+      rounds: 21,
+      budget: [1.15, 1.25],
+    },
+    {
+      work: '`--help`',
+      isStart: true,
+      against: '`node -e 0`',
+      job: run('--help'),
+      baseline: nothing,
+      rounds: 21,
+      budget: [1.25, 1.45],
+    },
+    {
+      work: 'a usage error',
+      isStart: true,
+      against: '`node -e 0`',
+      job: { ...run('chat --nonsense || [ $? = 2 ]') },
+      baseline: nothing,
+      rounds: 21,
+      budget: [1.25, 1.45],
+    },
+    {
+      work: '`chat`, one JSON answer with 28 headers',
+      isStart: true,
+      against: 'a bare `http.request` script',
+      job: run("chat 'Say hello'"),
+      baseline: { command: `${node} ${bare}` },
+      rounds: 21,
+      budget: [1.5, 1.7],
+    },
+    {
+      work: 'the same',
+      against: '`curl \\| jq -r`',
+      job: run("chat 'Say hello'"),
+      baseline: { command: `${curl} ${url}${path} | jq -r '.content[0].text'` },
+      rounds: 11,
+      tools: ['curl', 'jq'],
+    },
+    {
+      work: '500,000 stream events, text to a file',
+      against: '`curl -N \\| sed \\| jq -j`',
+      job: run(`chat --stream 'Say hello' -o ${temporary('words.txt')}`),
+      baseline: {
+        command: `${curl} '${url}${path}?alt=sse' | sed -n 's/^data: //p' | jq -j '.delta.text // empty' > ${temporary('words2.txt')}`,
+      },
+      rounds: 3,
+      budget: [0.8, 0.8],
+      memory: 120,
+      tools: ['curl', 'sed', 'jq'],
+    },
+    {
+      work: 'a 48 MiB image',
+      against: '`curl \\| jq -r \\| base64 -d`',
+      job: run(`image -m m 'a fox' --force -o ${images}/fox.png`),
+      baseline: {
+        command: `${curl} ${url}/api/image/alpha/v1beta/models/m:generateContent | jq -r '.candidates[0].content.parts[0].inlineData.data' | base64 -d > ${images}/fox2.png`,
+      },
+      rounds: 5,
+      budget: [0.7, 0.7],
+      memory: (3 * imageSize) / 2 ** 20,
+      tools: ['curl', 'jq', 'base64'],
+    },
+    {
+      work: '10,000 events from NDJSON, checked and sent',
+      against: '`jq -c` reading the same file',
+      job: run(`events send -s s -q --ids -i ${events}`),
+      baseline: { command: `jq -c . ${events}` },
+      rounds: 7,
+      budget: [2.5, 2.5],
+      tools: ['jq'],
+    },
+  ]
+}
+
+/** What points parley at the server. */
+export const credentials = (url: string): Record<string, string> => ({
+  PARLEY_BASE_URL: url,
+  PARLEY_AGENTS_URL: url,
+  PARLEY_ACCESS_TOKEN: 't',
+  PARLEY_API_KEY: 'k',
+})
