@@ -84,7 +84,7 @@ const config = {
         {
           name: 'request',
           priority: 1,
-          test: /src\/(commands\/(perform|chat\/ask|footer|prompt|settings)|client\/(send|exchange)|terminal\/raw-printer|wire\/(sse|json-body))\.ts$/,
+          test: /src\/(commands\/(perform|chat\/ask|footer|prompt|settings)|client\/(send|exchange)|wire\/(sse|json-body))\.ts$/,
         },
         { name: 'answer', priority: 0, test: /src\/commands\/answer\.ts$/ },
         { name: 'events', priority: 0, test: /src\/commands\/events\/(send|confirm|list|follow)\.ts$/ },

@@ -5,6 +5,7 @@ import type { Context, Progress } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
+import { printRaw } from '../terminal/raw-printer.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { addressOf, authorize, secretOriginOf } from './credential.ts'
@@ -135,10 +136,7 @@ async function exchangeOnce(
     stopWaiting()
     if (!(error instanceof CliError)) throw error
     const { rawBody } = error.details
-    if (flags.raw && rawBody) {
-      const { printRaw } = await import('../terminal/raw-printer.ts')
-      await printRaw(context.output, rawBody)
-    }
+    if (flags.raw && rawBody) await printRaw(context.output, rawBody)
     const { consequenceOf } = await import('./consequence.ts')
     throw error.with(consequenceOf(error, endpoint, secretOrigin))
   } finally {
