@@ -45,6 +45,9 @@ export function home(): string {
   return folder
 }
 
+/** Where a Node that can keeps compiled code, so that it does not stand among a test's files. */
+const cache = temporaryFolder()
+
 /** Starts the built program. */
 export function start(argv: string[], world: World = {}): Started {
   const cwd = world.cwd ?? temporaryFolder()
@@ -58,7 +61,7 @@ export function start(argv: string[], world: World = {}): Started {
     : program
   const child = spawn(command, words, {
     cwd,
-    env: { PATH: process.env.PATH, HOME: cwd, ...credentials, ...world.env },
+    env: { PATH: process.env.PATH, HOME: cwd, XDG_CACHE_HOME: cache, ...credentials, ...world.env },
   })
   child.stdin.on('error', () => {})
   child.stdin.end(world.stdin ?? '')
