@@ -8,6 +8,7 @@ import { variableOf } from '../settings/table.ts'
 import { printRaw } from '../terminal/raw-printer.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
+import { consequenceOf } from './consequence.ts'
 import { addressOf, authorize, secretOriginOf } from './credential.ts'
 import { chooseExchange } from './exchange.ts'
 import { showWaiting } from './waiting.ts'
@@ -38,11 +39,11 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
     const request = await authorize(context, settings, whole)
     const secretOrigin = whole.credential ? secretOriginOf(settings, endpoint.service)?.name : '--header'
     exchange ??= chooseExchange(context, settings, deadline)
+    if (parts.meanwhile) setImmediate(parts.meanwhile)
     return exchangeOnce(context, settings, endpoint, request, {
       exchange: await exchange,
       deadline,
       secretOrigin,
-      meanwhile: parts.meanwhile,
     })
   }
 }
@@ -108,18 +109,11 @@ async function exchangeOnce(
     exchange,
     deadline,
     secretOrigin,
-    meanwhile,
-  }: {
-    exchange: Exchange
-    deadline: number
-    secretOrigin: string | undefined
-    meanwhile: RequestParts['meanwhile']
-  },
+  }: { exchange: Exchange; deadline: number; secretOrigin: string | undefined },
 ): Promise<HttpResponse> {
   const { flags, progress, note } = context
   progress.sent = 'no'
   const stopWaiting = showWaiting(context)
-  if (meanwhile) setImmediate(meanwhile)
   try {
     const answer = await send(request, endpoint, {
       exchange,
@@ -137,7 +131,6 @@ async function exchangeOnce(
     if (!(error instanceof CliError)) throw error
     const { rawBody } = error.details
     if (flags.raw && rawBody) await printRaw(context.output, rawBody)
-    const { consequenceOf } = await import('./consequence.ts')
     throw error.with(consequenceOf(error, endpoint, secretOrigin))
   } finally {
     stopWaiting()

@@ -1,4 +1,5 @@
-import type { SendEvents, SessionEvent } from '../wire/events.ts'
+import type { SessionEvent } from '../wire/events.ts'
+import type { SendEvents } from '../wire/send-events.ts'
 import { randomId } from './random.ts'
 
 type Parameters = SendEvents['events'][number]

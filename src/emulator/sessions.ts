@@ -1,4 +1,5 @@
-import type { SendEvents, SessionEvent } from '../wire/events.ts'
+import type { SessionEvent } from '../wire/events.ts'
+import type { SendEvents } from '../wire/send-events.ts'
 import { encodeSseEvent } from '../wire/sse.ts'
 import { createRandom } from './random.ts'
 import { errorReply, jsonReply, type Reply } from './reply.ts'

@@ -48,7 +48,7 @@ export const endpoints = {
     method: 'POST',
     path: '/v1/sessions/{session}/events',
     repeat: 'refused',
-    request: async () => (await import('./events.ts')).SendEvents,
+    request: async () => (await import('./send-events.ts')).SendEvents,
   },
   listEvents: {
     service: 'agents',

@@ -3,9 +3,9 @@ import { appending } from '../../client/set.ts'
 import type { Context } from '../../context.ts'
 import { usage, usageProblems } from '../../errors.ts'
 import { warnAbout } from '../../wire/event-warnings.ts'
-import { SendEvents } from '../../wire/events.ts'
 import { type EventsText, placeInList, readEventsText } from '../../wire/events-text.ts'
 import { formatPath } from '../../wire/json.ts'
+import { SendEvents } from '../../wire/send-events.ts'
 import { type EventFlag, readEventFlags } from './event-flags.ts'
 
 export interface EventsOptions {

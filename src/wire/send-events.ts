@@ -1,0 +1,135 @@
+import { didYouMean } from './nearest.ts'
+import * as z from './zod.ts'
+
+/** Lengths in the specification are characters, so an emoji counts once. */
+const length = (text: string) => [...text].length
+
+const characters = (minimum: 0 | 1, maximum: number) =>
+  z.string().check(
+    z.refine((text) => text.length >= minimum, 'must not be empty'),
+    z.refine((text) => length(text) <= maximum, `must be at most ${maximum} characters long`),
+  )
+
+/** A text block is checked; a block of another kind, which the specification does not show, passes. */
+const ContentBlock = z.lazily(() =>
+  z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
+    z.check(({ value, issues }) => {
+      if (value.type !== 'text' || typeof value.text === 'string') return
+      const message = value.text === undefined ? 'is missing' : 'must be text'
+      issues.push({ code: 'custom', path: ['text'], message, input: value.text })
+    }),
+  ),
+)
+
+const TextBlock = z.lazily(() =>
+  z.looseObject({
+    type: z.literal('text', 'must be text blocks only'),
+    text: characters(1, Infinity),
+  }),
+)
+
+/** For a check that is made also where a value is wrong in itself, so that all problems are told at once. */
+const always = () => true
+
+const event = <T extends string, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
+  z.looseObject({ type: z.literal(type), ...shape })
+
+const ToolConfirmation = z.lazily(() =>
+  event('user.tool_confirmation', {
+    result: z.enum(['allow', 'deny']),
+    tool_use_id: characters(1, 128),
+    deny_message: z.nullish(characters(0, 10000)),
+  }).check(
+    z.refine(({ result, deny_message: message }) => message == null || result === 'deny', {
+      path: ['deny_message'],
+      message: "is allowed only when result is 'deny'",
+      when: always,
+    }),
+  ),
+)
+
+const eventTypes = [
+  'user.message',
+  'user.interrupt',
+  'user.tool_confirmation',
+  'user.custom_tool_result',
+  'user.define_outcome',
+  'user.tool_result',
+  'system.message',
+]
+
+/** Event parameters by type (session events, 2.2 and 8). */
+const EventParameters = z.lazily(() =>
+  z.discriminatedUnion(
+    'type',
+    [
+      event('user.message', { content: z.array(ContentBlock()) }),
+      event('user.interrupt', { session_thread_id: z.nullish(z.string()) }),
+      ToolConfirmation(),
+      event('user.custom_tool_result', {}),
+      event('user.define_outcome', {}),
+      event('user.tool_result', {}),
+      event('system.message', { content: z.array(TextBlock()) }),
+    ],
+    {
+      error: ({ input }) => {
+        if (typeof input !== 'object' || input === null) return 'must be an object'
+        const { type } = input as { type?: unknown }
+        if (typeof type !== 'string') return type === undefined ? 'is missing' : 'must be text'
+        return `there is no event '${type}'${didYouMean(type, eventTypes)}`
+      },
+    },
+  ),
+)
+type EventParameters = z.infer<ReturnType<typeof EventParameters>>
+
+/** Whether it is the event that nearly all are, which is right as it stands: a schema would copy it. */
+function isPlainMessage(event: unknown): boolean {
+  const { type, content } = (event ?? {}) as { type?: unknown; content?: unknown }
+  if (type !== 'user.message' || !Array.isArray(content) || content.length !== 1) return false
+  return content[0]?.type === 'text' && typeof content[0].text === 'string'
+}
+
+const checkEach = z.check<EventParameters[]>(({ value, issues }) => {
+  for (const [index, event] of value.entries()) {
+    if (isPlainMessage(event)) continue
+    for (const { path, message } of EventParameters().safeParse(event).error?.issues ?? []) {
+      issues.push({ code: 'custom', path: [index, ...path], message, input: undefined })
+    }
+  }
+})
+
+const hosts = ['user.message', 'user.tool_result', 'user.custom_tool_result']
+
+/** The ordering rule of session events, 4.1: why `events[index]` may not stand where it does. */
+function orderProblem(events: readonly unknown[], index: number): string | undefined {
+  const typeAt = (place: number) => (events[place] as { type?: unknown } | null | undefined)?.type
+  if (typeAt(index) !== 'system.message') return undefined
+  if (index < events.length - 1) return 'a system.message must be the last event, and there is at most one'
+  const isAccompanying = hosts.includes(String(typeAt(index - 1)))
+  return isAccompanying ? undefined : `a system.message must come right after a ${hosts.join(', ')}`
+}
+
+const checkOrder = z.check<unknown[]>(
+  ({ value, issues }) => {
+    for (const index of Array.isArray(value) ? value.keys() : []) {
+      const message = orderProblem(value, index)
+      if (message) issues.push({ code: 'custom', path: [index], message, input: undefined })
+    }
+  },
+  { when: always },
+)
+
+const EventList = z
+  .custom<EventParameters[]>(Array.isArray, {
+    error: ({ input }) => (input === undefined ? 'is missing' : 'must be a list'),
+  })
+  .check(
+    z.refine((events) => events.length > 0, 'must hold at least one event'),
+    checkEach,
+    checkOrder,
+  )
+
+/** The request body (session events, 2.1). */
+export const SendEvents = z.looseObject({ events: EventList })
+export type SendEvents = z.infer<typeof SendEvents>
