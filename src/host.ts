@@ -32,13 +32,15 @@ export function createProcessHost(): Host {
 
 function outlet(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): Stdout {
   let stream: NodeJS.WriteStream | undefined
+  let isOnTerminal: boolean | undefined
   const open = () => {
     stream ??= openStream()
     return stream
   }
   return {
     get isTerminal() {
-      return isTerminal(descriptor)
+      isOnTerminal ??= isTerminal(descriptor)
+      return isOnTerminal
     },
     get columns() {
       return this.isTerminal ? open().columns : undefined
