@@ -22,9 +22,18 @@ const small: Record<string, string> = {
   // Node's comes with a differ and colours.
   'node:assert':
     'module.exports = (ok, why = "undici: a claim does not hold") => { if (!ok) throw new Error(why) }',
-  // The class is for bodies that are a server's requests; the limit is Node's own default.
-  'node:http': 'module.exports = { IncomingMessage: class {}, maxHeaderSize: 16384 }',
+  // The class is for bodies that are a server's requests; the limit is Node's own, unless a flag sets another.
+  'node:http': `module.exports = {
+    IncomingMessage: class {},
+    get maxHeaderSize() {
+      const flags = [process.env.NODE_OPTIONS, ...process.execArgv].join()
+      return flags.includes('max-http-header-size') ? require('node:http').maxHeaderSize : 16384
+    },
+  }`,
 }
+
+/** What another version of undici has no longer is not to be kept in this list. */
+const unused = new Set(Object.keys(leftOut))
 
 const withLessOfUndici: Plugin = {
   name: 'with-less-of-undici',
@@ -34,9 +43,14 @@ const withLessOfUndici: Plugin = {
   },
   load: {
     filter: { id: [/^\0small /, /[\\/]undici[\\/]lib[\\/]/] },
-    handler: (id) =>
-      small[id.replace('\0small ', '')] ??
-      leftOut[id.replace(/^.*[\\/]undici[\\/]lib[\\/]/, '').replaceAll('\\', '/')],
+    handler(id) {
+      const path = id.replace(/^.*[\\/]undici[\\/]lib[\\/]/, '').replaceAll('\\', '/')
+      unused.delete(path)
+      return small[id.replace('\0small ', '')] ?? leftOut[path]
+    },
+  },
+  buildEnd() {
+    if (unused.size > 0) throw new Error(`undici has no ${[...unused].join(', ')}`)
   },
 }
 

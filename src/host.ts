@@ -46,7 +46,12 @@ function outlet(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): Stdout
       return this.isTerminal ? open().columns : undefined
     },
     open,
-    writeNow: (bytes) => (stream ? 0 : writeAll(descriptor, bytes)),
+    writeNow(bytes) {
+      if (stream) return 0
+      // These are a run's last words: a signal ends them at once, also where their reader lets them wait.
+      for (const signal of signals) process.removeAllListeners(signal)
+      return writeAll(descriptor, bytes)
+    },
   }
 }
 
@@ -92,6 +97,8 @@ function onSignal(clean: () => string): void {
     process.once(signal, () => {
       for (const each of signals) process.removeAllListeners(each)
       try {
+        // As a stream, a pipe that is full does not let this wait.
+        process.stderr.on('error', () => {})
         writeSync(2, clean())
       } catch {
         // A stderr that is gone must not keep the signal from its work.

@@ -69,6 +69,18 @@ test('a chat loads one chunk each for its request, for undici and for the answer
   }
 })
 
+test('a limit on headers that Node was told holds', async () => {
+  const big = response(message('Hello'), '200 OK', [`x-big: ${'x'.repeat(20_000)}`])
+  const server = await serve((socket) => socket.end(big))
+  try {
+    const env = { ...pointedAt(server), NODE_OPTIONS: '--max-http-header-size=65536' }
+    expect(await execute(['chat', 'hi'], { env })).toMatchObject({ code: 0, out: 'Hello\n' })
+    expect(await execute(['chat', 'hi'], { env: pointedAt(server) })).toMatchObject({ code: 8 })
+  } finally {
+    await server.close()
+  }
+})
+
 test('the package holds what runs, needs nothing beside it, and is small', async () => {
   const packing = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root })
   const [{ files, unpackedSize }] = JSON.parse(packing.toString()) as [

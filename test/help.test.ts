@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { execute, start } from './process.ts'
-import { run } from './run.ts'
+import { binary, execute, start } from './process.ts'
+import { run, temporaryFolder } from './run.ts'
 
 test.each([[], ['--help'], ['-h'], ['help']].map((argv) => [argv]))(
   '%j prints help on stdout, exit 0',
@@ -75,5 +77,16 @@ test.each([[['--version']], [['-q', '--version']], [['--help']]])(
     const { child, ended } = start(argv)
     child.stdout?.destroy()
     expect(await ended).toMatchObject({ code: 0, err: '' })
+  },
+)
+
+test.each(['--version', '--help', 'chat --nonsense', 'chat'])(
+  'a signal ends a run whose last words meet a full pipe: %s',
+  (argv) => {
+    // A run that is still there 2 s after SIGTERM is killed, which is 137.
+    const shell = `(head -c 65536 /dev/zero; sleep 3 | timeout -k 2 1 "$0" "$1" ${argv}; echo $? > code) 2>&1 | (sleep 4; cat > all)`
+    const cwd = temporaryFolder()
+    execFileSync('bash', ['-c', shell, process.execPath, binary], { cwd, env: { ...process.env, HOME: cwd } })
+    expect(readFileSync(`${cwd}/code`, 'utf8')).toBe('124\n')
   },
 )

@@ -74,7 +74,8 @@ async function openWay(url: URL, { proxy, ca, sockets, meanwhile }: Way): Promis
   whileConnecting(tcp, hostOf(first), () => {
     meanwhile()
     // Reading all the certificates takes as long as a connection does; why they can't be read is told in its place.
-    if (first.protocol === 'https:' || url.protocol === 'https:') trust().catch(() => {})
+    const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
+    if (isSecure) setImmediate(() => trust().catch(() => {}))
   })
   let socket = await ready(tcp, 'connect', first, sockets)
   if (first.protocol === 'https:') socket = await secure(socket, first)

@@ -65,14 +65,6 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
     queue.close()
   }
 
-  /** The answer is whole. A process that ends now is not kept from it by closing what ends with it. */
-  function end(): void {
-    open.delete(finish)
-    patience.end()
-    setTimeout(finish, 100).unref()
-    queue.close()
-  }
-
   function fail(error: CliError): void {
     // First, for letting go of the connection fails the request once more, with words of undici's own.
     if (reached === 'head') queue.close(error)
@@ -103,18 +95,18 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
       patience.refresh()
       queue.push(chunk)
     },
-    onResponseEnd: end,
+    onResponseEnd: close,
     onResponseError: (_, error) => failFor(error),
   }
-  openConnection(url, options.connect, { signal: over.signal, meanwhile: loadClient }).then(
-    async (opened) => {
+  openConnection(url, options.connect, { signal: over.signal, meanwhile: loadClient })
+    .then(async (opened) => {
       connection = opened
       const { createClient } = await loadClient()
+      if (over.signal.aborted) return opened.socket.destroy()
       client = createClient(url, opened.socket)
-      client.dispatch(toDispatch(request, url), handler)
-    },
-    failFor,
-  )
+      return client.dispatch(toDispatch(request, url), handler)
+    })
+    .catch(failFor)
 }
 
 const loadClient = () => import('./undici-client.ts')

@@ -3,7 +3,9 @@ import { startSpinner } from '../terminal/spinner.ts'
 
 /** Shows a person on a terminal that an answer is waited for, until the returned function is called. */
 export function showWaiting({ host, flags, progress }: Context): () => void {
-  const isShown = host.stderr.isTerminal && !flags.quiet && !flags.verbose && host.env.TERM !== 'dumb'
+  const isWanted = !flags.quiet && !flags.verbose && host.env.TERM !== 'dumb'
+  // ora goes on for ever where a line has no room for anything.
+  const isShown = isWanted && host.stderr.isTerminal && host.stderr.columns !== 0
   if (!isShown) return () => {}
   const spinner = startSpinner(host.stderr, 'waiting for the answer')
   const stop = () => {

@@ -51,11 +51,10 @@ interface Lines {
 function readLines(text: string): Lines {
   const lines: Lines = { texts: [], events: [], numbers: [] }
   for (const [index, line] of text.split('\n').entries()) {
-    const trimmed = line.trim()
-    if (trimmed === '') continue
-    const event = tryParse(trimmed)
+    if (line.trim() === '') continue
+    const event = tryParse(line)
     if (!event) return { ...lines, wrong: { line, number: index + 1 } }
-    lines.texts.push(trimmed)
+    lines.texts.push(line.trim())
     lines.events.push(event.value)
     lines.numbers.push(index + 1)
   }

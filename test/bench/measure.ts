@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
@@ -11,8 +11,15 @@ export interface Job {
 
 export const parley = resolve('bin/parley.cjs')
 
-// In memory where there is such a place: how busy a disk is says nothing about a program.
-const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'parley-bench-'))
+/** In memory where there is room for some images: how busy a disk is says nothing about a program. */
+function findPlace(): string {
+  if (!existsSync('/dev/shm')) return tmpdir()
+  const { bavail, bsize } = statfsSync('/dev/shm')
+  return bavail * bsize > 256 * 2 ** 20 ? '/dev/shm' : tmpdir()
+}
+
+const folder = mkdtempSync(join(findPlace(), 'parley-bench-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 
 export const temporary = (name: string): string => join(folder, name)
 

@@ -350,6 +350,8 @@ describe('every rule of the specification, at its boundary', () => {
     expect(refused.err).toBe('parley: stdin: line 9999: content[0].text: is missing\n')
     const broken = await send([], { stdin: lines.with(9_998, '{"type":').join('\n') })
     expect(broken.err).toContain('stdin: line 9999: not valid JSON: column 9')
+    const blank = await send([], { stdin: lines.with(9_998, `\u00a0${lines[9_998]}`).join('\n') })
+    expect(blank.err).toContain('stdin: line 9999: not valid JSON: column 1')
   })
 })
 
