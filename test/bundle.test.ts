@@ -44,7 +44,7 @@ async function chunksOf(argv: string[], env: Record<string, string> = {}): Promi
     teller,
     `process.on('exit', () => require('fs').writeFileSync(${JSON.stringify(told)}, Object.keys(require.cache).join('\\n')))`,
   )
-  await execute(argv, { env: { ...env, NODE_OPTIONS: `--require ${teller}` } })
+  await execute(argv, { env: { ...env, NODE_OPTIONS: `--require ${JSON.stringify(teller)}` } })
   const files = readFileSync(told, 'utf8').split('\n')
   return files.flatMap((file) => /dist\/(?!rolldown-runtime)(.*)\.cjs$/.exec(file)?.[1] ?? []).toSorted()
 }

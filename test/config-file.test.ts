@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { binary, canRun, execute, home, isRoot, nobody, start } from './process.ts'
+import { binary, canBeNobody, canRun, execute, home, isRoot, nobody, start } from './process.ts'
 import { message, run, temporaryFolder } from './run.ts'
 import { pointedAt, response, serve } from './server.ts'
 
@@ -189,13 +189,16 @@ describe('what it holds', () => {
   )
 })
 
+const asNobody = test.skipIf(!canBeNobody())
+const asRootAndNobody = test.skipIf(!isRoot || !canBeNobody())
+
 describe('where it lies', () => {
-  test.each([
+  asNobody.each([
     ['unset', undefined],
     ['empty', ''],
     ['not there', '/nonexistent'],
     ['relative', 'home'],
-  ])('C10: without a home folder the environment is enough: %s', async (_, HOME) => {
+  ])('C10: without a home folder the environment is enough: %s (as another user)', async (_, HOME) => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = temporaryFolder()
     const world = { cwd, env: { HOME, ...pointedAt(server) }, isNobody: true }
@@ -208,7 +211,7 @@ describe('where it lies', () => {
     await server.close()
   })
 
-  test('C10: a home that cannot be written to is exit 3 for a write, and nothing else', async () => {
+  asNobody('C10: a home that cannot be written to is exit 3 for a write only (as another user)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = home()
     chmodSync(cwd, 0o555)
@@ -296,7 +299,7 @@ describe('where it lies', () => {
     }
   })
 
-  test('C13: a file that cannot be read is exit 3', async () => {
+  asNobody('C13: a file that cannot be read is exit 3 (as another user)', async () => {
     const cwd = home()
     const world = { cwd, isNobody: true }
     await execute(['config', 'set', 'timeout', '5'], world)
@@ -308,7 +311,7 @@ describe('where it lies', () => {
     }
   })
 
-  test.skipIf(!isRoot)('C17: a file of another user’s is exit 3', async () => {
+  test.skipIf(!isRoot)('C17: a file of another user’s is exit 3 (needs root)', async () => {
     const { path, text, world } = settled()
     chownSync(path, 12345, 12345)
     const before = text()
@@ -320,7 +323,7 @@ describe('where it lies', () => {
     expect(text()).toBe(before)
   })
 
-  test.skipIf(!isRoot)('C17: a file of root’s is read with a warning, and not written', async () => {
+  asRootAndNobody('C17: a file of root’s is read with a warning, and not written (needs root)', async () => {
     const cwd = home()
     const world = { cwd, isNobody: true, env: bare }
     await execute(['config', 'set', 'timeout', '5'], world)
@@ -399,15 +402,15 @@ describe('many writers', () => {
 
   const canMount = canRun('unshare', '-m', 'sh', '-c', 'mount -t tmpfs tmpfs /mnt')
 
-  test.skipIf(!canMount)('C09: on a full disk the old file stays', () => {
+  test.skipIf(!canMount)('C09: on a full disk the old file stays (needs unshare)', () => {
     const { folder, text, world } = settled()
     const script = `
       cp config.json ../kept.json && mount -t tmpfs -o size=64k,mode=700 tmpfs "$PWD" && cd "$PWD" &&
       cat ../kept.json > config.json && chmod 600 config.json && (cat /dev/zero > filler; true) 2>/dev/null
-      "$0" "${binary}" config set chatModel "$(printf 'm%.0s' $(seq 5000))"
+      "$0" "$1" config set chatModel "$(printf 'm%.0s' $(seq 5000))"
       echo "exit $?" >&2
       cat config.json; ls -A`
-    const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', script, process.execPath], {
+    const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', script, process.execPath, binary], {
       cwd: folder,
       env: { PATH: process.env.PATH, HOME: world.cwd },
       encoding: 'utf8',

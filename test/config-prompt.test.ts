@@ -14,7 +14,7 @@ type Reaction = string | (() => void)
 async function type(command: string, cwd: string, answers: [question: string, reaction: Reaction][]) {
   const child = spawn('script', ['-qec', command, '/dev/null'], {
     cwd,
-    env: { PATH: process.env.PATH, HOME: cwd, TERM: 'xterm', SHELL: '/bin/sh' },
+    env: { ...program, PATH: process.env.PATH, HOME: cwd, TERM: 'xterm', SHELL: '/bin/sh' },
   })
   let screen = ''
   let from = 0
@@ -32,11 +32,12 @@ async function type(command: string, cwd: string, answers: [question: string, re
   return { code, screen }
 }
 
-const set = `${process.execPath} ${binary} config set accessToken`
+const program = { NODE: process.execPath, PARLEY: binary }
+const set = '"$NODE" "$PARLEY" config set accessToken'
 const saved = (cwd: string) => join(cwd, '.config/parley/config.json')
 
 test.skipIf(!canType)(
-  'a secret that is typed is not shown, and the terminal shows again what comes after',
+  'a secret that is typed is not shown, and the terminal shows again what comes after (needs script)',
   async () => {
     const cwd = temporaryFolder()
     const { code, screen } = await type(`${set}; stty -a`, cwd, [['(not shown): ', 'canaryy\x7f-1\r']])
@@ -57,7 +58,7 @@ test.skipIf(!canType)('Ctrl-C while it is typed gives the terminal back, and kee
   expect(existsSync(saved(cwd))).toBe(false)
 })
 
-test.skipIf(!canType)('so does a signal from elsewhere', async () => {
+test.skipIf(!canType)('so does a signal from elsewhere (needs script)', async () => {
   const cwd = temporaryFolder()
   const kill = () => process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), 'SIGTERM')
   const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; ${after}`
@@ -75,7 +76,7 @@ function expectRestored(screen: string, code: string): void {
 
 test.skipIf(!canType)('config init asks on a terminal, one question after the other', async () => {
   const cwd = temporaryFolder()
-  const { code, screen } = await type(`${process.execPath} ${binary} config init`, cwd, [
+  const { code, screen } = await type('"$NODE" "$PARLEY" config init', cwd, [
     ['(baseUrl): ', 'https://a.test\n'],
     ['(accessToken, not shown): ', 'canary-1\r'],
     ['(family) [alpha]: ', '\n'],

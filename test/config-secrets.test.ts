@@ -129,7 +129,7 @@ describe('where a secret never stands', () => {
       `setTimeout(() => { throw Object.assign(new Error('canary'), { data: 'canary' }) }, 300)`,
     )
     const server = await serve(() => {})
-    const env = { ...pointedAt(server), NODE_OPTIONS: `--import=${thrower}` }
+    const env = { ...pointedAt(server), NODE_OPTIONS: `--import ${JSON.stringify(thrower)}` }
     const ended = await execute(['chat', 'x'], { cwd, env })
     expect(ended).toMatchObject({ code: 1, out: '' })
     expect(ended.err).toMatch(

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync } from 'node:fs'
 import { join } from 'node:path'
 import { credentials, temporaryFolder } from './run.ts'
@@ -32,6 +32,7 @@ export const binary = join(import.meta.dirname, '../bin/parley.cjs')
 
 export const isRoot = process.getuid?.() === 0
 export const nobody = 65534
+const asNobody = ['setpriv', '--clear-groups', `--reuid=${nobody}`, `--regid=${nobody}`]
 
 /** Whether a command of the system's is there, and does what it is needed for. */
 export const canRun = (command: string, ...words: string[]): boolean =>
@@ -48,14 +49,30 @@ export function home(): string {
 /** Where a Node that can keeps compiled code, so that it does not stand among a test's files. */
 const cache = temporaryFolder()
 
+let copy = ''
+
+/** What runs the program as such a user: from a copy, for the folder that it was built in may be root's alone. */
+export function programAsNobody(): string[] {
+  if (!isRoot) return [process.execPath, binary]
+  if (copy === '') {
+    copy = temporaryFolder()
+    execFileSync('cp', ['-R', join(binary, '..'), join(binary, '../../dist'), copy])
+    execFileSync('chmod', ['-R', 'a+rX', copy])
+  }
+  return [...asNobody, process.execPath, join(copy, 'bin/parley.cjs')]
+}
+
+/** Whether it runs: not where Node or the temporary folder is root's alone, nor in a container without the right. */
+export function canBeNobody(): boolean {
+  const [command = '', ...words] = programAsNobody()
+  return canRun(command, ...words, '--version')
+}
+
 /** Starts the built program. */
 export function start(argv: string[], world: World = {}): Started {
   const cwd = world.cwd ?? temporaryFolder()
-  const drop =
-    world.isNobody && isRoot
-      ? [...'setpriv --clear-groups'.split(' '), `--reuid=${nobody}`, `--regid=${nobody}`]
-      : []
-  const program = [...(world.within ?? []), ...drop, process.execPath, binary, ...argv]
+  const parley = world.isNobody ? programAsNobody() : [process.execPath, binary]
+  const program = [...(world.within ?? []), ...parley, ...argv]
   const [command = '', ...words] = world.before
     ? ['sh', '-c', `${world.before}; exec "$@"`, 'sh', ...program]
     : program

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { canBeNobody, programAsNobody } from '../process.ts'
 import { answering, ok, okText, receipt, receiptText } from './answers.ts'
 import { chat, events, faults, type Row } from './rows.ts'
-import { hasScript, onTerminal } from './terminal.ts'
+import { hasScript, onTerminal, quote } from './terminal.ts'
 
 const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
 const send = ['events', 'send']
@@ -145,13 +146,14 @@ faults('P: stdin and event input', [
   },
   {
     name: 'P15 @path that cannot be read',
-    shell: 'setpriv --reuid=65534 --regid=65534 --clear-groups parley events send --message @secret',
+    shell: `chmod 0 secret; ${programAsNobody().map(quote).join(' ')} events send --message @secret
+      code=$?; chmod 600 secret; exit $code`,
+    env: { NODE_OPTIONS: '' },
     prepare: (folder) => {
-      writeFileSync(join(folder, 'cwd/secret'), 'x', { mode: 0o600 })
+      writeFileSync(join(folder, 'cwd/secret'), 'x')
       execFileSync('chmod', ['-R', 'go+rX', folder])
-      execFileSync('chmod', ['600', join(folder, 'cwd/secret')])
     },
-    skip: process.getuid?.() !== 0 && 'needs root',
+    skip: !canBeNobody() && 'needs another user',
     code: 11,
     files: ['cwd/secret'],
     err: ['secret: permission denied'],

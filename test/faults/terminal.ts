@@ -5,4 +5,4 @@ export const hasScript = spawnSync('script', ['--version']).status === 0
 /** A command for bash that runs another one on a terminal of its own, whose output it prints. */
 export const onTerminal = (command: string): string => `script -qec ${quote(command)} /dev/null </dev/null`
 
-const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
+export const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`

@@ -67,7 +67,7 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Wor
       PARLEY_ACCESS_TOKEN: canaries.token,
       PARLEY_API_KEY: canaries.key,
       PARLEY_SESSION: 'sesn_1',
-      NODE_OPTIONS: `--require ${preload}`,
+      NODE_OPTIONS: `--require ${JSON.stringify(preload)}`,
       TEST_PEAK: join(folder, 'peak'),
       ...env,
     },

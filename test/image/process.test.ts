@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { canRun, execute, isRoot } from '../process.ts'
+import { canBeNobody, canRun, execute } from '../process.ts'
 import { temporaryFolder } from '../run.ts'
 import { pointedAt, response, type ScriptedServer, serve } from '../server.ts'
 import { imageAnswer, inline, png } from './image.ts'
@@ -42,7 +42,7 @@ function signalAtLink(number: number, signal: string): Record<string, string> {
       return new Promise(() => setTimeout(() => {}, 15_000))
     }`
   writeFileSync(path, script)
-  return { NODE_OPTIONS: `--require ${path}` }
+  return { NODE_OPTIONS: `--require ${JSON.stringify(path)}` }
 }
 
 describe('signals', () => {
@@ -71,9 +71,9 @@ test('I04: a FIFO is exit 11 before sending, without a wait', async () => {
   expect(server.requests).toHaveLength(0)
 })
 
-const canBeNobody = !isRoot || canRun('setpriv', '--version')
+const asNobody = test.skipIf(!canBeNobody())
 
-test.skipIf(!canBeNobody)('I05: a folder that cannot be written to is exit 11 before sending', async () => {
+asNobody('I05: a folder that cannot be written to is exit 11 before sending (as another user)', async () => {
   mkdirSync(join(cwd, 'locked'), { mode: 0o555 })
   chmodSync(cwd, 0o755)
   for (const argv of [
@@ -91,7 +91,7 @@ test.skipIf(!canBeNobody)('I05: a folder that cannot be written to is exit 11 be
 const canMount = canRun('unshare', '-m', 'sh', '-c', 'mount -t tmpfs -o size=64k tmpfs /mnt')
 
 test.skipIf(!canMount)(
-  'I06: a full disk is exit 11: no half file, and the image is kept elsewhere',
+  'I06: a full disk is exit 11: no half file, and the image is kept elsewhere (needs unshare)',
   async () => {
     body = imageAnswer(inline(large))
     mkdirSync(join(cwd, 'small'))
@@ -140,20 +140,24 @@ test('I15: 100 MB of base64 take less than four times their size', async () => {
   // The process itself says at its end how much it took.
   const script = join(temporaryFolder(), 'measure.cjs')
   writeFileSync(script, "process.on('exit', () => console.error(process.resourceUsage().maxRSS))")
-  const ended = await image(['x', '-q'], { env: { NODE_OPTIONS: `--require ${script}` } })
+  const ended = await image(['x', '-q'], { env: { NODE_OPTIONS: `--require ${JSON.stringify(script)}` } })
   expect(ended).toMatchObject({ code: 0, out: 'x.png\n' })
   expect(Number(ended.err) * 1024).toBeLessThan(4 * 100_000_000)
   expect(readFileSync(join(cwd, 'x.png')).equals(huge)).toBe(true)
 }, 30_000)
 
 const canOpenTerminal = canRun('script', '-qec', 'true', '/dev/null')
+const onTerminal = 'printf -v words "%q " "$@"; SHELL=$BASH exec script -qec "$words" /dev/null'
 
-test.skipIf(!canOpenTerminal)('I16: image bytes are refused by a real terminal before sending', async () => {
-  const within = ['sh', '-c', 'exec script -qec "$*" /dev/null', 'sh']
-  const ended = await image(['x', '-o', '-'], { within })
-  expect(ended.code).toBe(2)
-  expect(server.requests).toHaveLength(0)
-})
+test.skipIf(!canOpenTerminal)(
+  'I16: image bytes are refused by a terminal before sending (needs script)',
+  async () => {
+    const within = ['bash', '-c', onTerminal, 'bash']
+    const ended = await image(['x', '-o', '-'], { within })
+    expect(ended.code).toBe(2)
+    expect(server.requests).toHaveLength(0)
+  },
+)
 
 test('O04: a stdout that is full costs no image', async () => {
   body = imageAnswer(inline(png(1)), inline(png(2)))
