@@ -1,0 +1,27 @@
+import { defineConfig } from 'vitest/config'
+import type { Reporter } from 'vitest/node'
+
+let isPart = false
+
+/** Says which tests were left out, unless by -t; what each would need is in its name. */
+const saySkipped: Reporter = {
+  onInit(vitest) {
+    isPart = vitest.config.testNamePattern !== undefined
+  },
+  onTestRunEnd(modules) {
+    if (isPart) return
+    const skipped = modules.flatMap((module) => [...module.children.allTests('skipped')])
+    const lines = skipped.map((test) => `skipped: ${test.module.relativeModuleId}: ${test.name}\n`)
+    process.stdout.write(lines.join(''))
+  },
+}
+
+export default defineConfig({
+  test: {
+    // By default one core is left free, and half of two is much where most of the time goes into waiting.
+    maxWorkers: '100%',
+    // What hangs is stopped; a busy machine is not to decide a test.
+    testTimeout: 20_000,
+    reporters: ['default', saySkipped],
+  },
+})
