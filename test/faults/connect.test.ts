@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterAll } from 'vitest'
 import { response, type ScriptedServer, serve } from '../server.ts'
@@ -127,6 +128,31 @@ faults('N: connect phase, nothing sent', [
     err: ['the deadline passed', 'nothing was sent'],
     atLeast: 1,
     within: 2.5,
+  },
+  ...['WORKSPACE_ID', 'AGENTS_VERSION', 'BETAS', 'API_KEY'].flatMap((setting): Row[] =>
+    ['a\nevil: b', 'a\r\nevil: b', 'a\u00e9'].map((value) => ({
+      name: `N26 PARLEY_${setting}=${JSON.stringify(value)} can stand in no header`,
+      argv: events,
+      env: { [`PARLEY_${setting}`]: value },
+      code: 3,
+      err: [new RegExp(`^parley: PARLEY_${setting} [^\n]*\n$`)],
+    })),
+  ),
+  {
+    name: 'N26 a header value in the profile with a line break',
+    argv: events,
+    prepare: (folder) => {
+      const place = `${folder}/home/.config/parley`
+      mkdirSync(place, { recursive: true, mode: 0o700 })
+      writeFileSync(
+        `${place}/config.json`,
+        JSON.stringify({ profiles: { default: { workspaceId: 'a\nb' } } }),
+        { mode: 0o600 },
+      )
+    },
+    code: 3,
+    err: [/^parley: 'workspaceId' in profile 'default' holds characters [^\n]*\n$/],
+    files: ['home/.config/parley/config.json'],
   },
   ...both({
     ...notSent,
