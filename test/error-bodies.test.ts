@@ -121,6 +121,13 @@ test.each(endpoints.slice(0, 2))(
   },
 )
 
+test('R87 JSON of another shape shows its body too', async () => {
+  const { err } = await run(['chat', 'x', '--errors', 'json'], {
+    exchange: answering('{"choices":[{"a":1}]}'),
+  })
+  expect(JSON.parse(err).error).toMatchObject({ exit: 8, body: { choices: [{ a: 1 }] } })
+})
+
 test.each([
   ['a header', '{}', { 'request-id': 'req_1' }],
   ['a header of another name', '{}', { 'x-request-id': 'req_1' }],

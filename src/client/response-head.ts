@@ -21,7 +21,7 @@ export function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
         return undefined
       }
       const head = rest.subarray(0, Math.max(end, 0)).toString('latin1')
-      const isInterim = /^HTTP\/1\.\d 1(?!01)\d\d /.test(`${head} `)
+      const isInterim = /^HTTP\/1\.\d 1(?!01)\d\d(?: |\r|$)/.test(head)
       if (!isInterim) {
         kept = undefined
         const tidy = withOneLength(head)

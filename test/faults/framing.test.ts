@@ -277,11 +277,11 @@ faults('R: response framing', [
     reqs: 1,
     err: ['its length is not the one that it announced'],
   }),
-  ...[100, 102, 103].flatMap((status) =>
+  ...['100', '100 Continue', '102 Wait', '103 Early Hints'].flatMap((status) =>
     both({
-      name: `R67 ${status} three times, in two packets, then the answer`,
+      name: `R67 ${status}, three times, in two packets, then the answer`,
       script: (socket) => {
-        const interim = `HTTP/1.1 ${status} Wait\r\nx: y\r\n\r\n`
+        const interim = `HTTP/1.1 ${status}\r\nx: y\r\n\r\n`
         socket.write(`${interim}${interim}${interim.slice(0, 5)}`)
         setTimeout(() => socket.write(`${interim.slice(5)}${response('{"content":[],"data":[]}')}`), 100)
       },
