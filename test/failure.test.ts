@@ -196,17 +196,22 @@ describe('--errors json', () => {
       { kind: 'response', safeToRetry: true },
     ],
     ['image', ['image', 'x', '-m', 'm'], message('no'), { kind: 'response', safeToRetry: true }],
-    ['events', ['events', 'send', 'x', '-s', 's'], '{', { kind: 'response', safeToRetry: false }],
+    [
+      'events',
+      ['events', 'send', 'x', '-s', 's'],
+      '{',
+      { kind: 'response', safeToRetry: false, sent: 'unknown' },
+    ],
     ['events', ['events', 'list', '-s', 's'], '{', { kind: 'response', safeToRetry: true }],
   ])('tells the same of a failure in a body: %s', async (_, argv, body, known) => {
     const exchange = answering(body, { headers: { 'retry-after': '9', 'request-id': 'req_7' } })
     expect(await failure(argv, { exchange })).toMatchObject({
-      ...known,
       status: 200,
       retryAfter: 9,
       requestId: 'req_7',
       attempts: 1,
       sent: 'yes',
+      ...known,
     })
   })
 

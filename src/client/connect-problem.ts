@@ -1,4 +1,5 @@
 import { CliError } from '../errors.ts'
+import type { HttpProxy } from './proxy.ts'
 
 interface ConnectError {
   code?: string
@@ -10,15 +11,17 @@ interface ConnectError {
   errors?: ConnectError[]
 }
 
-/** Says in plain words why there is no connection to a host: a `CliError` of kind `not-sent`. */
-export function explainConnectError(error: ConnectError, url: URL): CliError {
+/**
+ * Says in plain words why there is no connection to a host, or to the proxy that it is: a `CliError` of kind
+ * `not-sent`.
+ */
+export function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | undefined): CliError {
   // A name with several addresses fails with all their errors, and no message of its own.
   const all = error.errors ?? [error]
-  const isPermanent = all.some(({ code }) => problems[code ?? '']?.isPermanent)
-  return new CliError('not-sent', all.map((one) => describe(one, url)).join(', '), {
-    sent: 'no',
-    isPermanent,
-  })
+  const isPermanent = all.some(({ code }) => problemOf(code)?.isPermanent)
+  const what = all.map((one) => describe(one, url)).join(', ')
+  const message = proxy ? `the proxy in ${proxy.variable}, ${what}` : what
+  return new CliError('not-sent', message, { sent: 'no', isPermanent })
 }
 
 const unknownAuthority = {
@@ -28,7 +31,12 @@ const unknownAuthority = {
 
 const noTls = { text: 'it does not speak TLS there (is the address http:// ?)', isPermanent: true } as const
 
-const problems: Record<string, { text: string; isPermanent?: true }> = {
+interface ConnectProblem {
+  text: string
+  isPermanent?: true
+}
+
+const problems: Record<string, ConnectProblem> = {
   ECONNREFUSED: { text: 'connection refused' },
   ECONNRESET: { text: 'the connection was reset before it was ready' },
   ETIMEDOUT: { text: 'the connection timed out' },
@@ -61,10 +69,12 @@ const problems: Record<string, { text: string; isPermanent?: true }> = {
   },
 }
 
+const problemOf = (code = '') => (Object.hasOwn(problems, code) ? problems[code] : undefined)
+
 function describe({ code, message, address, port, cert }: ConnectError, url: URL): string {
   const shown = address?.includes(':') ? `[${address}]` : address
   const where = shown === undefined ? url.host : `${shown}:${port}`
   const names = cert?.subjectaltname ? ` (${cert.subjectaltname.replaceAll('DNS:', '').slice(0, 200)})` : ''
-  const what = problems[code ?? '']?.text ?? code ?? message
+  const what = problemOf(code)?.text ?? code ?? message
   return `${where}: ${what}${code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? names : ''}`
 }

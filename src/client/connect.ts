@@ -27,8 +27,10 @@ export async function openConnection(
   const proxy = findProxy?.(url)
   const way = proxy ? `${url.host}, by the proxy ${proxy.url.host}` : url.host
   const sockets: Socket[] = []
+  const over = new AbortController()
   const giveUp = (why: string) => {
     const failure = new CliError('not-sent', `${way}: ${why}`, { sent: 'no' })
+    over.abort(failure)
     for (const socket of sockets.toReversed()) socket.destroy(failure)
   }
   const onAbort = () => giveUp('given up')
@@ -36,8 +38,8 @@ export async function openConnection(
     timeout > 0 ? setTimer(() => giveUp(`no connection within ${timeout / 1000} s`), timeout) : undefined
   signal.addEventListener('abort', onAbort)
   try {
-    const socket = await openWay(url, { proxy, ca, sockets, meanwhile })
-    if (signal.aborted) throw new CliError('not-sent', `${way}: given up`, { sent: 'no' })
+    const socket = await openWay(url, { proxy, ca, sockets, signal: over.signal, meanwhile })
+    over.signal.throwIfAborted()
     socket.setNoDelay(true)
     return makeHoldable(socket)
   } catch (error) {
@@ -54,53 +56,72 @@ interface Way {
   ca: string | undefined
   /** Every socket on the way joins them, so that whoever gives up can reach it. */
   sockets: Socket[]
+  /** Ends what no socket can: a look-up. */
+  signal: AbortSignal
   meanwhile(): void
 }
 
-async function openWay(url: URL, { proxy, ca, sockets, meanwhile }: Way): Promise<Socket> {
+async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way): Promise<Socket> {
   const first = proxy?.url ?? url
   let trusting: Promise<SecureContext> | undefined
   const trust = () => {
     trusting ??= import('./tls.ts').then(({ createTrust }) => createTrust(ca))
     return trusting
   }
+  const explain: Explain = (error, host) =>
+    error instanceof CliError ? error : explainConnectError(error, host, host === url ? undefined : proxy)
   const secure = async (socket: Socket, host: URL) => {
     const [{ startTls }, secureContext] = await Promise.all([import('./tls.ts'), trust()])
     if (socket.errored) throw socket.errored
-    return ready(startTls(socket, hostOf(host), secureContext), 'secureConnect', host, sockets)
+    const secured = startTls(socket, hostOf(host), secureContext)
+    sockets.push(secured)
+    return ready(secured, 'secureConnect', (error) => explain(error, host))
   }
 
-  const tcp = connectTcp({ host: hostOf(first), port: portOf(first) })
-  whileConnecting(tcp, hostOf(first), () => {
-    meanwhile()
-    // Reading all the certificates takes as long as a connection does; why they can't be read is told in its place.
-    const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
-    if (isSecure) setImmediate(() => trust().catch(() => {}))
-  })
-  let socket = await ready(tcp, 'connect', first, sockets)
+  // Before the connection is on its way, work would delay it.
+  const onFound = () =>
+    setImmediate(() => {
+      meanwhile()
+      // Reading all the certificates takes as long as a connection does; why they can't be read is told in its place.
+      const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
+      if (isSecure) setImmediate(() => trust().catch(() => {}))
+    })
+  let socket = await openTcp(first, { sockets, signal, onFound, explain })
   if (first.protocol === 'https:') socket = await secure(socket, first)
   if (!proxy) return socket
   const { openTunnel } = await import('./proxy-tunnel.ts')
   await openTunnel(socket, proxy, `${url.hostname}:${portOf(url)}`)
   return url.protocol === 'https:' ? secure(socket, url) : socket
 }
+type Explain = (error: Error, host: URL) => CliError
 
-/** Runs `work` when a name is known and the connection on its way: before that, work would delay it. */
-function whileConnecting(socket: Socket, host: string, work: () => void): void {
-  if (isIP(host)) setImmediate(work)
-  else socket.once('lookup', (error: Error | null) => error ?? setImmediate(work))
+interface TcpOptions extends Pick<Way, 'sockets' | 'signal'> {
+  /** Called when the connection is on its way. */
+  onFound(): void
+  explain: Explain
+}
+
+async function openTcp(url: URL, { sockets, signal, onFound, explain }: TcpOptions): Promise<Socket> {
+  const [host, port] = [hostOf(url), portOf(url)]
+  if (isIP(host)) {
+    const socket = connectTcp({ host, port })
+    sockets.push(socket)
+    onFound()
+    return ready(socket, 'connect', (error) => explain(error, url))
+  }
+  const { dial } = await import('./dial.ts')
+  return dial(host, { port, sockets, signal, onFound }).catch((error) => {
+    throw explain(error, url)
+  })
 }
 
 /** Waits until a socket has come that far; throws a `CliError` where it does not. */
-async function ready(socket: Socket, event: string, url: URL, sockets: Socket[]): Promise<Socket> {
-  sockets.push(socket)
+async function ready(socket: Socket, event: string, explain: (error: Error) => CliError): Promise<Socket> {
   let settle = () => {}
   try {
     await new Promise<void>((resolve, reject) => {
-      const onClose = () => reject(explainConnectError({ code: 'ECONNRESET' }, url))
-      const onError = (error: Error) => {
-        reject(error instanceof CliError ? error : explainConnectError(error, url))
-      }
+      const onError = (error: Error) => reject(explain(error))
+      const onClose = () => onError(Object.assign(new Error(), { code: 'ECONNRESET' }))
       settle = () => void socket.off('close', onClose).off('error', onError).off(event, resolve)
       socket.on('close', onClose).on('error', onError).on(event, resolve)
     })

@@ -19,10 +19,12 @@ export function explainFailure(
 ): CliError {
   const { code, name, message } = error
   if (isTlsAlert(error.data)) return failure(reached, url, `it speaks TLS there ${hint}`)
-  const violation = name === 'HTTPParserError' ? 'malformed' : (violations[code ?? ''] ?? violations[message])
+  const violation =
+    name === 'HTTPParserError' ? 'malformed' : (violations.get(code ?? '') ?? violations.get(message))
   if (violation && reached !== 'nowhere') {
     const what = `the answer of ${url.host} is not proper HTTP/1.1: ${violation}`
-    return new CliError('response', what, { sent: 'yes' })
+    // Without a head nobody has said what became of the request.
+    return new CliError('response', what, { sent: reached === 'head' ? 'yes' : 'unknown' })
   }
   if (message === 'other side closed') {
     // A server that speaks TLS often hangs up without a word.
@@ -39,9 +41,9 @@ const hint = '(is the address https:// ?)'
 const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeAt(0) === 0x15
 
 /** What an answer did wrong that was no proper HTTP, by undici's codes and messages. */
-const violations: Record<string, string> = {
-  UND_ERR_HEADERS_OVERFLOW: 'its headers are too long',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'its length is not the one that it announced',
-  'bad upgrade': 'it changed the protocol unasked',
-  'bad response': 'it answered what was not asked',
-}
+const violations = new Map([
+  ['UND_ERR_HEADERS_OVERFLOW', 'its headers are too long'],
+  ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'its length is not the one that it announced'],
+  ['bad upgrade', 'it changed the protocol unasked'],
+  ['bad response', 'it answered what was not asked'],
+])

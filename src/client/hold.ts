@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { createHeadTidier } from './response-head.ts'
 
 /** A connection whose reading can be held up without its parser noticing. */
 export interface HeldSocket {
@@ -13,7 +14,15 @@ export interface HeldSocket {
 export function makeHoldable(socket: Socket): HeldSocket {
   let isHeld = false
   const read = socket.read.bind(socket)
-  socket.read = (size) => (isHeld ? null : read(size))
+  const tidy = createHeadTidier()
+  socket.read = (size) => {
+    if (isHeld) return null
+    for (let chunk = read(size); chunk !== null; chunk = read(size)) {
+      const tidied = tidy(chunk)
+      if (tidied) return tidied
+    }
+    return null
+  }
   return {
     socket,
     hold(held) {

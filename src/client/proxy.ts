@@ -24,10 +24,15 @@ export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   return parseProxy(env[variable] as string, variable)
 }
 
-function parseProxy(text: string, variable: string): HttpProxy {
+/** `HOST:PORT`, which curl takes for an HTTP proxy too; a host alone would leave the port to be guessed. */
+const bareProxy = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
+
+function parseProxy(given: string, variable: string): HttpProxy {
+  const text = bareProxy.test(given) ? `http://${given}` : given
   const problem = (what: string) => new CliError('credentials', `${variable} ${what}`)
   // What looks like a scheme may be a host with a port: only the slashes tell.
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) throw problem('must begin with http:// or https://')
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text))
+    throw problem('must begin with http:// or https://, or be HOST:PORT')
   if (!/^https?:\/\//i.test(text))
     throw problem('names a kind of proxy that is not supported: use http:// or https://')
   if (!URL.canParse(text)) throw problem('is not a valid URL')

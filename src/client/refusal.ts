@@ -37,12 +37,14 @@ export async function readRefusal(response: HttpResponse, { service }: Endpoint)
 /** What an answer's headers say that a failure tells. */
 export function readHead(headers: HttpResponse['headers']): { retryAfter?: number; requestId?: string } {
   const retryAfter = parseRetryAfter(headers, Date.now())
-  const requestId = headers['request-id'] ?? headers['x-request-id']
+  const requestId = idHeaders.map((name) => headers[name]).find((id) => id !== undefined && id !== '')
   return {
     ...(retryAfter === undefined ? {} : { retryAfter }),
     ...(requestId === undefined ? {} : { requestId }),
   }
 }
+
+const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-request-id', 'x-correlation-id']
 
 const nameOf = { gateway: 'the gateway', agents: 'the session service' }
 
@@ -71,7 +73,10 @@ function kindOfStatus(status: number, hasRetryAfter: boolean): Kind {
 
 /** The target of a redirect that is not followed, without a user name or password. */
 function describeRedirect(location: string | undefined): string {
-  const target = location?.replace(/[^/\\]*@/g, '')
+  const target = location
+    ?.split(/([/\\])/)
+    .map((part) => part.slice(part.lastIndexOf('@') + 1))
+    .join('')
   return `redirect not followed${target ? `, to ${target}` : ''}:`
 }
 

@@ -58,16 +58,20 @@ function finalFailure(
   return new CliError(failure.kind, because ? `${failure.message} (${because})` : failure.message, details)
 }
 
-/** Adds what is known of an exchange to a failure of its answer's body, or of putting that body anywhere. */
+/**
+ * Adds what is known of an exchange to a failure of its answer's body, or of putting that body anywhere; returns
+ * any other failure as it is.
+ */
 export function completeFailure(failure: CliError, answer: Answer, endpoint: Endpoint): CliError {
-  const { sent, attempts, safeToRetry = isSafeToRetry(failure, endpoint) } = failure.details
-  const isLater = attempts === undefined && (sent === 'yes' || failure.kind === 'file')
+  const { sent = 'no', attempts, safeToRetry = isSafeToRetry(failure, endpoint) } = failure.details
+  const isOfAnswer = sent === 'yes' || (sent === 'unknown' && failure.kind === 'response')
+  const isLater = attempts === undefined && (isOfAnswer || failure.kind === 'file')
   if (!isLater) return failure
   return failure.with({
     ...readHead(answer.headers),
     status: answer.status,
     attempts: answer.attempts,
-    sent: 'yes',
+    sent: sent === 'unknown' ? sent : 'yes',
     safeToRetry,
   })
 }
@@ -79,7 +83,7 @@ async function tryOnce(
 ): Promise<HttpResponse | FailedAttempt> {
   let response: HttpResponse
   try {
-    response = await decodeBody(await exchange(request))
+    response = decodeBody(await exchange(request))
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     return { error }

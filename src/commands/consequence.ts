@@ -18,19 +18,16 @@ export function consequenceOf(
   const { sent = 'no' } = details
   if (sent === 'no') return { consequence: 'nothing was sent' }
   if (repeat === 'refused') return eventConsequence(kind)
-  return sent === 'unknown'
+  return sent === 'unknown' && repeat !== 'always'
     ? { consequence: 'the request was sent; whether it was carried out is not known' }
     : {}
 }
 
-/** A request that must not be repeated: gateways answer 5xx also after the service took an event. */
-function eventConsequence(kind: CliError['kind']): FailureDetails {
-  if (kind === 'unknown' || kind === 'service') {
-    return {
-      consequence: "the event may have been accepted: look with 'parley events list' before sending again",
-    }
-  }
-  return kind === 'response'
-    ? { consequence: 'the event was accepted, only its receipt is incomplete: do not send it again' }
+/**
+ * A request that must not be repeated. Gateways answer 5xx also after the service took an event, and what is no
+ * receipt of the service's may come from anybody.
+ */
+const eventConsequence = (kind: CliError['kind']): FailureDetails =>
+  ['unknown', 'service', 'response'].includes(kind)
+    ? { consequence: "the event may have been accepted: look with 'parley events list' before sending again" }
     : {}
-}

@@ -1,7 +1,7 @@
 import { toCurl, toDryRun } from '../client/preview.ts'
 import { type DraftParts, draftRequest, parseHeader } from '../client/request.ts'
 import { completeFailure, send } from '../client/send.ts'
-import type { Context, Progress } from '../context.ts'
+import type { Context } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
@@ -113,18 +113,24 @@ async function exchangeOnce(
 ): Promise<HttpResponse> {
   const { flags, progress, note } = context
   progress.sent = 'no'
+  let furthest: Stake = 'no'
   const stopWaiting = showWaiting(context)
   try {
     const answer = await send(request, endpoint, {
       exchange,
       policy: { repeat: endpoint.repeat, retries, retryUnknown: flags.retryUnknown ?? false, deadline },
       onRetry(failure, wait) {
-        progress.sent = progressAfter(failure)
+        furthest = furtherOf(furthest, stakeOf(failure))
+        progress.sent = furthest
         note(`${failure.message}; trying again in ${(wait / 1000).toFixed(1)} s`)
       },
     })
     return onReading(answer, () => {
-      progress.explain = (failure) => completeFailure(failure, answer, endpoint)
+      progress.explain = (failure) => {
+        const whole = completeFailure(failure, answer, endpoint)
+        const isSaid = whole === failure || whole.details.consequence !== undefined
+        return isSaid ? whole : whole.with(consequenceOf(whole, endpoint, secretOrigin))
+      }
     })
   } catch (error) {
     stopWaiting()
@@ -148,7 +154,14 @@ const onReading = (answer: HttpResponse, act: () => void): HttpResponse => ({
   },
 })
 
-function progressAfter({ kind, details: { sent = 'no' } }: CliError): Progress['sent'] {
+/** What attempts that failed may have done, from the least: a later one does not undo an earlier one. */
+const stakes = ['no', 'refused', 'failed', 'unknown'] as const
+type Stake = (typeof stakes)[number]
+
+const furtherOf = (one: Stake, other: Stake): Stake =>
+  stakes.indexOf(one) > stakes.indexOf(other) ? one : other
+
+function stakeOf({ kind, details: { sent = 'no' } }: CliError): Stake {
   if (sent !== 'yes') return sent
   return kind === 'rate-limited' ? 'refused' : 'failed'
 }

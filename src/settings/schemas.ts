@@ -30,9 +30,9 @@ const word = z.lazily(() =>
     .string('must be text')
     .check(z.regex(/^[A-Za-z][A-Za-z0-9-]*$/, 'must be a word of letters, digits and hyphens')),
 )
-const secret = z.lazily(() =>
-  text().check(z.regex(/^[\x21-\x7e]*$/, 'holds characters that no header can carry')),
-)
+const uncarried = 'holds characters that no header can carry'
+const secret = z.lazily(() => text().check(z.regex(/^[\x21-\x7e]*$/, uncarried)))
+const headerText = z.lazily(() => text().check(z.regex(/^[\t\x20-\x7e]*$/, uncarried)))
 const beta = z.lazily(() =>
   z.string().check(
     z.check(({ value, issues }) => {
@@ -65,10 +65,10 @@ export const schemas = {
   agentsUrl: address,
   apiKey: secret,
   apiKeyCommand: text,
-  workspaceId: text,
+  workspaceId: headerText,
   family: word,
   vendor: word,
-  agentsVersion: text,
+  agentsVersion: headerText,
   betas: betaList,
   chatModel: text,
   imageModel: text,

@@ -7,12 +7,13 @@ const mostProblems = 20
 
 /** A failure as a person reads it: what failed, what that means, what the service said. */
 export function renderFailure(error: CliError, style: Style): string {
-  const { consequence, serviceMessage, problems = [] } = error.details
+  const { consequence, serviceMessage, requestId, problems = [] } = error.details
   const lines = [`${style.red('parley:')} ${oneLine(error.message, 2000)}`]
   for (const problem of problems.slice(0, mostProblems)) lines.push(`  ${oneLine(problem)}`)
   if (problems.length > mostProblems) lines.push(`  and ${problems.length - mostProblems} more`)
   if (consequence) lines.push(`  ${consequence}`)
   if (serviceMessage) lines.push(`  ${style.dim('the service says:')} ${oneLine(serviceMessage)}`)
+  if (requestId) lines.push(`  ${style.dim('request id:')} ${oneLine(requestId, 200)}`)
   return `${lines.join('\n')}\n`
 }
 
@@ -32,7 +33,7 @@ export function renderFailureAsJson({ kind, exitCode, message, details }: CliErr
         status,
         message: oneLine(said ? `${message}: ${said}` : message, 2000),
         retryAfter,
-        requestId,
+        requestId: requestId && oneLine(requestId, 200),
         sent,
         safeToRetry,
         attempts,
@@ -44,17 +45,27 @@ export function renderFailureAsJson({ kind, exitCode, message, details }: CliErr
 
 /** A failure whose texts hold no secret, before any of them is cut: half a secret is one too. */
 export function redactFailure(error: CliError, secrets: Iterable<string>): CliError {
-  const { serviceMessage, problems, body } = error.details
+  const { serviceMessage, requestId, problems, body } = error.details
   return new CliError(error.kind, redact(error.message, secrets), {
     ...error.details,
     ...(serviceMessage === undefined ? {} : { serviceMessage: redact(serviceMessage, secrets) }),
+    ...(requestId === undefined ? {} : { requestId: redact(requestId, secrets) }),
     ...(problems === undefined ? {} : { problems: problems.map((problem) => redact(problem, secrets)) }),
     ...(body === undefined ? {} : { body: redactJson(body, secrets) }),
   })
 }
 
-const redactJson = (value: unknown, secrets: Iterable<string>): unknown =>
-  JSON.parse(JSON.stringify(value, (_, each) => (typeof each === 'string' ? redact(each, secrets) : each)))
+/** How deep a body is shown: what is nested much deeper could not be written out again. */
+const deepest = 200
+
+function redactJson(value: unknown, secrets: Iterable<string>, depth = 0): unknown {
+  if (typeof value === 'string') return redact(value, secrets)
+  if (typeof value !== 'object' || value === null) return value
+  if (depth === deepest) return '…'
+  const inner = (each: unknown) => redactJson(each, secrets, depth + 1)
+  if (Array.isArray(value)) return value.map(inner)
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, inner(each)]))
+}
 
 /**
  * Takes secrets out of text that goes to stderr: those of this run, which a service may repeat, and what a URL

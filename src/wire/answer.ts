@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import { Message, MessageEvent, NativeAnswer } from './generate.ts'
 import { formatPath } from './json.ts'
-import { failureInBody, isErrorEnvelope, readProblem } from './problem.ts'
+import { failureInBody, failureInstead, isErrorEnvelope, readProblem } from './problem.ts'
 import type * as z from './zod.ts'
 
 /** What is known of an answer beside its text; a stream fills it in as it goes. */
@@ -150,9 +150,7 @@ function read<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]
   const path = formatPath(issue?.path ?? []) || 'the body'
-  throw new CliError('response', `the answer has another shape than documented: ${path}: ${issue?.message}`, {
-    sent: 'yes',
-  })
+  throw failureInstead(value, `the answer has another shape than documented: ${path}: ${issue?.message}`)
 }
 
 function failureInStream(value: unknown): CliError {

@@ -1,11 +1,24 @@
 import { CliError } from '../errors.ts'
-import { readProblem } from './problem.ts'
+import { failureInstead, readProblem } from './problem.ts'
 
 /** Parses a body that is one JSON value. Throws a `CliError` of kind `response` that says what came instead. */
 export function parseBody(body: string, contentType: string): unknown {
   if (body.trim() === '') throw notUnderstood('the answer is empty')
   const what = contentType.startsWith('application/json') || !contentType ? '' : ` (${contentType})`
-  return parse(body, `the answer${what}`)
+  try {
+    return JSON.parse(body)
+  } catch {
+    throw failureOfText(body, `the answer${what} is not JSON`)
+  }
+}
+
+/** How much of a text that is no JSON is kept, in characters. */
+const longestKept = 64 * 1024
+
+/** Words that were to be JSON are told, but not half of a JSON text: it may hold anything. */
+function failureOfText(text: string, message: string): CliError {
+  const body = text.slice(0, longestKept)
+  return /^\s*[[{"]/.test(body) ? notUnderstood(message).with({ body }) : failureInstead(body, message)
 }
 
 /** Parses JSON that a service sent; `what` names it in the message. Throws a `CliError` of kind `response`. */

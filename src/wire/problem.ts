@@ -1,7 +1,8 @@
 import { CliError, type Kind } from '../errors.ts'
-import * as z from './zod.ts'
+import { type Fields, field, isFields, isGood, messageOf, namesOf } from './problem-json.ts'
+import { readEventData, readMarkup } from './problem-text.ts'
 
-/** What can be read out of an error body of any known shape (`spec/beyond.md`, Error bodies). */
+/** What can be read out of an error body of any known shape (`spec/beyond.md`, Error bodies; `spec/recorded.md`). */
 export interface Problem {
   /** The service's own name for the error: `rate_limit_error`, `RESOURCE_EXHAUSTED`. */
   type?: string
@@ -11,55 +12,45 @@ export interface Problem {
   requestId?: string
 }
 
-const Envelope = z.lazily(() => {
-  const text = z.catch(z.optional(z.string()), undefined)
-  return z.looseObject({
-    type: text,
-    error: z.optional(
-      z.union([
-        z.string(),
-        z.looseObject({
-          type: text,
-          status: text,
-          code: z.catch(z.optional(z.union([z.string(), z.number()])), undefined),
-          message: text,
-          issues: z.catch(z.optional(z.array(z.looseObject({ message: text }))), undefined),
-          details: z.catch(z.optional(z.array(z.looseObject({ retryDelay: text }))), undefined),
-        }),
-      ]),
-    ),
-    message: text,
-    title: text,
-    detail: text,
-    request_id: text,
-  })
-})
-
 /** Reads an error body: parsed JSON, or the text where it was none. */
 export function readProblem(body: unknown): Problem {
-  if (typeof body === 'string') return fromText(body)
-  const parsed = Envelope().safeParse(Array.isArray(body) ? body[0] : body)
-  if (!parsed.success) return {}
-  const { error, message, title, detail, request_id: requestId } = parsed.data
-  const inner = typeof error === 'object' ? error : undefined
-  const issues = inner?.issues?.map((issue) => issue.message).filter((line) => line !== undefined)
-  const delay = inner?.details?.find((entry) => entry.retryDelay !== undefined)?.retryDelay
-  return compact({
-    type: inner?.type ?? inner?.status ?? (inner?.code === undefined ? undefined : String(inner.code)),
-    message:
-      (typeof error === 'string' ? error : inner?.message) ??
-      (issues?.length ? issues.join('; ') : undefined) ??
-      message ??
-      ([title, detail].filter((line) => line !== undefined).join(': ') || undefined),
-    retryAfter: delay && /^\d+(\.\d+)?s$/.test(delay) ? Number.parseFloat(delay) : undefined,
-    requestId,
-  })
+  if (typeof body === 'string') return readText(body)
+  const value = Array.isArray(body) ? body[0] : body
+  const [type] = namesOf(value)
+  const requestId = idIn(value) ?? idIn(field(value, 'error'))
+  return compact({ type, message: messageOf(body), retryAfter: readDelay(field(value, 'error')), requestId })
 }
 
-function fromText(body: string): Problem {
-  const title = /<title[^>]*>([^<]*)/i.exec(body)?.[1]?.trim()
-  const isMarkup = /^\s*</.test(body)
-  return compact({ message: isMarkup ? title : body.trim() || undefined })
+function readText(text: string): Problem {
+  for (const data of readEventData(text)) {
+    const value = parse(data)
+    if (messageOf(value) !== undefined) return readProblem(value)
+  }
+  const { isError: _, ...problem } = readMarkup(text)
+  return compact(problem)
+}
+
+const idIn = (value: unknown): string | undefined => {
+  const id = field(value, 'request_id', 'requestId', 'RequestId')
+  return typeof id === 'string' ? id.slice(0, 200) : undefined
+}
+
+/** The wait that the details of an error ask for: `30s`. */
+function readDelay(error: unknown): number | undefined {
+  const details = field(error, 'details')
+  const delays = Array.isArray(details) ? details.map((entry) => field(entry, 'retryDelay')) : []
+  const delay = delays.find((entry) => typeof entry === 'string')
+  return typeof delay === 'string' && /^\d{1,9}(\.\d{1,9})?s$/.test(delay)
+    ? Number.parseFloat(delay)
+    : undefined
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
 function compact<T extends object>(fields: { [K in keyof T]: T[K] | undefined }): T {
@@ -69,54 +60,118 @@ function compact<T extends object>(fields: { [K in keyof T]: T[K] | undefined })
 /** Whether a body that should have been an answer is one of the error envelopes instead. */
 export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
-  if (typeof value !== 'object' || value === null) return false
+  if (!isFields(value)) return false
+  const type = field(value, 'type')
   // A `session.error` event has an `error` too.
-  if (typeof value.type === 'string') return value.type === 'error'
-  return value.success === false || Boolean(value.error)
+  if (typeof type !== 'string') return tellsOfError(value)
+  const isProblem =
+    type.endsWith('_error') || (type.includes(':') && typeof field(value, 'title') === 'string')
+  return type === 'error' || (isProblem && messageOf(value) !== undefined)
 }
 
-/** The kind of failure that an error's own name tells of. */
-function kindOfType(type: string | undefined): Kind {
-  return (type !== undefined && kinds[type.replace(/_error$/, '').toLowerCase()]) || 'response'
+/** What only an answer has. */
+const answers = [
+  'content',
+  'candidates',
+  'promptFeedback',
+  'data',
+  'choices',
+  'predictions',
+  'response',
+  'events',
+]
+
+function tellsOfError(value: Fields): boolean {
+  if (
+    field(value, 'success') === false ||
+    isTelling(field(value, 'error')) ||
+    isTelling(field(value, 'fault'))
+  ) {
+    return true
+  }
+  const found = answers.map((name) => field(value, name)).filter((answer) => answer !== undefined)
+  if (found.some(isFull)) return false
+  const code = field(value, 'code', 'Code', 'statusCode')
+  const says = messageOf(value) !== undefined
+  if (code !== undefined) return says && !isGood(code)
+  // A message beside a list that is empty, or beside good news, is only a message.
+  return says && found.length === 0 && !isGoodNews(value)
 }
 
-const kinds: Record<string, Kind> = {
-  authentication: 'credentials',
-  unauthenticated: 'credentials',
-  permission: 'credentials',
-  permission_denied: 'credentials',
-  401: 'credentials',
-  403: 'credentials',
-  invalid_request: 'refused',
-  invalid_argument: 'refused',
-  failed_precondition: 'refused',
-  not_found: 'refused',
-  400: 'refused',
-  404: 'refused',
-  billing: 'payment',
-  402: 'payment',
-  rate_limit: 'rate-limited',
-  resource_exhausted: 'rate-limited',
-  429: 'rate-limited',
-  overloaded: 'service',
-  unavailable: 'service',
-  api: 'service',
-  internal: 'service',
-  500: 'service',
-  503: 'service',
-  529: 'service',
-  timeout: 'service',
-  deadline_exceeded: 'service',
-}
+const isGoodNews = (value: Fields) =>
+  [field(value, 'success'), field(value, 'ok')].includes(true) || isGood(field(value, 'status'))
 
-/** The failure that an error envelope under a status of 200 tells of, by its type (`cli.md`, Failure). */
-export function failureInBody(value: unknown): CliError {
-  const problem = readProblem(value)
-  return new CliError(kindOfType(problem.type), `the service answered 200 with an error`, {
+/** Whether an `error` is one: not `{}`, not `{"code":0}`. */
+const isTelling = (error: unknown): boolean =>
+  isFields(error)
+    ? isFull(error) && !isGood(field(error, 'code'))
+    : isFull(error) && error !== 0 && error !== false
+
+const isFull = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null
+    ? Object.keys(value).length > 0
+    : value !== undefined && value !== ''
+
+/** The failure that an error envelope under a status of 2xx tells of, by its type (`cli.md`, Failure). */
+export function failureInBody(value: unknown, status = 200): CliError {
+  const { message, requestId } = readProblem(value)
+  const names = namesOf(Array.isArray(value) ? value[0] : value)
+  return new CliError(kindOf(names), `the service answered ${status} with an error`, {
     sent: 'yes',
-    status: 200,
+    status,
     body: value,
-    ...(problem.message === undefined ? {} : { serviceMessage: problem.message }),
-    ...(problem.requestId === undefined ? {} : { requestId: problem.requestId }),
+    ...(message === undefined ? {} : { serviceMessage: message }),
+    ...(requestId === undefined ? {} : { requestId }),
   })
 }
+
+/**
+ * What is wrong with a body of status 2xx that is not what was asked for, parsed JSON or text: the failure that it
+ * tells of, else one of kind `response` whose message is `otherwise`. Either has the body, and what it says.
+ */
+export function failureInstead(body: unknown, otherwise: string): CliError {
+  if (typeof body !== 'string' && isErrorEnvelope(body)) return failureInBody(body)
+  if (typeof body === 'string') {
+    const event = readEventData(body).map(parse).find(isErrorEnvelope)
+    if (event !== undefined) return failureInBody(event).with({ body })
+  }
+  const markup = typeof body === 'string' ? readMarkup(body) : undefined
+  const { message, requestId } = readProblem(body)
+  const kind = markup?.isError && markup.type !== undefined ? kindOf([markup.type]) : 'response'
+  return new CliError(kind, otherwise, {
+    sent: 'yes',
+    body,
+    ...(message === undefined ? {} : { serviceMessage: message }),
+    ...(requestId === undefined ? {} : { requestId }),
+  })
+}
+
+/** The kind of failure that one of an error's own names tells of. */
+function kindOf(names: string[]): Kind {
+  const known = names.map(
+    (name) => kinds.get(plainName(name)) ?? (/^5\d\d$/.test(name) ? 'service' : undefined),
+  )
+  return known.find((kind) => kind !== undefined) ?? 'response'
+}
+
+/** `AccessDeniedException` and `access_denied_error` are `access_denied`. */
+const plainName = (name: string) =>
+  name
+    .replace(/([a-z])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .replace(/_(?:error|exception)$/, '')
+
+const namesByKind: [Kind, string][] = [
+  ['credentials', 'authentication unauthenticated unauthorized permission permission_denied access_denied'],
+  ['credentials', 'forbidden invalid_token invalid_client invalid_api_key 401 403'],
+  [
+    'refused',
+    'invalid_request invalid_argument failed_precondition validation bad_request not_found 400 404',
+  ],
+  ['payment', 'billing payment_required 402'],
+  ['rate-limited', 'rate_limit resource_exhausted too_many_requests throttling slow_down 429'],
+  ['service', 'overloaded unavailable service_unavailable api internal internal_server server'],
+  ['service', 'timeout gateway_timeout deadline_exceeded'],
+]
+
+const kinds = new Map(namesByKind.flatMap(([kind, names]) => names.split(' ').map((name) => [name, kind])))

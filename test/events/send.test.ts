@@ -394,13 +394,20 @@ describe('the receipt', () => {
     expect(ended.err).toMatch(/^parley: the service /)
   })
 
-  test.each(['{"data":[{"id"', 'ok', '{"data":5}'])(
-    'that is not understood is exit 8: accepted, do not resend: %s',
+  test('that was cut is exit 8: accepted, do not resend', async () => {
+    const ended = await send(['x'], { exchange: answering('{"data":[{"id"') })
+    expect(ended).toMatchObject({ code: 8, out: '' })
+    expect(ended.err).toContain('the event was accepted (200)')
+    expect(ended.err).toContain('\n  do not send it again\n')
+  })
+
+  test.each(['ok', '{"data":5}', '{"type":"error"', '5'])(
+    "that is not the service's is exit 8, and proves nothing: %s",
     async (body) => {
       const ended = await send(['x'], { exchange: answering(body) })
       expect(ended).toMatchObject({ code: 8, out: '' })
-      expect(ended.err).toContain('the event was accepted (200)')
-      expect(ended.err).toContain('\n  do not send it again\n')
+      expect(ended.err).not.toContain('was accepted')
+      expect(ended.err).toContain('\n  the event may have been accepted: look with')
     },
   )
 })

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterAll } from 'vitest'
 import { response, type ScriptedServer, serve } from '../server.ts'
@@ -12,26 +13,41 @@ const noRetry = ['--retries', '0']
 const nowhere = () => 'http://127.0.0.1:2'
 const secure = ({ port }: ScriptedServer) => `https://localhost:${port}`
 
-/** A listener whose queue is full, so that no connection to it comes about. */
-const blocked = await (async () => {
-  const code = `require('node:net').createServer().listen({ host: '127.0.0.1', port: 0, backlog: 1 }, function () {
+/** A listener whose queue is full, so that no connection to it comes about before it is woken up. */
+async function block() {
+  const accept = `(socket) => socket.on('error', () => {}).on('data', () => socket.end(${JSON.stringify(ok.toString())}))`
+  const code = `require('node:net').createServer(${accept}).listen({ host: '127.0.0.1', port: 0, backlog: 1 }, function () {
     require('node:fs').writeSync(1, String(this.address().port))
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+    require('node:fs').readSync(0, Buffer.alloc(1))
   })`
-  const child: ChildProcess = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child: ChildProcess = spawn(process.execPath, ['-e', code], { stdio: ['pipe', 'pipe', 'inherit'] })
   const [port] = (await once(child.stdout as NodeJS.ReadableStream, 'data')) as [Buffer]
   const fillers: Socket[] = []
   for (let i = 0; i < 8; i++) fillers.push(connect(Number(port), '127.0.0.1').on('error', () => {}))
   await new Promise((resolve) => setTimeout(resolve, 200))
   return {
     url: `http://127.0.0.1:${port}`,
+    port: Number(port),
+    wake: () => void child.stdin?.write('x'),
     end() {
       for (const filler of fillers) filler.destroy()
       child.kill('SIGKILL')
     },
   }
-})()
-afterAll(() => blocked.end())
+}
+const blocked = await block()
+const slow = await block()
+const silent = await block()
+afterAll(() => {
+  blocked.end()
+  slow.end()
+  silent.end()
+})
+
+/** A service at the second address of a name whose first one is blocked. */
+const beside = await serve(answering(ok), { host: '127.0.0.2', port: blocked.port })
+afterAll(() => beside.close())
+const plainHttp = [...chat, '--allow-http', ...noRetry]
 
 const selfSigned = makeCertificate('DNS:localhost,IP:127.0.0.1')
 const expired = makeCertificate('DNS:localhost', -1)
@@ -54,6 +70,90 @@ const notSent = { code: 9, err: ['nothing was sent'] } satisfies Partial<Row>
 const stalled = { listen: { onConnection() {} }, url: secure, conns: 1 } satisfies Partial<Row>
 
 faults('N: connect phase, nothing sent', [
+  {
+    name: 'N20 the first address of a name is a black hole, the second one answers',
+    argv: plainHttp,
+    url: () => `http://near.test:${blocked.port}`,
+    code: 0,
+    out: okText,
+    within: 5,
+    check: () => {
+      if (beside.requests.length !== 1) throw new Error('one request was expected')
+    },
+  },
+  {
+    name: 'N21 the first address of a name is slow, the second one refuses',
+    argv: plainHttp,
+    url: () => `http://near.test:${slow.port}`,
+    during: async () => {
+      await new Promise((resolve) => setTimeout(resolve, 1000))
+      slow.wake()
+    },
+    code: 0,
+    out: okText,
+  },
+  {
+    ...notSent,
+    name: 'N22 the first address of a name is a black hole, the second one refuses',
+    argv: [...plainHttp, '--connect-timeout', '1'],
+    url: () => `http://near.test:${silent.port}`,
+    err: ['near.test:', 'no connection within 1 s', 'nothing was sent'],
+    atLeast: 1,
+    within: 2.5,
+  },
+  {
+    name: 'N23 the first address of a name refuses, the second one answers',
+    argv: plainHttp,
+    url: ({ port }) => `http://far.test:${port}`,
+    script: answering(ok),
+    code: 0,
+    out: okText,
+    reqs: 1,
+    within: 5,
+  },
+  {
+    ...notSent,
+    name: 'N24 a name that is looked up for ever',
+    argv: [...chat, ...noRetry, '--connect-timeout', '1'],
+    url: () => 'https://silent.test',
+    err: ['silent.test: no connection within 1 s', 'nothing was sent'],
+    atLeast: 1,
+    within: 2.5,
+  },
+  {
+    ...notSent,
+    name: 'N25 the deadline passes while a name is looked up',
+    argv: [...chat, '--deadline', '1'],
+    url: () => 'https://silent.test',
+    err: ['the deadline passed', 'nothing was sent'],
+    atLeast: 1,
+    within: 2.5,
+  },
+  ...['WORKSPACE_ID', 'AGENTS_VERSION', 'BETAS', 'API_KEY'].flatMap((setting): Row[] =>
+    ['a\nevil: b', 'a\r\nevil: b', 'a\u00e9'].map((value) => ({
+      name: `N26 PARLEY_${setting}=${JSON.stringify(value)} can stand in no header`,
+      argv: events,
+      env: { [`PARLEY_${setting}`]: value },
+      code: 3,
+      err: [new RegExp(`^parley: PARLEY_${setting} [^\n]*\n$`)],
+    })),
+  ),
+  {
+    name: 'N26 a header value in the profile with a line break',
+    argv: events,
+    prepare: (folder) => {
+      const place = `${folder}/home/.config/parley`
+      mkdirSync(place, { recursive: true, mode: 0o700 })
+      writeFileSync(
+        `${place}/config.json`,
+        JSON.stringify({ profiles: { default: { workspaceId: 'a\nb' } } }),
+        { mode: 0o600 },
+      )
+    },
+    code: 3,
+    err: [/^parley: 'workspaceId' in profile 'default' holds characters [^\n]*\n$/],
+    files: ['home/.config/parley/config.json'],
+  },
   ...both({
     ...notSent,
     name: 'N01 connection refused',

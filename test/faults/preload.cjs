@@ -13,8 +13,11 @@ dns.lookup = (name, options, callback) => {
     )
   if (name === 'down.test') return fail('ENOTFOUND')
   if (name === 'again.test' && asked[name] === 1) return fail('EAI_AGAIN')
+  if (name === 'silent.test') return
   const addresses = [{ address: '127.0.0.1', family: 4 }]
   if (name === 'two.test') addresses.unshift({ address: '::1', family: 6 })
+  if (name === 'near.test') addresses.push({ address: '127.0.0.2', family: 4 })
+  if (name === 'far.test') addresses.unshift({ address: '127.0.0.2', family: 4 })
   if (options.all) process.nextTick(callback, null, addresses)
   else process.nextTick(callback, null, addresses[0].address, addresses[0].family)
 }

@@ -41,17 +41,27 @@ const fine = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies 
 const by = (proxy: ScriptedServer, variable = 'ALL_PROXY', credentials = '') => ({
   [variable]: proxy.url.replace('://', `://${credentials}`),
 })
+const bare = (env: Record<string, string>) =>
+  Object.fromEntries(Object.entries(env).map(([name, url]) => [name, url.replace('http://', '')]))
+
+const same = (env: Record<string, string>) => env
 
 /** A row whose run goes by a proxy of its own, which sees only CONNECT, and the secret never. */
 async function through(
-  row: Row & { variable?: string; credentials?: string; proxy?: Script; isUnused?: boolean },
+  row: Row & {
+    variable?: string
+    credentials?: string
+    proxy?: Script
+    isUnused?: boolean
+    isBare?: boolean
+  },
   options?: ServeOptions,
 ): Promise<Row> {
-  const { variable, credentials, proxy: script = tunnel, isUnused = false, ...rest } = row
+  const { variable, credentials, proxy: script = tunnel, isUnused = false, isBare, ...rest } = row
   const proxy = await openProxy(script, options)
   return {
     ...rest,
-    env: { ...by(proxy, variable, credentials), ...row.env },
+    env: { ...(isBare ? bare : same)(by(proxy, variable, credentials)), ...row.env },
     check: (seen) => {
       row.check?.(seen)
       if (isUnused && proxy.connections > 0) throw new Error('the proxy was used')
@@ -133,6 +143,10 @@ const rows = await Promise.all([
     },
     { tls: certificate, host: 'localhost' },
   ),
+  ...['', 'user:p%40ss@'].map((credentials) =>
+    through({ ...toSecure, ...fine, name: `X20 ${credentials}HOST:PORT`, credentials, isBare: true }),
+  ),
+  through({ ...toPlain, ...fine, name: 'X20 HOST:PORT for http', variable: 'http_proxy', isBare: true }),
   through({ ...toSecure, ...fine, name: 'X02 credentials for the proxy', credentials: 'user:p%40ss@' }),
   ...['', 'user:p%40ss@'].map((credentials) =>
     failing('X03 407', saying('HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n'), {
@@ -244,9 +258,48 @@ faults('X: proxies', [
     name: 'X04 the proxy refuses connections',
     env: { HTTPS_PROXY: 'http://user:secretword@127.0.0.1:1' },
     code: 9,
-    err: ['127.0.0.1:1: connection refused; trying again', 'nothing was sent', /^(?!.*secretword)/s],
+    err: [
+      'parley: the proxy in HTTPS_PROXY, 127.0.0.1:1: connection refused; trying again',
+      'nothing was sent',
+      /^(?!.*secretword)/s,
+    ],
   },
-  refusedUrl('127.0.0.1:8080', 'must begin with http://'),
+  {
+    ...toSecure,
+    name: 'X21 a proxy without a scheme refuses connections',
+    argv: [...toSecure.argv, ...once],
+    env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' },
+    code: 9,
+    err: ['parley: the proxy in ALL_PROXY, 127.0.0.1:1: connection refused\n', /^(?!.*secretword)/s],
+  },
+  {
+    ...toSecure,
+    name: 'X22 a proxy that refuses at both addresses',
+    argv: [...toSecure.argv, ...once],
+    env: { https_proxy: 'http://two.test:2' },
+    code: 9,
+    err: ['the proxy in https_proxy, [::1]:2: connection refused, 127.0.0.1:2: connection refused\n'],
+  },
+  {
+    ...toSecure,
+    name: 'X23 a proxy without a name that is known',
+    env: { HTTPS_PROXY: 'down.test:3128' },
+    code: 9,
+    err: ['the proxy in HTTPS_PROXY, down.test:3128: no such host\n'],
+  },
+  {
+    ...toSecure,
+    name: 'X24 a proxy with a certificate that is not trusted',
+    argv: [...chat, ...once],
+    envOf: ({ port }) => ({ HTTPS_PROXY: `https://localhost:${port}` }),
+    code: 9,
+    err: ['the proxy in HTTPS_PROXY, localhost:', 'its certificate is self-signed'],
+  },
+  ...['mailto:secretword', 'proxy.test:', '/a:1', ':1', 'x://127.0.0.1:1', 'a b:1', '127.0.0.1:1/x'].map(
+    (value) => refusedUrl(value, value.includes('//') ? 'not supported' : 'must begin with http://'),
+  ),
+  refusedUrl('127.0.0.1:0', 'port 0'),
+  refusedUrl('127.0.0.1:99999', 'not a valid URL'),
   refusedUrl('proxy.test', 'must begin with http://', 'all_proxy'),
   refusedUrl('socks5://user:secretword@127.0.0.1:8080', 'not supported'),
   refusedUrl('http://user:secretword@a b:1', 'not a valid URL'),

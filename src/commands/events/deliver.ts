@@ -4,9 +4,9 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { printRaw } from '../../terminal/raw-printer.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { EventsPage, type SessionEvent } from '../../wire/events.ts'
-import { collect, type HttpResponse } from '../../wire/exchange.ts'
+import type { HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues } from '../../wire/json.ts'
-import { failureInBody, isErrorEnvelope } from '../../wire/problem.ts'
+import { failureInstead, isErrorEnvelope } from '../../wire/problem.ts'
 import { createCaller, preview, type RequestParts } from '../perform.ts'
 import { openFollower } from './follower.ts'
 import { printEvents, printIds } from './rows.ts'
@@ -59,38 +59,63 @@ function afterAcceptance(error: CliError): CliError {
   })
 }
 
-/** Reads the receipt, and with `--raw` prints it as it is. Any 2xx counts, also one that says nothing. */
+/**
+ * Reads the receipt, and with `--raw` prints it as it is. Any 2xx counts that says nothing; what it says has to be
+ * the service's, for a login page has a status of 200 too.
+ */
 async function readReceipt(
   { flags, output, note, progress }: Context,
   response: HttpResponse,
   isPrinted: boolean,
 ): Promise<SessionEvent[]> {
-  const incomplete = (why: string) =>
-    new CliError('response', `the event was accepted (${response.status}), but its receipt ${why}`, {
-      sent: 'yes',
-      consequence: 'do not send it again',
-    })
-  let bytes: Uint8Array
-  try {
-    bytes = await collect(response.body)
-  } catch (error) {
-    throw error instanceof CliError ? incomplete(`is incomplete: ${error.message}`) : error
-  }
+  const { bytes, cut } = await collectToCut(response.body)
   const text = new TextDecoder().decode(bytes)
-  const receipt = tryParse(text)
-  const isRefused = isErrorEnvelope(receipt)
-  if (!isRefused) progress.fate = accepted
+  const receipt = cut ? undefined : tryParse(text)
+  const parsed = EventsPage.safeParse(receipt)
+  const isReceipt = parsed.success && !isErrorEnvelope(receipt)
+  const isEmpty = text.trim() === ''
+  if (isReceipt || (isEmpty ? !cut || isJson(response) : beginsAsReceipt(text))) progress.fate = accepted
   if (flags.raw && isPrinted) await printRaw(output, bytes)
-  if (isRefused) throw failureInBody(receipt)
-  if (text.trim() === '') {
+
+  if (isReceipt) {
+    if (!parsed.data.data?.length) note('the service names no events')
+    return parsed.data.data ?? []
+  }
+  if (isEmpty && !cut) {
     note('the service accepted the events and said no more')
     return []
   }
-  if (receipt === undefined) throw incomplete('is not JSON')
-  const parsed = EventsPage.safeParse(receipt)
-  if (!parsed.success) throw incomplete(`has another shape: ${describeIssues(parsed.error).join('; ')}`)
-  if (!parsed.data.data?.length) note('the service names no events')
-  return parsed.data.data ?? []
+  const shape = parsed.error ? `has another shape: ${describeIssues(parsed.error).join('; ')}` : ''
+  const why = cut ? `is incomplete: ${cut.message}` : receipt === undefined ? 'is not JSON' : shape
+  if (progress.fate) {
+    throw new CliError('response', `the event was accepted (${response.status}), but its receipt ${why}`, {
+      sent: 'yes',
+      consequence: 'do not send it again',
+    })
+  }
+  const failure = failureInstead(
+    receipt === undefined ? text : receipt,
+    `the answer (${response.status}) is no receipt: it ${why}`,
+  )
+  throw failure.kind === 'response' ? failure.with({ sent: 'unknown' }) : failure
+}
+
+/** An answer without a type is JSON too. */
+const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
+  type === '' || /\bjson\b/i.test(type)
+
+/** Whether what is no JSON, or was cut, is the beginning of a receipt all the same. */
+const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)
+
+async function collectToCut(body: HttpResponse['body']): Promise<{ bytes: Uint8Array; cut?: CliError }> {
+  const chunks: Uint8Array[] = []
+  try {
+    for await (const chunk of body) chunks.push(chunk)
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return { bytes: Buffer.concat(chunks), cut: error }
+  }
+  return { bytes: Buffer.concat(chunks) }
 }
 
 function tryParse(text: string): unknown {

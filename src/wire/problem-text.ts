@@ -1,0 +1,50 @@
+/** What a body that is no JSON says of an error. */
+export interface TextProblem {
+  type?: string | undefined
+  message?: string | undefined
+  requestId?: string | undefined
+  /** It is an error in a form of its own, not just words. */
+  isError: boolean
+}
+
+/** How much of a text is looked at, in characters. */
+const longest = 64 * 1024
+
+/** Reads XML, an HTML page, or plain words. */
+export function readMarkup(text: string): TextProblem {
+  const start = text.slice(0, longest)
+  if (!/^\s*</.test(start)) return { message: start.trim() || undefined, isError: false }
+  const message = contentOf(start, 'message')
+  if (message === undefined) return { message: contentOf(start, 'title'), isError: false }
+  return {
+    type: contentOf(start, 'code'),
+    message,
+    requestId: contentOf(start, 'requestid'),
+    isError: true,
+  }
+}
+
+/** The text of an element, wherever it is. Every repetition has a limit, for no page may keep the CPU busy. */
+function contentOf(markup: string, name: string): string | undefined {
+  const element = new RegExp(
+    `<(?:\\w{1,40}:)?${name}(?:\\s[^>]{0,500})?>(?:<!\\[CDATA\\[)?([^<\\]]{0,10000})`,
+    'i',
+  )
+  return element.exec(markup)?.[1]?.trim() || undefined
+}
+
+/** The data of the events in a text that is a stream of them. */
+export function readEventData(text: string): string[] {
+  const start = text.slice(0, longest).trimStart()
+  if (!/^(?:data|event|id|retry|):/.test(start)) return []
+  return start
+    .split(/\r?\n\r?\n/)
+    .map((event) =>
+      event
+        .split(/\r?\n/)
+        .filter((line) => line.startsWith('data:'))
+        .map((line) => line.slice(5))
+        .join('\n'),
+    )
+    .filter((data) => data !== '')
+}
