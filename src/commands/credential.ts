@@ -90,8 +90,9 @@ async function readSecret(
   if (running) return running
   const { runSecretCommand } = await import('../settings/secret-command.ts')
   const origin = settings.origins[setting]?.name ?? ''
+  const hasTerminal = host.stdin.kind === 'terminal' || host.stderr.isTerminal
   const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
-  const started = runSecretCommand({ setting, command, origin }, host, progress.cleanups)
+  const started = runSecretCommand({ setting, command, origin }, { ...host, hasTerminal }, progress.cleanups)
   progress.commands.set(command, started)
   return started.finally(() => clearTimeout(hint))
 }
