@@ -120,7 +120,7 @@ describe('what it holds', () => {
         ...readers,
         ['chat', 'x'],
         ['config', 'set', 'timeout', '5'],
-        ['config', 'use', 'demo'],
+        ['config', 'use', 'default'],
       ]) {
         const ended = await run(argv, world)
         expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
@@ -156,7 +156,7 @@ describe('what it holds', () => {
     for (const argv of [
       ['set', 'timeout', '5'],
       ['unset', 'baseUrl'],
-      ['use', 'demo'],
+      ['use', 'default'],
       ['delete', 'default'],
     ]) {
       const ended = await run(['config', ...argv], world)
