@@ -22,6 +22,7 @@ describe('K30: a header that by its name looks like a credential', () => {
     'Set-Cookie2',
     'X-Credential',
     'X-Signature-V4',
+    'X-RateLimit-Bypass-Token',
   ]
   const flags = names.flatMap((name) => ['-H', `${name}: canary-${name}`])
 

@@ -1,9 +1,11 @@
 import type { Draft } from './request.ts'
 
-/** By its name alone, so rather one header too many. What a service tells of its limits is none: it counts tokens. */
-const isSecret = (name: string): boolean =>
-  /key|token|secret|auth|passw|cookie|credential|signature/i.test(name) &&
-  !/rate-?limit|^(www|proxy)-authenticate$/i.test(name)
+/** By its name alone, so rather one header too many; but what tells of a limit only counts tokens. */
+function isSecret(name: string): boolean {
+  if (/^(www|proxy)-authenticate$/i.test(name)) return false
+  if (/rate-?limit/i.test(name) && /-(limit|remaining|reset)$/i.test(name)) return false
+  return /key|token|secret|auth|passw|cookie|credential|signature/i.test(name)
+}
 
 /** Headers as they may be shown: secrets as `[redacted]`. */
 export function redactHeaders(headers: Record<string, string>): Record<string, string> {
@@ -22,7 +24,7 @@ export function findSecrets(headers: Record<string, string>): string[] {
     .flatMap(([name, value]) =>
       /^cookie$/i.test(name)
         ? value.split(/;\s*/).map((cookie) => cookie.slice(cookie.indexOf('=') + 1))
-        : [value.replace(/^[\w-]+ +/, '')],
+        : [value, value.replace(/^[\w-]+ +/, '')],
     )
 }
 
