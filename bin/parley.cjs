@@ -7,11 +7,25 @@ function keepCompiledCode() {
   const cache = XDG_CACHE_HOME || (HOME && `${HOME}/.cache`)
   if (!enableCompileCache || !cache?.startsWith('/')) return
   try {
-    require('node:fs').mkdirSync(`${cache}/parley`, { recursive: true, mode: 0o700 })
-    enableCompileCache(`${cache}/parley`)
+    if (isOwn(`${cache}/parley`, cache)) enableCompileCache(`${cache}/parley`)
   } catch {
     // Without it parley only starts a little later.
   }
+}
+
+/** What lies in the folder is run unseen: it is made, or has to be the user's own where nobody else can write. */
+function isOwn(folder, parent) {
+  const { chmodSync, lstatSync, mkdirSync } = require('node:fs')
+  const stat = lstatSync(folder, { throwIfNoEntry: false })
+  if (!stat) {
+    // One by one: where a folder cannot be, as in /proc, Node would try for ever to make it with its parents.
+    if (!lstatSync(parent, { throwIfNoEntry: false })) mkdirSync(parent, 0o700)
+    mkdirSync(folder, 0o700)
+    return true
+  }
+  if (!stat.isDirectory() || stat.uid !== process.getuid() || stat.mode & 0o022) return false
+  if (stat.mode & 0o077) chmodSync(folder, 0o700)
+  return true
 }
 
 // For a bare number it would take longer than it saves, and so would asking a Node that cannot.

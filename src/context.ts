@@ -13,6 +13,8 @@ export interface Host extends Place {
   stderr: Stdout
   /** Takes the network's place. */
   exchange?: Exchange
+  /** Throws a usage error where they are not what was typed. */
+  checkArguments?(argv: string[]): void
   /** Has `clean` called when a signal comes, prints what it returns on stderr, and lets the signal end the process. */
   onSignal?(clean: () => string): void
   /** Has `report` called for an error that nothing caught, after which the process ends. */

@@ -1,5 +1,7 @@
-import { fstatSync, writeSync } from 'node:fs'
+import { isUtf8 } from 'node:buffer'
+import { fstatSync, readFileSync, writeSync } from 'node:fs'
 import type { Host } from './context.ts'
+import { usage } from './errors.ts'
 import type { Stdin } from './terminal/input.ts'
 import type { Stdout } from './terminal/output.ts'
 
@@ -7,6 +9,8 @@ import type { Stdout } from './terminal/output.ts'
 export function createProcessHost(): Host {
   // Node's own warnings would stand beside ours, and break the one line of `--errors json`.
   process.removeAllListeners('warning')
+  // What was to be said there is lost, but the run goes on.
+  const stderr = outlet(2, () => process.stderr.on('error', () => {}))
   return {
     env: process.env,
     get cwd() {
@@ -23,10 +27,29 @@ export function createProcessHost(): Host {
       interrupt: () => void process.kill(process.pid, 'SIGINT'),
     },
     stdout: outlet(1, () => process.stdout),
-    // What was to be said there is lost, but the run goes on.
-    stderr: outlet(2, () => process.stderr.on('error', () => {})),
-    onSignal,
+    stderr,
+    checkArguments,
+    onSignal: (clean) => onSignal(clean, stderr),
     onCrash,
+  }
+}
+
+/** Node has put U+FFFD in the place of bytes that are not UTF-8: what would be sent is not what was given. */
+function checkArguments(argv: string[]): void {
+  const suspect = argv.findIndex((word) => word.includes('\ufffd'))
+  if (suspect < 0) return
+  const spelled = readArguments()?.slice(-argv.length)
+  const wrong = spelled ? spelled.findIndex((bytes) => !isUtf8(bytes)) : suspect
+  if (wrong >= 0) throw usage(`argument ${wrong + 1} is not UTF-8: ${argv[wrong]}`)
+}
+
+/** The bytes of this process's arguments, where the system shows them. */
+function readArguments(): Buffer[] | undefined {
+  try {
+    const words = readFileSync('/proc/self/cmdline', 'latin1').split('\0').slice(0, -1)
+    return words.map((word) => Buffer.from(word, 'latin1'))
+  } catch {
+    return undefined
   }
 }
 
@@ -34,7 +57,7 @@ function outlet(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): Stdout
   let stream: NodeJS.WriteStream | undefined
   let isOnTerminal: boolean | undefined
   const open = () => {
-    stream ??= openStream()
+    stream ??= neverBlocking(openStream())
     return stream
   }
   return {
@@ -53,6 +76,13 @@ function outlet(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): Stdout
       return writeAll(descriptor, bytes)
     },
   }
+}
+
+/** Node writes to a terminal at once and waits for it: while nobody reads there, no signal would be heard. */
+function neverBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
+  const { _handle } = stream as { _handle?: { setBlocking?(isBlocking: boolean): void } }
+  if (stream.isTTY && process.platform !== 'win32') _handle?.setBlocking?.(false)
+  return stream
 }
 
 function writeAll(descriptor: number, bytes: Uint8Array): number {
@@ -92,13 +122,13 @@ function stdinKind(): Stdin['kind'] {
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** The process dies by the very signal, so that a shell's loop stops too; a second signal ends it at once. */
-function onSignal(clean: () => string): void {
+function onSignal(clean: () => string, stderr: Stdout): void {
   for (const signal of signals) {
     process.once(signal, () => {
       for (const each of signals) process.removeAllListeners(each)
       try {
-        // As a stream, a pipe that is full does not let this wait.
-        process.stderr.on('error', () => {})
+        // As a stream, what is full does not let this wait.
+        stderr.open()
         writeSync(2, clean())
       } catch {
         // A stderr that is gone must not keep the signal from its work.

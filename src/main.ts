@@ -19,6 +19,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
       await say(host.stdout, `${version}\n`)
       return 0
     }
+    host.checkArguments?.(argv)
     const { runProgram } = await import('./program.ts')
     return await runProgram(argv, host, { progress, version })
   } catch (error) {

@@ -120,7 +120,7 @@ describe('what it holds', () => {
         ...readers,
         ['chat', 'x'],
         ['config', 'set', 'timeout', '5'],
-        ['config', 'use', 'demo'],
+        ['config', 'use', 'default'],
       ]) {
         const ended = await run(argv, world)
         expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
@@ -156,7 +156,7 @@ describe('what it holds', () => {
     for (const argv of [
       ['set', 'timeout', '5'],
       ['unset', 'baseUrl'],
-      ['use', 'demo'],
+      ['use', 'default'],
       ['delete', 'default'],
     ]) {
       const ended = await run(['config', ...argv], world)
@@ -210,6 +210,15 @@ describe('where it lies', () => {
     expect(readdirSync(cwd)).toEqual([])
     await server.close()
   })
+
+  test.skipIf(!existsSync('/proc/self')).each(['/proc', '/proc/self/fd'])(
+    'C21: a home where no folder can be made is exit 3 at once: %s',
+    async (HOME) => {
+      const written = await execute(['config', 'set', 'timeout', '5'], { env: { HOME } })
+      expect(written).toMatchObject({ code: 3, out: '' })
+      expect(written.err).toBe(`parley: ${HOME}/.config: no folder can be made there\n`)
+    },
+  )
 
   asNobody('C10: a home that cannot be written to is exit 3 for a write only (as another user)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
@@ -367,6 +376,38 @@ describe('many writers', () => {
     const ahead = Date.now() / 1000 + 3600
     utimesSync(`${path}.lock`, ahead, ahead)
     expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
+    expect(leftovers(folder)).toEqual([])
+  })
+
+  test.each([
+    ['10 s ahead', '10_000'],
+    ['set back and forth', '(real() % 2 ? 3_600_000 : -3_600_000)'],
+  ])('C20: a writer whose clock is %s takes no other for dead', { timeout: 120_000 }, async (_, shift) => {
+    const { folder, text, world } = settled({})
+    const clock = join(world.cwd, 'clock.cjs')
+    writeFileSync(clock, `const real = Date.now; Date.now = () => real() + ${shift}`)
+    // Whoever has the lock takes his time: a writer that goes by the clock has plenty to take it away.
+    const slow = join(world.cwd, 'slow.cjs')
+    writeFileSync(
+      slow,
+      `const fs = require('node:fs')
+       const { mkdirSync } = fs
+       fs.mkdirSync = (path, ...more) => {
+         const made = mkdirSync(path, ...more)
+         if (path.endsWith('.lock')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 40)
+         return made
+       }`,
+    )
+    const write = async (name: string, preload: string) => {
+      const env = { ...world.env, NODE_OPTIONS: `--require ${preload}` }
+      const runs = Array.from({ length: 25 }, (_, i) =>
+        execute(['config', 'set', '--profile', `${name}${i}`, 'timeout', `${i}`], { ...world, env }),
+      )
+      return Promise.all(runs)
+    }
+    const all = (await Promise.all([write('a', slow), write('b', clock)])).flat()
+    expect(all.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
+    expect(Object.keys(JSON.parse(text()).profiles)).toHaveLength(50)
     expect(leftovers(folder)).toEqual([])
   })
 

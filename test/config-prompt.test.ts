@@ -80,7 +80,7 @@ test.skipIf(!canType)('config init asks on a terminal, one question after the ot
     ['(baseUrl): ', 'https://a.test\n'],
     ['(accessToken, not shown): ', 'canary-1\r'],
     ['(family) [alpha]: ', '\n'],
-    ['(chatModel): ', 'm-1\n'],
+    ['(chatModel) [alpha-2.5-pro]: ', 'm-1\n'],
     ['(imageModel): ', '\n'],
     ['(agentsUrl): ', '\n'],
   ])

@@ -258,16 +258,25 @@ describe('which secret goes where', () => {
       writeFileSync(join(cwd, name), lines)
     const ended = await execute(['chat', 'x'], { cwd, env: bare })
     expect(ended).toMatchObject({ code: 3, out: '' })
-    expect(ended.err).toContain('no address for the gateway')
+    expect(ended.err).toContain('no address and no access token for the gateway')
   })
 
   test('K17: a missing address or secret is exit 3 with the ways to give it', async () => {
     const server = await serve(() => {})
     const noSecret = await execute(['chat', 'x'], { env: { ...bare, ...pointedAt(server) } })
     expect(noSecret).toMatchObject({ code: 3, out: '' })
-    expect(noSecret.err).toContain("set PARLEY_ACCESS_TOKEN, or 'parley config set accessToken'")
+    expect(noSecret.err).toContain(
+      "no access token for the gateway: 'parley config init' asks for it, or set PARLEY_ACCESS_TOKEN, or 'parley config set accessToken', or try",
+    )
     const noAddress = await run(['chat', 'x'], { env: bare })
     expect(noAddress).toMatchObject({ code: 3, out: '', requests: [] })
+    expect(noAddress.err).toBe(
+      "parley: no address and no access token for the gateway: 'parley config init' asks for them, or set PARLEY_BASE_URL and PARLEY_ACCESS_TOKEN, or try '--profile demo'\n",
+    )
+    const own = await run(['chat', 'x', '-H', 'Authorization: Bearer own'], { env: bare })
+    expect(own.err).toContain(
+      "no address for the gateway: 'parley config init' asks for it, or set PARLEY_BASE_URL,",
+    )
     expect(server.connections).toBe(0)
     await server.close()
   })

@@ -112,11 +112,14 @@ describe('set, get, unset', () => {
     )
   })
 
-  test('a secret and the command for it take the place of each other', async () => {
+  test('C25: a secret and the command for it take the place of each other, and it is said', async () => {
     const { env, file } = world({ profiles: { default: work } })
-    await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })
+    const first = await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })
+    expect(first.err).toBe('parley: accessToken was removed: accessTokenCommand takes its place\n')
+    expect((await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })).err).toBe('')
     expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessTokenCommand: 'pass show x' })
-    await run(['config', 'set', 'accessToken'], { env, stdin: 'other-token\n' })
+    const second = await run(['config', 'set', 'accessToken'], { env, stdin: 'other-token\n' })
+    expect(second.err).toBe('parley: accessTokenCommand was removed: accessToken takes its place\n')
     expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessToken: 'other-token' })
   })
 
@@ -155,12 +158,14 @@ describe('profiles', () => {
     )
   })
 
-  test('delete forgets a profile, and that it was the current one', async () => {
+  test('C22: delete forgets a profile, and tells what holds where it was the current one', async () => {
     const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
     const ended = await run(['config', 'delete', 'work'], { env })
     expect(ended).toMatchObject({ code: 0, out: '' })
-    expect(ended.err).toContain("now that is 'default'")
+    expect(ended.err).toBe("parley: 'work' was the current profile: now 'default' is\n")
     expect(file()).toEqual({ version: 1, profiles: { default: {} } })
+    const none = await run(['config', 'delete', 'default'], { env })
+    expect(none.err).toContain("'default' was the current profile: now none is: 'parley config use NAME'")
   })
 
   test('a profile that is not there is exit 3 with the nearest one', async () => {
@@ -186,12 +191,46 @@ describe('profiles', () => {
     },
   )
 
-  test('demo is built in: it can be used, but not changed or deleted', async () => {
-    const { env } = world({ profiles: {} })
-    expect((await run(['config', 'use', 'demo'], { env })).code).toBe(0)
-    expect((await run(['config', 'set', 'timeout', '1'], { env })).code).toBe(2)
+  test('C22: delete tells of what still chooses the profile, and of nothing where another is current', async () => {
+    const { env, also } = world({ current: 'other', profiles: { work, other: {} } })
+    const named = await run(['config', 'delete', 'work'], also({ PARLEY_PROFILE: 'work' }))
+    expect(named.err).toBe('parley: PARLEY_PROFILE still names it\n')
+    expect((await run(['config', 'delete', 'other'], { env })).err).toContain('now none is')
+  })
+
+  test('C23: demo is built in: it is chosen call by call, and not changed or deleted', async () => {
+    const { env, path } = world({ profiles: {} })
+    const before = readFileSync(path, 'utf8')
+    const used = await run(['config', 'use', 'demo'], { env })
+    expect(used).toMatchObject({ code: 2, out: '' })
+    expect(used.err).toContain('--profile demo, or PARLEY_PROFILE=demo')
+    const changed = await run(['config', 'set', '--profile', 'demo', 'timeout', '1'], { env })
+    expect(changed).toMatchObject({ code: 2, out: '' })
+    expect(readFileSync(path, 'utf8')).toBe(before)
     expect((await run(['config', 'delete', 'demo'], { env })).code).toBe(2)
     expect((await run(['config', 'set', '--profile', 'a b', 'timeout', '1'], { env })).code).toBe(2)
+  })
+
+  test('C23: a file that has demo as the current profile has a way out', async () => {
+    const { env, file } = world({ current: 'demo' })
+    for (const argv of [['set', 'timeout', '1'], ['unset', 'timeout'], ['init']]) {
+      const ended = await run(['config', ...argv], { env })
+      expect(ended).toMatchObject({ code: 2, out: '' })
+      expect(ended.err).toContain("'parley config use default', or --profile NAME")
+    }
+    expect((await run(['chat', 'x'], { env })).requests[0]?.url).toContain('gateway.demo.invalid')
+    expect(await run(['config', 'use', 'default'], { env })).toMatchObject({ code: 0, out: '', err: '' })
+    expect((await run(['config', 'set', 'timeout', '1'], { env })).code).toBe(0)
+    expect(file()).toEqual({ version: 1, current: 'default', profiles: { default: { timeout: 1 } } })
+  })
+
+  test('C24: profiles marks the current one, or says on a terminal that there is none yet', async () => {
+    const { env } = world({ profiles: { work, 'a\x1b[2J\nb': {} } })
+    const shown = await run(['config', 'profiles'], { env, tty: ['stdout'] })
+    expect(shown.out).toBe('  work\n  a^[[2J b\n  demo\n')
+    expect(shown.err).toContain("the current profile would be 'default', which there is not yet")
+    const piped = await run(['config', 'profiles'], { env })
+    expect(piped).toMatchObject({ out: 'work\na\x1b[2J\\nb\ndemo\n', err: '' })
   })
 
   test('path prints where the file is, and --profile may stand before the command', async () => {
@@ -226,7 +265,9 @@ describe('which value holds', () => {
     const given = also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_ACCESS_TOKEN_COMMAND: 'echo env' })
     const ended = await run(['chat', 'x', '--profile', 'other'], given)
     expect(ended).toMatchObject({ code: 3, requests: [] })
-    expect(ended.err).toContain("'parley config set --profile other accessToken'")
+    expect(ended.err).toContain(
+      "'parley config init --profile other' asks for it, or 'parley config set --profile other accessToken'",
+    )
     expect(ended.err).not.toContain('PARLEY_ACCESS_TOKEN')
   })
 
@@ -351,6 +392,34 @@ describe('config init', () => {
     expect(ended.err).toContain('accessToken holds characters that no header can carry\n')
     expect(ended.err).toContain('agentsUrl must begin with https:// or http://\n')
     expect(ended.err).not.toContain('canary')
+  })
+
+  test.each([
+    ['both', ['https://a.test', 't-1\r', '', '', '', 'https://b.test', 'k-1\r', '', ''], ['chat', 'events']],
+    ['the gateway', ['https://a.test', 't-1\r', '', '', '', ''], ['chat']],
+    ['the gateway without a token', ['https://a.test', '\r', '', '', '', '', ''], ['accessToken']],
+    ['the session service', ['', 'https://b.test', 'k-1\r', '', ''], ['events']],
+  ])('C26: it proposes only what now works: %s', async (_, lines, proposed) => {
+    const { env } = world()
+    const typed = lines.map((line) => (line.endsWith('\r') ? line : `${line}\n`)).join('')
+    const { code, err } = await run(['config', 'init', '--profile', 'new'], { env, typed })
+    expect(code).toBe(0)
+    const steps = {
+      chat: "'parley chat --profile new Hello' tries it",
+      events: "'parley events list --profile new -s SESSION' tries it",
+      accessToken: "'parley config set --profile new accessToken' is still to be done",
+    }
+    expect(Object.entries(steps).flatMap(([step, said]) => (err.includes(said) ? [step] : []))).toEqual(
+      proposed,
+    )
+  })
+
+  test('C26: it shows what holds without an answer', async () => {
+    const { env } = world()
+    const ended = await run(['config', 'init'], { env, typed: 'https://a.test\nt-1\rbeta\n\n\n\n' })
+    expect(ended.err).toContain('(family) [alpha]: ')
+    expect(ended.err).toContain('(chatModel) [beta-2.5-pro]: ')
+    expect(ended.err).toContain('(imageModel): ')
   })
 
   test('an end before the last answer keeps nothing', async () => {

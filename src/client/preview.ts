@@ -1,13 +1,18 @@
 import type { Draft } from './request.ts'
 
-const secretHeader = /(^|-)(authorization|cookie|api-?key|token|secret|password)$/i
+/** By its name alone, so rather one header too many; but what tells of a limit only counts tokens. */
+function isSecret(name: string): boolean {
+  if (/^(www|proxy)-authenticate$/i.test(name)) return false
+  if (/rate-?limit/i.test(name) && /-(limit|remaining|reset)$/i.test(name)) return false
+  return /key|token|secret|auth|passw|cookie|credential|signature/i.test(name)
+}
 
 /** Headers as they may be shown: secrets as `[redacted]`. */
 export function redactHeaders(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [
       name,
-      secretHeader.test(name) ? value.replace(/^(Bearer |Basic )?.*/s, '$1[redacted]') : value,
+      isSecret(name) ? value.replace(/^(Bearer |Basic )?.*/s, '$1[redacted]') : value,
     ]),
   )
 }
@@ -15,11 +20,11 @@ export function redactHeaders(headers: Record<string, string>): Record<string, s
 /** The secrets in headers, each as a service may repeat it: a credential without its scheme, a cookie without its name. */
 export function findSecrets(headers: Record<string, string>): string[] {
   return Object.entries(headers)
-    .filter(([name]) => secretHeader.test(name))
+    .filter(([name]) => isSecret(name))
     .flatMap(([name, value]) =>
       /^cookie$/i.test(name)
         ? value.split(/;\s*/).map((cookie) => cookie.slice(cookie.indexOf('=') + 1))
-        : [value.replace(/^(Bearer|Basic) +/i, '')],
+        : [value, value.replace(/^[\w-]+ +/, '')],
     )
 }
 
@@ -60,20 +65,22 @@ const longestArgument = 100 * 1024
 /**
  * The request as a shell command. Secrets come from the environment through curl's standard input, so that they
  * never stand among a process's arguments; a long body comes through the shell's own printf, which has no limit.
+ * For a terminal, what could control it is written in escapes that bash and zsh read.
  */
-export function toCurl(draft: Draft, variable: string): string {
+export function toCurl(draft: Draft, variable: string, isTerminal: boolean): string {
   const { method, url, headers, body, credential } = draft
+  const quote = isTerminal ? (text: string) => shellQuote(text, unsafe) : plainQuote
   const lines = [`curl --silent --show-error --request ${method} ${quote(url)}`]
   if (/[[\]{}]/.test(url)) lines.push('--globoff')
   for (const [name, value] of Object.entries(headers)) {
-    if (secretHeader.test(name)) continue
+    if (isSecret(name)) continue
     lines.push(`--header ${quote(value === '' ? `${name};` : `${name}: ${value}`)}`)
   }
   const secrets = [
     ...(credential ? [`${credential.header}: ${credential.prefix}$${variable}`] : []),
     ...Object.keys(headers)
-      .filter((name) => secretHeader.test(name))
-      .map((name) => `${name}: $${name.toUpperCase().replaceAll('-', '_')}`),
+      .filter(isSecret)
+      .map((name) => `${name.replaceAll(/[$`]/g, '\\$&')}: $${variableFor(name)}`),
   ]
   if (secrets.length > 0) lines.push('--header @-')
   const text = quote(Buffer.from(body ?? []).toString('utf8'))
@@ -88,5 +95,26 @@ export function toCurl(draft: Draft, variable: string): string {
   return isLong ? `printf %s ${text} | { ${command}; } 3<&0\n` : `${command}\n`
 }
 
-const quote = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+/** `X-Api-Key` is read from `$X_API_KEY`; a header's name may hold more than a variable's. */
+const variableFor = (name: string): string => name.toUpperCase().replace(/^\d|\W/g, '_')
+
+const bare = /^[\w@%+:,./-][\w@%+=:,./-]*$/
+
+const plainQuote = (text: string): string => (bare.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
+
+/** What could control a terminal; lines and tabs could not. */
+const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+/g
+
+/** What a single line would not show as it is. */
+const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu
+
+/**
+ * A word as a shell reads it back, byte for byte. What matches `hidden` is written in escapes, which bash and zsh know
+ * but not every sh; by default that is all that a single line would not show as it is.
+ */
+export function shellQuote(text: string, hidden: RegExp = unseen): string {
+  if (text.search(hidden) < 0) return plainQuote(text)
+  const octal = (found: string) =>
+    [...Buffer.from(found)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
+  return `$'${text.replace(/[\\']/g, '\\$&').replace(hidden, octal)}'`
+}

@@ -1,8 +1,9 @@
-import { findSecrets } from '../client/preview.ts'
+import { findSecrets, shellQuote } from '../client/preview.ts'
 import { type Draft, withSecret } from '../client/request.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { isPlainRemote } from '../settings/address.ts'
+import { defaultName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { type SettingName, variableOf } from '../settings/table.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -27,7 +28,11 @@ export async function authorize(
   draft: Draft,
 ): Promise<HttpRequest> {
   const { service } = draft.endpoint
-  const address = requireAddress(settings, service)
+  if (settings.values[addressOf(service)] === undefined) {
+    const hasSecret = !draft.credential || secretOriginOf(settings, service)
+    throw missing(hasSecret ? [addressOf(service)] : [addressOf(service), secretsOf[service][0]], settings)
+  }
+  const address = requireEncrypted(settings, service)
   for (const secret of findSecrets(draft.headers)) context.progress.secrets.add(secret)
   if (!draft.credential) return withSecret(draft, undefined)
 
@@ -45,10 +50,9 @@ export async function authorize(
   return withSecret(draft, secret)
 }
 
-function requireAddress(settings: ResolvedSettings, service: Endpoint['service']): string {
+function requireEncrypted(settings: ResolvedSettings, service: Endpoint['service']): string {
   const name = addressOf(service)
-  const address = settings.values[name]
-  if (address === undefined) throw missing(name, settings)
+  const address = settings.values[name] ?? ''
   if (isPlainRemote(address) && !settings.values.allowHttp) {
     const { host } = new URL(address)
     throw refused(
@@ -85,29 +89,36 @@ async function readSecret(
   const secret = settings.values[plain]
   if (secret !== undefined) return secret
   const command = settings.values[setting]
-  if (command === undefined) throw missing(plain, settings)
+  if (command === undefined) throw missing([plain], settings)
   const running = progress.commands.get(command)
   if (running) return running
   const { runSecretCommand } = await import('../settings/secret-command.ts')
   const origin = settings.origins[setting]?.name ?? ''
+  const hasTerminal = host.stdin.kind === 'terminal' || host.stderr.isTerminal
   const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
-  const started = runSecretCommand({ setting, command, origin }, host, progress.cleanups)
+  const started = runSecretCommand({ setting, command, origin }, { ...host, hasTerminal }, progress.cleanups)
   progress.commands.set(command, started)
   return started.finally(() => clearTimeout(hint))
 }
 
 const refused = (message: string) => new CliError('credentials', message)
 
-const names: { [K in SettingName]?: string } = {
-  baseUrl: 'no address for the gateway',
-  accessToken: 'no access token for the gateway',
-  agentsUrl: 'no address for the session service',
-  apiKey: 'no API key for the session service',
+const names: { [K in SettingName]?: [what: string, service: string] } = {
+  baseUrl: ['no address', 'the gateway'],
+  accessToken: ['no access token', 'the gateway'],
+  agentsUrl: ['no address', 'the session service'],
+  apiKey: ['no API key', 'the session service'],
 }
 
-function missing(name: SettingName, { profile, isNamed }: ResolvedSettings): CliError {
-  const where = profile === 'default' ? '' : ` --profile ${profile}`
-  const inEnvironment = isNamed ? '' : `set ${variableOf(name)}, or `
-  const ways = `${inEnvironment}'parley config set${where} ${name}', or try '--profile demo'`
-  return refused(`${names[name]}: ${ways}`)
+/** Of one service: its address, its secret, or both. */
+function missing(settings: SettingName[], { profile, isNamed }: ResolvedSettings): CliError {
+  const what = settings.map((name) => names[name]?.[0]).join(' and ')
+  const flag = profile === defaultName ? '' : ` --profile ${shellQuote(profile)}`
+  const ways = [
+    `'parley config init${flag}' asks for ${settings.length > 1 ? 'them' : 'it'}`,
+    ...(isNamed ? [] : [`set ${settings.map(variableOf).join(' and ')}`]),
+    ...(settings.length > 1 ? [] : [`'parley config set${flag} ${settings[0]}'`]),
+    "try '--profile demo'",
+  ]
+  return refused(`${what} for ${names[settings[0] as SettingName]?.[1]}: ${ways.join(', or ')}`)
 }

@@ -5,6 +5,7 @@ import type { Context } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
+import { escapeJson } from '../terminal/escape.ts'
 import { printRaw } from '../terminal/raw-printer.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
@@ -60,10 +61,15 @@ export async function preview(
   const extraHeaders = await readHeaders(context)
   const request = draft(context, settings, endpoint, { ...parts, extraHeaders })
   const variable = variableOf(request.credential?.setting ?? 'accessToken')
-  await output.write(flags.curl ? toCurl(request, variable) : toDryRun(request))
+  const { isTerminal } = output
+  if (flags.curl) await output.write(toCurl(request, variable, isTerminal))
+  else await output.write(isTerminal ? showJson(toDryRun(request)) : toDryRun(request))
   await output.flush()
   return true
 }
+
+/** A carriage return can stand between JSON's words only, and would let what follows cover them. */
+const showJson = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
 /** Shows a command's one request, and returns nothing, or sends it and returns its answer. */
 export async function perform(

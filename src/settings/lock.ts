@@ -9,7 +9,10 @@ export interface Lock {
   release(): void
 }
 
-/** Milliseconds after which a lock counts as left behind by a killed process: who holds one writes at once. */
+/**
+ * Milliseconds for which a lock may stay the same: who holds one writes at once, so a killed process left it behind.
+ * They are counted while one waits: clocks differ between machines, and are set.
+ */
 const longestHold = 3000
 
 /** Milliseconds. */
@@ -18,10 +21,11 @@ const patience = 60_000
 /** Waits for the lock of a file, a folder beside it. Throws a `CliError` where it does not come free. */
 export async function lock(path: string): Promise<Lock> {
   const folder = `${path}.lock`
-  const end = Date.now() + patience
+  const isLeftBehind = createWatch()
+  const end = performance.now() + patience
   while (!make(folder)) {
-    if (isLeftBehind(folder)) clear(folder)
-    if (Date.now() > end) throw stuck(path, folder)
+    if (isLeftBehind(folder)) clear(folder, isLeftBehind)
+    if (performance.now() > end) throw stuck(path, folder)
     await wait(20 + Math.random() * 80)
   }
   const mark = markOf(folder)
@@ -34,11 +38,25 @@ export async function lock(path: string): Promise<Lock> {
   }
 }
 
+/** Tells of a folder whether it has been the same one for too long, since it was first asked about it. */
+function createWatch(): (folder: string) => boolean {
+  const seen = new Map<string, { mark: string | undefined; since: number }>()
+  return (folder) => {
+    const mark = markOf(folder)
+    const before = seen.get(folder)
+    if (before && before.mark === mark) {
+      return mark !== undefined && performance.now() - before.since > longestHold
+    }
+    seen.set(folder, { mark, since: performance.now() })
+    return false
+  }
+}
+
 /**
  * Removes a lock that was left behind. Of all who wait for it one alone may do so, and looks again first: the others
  * would remove the lock that the first of them has taken since.
  */
-function clear(folder: string): void {
+function clear(folder: string, isLeftBehind: (folder: string) => boolean): void {
   const guard = `${folder}.clearing`
   if (make(guard)) {
     try {
@@ -69,15 +87,10 @@ function remove(folder: string): void {
   }
 }
 
-/** A time far ahead is no better than one long ago: the clock was set back. */
-function isLeftBehind(folder: string): boolean {
-  const stat = statSync(folder, { throwIfNoEntry: false })
-  return stat !== undefined && Math.abs(Date.now() - stat.mtimeMs) > longestHold
-}
-
 /** Tells one lock from the next. */
-function markOf(folder: string): bigint | undefined {
-  return statSync(folder, { bigint: true, throwIfNoEntry: false })?.ctimeNs
+function markOf(folder: string): string | undefined {
+  const stat = statSync(folder, { bigint: true, throwIfNoEntry: false })
+  return stat && `${stat.ino} ${stat.ctimeNs}`
 }
 
 const stuck = (path: string, folder: string) =>

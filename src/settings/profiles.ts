@@ -28,6 +28,9 @@ export interface Profile {
 /** The name of the profile that answers from the built-in emulator, and cannot be changed. */
 export const demoName = 'demo'
 
+/** The name of the profile that holds where none was chosen. */
+export const defaultName = 'default'
+
 const demo = {
   name: demoName,
   isNamed: true,
@@ -90,7 +93,7 @@ export function chooseName(
 ): { name: string; chosenBy: string; isAsked: boolean } {
   if (named) return { name: named, chosenBy: '--profile', isAsked: true }
   if (env.PARLEY_PROFILE) return { name: env.PARLEY_PROFILE, chosenBy: 'PARLEY_PROFILE', isAsked: true }
-  return { name: current || 'default', chosenBy: current ? 'config use' : 'default', isAsked: false }
+  return { name: current || defaultName, chosenBy: current ? 'config use' : 'default', isAsked: false }
 }
 
 /** A profile's own values. Names that every object has (`constructor`) are not mistaken for profiles. */

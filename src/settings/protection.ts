@@ -91,7 +91,7 @@ function tighten(path: string, change: () => void, warn: Warn): void {
 /** Makes the folder of a file of secrets. Throws a `CliError` where the file may not be replaced. */
 export function prepareProtected(path: string, place: Place, warn: Warn): void {
   const folder = dirname(path)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder)
   for (const each of [folder, path]) {
     if (lookAt(each)?.isSymbolicLink()) {
       throw refusal(each, 'it is a symbolic link: change the file that it leads to')
@@ -103,6 +103,20 @@ export function prepareProtected(path: string, place: Place, warn: Warn): void {
     throw refusal(path, `it belongs to another user (uid ${stat.uid}), and is not changed`)
   }
   if (place.uid !== undefined) protectFolder(folder, place, warn)
+}
+
+/** With its parents, which Node's own way would try for ever where one cannot be made, as in /proc. */
+function makeFolder(folder: string): void {
+  if (lookAt(folder)) return
+  if (dirname(folder) !== folder) makeFolder(dirname(folder))
+  try {
+    mkdirSync(folder, 0o700)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    // Another writer may have made it since; its parent is there.
+    if (code === 'ENOENT') throw refusal(folder, 'no folder can be made there')
+    if (code !== 'EEXIST') throw error
+  }
 }
 
 function lookAt(path: string): Stats | undefined {

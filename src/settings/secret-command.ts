@@ -1,4 +1,4 @@
-import { exec } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { CliError } from '../errors.ts'
 import type { Place } from './folder.ts'
 import { schemas } from './schemas.ts'
@@ -15,39 +15,85 @@ export interface SecretCommand {
 /** Milliseconds. */
 const limit = 60_000
 
+/** Of what is printed, in bytes. */
+const longest = 2 ** 20
+
 /**
  * Has the shell run a command and takes the first line of its output for the secret. The command has an empty
- * stdin, and none of the environment's secrets. Throws a `CliError` with the command's stderr where it fails;
- * `cleanups` can end it at any time.
+ * stdin, and none of the environment's secrets; on a terminal it may ask the person there. Throws a `CliError` with
+ * the command's stderr where it fails; `cleanups` can end it at any time, with all that it has started.
  */
 export async function runSecretCommand(
   { setting, command, origin }: SecretCommand,
-  { env, cwd }: Place,
+  { env, cwd, platform, hasTerminal }: Place & { hasTerminal: boolean },
   cleanups: Set<() => void>,
 ): Promise<string> {
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
-  const output = await new Promise<string>((resolve, reject) => {
-    const options = { env: withoutSecrets(env), cwd, timeout: limit, killSignal: 'SIGKILL' } as const
-    const child = exec(command, options, (error, stdout, stderr) => {
-      cleanups.delete(stop)
-      if (!error) resolve(stdout)
-      else reject(failed(`${describe(error)}${stderr.trim() ? `: ${stderr}` : ''}`))
-    })
-    const stop = () => void child.kill()
-    cleanups.add(stop)
-    child.stdin?.end()
-  })
-  const [line = ''] = output.split('\n', 1)
+  // Only a leader of a session can be ended with all of it, but a new session has no terminal.
+  const isLeader = !hasTerminal && platform !== 'win32'
+  const options = { env: withoutSecrets(env), cwd, shell: true, detached: isLeader } as const
+  const child = spawn(command, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
+  const stop = () => endFamily(child, isLeader)
+  cleanups.add(stop)
+  const { problem, stdout, stderr } = await watch(child, stop)
+  cleanups.delete(stop)
+  if (problem) throw failed(`${problem}${stderr.trim() ? `: ${stderr}` : ''}`)
+  const [line = ''] = stdout.split('\n', 1)
   const parsed = schemas.accessToken().safeParse(line)
   if (parsed.success) return parsed.data
   throw failed(line.trim() ? 'printed a secret with characters that no header can carry' : 'printed nothing')
 }
 
-/** Never by its message, which quotes the output. */
-function describe({ code, signal, killed }: { code?: unknown; signal?: unknown; killed?: boolean }): string {
-  if (killed) return `did not end within ${limit / 1000} s`
+/** What a process printed, and why it failed, if it did. Calls `stop` for one that takes or prints too much. */
+function watch(
+  child: ChildProcess,
+  stop: () => void,
+): Promise<{ stdout: string; stderr: string; problem: string | undefined }> {
+  const output = { stdout: '', stderr: '' }
+  return new Promise((resolve) => {
+    const end = (problem?: string) => {
+      clearTimeout(timer)
+      resolve({ ...output, problem })
+    }
+    const giveUp = (problem: string) => {
+      stop()
+      end(problem)
+    }
+    const timer = setTimeout(() => giveUp(`did not end within ${limit / 1000} s`), limit)
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name]?.setEncoding('utf8').on('data', (text: string) => {
+        output[name] += text
+        if (output[name].length > longest) giveUp('printed more than 1 MiB')
+      })
+    }
+    child.once('error', (error: NodeJS.ErrnoException) => end(`could not be run (${error.code})`))
+    child.once('close', (code, signal) => end(describe(code, signal)))
+  })
+}
+
+function describe(code: number | null, signal: NodeJS.Signals | null): string | undefined {
   if (signal) return `was ended by ${signal}`
-  return typeof code === 'number' ? `failed with exit code ${code}` : `could not be run (${code})`
+  return code === 0 ? undefined : `failed with exit code ${code}`
+}
+
+/** Ends a process and those that it has started: asks them to end, and soon after does not ask. Synchronous. */
+function endFamily(child: ChildProcess, isLeader: boolean): void {
+  if (child.pid === undefined) return
+  const targets = isLeader ? [`-${child.pid}`] : descendants(child.pid).map(String)
+  const script = 'kill -s TERM -- "$@"; sleep 0.1; kill -s KILL -- "$@"'
+  const { error } = spawnSync('sh', ['-c', script, 'sh', ...targets], { stdio: 'ignore' })
+  if (error) child.kill('SIGKILL')
+}
+
+/** The process itself, and all below it that the system tells of. */
+function descendants(pid: number): number[] {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
+  const processes = (stdout ?? '').split('\n').map((line) => line.trim().split(/\s+/).map(Number))
+  const family = [pid]
+  for (const member of family) {
+    family.push(...processes.flatMap(([id, parent]) => (parent === member && id ? [id] : [])))
+  }
+  return family
 }
 
 function withoutSecrets(env: Place['env']): Record<string, string | undefined> {

@@ -11,6 +11,8 @@ export interface ToolUse {
   id: string
   type: string
   name: string
+  /** Of an MCP tool. */
+  server?: string
   input: unknown
 }
 
@@ -44,7 +46,8 @@ export function createSessionState(): SessionState {
   function takeNote(event: SessionEvent): void {
     const { type, id = '' } = event
     if (/^agent\.(|mcp_|custom_)tool_use$/.test(type)) {
-      toolUses.set(id, { id, type, name: String(event.name ?? ''), input: event.input })
+      const server = typeof event.mcp_server_name === 'string' ? { server: event.mcp_server_name } : {}
+      toolUses.set(id, { id, type, name: String(event.name ?? ''), ...server, input: event.input })
     }
     const answer = answers[type]
     if (answer !== undefined) answered.add(String(event[answer]))

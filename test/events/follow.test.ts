@@ -387,7 +387,12 @@ describe('confirm', () => {
     const exchange = createEmulator({})
     await run(['events', 'send', 'use two tools', '--follow'], { ...world, exchange })
     const ended = await confirm(['--pending'], { exchange, tty: ['stdout', 'stderr'], typed: 'what\ny\nn\n' })
-    expect(ended.err).toContain('bash {"command":"ls -l"}\n  allow? [y/n] ')
+    const id = eventsOf(ended)[0].tool_use_id
+    const shown = `  | id: ${id}\n  | tool: bash\n  | {\n  |   "command": "ls -l"\n  | }\n`
+    const question = `  allow bash (${id})? [y/n] `
+    expect(ended.err).toContain(
+      `parley: tool use 1 of 2:\n${shown}${question}${question}parley: tool use 2 of 2:\n`,
+    )
     expect(eventsOf(ended)).toMatchObject([{ result: 'allow' }, { result: 'deny' }])
   })
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { demoName, noSuchProfile, profileValues } from '../../settings/profiles.ts'
+import { chooseName, defaultName, demoName, noSuchProfile, profileValues } from '../../settings/profiles.ts'
 import { changeFile } from './profile.ts'
 
 export function declare(command: Command): void {
@@ -11,12 +11,21 @@ export function declare(command: Command): void {
 export async function run(context: Context, _: unknown, [name = '']: string[]): Promise<void> {
   if (name === demoName) throw usage(`the profile ${demoName} is built in and cannot be deleted`)
   let wasCurrent = false
+  let hasDefault = false
   await changeFile(context, (file) => {
     if (profileValues(file, name) === undefined) throw noSuchProfile(file, name)
     const { current, ...rest } = file
-    wasCurrent = current === name
+    wasCurrent = chooseName(file, { named: undefined, env: {} }).name === name
     const profiles = Object.fromEntries(Object.entries(file.profiles ?? {}).filter(([key]) => key !== name))
-    return { ...rest, ...(current === undefined || wasCurrent ? {} : { current }), profiles }
+    const changed = { ...rest, ...(current === undefined || wasCurrent ? {} : { current }), profiles }
+    hasDefault = profileValues(changed, defaultName) !== undefined
+    return changed
   })
-  if (wasCurrent) context.note("it was the current profile: now that is 'default'")
+  if (wasCurrent) {
+    const now = hasDefault
+      ? `now '${defaultName}' is`
+      : "now none is: 'parley config use NAME' chooses one, 'parley config init' makes one"
+    context.note(`'${name}' was the current profile: ${now}`)
+  }
+  if (context.host.env.PARLEY_PROFILE === name) context.note('PARLEY_PROFILE still names it')
 }

@@ -25,17 +25,30 @@ export async function run(context: Context): Promise<void> {
   }
   const path = requireProfilePath(host)
   const file = await readProfiles(host, note)
-  const { name } = chooseName(file, { named: flags.profile, env: host.env })
-  requireOwnName(name)
+  const chosen = chooseName(file, { named: flags.profile, env: host.env })
+  requireOwnName(chosen)
+  const { name } = chosen
   const say = (line: string) => void host.stderr.open().write(`${oneLine(line, 2000)}\n`)
   say(`The profile '${name}' in ${path}. Enter keeps what stands in brackets, or skips.`)
 
   const questioner = createQuestioner({ ...host, cleanups: progress.cleanups })
-  const answers = await interview(questioner, profileValues(file, name) ?? {}, say).finally(questioner.close)
+  const known = profileValues(file, name) ?? {}
+  const answers = await interview(questioner, known, say).finally(questioner.close)
   if (answers.length === 0) return note('nothing changed')
   await changeProfile(context, (values) => answers.reduce(withAnswer, values))
-  const flag = flags.profile ? ` --profile ${name}` : ''
-  note(`saved: 'parley config list --effective${flag}' shows it, 'parley chat${flag} Hello' tries it`)
+  note(`saved: ${nextSteps(answers.reduce(withAnswer, known), flags.profile ? ` --profile ${name}` : '')}`)
+}
+
+/** For each service that has an address: what tries it, or what it still lacks. */
+function nextSteps(values: Values, flag: string): string {
+  const steps = services
+    .filter(({ address }) => values[address] !== undefined)
+    .map(({ secret, command, trial: [words, rest] }) =>
+      (values[secret] ?? values[command]) === undefined
+        ? `'parley config set${flag} ${secret}' is still to be done`
+        : `'parley ${words}${flag} ${rest}' tries it`,
+    )
+  return [`'parley config list --effective${flag}' shows it`, ...steps].join(', ')
 }
 
 type Answer = [name: SettingName, value: unknown]
@@ -48,8 +61,15 @@ const services = [
     secret: 'accessToken',
     command: 'accessTokenCommand',
     others: ['family', 'chatModel', 'imageModel'],
+    trial: ['chat', 'Hello'],
   },
-  { address: 'agentsUrl', secret: 'apiKey', command: 'apiKeyCommand', others: ['vendor', 'workspaceId'] },
+  {
+    address: 'agentsUrl',
+    secret: 'apiKey',
+    command: 'apiKeyCommand',
+    others: ['vendor', 'workspaceId'],
+    trial: ['events list', '-s SESSION'],
+  },
 ] as const
 
 /** Asks for what each service needs; for one without an address, nothing more. */
@@ -60,7 +80,8 @@ async function interview(
 ): Promise<Answer[]> {
   const answers: Answer[] = []
   const isSet = async (name: SettingName) => {
-    const current = answers.reduce(withAnswer, known)[name] ?? settingOf(name).default
+    const values = answers.reduce(withAnswer, known)
+    const current = values[name] ?? defaultOf(name, values)
     const value = await askFor(name, { current, questioner, say })
     if (value !== undefined) answers.push([name, value])
     return (value ?? current) !== undefined
@@ -72,6 +93,10 @@ async function interview(
   }
   return answers
 }
+
+/** The model of a chat follows the family, so it is no default of the table's. */
+const defaultOf = (name: SettingName, { family = settingOf('family').default }: Values): unknown =>
+  name === 'chatModel' ? `${family}-2.5-pro` : settingOf(name).default
 
 /** Asks until the answer is valid; `undefined` where there is none. */
 async function askFor(

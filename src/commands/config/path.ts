@@ -1,8 +1,10 @@
 import type { Context } from '../../context.ts'
 import { requireProfilePath } from '../../settings/folder.ts'
+import { escapeControls } from '../../terminal/escape.ts'
 
 export function declare(): void {}
 
 export async function run({ host, output }: Context): Promise<void> {
-  await output.write(`${requireProfilePath(host)}\n`)
+  const path = requireProfilePath(host)
+  await output.write(`${output.isTerminal ? escapeControls(path) : path}\n`)
 }

@@ -3,6 +3,7 @@ import { usage } from '../../errors.ts'
 import {
   chooseName,
   chooseProfile,
+  defaultName,
   demoName,
   type Profile,
   type ProfileFile,
@@ -41,17 +42,24 @@ export async function changeProfile(
   const { host, flags } = context
   let name = ''
   await changeFile(context, (file) => {
-    name = chooseName(file, { named: flags.profile, env: host.env }).name
-    requireOwnName(name)
+    const chosen = chooseName(file, { named: flags.profile, env: host.env })
+    name = chosen.name
+    requireOwnName(chosen)
     const values = change(profileValues(file, name) ?? {})
     return values && { ...file, profiles: { ...file.profiles, [name]: values } }
   })
   return name
 }
 
-/** Throws a usage error for a name that a profile of one's own cannot have. */
-export function requireOwnName(name: string): void {
-  if (name === demoName) throw usage(`the profile ${demoName} is built in and cannot be changed`)
+/** Throws a usage error, with the way out, for a name that a profile of one's own cannot have. */
+export function requireOwnName({ name, chosenBy }: { name: string; chosenBy: string }): void {
+  if (name === demoName) {
+    const ways =
+      chosenBy === 'config use' ? `'parley config use ${defaultName}', or --profile NAME` : undefined
+    const way =
+      ways ?? (chosenBy === 'PARLEY_PROFILE' ? 'unset PARLEY_PROFILE, or --profile NAME' : 'name another')
+    throw usage(`the profile ${demoName}, chosen by ${chosenBy}, is built in and cannot be changed: ${way}`)
+  }
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._@-]{0,63}$/u.test(name)) {
     throw usage(`a profile's name must be letters, digits, dots, hyphens, underscores or @, at most 64`)
   }

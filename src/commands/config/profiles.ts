@@ -1,15 +1,20 @@
 import type { Context } from '../../context.ts'
 import { chooseName, profileNames, readProfiles } from '../../settings/profiles.ts'
-import { escapeControls } from '../../terminal/escape.ts'
+import { oneLine } from '../../terminal/escape.ts'
+import { toTsv } from '../../terminal/table.ts'
 
 export function declare(): void {}
 
-/** One name a line; on a terminal the current one is marked. */
+/** One name a line, and nothing else for scripts; on a terminal the current one is marked. */
 export async function run({ host, flags, note, output }: Context): Promise<void> {
   const file = await readProfiles(host, note)
   const current = chooseName(file, { named: flags.profile, env: host.env }).name
-  for (const name of profileNames(file)) {
+  const names = profileNames(file)
+  for (const name of names) {
     const mark = name === current ? '* ' : '  '
-    await output.write(`${output.isTerminal ? mark : ''}${escapeControls(name)}\n`)
+    await output.write(output.isTerminal ? `${mark}${oneLine(name)}\n` : toTsv([name]))
+  }
+  if (output.isTerminal && !names.includes(current)) {
+    note(`the current profile would be '${current}', which there is not yet: 'parley config init' makes it`)
   }
 }

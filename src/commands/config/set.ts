@@ -30,7 +30,12 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   const text = given === undefined || given === '-' ? await readValue(context, name) : given
   const parsed = schemas[name]().safeParse(text)
   if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
-  await changeProfile(context, (values) => withValue(values, name, parsed.data))
+  let replaced: string[] = []
+  await changeProfile(context, (values) => {
+    replaced = rivalsOf(name).filter((rival) => Object.hasOwn(values, rival))
+    return withValue(values, name, parsed.data)
+  })
+  for (const rival of replaced) context.note(`${rival} was removed: ${name} takes its place`)
   const { explanations } = await readProfile(context)
   noteOverride(context, explanations, name)
 }
@@ -47,10 +52,12 @@ async function readValue({ host, input, progress }: Context, name: SettingName):
 }
 
 /** A secret and the command for it take each other's place. */
+const rivalsOf = (name: SettingName): string[] =>
+  settingNames.filter((other) => secretOfCommand[other] === name || secretOfCommand[name] === other)
+
+/** A profile's values with one more, and without what it takes the place of. */
 export function withValue(values: Values, name: SettingName, value: unknown): Values {
-  const rivals = settingNames.filter(
-    (other) => secretOfCommand[other] === name || secretOfCommand[name] === other,
-  )
-  const kept = Object.entries(values).filter(([key]) => !rivals.some((rival) => rival === key))
+  const rivals = rivalsOf(name)
+  const kept = Object.entries(values).filter(([key]) => !rivals.includes(key))
   return { ...Object.fromEntries(kept), [name]: value }
 }

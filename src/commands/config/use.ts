@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
-import { noSuchProfile, profileNames } from '../../settings/profiles.ts'
+import { usage } from '../../errors.ts'
+import { defaultName, demoName, noSuchProfile, profileValues } from '../../settings/profiles.ts'
 import { changeFile } from './profile.ts'
 
 export function declare(command: Command): void {
@@ -8,8 +9,12 @@ export function declare(command: Command): void {
 }
 
 export async function run(context: Context, _: unknown, [name = '']: string[]): Promise<void> {
+  if (name === demoName) {
+    throw usage(`${demoName} is chosen call by call: --profile ${demoName}, or PARLEY_PROFILE=${demoName}`)
+  }
   await changeFile(context, (file) => {
-    if (!profileNames(file).includes(name)) throw noSuchProfile(file, name)
+    // The way back is open also where there is no such profile yet.
+    if (profileValues(file, name) === undefined && name !== defaultName) throw noSuchProfile(file, name)
     return { ...file, current: name }
   })
   const { PARLEY_PROFILE } = context.host.env

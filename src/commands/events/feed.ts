@@ -1,3 +1,4 @@
+import { shellQuote } from '../../client/preview.ts'
 import type { Context } from '../../context.ts'
 import { escapeControls, oneLine } from '../../terminal/escape.ts'
 import { createRawPrinter } from '../../terminal/raw-printer.ts'
@@ -51,7 +52,7 @@ export function createFeed(context: Context, { ids, session }: { ids: boolean; s
         const use = toolUse(id)
         note(`${id} waits for an answer${use ? `: ${use.name} ${JSON.stringify(use.input ?? {})}` : ''}`)
       }
-      note(`answer with: parley events confirm -s ${session} ${rest.ids.join(' ')} --allow (or --deny)`)
+      note(`answer with: ${answerCommand(rest.ids)} --allow (or --deny)`)
       if (ids)
         await printIds(
           context,
@@ -64,6 +65,14 @@ export function createFeed(context: Context, { ids, session }: { ids: boolean; s
       return 13
     }
     return 0
+  }
+
+  /** So many ids that they would be cut are left to be asked for. */
+  function answerCommand(ids: string[]): string {
+    const profile = flags.profile === undefined ? '' : ` --profile ${shellQuote(flags.profile)}`
+    const words = ids.map((id) => shellQuote(id)).join(' ')
+    const which = words.length > 1000 || /(^| )-/.test(words) ? '--pending' : words
+    return `parley events confirm${profile} -s ${shellQuote(session)} ${which}`
   }
 
   return { print, end }

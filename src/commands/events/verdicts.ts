@@ -1,45 +1,46 @@
-import { createInterface } from 'node:readline'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { oneLine } from '../../terminal/escape.ts'
+import { createQuestioner, type Questioner } from '../../terminal/question.ts'
 import type { PendingUse } from './pending.ts'
+import { describeUse, visible } from './tool-use-text.ts'
 
 export interface Verdict {
   id: string
   isAllowed: boolean
 }
 
-/** Asks a person about each tool use, showing what is known of it. Throws a usage error where there is no terminal. */
-export async function askVerdicts({ input, host }: Context, pending: PendingUse[]): Promise<Verdict[]> {
+/**
+ * Asks a person about each tool use, showing all that is known of it. Throws a usage error where there is no terminal,
+ * or where one of them cannot be shown whole.
+ */
+export async function askVerdicts(
+  { input, host, progress }: Context,
+  pending: PendingUse[],
+): Promise<Verdict[]> {
   if (input.stdinKind !== 'terminal' || !host.stderr.isTerminal) {
     throw usage('say --allow or --deny: there is no terminal to ask on')
   }
-  const stdin = host.stdin.open()
+  const texts = pending.map((use) => describeUse(use, host.stderr.columns || 80))
+  const questioner = createQuestioner({ ...host, cleanups: progress.cleanups })
   try {
-    return await ask(createInterface({ input: stdin })[Symbol.asyncIterator](), pending, (text) =>
-      host.stderr.open().write(text),
-    )
+    const verdicts: Verdict[] = []
+    for (const [index, use] of pending.entries()) {
+      host.stderr.open().write(`parley: tool use ${index + 1} of ${pending.length}:\n${texts[index]}`)
+      verdicts.push({ id: use.id, isAllowed: await ask(questioner, use) })
+    }
+    return verdicts
   } finally {
-    stdin.destroy()
+    await questioner.close()
   }
 }
 
-async function ask(
-  lines: AsyncIterator<string>,
-  pending: PendingUse[],
-  say: (text: string) => void,
-): Promise<Verdict[]> {
-  const verdicts: Verdict[] = []
-  for (const { id, name, input } of pending) {
-    const known = name === undefined ? '' : `: ${name} ${JSON.stringify(input ?? {})}`
-    let answer = ''
-    while (!/^(y|yes|n|no)$/i.test(answer)) {
-      say(`${oneLine(id + known, 1000)}\n  allow? [y/n] `)
-      const line = await lines.next()
-      if (line.done) throw usage('no answer: nothing was sent')
-      answer = line.value.trim()
-    }
-    verdicts.push({ id, isAllowed: /^y/i.test(answer) })
+async function ask(questioner: Questioner, { id, name }: PendingUse): Promise<boolean> {
+  const what = name === undefined ? brief(id) : `${brief(name)} (${brief(id)})`
+  for (;;) {
+    const answer = await questioner.ask(`  allow ${what}? [y/n] `)
+    if (/^(y|yes|n|no)$/i.test(answer)) return /^y/i.test(answer)
   }
-  return verdicts
 }
+
+/** It was shown whole above. */
+const brief = (text: string): string => visible(text.length > 60 ? `${text.slice(0, 59)}…` : text)
