@@ -191,3 +191,38 @@ describe.each(worlds)('where %s', (_, limits) => {
     await assert(property)
   }, 120_000)
 })
+
+test('send --follow of an interrupt ends where nothing follows it', async () => {
+  const resting = sending(plain).filter(({ history }) => /idle$|interrupt$/.test(history.at(-1)?.type ?? ''))
+  const property = fc.asyncProperty(resting, fc.boolean(), async (scenario, isRaw) => {
+    const clock = createClock()
+    const start = clock.now()
+    const service = createSessionService({ ...scenario, runsFirst: false, turn: [] }, clock)
+    const argv = ['events', 'send', '--interrupt', '--follow', ...(isRaw ? ['--raw'] : [])]
+    const { code, out, err } = await run(argv, world(service, clock))
+    const printed = idsOf(out, isRaw, service.ledger).filter((id) => id !== sentId)
+    expect({ posts: service.posts, code, printed }, err).toEqual({ posts: 1, code: 0, printed: [] })
+    expect(clock.now() - start, 'milliseconds').toBeLessThan(300_000)
+  })
+  await assert(property)
+}, 120_000)
+
+test('list prints what was asked for, whatever the service makes of the question', async () => {
+  const wish = fc.record({
+    type: fc.option(fc.constantFrom('agent.message', 'user.message', 'none.such'), { nil: undefined }),
+    limit: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),
+    isRaw: fc.boolean(),
+  })
+  const property = fc.asyncProperty(sending(plain), wish, async (scenario, { type, limit, isRaw }) => {
+    const clock = createClock()
+    const service = createSessionService(scenario, clock)
+    const argv = ['events', 'list', ...(isRaw ? ['--raw'] : ['--ids'])]
+    if (type) argv.push('--type', type)
+    if (limit) argv.push('--limit', String(limit))
+    const { code, out, err } = await run(argv, world(service, clock))
+    const wanted = scenario.history.filter((event) => type === undefined || event.type === type)
+    const expected = wanted.slice(0, limit).map(({ id }) => id)
+    expect({ code, ids: idsOf(out, isRaw, service.ledger) }, err).toEqual({ code: 0, ids: expected })
+  })
+  await assert(property)
+}, 120_000)
