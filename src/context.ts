@@ -6,6 +6,11 @@ import type { Output, Stdout } from './terminal/output.ts'
 import type { ColourChoice, Style } from './terminal/style.ts'
 import type { Exchange } from './wire/exchange.ts'
 
+export interface Timers {
+  now(): number
+  wait(milliseconds: number): Promise<void>
+}
+
 /** The outside world, as the program is given it. */
 export interface Host extends Place {
   stdin: Stdin
@@ -15,6 +20,8 @@ export interface Host extends Place {
   exchange?: Exchange
   /** Throws a usage error where they are not what was typed. */
   checkArguments?(argv: string[]): void
+  /** Time, where a test turns it. */
+  timers?: Timers
   /** Has `clean` called when a signal comes, prints what it returns on stderr, and lets the signal end the process. */
   onSignal?(clean: () => string): void
   /** Has `report` called for an error that nothing caught, after which the process ends. */

@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
-import type { Host } from '../src/context.ts'
+import type { Host, Timers } from '../src/context.ts'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { main } from '../src/main.ts'
 import type { Stdout } from '../src/terminal/output.ts'
@@ -20,6 +20,8 @@ interface World {
   columns?: number
   /** Takes the network's place; by default the emulator answers. `network` goes out over sockets. */
   exchange?: Exchange | 'network'
+  /** Time that is not real. */
+  timers?: Timers
   cwd?: string
 }
 
@@ -60,6 +62,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     },
     stdout: { ...stdout.end, columns: world.columns },
     stderr: stderr.end,
+    ...(world.timers ? { timers: world.timers } : {}),
     ...(carry === 'network'
       ? {}
       : {

@@ -1,10 +1,11 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { parseFault } from '../emulator/faults.ts'
 import { isLoopback, listen } from '../emulator/listen.ts'
+import { type StreamStyle, streamStyles } from '../emulator/session-stream.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { oneLine } from '../terminal/escape.ts'
 import { redact } from '../terminal/failure.ts'
@@ -19,6 +20,7 @@ interface ServeOptions {
   fault?: string[]
   latency: number
   chunkDelay: number
+  streamStyle?: StreamStyle[]
   seed: string
   log?: string
 }
@@ -37,6 +39,11 @@ export function declare(command: Command): void {
     )
     .option('--latency <ms>', 'wait before each answer', parseWhole, 0)
     .option('--chunk-delay <ms>', 'wait between the pieces of a stream', parseWhole, 0)
+    .addOption(
+      new Option('--stream-style <style>', 'what streams of events do, too; repeatable')
+        .choices(streamStyles)
+        .argParser(parseStyle),
+    )
     .option('--seed <text>', 'other answers', '0')
     .option('--log <file>', 'log requests to a file, too')
     .addHelpText(
@@ -48,11 +55,21 @@ before a colon stands where: chat, events, list or follow.
 The emulated agent answers each message at once. One that says "a tool" or "two tools" makes it ask for one or two
 tool uses and wait; it goes on when they are confirmed, denied or given a result. An interrupt stops it.
 
+Services differ in how they stream events. --stream-style message names every event "message", comments sends
+comments, deltas sends a message in pieces before the whole (as a request with event_deltas[]=agent.message asks for),
+and replay begins each stream with all events that there were.
+
 Example:
   parley serve --port 8080 --access-token t &
   PARLEY_BASE_URL=http://127.0.0.1:8080 PARLEY_ACCESS_TOKEN=t parley chat 'Say hello'
 `,
     )
+}
+
+function parseStyle(value: string, earlier: StreamStyle[] = []): StreamStyle[] {
+  const style = streamStyles.find((each) => each === value)
+  if (!style) throw new InvalidArgumentError(`Allowed choices are ${streamStyles.join(', ')}.`)
+  return [...earlier, style]
 }
 
 function parseWhole(value: string): number {
@@ -76,6 +93,7 @@ export async function run(
     latency: options.latency,
     chunkDelay: options.chunkDelay,
     seed: options.seed,
+    streamStyles: options.streamStyle ?? [],
   })
   if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
   const log = options.log === undefined ? undefined : await openLog(options.log, host.cwd)

@@ -2,13 +2,14 @@ import { CliError } from '../errors.ts'
 import type { Endpoint, EndpointName } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../wire/exchange.ts'
 import type { GenerateRequest } from '../wire/generate-request.ts'
-import { describeIssues } from '../wire/json.ts'
 import type { SendEvents } from '../wire/send-events.ts'
 import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } from './chat.ts'
+import { header, readBody } from './checked-body.ts'
 import { type Fault, takeFault } from './faults.ts'
 import { createRandom, randomId } from './random.ts'
 import { deliver, errorReply, type Reply } from './reply.ts'
 import { findRoute, type Route } from './route.ts'
+import type { StreamStyle } from './session-stream.ts'
 import { createSessions } from './sessions.ts'
 
 export interface EmulatorOptions {
@@ -23,6 +24,8 @@ export interface EmulatorOptions {
   seed?: string
   /** The only sessions that exist; without it any does. */
   sessions?: readonly string[]
+  /** What streams of events do beside what is documented. */
+  streamStyles?: readonly StreamStyle[]
 }
 
 /** A call to one endpoint, checked. */
@@ -35,8 +38,9 @@ interface Call {
 type Handlers = Record<EndpointName, (call: Call) => Reply | Promise<Reply>>
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
-function createHandlers({ seed = '0', chunkDelay = 0, sessions: only }: EmulatorOptions): Handlers {
-  const sessions = createSessions({ seed, delay: chunkDelay, ...(only ? { only } : {}) })
+function createHandlers(options: EmulatorOptions): Handlers {
+  const { seed = '0', chunkDelay = 0, sessions: only, streamStyles: styles = [] } = options
+  const sessions = createSessions({ seed, delay: chunkDelay, styles, ...(only ? { only } : {}) })
   const compose = ({ body, params }: Call) => composeAnswer(body as GenerateRequest, params.model ?? '', seed)
   return {
     chat(call) {
@@ -50,7 +54,7 @@ function createHandlers({ seed = '0', chunkDelay = 0, sessions: only }: Emulator
     },
     sendEvents: ({ params, body }) => sessions.send(params.session ?? '', body as SendEvents),
     listEvents: ({ params, query }) => sessions.list(params.session ?? '', query),
-    followEvents: ({ params }) => sessions.follow(params.session ?? ''),
+    followEvents: ({ params, query }) => sessions.follow(params.session ?? '', query),
   }
 }
 
@@ -75,8 +79,8 @@ export function createEmulator(options: EmulatorOptions): Exchange {
   return async (request) => {
     if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
     const delivery = { requestId: randomId('req', random), delay: chunkDelay }
-    const route = findRoute(request)
-    if (!route) return deliver(errorReply(404, 'there is no such endpoint'), delivery)
+    const { route, methods } = findRoute(request)
+    if (!route) return deliver(strayReply(methods), delivery)
     const fault = takeFault(faults, faultNames[route.name])
     if (fault === 'reset')
       throw new CliError('unknown', 'the emulator reset the connection', { sent: 'unknown' })
@@ -85,6 +89,7 @@ export function createEmulator(options: EmulatorOptions): Exchange {
     if (typeof fault === 'number') return deliver(faultReply(fault), delivery)
     const refusal = refuse(route.endpoint, request, options)
     const reply = refusal ?? (await answer(route, request, handlers))
+    if (request.method === 'HEAD') return deliver(headOf(reply), delivery)
     const cut = () => new CliError('response', 'the emulator cut the connection', { sent: 'yes' })
     return deliver(reply, fault === 'cut' ? { ...delivery, cut } : delivery)
   }
@@ -99,13 +104,24 @@ const page: Reply = {
 const faultReply = (status: number) =>
   errorReply(status, `asked to fail with ${status}`, status === 429 ? { 'retry-after': '1' } : undefined)
 
+const strayReply = (methods: string[]): Reply =>
+  methods.length === 0
+    ? errorReply(404, 'there is no such endpoint')
+    : errorReply(405, `the method must be ${methods.join(' or ')}`, { allow: methods.join(', ') })
+
+/** What a `HEAD` gets: everything but the body. */
+function headOf({ status, contentType, headers = {}, close }: Reply): Reply {
+  close?.()
+  return { status, contentType, headers, pieces: [] }
+}
+
 /** The refusal of a caller who does not show the right credential. */
 function refuse(
   { service }: Endpoint,
   { headers }: HttpRequest,
   options: EmulatorOptions,
 ): Reply | undefined {
-  const bearer = /^Bearer (.+)$/.exec(header(headers, 'authorization') ?? '')?.[1]
+  const bearer = /^bearer +(.+)$/i.exec(header(headers, 'authorization') ?? '')?.[1]
   const shown = service === 'gateway' ? bearer : header(headers, 'x-api-key')
   const wanted = (service === 'gateway' ? options.accessToken : options.apiKey) ?? shown
   if (shown && shown === wanted) return undefined
@@ -120,19 +136,6 @@ async function answer(
   handlers: Handlers,
 ): Promise<Reply> {
   if (!endpoint.request) return handlers[name]({ params, query, body: undefined })
-  if (!/^application\/json\s*(;|$)/i.test(header(request.headers, 'content-type') ?? '')) {
-    return errorReply(400, 'the content type must be application/json')
-  }
-  let body: unknown
-  try {
-    body = JSON.parse(Buffer.from(request.body ?? []).toString())
-  } catch {
-    return errorReply(400, 'the body is not JSON')
-  }
-  const parsed = (await endpoint.request()).safeParse(body)
-  if (!parsed.success) return errorReply(400, describeIssues(parsed.error).join('; '))
-  return handlers[name]({ params, query, body })
+  const read = await readBody(request, endpoint.request)
+  return 'refusal' in read ? read.refusal : handlers[name]({ params, query, body: read.body })
 }
-
-const header = (headers: Record<string, string>, name: string): string | undefined =>
-  Object.entries(headers).find(([candidate]) => candidate.toLowerCase() === name)?.[1]

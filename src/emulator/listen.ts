@@ -99,6 +99,8 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
     goOn()
   })
   response.writeHead(answer.status, answer.headers)
+  // A stream may have nothing to tell for long.
+  response.flushHeaders()
   for await (const chunk of answer.body) {
     if (response.destroyed) return
     if (response.write(chunk)) continue

@@ -7,6 +7,8 @@ export interface Reply {
   contentType: string
   headers?: Record<string, string>
   pieces: Iterable<string> | AsyncIterable<string>
+  /** Takes the pieces' place: an error, which is told with the request's id. */
+  error?: { type: string; message: string }
   /** Ends pieces that would go on for ever. */
   close?(): void
 }
@@ -29,6 +31,7 @@ const errorTypes: Record<number, string> = {
   402: 'billing_error',
   403: 'permission_error',
   404: 'not_found_error',
+  413: 'request_too_large',
   429: 'rate_limit_error',
   504: 'timeout_error',
   529: 'overloaded_error',
@@ -37,8 +40,13 @@ const errorTypes: Record<number, string> = {
 /** An error in the session service's envelope (`spec/beyond.md`, Errors). */
 export function errorReply(status: number, message: string, headers?: Record<string, string>): Reply {
   const type = errorTypes[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
-  const reply = jsonReply(status, { type: 'error', error: { type, message: `emulator: ${message}` } })
-  return headers ? { ...reply, headers } : reply
+  return {
+    status,
+    contentType: 'application/json',
+    ...(headers ? { headers } : {}),
+    pieces: [],
+    error: { type, message: `emulator: ${message}` },
+  }
 }
 
 export interface Delivery {
@@ -51,9 +59,12 @@ export interface Delivery {
 
 /** Turns a reply into a response whose pieces go out one by one. */
 export function deliver(reply: Reply, { requestId, delay, cut }: Delivery): HttpResponse {
+  const { error } = reply
+  const pieces = error ? [JSON.stringify({ type: 'error', error, request_id: requestId })] : reply.pieces
+
   async function* body(): AsyncGenerator<Uint8Array> {
     let isFirst = true
-    for await (const piece of reply.pieces) {
+    for await (const piece of pieces) {
       if (!isFirst && delay > 0) await new Promise((resolve) => setTimeout(resolve, delay))
       isFirst = false
       // A cut comes in the middle of a piece: the first of a stream, or the only one of a body.

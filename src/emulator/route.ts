@@ -9,19 +9,47 @@ export interface Route {
   query: URLSearchParams
 }
 
-export function findRoute({ method, url }: HttpRequest): Route | undefined {
+const all = (Object.entries(endpoints) as [EndpointName, Endpoint][]).map(([name, endpoint]) => ({
+  name,
+  endpoint,
+  pattern: endpoint.path.split('/').map(patternOf),
+}))
+
+/** Where a request goes; a `HEAD` goes where the `GET` would. Without a `route` its path leads to the `methods` at most. */
+export function findRoute({ method, url }: HttpRequest): { route?: Route; methods: string[] } {
   const { pathname, searchParams: query } = new URL(url)
-  for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
-    const params = endpoint.method === method && patternOf(endpoint.path).exec(pathname)?.groups
-    if (params) return { name, endpoint, params: mapValues(params, decodeURIComponent), query }
-  }
-  return undefined
+  const segments = pathname.split('/').map(decode)
+  const found = all.flatMap(({ name, endpoint, pattern }) => {
+    const params = matchEach(pattern, segments)
+    return params ? [{ name, endpoint, params, query }] : []
+  })
+  const route = found.find(({ endpoint }) => endpoint.method === (method === 'HEAD' ? 'GET' : method))
+  const methods = found.flatMap(({ endpoint }) =>
+    endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method],
+  )
+  return { ...(route ? { route } : {}), methods: methods.sort() }
 }
 
-const patternOf = (path: string) =>
-  new RegExp(
-    `^${path.replace(/\{(\w+)\}|[.*+?^$()[\]\\|]/g, (found, name) => (name ? `(?<${name}>[^/:]+?)` : `\\${found}`))}$`,
-  )
+/** What cannot be decoded leads nowhere. */
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return ''
+  }
+}
 
-const mapValues = (values: Record<string, string>, change: (value: string) => string) =>
-  Object.fromEntries(Object.entries(values).map(([key, value]) => [key, change(value)]))
+/** Segments are decoded before they are matched: some clients encode a colon. */
+function matchEach(patterns: RegExp[], segments: string[]): Record<string, string> | undefined {
+  if (patterns.length !== segments.length) return undefined
+  const found = patterns.map((pattern, i) => pattern.exec(segments[i] ?? ''))
+  if (found.includes(null)) return undefined
+  return Object.assign({}, ...found.map((each) => each?.groups ?? {}))
+}
+
+function patternOf(segment: string): RegExp {
+  const text = segment.replace(/\{(\w+)\}|[.*+?^$()[\]\\|]/g, (found, name) =>
+    name ? `(?<${name}>.+?)` : `\\${found}`,
+  )
+  return new RegExp(`^${text}$`, 's')
+}

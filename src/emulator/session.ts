@@ -99,6 +99,8 @@ export function createSession({ random, delay }: SessionOptions): Session {
     else if (event.type === 'user.tool_result') answer(String(event.tool_use_id), 'given')
     else if (event.type === 'user.custom_tool_result') answer(String(event.custom_tool_use_id), 'given')
     else if (event.type === 'user.interrupt') {
+      // Where the agent rests, and waits for nothing, there is nothing to interrupt.
+      if (queue.length === 0 && waitingFor.length === 0) return
       queue = queue.slice(0, 1)
       waitingFor = []
       later(endTurn)

@@ -1,15 +1,15 @@
 import type { SessionEvent } from '../wire/events.ts'
 import type { SendEvents } from '../wire/send-events.ts'
-import { encodeSseEvent } from '../wire/sse.ts'
 import { createRandom } from './random.ts'
 import { errorReply, jsonReply, type Reply } from './reply.ts'
 import { createSession, type Session } from './session.ts'
+import { followReply, type StreamStyle } from './session-stream.ts'
 
 /** The emulated session service: sessions live as long as it does. */
 export interface Sessions {
   send(id: string, body: SendEvents): Reply
   list(id: string, query: URLSearchParams): Reply
-  follow(id: string): Reply
+  follow(id: string, query: URLSearchParams): Reply
 }
 
 export interface SessionsOptions {
@@ -17,11 +17,12 @@ export interface SessionsOptions {
   delay: number
   /** With it, only the sessions named exist; without, any session is made when it is first spoken of. */
   only?: readonly string[]
+  styles: readonly StreamStyle[]
 }
 
 const longestPage = 100
 
-export function createSessions({ seed, delay, only }: SessionsOptions): Sessions {
+export function createSessions({ seed, delay, only, styles }: SessionsOptions): Sessions {
   const sessions = new Map<string, Session>()
 
   function withSession(id: string, use: (session: Session) => Reply): Reply {
@@ -34,14 +35,19 @@ export function createSessions({ seed, delay, only }: SessionsOptions): Sessions
   return {
     send: (id, { events }) => withSession(id, (session) => jsonReply(200, { data: session.accept(events) })),
     list: (id, query) => withSession(id, (session) => listReply(session.events, query)),
-    follow: (id) => withSession(id, followReply),
+    follow: (id, query) => withSession(id, (session) => followReply(session, query, styles)),
   }
 }
 
 /** A page (`spec/beyond.md`); the token of the next one is how many events came before it. */
 function listReply(all: readonly SessionEvent[], query: URLSearchParams): Reply {
   const types = query.getAll('types[]')
-  const wanted = all.filter(({ type }) => types.length === 0 || types.includes(type))
+  const times = readTimes(query)
+  if (!times) return errorReply(400, 'created_at must be a date and time as in ISO 8601')
+  const wanted = all.filter(
+    ({ type, processed_at: at }) =>
+      (types.length === 0 || types.includes(type)) && times.every((holds) => holds(Date.parse(at ?? ''))),
+  )
   if (query.get('order') === 'desc') wanted.reverse()
   const start = Number(query.get('page') ?? 0)
   const limit = Math.min(Number(query.get('limit') ?? 20), longestPage)
@@ -54,41 +60,24 @@ function listReply(all: readonly SessionEvent[], query: URLSearchParams): Reply 
   })
 }
 
-/** A stream of the events from now on, until the reader leaves. */
-function followReply(session: Session): Reply {
-  const waiting: SessionEvent[] = []
-  let isOver = false
-  let wake = () => {}
-  const stop = session.listen((event) => {
-    waiting.push(event)
-    wake()
-  })
+const comparisons: Record<string, (at: number, limit: number) => boolean> = {
+  gt: (at, limit) => at > limit,
+  gte: (at, limit) => at >= limit,
+  lt: (at, limit) => at < limit,
+  lte: (at, limit) => at <= limit,
+}
 
-  async function* pieces(): AsyncGenerator<string> {
-    try {
-      // Something comes at once, so that the reader knows that it is listening.
-      yield ': listening\n\n'
-      while (!isOver) {
-        for (const event of waiting.splice(0))
-          yield encodeSseEvent({ event: event.type, data: JSON.stringify(event) })
-        if (waiting.length > 0 || isOver) continue
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-      }
-    } finally {
-      stop()
-    }
-  }
-
-  return {
-    status: 200,
-    contentType: 'text/event-stream',
-    pieces: pieces(),
-    close() {
-      isOver = true
-      stop()
-      wake()
-    },
-  }
+/** What `created_at[…]` asks of an event's time; nothing where a value is no time. */
+function readTimes(query: URLSearchParams): ((at: number) => boolean)[] | undefined {
+  const limits = Object.entries(comparisons).flatMap(([name, compare]) =>
+    query.getAll(`created_at[${name}]`).map((value) => ({ compare, value })),
+  )
+  // Date.parse alone takes nearly anything.
+  const isTime = (value: string) => /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:?\d\d)?)?$/.test(value)
+  if (limits.some(({ value }) => !isTime(value) || Number.isNaN(Date.parse(value)))) return undefined
+  return limits.map(
+    ({ compare, value }) =>
+      (at) =>
+        compare(at, Date.parse(value)),
+  )
 }

@@ -1,0 +1,166 @@
+import fc from 'fast-check'
+import type { Event, SessionScript, StreamScript } from './session-service.ts'
+
+/** How the turn ends, and the exit code that this is. */
+interface Ending {
+  /** Tool uses that nobody answers. */
+  open: number
+  /** The last event's type and fields, given the ids of those. */
+  last(ids: string[]): { type: string } & Record<string, unknown>
+  code: 0 | 12 | 13
+}
+
+const idle = (fields: object = {}) => ({ type: 'session.status_idle', ...fields })
+
+const endings = fc.constantFrom<Ending>(
+  { open: 0, code: 0, last: () => idle({ stop_reason: { type: 'end_turn' } }) },
+  { open: 0, code: 0, last: () => idle({ stop_reason: 'end_turn' }) },
+  { open: 0, code: 0, last: () => idle() },
+  { open: 0, code: 0, last: () => idle({ stop_reason: null }) },
+  { open: 2, code: 12, last: (ids) => idle({ stop_reason: { type: 'requires_action', event_ids: ids } }) },
+  { open: 2, code: 12, last: () => idle({ stop_reason: { type: 'requires_action' } }) },
+  { open: 1, code: 12, last: () => idle({ stop_reason: 'requires_action' }) },
+  { open: 1, code: 12, last: () => idle() },
+  { open: 0, code: 13, last: () => idle({ stop_reason: { type: 'retries_exhausted' } }) },
+  { open: 0, code: 13, last: () => ({ type: 'session.status_terminated' }) },
+  { open: 0, code: 13, last: () => ({ type: 'session.deleted' }) },
+)
+
+/** What an agent may do between the message and the end of its turn. */
+const doings = fc.array(
+  fc.constantFrom('says', 'says as a string', 'thinks', 'uses a tool', 'is rescheduled', 'fails', 'is new'),
+  { maxLength: 4 },
+)
+type Doing = (typeof doings extends fc.Arbitrary<infer T> ? T : never)[number]
+
+/** What is said is the event's own id, so that a line of output names its event in either form. */
+function act(doing: Doing, id: string): Event[] {
+  if (doing === 'says') return [{ id, type: 'agent.message', content: [{ type: 'text', text: id }] }]
+  if (doing === 'says as a string') return [{ id, type: 'agent.message', content: id }]
+  if (doing === 'thinks') return [{ id, type: 'agent.thinking' }]
+  if (doing === 'is rescheduled') return [{ id, type: 'session.status_rescheduled' }]
+  if (doing === 'fails')
+    return [{ id, type: 'session.error', error: { message: 'once', retry_status: { type: 'retrying' } } }]
+  if (doing === 'is new') return [{ id, type: 'brand.new', [`__proto__`]: 1, id_of: 'nothing' }]
+  return [
+    { id, type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } },
+    { id: `${id}r`, type: 'agent.tool_result', tool_use_id: id, content: [{ type: 'text', text: 'out' }] },
+  ]
+}
+
+/** A turn from the agent's first doing to the rest. */
+function toTurn(name: string, list: readonly Doing[], { open, last }: Ending): Event[] {
+  const uses = Array.from({ length: open }, (_, i) => `${name}u${i}`)
+  return [
+    { id: `${name}run`, type: 'session.status_running' },
+    ...list.flatMap((doing, i) => act(doing, `${name}e${i}`)),
+    ...uses.map((id): Event => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })),
+    { id: `${name}end`, ...last(uses) },
+  ]
+}
+
+export const said = 'go on'
+const message = (id: string, text: string): Event => ({
+  id,
+  type: 'user.message',
+  content: [{ type: 'text', text }],
+})
+
+/** Turns that ended, the last of which the session may have been terminated after, or interrupted for nothing. */
+const past = fc
+  .array(
+    fc.record({
+      list: doings,
+      isSame: fc.boolean(),
+      after: fc.constantFrom(undefined, 'session.status_terminated', 'user.interrupt'),
+    }),
+    { maxLength: 3 },
+  )
+  .map((turns) =>
+    turns.flatMap(({ list, isSame, after }, i) => [
+      message(`h${i}m`, isSame ? said : 'something else'),
+      ...toTurn(`h${i}`, list, { open: 0, code: 0, last: () => idle({ stop_reason: { type: 'end_turn' } }) }),
+      ...(after ? [{ id: `h${i}x`, type: after }] : []),
+    ]),
+  )
+
+const stream: fc.Arbitrary<StreamScript> = fc.record({
+  replay: fc.oneof(fc.constantFrom('none' as const, 'all' as const), fc.integer({ min: 1, max: 8 })),
+  cutAfter: fc.nat(6),
+  cut: fc.constantFrom('end', 'error', 'half'),
+  twice: fc.array(fc.nat(8), { maxLength: 2 }),
+  name: fc.constantFrom('type', 'message', 'none'),
+  hasComments: fc.boolean(),
+  hasPieces: fc.boolean(),
+})
+
+export interface Limits {
+  lag: number
+  late: number
+  mute: boolean
+  keepsAlive: boolean
+}
+
+export type Scenario = SessionScript & { code: number }
+
+const behaviour = ({ lag, late, mute, keepsAlive }: Limits) => ({
+  past,
+  list: doings,
+  ending: endings,
+  afters: fc.array(fc.constantFrom(0, 10, 300, 5000), { minLength: 20, maxLength: 20 }),
+  late: fc.nat(late),
+  receipt: fc.constantFrom<SessionScript['receipt']>('whole', 'ids', 'no data', 'empty'),
+  runsFirst: fc.boolean(),
+  echoes: mute ? fc.boolean() : fc.constant(true),
+  lag: fc.nat(lag),
+  listing: fc.record({
+    form: fc.constantFrom<SessionScript['list']['form']>('next_page', 'has_more', 'array'),
+    size: fc.integer({ min: 2, max: 40 }),
+    obeys: fc.boolean(),
+  }),
+  keepsAlive: keepsAlive ? fc.boolean() : fc.constant(false),
+  streams: fc.array(stream, { minLength: 1, maxLength: 4 }),
+})
+
+/**
+ * A session that a message is sent to. What no client could tell apart is left out: where streams do not bring the
+ * message itself, the first list is complete; and where the receipt names no id, what that list lacks has no
+ * message of the same words.
+ */
+export const sending = (limits: Limits): fc.Arbitrary<Scenario> =>
+  fc.record(behaviour(limits)).map(({ past: history, list, ending, afters, listing, ...rest }) => {
+    const isNamed = rest.receipt === 'whole' || rest.receipt === 'ids'
+    const twins = history.map((event) => JSON.stringify(event).includes(said)).lastIndexOf(true)
+    const mostLate = !rest.echoes ? 0 : isNamed ? history.length : history.length - 1 - twins
+    const turn = toTurn('t', list, ending).slice(rest.runsFirst ? 1 : 0)
+    return {
+      ...rest,
+      history,
+      isSent: true,
+      late: Math.min(rest.late, mostLate),
+      turn: turn.map((event, i) => ({ event, after: afters[i] ?? 0 })),
+      list: listing,
+      code: ending.code,
+    }
+  })
+
+/**
+ * A session that works, or has come to rest, when it is followed. The first list shows at least the message that
+ * the agent works on: without it no client could tell that it works.
+ */
+export const working = (limits: Limits): fc.Arbitrary<Scenario> =>
+  fc
+    .tuple(fc.record(behaviour(limits)), fc.nat(12))
+    .map(([{ past: before, list, ending, afters, listing, ...rest }, started]) => {
+      const turn = toTurn('t', list, ending)
+      const done = turn.slice(0, started)
+      return {
+        ...rest,
+        history: [...before, message('tm', 'work'), ...done],
+        isSent: false,
+        late: Math.min(rest.late, done.length),
+        turn: turn.slice(started).map((event, i) => ({ event, after: afters[i] ?? 0 })),
+        list: listing,
+        code: ending.code,
+      }
+    })
