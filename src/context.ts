@@ -1,3 +1,4 @@
+import type { Timers } from './client/timer.ts'
 import type { CliError, Sent } from './errors.ts'
 import type { Place } from './settings/folder.ts'
 import type { SettingSources } from './settings/resolve.ts'
@@ -5,11 +6,6 @@ import type { Input, Stdin } from './terminal/input.ts'
 import type { Output, Stdout } from './terminal/output.ts'
 import type { ColourChoice, Style } from './terminal/style.ts'
 import type { Exchange } from './wire/exchange.ts'
-
-export interface Timers {
-  now(): number
-  wait(milliseconds: number): Promise<void>
-}
 
 /** The outside world, as the program is given it. */
 export interface Host extends Place {
@@ -20,7 +16,7 @@ export interface Host extends Place {
   exchange?: Exchange
   /** Throws a usage error where they are not what was typed. */
   checkArguments?(argv: string[]): void
-  /** Time, where a test turns it. */
+  /** Takes the place of the clock. */
   timers?: Timers
   /** Has `clean` called when a signal comes, prints what it returns on stderr, and lets the signal end the process. */
   onSignal?(clean: () => string): void

@@ -19,6 +19,13 @@ export const outcomes = {
   'not-sent': { exit: 9, when: 'name, connection, TLS, proxy: no byte of the request left', again: 'yes' },
   unknown: { exit: 10, when: 'the request left, no answer came', again: 'not an event' },
   file: { exit: 11, when: 'a local file, or stdout, cannot be read or written', again: 'see the message' },
+  waiting: { exit: 12, when: '`follow`: tool uses wait for an answer', again: 'after the answer' },
+  stuck: { exit: 13, when: '`follow`: the session was terminated or is stuck', again: '' },
+  stopped: {
+    exit: 15,
+    when: '`follow`: stopped at the deadline while the session worked',
+    again: '`follow` goes on',
+  },
 } as const
 
 export type Kind = keyof typeof outcomes
@@ -40,6 +47,8 @@ export interface FailureDetails {
   isPermanent?: boolean
   /** What is wrong, one by one, where it is more than one thing. */
   problems?: string[]
+  /** The tool uses that a session waits for. */
+  pending?: string[]
   /** What the service itself said, unescaped. */
   serviceMessage?: string
   /** The service's error body: parsed JSON, or text. */

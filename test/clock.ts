@@ -1,4 +1,4 @@
-import type { Timers } from '../src/context.ts'
+import type { Timers } from '../src/client/timer.ts'
 
 /** Time that passes only while everybody waits: the wait that is due first ends first. */
 export function createClock(): Timers {
@@ -15,11 +15,19 @@ export function createClock(): Timers {
 
   return {
     now: () => now,
-    wait(milliseconds) {
+    wait(milliseconds, signal) {
       const at = now + Math.max(0, milliseconds)
       if (due.length === 0) setImmediate(turn)
       const place = due.findIndex((other) => other.at > at)
-      return new Promise((end) => void due.splice(place < 0 ? due.length : place, 0, { at, end }))
+      return new Promise((end) => {
+        const mine = { at, end }
+        due.splice(place < 0 ? due.length : place, 0, mine)
+        signal?.addEventListener('abort', () => {
+          const left = due.indexOf(mine)
+          if (left >= 0) due.splice(left, 1)
+          end()
+        })
+      })
     },
   }
 }

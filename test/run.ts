@@ -2,7 +2,8 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
-import type { Host, Timers } from '../src/context.ts'
+import { realTimers } from '../src/client/timer.ts'
+import type { Host } from '../src/context.ts'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { main } from '../src/main.ts'
 import type { Stdout } from '../src/terminal/output.ts'
@@ -20,9 +21,9 @@ interface World {
   columns?: number
   /** Takes the network's place; by default the emulator answers. `network` goes out over sockets. */
   exchange?: Exchange | 'network'
-  /** Time that is not real. */
-  timers?: Timers
   cwd?: string
+  /** Takes the place of the clock. */
+  timers?: Host['timers']
 }
 
 interface Ended {
@@ -95,6 +96,15 @@ function collector(isTerminal: boolean): { end: Stdout; bytes(): Uint8Array } {
     },
   })
   return { end: { isTerminal, open: () => stream, writeNow: () => 0 }, bytes: () => Buffer.concat(chunks) }
+}
+
+/** A clock that runs fast, for runs that wait. */
+export function hurried(times = 50): NonNullable<Host['timers']> {
+  const start = Date.now()
+  return {
+    now: () => start + (Date.now() - start) * times,
+    wait: (milliseconds, signal) => realTimers.wait(milliseconds / times, signal),
+  }
 }
 
 /** An exchange that always gives the same answer. */

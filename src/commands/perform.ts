@@ -24,7 +24,10 @@ export type RequestParts = Omit<DraftParts, 'address' | 'extraHeaders'> & {
  * Sends a request and returns its answer. Throws a `CliError` before anything is sent where an address or a
  * credential is missing or may not be used.
  */
-export type Caller = (endpoint: Endpoint, parts: RequestParts) => Promise<HttpResponse>
+export type Caller = ((endpoint: Endpoint, parts: RequestParts) => Promise<HttpResponse>) & {
+  /** The end of everything: milliseconds since the epoch, 0 for none. */
+  readonly deadline: number
+}
 
 /** Makes what sends all of a run's requests: one exchange, and one deadline for everything. */
 export function createCaller(context: Context, settings: ResolvedSettings): Caller {
@@ -34,7 +37,7 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
   // Once for all requests: a header may stand on stdin.
   let headers: Promise<Record<string, string>> | undefined
 
-  return async (endpoint, parts) => {
+  const call = async (endpoint: Endpoint, parts: RequestParts) => {
     headers ??= readHeaders(context)
     const whole = draft(context, settings, endpoint, { ...parts, extraHeaders: await headers })
     const request = await authorize(context, settings, whole)
@@ -47,6 +50,7 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
       secretOrigin,
     })
   }
+  return Object.assign(call, { deadline })
 }
 
 /** Does what `--dry-run` and `--curl` ask for. Returns whether they do, so that nothing is to be sent. */

@@ -37,6 +37,7 @@ export function renderFailureAsJson({ kind, exitCode, message, details }: CliErr
         sent,
         safeToRetry,
         attempts,
+        pending: details.pending,
         body: shownBody,
       },
     }),

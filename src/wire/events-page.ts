@@ -1,7 +1,8 @@
-import { EventsPage, SessionEvent } from './events.ts'
+import { SessionEvent } from './events.ts'
 import { describeIssues } from './json.ts'
 import { notUnderstood, parse } from './json-body.ts'
-import { failureInBody, isErrorEnvelope, readProblem } from './problem.ts'
+import { failureInBody, failureInstead, isErrorEnvelope, readProblem } from './problem.ts'
+import * as z from './zod.ts'
 
 /** An event of a session with its exact JSON, on one line. */
 export interface EventItem {
@@ -9,18 +10,48 @@ export interface EventItem {
   text: string
 }
 
-/** Reads one page of a list. Throws a `CliError` of kind `response`. */
-export async function readEventsPage(
-  text: string,
-): Promise<{ items: EventItem[]; nextPage: string | undefined }> {
+/** How the page after this one is asked for: a parameter of the query. */
+export interface Cursor {
+  name: 'page' | 'after_id'
+  value: string
+}
+
+export interface Page {
+  items: EventItem[]
+  next?: Cursor | undefined
+}
+
+const ListedEvents = z.array(SessionEvent)
+
+/** How a page says that there is more: by the next one's token, or by the id to go on after. */
+const Continuation = z.looseObject({
+  next_page: z.catch(z.nullish(z.string()), undefined),
+  has_more: z.catch(z.nullish(z.boolean()), undefined),
+  last_id: z.catch(z.nullish(z.string()), undefined),
+})
+
+/** Reads one page of a list, or a list that is not paged. Throws a `CliError`. */
+export async function readEventsPage(text: string): Promise<Page> {
   const page = parse(text, 'the list of events')
   if (isErrorEnvelope(page)) throw failureInBody(page)
-  const parsed = EventsPage.safeParse(page)
-  if (!parsed.success) throw notUnderstood(`the list of events: ${describeIssues(parsed.error).join('; ')}`)
-  const { data, next_page: nextPage } = parsed.data
-  const texts = data?.length ? await elementsOf(text, 'data') : []
-  const items = (data ?? []).map((event, index) => ({ event, text: texts[index] ?? JSON.stringify(event) }))
-  return { items, nextPage: nextPage || undefined }
+  const data = Array.isArray(page) ? page : (page as { data?: unknown } | null)?.data
+  if (data === undefined || data === null) throw failureInstead(page, 'the list of events has no data')
+  const events = ListedEvents.safeParse(data)
+  if (!events.success) throw notUnderstood(`the list of events: ${describeIssues(events.error).join('; ')}`)
+  const texts = events.data.length
+    ? await elementsOf(Array.isArray(page) ? `{"data":${text}}` : text, 'data')
+    : []
+  const items = events.data.map((event, index) => ({ event, text: texts[index] ?? JSON.stringify(event) }))
+  return { items, next: Array.isArray(page) ? undefined : nextOf(page, items) }
+}
+
+function nextOf(page: unknown, items: readonly EventItem[]): Cursor | undefined {
+  const { next_page: token, has_more: hasMore, last_id: lastId } = Continuation.safeParse(page).data ?? {}
+  if (token) return { name: 'page', value: token }
+  if (!hasMore) return undefined
+  const value = lastId ?? items.at(-1)?.event.id
+  if (!value) throw notUnderstood('the list of events has more, but does not say how to ask for it')
+  return { name: 'after_id', value }
 }
 
 /** Reads the data of one event of a stream. Throws a `CliError` of kind `response`. */

@@ -1,11 +1,13 @@
-import { readStopReason, type SessionEvent } from './events.ts'
+import { isStop, readStopReason, type SessionEvent } from './events.ts'
 
 /** How a session came to rest. */
-type Rest =
-  | { kind: 'done' }
+export type Rest =
+  | { kind: 'done'; reason: string }
   /** Tool uses wait for an answer. */
   | { kind: 'waiting'; ids: string[] }
   | { kind: 'stuck'; reason: string }
+  /** Terminated or deleted. */
+  | { kind: 'ended'; reason: string }
 
 export interface ToolUse {
   id: string
@@ -21,6 +23,8 @@ export interface SessionState {
   add(event: SessionEvent): void
   /** Absent while the agent works, or has been sent something since. */
   readonly rest: Rest | undefined
+  /** When the event came that it rests at, where that is known. */
+  readonly restingSince: string | undefined
   /** The tool uses that the last `session.status_idle` waits for and that nobody has answered. */
   readonly pending: string[]
   toolUse(id: string): ToolUse | undefined
@@ -28,52 +32,89 @@ export interface SessionState {
   expectWork(): void
 }
 
-const answers: Record<string, string> = {
-  'user.tool_confirmation': 'tool_use_id',
-  'user.tool_result': 'tool_use_id',
-  'user.custom_tool_result': 'custom_tool_use_id',
-}
+/** The fields by which an answer or a result names its tool use. */
+const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
+
+/** Types of events that end the need for an answer: what a client says, and what the service says ran. */
+const isAnswer = (type: string) =>
+  /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
+
+/** Types of events with which an agent is at work. An interrupt leaves an idle session idle. */
+const isWork = (type: string) =>
+  type === 'session.status_running' || (type.startsWith('user.') && type !== 'user.interrupt')
 
 export function createSessionState(): SessionState {
   const toolUses = new Map<string, ToolUse>()
   const answered = new Set<string>()
-  let idle: { type: string; eventIds: string[] } | undefined
+  /** Tool uses of this turn that may want an answer. */
+  const open = new Set<string>()
+  let idle: ReturnType<typeof readStopReason> | undefined
   let end: string | undefined
   let isBusy = true
+  let since: string | undefined
 
-  const pending = () => (idle?.eventIds ?? []).filter((id) => !answered.has(id))
+  function addToolUse(event: SessionEvent): void {
+    const { id = '', type, name, input, evaluated_permission: permission } = event
+    const server = typeof event.mcp_server_name === 'string' ? { server: event.mcp_server_name } : {}
+    toolUses.set(id, { id, type, name: typeof name === 'string' ? name : '', ...server, input })
+    if (permission !== 'allow' && permission !== 'deny' && !answered.has(id)) open.add(id)
+  }
 
-  function takeNote(event: SessionEvent): void {
-    const { type, id = '' } = event
-    if (/^agent\.(|mcp_|custom_)tool_use$/.test(type)) {
-      const server = typeof event.mcp_server_name === 'string' ? { server: event.mcp_server_name } : {}
-      toolUses.set(id, { id, type, name: String(event.name ?? ''), ...server, input: event.input })
+  function addAnswer(event: SessionEvent): void {
+    for (const field of answerFields) {
+      if (typeof event[field] !== 'string') continue
+      answered.add(event[field])
+      open.delete(event[field])
     }
-    const answer = answers[type]
-    if (answer !== undefined) answered.add(String(event[answer]))
+  }
+
+  function waiting(): string[] {
+    if (idle?.eventIds) return idle.eventIds.filter((id) => !answered.has(id))
+    return idle && (idle.type === undefined || idle.type === 'requires_action') ? [...open] : []
+  }
+
+  function findRest(): Rest | undefined {
+    if (isBusy) return undefined
+    if (end !== undefined) return { kind: 'ended', reason: end }
+    const { type, eventIds } = idle ?? {}
+    const ids = waiting()
+    if ((type === undefined || type === 'requires_action') && ids.length > 0) return { kind: 'waiting', ids }
+    // All that it waits for is answered: the agent goes on.
+    if (type === 'requires_action' && eventIds?.length) return undefined
+    if (type === undefined || type === 'end_turn') return { kind: 'done', reason: type ?? 'no reason given' }
+    return { kind: 'stuck', reason: type }
+  }
+
+  function stop(event: SessionEvent): void {
+    isBusy = false
+    end = undefined
+    since = event.processed_at ?? undefined
+    if (event.type !== 'session.status_idle') {
+      end = event.type.replace(/^session\.(status_)?/, '')
+      return
+    }
+    idle = readStopReason(event)
+    if (idle.type !== undefined && idle.type !== 'requires_action') open.clear()
   }
 
   return {
     add(event) {
-      takeNote(event)
-      if (event.type === 'session.status_idle') {
-        idle = readStopReason(event)
-        isBusy = false
-      } else if (event.type === 'session.status_terminated' || event.type === 'session.deleted') {
-        end = event.type.replace(/^session\.(status_)?/, '')
-      } else if (event.type.startsWith('user.') || event.type === 'session.status_running') {
-        isBusy = true
-      }
+      const { type } = event
+      if (/^agent\.(|mcp_|custom_)tool_use$/.test(type)) addToolUse(event)
+      if (isAnswer(type)) addAnswer(event)
+      // A new turn: what the one before left open is open no more.
+      if (type === 'user.message' || type === 'user.interrupt') open.clear()
+      if (isStop(event)) stop(event)
+      else if (isWork(type)) isBusy = true
     },
-    get rest(): Rest | undefined {
-      if (end !== undefined) return { kind: 'stuck', reason: end }
-      if (isBusy || idle === undefined) return undefined
-      if (idle.type === 'requires_action' && pending().length > 0) return { kind: 'waiting', ids: pending() }
-      if (idle.type === 'requires_action' && idle.eventIds.length > 0) return undefined
-      return idle.type === 'end_turn' ? { kind: 'done' } : { kind: 'stuck', reason: idle.type }
+    get rest() {
+      return findRest()
+    },
+    get restingSince() {
+      return since
     },
     get pending() {
-      return pending()
+      return waiting()
     },
     toolUse: (id) => toolUses.get(id),
     expectWork() {

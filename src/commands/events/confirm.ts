@@ -42,7 +42,7 @@ Examples:
     )
 }
 
-export async function run(context: Context, options: ConfirmOptions, ids: string[]): Promise<number> {
+export async function run(context: Context, options: ConfirmOptions, ids: string[]): Promise<void> {
   if (options.allow && options.deny) throw usage('--allow and --deny exclude each other')
   if (options.message !== undefined && !options.deny) throw usage('--message goes with --deny only')
   const places = [ids.length > 0, options.pending, options.input !== undefined]
@@ -51,7 +51,7 @@ export async function run(context: Context, options: ConfirmOptions, ids: string
   const parts = sessionParts(context, settings, options)
   const body = `{"events":[${(await gatherConfirmations()).join(',')}]}`
   checkEvents(context, JSON.parse(body), undefined)
-  return deliverEvents(context, settings, { ...parts, body: Buffer.from(body) }, options)
+  await deliverEvents(context, settings, { ...parts, body: Buffer.from(body) }, options)
 
   async function gatherConfirmations(): Promise<string[]> {
     const { given, pending } = await gatherPending()

@@ -1,14 +1,12 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
-import { printRaw } from '../../terminal/raw-printer.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { EventsPage, type SessionEvent } from '../../wire/events.ts'
-import type { HttpResponse } from '../../wire/exchange.ts'
-import { describeIssues } from '../../wire/json.ts'
-import { failureInstead, isErrorEnvelope } from '../../wire/problem.ts'
-import { createCaller, preview, type RequestParts } from '../perform.ts'
-import { openFollower } from './follower.ts'
+import { SessionEvent } from '../../wire/events.ts'
+import { type Caller, createCaller, preview, type RequestParts } from '../perform.ts'
+import { createFeed } from './feed.ts'
+import { type Follower, openFollower } from './follower.ts'
+import { readReceipt } from './receipt.ts'
 import { printEvents, printIds } from './rows.ts'
 
 export interface DeliveryOptions {
@@ -16,38 +14,76 @@ export interface DeliveryOptions {
   follow?: boolean
 }
 
+/** What is sent: a session's own parts, and the events as JSON. */
+type Delivery = RequestParts & { body: Uint8Array }
+
 const accepted = 'the event was accepted'
+const goesOn = "'parley events follow' goes on from here"
 
 /** Sends events once, prints what the service made of them, and follows the session where that was asked for. */
 export async function deliverEvents(
   context: Context,
   settings: ResolvedSettings,
-  parts: RequestParts,
+  parts: Delivery,
   { ids = false, follow = false }: DeliveryOptions,
-): Promise<number> {
-  if (await preview(context, settings, endpoints.sendEvents, parts)) return 0
+): Promise<void> {
+  if (await preview(context, settings, endpoints.sendEvents, parts)) return
+  const { progress } = context
   const call = createCaller(context, settings)
-  const { body: _, ...reading } = parts
-  const follower = follow ? await openFollower(context, call, reading) : undefined
+  const follower = follow ? await openBefore(context, call, parts, ids) : undefined
+  let isAccepted = false
   try {
     const response = await call(endpoints.sendEvents, parts)
-    const events = await readReceipt(context, response, !follow)
-    if (follower) return await follower.follow({ hasHistory: false, sent: events, ids })
-    await printReceipt(context, events, ids)
-    return 0
+    const events = await readReceipt(context, response, {
+      isPrinted: !follow,
+      onAccepted() {
+        isAccepted = true
+        progress.fate = follow ? `${accepted}: ${goesOn}` : accepted
+      },
+    })
+    if (follower) await follower.follow(events.some(({ id }) => id) ? events : eventsOf(parts.body))
+    else await printReceipt(context, events, ids)
   } catch (error) {
-    throw error instanceof CliError && context.progress.fate ? afterAcceptance(error) : error
+    throw error instanceof CliError && isAccepted ? afterAcceptance(error) : error
   } finally {
     follower?.close()
   }
 }
 
+/** Opens what follows the session. Until it is open nothing is sent, and a failure says so. */
+async function openBefore(context: Context, call: Caller, parts: Delivery, ids: boolean): Promise<Follower> {
+  const { progress } = context
+  const { body: _, ...reading } = parts
+  progress.fate = 'nothing was sent'
+  try {
+    const feed = createFeed(context, { ids, session: parts.params.session ?? '' })
+    return await openFollower(context, call, reading, feed, {})
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    const kind = error.kind === 'unknown' ? 'not-sent' : error.kind
+    throw new CliError(kind, `the session cannot be followed: ${error.message}`, {
+      ...error.details,
+      sent: 'no',
+      consequence: 'nothing was sent',
+    })
+  } finally {
+    delete progress.fate
+  }
+}
+
+/** The events of a body, as far as they are any. */
+function eventsOf(body: Uint8Array): SessionEvent[] {
+  const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
+  return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
+}
+
 /** A failure that came after the events were accepted must not look like a reason to send them again. */
 function afterAcceptance(error: CliError): CliError {
   const known = { sent: 'yes', safeToRetry: false } as const
+  if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file')
     return error.with({ ...known, consequence: `${accepted}, only the output failed` })
-  const way = `${accepted}: 'parley events follow' goes on from here`
+  const way = `${accepted}: ${goesOn}`
   const { consequence = way } = error.details
   const isMisleading = ['not-sent', 'unknown', 'rate-limited', 'service'].includes(error.kind)
   if (!isMisleading) return error.with({ ...known, consequence })
@@ -57,73 +93,6 @@ function afterAcceptance(error: CliError): CliError {
     ...known,
     consequence: way,
   })
-}
-
-/**
- * Reads the receipt, and with `--raw` prints it as it is. Any 2xx counts that says nothing; what it says has to be
- * the service's, for a login page has a status of 200 too.
- */
-async function readReceipt(
-  { flags, output, note, progress }: Context,
-  response: HttpResponse,
-  isPrinted: boolean,
-): Promise<SessionEvent[]> {
-  const { bytes, cut } = await collectToCut(response.body)
-  const text = new TextDecoder().decode(bytes)
-  const receipt = cut ? undefined : tryParse(text)
-  const parsed = EventsPage.safeParse(receipt)
-  const isReceipt = parsed.success && !isErrorEnvelope(receipt)
-  const isEmpty = text.trim() === ''
-  if (isReceipt || (isEmpty ? !cut || isJson(response) : beginsAsReceipt(text))) progress.fate = accepted
-  if (flags.raw && isPrinted) await printRaw(output, bytes)
-
-  if (isReceipt) {
-    if (!parsed.data.data?.length) note('the service names no events')
-    return parsed.data.data ?? []
-  }
-  if (isEmpty && !cut) {
-    note('the service accepted the events and said no more')
-    return []
-  }
-  const shape = parsed.error ? `has another shape: ${describeIssues(parsed.error).join('; ')}` : ''
-  const why = cut ? `is incomplete: ${cut.message}` : receipt === undefined ? 'is not JSON' : shape
-  if (progress.fate) {
-    throw new CliError('response', `the event was accepted (${response.status}), but its receipt ${why}`, {
-      sent: 'yes',
-      consequence: 'do not send it again',
-    })
-  }
-  const failure = failureInstead(
-    receipt === undefined ? text : receipt,
-    `the answer (${response.status}) is no receipt: it ${why}`,
-  )
-  throw failure.kind === 'response' ? failure.with({ sent: 'unknown' }) : failure
-}
-
-/** An answer without a type is JSON too. */
-const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
-  type === '' || /\bjson\b/i.test(type)
-
-/** Whether what is no JSON, or was cut, is the beginning of a receipt all the same. */
-const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)
-
-async function collectToCut(body: HttpResponse['body']): Promise<{ bytes: Uint8Array; cut?: CliError }> {
-  const chunks: Uint8Array[] = []
-  try {
-    for await (const chunk of body) chunks.push(chunk)
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    return { bytes: Buffer.concat(chunks), cut: error }
-  }
-  return { bytes: Buffer.concat(chunks) }
-}
-
-function tryParse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {

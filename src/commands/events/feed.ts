@@ -1,24 +1,37 @@
 import { shellQuote } from '../../client/preview.ts'
 import type { Context } from '../../context.ts'
+import { CliError } from '../../errors.ts'
 import { escapeControls, oneLine } from '../../terminal/escape.ts'
 import { createRawPrinter } from '../../terminal/raw-printer.ts'
 import { toTsv } from '../../terminal/table.ts'
 import { readText } from '../../wire/events.ts'
 import type { EventItem } from '../../wire/events-page.ts'
-import type { SessionState } from '../../wire/session-state.ts'
+import type { SessionState, ToolUse } from '../../wire/session-state.ts'
 import { printIds, toRow } from './rows.ts'
 
 /** A session's events on their way to a person or a pipe. */
 export interface Feed {
+  /** Tells a person on a terminal what is followed, or why the session is idle. */
+  begin(state: SessionState): void
   /** Prints what an agent says as text, any other event as one line, and with `--raw` each as one line of JSON. */
   print(item: EventItem): Promise<void>
-  /** Says how the session came to rest; returns the exit code for it. */
-  end(state: SessionState): Promise<number>
+  /** Throws a `CliError` where the session came to rest before its work was done (`cli.md`, exit codes 12 and 13). */
+  end(state: SessionState): Promise<void>
 }
 
-export function createFeed(context: Context, { ids, session }: { ids: boolean; session: string }): Feed {
-  const { flags, output, note, tell, style } = context
+export function createFeed(
+  context: Context,
+  { ids = false, session }: { ids?: boolean | undefined; session: string },
+): Feed {
+  const { flags, host, output, note, tell, style } = context
   const raw = createRawPrinter(output)
+
+  function begin({ rest, restingSince }: SessionState): void {
+    if (!host.stderr.isTerminal) return
+    const why = rest?.kind === 'waiting' ? 'tool uses wait for an answer' : rest?.reason
+    const idle = `is idle${restingSince ? ` since ${restingSince}` : ''}: ${why}`
+    note(rest ? `${session} ${idle}` : `following ${session}; Ctrl-C leaves it at work`)
+  }
 
   async function print({ event, text }: EventItem): Promise<void> {
     if (flags.raw && !ids) {
@@ -45,26 +58,25 @@ export function createFeed(context: Context, { ids, session }: { ids: boolean; s
     )
   }
 
-  async function end({ rest, toolUse }: SessionState): Promise<number> {
+  async function end({ rest, toolUse }: SessionState): Promise<void> {
     await output.flush()
+    // How a session rests is no failure of the answer that was read last.
+    delete context.progress.explain
     if (rest?.kind === 'waiting') {
-      for (const id of rest.ids) {
-        const use = toolUse(id)
-        note(`${id} waits for an answer${use ? `: ${use.name} ${JSON.stringify(use.input ?? {})}` : ''}`)
-      }
-      note(`answer with: ${answerCommand(rest.ids)} --allow (or --deny)`)
       if (ids)
         await printIds(
           context,
           rest.ids.map((id) => ({ id })),
         )
-      return 12
+      throw new CliError('waiting', `${session} waits for an answer`, {
+        sent: 'yes',
+        pending: rest.ids,
+        problems: rest.ids.map((id) => describeUse(id, toolUse(id))),
+        consequence: `answer with: ${answerCommand(rest.ids)} --allow (or --deny)`,
+      })
     }
-    if (rest?.kind === 'stuck') {
-      note(`the session has come to rest: ${rest.reason}`)
-      return 13
-    }
-    return 0
+    if (rest?.kind === 'stuck' || rest?.kind === 'ended')
+      throw new CliError('stuck', `${session} stopped: ${rest.reason}`, { sent: 'yes' })
   }
 
   /** So many ids that they would be cut are left to be asked for. */
@@ -75,5 +87,8 @@ export function createFeed(context: Context, { ids, session }: { ids: boolean; s
     return `parley events confirm${profile} -s ${shellQuote(session)} ${which}`
   }
 
-  return { print, end }
+  return { begin, print, end }
 }
+
+const describeUse = (id: string, use: ToolUse | undefined) =>
+  use ? `${id}: ${use.name} ${JSON.stringify(use.input ?? {})}` : id

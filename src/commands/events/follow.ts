@@ -4,11 +4,13 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { createCaller, preview } from '../perform.ts'
 import { readSettings } from '../settings.ts'
 import { streamParts } from './event-stream.ts'
+import { createFeed } from './feed.ts'
 import { openFollower } from './follower.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from './session.ts'
 
 interface FollowOptions extends SessionOptions {
   history?: boolean
+  stay?: boolean
   ids?: boolean
 }
 
@@ -16,17 +18,26 @@ export function declare(command: Command): void {
   declareSessionFlags(command)
   command
     .option('--history', 'also print what happened before')
+    .option('--stay', 'go on after a rest, until the session is terminated')
     .option('--ids', 'print only the ids of the tool uses that wait for an answer')
     .addHelpText(
       'after',
-      '\nIt ends with exit 0 at the end of a turn, 12 when tool uses wait for an answer, 13 otherwise.\n',
+      '\nIt ends with exit 0 at the end of a turn, 12 when tool uses wait for an answer, 13 when the session\nwas terminated or is stuck, 15 at the --deadline.\n',
     )
 }
 
-export async function run(context: Context, options: FollowOptions): Promise<number> {
+export async function run(context: Context, options: FollowOptions): Promise<void> {
+  const { history: hasHistory, stay: stays, ids } = options
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
-  if (await preview(context, settings, endpoints.followEvents, streamParts(parts))) return 0
-  const follower = await openFollower(context, createCaller(context, settings), parts)
-  return follower.follow({ hasHistory: options.history ?? false, ids: options.ids ?? false })
+  if (await preview(context, settings, endpoints.followEvents, streamParts(parts))) return
+  context.progress.fate = `the session goes on without you: 'parley events follow' takes it up again`
+  const feed = createFeed(context, { ids, session: parts.params.session ?? '' })
+  const call = createCaller(context, settings)
+  const follower = await openFollower(context, call, parts, feed, { hasHistory, stays })
+  try {
+    await follower.follow()
+  } finally {
+    follower.close()
+  }
 }

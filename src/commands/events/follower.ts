@@ -1,120 +1,154 @@
+import { realTimers } from '../../client/timer.ts'
 import type { Context } from '../../context.ts'
-import { CliError } from '../../errors.ts'
-import type { SessionEvent } from '../../wire/events.ts'
+import { isStop, type SessionEvent } from '../../wire/events.ts'
 import type { EventItem } from '../../wire/events-page.ts'
-import { createSessionState } from '../../wire/session-state.ts'
+import type { Rest } from '../../wire/session-state.ts'
 import type { Caller, RequestParts } from '../perform.ts'
+import { createEndurance } from './endurance.ts'
 import { openEventStream } from './event-stream.ts'
-import { createFeed } from './feed.ts'
+import type { Feed } from './feed.ts'
 import { listPages } from './pages.ts'
+import { createSieve } from './sieve.ts'
 
-interface FollowOptions {
+export interface FollowOptions {
   /** Also print what happened before. */
-  hasHistory: boolean
-  /** Events just sent: only what comes after them is printed, and only a rest after them counts. */
-  sent?: readonly SessionEvent[]
-  /** Print on stdout nothing but the ids of the tool uses that wait. */
-  ids: boolean
+  hasHistory?: boolean | undefined
+  /** Go on after a rest, until the session has ended. */
+  stays?: boolean | undefined
 }
 
 export interface Follower {
-  /** Prints a session's events until it comes to rest; returns the exit code (`cli.md`, events follow). */
-  follow(options: FollowOptions): Promise<number>
+  /**
+   * Prints a session's events until it comes to rest (`cli.md`, events follow): of events just sent, what comes
+   * after them.
+   */
+  follow(sent?: readonly SessionEvent[]): Promise<void>
   close(): void
 }
 
-/** How many times in a row the service may answer what is not understood. */
-const mostFailures = 5
+/** Between two streams: whether a list has shown by now what happened there. */
+type Gap = 'unknown' | 'open' | 'closed'
 
-/** The shortest and the longest wait before a stream that broke off is opened again. Milliseconds. */
-const [shortestWait, longestWait] = [250, 8000]
+/** How long a session at rest is listened to: a list may lag. Milliseconds. */
+const settling = 200
 
-/** How long a stream is listened to for what the first list told of already. Milliseconds. */
-const echo = 200
+/** A stream that brings no event for so long may have lost one: the list is asked. Milliseconds. */
+const quiet = 30_000
+
+/** How long events that were sent are looked for, before anything that comes counts as after them. Milliseconds. */
+const longestSearch = 10_000
+
+/** How long a list may take to show what the stream has brought: the waits before each look. Milliseconds. */
+const looks = [0, 250, 500, 1_000]
 
 /**
- * Opens a session's stream, so that nothing is lost that happens from now on. Following lists what there was,
- * goes on with the stream, and after a cut or a silence does the same again, dropping what was printed.
+ * Takes note of what there was, before anything else is done, and opens the stream. Following lists what came since,
+ * goes on with the stream, and after a cut does the same again.
  */
-export async function openFollower(context: Context, call: Caller, parts: RequestParts): Promise<Follower> {
-  let stream = await openEventStream(call, parts)
-
-  async function follow({ hasHistory, sent, ids }: FollowOptions): Promise<number> {
-    const state = createSessionState()
-    const feed = createFeed(context, { ids, session: parts.params.session ?? '' })
-    const known = new Set<string>()
-    const printed = new Set((sent ?? []).map(({ id }) => id))
-    let isNews = hasHistory
-
-    /** Takes in what a list tells. What has no id cannot be told from what was there before. */
-    async function takeListed({ event, text }: EventItem, isFirst: boolean): Promise<void> {
-      if (event.id === undefined ? !isFirst : known.has(event.id)) return
-      learn(event)
-      if (sent?.some(({ id }) => id === event.id)) isNews = true
-      else if (isNews) await print({ event, text })
+export async function openFollower(
+  context: Context,
+  call: Caller,
+  parts: RequestParts,
+  feed: Feed,
+  { hasHistory = false, stays = false }: FollowOptions,
+): Promise<Follower> {
+  const timers = context.host.timers ?? realTimers
+  const sieve = createSieve()
+  const endurance = createEndurance(context, call.deadline, timers)
+  for await (const items of listPages(call, parts)) {
+    for (const item of items) {
+      sieve.addOld(item)
+      if (hasHistory) await feed.print(item)
     }
+  }
+  let stream = await openEventStream(call, parts, timers)
 
-    /** Takes in what a stream brings, which is news also where a list has told of it. */
-    async function takeLive(item: EventItem): Promise<void> {
-      if (item.event.id === undefined || !known.has(item.event.id)) learn(item.event)
-      await print(item)
+  async function print(items: readonly EventItem[]): Promise<void> {
+    if (items.length > 0) endurance.progressed()
+    for (const item of items) await feed.print(item)
+  }
+
+  /** Returns whether the list shows an event. */
+  async function readList(id?: string): Promise<boolean> {
+    const items: EventItem[] = []
+    for await (const page of listPages(call, parts)) items.push(...page)
+    await print(sieve.addList(items))
+    return items.some(({ event }) => event.id === id)
+  }
+
+  /**
+   * Before the first news of a stream, lists until the list shows it, and so what happened between this stream and the
+   * one before. A list that is too late for that may at the end, when the session stops, show what the stream did not.
+   */
+  async function closeGap(gap: Gap, event: SessionEvent): Promise<Gap> {
+    if (gap === 'closed' || (gap === 'open' && !isStop(event))) return gap
+    for (const wait of looks) {
+      if (wait > 0) await timers.wait(wait)
+      if (await readList(event.id)) return 'closed'
     }
+    return 'open'
+  }
 
-    function learn(event: SessionEvent): void {
-      if (event.id !== undefined) known.add(event.id)
-      state.add(event)
-    }
+  function rest(): Rest | undefined {
+    const { rest } = sieve.state
+    return stays && rest?.kind !== 'ended' ? undefined : rest
+  }
 
-    async function print(item: EventItem): Promise<void> {
-      const { id } = item.event
-      if (id !== undefined && printed.has(id)) return
-      if (id !== undefined) printed.add(id)
-      await feed.print(item)
-    }
+  /** How long the next event is waited for before the list is asked. Milliseconds. */
+  function patience(looked: number, settled: number): number {
+    const most = rest() ? settled - timers.now() : sieve.isLost ? looks[looked % looks.length] || 100 : quiet
+    return Math.max(0, Math.min(most, endurance.left()))
+  }
 
-    async function takeList(isFirst: boolean): Promise<void> {
-      for await (const { items } of listPages(call, parts, {})) {
-        for (const item of items) await takeListed(item, isFirst)
+  /** Reads on until the session rests; returns whether it does, rather than the stream having ended. */
+  async function readStream(searchEnd: number, hasGap: boolean): Promise<boolean> {
+    const settled = timers.now() + settling
+    let gap: Gap = hasGap ? 'unknown' : 'closed'
+    for (let looked = 0; ; ) {
+      if (sieve.isLost && timers.now() > searchEnd) await print(sieve.giveUp())
+      const next = sieve.nextHeld() ?? (await stream.next(patience(looked, settled)))
+      if (next === 'end') return rest() !== undefined
+      if (next === 'silence') {
+        if (rest()) return true
+        if (endurance.left() <= 0) throw endurance.stopped()
+        looked++
+        await readList()
+      } else if (sieve.isUnknown(next.event)) {
+        if (next.event.id !== undefined && !sieve.isLost) gap = await closeGap(gap, next.event)
+        await print(sieve.addLive(next))
+        if (rest()) return true
       }
-      if (sent && isFirst && !isNews) {
-        // The list is older than what was sent: whatever it rests at was before, and the stream will tell.
-        state.expectWork()
-        known.clear()
-      }
-      isNews = true
     }
+  }
 
-    async function takeStream(wait?: number): Promise<void> {
-      for await (const item of stream.read(wait)) {
-        await takeLive(item)
-        if (state.rest && wait === undefined) return
-      }
-    }
+  async function readOnce(isFirst: boolean, hasSent: boolean, searchEnd: number): Promise<boolean> {
+    if (!isFirst) stream = await openEventStream(call, parts, timers)
+    sieve.connect()
+    // What was sent came after the first stream was opened, which so brings all that follows it.
+    const hasGap = !(isFirst && hasSent)
+    if (hasGap) await readList()
+    endurance.answered()
+    if (isFirst) feed.begin(sieve.state)
+    const isAtRest = await readStream(searchEnd, hasGap)
+    endurance.answered()
+    if (!isAtRest) context.note('the stream of events broke off; connecting again')
+    return isAtRest
+  }
 
-    let failures = 0
-    for (let round = 0; ; round++) {
-      const before = printed.size
+  async function follow(sent?: readonly SessionEvent[]): Promise<void> {
+    if (sent) sieve.expect(sent)
+    const searchEnd = timers.now() + longestSearch
+    for (let isFirst = true; ; isFirst = false) {
       try {
-        await takeList(round === 0)
-        if (state.rest && round === 0 && !hasHistory) await takeStream(echo)
-        if (!state.rest) await takeStream()
-        if (state.rest) return await feed.end(state)
-        failures = 0
+        if (await readOnce(isFirst, sent !== undefined, searchEnd)) break
       } catch (error) {
-        if (!isPassing(error) || ++failures > mostFailures) throw error
-        context.note(error.message)
+        endurance.endure(error)
       }
-      if (printed.size > before) round = 0
       stream.close()
-      context.note('the stream of events broke off; connecting again')
-      await new Promise((resolve) => setTimeout(resolve, Math.min(shortestWait * 2 ** round, longestWait)))
-      stream = await openEventStream(call, parts)
+      await endurance.wait()
     }
+    await feed.end(sieve.state)
   }
 
   return { follow, close: () => stream.close() }
 }
-
-/** An answer that broke off, or was not understood, may be better the next time. */
-const isPassing = (error: unknown): error is CliError =>
-  error instanceof CliError && error.kind === 'response' && !error.details.isPermanent

@@ -5,8 +5,9 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { collect, parseCount } from '../flags.ts'
 import { createCaller, preview } from '../perform.ts'
 import { readSettings } from '../settings.ts'
-import { type ListQuery, listPages, toQuery } from './pages.ts'
+import { listPages, toQuery } from './pages.ts'
 import { createRowPrinter, printIds } from './rows.ts'
+import { selectEvents } from './selection.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from './session.ts'
 
 interface ListOptions extends SessionOptions {
@@ -30,25 +31,21 @@ export async function run(context: Context, options: ListOptions): Promise<void>
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const { type: types, order, limit } = options
-  const query: ListQuery = {
-    ...(types ? { types } : {}),
-    ...(order === undefined ? {} : { order }),
-    ...(limit === undefined ? {} : { limit }),
-  }
+  const query = { types, order, limit }
   const text = toQuery(query)
   if (await preview(context, settings, endpoints.listEvents, { ...parts, ...(text ? { query: text } : {}) }))
     return
   const raw = createRawPrinter(output)
-  const print = createRowPrinter(context)
-  for await (const { items, bytes } of listPages(createCaller(context, settings), parts, query)) {
-    if (flags.raw) {
-      raw.add(bytes)
-      if (bytes.at(-1) !== 10) raw.add('\n')
-      await raw.write()
-      continue
-    }
+  const printRows = createRowPrinter(context)
+  const pages = listPages(createCaller(context, settings), parts, query)
+  for await (const items of selectEvents(pages, query)) {
     const events = items.map(({ event }) => event)
     if (options.ids) await printIds(context, events)
-    else await print(events)
+    else if (!flags.raw) await printRows(events)
+    else {
+      for (const { text } of items) raw.add(`${text}\n`)
+      await raw.write()
+    }
   }
+  await output.flush()
 }

@@ -1,42 +1,54 @@
-import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { type EventItem, readEventsPage } from '../../wire/events-page.ts'
+import { type Cursor, type EventItem, readEventsPage } from '../../wire/events-page.ts'
 import { collect } from '../../wire/exchange.ts'
+import { notUnderstood } from '../../wire/json-body.ts'
 import type { Caller, RequestParts } from '../perform.ts'
 
+/** What a list is asked for; a service may ignore any of it (`spec/recorded.md`). */
 export interface ListQuery {
-  types?: string[]
-  order?: string
-  /** How many events at most, over all pages. */
-  limit?: number
+  types?: string[] | undefined
+  order?: string | undefined
+  limit?: number | undefined
 }
 
-export const toQuery = ({ types = [], order, limit }: ListQuery, page?: string): string =>
+export const toQuery = ({ types = [], order, limit }: ListQuery, cursor?: Cursor): string =>
   [
     ...types.map((type) => `types%5B%5D=${encodeURIComponent(type)}`),
     ...(order === undefined ? [] : [`order=${order}`]),
     ...(limit === undefined ? [] : [`limit=${limit}`]),
-    ...(page === undefined ? [] : [`page=${encodeURIComponent(page)}`]),
+    ...(cursor === undefined ? [] : [`${cursor.name}=${encodeURIComponent(cursor.value)}`]),
   ].join('&')
 
-/** A session's events, page by page, each with the page's exact bytes. */
+/** Pages without an event that may follow each other: a service may filter after it has cut its pages. */
+const mostEmpty = 20
+
+/** A session's events, page by page. */
 export async function* listPages(
   call: Caller,
   parts: RequestParts,
-  query: ListQuery,
-): AsyncGenerator<{ items: EventItem[]; bytes: Uint8Array }> {
-  let page: string | undefined
-  let left = query.limit ?? Infinity
-  do {
-    const text = toQuery(Number.isFinite(left) ? { ...query, limit: left } : query, page)
+  query: ListQuery = {},
+): AsyncGenerator<EventItem[]> {
+  const seen = new Set<string>()
+  let empty = 0
+  for (let cursor: Cursor | undefined; ; ) {
+    const text = toQuery(query, cursor)
     const response = await call(endpoints.listEvents, { ...parts, ...(text ? { query: text } : {}) })
-    const bytes = await collect(response.body)
-    const { items, nextPage } = await readEventsPage(new TextDecoder().decode(bytes))
-    yield { items: items.slice(0, left), bytes }
-    left -= items.length
-    if (nextPage !== undefined && nextPage === page) {
-      throw new CliError('response', 'the list of events leads from a page to the same page', { sent: 'yes' })
-    }
-    page = nextPage
-  } while (page !== undefined && left > 0)
+    const { items, next } = await readEventsPage(new TextDecoder().decode(await collect(response.body)))
+    if (isSeenBefore(items[0]?.event.id)) throw endless('its pages repeat')
+    yield items
+    if (!next) return
+    if (isSeenBefore(JSON.stringify(next))) throw endless('it leads to a page that was read already')
+    empty = items.length === 0 ? empty + 1 : 0
+    if (empty > mostEmpty) throw endless(`${empty} pages in a row are empty`)
+    cursor = next
+  }
+
+  function isSeenBefore(mark: string | undefined): boolean {
+    if (mark === undefined) return false
+    const isSeen = seen.has(mark)
+    seen.add(mark)
+    return isSeen
+  }
 }
+
+const endless = (why: string) => notUnderstood(`the list of events does not end: ${why}`)

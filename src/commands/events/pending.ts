@@ -44,7 +44,7 @@ async function spellEvents(body: string): Promise<string[]> {
 /** Asks the service what waits. */
 export async function findPending(context: Context, call: Caller, parts: RequestParts): Promise<Pending> {
   const state = createSessionState()
-  for await (const { items } of listPages(call, parts, {})) for (const { event } of items) state.add(event)
+  for await (const items of listPages(call, parts)) for (const { event } of items) state.add(event)
   return { given: [], pending: toAnswer(context, state) }
 }
 

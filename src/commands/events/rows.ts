@@ -18,8 +18,8 @@ function describeEvent(event: SessionEvent): string {
   if (text !== '') return text
   const { type } = event
   if (type === 'session.status_idle') {
-    const reason = readStopReason(event)
-    return [reason.type, ...reason.eventIds].join(' ')
+    const { type: reason = '', eventIds = [] } = readStopReason(event)
+    return [reason, ...eventIds].join(' ')
   }
   if (/tool_use$/.test(type)) return `${event.name ?? ''} ${JSON.stringify(event.input ?? {})}`
   if (type === 'user.tool_confirmation') {

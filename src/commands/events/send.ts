@@ -31,9 +31,9 @@ Examples:
     )
 }
 
-export async function run(context: Context, options: SendOptions, words: string[]): Promise<number> {
+export async function run(context: Context, options: SendOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const body = await readEvents(context, options, words)
-  return deliverEvents(context, settings, { ...parts, body }, options)
+  await deliverEvents(context, settings, { ...parts, body }, options)
 }

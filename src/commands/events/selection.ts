@@ -1,0 +1,36 @@
+import type { EventItem } from '../../wire/events-page.ts'
+import type { ListQuery } from './pages.ts'
+
+/**
+ * Does what was asked of a list, whether the service did it or not: only these types, at most so many, newest first.
+ * A list in the wrong order is read to its end before any of it is returned.
+ */
+export async function* selectEvents(
+  pages: AsyncIterable<EventItem[]>,
+  { types, order, limit = Infinity }: ListQuery,
+): AsyncGenerator<EventItem[]> {
+  let left = limit
+  const turned: EventItem[] = []
+  let isTurned: boolean | undefined
+  for await (const items of pages) {
+    isTurned ??= findTurn(items, order)
+    const wanted = items.filter(({ event }) => !types || types.includes(event.type))
+    if (isTurned) {
+      turned.push(...wanted)
+      turned.splice(0, turned.length - limit)
+      continue
+    }
+    yield wanted.slice(0, left)
+    left -= wanted.length
+    if (left <= 0) return
+  }
+  if (turned.length > 0) yield turned.reverse()
+}
+
+/** Whether a page is in the other order than was asked for; `undefined` where its times do not show it. */
+function findTurn(items: readonly EventItem[], order: string | undefined): boolean | undefined {
+  const times = items.map(({ event }) => Date.parse(event.processed_at ?? '')).filter((time) => time >= 0)
+  const [first = 0, last = 0] = [times[0], times.at(-1)]
+  if (order === undefined || first === last) return undefined
+  return order === 'desc' ? first < last : first > last
+}

@@ -1,0 +1,112 @@
+import { isPiece, type SessionEvent } from '../../wire/events.ts'
+import type { EventItem } from '../../wire/events-page.ts'
+import { createSessionState, type SessionState } from '../../wire/session-state.ts'
+import { createSearch, type Search } from './search.ts'
+
+/**
+ * Separates what is new in a session from what is not. Streams may repeat what was, so that an event is known by its
+ * id alone. Lists may lag, but as far as they go they are in order: what one shows before an event that was sent,
+ * or without it, came before it.
+ */
+export interface Sieve {
+  readonly state: SessionState
+  /** Takes in what was there before anything was done. */
+  addOld(item: EventItem): void
+  /** From now on only what comes after these events is new; they have ids where the service gave them. */
+  expect(sent: readonly SessionEvent[]): void
+  /** Something was sent, and neither a list nor a stream has shown it yet. */
+  readonly isLost: boolean
+  /** What was sent is never shown: what lists brought is new, and is returned. */
+  giveUp(): EventItem[]
+  /** An event that a stream brought too early to know its place, and that has to be taken in now. */
+  nextHeld(): EventItem | undefined
+  /** A stream was opened: what was held back from the one before it is left to the list. */
+  connect(): void
+  isUnknown(event: SessionEvent): boolean
+  /** Takes in an event of a stream; returns what is new. */
+  addLive(item: EventItem): EventItem[]
+  /** Takes in a list, or the end of one; returns what is new. */
+  addList(items: readonly EventItem[]): EventItem[]
+}
+
+export function createSieve(): Sieve {
+  const state = createSessionState()
+  const known = new Set<string>()
+  let search: Search | undefined
+  /** What came while the sent event was not found yet: in a list, and on this stream. */
+  const held = { listed: [] as EventItem[], live: [] as EventItem[] }
+
+  const isUnknown = ({ id }: SessionEvent) => id === undefined || !known.has(id)
+  const isLost = () => search !== undefined && !search.isMet && !search.isListed
+
+  /** Makes events known, in their order; returns those that were not. */
+  function settle(items: readonly EventItem[]): EventItem[] {
+    return items.filter(({ event }) => {
+      if (!isUnknown(event)) return false
+      if (event.id !== undefined) known.add(event.id)
+      state.add(event)
+      return true
+    })
+  }
+
+  const take = (place: keyof typeof held) => held[place].splice(0)
+
+  function hold(place: keyof typeof held, items: readonly EventItem[]): void {
+    const ids = new Set(held[place].map(({ event }) => event.id))
+    for (const item of items)
+      if (item.event.id === undefined || !ids.has(item.event.id)) held[place].push(item)
+  }
+
+  return {
+    state,
+    addOld: (item) => void settle([item]),
+    expect(sent) {
+      search = createSearch(sent)
+      if (sent.some(({ type }) => type !== 'user.interrupt')) state.expectWork()
+    },
+    get isLost() {
+      return isLost()
+    },
+    giveUp() {
+      search = undefined
+      return settle(take('listed'))
+    },
+    nextHeld: () => (isLost() ? undefined : held.live.shift()),
+    connect: () => void take('live'),
+    isUnknown,
+    addLive(item) {
+      if (isPiece(item.event) || !isUnknown(item.event)) return []
+      if (search?.finds(item.event)) {
+        search.isMet = true
+        settle([...take('listed'), ...take('live'), item])
+        return []
+      }
+      if (isLost()) {
+        hold('live', [item])
+        return []
+      }
+      if (search) search.next ??= item.event.id
+      return settle([item])
+    },
+    addList(items) {
+      // What has no id cannot be told from what was there before.
+      let listed = items.filter(({ event: { id } }) => id !== undefined)
+      if (search && !search.isListed) {
+        const reached = listed.findIndex(({ event }) => search?.isReachedBy(event, isUnknown(event)))
+        const before = reached < 0 ? listed : listed.slice(0, reached)
+        // Where the stream has shown it already, what came before says nothing of where the session stands.
+        if (search.isMet) for (const { event } of before) known.add(event.id as string)
+        else if (reached < 0)
+          hold(
+            'listed',
+            before.filter(({ event }) => isUnknown(event)),
+          )
+        else settle([...take('listed'), ...before])
+        if (reached < 0) return []
+        search.isListed = true
+        listed = listed.slice(reached)
+      }
+      return settle(listed).filter(({ event }) => !search?.finds(event))
+    },
+  }
+}

@@ -1,0 +1,360 @@
+import type { Socket } from 'node:net'
+import { response, type Script } from '../server.ts'
+import { event, sseHead } from './answers.ts'
+import { faults, type Row } from './rows.ts'
+
+const follow = ['events', 'follow']
+const sendAndFollow = ['events', 'send', 'go on', '--follow']
+
+const say = (id: string, text: string) => ({ id, type: 'agent.message', content: text })
+const done = (id: string) => ({ id, type: 'session.status_idle', stop_reason: { type: 'end_turn' } })
+const list = (...data: object[]) => response(JSON.stringify({ data, next_page: null }))
+const page = (next: object, ...data: object[]) => response(JSON.stringify({ data, ...next }))
+const html = response('<title>Sign in</title>', '200 OK', ['content-type: text/html'])
+
+const isStream = (request: string) => /^GET \S+\/stream /.test(request)
+const isPost = (request: string) => request.startsWith('POST')
+
+interface Service {
+  /** Answers to lists, in their order; the last one stays. */
+  lists: (Buffer | string)[]
+  stream?(socket: Socket): void
+  receipt?: Buffer
+}
+
+/** A session service; without a stream nothing ever happens there. */
+function session({ lists, stream, receipt = list({ id: 'sent_1', type: 'user.message' }) }: Service): Script {
+  let listed = 0
+  return (socket, request) => {
+    if (isStream(request)) stream ? stream(socket) : socket.write(sseHead)
+    else socket.write((isPost(request) ? receipt : lists[Math.min(listed++, lists.length - 1)]) ?? '')
+  }
+}
+
+const streaming =
+  (...events: object[]) =>
+  (socket: Socket) =>
+    void socket.write(sseHead + events.map((value) => event(value, 'message')).join(''))
+
+faults('Y: what is no session', [
+  ...[
+    ['HTML', html, ['is no stream of events: it is text/html', 'Sign in']],
+    ['204', 'HTTP/1.1 204 No Content\r\n\r\n', ['is no stream of events']],
+    ['plain JSON', response('{"data":[]}'), ['is no stream of events: it is application/json']],
+  ].map(
+    ([name, answer, err]): Row => ({
+      name: `Y01 a stream that is ${name} is not asked for again`,
+      argv: follow,
+      script: session({ lists: [list()], stream: (socket) => void socket.write(answer as Buffer) }),
+      code: 8,
+      reqs: 2,
+      err: err as string[],
+    }),
+  ),
+  {
+    name: 'Y02 a stream that is an error ends by its type',
+    argv: follow,
+    script: session({
+      lists: [list()],
+      stream: (socket) =>
+        void socket.write(response('{"type":"error","error":{"type":"not_found_error","message":"gone"}}')),
+    }),
+    code: 4,
+    reqs: 2,
+    err: ['the service says: gone'],
+  },
+  ...[
+    ['an error without an envelope', '{"message":"slow down"}', 'slow down'],
+    ['an object without data', '{}', 'the list of events has no data'],
+    ['null', 'null', 'the list of events has no data'],
+  ].map(
+    ([name, body = '', said = '']): Row => ({
+      name: `Y03 a list that is ${name} is no empty list`,
+      argv: ['events', 'list'],
+      script: session({ lists: [response(body)] }),
+      code: 8,
+      reqs: 1,
+      err: [said],
+    }),
+  ),
+])
+
+const a = page({ next_page: 'p1' }, { id: 'a', type: 't' })
+const b = page({ next_page: 'p2' }, { id: 'b', type: 't' })
+
+faults('Y: lists', [
+  {
+    name: 'Y10 pages A, B, A, B',
+    argv: ['events', 'list', '--ids'],
+    script: session({ lists: [a, b, a, b, a] }),
+    code: 8,
+    out: 'a\nb\n',
+    reqs: 3,
+    err: ['does not end: its pages repeat'],
+  },
+  {
+    name: 'Y10 pages A, B, A, B (confirm --pending)',
+    argv: ['events', 'confirm', '--pending', '--allow'],
+    script: session({ lists: [a, b, a, b, a] }),
+    code: 8,
+    reqs: 3,
+    err: ['does not end: its pages repeat'],
+  },
+  {
+    name: 'Y11 empty pages without end',
+    argv: ['events', 'list'],
+    script: (socket, _, count) => void socket.write(page({ next_page: `p${count}` })),
+    code: 8,
+    reqs: 21,
+    err: ['does not end: 21 pages in a row are empty'],
+  },
+  {
+    name: 'Y12 has_more is followed by the last id',
+    argv: ['events', 'list', '--ids'],
+    script: session({
+      lists: [
+        page({ has_more: true, last_id: 'a' }, { id: 'a', type: 't' }),
+        page({ has_more: false }, { id: 'b', type: 't' }),
+      ],
+    }),
+    code: 0,
+    out: 'a\nb\n',
+    reqs: 2,
+    check: ({ server }) => {
+      if (!server.requests[1]?.includes('?after_id=a ')) throw new Error(server.requests[1])
+    },
+  },
+  {
+    name: 'Y12 has_more without a way to go on',
+    argv: ['events', 'list', '--ids'],
+    script: session({ lists: [page({ has_more: true }, { type: 't' })] }),
+    code: 8,
+    reqs: 1,
+    err: ['has more, but does not say how to ask for it'],
+  },
+  {
+    name: 'Y13 types, order and limit that the service ignores',
+    argv: ['events', 'list', '--type', 'agent.message', '--order', 'desc', '--limit', '2', '--ids'],
+    script: session({
+      lists: [
+        list(...[1, 2, 3].map((i) => ({ ...say(`m${i}`, 'x'), processed_at: `2026-01-01T00:00:0${i}Z` })), {
+          ...done('end'),
+          processed_at: '2026-01-01T00:00:04Z',
+        }),
+      ],
+    }),
+    code: 0,
+    out: 'm3\nm2\n',
+    reqs: 1,
+  },
+  {
+    name: 'Y14 a list that is a bare array, with content that is a text, raw a line each',
+    argv: ['events', 'list', '--raw'],
+    script: session({
+      lists: [response('[\n{"id":"a",\n"type":"t","content":"x\\n","n":1.10},{"id":"b","type":"t"}]\n')],
+    }),
+    code: 0,
+    out: '{"id":"a","type":"t","content":"x\\n","n":1.10}\n{"id":"b","type":"t"}\n',
+    reqs: 1,
+  },
+])
+
+const old = [{ id: 'm0', type: 'user.message', content: 'before' }, say('old', 'old'), done('i0')]
+const sent = { id: 'sent_1', type: 'user.message', content: 'go on' }
+const ended = 'i1\tsession.status_idle\t\tend_turn\n'
+
+faults('Y: following', [
+  {
+    name: 'Y20 a stream that begins with the whole history',
+    argv: sendAndFollow,
+    script: session({
+      lists: [list(...old)],
+      stream: streaming(...old, sent, say('new', 'new'), done('i1')),
+    }),
+    code: 0,
+    out: `new\n${ended}`,
+    reqs: 3,
+  },
+  {
+    name: 'Y21 an empty receipt',
+    argv: sendAndFollow,
+    script: session({
+      lists: [list(...old)],
+      stream: streaming(...old, sent, say('new', 'new'), done('i1')),
+      receipt: response('', '202 Accepted'),
+    }),
+    code: 0,
+    out: `new\n${ended}`,
+    reqs: 3,
+    err: ['events accepted; the response was empty'],
+  },
+  {
+    name: 'Y22 another turn ends between the list and the message',
+    argv: sendAndFollow,
+    script: session({
+      lists: [list(...old)],
+      stream: streaming(say('other', 'another turn'), done('i9'), sent, say('new', 'new'), done('i1')),
+    }),
+    code: 0,
+    out: `new\n${ended}`,
+    reqs: 3,
+  },
+  {
+    name: 'Y23 pieces of an event come before it',
+    argv: sendAndFollow,
+    script: session({
+      lists: [list(...old)],
+      stream: streaming(
+        sent,
+        { type: 'event_start', event: { id: 'new', type: 'agent.message' } },
+        { type: 'event_delta', event_id: 'new', delta: { text: 'ne' } },
+        say('new', 'new'),
+        done('i1'),
+      ),
+    }),
+    code: 0,
+    out: `new\n${ended}`,
+    reqs: 3,
+  },
+  {
+    name: 'Y24 a session that was terminated lives on',
+    argv: sendAndFollow,
+    script: session({
+      lists: [list(...old, { id: 'x', type: 'session.status_terminated' })],
+      stream: streaming(sent, say('new', 'new'), done('i1')),
+    }),
+    code: 0,
+    out: `new\n${ended}`,
+    reqs: 3,
+  },
+  {
+    name: 'Y25 an interrupt of an idle session is followed by nothing',
+    argv: ['events', 'send', '--interrupt', '--follow'],
+    script: session({
+      lists: [list(...old), list(...old, { id: 'sent_1', type: 'user.interrupt' })],
+      receipt: list({ id: 'sent_1', type: 'user.interrupt' }),
+    }),
+    code: 0,
+    reqs: 3,
+  },
+  {
+    name: 'Y26 comments do not keep a session that rests from its end',
+    argv: follow,
+    script: session({
+      lists: [list(...old)],
+      stream: (socket) => {
+        socket.write(sseHead)
+        const timer = setInterval(() => socket.write(': keepalive\n\n'), 50)
+        socket.on('close', () => clearInterval(timer))
+      },
+    }),
+    code: 0,
+    reqs: 3,
+    within: 3,
+  },
+  {
+    name: 'Y27 a stream that never brings the message: the list shows where it is',
+    argv: sendAndFollow,
+    script: session({
+      lists: [list(...old), list(...old, say('late', 'late'), sent, say('new', 'new'))],
+      stream: streaming(say('new', 'new'), done('i1')),
+    }),
+    code: 0,
+    out: `new\n${ended}`,
+    reqs: 4,
+  },
+  {
+    name: 'Y28 keep-alives that are data',
+    argv: sendAndFollow,
+    script: session({
+      lists: [list(...old)],
+      stream: (socket) =>
+        void socket.write(
+          `${sseHead}${event('ping')}${event('null')}event: heartbeat\ndata: 17\n\n${[sent, say('new', 'new'), done('i1')].map((value) => event(value)).join('')}`,
+        ),
+    }),
+    code: 0,
+    out: `new\n${ended}`,
+    reqs: 3,
+  },
+  {
+    name: 'Y29 a wait without ids is for the tool uses without an answer',
+    argv: [...follow, '--ids'],
+    script: session({
+      lists: [
+        list(
+          { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} },
+          { id: 't2', type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: 'allow' },
+          { id: 't3', type: 'agent.tool_use', name: 'bash', input: {} },
+          { id: 'c', type: 'user.tool_confirmation', tool_use_id: 't3', result: 'allow' },
+          { id: 'i', type: 'session.status_idle', stop_reason: 'requires_action' },
+        ),
+      ],
+    }),
+    code: 12,
+    out: 't1\n',
+    reqs: 3,
+  },
+])
+
+faults('Y: a service that is away', [
+  {
+    name: 'Y30 nothing is sent where the session cannot be followed',
+    argv: [...sendAndFollow, '--errors', 'json', '--retries', '0'],
+    script: (socket, request) =>
+      isStream(request) ? void socket.resetAndDestroy() : void socket.write(list(...old)),
+    code: 9,
+    reqs: 2,
+    err: ['the session cannot be followed', '"sent":"no"'],
+  },
+  {
+    name: 'Y31 it is waited for once it has answered',
+    argv: [...follow, '--retries', '0'],
+    listen: {},
+    script: session({
+      lists: [
+        list({ id: 'm', type: 'user.message', content: 'x' }),
+        list({ id: 'm', type: 'user.message', content: 'x' }),
+        'HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n',
+        'HTTP/1.1 503 Away\r\ncontent-length: 0\r\n\r\n',
+        list({ id: 'm', type: 'user.message', content: 'x' }, done('i1')),
+      ],
+      stream: (socket) => void socket.end(sseHead),
+    }),
+    code: 0,
+    out: ended,
+    reqs: 9,
+    err: ['502 Bad Gateway; trying again', 'connecting again'],
+  },
+  {
+    name: 'Y32 credentials of a command are asked for again once',
+    argv: [...follow, '--retries', '0'],
+    env: { PARLEY_API_KEY: '', PARLEY_API_KEY_COMMAND: 'echo run >> runs; echo secret-of-a-command' },
+    script: session({
+      lists: [
+        list({ id: 'm', type: 'user.message', content: 'x' }),
+        list({ id: 'm', type: 'user.message', content: 'x' }),
+        'HTTP/1.1 401 Expired\r\ncontent-length: 0\r\n\r\n',
+        list({ id: 'm', type: 'user.message', content: 'x' }, done('i1')),
+      ],
+      stream: (socket) => void socket.end(sseHead),
+    }),
+    code: 0,
+    out: ended,
+    reqs: 7,
+    files: ['cwd/runs'],
+    check: ({ ending }) => {
+      if (ending.files.get('cwd/runs') !== 'run\nrun\n') throw new Error(ending.files.get('cwd/runs'))
+    },
+  },
+  {
+    name: 'Y33 a deadline that passes in a session at work',
+    argv: [...sendAndFollow, '--deadline', '1', '--errors', 'json'],
+    script: session({ lists: [list(...old)], stream: streaming(sent, say('new', 'new')) }),
+    code: 15,
+    out: 'new\n',
+    reqs: 3,
+    err: ['"kind":"stopped","exit":15', '"sent":"yes"'],
+    within: 3,
+  },
+])
