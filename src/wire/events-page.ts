@@ -1,6 +1,7 @@
 import { EventsPage, SessionEvent } from './events.ts'
 import { describeIssues } from './json.ts'
 import { notUnderstood, parse } from './json-body.ts'
+import { childrenOf, findChild, skipBlanks } from './json-scanner.ts'
 import { failureInBody, isErrorEnvelope, readProblem } from './problem.ts'
 
 /** An event of a session with its exact JSON, on one line. */
@@ -18,7 +19,7 @@ export async function readEventsPage(
   const parsed = EventsPage.safeParse(page)
   if (!parsed.success) throw notUnderstood(`the list of events: ${describeIssues(parsed.error).join('; ')}`)
   const { data, next_page: nextPage } = parsed.data
-  const texts = data?.length ? await elementsOf(text, 'data') : []
+  const texts = data?.length ? elementsOf(text, 'data') : []
   const items = (data ?? []).map((event, index) => ({ event, text: texts[index] ?? JSON.stringify(event) }))
   return { items, nextPage: nextPage || undefined }
 }
@@ -36,12 +37,16 @@ export function readEventItem(data: string): EventItem {
   return { event: parsed.data, text: onOneLine(data) }
 }
 
-/** The elements of a list in a JSON text, as they are spelled there. */
-export async function elementsOf(text: string, field: string): Promise<string[]> {
-  const { findNodeAtLocation, parseTree } = await import('jsonc-parser')
-  const tree = parseTree(text)
-  const nodes = (tree && findNodeAtLocation(tree, [field])?.children) ?? []
-  return nodes.map(({ offset, length }) => onOneLine(text.slice(offset, offset + length)))
+/**
+ * The elements of a list in the text of a JSON object, as they are spelled there, each on one line; none where the
+ * field is no list. `JSON.parse` must have accepted the text.
+ */
+export function elementsOf(text: string, field: string): string[] {
+  const list = findChild(text, skipBlanks(text, 0), field)
+  if (!list || text[list.start] !== '[') return []
+  const elements: string[] = []
+  for (const { start, end } of childrenOf(text, list.start)) elements.push(onOneLine(text.slice(start, end)))
+  return elements
 }
 
 /** In JSON a line break stands between tokens only: inside text it is an escape. */

@@ -26,11 +26,12 @@ export interface SessionState {
   expectWork(): void
 }
 
-const answers: Record<string, string> = {
-  'user.tool_confirmation': 'tool_use_id',
-  'user.tool_result': 'tool_use_id',
-  'user.custom_tool_result': 'custom_tool_use_id',
-}
+/** Where an answer names the tool use that it is for, by the answer's type. */
+const answers = new Map([
+  ['user.tool_confirmation', 'tool_use_id'],
+  ['user.tool_result', 'tool_use_id'],
+  ['user.custom_tool_result', 'custom_tool_use_id'],
+])
 
 export function createSessionState(): SessionState {
   const toolUses = new Map<string, ToolUse>()
@@ -46,7 +47,7 @@ export function createSessionState(): SessionState {
     if (/^agent\.(|mcp_|custom_)tool_use$/.test(type)) {
       toolUses.set(id, { id, type, name: String(event.name ?? ''), input: event.input })
     }
-    const answer = answers[type]
+    const answer = answers.get(type)
     if (answer !== undefined) answered.add(String(event[answer]))
   }
 

@@ -49,8 +49,9 @@ export async function run(context: Context, options: ConfirmOptions, ids: string
   if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
-  const body = `{"events":[${(await gatherConfirmations()).join(',')}]}`
-  checkEvents(context, JSON.parse(body), undefined)
+  const confirmations = await gatherConfirmations()
+  checkEvents(context, confirmations, undefined)
+  const body = `{"events":[${confirmations.join(',')}]}`
   return deliverEvents(context, settings, { ...parts, body: Buffer.from(body) }, options)
 
   async function gatherConfirmations(): Promise<string[]> {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { usage } from '../../errors.ts'
 import type { Input } from '../../terminal/input.ts'
-import { describeJsonError } from '../../wire/json.ts'
+import { describeJsonError, parseJson } from '../../wire/json.ts'
 
 /** An event flag as it stood among the arguments. */
 export interface EventFlag {
@@ -24,6 +24,10 @@ const flags: [name: string, value: string, about: string][] = [
   ['event', '<json>', 'any event, as it is'],
 ]
 
+/** Whether the flag's value is stdin's text. */
+export const asksForStdin = ({ name, value }: EventFlag): boolean =>
+  value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
+
 /** Declares the event flags so that their order is kept; they are read from the option `eventFlags`. */
 export function declareEventFlags(command: Command): void {
   const given: EventFlag[] = []
@@ -36,9 +40,13 @@ export function declareEventFlags(command: Command): void {
 
 /**
  * The events of the flags, as JSON texts in the order they were written, then the words as one message, then
- * `--system`. Throws a usage error.
+ * `--system`. With `isPiped` stdin's text is a second block of that message. Throws a usage error.
  */
-export async function readEventFlags(input: Input, given: EventFlag[], words: string[]): Promise<string[]> {
+export async function readEventFlags(
+  input: Input,
+  given: EventFlag[],
+  { words, isPiped }: { words: string[]; isPiped: boolean },
+): Promise<string[]> {
   const events: string[] = []
   let outcome: Record<string, unknown> | undefined
   const finishOutcome = () => {
@@ -57,8 +65,12 @@ export async function readEventFlags(input: Input, given: EventFlag[], words: st
     } else events.push(await toEvent(input, name, value))
   }
   finishOutcome()
-  if (words.length > 0)
-    events.push(JSON.stringify({ type: 'user.message', content: [await wordsBlock(input, words)] }))
+  if (words.length > 0) {
+    const content = [await wordsBlock(input, words)]
+    const piped = isPiped ? await input.piped('the message') : ''
+    if (piped !== '') content.push(textBlock(piped))
+    events.push(JSON.stringify({ type: 'user.message', content }))
+  }
   for (const { value } of given.filter((flag) => flag.name === 'system')) {
     events.push(
       JSON.stringify({ type: 'system.message', content: [textBlock(await input.value(value, '--system'))] }),
@@ -109,7 +121,7 @@ async function toolResult(input: Input, name: string, value: string): Promise<st
 
 async function eventJson(text: string): Promise<string> {
   try {
-    JSON.parse(text)
+    parseJson(text)
     return text
   } catch {
     throw usage(`--event: not valid JSON: ${await describeJsonError(text)}`)

@@ -5,8 +5,10 @@ import { usage, usageProblems } from '../../errors.ts'
 import { warnAbout } from '../../wire/event-warnings.ts'
 import { type EventsText, placeInList, readEventsText } from '../../wire/events-text.ts'
 import { formatPath } from '../../wire/json.ts'
-import { SendEvents } from '../../wire/send-events.ts'
-import { type EventFlag, readEventFlags } from './event-flags.ts'
+import { encodeJson } from '../../wire/json-bytes.ts'
+import { childrenOf, findChild, skipBlanks } from '../../wire/json-scanner.ts'
+import { createEventsCheck } from '../../wire/send-events.ts'
+import { asksForStdin, type EventFlag, readEventFlags } from './event-flags.ts'
 
 export interface EventsOptions {
   input?: string
@@ -28,13 +30,51 @@ export async function readEvents(
   const flags = options.eventFlags ?? []
   const hasOthers = flags.length + words.length > 0
   const given = options.input === undefined && hasOthers ? undefined : await readGiven(context, options.input)
-  const added = await readEventFlags(input, flags, words)
-  const additions = added.map((event) => appending(['events'], event))
-  const body = given ? await editJson(given.body, additions) : `{"events":[${added.join(',')}]}`
-  if (options.validate !== false) {
-    checkEvents(context, given && added.length === 0 ? given.value : JSON.parse(body), given)
+  const isTaken = options.input === '-' || words.includes('-') || flags.some(asksForStdin)
+  const added = await readEventFlags(input, flags, { words, isPiped: !isTaken })
+  const { events, json } = join(given, added)
+  if (options.validate !== false) checkEvents(context, events, given)
+  const body = encodeJson(json)
+  if (!body) throw tooLong()
+  return body
+}
+
+const tooLong = () => usage('the events are longer than 512 MiB, the most that can be sent')
+
+/** Each of the events, and the body with all of them, in pieces. */
+function join(
+  given: EventsText | undefined,
+  added: string[],
+): { events: Iterable<string>; json: Iterable<{ json: string }> } {
+  if (!given || given.lines) {
+    const events = (given?.lines ?? []).concat(added)
+    return { events, json: piecesOf(events) }
   }
-  return Buffer.from(body)
+  const additions = added.map((event) => appending(['events'], event))
+  try {
+    const json = editJson(given.body, additions)
+    return { events: eventsIn(json, given.name), json: [{ json }] }
+  } catch (error) {
+    throw error instanceof RangeError ? tooLong() : error
+  }
+}
+
+/** So many events are joined at a time. */
+const group = 1000
+
+function* piecesOf(events: string[]): Generator<{ json: string }> {
+  yield { json: '{"events":[' }
+  for (let start = 0; start < events.length; start += group) {
+    const separator = start === 0 ? '' : ',\n'
+    yield { json: separator + events.slice(start, start + group).join(',\n') }
+  }
+  yield { json: ']}' }
+}
+
+function* eventsIn(body: string, name: string): Generator<string> {
+  const list = findChild(body, skipBlanks(body, 0), 'events')
+  if (!list || body[list.start] !== '[') throw usage(`${name}: events: must be a list`)
+  for (const { start, end } of childrenOf(body, list.start)) yield body.slice(start, end)
 }
 
 /** Reads the events of a file, or of stdin, where a terminal would only be waited for. */
@@ -48,19 +88,29 @@ export async function readGiven({ input }: Context, path: string | undefined): P
   return readEventsText(text, name)
 }
 
-/** Checks a body by every rule of the specification; tells what is only unusual. Throws a usage error. */
-export function checkEvents({ note }: Context, body: unknown, given: EventsText | undefined): void {
+/**
+ * Checks events by every rule of the specification; tells what is only unusual. Throws a usage error. They are
+ * parsed one by one: all together they would take several times the memory of their text.
+ */
+export function checkEvents(
+  { note }: Context,
+  events: Iterable<string>,
+  given: EventsText | undefined,
+): void {
   const placeOf = given?.placeOf ?? placeInList
-  const parsed = SendEvents.safeParse(body)
-  if (!parsed.success) {
-    const problems = parsed.error.issues.map(({ path, message }) => {
-      const [list, index, ...rest] = path
-      const isEvent = list === 'events' && typeof index === 'number'
-      return `${isEvent ? placeOf(index, formatPath(rest)) : formatPath(path)}: ${message}`
-    })
-    throw usageProblems(given?.name ?? 'the events', problems)
+  const check = createEventsCheck()
+  const warnings: string[] = []
+  let index = 0
+  for (const text of events) {
+    const event: unknown = JSON.parse(text)
+    check.add(event)
+    for (const warning of warnAbout(event)) warnings.push(`${placeOf(index, '')}: ${warning}`)
+    index++
   }
-  for (const [index, event] of parsed.data.events.entries()) {
-    for (const warning of warnAbout(event)) note(`${placeOf(index, '')}: ${warning}`)
-  }
+  const problems = check.end().map(({ path: [place, ...rest], message }) => {
+    const where = typeof place === 'number' ? placeOf(place, formatPath(rest)) : 'events'
+    return `${where}: ${message}`
+  })
+  if (problems.length > 0) throw usageProblems(given?.name ?? 'the events', problems)
+  for (const warning of warnings) note(warning)
 }
