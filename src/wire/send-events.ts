@@ -122,7 +122,7 @@ export function createEventsCheck(): EventsCheck {
         const message = 'a system.message must be the last event, and there is at most one'
         tell(misplaced, { path: [count - 1], message })
       }
-      if (!isPlainMessage(event)) {
+      if (problems.length <= mostCounted && !isPlainMessage(event)) {
         for (const { path, message } of EventParameters().safeParse(event).error?.issues ?? []) {
           tell(problems, { path: [count, ...path], message })
         }

@@ -45,10 +45,16 @@ export function createSessionState(): SessionState {
   function takeNote(event: SessionEvent): void {
     const { type, id = '' } = event
     if (/^agent\.(|mcp_|custom_)tool_use$/.test(type)) {
-      toolUses.set(id, { id, type, name: String(event.name ?? ''), input: event.input })
+      toolUses.set(id, {
+        id,
+        type,
+        name: typeof event.name === 'string' ? event.name : '',
+        input: event.input,
+      })
     }
     const answer = answers.get(type)
-    if (answer !== undefined) answered.add(String(event[answer]))
+    const answeredId = answer === undefined ? undefined : event[answer]
+    if (typeof answeredId === 'string') answered.add(answeredId)
   }
 
   return {

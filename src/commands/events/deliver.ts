@@ -5,7 +5,7 @@ import { printRaw } from '../../terminal/raw-printer.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { EventsPage, type SessionEvent } from '../../wire/events.ts'
 import { collect, type HttpResponse } from '../../wire/exchange.ts'
-import { describeIssues } from '../../wire/json.ts'
+import { describeIssues, parseJson } from '../../wire/json.ts'
 import { failureInBody, isErrorEnvelope } from '../../wire/problem.ts'
 import { createCaller, preview, type RequestParts } from '../perform.ts'
 import { openFollower } from './follower.ts'
@@ -95,7 +95,7 @@ async function readReceipt(
 
 function tryParse(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseJson(text)
   } catch {
     return undefined
   }
