@@ -65,8 +65,8 @@ const group = 1000
 function* piecesOf(events: string[]): Generator<{ json: string }> {
   yield { json: '{"events":[' }
   for (let start = 0; start < events.length; start += group) {
-    const separator = start === 0 ? '' : ',\n'
-    yield { json: separator + events.slice(start, start + group).join(',\n') }
+    if (start > 0) yield { json: ',\n' }
+    yield { json: events.slice(start, start + group).join(',\n') }
   }
   yield { json: ']}' }
 }
