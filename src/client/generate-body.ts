@@ -1,6 +1,6 @@
 import { usage, usageProblems } from '../errors.ts'
 import { describeIssues, describeJsonError, parseJson } from '../wire/json.ts'
-import { encodeJson } from '../wire/json-bytes.ts'
+import { encodeJson, type JsonPart, partsOf } from '../wire/json-bytes.ts'
 import { editJson } from './json-edit.ts'
 import { type Assignment, appending, assigning } from './set.ts'
 
@@ -26,10 +26,10 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
     ...(parts.maxOutputTokens === undefined ? {} : { maxOutputTokens: parts.maxOutputTokens }),
   }
   const { assignments } = parts
+  const turn = { role: 'user', parts: parts.turn }
   if (!parts.given) {
     const hasConfig = Object.keys(config).length > 0
-    const end = hasConfig ? `],"generationConfig":${JSON.stringify(config)}}` : ']}'
-    const body = encode([{ json: '{"contents":[' }, ...turnJson(parts.turn), { json: end }])
+    const body = encode(partsOf({ contents: [turn], ...(hasConfig ? { generationConfig: config } : {}) }))
     return assignments.length === 0 ? body : change(Buffer.from(body).toString(), assignments)
   }
   await check(parts.given.text, parts.given.name)
@@ -37,27 +37,13 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
     assigning(['generationConfig', name], JSON.stringify(value)),
   )
   if (parts.turn.length > 0) {
-    own.unshift(appending(['contents'], Buffer.from(encode(turnJson(parts.turn))).toString()))
+    own.unshift(appending(['contents'], Buffer.from(encode(partsOf(turn))).toString()))
   }
   const all = [...own, ...assignments]
   return all.length === 0 ? encode([{ json: parts.given.text }]) : change(parts.given.text, all)
 }
 
-type JsonPart = { json: string } | { text: string }
-
-/** A user turn as JSON; its texts and data may be long. */
-function turnJson(turn: Part[]): JsonPart[] {
-  const parts = turn.map((part): JsonPart[] => {
-    if ('text' in part) return [{ json: '{"text":"' }, { text: part.text }, { json: '"}' }]
-    const { mimeType, data } = part.inlineData
-    const start = `{"inlineData":{"mimeType":${JSON.stringify(mimeType)},"data":"`
-    return [{ json: start }, { text: data }, { json: '"}}' }]
-  })
-  const list = parts.flatMap((part, index) => (index === 0 ? part : [{ json: ',' }, ...part]))
-  return [{ json: '{"role":"user","parts":[' }, ...list, { json: ']}' }]
-}
-
-function encode(parts: JsonPart[]): Uint8Array {
+function encode(parts: Iterable<JsonPart>): Uint8Array {
   const bytes = encodeJson(parts)
   if (!bytes) throw tooLong()
   return bytes

@@ -4,11 +4,32 @@ const piece = 256 * 1024
 /** The longest text that there can be, in UTF-16 units; a body has at most as many bytes. */
 export const longestText = 0x1fffffe8
 
+/** A piece of a JSON text: `json` as it is, `text` as the contents of a string. */
+export type JsonPart = { json: string } | { text: string }
+
+/** A value's JSON in pieces, without a copy of its long texts. */
+export function* partsOf(value: unknown): Generator<JsonPart> {
+  if (typeof value === 'string' && value.length > piece) {
+    yield { json: '"' }
+    yield { text: value }
+    yield { json: '"' }
+  } else if (typeof value !== 'object' || value === null) yield { json: JSON.stringify(value) }
+  else {
+    const isList = Array.isArray(value)
+    yield { json: isList ? '[' : '{' }
+    for (const [index, [name, child]] of Object.entries(value).entries()) {
+      if (index > 0) yield { json: ',' }
+      if (!isList) yield { json: `${JSON.stringify(name)}:` }
+      yield* partsOf(child)
+    }
+    yield { json: isList ? ']' : '}' }
+  }
+}
+
 /**
- * A JSON text as bytes in UTF-8 from parts of it: `json` as it is, `text` as the contents of a string. Long ones are
- * never joined as a text, which would double what they take. Returns `undefined` beyond `longestText` bytes.
+ * A JSON text as bytes in UTF-8 from parts of it. Long ones are never joined as a text, which would double what they take. Returns `undefined` beyond `longestText` bytes.
  */
-export function encodeJson(parts: Iterable<{ json: string } | { text: string }>): Uint8Array | undefined {
+export function encodeJson(parts: Iterable<JsonPart>): Uint8Array | undefined {
   let bytes: Buffer = Buffer.allocUnsafeSlow(4096)
   let size = 0
   for (const part of parts) {

@@ -50,7 +50,11 @@ export async function run(context: Context, options: ConfirmOptions, ids: string
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const confirmations = await gatherConfirmations()
-  checkEvents(context, confirmations, undefined)
+  checkEvents(
+    context,
+    confirmations.map((text) => JSON.parse(text)),
+    undefined,
+  )
   const body = `{"events":[${confirmations.join(',')}]}`
   return deliverEvents(context, settings, { ...parts, body: Buffer.from(body) }, options)
 

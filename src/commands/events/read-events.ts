@@ -5,10 +5,10 @@ import { usage, usageProblems } from '../../errors.ts'
 import { warnAbout } from '../../wire/event-warnings.ts'
 import { type EventsText, placeInList, readEventsText } from '../../wire/events-text.ts'
 import { formatPath } from '../../wire/json.ts'
-import { encodeJson } from '../../wire/json-bytes.ts'
+import { encodeJson, type JsonPart, partsOf } from '../../wire/json-bytes.ts'
 import { childrenOf, findChild, skipBlanks } from '../../wire/json-scanner.ts'
 import { createEventsCheck } from '../../wire/send-events.ts'
-import { asksForStdin, type EventFlag, readEventFlags } from './event-flags.ts'
+import { type AddedEvent, asksForStdin, type EventFlag, readEventFlags } from './event-flags.ts'
 
 export interface EventsOptions {
   input?: string
@@ -41,32 +41,45 @@ export async function readEvents(
 
 const tooLong = () => usage('the events are longer than 512 MiB, the most that can be sent')
 
-/** Each of the events, and the body with all of them, in pieces. */
+/** What each of the events says, and the body with all of them, in pieces. */
 function join(
   given: EventsText | undefined,
-  added: string[],
-): { events: Iterable<string>; json: Iterable<{ json: string }> } {
+  added: AddedEvent[],
+): { events: Iterable<unknown>; json: Iterable<JsonPart> } {
   if (!given || given.lines) {
-    const events = (given?.lines ?? []).concat(added)
-    return { events, json: piecesOf(events) }
+    const lines = given?.lines ?? []
+    return { events: valuesOf(lines, added), json: piecesOf(lines, added) }
   }
-  const additions = added.map((event) => appending(['events'], event))
+  const toText = (event: AddedEvent) => ('json' in event ? event.json : JSON.stringify(event.value))
   try {
-    const json = editJson(given.body, additions)
-    return { events: eventsIn(json, given.name), json: [{ json }] }
+    const json = editJson(
+      given.body,
+      added.map((event) => appending(['events'], toText(event))),
+    )
+    return { events: valuesOf(eventsIn(json, given.name), []), json: [{ json }] }
   } catch (error) {
     throw error instanceof RangeError ? tooLong() : error
   }
 }
 
+function* valuesOf(texts: Iterable<string>, added: AddedEvent[]): Generator<unknown> {
+  for (const text of texts) yield JSON.parse(text)
+  for (const event of added) yield 'json' in event ? JSON.parse(event.json) : event.value
+}
+
 /** So many events are joined at a time. */
 const group = 1000
 
-function* piecesOf(events: string[]): Generator<{ json: string }> {
+function* piecesOf(lines: string[], added: AddedEvent[]): Generator<JsonPart> {
   yield { json: '{"events":[' }
-  for (let start = 0; start < events.length; start += group) {
+  for (let start = 0; start < lines.length; start += group) {
     if (start > 0) yield { json: ',\n' }
-    yield { json: events.slice(start, start + group).join(',\n') }
+    yield { json: lines.slice(start, start + group).join(',\n') }
+  }
+  for (const [index, event] of added.entries()) {
+    if (lines.length + index > 0) yield { json: ',' }
+    if ('json' in event) yield event
+    else yield* partsOf(event.value)
   }
   yield { json: ']}' }
 }
@@ -89,20 +102,19 @@ export async function readGiven({ input }: Context, path: string | undefined): P
 }
 
 /**
- * Checks events by every rule of the specification; tells what is only unusual. Throws a usage error. They are
- * parsed one by one: all together they would take several times the memory of their text.
+ * Checks events by every rule of the specification; tells what is only unusual. Throws a usage error. They come
+ * one by one: all together they would take several times the memory of their text.
  */
 export function checkEvents(
   { note }: Context,
-  events: Iterable<string>,
+  events: Iterable<unknown>,
   given: EventsText | undefined,
 ): void {
   const placeOf = given?.placeOf ?? placeInList
   const check = createEventsCheck()
   const warnings: string[] = []
   let index = 0
-  for (const text of events) {
-    const event: unknown = JSON.parse(text)
+  for (const event of events) {
     check.add(event)
     for (const warning of warnAbout(event)) warnings.push(`${placeOf(index, '')}: ${warning}`)
     index++
