@@ -74,8 +74,6 @@ const config = {
   // What every run loads is one file: others take from it what they need.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
-  // jsonc-parser's other entry point requires its parts in a way that cannot be bundled.
-  resolve: { mainFields: ['module', 'main'] },
   plugins: [withLessOfUndici, withoutExecutables, withEagerModules],
   // In a snap's terminal conf would write in place instead of replacing the file.
   transform: { define: { 'process.env.SNAP': 'undefined' } },

@@ -60,6 +60,8 @@ export interface Progress {
 export interface Context {
   host: Host
   flags: SharedFlags
+  /** When the run began, in milliseconds since the epoch. */
+  start: number
   progress: Progress
   input: Input
   output: Output

@@ -20,11 +20,18 @@ export async function createContext(host: Host, flags: SharedFlags, progress: Pr
   return {
     host,
     flags,
+    start: Date.now(),
     progress,
     note,
     warn,
     tell,
-    input: createInput({ stdin: host.stdin, cwd: host.cwd, readsStdin: flags.stdin !== false, note }),
+    input: createInput({
+      stdin: host.stdin,
+      cwd: host.cwd,
+      readsStdin: flags.stdin !== false,
+      isForHeader: flags.header?.includes('@-') ?? false,
+      note,
+    }),
     output: createOutput(host.stdout),
     style: await createStyle(wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal)),
   }

@@ -84,10 +84,14 @@ export class OutputClosed extends Error {}
 
 export const usage = (message: string): CliError => new CliError('usage', message)
 
+/** Whoever finds more problems than these may stop looking. */
+export const mostCounted = 1000
+
 /** A usage error with every problem of an input that was found; each names its place. */
 export function usageProblems(name: string, problems: string[]): CliError {
   if (problems.length <= 1) return usage(`${name}: ${problems[0]}`)
-  return new CliError('usage', `${name}: ${problems.length} problems`, { problems })
+  const count = problems.length > mostCounted ? `more than ${mostCounted}` : problems.length
+  return new CliError('usage', `${name}: ${count} problems`, { problems })
 }
 
 /** The short words for a file system error (`no such file or directory`), without the path that Node adds. */

@@ -97,8 +97,8 @@ function asHelpFlag(words: string[]): string[] {
   let level: Record<string, Entry> | undefined = entries
   for (const [index, word] of words.entries()) {
     if (!level) throw usage(`there is no command '${words.join(' ')}'`)
-    if (level[word] === undefined) return words.slice(0, index + 1)
-    level = level[word].group
+    if (!Object.hasOwn(level, word)) return words.slice(0, index + 1)
+    level = level[word]?.group
   }
   return [...words, '--help']
 }

@@ -76,6 +76,24 @@ describe('a body that is given', () => {
   })
 })
 
+test.each([
+  [
+    'a key twice: the last counts',
+    '{"a":{"b":{},"\\u0062":{ }}}',
+    'a.b.c=1',
+    '{"a":{"b":{},"\\u0062":{"c":1 }}}',
+  ],
+  ['__proto__', '{"__proto__": {"a":1}, "b":[]}', '__proto__.a=2', '{"__proto__": {"a":2}, "b":[]}'],
+  ['__proto__ made', '{}', '__proto__.constructor=2', '{"__proto__":{"constructor":2}}'],
+  ['brackets in texts', '{"}]\\"":"[{\\\\","x":[ ]}', 'x[]=1', '{"}]\\"":"[{\\\\","x":[1 ]}'],
+  ['a number as it is', '{"x":[1e400, 0.10 ]}', 'x[]=1.0', '{"x":[1e400, 0.10,1.0 ]}'],
+  ['an element', '[0]', 'x=1', undefined],
+])('P31 an edit changes its place only: %s', async (_, body, assignment, sent) => {
+  const { requests, code } = await run(['chat', '-i', '-', '--set', assignment], { stdin: body })
+  expect(code).toBe(sent === undefined ? 2 : 0)
+  expect(requests.map(({ text }) => text)).toEqual(sent === undefined ? [] : [sent])
+})
+
 describe('input that is wrong gets one line, and nothing is sent', () => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, 'folder'))
@@ -112,20 +130,6 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       'generationConfig.temperature',
     ],
     ['a body that is a list', ['chat', '-i', '-'], '[]', 2, 'stdin: must be an object'],
-    [
-      'a key twice on the way to a change',
-      ['chat', 'more', '-i', '-'],
-      '{"contents":[],"contents":[]}',
-      2,
-      'contents stands twice',
-    ],
-    [
-      'a key twice, further down',
-      ['chat', '--set', 'a.b.c=1'],
-      '{"a":{"b":{},"\\u0062":{}}}',
-      2,
-      '--set a.b.c=1: a.b stands twice',
-    ],
     ['empty stdin', ['chat'], '', 2, 'stdin is empty'],
     ['blank stdin', ['chat'], ' \n\t', 2, 'stdin is empty'],
     ['a blank prompt', ['chat', ' '], undefined, 2, 'the prompt is empty'],

@@ -1,12 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { editJson } from '../src/client/json-edit.ts'
 import { draftRequest, parseHeader } from '../src/client/request.ts'
 import { decideRetry, parseRetryAfter } from '../src/client/retry.ts'
 import { CliError, type Kind, outcomes, type Sent } from '../src/errors.ts'
 import { resolveSettings } from '../src/settings/resolve.ts'
 import { escapeControls, escapeJson, oneLine } from '../src/terminal/escape.ts'
 import { endpoints, type Repeat } from '../src/wire/endpoints.ts'
+import { elementsOf } from '../src/wire/events-page.ts'
 import { createArraySplitter } from '../src/wire/json-array.ts'
+import { findFault } from '../src/wire/json-syntax.ts'
 import { createSseDecoder, encodeSseEvent, type SseEvent } from '../src/wire/sse.ts'
 import { answering, run } from './run.ts'
 
@@ -58,6 +61,90 @@ describe('the decoder of server-sent events', () => {
       expect(decode(cut(bytes, where))).toEqual(decode([bytes]))
     })
     fc.assert(property, { numRuns: 500 })
+  })
+})
+
+describe('JSON texts', () => {
+  const isJson = (value: string) => {
+    try {
+      JSON.parse(value)
+      return true
+    } catch {
+      return false
+    }
+  }
+  const token = fc.constantFrom(
+    ...[
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+      '"a"',
+      '"\\""',
+      '"',
+      '\\',
+      '1',
+      '-0.5e3',
+      '01',
+      'null',
+      'tru',
+      ' ',
+      '\n',
+      '\x01',
+    ],
+    ...['{"a":1}', '[[],{}]', '"\\u0061"', '"\\x"'],
+  )
+
+  test('a fault is found where JSON.parse finds one, and nowhere else', () => {
+    const near = fc
+      .tuple(fc.json(), fc.nat(), token)
+      .map(
+        ([json, place, piece]) =>
+          json.slice(0, place % json.length) + piece + json.slice(place % json.length),
+      )
+    const given = fc.oneof(
+      fc.array(token, { maxLength: 10 }).map((tokens) => tokens.join('')),
+      near,
+      fc.json(),
+    )
+    const property = fc.property(given, (json) => {
+      expect(findFault(json, 1000) === undefined).toBe(isJson(json))
+    })
+    fc.assert(property, { numRuns: 2000 })
+  })
+
+  const spaced = fc
+    .tuple(fc.dictionary(fc.string(), fc.jsonValue()), fc.constantFrom('', ' ', '\n', '\t'))
+    .map(([value, space]) => ({ value, json: JSON.stringify(value, null, space) }))
+  const key = fc.string({ minLength: 1 })
+
+  test('an edit sets or adds one value, and leaves the rest', () => {
+    const property = fc.property(spaced, key, fc.jsonValue(), ({ value, json }, name, set) => {
+      const assignment = { path: [name], appends: false, json: JSON.stringify(set), source: '' }
+      const wanted = Object.fromEntries([...Object.entries(value), [name, JSON.parse(JSON.stringify(set))]])
+      expect(JSON.parse(editJson(json, [assignment]))).toEqual(JSON.parse(JSON.stringify(wanted)))
+    })
+    fc.assert(property, { numRuns: 1000 })
+  })
+
+  test('elements are those of the list, and additions follow them', () => {
+    const property = fc.property(fc.array(fc.jsonValue()), spaced, (list, { json }) => {
+      const start = json.slice(0, -1) + (json.length > 2 ? ',' : '')
+      const text = `${start}"the list": ${JSON.stringify(list, null, 1)}}`
+      const added = [1, 2].map((number) => ({
+        path: ['the list'],
+        appends: true,
+        json: `${number}`,
+        source: '',
+      }))
+      const elements = elementsOf(editJson(text, added), 'the list')
+      expect(elements.map((element) => JSON.parse(element))).toEqual(
+        JSON.parse(JSON.stringify([...list, 1, 2])),
+      )
+    })
+    fc.assert(property, { numRuns: 1000 })
   })
 })
 

@@ -1,5 +1,6 @@
 import { usage, usageProblems } from '../errors.ts'
-import { describeIssues, describeJsonError } from '../wire/json.ts'
+import { describeIssues, describeJsonError, parseJson } from '../wire/json.ts'
+import { encodeJson, type JsonPart, partsOf } from '../wire/json-bytes.ts'
 import { editJson } from './json-edit.ts'
 import { type Assignment, appending, assigning } from './set.ts'
 
@@ -24,30 +25,47 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
     ...(parts.temperature === undefined ? {} : { temperature: parts.temperature }),
     ...(parts.maxOutputTokens === undefined ? {} : { maxOutputTokens: parts.maxOutputTokens }),
   }
+  const { assignments } = parts
   const turn = { role: 'user', parts: parts.turn }
   if (!parts.given) {
     const hasConfig = Object.keys(config).length > 0
-    const body = { contents: [turn], ...(hasConfig ? { generationConfig: config } : {}) }
-    return finish(await editJson(JSON.stringify(body), parts.assignments), parts.assignments.length > 0)
+    const body = encode(partsOf({ contents: [turn], ...(hasConfig ? { generationConfig: config } : {}) }))
+    return assignments.length === 0 ? body : change(Buffer.from(body).toString(), assignments)
   }
   await check(parts.given.text, parts.given.name)
   const own: Assignment[] = Object.entries(config).map(([name, value]) =>
     assigning(['generationConfig', name], JSON.stringify(value)),
   )
-  if (parts.turn.length > 0) own.unshift(appending(['contents'], JSON.stringify(turn)))
-  const all = [...own, ...parts.assignments]
-  return finish(await editJson(parts.given.text, all), all.length > 0)
+  if (parts.turn.length > 0) {
+    own.unshift(appending(['contents'], Buffer.from(encode(partsOf(turn))).toString()))
+  }
+  const all = [...own, ...assignments]
+  return all.length === 0 ? encode([{ json: parts.given.text }]) : change(parts.given.text, all)
 }
 
-async function finish(text: string, isChanged: boolean): Promise<Uint8Array> {
-  if (isChanged) await check(text, 'the body')
-  return Buffer.from(text)
+function encode(parts: Iterable<JsonPart>): Uint8Array {
+  const bytes = encodeJson(parts)
+  if (!bytes) throw tooLong()
+  return bytes
+}
+
+const tooLong = () => usage('the request is longer than 512 MiB, the most that can be sent')
+
+async function change(text: string, assignments: readonly Assignment[]): Promise<Uint8Array> {
+  let changed: string
+  try {
+    changed = editJson(text, assignments)
+  } catch (error) {
+    throw error instanceof RangeError ? tooLong() : error
+  }
+  await check(changed, 'the body')
+  return encode([{ json: changed }])
 }
 
 async function check(text: string, name: string): Promise<void> {
   let body: unknown
   try {
-    body = JSON.parse(text)
+    body = parseJson(text)
   } catch {
     throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}`)
   }

@@ -1,59 +1,78 @@
-import type { Node } from 'jsonc-parser'
 import { usage } from '../errors.ts'
 import { formatPath } from '../wire/json.ts'
+import { endOfValue, findChild, skipBlanks } from '../wire/json-scanner.ts'
 import type { Assignment } from './set.ts'
 
 /**
- * Changes a JSON text in place, so that all else in it keeps its spelling. Throws a usage error where a path
- * leads through a value of another kind, or through a key that stands twice: readers would see the other one.
+ * Changes a JSON text in place, so that all else in it keeps its spelling; where a key stands twice, it is the value
+ * that `JSON.parse` sees. Throws a usage error where a path leads through a value of another kind.
  */
-export async function editJson(text: string, assignments: Assignment[]): Promise<string> {
-  if (assignments.length === 0) return text
-  const { applyEdits, modify, parseTree } = await import('jsonc-parser')
-  let changed = text
-  for (const { path, appends, json, source } of assignments) {
-    requireWay(parseTree(changed), path, appends, source)
-    // The editor takes a value, which would respell numbers: a stand-in goes in, and the text takes its place.
-    const edits = modify(changed, appends ? [...path, -1] : path, standIn, { isArrayInsertion: appends })
-    changed = applyEdits(
-      changed,
-      edits.map((edit) => ({ ...edit, content: edit.content.replace(JSON.stringify(standIn), () => json) })),
-    )
-  }
-  return changed
+export function editJson(text: string, assignments: readonly Assignment[]): string {
+  return joinAppends(assignments).reduce(edit, text)
 }
 
-const standIn = '\u0000the value'
+/** Several additions to one list become one, for each costs a pass over the text. */
+function joinAppends(assignments: readonly Assignment[]): Assignment[] {
+  const joined: (Assignment & { all: string[] })[] = []
+  for (const assignment of assignments) {
+    const last = joined.at(-1)
+    const isSame = last?.appends && assignment.appends && isEqual(last.path, assignment.path)
+    if (last && isSame) last.all.push(assignment.json)
+    else joined.push({ ...assignment, all: [assignment.json] })
+  }
+  return joined.map(({ all, ...assignment }) => ({ ...assignment, json: all.join(',') }))
+}
 
-function requireWay(
-  root: Node | undefined,
-  path: (string | number)[],
-  appends: boolean,
-  source: string,
-): void {
-  let value = root
+const isEqual = (one: Assignment['path'], other: Assignment['path']) =>
+  one.length === other.length && one.every((key, index) => key === other[index])
+
+function edit(text: string, { path, appends, json, source }: Assignment): string {
+  let start = skipBlanks(text, 0)
   for (const [depth, key] of path.entries()) {
-    requireKind(value, typeof key === 'number', formatPath(path.slice(0, depth)), source)
-    const place = formatPath(path.slice(0, depth + 1))
-    const isGap = typeof key === 'number' && key > (value?.children?.length ?? 0)
-    if (isGap) throw usage(`${source}: ${place} would leave a gap`)
-    const [found, another] = findChildren(value, key)
-    if (another) throw usage(`${source}: ${place} stands twice in the body`)
-    value = found
+    requireKind(text, start, { isList: typeof key === 'number', path: path.slice(0, depth), source })
+    const found = findChild(text, start, key)
+    if (!found) {
+      if (typeof key === 'number' && key > 0 && !findChild(text, start, key - 1)) {
+        throw usage(`${source}: ${formatPath(path.slice(0, depth + 1))} would leave a gap`)
+      }
+      const name = typeof key === 'number' ? '' : `${JSON.stringify(key)}:`
+      return addChild(text, start, name + wrap(path.slice(depth + 1), { appends, json, source }))
+    }
+    start = found.start
   }
-  if (appends) requireKind(value, true, formatPath(path), source)
+  if (!appends) return text.slice(0, start) + json + text.slice(endOfValue(text, start))
+  requireKind(text, start, { isList: true, path, source })
+  return addChild(text, start, json)
 }
 
-/** The values of a key, which may stand more than once, or the element of an index. */
-function findChildren(value: Node | undefined, key: string | number): (Node | undefined)[] {
-  const children = value?.children ?? []
-  if (typeof key === 'number') return [children[key]]
-  return children
-    .filter(({ children: [name] = [] }) => name?.value === key)
-    .map((field) => field.children?.[1])
+/** Adds an element or a field after the last one of the list or object that begins at `start`. */
+function addChild(text: string, start: number, child: string): string {
+  let end = endOfValue(text, start) - 1
+  while (/\s/.test(text.charAt(end - 1))) end--
+  const comma = end === start + 1 ? '' : ','
+  return text.slice(0, end) + comma + child + text.slice(end)
 }
 
-function requireKind(value: Node | undefined, isList: boolean, place: string, source: string): void {
-  if (value === undefined || value.type === (isList ? 'array' : 'object')) return
-  throw usage(`${source}: ${place || 'the body'} is not ${isList ? 'a list' : 'an object'}`)
+/** The value of the first parent that is missing. */
+function wrap(
+  path: Assignment['path'],
+  { appends, json, source }: Pick<Assignment, 'appends' | 'json' | 'source'>,
+): string {
+  const opening: string[] = []
+  const closing: string[] = []
+  for (const key of path) {
+    if (typeof key === 'number' && key > 0) throw usage(`${source}: [${key}] would leave a gap`)
+    opening.push(typeof key === 'number' ? '[' : `{${JSON.stringify(key)}:`)
+    closing.unshift(typeof key === 'number' ? ']' : '}')
+  }
+  return [...opening, appends ? `[${json}]` : json, ...closing].join('')
+}
+
+function requireKind(
+  text: string,
+  start: number,
+  { isList, path, source }: { isList: boolean; path: Assignment['path']; source: string },
+): void {
+  if (text[start] === (isList ? '[' : '{')) return
+  throw usage(`${source}: ${formatPath(path) || 'the body'} is not ${isList ? 'a list' : 'an object'}`)
 }

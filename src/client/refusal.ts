@@ -1,6 +1,7 @@
 import { CliError, type FailureDetails, type Kind } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
+import { tryParseJson } from '../wire/json.ts'
 import { readProblem } from '../wire/problem.ts'
 import { type FailedAttempt, parseRetryAfter } from './retry.ts'
 
@@ -83,9 +84,6 @@ function describeRedirect(location: string | undefined): string {
 /** JSON where it is, else text. */
 function parseBody(bytes: Uint8Array): unknown {
   const text = new TextDecoder().decode(bytes)
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
+  const value = tryParseJson(text)
+  return value === undefined ? text : value
 }

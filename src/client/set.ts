@@ -1,4 +1,5 @@
 import { usage } from '../errors.ts'
+import { parseJson } from '../wire/json.ts'
 
 export interface Assignment {
   path: (string | number)[]
@@ -24,6 +25,8 @@ export const appending = (path: string[], json: string): Assignment => ({
   appends: true,
 })
 
+const longestPath = 1000
+
 /** Reads `PATH=VALUE`, as `--set` takes it: `a.b`, `a[0]`, `a[]`, `a["x.y"]`. Throws a usage error. */
 export function parseAssignment(source: string): Assignment {
   const path: (string | number)[] = []
@@ -43,13 +46,14 @@ export function parseAssignment(source: string): Assignment {
       `--set ${source}: must have the form PATH=VALUE, with a path such as a.b, a[0], a[] or a["x.y"]`,
     )
   }
+  if (path.length > longestPath) throw usage(`--set: its path has more than ${longestPath} steps`)
   const value = source.slice(end + 1)
   return { path, appends, json: isJson(value) ? value : JSON.stringify(value), source: `--set ${source}` }
 }
 
 function isJson(text: string): boolean {
   try {
-    JSON.parse(text)
+    parseJson(text)
     return true
   } catch {
     return false

@@ -1,6 +1,7 @@
 import type { Part } from '../client/generate-body.ts'
 import { usage } from '../errors.ts'
 import type { Input } from '../terminal/input.ts'
+import { longestText } from '../wire/json-bytes.ts'
 
 /** Reads a file as a part of a turn: text as text, an image, audio, video or PDF as inline data, known by its bytes. */
 export async function readFilePart(input: Input, path: string): Promise<Part> {
@@ -13,13 +14,20 @@ export async function readFilePart(input: Input, path: string): Promise<Part> {
   const { fileTypeFromBuffer } = await import('file-type')
   const mimeType = (await fileTypeFromBuffer(bytes))?.mime
   if (mimeType && /^(image|audio|video)\/|^application\/pdf$/.test(mimeType)) {
-    return { inlineData: { mimeType, data: Buffer.from(bytes).toString('base64') } }
+    if (bytes.length > longestFile)
+      throw usage(`${path}: longer than 384 MiB, the most that fits into a request`)
+    return { inlineData: { mimeType, data: asBuffer(bytes).toString('base64') } }
   }
   throw usage(`${path}: neither UTF-8 text nor an image, audio, video or PDF file`)
 }
 
+/** In base64 it must still be a text. */
+const longestFile = Math.floor(longestText / 4) * 3
+
+const asBuffer = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length)
+
 function asText(bytes: Uint8Array): string | undefined {
-  if (bytes.includes(0)) return undefined
+  if (bytes.length > longestText || bytes.includes(0)) return undefined
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {

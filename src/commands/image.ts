@@ -16,7 +16,7 @@ import { type ImageRequestOptions, readImageRequest } from './image/request.ts'
 import { type Image, printLine, saveImages } from './image/save.ts'
 import { createShow } from './image/show.ts'
 import { perform } from './perform.ts'
-import { readSettings } from './settings.ts'
+import { deadlineOf, readSettings } from './settings.ts'
 
 interface ImageOptions extends ImageRequestOptions {
   model?: string
@@ -64,7 +64,7 @@ export async function run(context: Context, options: ImageOptions, words: string
   const { flags } = context
   const start = Date.now()
   const settings = await readSettings(context)
-  const { family, imageModel, deadline } = settings.values
+  const { family, imageModel } = settings.values
   const model = options.model ?? imageModel
   if (model === undefined) {
     throw usage("no image model: give -m NAME, or set one with 'parley config set imageModel NAME'")
@@ -81,8 +81,8 @@ export async function run(context: Context, options: ImageOptions, words: string
   const { images, texts, summary } = await readImageAnswer(context, response)
   try {
     if (place) {
-      const until = deadline > 0 ? start + deadline * 1000 : 0
-      await putDown(context, options, { images, place, settings, deadline: until })
+      const deadline = deadlineOf(context, settings)
+      await putDown(context, options, { images, place, settings, deadline })
     }
   } finally {
     tellTexts(context, texts)

@@ -12,6 +12,7 @@ import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { consequenceOf } from './consequence.ts'
 import { addressOf, authorize, secretOriginOf } from './credential.ts'
 import { chooseExchange } from './exchange.ts'
+import { deadlineOf } from './settings.ts'
 import { showWaiting } from './waiting.ts'
 
 /** What varies from one request of a run to the next. */
@@ -31,8 +32,7 @@ export type Caller = ((endpoint: Endpoint, parts: RequestParts) => Promise<HttpR
 
 /** Makes what sends all of a run's requests: one exchange, and one deadline for everything. */
 export function createCaller(context: Context, settings: ResolvedSettings): Caller {
-  const { deadline: limit } = settings.values
-  const deadline = limit > 0 ? Date.now() + limit * 1000 : 0
+  const deadline = deadlineOf(context, settings)
   let exchange: Promise<Exchange> | undefined
   // Once for all requests: a header may stand on stdin.
   let headers: Promise<Record<string, string>> | undefined

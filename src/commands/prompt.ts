@@ -35,7 +35,7 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
 
   if (given || prompt !== undefined) {
     const isTaken = words.length === 0 || words.includes('-') || options.input === '-'
-    const piped = isTaken ? '' : await readPiped(input)
+    const piped = isTaken ? '' : await input.piped('the prompt')
     const texts = [prompt ?? '', piped].filter((text) => text !== '')
     return {
       ...(given ? { given } : {}),
@@ -54,18 +54,12 @@ async function readFiles(input: Input, paths: string[]): Promise<Part[]> {
   return parts
 }
 
-/** With words, a pipe, socket or file adds its text; an empty one adds nothing, and a terminal is never read. */
-async function readPiped(input: Input): Promise<string> {
-  const isPiped = input.stdinKind === 'pipe' || input.stdinKind === 'file'
-  return isPiped ? input.stdin('the prompt') : ''
-}
-
 /** Without words stdin is the prompt, or a body; files alone can do without. */
 async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
   if (input.stdinKind === 'terminal' && !hasFiles) {
     throw usage('no prompt: give one as words, through a pipe, or with -i FILE')
   }
-  if (hasFiles) return readPiped(input)
+  if (hasFiles) return input.piped('the prompt')
   const text = await input.stdin('the prompt')
   if (text.trim() === '') throw usage('no prompt: stdin is empty, and no words were given')
   return text

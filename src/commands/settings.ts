@@ -4,11 +4,19 @@ import { chooseProfile, demoName, readProfiles } from '../settings/profiles.ts'
 import { type ResolvedSettings, resolveSettings } from '../settings/resolve.ts'
 
 /** Reads the settings that hold for a command, from wherever they are. */
-export async function readSettings({ host, flags, note }: Context): Promise<ResolvedSettings> {
+export async function readSettings(context: Context): Promise<ResolvedSettings> {
+  const { host, flags, note, input } = context
   const file = await readProfiles(host, note)
   const profile = chooseProfile(file, { named: flags.profile, env: host.env })
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
   if (profile.name === demoName && address) throw usage(`${address.flag}: the demo profile has no network`)
-  return resolveSettings({ flags: flags.settings, profile, env: host.env })
+  const settings = resolveSettings({ flags: flags.settings, profile, env: host.env })
+  const deadline = deadlineOf(context, settings)
+  if (deadline > 0) input.endAt(deadline)
+  return settings
 }
+
+/** When the run has to be over, in milliseconds since the epoch; 0 for no deadline. */
+export const deadlineOf = ({ start }: Context, { values }: ResolvedSettings): number =>
+  values.deadline > 0 ? start + values.deadline * 1000 : 0

@@ -9,7 +9,7 @@ const fromText = (convert: (text: string) => unknown) =>
   z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
 
 const toNumber = (text: string) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : text)
-const toBoolean = (text: string) => ({ true: true, false: false })[text] ?? text
+const toBoolean = (text: string) => text === 'true' || (text === 'false' ? false : text)
 const toList = (text: string) => text.split(/\s*,\s*/).filter((item) => item !== '')
 
 const text = z.lazily(() => z.string().check(z.trim(), z.minLength(1, 'must not be empty')))

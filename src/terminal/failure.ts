@@ -1,4 +1,4 @@
-import { CliError } from '../errors.ts'
+import { CliError, mostCounted } from '../errors.ts'
 import { escapeJson, oneLine } from './escape.ts'
 import type { Style } from './style.ts'
 
@@ -10,7 +10,8 @@ export function renderFailure(error: CliError, style: Style): string {
   const { consequence, serviceMessage, requestId, problems = [] } = error.details
   const lines = [`${style.red('parley:')} ${oneLine(error.message, 2000)}`]
   for (const problem of problems.slice(0, mostProblems)) lines.push(`  ${oneLine(problem)}`)
-  if (problems.length > mostProblems) lines.push(`  and ${problems.length - mostProblems} more`)
+  const left = problems.length - mostProblems
+  if (left > 0) lines.push(`  and ${problems.length > mostCounted ? 'many' : left} more`)
   if (consequence) lines.push(`  ${consequence}`)
   if (serviceMessage) lines.push(`  ${style.dim('the service says:')} ${oneLine(serviceMessage)}`)
   if (requestId) lines.push(`  ${style.dim('request id:')} ${oneLine(requestId, 200)}`)

@@ -2,6 +2,8 @@ import { promises as fs } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { CliError, fileProblem, usage } from '../errors.ts'
+import { collectLong } from '../wire/exchange.ts'
+import { longestText } from '../wire/json-bytes.ts'
 
 /** What stands behind file descriptor 0. `none` is nothing to wait for: closed, or a device such as /dev/null. */
 export interface Stdin {
@@ -16,11 +18,15 @@ export interface Stdin {
 /** Everything that a command reads of its own accord: stdin, once, and files. Texts are checked to be UTF-8. */
 export interface Input {
   readonly stdinKind: Stdin['kind']
+  /** From now on stdin is read no longer than to this moment: milliseconds since the epoch. */
+  endAt(deadline: number): void
   /** stdin whole, for one reader; `reader` names it in the message that a second one gets. */
   stdin(reader: string): Promise<string>
   file(path: string): Promise<Uint8Array>
   /** A file's text, or stdin's for `-`. */
   text(path: string, reader: string): Promise<string>
+  /** What a pipe, socket or file adds to words; nothing where it is read otherwise. */
+  piped(reader: string): Promise<string>
   /** Words as one text; the word `-` is stdin's text. */
   words(words: string[], reader: string): Promise<string>
   /** The value of a flag that takes `@FILE`, `@-` and `@@`. */
@@ -32,11 +38,14 @@ export interface InputOptions {
   cwd: string
   /** False with `--no-stdin`. */
   readsStdin: boolean
+  /** A header asks for it, which is read after the words. */
+  isForHeader: boolean
   note(line: string): void
 }
 
-export function createInput({ stdin, cwd, readsStdin, note }: InputOptions): Input {
+export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: InputOptions): Input {
   let firstReader: string | undefined
+  let deadline = Infinity
 
   async function readStdin(reader: string): Promise<string> {
     if (!readsStdin) throw usage(`${reader} reads stdin, which --no-stdin forbids`)
@@ -44,18 +53,17 @@ export function createInput({ stdin, cwd, readsStdin, note }: InputOptions): Inp
     firstReader = reader
     if (stdin.kind === 'folder') throw new CliError('file', 'stdin: it is a folder')
     const hint = setTimeout(() => note('waiting for stdin (--no-stdin skips it)'), 2000)
-    const chunks: Uint8Array[] = []
+    const stream = stdin.open()
+    const left = Math.min(deadline - Date.now(), 2 ** 31 - 1)
+    const end = Number.isFinite(deadline) ? setTimeout(() => stream.destroy(tooLate()), left) : undefined
     try {
-      for await (const chunk of stdin.open()) {
-        clearTimeout(hint)
-        chunks.push(chunk)
-      }
+      return decodeUtf8(await collectLong(bounded(stream, () => clearTimeout(hint))), 'stdin')
     } catch (error) {
-      throw new CliError('file', `stdin: ${fileProblem(error)}`)
+      throw error instanceof CliError ? error : new CliError('file', `stdin: ${fileProblem(error)}`)
     } finally {
       clearTimeout(hint)
+      clearTimeout(end)
     }
-    return decodeUtf8(Buffer.concat(chunks), 'stdin')
   }
 
   async function file(path: string): Promise<Uint8Array> {
@@ -72,9 +80,17 @@ export function createInput({ stdin, cwd, readsStdin, note }: InputOptions): Inp
 
   return {
     stdinKind: readsStdin ? stdin.kind : 'none',
+    endAt(time) {
+      deadline = time
+    },
     stdin: readStdin,
     file,
     text,
+    async piped(reader) {
+      const isFree = readsStdin && !isForHeader && firstReader === undefined
+      const isPiped = isFree && (stdin.kind === 'pipe' || stdin.kind === 'file')
+      return isPiped ? readStdin(reader) : ''
+    },
     async words(words, reader) {
       const texts: string[] = []
       for (const word of words) {
@@ -90,8 +106,31 @@ export function createInput({ stdin, cwd, readsStdin, note }: InputOptions): Inp
   }
 }
 
-/** Text must be UTF-8; a byte order mark is dropped. Throws a usage error with the offset of the first bad byte. */
+const tooLate = () =>
+  new CliError('not-sent', 'the deadline passed while stdin was read', {
+    sent: 'no',
+    consequence: 'nothing was sent',
+    safeToRetry: true,
+  })
+
+async function* bounded(stream: Readable, onChunk: () => void): AsyncGenerator<Uint8Array> {
+  let size = 0
+  for await (const chunk of stream) {
+    onChunk()
+    size += chunk.length
+    if (size > longestText) throw tooLong('stdin')
+    yield chunk
+  }
+}
+
+const tooLong = (name: string) => usage(`${name}: longer than 512 MiB, the most that parley reads`)
+
+/**
+ * Text must be UTF-8; a byte order mark is dropped. Throws a usage error for a text that is too long, and with the
+ * offset of the first bad byte.
+ */
 export function decodeUtf8(bytes: Uint8Array, name: string): string {
+  if (bytes.length > longestText) throw tooLong(name)
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
@@ -99,13 +138,21 @@ export function decodeUtf8(bytes: Uint8Array, name: string): string {
   }
 }
 
-/** Finds by halves the first byte that makes the text before it invalid. */
+const step = 64 * 1024
+
+/** The first byte that makes the text before it invalid: its neighbourhood first, then by halves. */
 function firstInvalid(bytes: Uint8Array): number {
   let valid = 0
-  let invalid = bytes.length
+  while (valid + step < bytes.length && isValidStart(bytes.subarray(valid, valid + step))) {
+    valid += step
+    // The next step begins where a character does.
+    while (((bytes[valid] ?? 0) & 0xc0) === 0x80) valid--
+  }
+  const start = valid
+  let invalid = Math.min(valid + step, bytes.length)
   while (valid + 1 < invalid) {
     const middle = (valid + invalid) >> 1
-    if (isValidStart(bytes.subarray(0, middle))) valid = middle
+    if (isValidStart(bytes.subarray(start, middle))) valid = middle
     else invalid = middle
   }
   return valid

@@ -1,6 +1,7 @@
 import { SessionEvent } from './events.ts'
 import { describeIssues } from './json.ts'
 import { notUnderstood, parse } from './json-body.ts'
+import { childrenOf, findChild, skipBlanks } from './json-scanner.ts'
 import { failureInBody, failureInstead, isErrorEnvelope, readProblem } from './problem.ts'
 import * as z from './zod.ts'
 
@@ -31,16 +32,14 @@ const Continuation = z.looseObject({
 })
 
 /** Reads one page of a list, or a list that is not paged. Throws a `CliError`. */
-export async function readEventsPage(text: string): Promise<Page> {
+export function readEventsPage(text: string): Page {
   const page = parse(text, 'the list of events')
   if (isErrorEnvelope(page)) throw failureInBody(page)
   const data = Array.isArray(page) ? page : (page as { data?: unknown } | null)?.data
   if (data === undefined || data === null) throw failureInstead(page, 'the list of events has no data')
   const events = ListedEvents.safeParse(data)
   if (!events.success) throw notUnderstood(`the list of events: ${describeIssues(events.error).join('; ')}`)
-  const texts = events.data.length
-    ? await elementsOf(Array.isArray(page) ? `{"data":${text}}` : text, 'data')
-    : []
+  const texts = elementsOf(Array.isArray(page) ? `{"data":${text}}` : text, 'data')
   const items = events.data.map((event, index) => ({ event, text: texts[index] ?? JSON.stringify(event) }))
   return { items, next: Array.isArray(page) ? undefined : nextOf(page, items) }
 }
@@ -67,12 +66,16 @@ export function readEventItem(data: string): EventItem {
   return { event: parsed.data, text: onOneLine(data) }
 }
 
-/** The elements of a list in a JSON text, as they are spelled there. */
-export async function elementsOf(text: string, field: string): Promise<string[]> {
-  const { findNodeAtLocation, parseTree } = await import('jsonc-parser')
-  const tree = parseTree(text)
-  const nodes = (tree && findNodeAtLocation(tree, [field])?.children) ?? []
-  return nodes.map(({ offset, length }) => onOneLine(text.slice(offset, offset + length)))
+/**
+ * The elements of a list in the text of a JSON object, as they are spelled there, each on one line; none where the
+ * field is no list. `JSON.parse` must have accepted the text.
+ */
+export function elementsOf(text: string, field: string): string[] {
+  const list = findChild(text, skipBlanks(text, 0), field)
+  if (!list || text[list.start] !== '[') return []
+  const elements: string[] = []
+  for (const { start, end } of childrenOf(text, list.start)) elements.push(onOneLine(text.slice(start, end)))
+  return elements
 }
 
 /** In JSON a line break stands between tokens only: inside text it is an escape. */

@@ -1,5 +1,5 @@
 import { usage } from '../errors.ts'
-import { describeJsonError } from './json.ts'
+import { describeJsonError, parseJson } from './json.ts'
 
 /** Events as they were given, each spelled as it was. */
 export interface EventsText {
@@ -7,8 +7,8 @@ export interface EventsText {
   name: string
   /** A body `{"events": […]}`, with whatever else it held. */
   body: string
-  /** What the body says. */
-  value: unknown
+  /** Where they came one a line: each for itself. */
+  lines?: string[]
   /** The place of a field of `events[index]`: by its line, where events came one a line. */
   placeOf(index: number, field: string): string
 }
@@ -19,17 +19,19 @@ export interface EventsText {
  */
 export async function readEventsText(text: string, name: string): Promise<EventsText> {
   const whole = tryParse(text)
-  if (whole) return { name, ...wrap(text, whole.value), placeOf: placeInList }
-  const { texts, events, numbers, wrong } = readLines(text)
-  if (wrong !== undefined && events.length > 0) {
+  if (whole) return { name, body: wrap(text, whole.value), placeOf: placeInList }
+  const { texts, numbers, wrong } = readLines(text)
+  if (wrong !== undefined && texts.length > 0) {
     const place = (await describeJsonError(wrong.line)).replace(/^line 1, /, '')
     throw usage(`${name}: line ${wrong.number}: not valid JSON: ${place}`)
   }
-  if (events.length < 2) throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}`)
+  if (texts.length < 2) throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}`)
   return {
     name,
-    body: `{"events":[${texts.join(',\n')}]}`,
-    value: { events },
+    get body() {
+      return `{"events":[${texts.join(',\n')}]}`
+    },
+    lines: texts,
     placeOf: (index, field) => {
       const number = numbers[index]
       if (number === undefined) return placeInList(index, field)
@@ -40,8 +42,6 @@ export async function readEventsText(text: string, name: string): Promise<Events
 
 interface Lines {
   texts: string[]
-  /** What each text says. */
-  events: unknown[]
   /** Each text's line, from 1; blank ones are left out. */
   numbers: number[]
   /** The first line that is no JSON, at which reading ends. */
@@ -49,14 +49,17 @@ interface Lines {
 }
 
 function readLines(text: string): Lines {
-  const lines: Lines = { texts: [], events: [], numbers: [] }
-  for (const [index, line] of text.split('\n').entries()) {
-    if (line.trim() === '') continue
-    const event = tryParse(line)
-    if (!event) return { ...lines, wrong: { line, number: index + 1 } }
-    lines.texts.push(line.trim())
-    lines.events.push(event.value)
-    lines.numbers.push(index + 1)
+  const lines: Lines = { texts: [], numbers: [] }
+  for (let start = 0, number = 1; start < text.length; number++) {
+    const newline = text.indexOf('\n', start)
+    const end = newline < 0 ? text.length : newline
+    const line = text.slice(start, end)
+    start = end + 1
+    const event = line.trim()
+    if (event === '') continue
+    if (!tryParse(line)) return { ...lines, wrong: { line, number } }
+    lines.texts.push(event)
+    lines.numbers.push(number)
   }
   return lines
 }
@@ -64,15 +67,15 @@ function readLines(text: string): Lines {
 export const placeInList = (index: number, field: string): string =>
   `events[${index}]${field ? `.${field}` : ''}`
 
-function wrap(text: string, value: unknown): Pick<EventsText, 'body' | 'value'> {
-  if (Array.isArray(value)) return { body: `{"events":${text.trim()}}`, value: { events: value } }
-  const isBody = typeof value === 'object' && value !== null && 'events' in value
-  return isBody ? { body: text, value } : { body: `{"events":[${text.trim()}]}`, value: { events: [value] } }
+function wrap(text: string, value: unknown): string {
+  if (Array.isArray(value)) return `{"events":${text.trim()}}`
+  const isBody = typeof value === 'object' && value !== null && Object.hasOwn(value, 'events')
+  return isBody ? text : `{"events":[${text.trim()}]}`
 }
 
 function tryParse(text: string): { value: unknown } | undefined {
   try {
-    return { value: JSON.parse(text) }
+    return { value: parseJson(text) }
   } catch {
     return undefined
   }

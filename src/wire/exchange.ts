@@ -35,17 +35,17 @@ export async function collect(body: AsyncIterable<Uint8Array>, limit = Infinity)
   return Buffer.concat(chunks)
 }
 
-/** Memory that is not written to costs nothing, so that it may well be too much. Bytes. */
-const usual = 128 * 1024 * 1024
-const most = 512 * 1024 * 1024
+/** What is set aside, the next where one is full: memory that is not written to costs nothing. Bytes. */
+const sizes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 
 /** Reads a long body into one piece of memory, without the second copy that joining chunks would make. */
 export async function collectLong(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  let whole = Buffer.allocUnsafeSlow(usual)
+  let whole = Buffer.allocUnsafeSlow(sizes[0] as number)
   let size = 0
   for await (const chunk of body) {
     if (size + chunk.length > whole.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(most, size + chunk.length))
+      const needed = size + chunk.length
+      const larger = Buffer.allocUnsafeSlow(sizes.find((enough) => enough >= needed) ?? needed)
       larger.set(whole.subarray(0, size))
       whole = larger
     }

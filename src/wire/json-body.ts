@@ -1,4 +1,5 @@
 import { CliError } from '../errors.ts'
+import { parseJson, tooDeep } from './json.ts'
 import { failureInstead, readProblem } from './problem.ts'
 
 /** Parses a body that is one JSON value. Throws a `CliError` of kind `response` that says what came instead. */
@@ -24,8 +25,9 @@ function failureOfText(text: string, message: string): CliError {
 /** Parses JSON that a service sent; `what` names it in the message. Throws a `CliError` of kind `response`. */
 export function parse(text: string, what: string): unknown {
   try {
-    return JSON.parse(text)
-  } catch {
+    return parseJson(text)
+  } catch (error) {
+    if ((error as Error).message === tooDeep) throw notUnderstood(`${what} is ${tooDeep}`)
     // The engine's own message quotes the text.
     const { message } = /^\s*</.test(text) ? readProblem(text) : {}
     throw notUnderstood(`${what} is not JSON`, message)

@@ -1,17 +1,40 @@
+import { isDeeperThan } from './json-scanner.ts'
 import type * as z from './zod.ts'
 
-/** Where and why a text is not JSON, without quoting it: it may hold a secret. */
+/** Values lie in each other at most so deep: what walks through them recursively must not run out of stack. */
+const deepest = 1000
+
+/** Parses JSON of any origin. Throws a `SyntaxError`, which may quote the text, also where it is nested too deep. */
+export function parseJson(text: string): unknown {
+  if (isDeeperThan(text, deepest)) throw new SyntaxError(tooDeep)
+  return JSON.parse(text)
+}
+
+/** The same, or `undefined` where a text is not JSON. */
+export function tryParseJson(text: string): unknown {
+  try {
+    return parseJson(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The message of `parseJson`'s error for what is nested too deep. */
+export const tooDeep = `nested more than ${deepest} deep`
+
+/** Where and why `parseJson` refuses a text, without quoting it: it may hold a secret. */
 export async function describeJsonError(text: string): Promise<string> {
-  const { parseTree, printParseErrorCode } = await import('jsonc-parser')
-  const errors: import('jsonc-parser').ParseError[] = []
-  parseTree(text, errors)
-  const first = errors[0]
-  const before = text.slice(0, first?.offset ?? text.length).split('\n')
-  const reason = first
-    ? printParseErrorCode(first.error).replace(/(?<=[a-z])[A-Z]/g, (upper) => ` ${upper}`)
-    : ''
-  const place = `line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`
-  return reason ? `${place}: ${reason.toLowerCase()}` : place
+  const { findFault } = await import('./json-syntax.ts')
+  const fault = findFault(text, deepest)
+  const offset = fault?.offset ?? text.length
+  let line = 1
+  let lineStart = 0
+  for (let end = text.indexOf('\n'); end >= 0 && end < offset; end = text.indexOf('\n', lineStart)) {
+    line++
+    lineStart = end + 1
+  }
+  const place = `line ${line}, column ${offset - lineStart + 1}`
+  return fault ? `${place}: ${fault.reason}` : place
 }
 
 /** A place in a JSON value as a person writes it: `events[2].content[0].text`. */

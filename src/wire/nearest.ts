@@ -1,7 +1,11 @@
 import { closest, distance } from 'fastest-levenshtein'
 
+/** Nobody misspells a longer word, and comparing takes long. */
+const longest = 100
+
 /** What a misspelt word most likely meant, as the end of a message: ` (did you mean x?)`, or nothing. */
 export function didYouMean(word: string, candidates: readonly string[]): string {
+  if (word.length > longest) return ''
   const candidate = closest(word, candidates)
   const isNear = distance(word, candidate) <= Math.max(2, word.length * 0.4)
   return isNear ? ` (did you mean ${candidate}?)` : ''

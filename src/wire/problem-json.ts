@@ -1,3 +1,5 @@
+import { tryParseJson } from './json.ts'
+
 /** How deep an error may be wrapped, and how many of several are told. */
 const [deepest, most] = [5, 20]
 
@@ -54,11 +56,7 @@ function placed(place: unknown, message: string | undefined): string | undefined
 function unwrap(text: string, depth: number): string | undefined {
   const words = wordsOf(text)
   if (words === undefined || !/^[[{]/.test(words)) return words
-  try {
-    return messageOf(JSON.parse(words), depth + 1) ?? words
-  } catch {
-    return words
-  }
+  return messageOf(tryParseJson(words), depth + 1) ?? words
 }
 
 /** The names and numbers that an error has for itself, the most telling first. */

@@ -1,4 +1,5 @@
 import { CliError, type Kind } from '../errors.ts'
+import { tryParseJson } from './json.ts'
 import { type Fields, field, isFields, isGood, messageOf, namesOf } from './problem-json.ts'
 import { readEventData, readMarkup } from './problem-text.ts'
 
@@ -23,7 +24,7 @@ export function readProblem(body: unknown): Problem {
 
 function readText(text: string): Problem {
   for (const data of readEventData(text)) {
-    const value = parse(data)
+    const value = tryParseJson(data)
     if (messageOf(value) !== undefined) return readProblem(value)
   }
   const { isError: _, ...problem } = readMarkup(text)
@@ -43,14 +44,6 @@ function readDelay(error: unknown): number | undefined {
   return typeof delay === 'string' && /^\d{1,9}(\.\d{1,9})?s$/.test(delay)
     ? Number.parseFloat(delay)
     : undefined
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function compact<T extends object>(fields: { [K in keyof T]: T[K] | undefined }): T {
@@ -132,7 +125,7 @@ export function failureInBody(value: unknown, status = 200): CliError {
 export function failureInstead(body: unknown, otherwise: string): CliError {
   if (typeof body !== 'string' && isErrorEnvelope(body)) return failureInBody(body)
   if (typeof body === 'string') {
-    const event = readEventData(body).map(parse).find(isErrorEnvelope)
+    const event = readEventData(body).map(tryParseJson).find(isErrorEnvelope)
     if (event !== undefined) return failureInBody(event).with({ body })
   }
   const markup = typeof body === 'string' ? readMarkup(body) : undefined

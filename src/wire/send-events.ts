@@ -1,13 +1,12 @@
+import { mostCounted } from '../errors.ts'
+import { isLongerThan } from './characters.ts'
 import { didYouMean } from './nearest.ts'
 import * as z from './zod.ts'
-
-/** Lengths in the specification are characters, so an emoji counts once. */
-const length = (text: string) => [...text].length
 
 const characters = (minimum: 0 | 1, maximum: number) =>
   z.string().check(
     z.refine((text) => text.length >= minimum, 'must not be empty'),
-    z.refine((text) => length(text) <= maximum, `must be at most ${maximum} characters long`),
+    z.refine((text) => !isLongerThan(text, maximum), `must be at most ${maximum} characters long`),
   )
 
 /** A text block is checked; a block of another kind, which the specification does not show, passes. */
@@ -90,44 +89,69 @@ function isPlainMessage(event: unknown): boolean {
   return content[0]?.type === 'text' && typeof content[0].text === 'string'
 }
 
-const checkEach = z.check<EventParameters[]>(({ value, issues }) => {
-  for (const [index, event] of value.entries()) {
-    if (isPlainMessage(event)) continue
-    for (const { path, message } of EventParameters().safeParse(event).error?.issues ?? []) {
-      issues.push({ code: 'custom', path: [index, ...path], message, input: undefined })
-    }
-  }
-})
-
 const hosts = ['user.message', 'user.tool_result', 'user.custom_tool_result']
 
-/** The ordering rule of session events, 4.1: why `events[index]` may not stand where it does. */
-function orderProblem(events: readonly unknown[], index: number): string | undefined {
-  const typeAt = (place: number) => (events[place] as { type?: unknown } | null | undefined)?.type
-  if (typeAt(index) !== 'system.message') return undefined
-  if (index < events.length - 1) return 'a system.message must be the last event, and there is at most one'
-  const isAccompanying = hosts.includes(String(typeAt(index - 1)))
-  return isAccompanying ? undefined : `a system.message must come right after a ${hosts.join(', ')}`
+export interface EventProblem {
+  /** Begins with the event's index; empty for all of them. */
+  path: PropertyKey[]
+  message: string
 }
 
-const checkOrder = z.check<unknown[]>(
-  ({ value, issues }) => {
-    for (const index of Array.isArray(value) ? value.keys() : []) {
-      const message = orderProblem(value, index)
-      if (message) issues.push({ code: 'custom', path: [index], message, input: undefined })
-    }
-  },
-  { when: always },
-)
+/** Checks the events of one request, which come one by one so that none has to be kept. */
+export interface EventsCheck {
+  add(event: unknown): void
+  /** All problems, or one more than `mostCounted`. */
+  end(): EventProblem[]
+}
+
+/** Makes a check by every rule of session events, 2.2, 4.1 and 8. */
+export function createEventsCheck(): EventsCheck {
+  const problems: EventProblem[] = []
+  /** Those of the order of the events (4.1) are told last. */
+  const misplaced: EventProblem[] = []
+  const tell = (list: EventProblem[], problem: EventProblem) => {
+    if (list.length <= mostCounted) list.push(problem)
+  }
+  let count = 0
+  let type: unknown
+  let typeBefore: unknown
+
+  return {
+    add(event) {
+      if (type === 'system.message') {
+        const message = 'a system.message must be the last event, and there is at most one'
+        tell(misplaced, { path: [count - 1], message })
+      }
+      if (problems.length <= mostCounted && !isPlainMessage(event)) {
+        for (const { path, message } of EventParameters().safeParse(event).error?.issues ?? []) {
+          tell(problems, { path: [count, ...path], message })
+        }
+      }
+      typeBefore = type
+      type = (event as { type?: unknown } | null | undefined)?.type
+      count++
+    },
+    end() {
+      if (count === 0) return [{ path: [], message: 'must hold at least one event' }]
+      if (type === 'system.message' && !hosts.includes(typeBefore as string)) {
+        const message = `a system.message must come right after a ${hosts.join(', ')}`
+        tell(misplaced, { path: [count - 1], message })
+      }
+      return [...problems, ...misplaced].slice(0, mostCounted + 1)
+    },
+  }
+}
 
 const EventList = z
   .custom<EventParameters[]>(Array.isArray, {
     error: ({ input }) => (input === undefined ? 'is missing' : 'must be a list'),
   })
   .check(
-    z.refine((events) => events.length > 0, 'must hold at least one event'),
-    checkEach,
-    checkOrder,
+    z.check(({ value, issues }) => {
+      const check = createEventsCheck()
+      for (const event of value) check.add(event)
+      for (const problem of check.end()) issues.push({ code: 'custom', ...problem, input: undefined })
+    }),
   )
 
 /** The request body (session events, 2.1). */

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { mostCounted } from '../errors.ts'
 
 const kinds: Record<string, string> = {
   string: 'text',
@@ -29,6 +30,21 @@ z.config({
 })
 
 export * from 'zod/mini'
+
+/**
+ * A list that tells at most one problem more than `mostCounted`: zod hands a list's problems on as the arguments of
+ * a function, and a hundred thousand of them are too many for the stack.
+ */
+export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
+  const schema = z.array(element)
+  const { run } = schema._zod
+  schema._zod.run = (payload, context) => {
+    const result = run(payload, context) as typeof payload
+    if (result.issues.length > mostCounted) result.issues.length = mostCounted + 1
+    return result
+  }
+  return schema
+}
 
 /** A schema that is built when it is first used: a run uses few of them, and building takes longer than parsing. */
 export function lazily<T>(build: () => T): () => T {

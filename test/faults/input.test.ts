@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { expect } from 'vitest'
 import { canBeNobody, programAsNobody } from '../process.ts'
 import { answering, ok, okText, receipt, receiptText } from './answers.ts'
 import { chat, events, faults, type Row } from './rows.ts'
@@ -60,8 +61,8 @@ faults('P: stdin and event input', [
     atLeast: 2,
   },
   {
-    name: 'P05 an idle pipe, words given (events)',
-    argv: events,
+    name: 'P05 an idle pipe, --no-stdin (events)',
+    argv: [...events, '--no-stdin'],
     stdin: { open: true },
     script: answering(receipt),
     code: 0,
@@ -87,7 +88,7 @@ faults('P: stdin and event input', [
     name: 'P06 100 MB',
     argv: ['chat'],
     stdin: 'x'.repeat(100 * 2 ** 20),
-    memory: 600,
+    memory: 460,
     check: ({ server }) => {
       if ((server.requests[0]?.length ?? 0) < 100 * 2 ** 20) throw new Error('it was cut')
     },
@@ -175,6 +176,148 @@ faults('P: stdin and event input', [
     argv: ['chat', '-', '--no-stdin'],
     stdin: 'x',
     err: ['--no-stdin forbids'],
+  },
+])
+
+const asSent = (text: string): Pick<Row, 'check'> => ({
+  check: ({ server }) => expect(server.requests[0]?.split('\r\n\r\n')[1]).toBe(text),
+})
+const messageOf = (...texts: string[]) =>
+  JSON.stringify({
+    events: [{ type: 'user.message', content: texts.map((text) => ({ type: 'text', text })) }],
+  })
+const received = { script: answering(receipt), code: 0, out: receiptText, reqs: 1 } satisfies Partial<Row>
+const manyEvents = (more: string) => `yes '${event('x'.repeat(40))}' | head -n 200000 | ${more}`
+
+faults('P: piped text beside words, deadlines and sizes', [
+  {
+    ...received,
+    name: 'P20 words and a pipe are two blocks of one message',
+    argv: events,
+    stdin: 'diff\n',
+    ...asSent(messageOf('hi', 'diff\n')),
+  },
+  {
+    ...received,
+    name: 'P20 an empty pipe adds nothing',
+    argv: events,
+    stdin: '',
+    ...asSent(messageOf('hi')),
+  },
+  {
+    ...received,
+    name: 'P20 a file on stdin',
+    shell: 'printf diff > f; parley events send hi < f',
+    files: ['cwd/f'],
+    ...asSent(messageOf('hi', 'diff')),
+  },
+  {
+    ...received,
+    name: 'P20 the word - takes the pipe',
+    argv: [...send, 'see', '-'],
+    stdin: 'diff\n',
+    ...asSent(messageOf('see diff')),
+  },
+  ...[
+    ['--tool-result', 't=@-'],
+    ['--system', '@-'],
+    ['-H', '@-'],
+  ].map(
+    (flag): Row => ({
+      ...received,
+      name: `P20 ${flag.join(' ')} takes the pipe`,
+      argv: [...events, ...flag],
+      stdin: 'x-own: diff',
+      check: ({ server }) => expect(server.requests[0]?.split('diff')).toHaveLength(2),
+    }),
+  ),
+  {
+    ...received,
+    name: 'P20 a terminal is never read',
+    shell: onTerminal('NO_COLOR=1 parley events send hi --ids 2>&1'),
+    skip: !hasScript && 'script is not there',
+    out: 'sevt_1\r\n',
+    ...asSent(messageOf('hi')),
+  },
+  {
+    ...received,
+    name: 'P20 an idle pipe gets a hint',
+    shell: 'sleep 3 | parley events send hi',
+    err: ['waiting for stdin (--no-stdin skips it)'],
+  },
+  ...[
+    ['chat'],
+    chat,
+    ['chat', '-i', '-'],
+    ['chat', 'hi', '-H', '@-'],
+    ['image', '-m', 'painter'],
+    send,
+    events,
+    ['events', 'confirm', '--allow'],
+  ].map(
+    (argv): Row => ({
+      name: `P21 the deadline ends the wait for stdin: ${argv.join(' ')}`,
+      argv: [...argv, '--deadline', '1', '-q'],
+      stdin: { open: true },
+      code: 9,
+      err: [/^parley: the deadline passed while stdin was read\n {2}nothing was sent\n$/],
+      atLeast: 0.9,
+    }),
+  ),
+  {
+    name: 'P21 what stdin took is taken from the deadline',
+    shell: '(sleep 4; echo hi) | parley chat --deadline 5',
+    script: () => {},
+    code: 10,
+    reqs: 1,
+    err: ['the deadline passed'],
+    atLeast: 4.9,
+    within: 8,
+  },
+  {
+    ...nothing,
+    name: 'P22 more than a text can be',
+    shell: "head -c 600000000 /dev/zero | tr '\\0' a | parley chat",
+    err: ['stdin: longer than 512 MiB, the most that parley reads'],
+  },
+  {
+    ...nothing,
+    name: 'P22 a wrong byte far away',
+    argv: ['chat'],
+    stdin: Buffer.concat([Buffer.from('é'.repeat(10_000_001)), Buffer.from('\xc3x', 'latin1')]),
+    err: ['stdin: not UTF-8 text: byte 20000003 is not valid'],
+  },
+  ...['parley events send -i -', 'parley events send -i - --interrupt'].map(
+    (command): Row => ({
+      ...received,
+      name: `P23 200,000 events: ${command}`,
+      shell: manyEvents(command),
+      memory: 200,
+      check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(19_000_000),
+    }),
+  ),
+  ...[['chat'], send].map(
+    (argv): Row => ({
+      ...nothing,
+      name: `P24 5,000 lists in each other (${argv[0]})`,
+      argv: [...argv, '-i', '-'],
+      stdin: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`,
+      err: ['stdin: not valid JSON: line 1, column 1005: nested more than 1000 deep'],
+    }),
+  ),
+  {
+    ...nothing,
+    name: 'P25 130,000 wrong lines',
+    argv: send,
+    stdin: '{"type":"constructor"}\n'.repeat(130_000),
+    err: ["line 1: type: there is no event 'constructor'", 'stdin: more than 1000 problems', 'and many more'],
+  },
+  {
+    ...nothing,
+    name: 'P25 130,000 wrong turns',
+    argv: ['chat'],
+    stdin: `{"contents":[${'{"parts":[5]},'.repeat(130_000)}{}]}`,
+    err: ['contents[0].parts[0]: must be an object', 'stdin: more than 1000 problems', 'and many more'],
   },
 ])
 

@@ -49,8 +49,13 @@ export async function run(context: Context, options: ConfirmOptions, ids: string
   if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
-  const body = `{"events":[${(await gatherConfirmations()).join(',')}]}`
-  checkEvents(context, JSON.parse(body), undefined)
+  const confirmations = await gatherConfirmations()
+  checkEvents(
+    context,
+    confirmations.map((text) => JSON.parse(text)),
+    undefined,
+  )
+  const body = `{"events":[${confirmations.join(',')}]}`
   await deliverEvents(context, settings, { ...parts, body: Buffer.from(body) }, options)
 
   async function gatherConfirmations(): Promise<string[]> {

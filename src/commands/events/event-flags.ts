@@ -1,13 +1,16 @@
 import type { Command } from 'commander'
 import { usage } from '../../errors.ts'
 import type { Input } from '../../terminal/input.ts'
-import { describeJsonError } from '../../wire/json.ts'
+import { describeJsonError, parseJson } from '../../wire/json.ts'
 
 /** An event flag as it stood among the arguments. */
 export interface EventFlag {
   name: string
   value: string
 }
+
+/** An event of a flag: as the JSON text that was given, or as a value, whose texts may be long. */
+export type AddedEvent = { json: string } | { value: object }
 
 const flags: [name: string, value: string, about: string][] = [
   ['message', '<text>', 'a message, like the words'],
@@ -24,6 +27,10 @@ const flags: [name: string, value: string, about: string][] = [
   ['event', '<json>', 'any event, as it is'],
 ]
 
+/** Whether the flag's value is stdin's text. */
+export const asksForStdin = ({ name, value }: EventFlag): boolean =>
+  value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
+
 /** Declares the event flags so that their order is kept; they are read from the option `eventFlags`. */
 export function declareEventFlags(command: Command): void {
   const given: EventFlag[] = []
@@ -35,14 +42,18 @@ export function declareEventFlags(command: Command): void {
 }
 
 /**
- * The events of the flags, as JSON texts in the order they were written, then the words as one message, then
- * `--system`. Throws a usage error.
+ * The events of the flags, in the order they were written, then the words as one message, then
+ * `--system`. With `isPiped` stdin's text is a second block of that message. Throws a usage error.
  */
-export async function readEventFlags(input: Input, given: EventFlag[], words: string[]): Promise<string[]> {
-  const events: string[] = []
+export async function readEventFlags(
+  input: Input,
+  given: EventFlag[],
+  { words, isPiped }: { words: string[]; isPiped: boolean },
+): Promise<AddedEvent[]> {
+  const events: AddedEvent[] = []
   let outcome: Record<string, unknown> | undefined
   const finishOutcome = () => {
-    if (outcome) events.push(JSON.stringify(outcome))
+    if (outcome) events.push({ value: outcome })
     outcome = undefined
   }
   for (const { name, value } of given.filter((flag) => flag.name !== 'system')) {
@@ -57,12 +68,15 @@ export async function readEventFlags(input: Input, given: EventFlag[], words: st
     } else events.push(await toEvent(input, name, value))
   }
   finishOutcome()
-  if (words.length > 0)
-    events.push(JSON.stringify({ type: 'user.message', content: [await wordsBlock(input, words)] }))
+  if (words.length > 0) {
+    const content = [await wordsBlock(input, words)]
+    const piped = isPiped ? await input.piped('the message') : ''
+    if (piped !== '') content.push(textBlock(piped))
+    events.push({ value: { type: 'user.message', content } })
+  }
   for (const { value } of given.filter((flag) => flag.name === 'system')) {
-    events.push(
-      JSON.stringify({ type: 'system.message', content: [textBlock(await input.value(value, '--system'))] }),
-    )
+    const content = [textBlock(await input.value(value, '--system'))]
+    events.push({ value: { type: 'system.message', content } })
   }
   return events
 }
@@ -82,34 +96,35 @@ async function outcomeField(input: Input, name: string, value: string): Promise<
   return { max_iterations: Number(value) }
 }
 
-async function toEvent(input: Input, name: string, value: string): Promise<string> {
-  if (name === 'event') return eventJson(await input.value(value, '--event'))
+async function toEvent(input: Input, name: string, value: string): Promise<AddedEvent> {
+  if (name === 'event') return { json: await requireJson(await input.value(value, '--event')) }
+  return { value: await toValue(input, name, value) }
+}
+
+async function toValue(input: Input, name: string, value: string): Promise<object> {
   if (name === 'message') {
-    return JSON.stringify({
-      type: 'user.message',
-      content: [textBlock(await input.value(value, '--message'))],
-    })
+    return { type: 'user.message', content: [textBlock(await input.value(value, '--message'))] }
   }
-  if (name === 'interrupt') return JSON.stringify({ type: 'user.interrupt' })
-  if (name === 'interrupt-thread') return JSON.stringify({ type: 'user.interrupt', session_thread_id: value })
+  if (name === 'interrupt') return { type: 'user.interrupt' }
+  if (name === 'interrupt-thread') return { type: 'user.interrupt', session_thread_id: value }
   return toolResult(input, name, value)
 }
 
-async function toolResult(input: Input, name: string, value: string): Promise<string> {
+async function toolResult(input: Input, name: string, value: string): Promise<object> {
   const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []
   if (id === '') throw usage(`--${name} must have the form ID=TEXT`)
   const isCustom = name.startsWith('custom-')
-  return JSON.stringify({
+  return {
     type: isCustom ? 'user.custom_tool_result' : 'user.tool_result',
     [isCustom ? 'custom_tool_use_id' : 'tool_use_id']: id,
     content: [textBlock(await input.value(text, `--${name}`))],
     ...(name.endsWith('error') ? { is_error: true } : {}),
-  })
+  }
 }
 
-async function eventJson(text: string): Promise<string> {
+async function requireJson(text: string): Promise<string> {
   try {
-    JSON.parse(text)
+    parseJson(text)
     return text
   } catch {
     throw usage(`--event: not valid JSON: ${await describeJsonError(text)}`)

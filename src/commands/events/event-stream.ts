@@ -3,6 +3,7 @@ import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type EventItem, readEventItem } from '../../wire/events-page.ts'
 import { collect, type HttpResponse } from '../../wire/exchange.ts'
+import { tryParseJson } from '../../wire/json.ts'
 import { failureInstead } from '../../wire/problem.ts'
 import { createSseDecoder } from '../../wire/sse.ts'
 import type { Caller, RequestParts } from '../perform.ts'
@@ -91,14 +92,9 @@ async function explainStranger(response: HttpResponse): Promise<CliError> {
   const text = new TextDecoder().decode(await collect(response.body, longestStranger))
   response.close()
   const what = status === 204 ? 'empty (204)' : headers['content-type']
-  const failure = failureInstead(tryParse(text), `the answer is no stream of events: it is ${what}`)
+  const failure = failureInstead(
+    tryParseJson(text) ?? text,
+    `the answer is no stream of events: it is ${what}`,
+  )
   return failure.with({ isPermanent: true })
-}
-
-function tryParse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
 }

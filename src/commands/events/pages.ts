@@ -33,7 +33,7 @@ export async function* listPages(
   for (let cursor: Cursor | undefined; ; ) {
     const text = toQuery(query, cursor)
     const response = await call(endpoints.listEvents, { ...parts, ...(text ? { query: text } : {}) })
-    const { items, next } = await readEventsPage(new TextDecoder().decode(await collect(response.body)))
+    const { items, next } = readEventsPage(new TextDecoder().decode(await collect(response.body)))
     if (isSeenBefore(items[0]?.event.id)) throw endless('its pages repeat')
     yield items
     if (!next) return

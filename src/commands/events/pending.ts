@@ -21,7 +21,7 @@ export async function readPending(context: Context, path: string | undefined): P
   const { name, body } = await readGiven(context, path)
   const state = createSessionState()
   const given: string[] = []
-  for (const text of await spellEvents(body)) {
+  for (const text of spellEvents(body)) {
     const event = SessionEvent.safeParse(JSON.parse(text))
     if (!event.success)
       throw usage(`${name}: a session.status_idle event, or a list of events, is wanted here`)
@@ -32,11 +32,11 @@ export async function readPending(context: Context, path: string | undefined): P
 }
 
 /** The events of a body as they are spelled; those of a page of the service's own stand one level deeper. */
-async function spellEvents(body: string): Promise<string[]> {
+function spellEvents(body: string): string[] {
   const texts: string[] = []
-  for (const text of await elementsOf(body, 'events')) {
+  for (const text of elementsOf(body, 'events')) {
     const { data } = (JSON.parse(text) ?? {}) as { data?: unknown }
-    texts.push(...(Array.isArray(data) ? await elementsOf(text, 'data') : [text]))
+    for (const inner of Array.isArray(data) ? elementsOf(text, 'data') : [text]) texts.push(inner)
   }
   return texts
 }

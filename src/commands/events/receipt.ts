@@ -3,7 +3,7 @@ import { CliError } from '../../errors.ts'
 import { printRaw } from '../../terminal/raw-printer.ts'
 import { EventsPage, type SessionEvent } from '../../wire/events.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
-import { describeIssues } from '../../wire/json.ts'
+import { describeIssues, tryParseJson } from '../../wire/json.ts'
 import { failureInstead, isErrorEnvelope } from '../../wire/problem.ts'
 
 export interface ReceiptOptions {
@@ -24,7 +24,7 @@ export async function readReceipt(
 ): Promise<SessionEvent[]> {
   const { bytes, cut } = await collectToCut(response.body)
   const text = new TextDecoder().decode(bytes)
-  const receipt = cut ? undefined : tryParse(text)
+  const receipt = cut ? undefined : tryParseJson(text)
   const parsed = EventsPage.safeParse(receipt)
   const isReceipt = parsed.success && !isErrorEnvelope(receipt)
   const isEmpty = text.trim() === ''
@@ -69,12 +69,4 @@ async function collectToCut(body: HttpResponse['body']): Promise<{ bytes: Uint8A
     return { bytes: Buffer.concat(chunks), cut: error }
   }
   return { bytes: Buffer.concat(chunks) }
-}
-
-function tryParse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -21,16 +21,24 @@ function describeEvent(event: SessionEvent): string {
     const { type: reason = '', eventIds = [] } = readStopReason(event)
     return [reason, ...eventIds].join(' ')
   }
-  if (/tool_use$/.test(type)) return `${event.name ?? ''} ${JSON.stringify(event.input ?? {})}`
+  if (/tool_use$/.test(type)) return `${shown(event.name)} ${JSON.stringify(event.input ?? {})}`
   if (type === 'user.tool_confirmation') {
-    return [event.result, event.tool_use_id, event.deny_message].filter((field) => field != null).join(' ')
+    const fields = [event.result, event.tool_use_id, event.deny_message]
+    return fields
+      .filter((field) => field != null)
+      .map(shown)
+      .join(' ')
   }
-  if (type === 'user.define_outcome') return String(event.description ?? '')
+  if (type === 'user.define_outcome') return shown(event.description)
   const { message } = (typeof event.error === 'object' && event.error ? event.error : {}) as {
     message?: unknown
   }
-  return message === undefined ? '' : String(message)
+  return shown(message)
 }
+
+/** A field that should be text: not every value of a service's can be turned into one. */
+const shown = (value: unknown): string =>
+  typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
 /** Prints events that are all there: a table on a terminal, else a line of tab-separated fields each. */
 export const printEvents = (context: Context, events: readonly SessionEvent[]): Promise<void> =>

@@ -1,0 +1,63 @@
+/** How much of a text is converted at a time, in UTF-16 units: what lies between costs little memory. */
+const piece = 256 * 1024
+
+/** The longest text that there can be, in UTF-16 units; a body has at most as many bytes. */
+export const longestText = 0x1fffffe8
+
+/** A piece of a JSON text: `json` as it is, `text` as the contents of a string. */
+export type JsonPart = { json: string } | { text: string }
+
+/** A value's JSON in pieces, without a copy of its long texts. */
+export function* partsOf(value: unknown): Generator<JsonPart> {
+  if (typeof value === 'string' && value.length > piece) {
+    yield { json: '"' }
+    yield { text: value }
+    yield { json: '"' }
+  } else if (typeof value !== 'object' || value === null) yield { json: JSON.stringify(value) }
+  else {
+    const isList = Array.isArray(value)
+    yield { json: isList ? '[' : '{' }
+    for (const [index, [name, child]] of Object.entries(value).entries()) {
+      if (index > 0) yield { json: ',' }
+      if (!isList) yield { json: `${JSON.stringify(name)}:` }
+      yield* partsOf(child)
+    }
+    yield { json: isList ? ']' : '}' }
+  }
+}
+
+/**
+ * A JSON text as bytes in UTF-8 from parts of it. Long ones are never joined as a text, which would double what they take. Returns `undefined` beyond `longestText` bytes.
+ */
+export function encodeJson(parts: Iterable<JsonPart>): Uint8Array | undefined {
+  let bytes: Buffer = Buffer.allocUnsafeSlow(4096)
+  let size = 0
+  for (const part of parts) {
+    const isText = 'text' in part
+    const whole = isText ? part.text : part.json
+    for (let start = 0; start < whole.length; ) {
+      const end = endOfPiece(whole, start)
+      const next = whole.slice(start, end)
+      const json = isText ? JSON.stringify(next).slice(1, -1) : next
+      // A unit takes three bytes at most.
+      if (size + json.length * 3 > bytes.length) bytes = grown(bytes, size + json.length * 3)
+      size += bytes.write(json, size)
+      if (size > longestText) return undefined
+      start = end
+    }
+  }
+  return bytes.subarray(0, size)
+}
+
+/** Not between the two halves of a character. */
+function endOfPiece(text: string, start: number): number {
+  const end = start + piece
+  return (text.charCodeAt(end - 1) & 0xfc00) === 0xd800 ? end + 1 : Math.min(end, text.length)
+}
+
+/** Memory that is not written to costs nothing, so that it may well be too much. */
+function grown(bytes: Buffer, least: number): Buffer {
+  const larger = Buffer.allocUnsafeSlow(Math.max(least, bytes.length * 8))
+  larger.set(bytes)
+  return larger
+}

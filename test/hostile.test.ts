@@ -1,0 +1,194 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { imageAnswer } from './image/image.ts'
+import { answering, message, run, temporaryFolder } from './run.ts'
+
+type World = NonNullable<Parameters<typeof run>[1]>
+
+/** Where a text meets a parser: the command that reads it, in a world that has it there. */
+type Place = (text: Buffer) => { argv: string[]; world: World }
+
+const send = ['events', 'send', '-s', 'sesn_1']
+const list = ['events', 'list', '-s', 'sesn_1']
+const image = ['image', 'a fox', '-m', 'painter', '-q']
+const confirm = ['events', 'confirm', '-s', 'sesn_1', '--allow']
+
+/** An answer that is right for whatever was asked. */
+const anything = answering('{"content":[],"data":[]}')
+
+const answered =
+  (
+    argv: string[],
+    body: (text: Buffer) => string | Buffer,
+    options?: Parameters<typeof answering>[1],
+  ): Place =>
+  (text) => ({ argv, world: { exchange: answering(body(text), options) } })
+
+const piped =
+  (argv: string[]): Place =>
+  (text) => ({ argv, world: { stdin: text, exchange: anything } })
+
+const inFile =
+  (argv: string[], path: string, folder = '.'): Place =>
+  (text) => {
+    const cwd = temporaryFolder()
+    mkdirSync(join(cwd, folder), { recursive: true, mode: 0o700 })
+    writeFileSync(join(cwd, folder, path), text, { mode: 0o600 })
+    return { argv, world: { cwd, exchange: anything, env: { PARLEY_CONFIG_DIR: join(cwd, 'config') } } }
+  }
+
+const asIs = (text: Buffer) => text
+const json = (text: Buffer) => JSON.stringify(text.toString())
+const eventStream = { headers: { 'content-type': 'text/event-stream' } }
+const html = { status: 500, headers: { 'content-type': 'text/html' } }
+
+/** What is read of a text as it stands. */
+const wholes: Record<string, Place> = {
+  'a chat answer': answered(['chat', 'hi'], asIs),
+  'a stream': answered(['chat', 'hi'], asIs, eventStream),
+  'the data of a stream': answered(['chat', 'hi'], (text) => `data: ${text}\n\n`, eventStream),
+  'an array stream': answered(['chat', 'hi'], (text) => `[${text}`),
+  'an image answer': answered(image, asIs),
+  'a list of events': answered(list, asIs),
+  'a receipt': answered([...send, 'hi'], asIs),
+  'a refusal': answered(['chat', 'hi', '--retries', '0'], asIs, html),
+  'a refusal, told as JSON': answered(['chat', 'hi', '--errors', 'json'], asIs, { status: 400 }),
+  'a refusal of events': answered([...send, 'hi'], asIs, { status: 400 }),
+  'stdin of chat': piped(['chat']),
+  'stdin of chat -i': piped(['chat', '-i', '-']),
+  'stdin beside words': piped([...send, 'hi']),
+  'stdin of image': piped(['image', '-m', 'painter', '--raw']),
+  'stdin of send': piped(send),
+  'stdin of send, with a flag': piped([...send, '-i', '-', '--interrupt']),
+  'stdin of confirm': piped(confirm),
+  '--event': (text) => ({ argv: [...send, '--event', text.toString()], world: { exchange: anything } }),
+  '--set': (text) => ({ argv: ['chat', 'hi', '--set', `a=${text}`], world: { exchange: anything } }),
+  'the path of --set': (text) => ({
+    argv: ['chat', 'hi', '--set', `${text}=1`],
+    world: { exchange: anything },
+  }),
+  '-H @file': inFile(['chat', 'hi', '-H', '@header'], 'header'),
+  'a file': inFile(['chat', 'hi', '-f', 'file'], 'file'),
+  'a thread': inFile(['chat', 'hi', '--thread', 'thread'], 'thread'),
+  'the profile file': inFile(['chat', 'hi'], 'config.json', 'config'),
+}
+
+/** What is read of a text inside a text. */
+const parts: Record<string, Place> = {
+  "an answer's text": answered(['chat', 'hi'], (text) => message(text.toString())),
+  "an answer's reason": answered(['chat', 'hi'], (text) => message('a', { stop_reason: text.toString() })),
+  "an image's text": answered(image, (text) => imageAnswer({ text: text.toString() })),
+  "an image's kind": answered(image, (text) =>
+    imageAnswer({ inlineData: { mimeType: text.toString(), data: 'AAAA' } }),
+  ),
+  "an image's data": answered(image, (text) =>
+    imageAnswer({ inlineData: { mimeType: 'image/png', data: text.toString() } }),
+  ),
+  "an event's text": answered(
+    list,
+    (text) => `{"data":[{"type":"agent.message","content":[{"type":"text","text":${json(text)}}]}]}`,
+  ),
+  "an event's type": answered(list, (text) => `{"data":[{"id":${json(text)},"type":${json(text)}}]}`),
+  "an error's message": answered(['chat', 'hi'], (text) => `{"error":{"message":${json(text)}}}`, {
+    status: 400,
+  }),
+  "an error's type": answered(
+    [...send, 'hi'],
+    (text) => `{"type":"error","error":{"type":${json(text)},"message":"no"}}`,
+  ),
+  'the type of an event to send': (text) => ({
+    argv: send,
+    world: { exchange: anything, stdin: `{"type":${json(text)},"content":[]}\n{"type":"user.interrupt"}` },
+  }),
+  'the type of a block to send': (text) => ({
+    argv: send,
+    world: { exchange: anything, stdin: `{"type":"user.message","content":[{"type":${json(text)}}]}` },
+  }),
+  'a field of a body': (text) => ({
+    argv: ['chat', '-i', '-', '--set', 'a.b=1'],
+    world: { exchange: anything, stdin: `{${json(text)}:${json(text)},"contents":[{"role":${json(text)}}]}` },
+  }),
+}
+
+async function survive(place: Place, text: string | Buffer) {
+  const { argv, world } = place(Buffer.from(text as string))
+  const start = process.cpuUsage()
+  const { code, err } = await run(argv, world)
+  const { user, system } = process.cpuUsage(start)
+  expect(code, err.slice(0, 500)).not.toBe(1)
+  expect(err.length).toBeLessThan(2_500_000)
+  expect((user + system) / 1e6, 'seconds of CPU').toBeLessThan(1.5)
+}
+
+/** Each is repeated until there is 1 MiB of it. */
+const units = [
+  ...['[', '{', '}', '{"a":', '"', '\\', '\\"', ',', ':', '0', '[],', '{"type":5},', '5\n', '{"type":"x"}\n'],
+  ...['<title', '<', 'data:image/', 'data:image/png;base64,', '(', '![](', '='],
+  ...['\r', '\n', '\0', ' ', '\u2028', '\u202e', '🦜', '\u001b['],
+  ...['data:\n', 'data:', ':\n', 'id:\n\n', '.a', '[0]', 'null\n'],
+]
+const big = (unit: string | Buffer) => Buffer.alloc(2 ** 20, unit)
+const loneSurrogate = Buffer.from([0xed, 0xa0, 0x80])
+
+const uglyWords = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf', 'prototype', '']
+
+const nested = (depth: number, open = '[', close = ']') => open.repeat(depth) + close.repeat(depth)
+const odd = [
+  ...[5000, 200_000].flatMap((depth) => [nested(depth), nested(depth, '{"a":[', ']}')]),
+  ...['data', 'events', 'contents', 'error', 'content', 'candidates'].flatMap((name) => [
+    `{"${name}":${nested(5000)}}`,
+    `{"${name}":[${nested(900)},{"type":${nested(900)},"message":${nested(900)}}]}`,
+    `{"${name}":[${'5,'.repeat(130_000)}5]}`,
+    `{"${name}":[${'{},'.repeat(130_000)}{}]}`,
+    `{"${name}":[{"type":{"toString":1},"text":{"toString":1},"id":{"toString":1}}]}`,
+    `{"__proto__":{"${name}":1},"constructor":{"${name}":[]},"${name}":{"__proto__":5}}`,
+  ]),
+  '{"data":[{"type":"agent.tool_use","id":"t","name":{"toString":1},"input":{"toString":1}}]}',
+  '{"data":[{"type":"user.tool_confirmation","result":{"toString":1},"tool_use_id":{"toString":1}}]}',
+  '{"data":[{"type":"user.define_outcome","description":{"toString":1}}]}',
+  '{"data":[{"type":"session.error","error":{"message":{"toString":1}}}]}',
+  `{"data":[{"type":"agent.tool_use","id":"t","name":"n","input":${nested(5000)}}]}`,
+]
+
+describe.each(Object.entries(wholes))('P40 %s', (_, place) => {
+  test.each(units)('1 MiB of %j', (unit) => survive(place, big(unit)))
+  test('1 MiB of lone surrogates', () => survive(place, big(loneSurrogate)))
+  test.each(uglyWords)('the word %j', (word) => survive(place, word))
+  test.each(odd.map((text) => [text.slice(0, 60), text]))('odd JSON: %s', (_, text) => survive(place, text))
+})
+
+describe.each(Object.entries(parts))('P41 %s', (_, place) => {
+  test.each(units)('1 MiB of %j', (unit) => survive(place, big(unit)))
+  test.each(uglyWords)('the word %j', (word) => survive(place, word))
+})
+
+test.each([
+  ['content-encoding', 'chat'],
+  ['content-type', 'chat'],
+  ['retry-after', 'chat'],
+])('P42 ugly words as %s', async (name, command) => {
+  for (const word of uglyWords) {
+    for (const status of [200, 400]) {
+      const options = { status, headers: { [name]: word } }
+      await survive(
+        answered([command, 'hi'], () => message('a'), options),
+        '',
+      )
+    }
+  }
+})
+
+test.each(uglyWords.slice(0, -1))('P42 the typed word %s', async (word) => {
+  const cases = [
+    [word],
+    ['help', word],
+    ['events', word],
+    ['help', 'events', word],
+    ['config', 'set', word, 'x'],
+  ]
+  for (const argv of [...cases, ['config', 'get', word], ['chat', 'hi', '--profile', word]]) {
+    const { code, err } = await run(argv)
+    expect([2, 3], `${argv.join(' ')}: ${err}`).toContain(code)
+  }
+})
