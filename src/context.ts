@@ -11,6 +11,8 @@ export interface Host extends Place {
   stdin: Stdin
   stdout: Stdout
   stderr: Stdout
+  /** Takes the place of the clock: see `Context`. */
+  after?: Context['after']
   /** Takes the network's place. */
   exchange?: Exchange
   /** Has `clean` called when a signal comes, prints what it returns on stderr, and lets the signal end the process. */
@@ -58,11 +60,16 @@ export interface Context {
   progress: Progress
   input: Input
   output: Output
+  /** Has `act` called after so many milliseconds, unless the function that it returns is called before. */
+  after(milliseconds: number, act: () => void): () => void
   /** For stderr, coloured or not. */
   style: Style
   /** Tells the person something on a line of stderr, escaped, unless `--quiet`. */
   note(line: string): void
-  /** The same for what concerns a person's safety: also with `--quiet`, not beside the one line of `--errors json`. */
+  /**
+   * The same for what matters to the result or to safety: also with `--quiet`, and with `--errors json` as a line
+   * of JSON.
+   */
   warn(line: string): void
   /** The same for a line that is laid out, and escaped, already. */
   tell(line: string): void

@@ -1,5 +1,5 @@
 import type { Context, Host, Progress, SharedFlags } from './context.ts'
-import { oneLine } from './terminal/escape.ts'
+import { escapeJson, oneLine } from './terminal/escape.ts'
 import { redact } from './terminal/failure.ts'
 import { createInput } from './terminal/input.ts'
 import { createOutput } from './terminal/output.ts'
@@ -15,7 +15,7 @@ export async function createContext(host: Host, flags: SharedFlags, progress: Pr
   const sign = (line: string) => `parley: ${oneLine(hide(line), 2000)}`
   const note = (line: string) => tell(sign(line))
   const warn = (line: string) => {
-    if (!flags.errors) print(sign(line))
+    print(flags.errors ? escapeJson(JSON.stringify({ warning: oneLine(hide(line), 2000) })) : sign(line))
   }
   return {
     host,
@@ -24,8 +24,14 @@ export async function createContext(host: Host, flags: SharedFlags, progress: Pr
     note,
     warn,
     tell,
+    after: host.after ?? startTimer,
     input: createInput({ stdin: host.stdin, cwd: host.cwd, readsStdin: flags.stdin !== false, note }),
     output: createOutput(host.stdout),
     style: await createStyle(wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal)),
   }
+}
+
+function startTimer(milliseconds: number, act: () => void): () => void {
+  const timer = setTimeout(act, milliseconds)
+  return () => clearTimeout(timer)
 }

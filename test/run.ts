@@ -21,6 +21,7 @@ interface World {
   /** Takes the network's place; by default the emulator answers. `network` goes out over sockets. */
   exchange?: Exchange | 'network'
   cwd?: string
+  after?: NonNullable<Host['after']>
 }
 
 interface Ended {
@@ -60,6 +61,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     },
     stdout: { ...stdout.end, columns: world.columns },
     stderr: stderr.end,
+    ...(world.after ? { after: world.after } : {}),
     ...(carry === 'network'
       ? {}
       : {
