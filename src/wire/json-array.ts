@@ -55,7 +55,9 @@ function createSplitter(level: 0 | 1): JsonSplitter {
   }
 
   function takeKept(tail: string): string {
-    const value = kept.length > 0 ? kept.join('') + tail : tail
+    if (kept.length === 0) return tail.trim()
+    // Joined at once: a long value would be copied once more.
+    const value = kept.concat(tail).join('')
     kept = []
     return value.trim()
   }
