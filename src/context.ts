@@ -65,11 +65,15 @@ export interface Context {
   progress: Progress
   input: Input
   output: Output
+  timers: Timers
   /** For stderr, coloured or not. */
   style: Style
   /** Tells the person something on a line of stderr, escaped, unless `--quiet`. */
   note(line: string): void
-  /** The same for what concerns a person's safety: also with `--quiet`, not beside the one line of `--errors json`. */
+  /**
+   * The same for what matters to the result or to safety: also with `--quiet`, and with `--errors json` as a line
+   * of JSON.
+   */
   warn(line: string): void
   /** The same for a line that is laid out, and escaped, already. */
   tell(line: string): void

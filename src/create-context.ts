@@ -1,5 +1,6 @@
+import { realTimers } from './client/timer.ts'
 import type { Context, Host, Progress, SharedFlags } from './context.ts'
-import { oneLine } from './terminal/escape.ts'
+import { escapeJson, oneLine } from './terminal/escape.ts'
 import { redact } from './terminal/failure.ts'
 import { createInput } from './terminal/input.ts'
 import { createOutput } from './terminal/output.ts'
@@ -15,7 +16,7 @@ export async function createContext(host: Host, flags: SharedFlags, progress: Pr
   const sign = (line: string) => `parley: ${oneLine(hide(line), 2000)}`
   const note = (line: string) => tell(sign(line))
   const warn = (line: string) => {
-    if (!flags.errors) print(sign(line))
+    print(flags.errors ? escapeJson(JSON.stringify({ warning: oneLine(hide(line), 2000) })) : sign(line))
   }
   return {
     host,
@@ -25,6 +26,7 @@ export async function createContext(host: Host, flags: SharedFlags, progress: Pr
     note,
     warn,
     tell,
+    timers: host.timers ?? realTimers,
     input: createInput({
       stdin: host.stdin,
       cwd: host.cwd,

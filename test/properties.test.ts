@@ -6,6 +6,7 @@ import { decideRetry, parseRetryAfter } from '../src/client/retry.ts'
 import { CliError, type Kind, outcomes, type Sent } from '../src/errors.ts'
 import { resolveSettings } from '../src/settings/resolve.ts'
 import { escapeControls, escapeJson, oneLine } from '../src/terminal/escape.ts'
+import { createAnswerDecoder } from '../src/wire/answer-decoder.ts'
 import { endpoints, type Repeat } from '../src/wire/endpoints.ts'
 import { elementsOf } from '../src/wire/events-page.ts'
 import { createArraySplitter } from '../src/wire/json-array.ts'
@@ -163,6 +164,177 @@ test('the splitter of arrays gives the same elements however they are cut', () =
     },
   )
   fc.assert(property, { numRuns: 300 })
+})
+
+/** What is told of an answer, read from its bytes as they come. */
+function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
+  let text = ''
+  const raw: Uint8Array[] = []
+  const decoder = createAnswerDecoder(contentType, {
+    text(more) {
+      text += more
+    },
+    raw: (more) => void raw.push(Buffer.from(more as string)),
+  })
+  const told = () => ({ text, raw: Buffer.concat(raw).toString('latin1'), summary: decoder.summary })
+  try {
+    for (const piece of pieces) {
+      decoder.push(piece)
+      if (decoder.ended && !decoder.isVerbatim) break
+    }
+    decoder.end()
+    return { ...told(), failure: '' }
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    // How far the bytes came that are printed as they are is for whoever reads them.
+    return { ...told(), raw: decoder.isVerbatim ? '' : told().raw, failure: error.message }
+  }
+}
+
+describe('an answer', () => {
+  const chunk = (more: object) =>
+    JSON.stringify({ candidates: [{ content: { parts: [{ text: 'é🦜' }] }, ...more }] })
+  const value = fc.constantFrom(
+    chunk({}),
+    chunk({ finishReason: 'STOP' }),
+    chunk({ finishReason: 2, index: 1 }),
+    '{"type":"content_block_delta","delta":{"type":"text_delta","text":"é"}}',
+    '{"type":"content_block_start","content_block":"x"}',
+    '{"type":"message_stop"}',
+    '{"content":[{"type":"text","text":"ü"}],"stop_reason":"end_turn"}',
+    '{\n "usageMetadata": {"promptTokenCount": 1, "totalTokenCount": 3}\n}',
+    '{"error":{"message":"no"}}',
+    '{"type":"constructor","text":"__proto__"}',
+    '[DONE]',
+    'ping',
+    'null',
+    '{"torn":',
+    '\u00ff',
+  )
+  const frame = fc.constantFrom(
+    'data: #\n\n',
+    'data:#\r\n\r\n',
+    '#\n',
+    '#',
+    ',#',
+    '[#',
+    '#]',
+    'event: error\ndata: #\n\n',
+    ': #\n',
+    '\ufeff#',
+    ' #\n\n',
+    'data: #',
+  )
+  const type = fc.constantFrom(
+    'text/event-stream',
+    'text/event-stream; charset=latin1',
+    'application/json',
+    'application/json; charset=iso-8859-1',
+    'application/x-ndjson',
+    'text/html',
+    '',
+  )
+  const body = fc
+    .tuple(fc.array(fc.tuple(frame, value), { maxLength: 6 }), fc.boolean(), fc.nat(40))
+    .map(([parts, isLatin, torn]) => {
+      const all = parts
+        .map(([around, inner]) =>
+          around.replace('#', () => inner.replaceAll('\n', around.startsWith('data') ? '\ndata: ' : '\n')),
+        )
+        .join('')
+      const bytes = Buffer.from(all, isLatin ? 'latin1' : 'utf8')
+      return bytes.subarray(0, bytes.length - (torn > 20 ? torn - 20 : 0))
+    })
+
+  test('has the same text, raw bytes, facts and end however its bytes are cut', () => {
+    const property = fc.property(type, body, places, (contentType, bytes, where) => {
+      const whole = decodeAnswer(contentType, [bytes])
+      expect(decodeAnswer(contentType, cut(bytes, where))).toEqual(whole)
+      expect(
+        decodeAnswer(
+          contentType,
+          [...bytes].map((byte) => Uint8Array.of(byte)),
+        ),
+      ).toEqual(whole)
+    })
+    fc.assert(property, { numRuns: 1500 })
+  })
+
+  test('prints the same, with the same exit code, however its bytes are cut', async () => {
+    const property = fc.asyncProperty(
+      type,
+      body,
+      places,
+      fc.boolean(),
+      async (contentType, bytes, where, isRaw) => {
+        const argv = ['chat', 'x', '--stream', '-q', ...(isRaw ? ['--raw'] : [])]
+        const headers = { 'content-type': contentType }
+        const [whole, pieces] = await Promise.all(
+          [[bytes], cut(bytes, where)].map((each) => run(argv, { exchange: answering(each, { headers }) })),
+        )
+        expect(pieces).toMatchObject({ code: whole?.code, out: whole?.out, err: whole?.err })
+        expect(whole?.code).not.toBe(1)
+      },
+    )
+    await fc.assert(property, { numRuns: 100 })
+  }, 20_000)
+
+  test('takes a time in proportion to its size, whatever is in it', () => {
+    const mebibyte = 2 ** 20
+    const bytes = (text: string) =>
+      cut(
+        Buffer.from(text),
+        Array.from({ length: text.length >> 12 }, (_, i) => i << 12),
+      )
+    const words = [
+      '{',
+      '[',
+      '"',
+      '\\',
+      '\n',
+      '\r',
+      ' ',
+      ':',
+      ',',
+      '}',
+      ']',
+      '<',
+      '\0',
+      '\u00ff',
+      'data:',
+      'event:x\n',
+      'data:x\n',
+      '[]',
+      '{"a":',
+      '{"constructor":{"__proto__":',
+    ]
+    for (const contentType of [
+      'application/json',
+      'text/event-stream',
+      'application/x-ndjson; charset=gbk',
+    ]) {
+      for (const start of ['', '{"content":"']) {
+        for (const word of words) {
+          const before = process.cpuUsage()
+          const { failure } = decodeAnswer(contentType, bytes(start + word.repeat(mebibyte / word.length)))
+          const { user, system } = process.cpuUsage(before)
+          expect(failure, start + word).not.toBe('')
+          expect((user + system) / 1e6, `${contentType} ${start}${word}`).toBeLessThan(1)
+        }
+      }
+    }
+    const chunks = `[${chunk({})}${`,${chunk({})}`.repeat(30_000)}]`
+    const tiny = [
+      ...Array(60_000).fill(Buffer.from(' ')),
+      ...cut(
+        Buffer.from(chunks),
+        Array.from({ length: 30_000 }, (_, i) => i * 64),
+      ),
+    ]
+    const before = process.cpuUsage()
+    expect(decodeAnswer('application/json', tiny).text).toHaveLength(90_003)
+    expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5)
+  }, 120_000)
 })
 
 describe('escaping', () => {

@@ -1,5 +1,6 @@
 import { Readable, Writable } from 'node:stream'
 import { afterEach, describe, expect, test } from 'vitest'
+import { realTimers } from '../src/client/timer.ts'
 import { main } from '../src/main.ts'
 import { answering, credentials, message, run } from './run.ts'
 import { pointedAt, type ScriptedServer, serve } from './server.ts'
@@ -139,7 +140,6 @@ test('the first words are printed while the server still waits', async () => {
 test.each([
   ['message_stop', 'data: {"type":"message_stop"}\n\n'],
   ['[DONE]', 'data: [DONE]\n\n'],
-  ['finishReason', `data: ${chunk('', { finishReason: 'STOP' })}\n\n`],
 ])('nothing more is waited for after %s', async (_, end) => {
   const ended = await stream(
     await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\n`, end], 'stay'),
@@ -229,4 +229,67 @@ test('on a terminal control characters show, also when cut in two; a pipe gets t
   expect(terminal.out).toBe('a^[]0;x^G\nb\\u009b\\u202e^?^M!\n')
   const pipe = await run(['chat', 'x', '--stream'], { exchange: answering(body) })
   expect(pipe.out).toBe('a\u001b]0;x\u0007\r\nb\u009b\u202e\u007f\r!\n')
+})
+
+describe('native chunks whose body stays open', () => {
+  const sse = { 'content-type': 'text/event-stream' }
+  const finished = (words: string) => `data: ${chunk(words, { finishReason: 'STOP' })}\n\n`
+  const call = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] } }] })}\n\n`
+
+  /** Says these pieces and is silent; every timer runs out at once, and tells for how long it was set. */
+  async function stayOpen(pieces: string[], ...argv: string[]) {
+    const waits: number[] = []
+    let close = () => {}
+    const silence = new Promise<void>((resolve) => {
+      close = resolve
+    })
+    async function* body() {
+      for (const piece of pieces) yield Buffer.from(piece)
+      const patience = setTimeout(() => {
+        close()
+        waits.push(Number.NaN)
+      }, 200)
+      await silence
+      clearTimeout(patience)
+    }
+    const ended = await run(['chat', 'x', '--stream', ...argv], {
+      exchange: async () => ({
+        status: 200,
+        statusText: '',
+        headers: sse,
+        body: body(),
+        close: () => close(),
+      }),
+      timers: {
+        now: Date.now,
+        async wait(milliseconds, signal) {
+          await realTimers.wait(20, signal)
+          if (!signal?.aborted) waits.push(milliseconds)
+        },
+      },
+    })
+    return { ...ended, waits }
+  }
+
+  test('are whole after 15 s of silence where one of them finished the text, with a warning', async () => {
+    const said = 'the service did not end the stream; it is taken as whole after 15 s of silence'
+    const plain = await stayOpen([`data: ${chunk('Hi')}\n\n`, finished('!')], '-q')
+    expect(plain).toMatchObject({ code: 0, out: 'Hi!\n', err: `parley: ${said}\n`, waits: [15_000] })
+    const json = await stayOpen([finished('Hi'), ': alive\n\n'], '--errors', 'json')
+    expect(json).toMatchObject({ code: 0, out: 'Hi\n', err: `{"warning":"${said}"}\n`, waits: [15_000] })
+    const strict = await stayOpen([finished('Hi')], '--fail-on-cut')
+    expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${said}\n` })
+  })
+
+  test.each([
+    ['two of them finished', [finished('Hi'), finished('!')]],
+    ['one finished, and more text came', [finished('Hi'), `data: ${chunk('!')}\n\n`]],
+    ['none finished', [`data: ${chunk('Hi')}\n\n`]],
+    ['there was a function call', [call, finished('Hi')]],
+    ['no text came', [finished('')]],
+    ['they are in an array', [`[${chunk('Hi', { finishReason: 'STOP' })}`]],
+    ['there is half an event', [finished('Hi'), 'data: {']],
+  ])('are waited for where %s', async (_, pieces) => {
+    expect((await stayOpen(pieces)).waits).toEqual([Number.NaN])
+  })
 })

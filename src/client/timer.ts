@@ -11,6 +11,15 @@ export function setTimer(callback: () => void, milliseconds: number): NodeJS.Tim
   return setTimeout(callback, Math.min(Math.max(milliseconds, 0), 2 ** 31 - 1))
 }
 
+/** Has `act` called after so many milliseconds, unless the function that it returns is called before. */
+export function callAfter({ wait }: Timers, milliseconds: number, act: () => void): () => void {
+  const isOver = new AbortController()
+  void wait(milliseconds, isOver.signal).then(() => {
+    if (!isOver.signal.aborted) act()
+  })
+  return () => isOver.abort()
+}
+
 export const realTimers: Timers = {
   now: Date.now,
   wait: (milliseconds, signal) =>

@@ -1,3 +1,4 @@
+import { callAfter, type Timers } from '../client/timer.ts'
 import { createAnswerPrinter } from '../terminal/answer-printer.ts'
 import type { Output } from '../terminal/output.ts'
 import { createRawPrinter } from '../terminal/raw-printer.ts'
@@ -12,13 +13,22 @@ export interface PrintedAnswer {
   isBlank: boolean
   /** Some of it was not UTF-8, and shows as U+FFFD. */
   isDamaged: boolean
+  /** The service did not end the stream; it is taken as whole, for nothing more came. */
+  isAssumed: boolean
+}
+
+export interface PrintOptions {
+  isRaw: boolean
+  keepsText: boolean
+  cleanups: Set<() => void>
+  timers: Timers
 }
 
 /** Prints an answer as it comes: its text, or with `isRaw` what the service sent. */
 export async function printAnswer(
   response: HttpResponse,
   output: Output,
-  { isRaw, keepsText, cleanups }: { isRaw: boolean; keepsText: boolean; cleanups: Set<() => void> },
+  { isRaw, keepsText, cleanups, timers }: PrintOptions,
 ): Promise<PrintedAnswer> {
   const printer = createAnswerPrinter(output)
   const raw = createRawPrinter(output)
@@ -36,16 +46,25 @@ export async function printAnswer(
       if (isRaw) raw.add(chunk)
     },
   })
+  const reading = readUntilEnded(response, decoder, { takesRest: isRaw, timers })
   const write = () => (isRaw ? raw.write() : printer.write())
   cleanups.add(printer.breakLine)
   try {
-    for await (const chunk of untilEnded(response, decoder)) {
+    let failure: unknown
+    for await (const chunk of reading.chunks()) {
       try {
-        decoder.push(chunk)
+        if (failure) raw.add(chunk)
+        else decoder.push(chunk)
+      } catch (error) {
+        // What is not understood is still what the service sent.
+        if (!isRaw || !decoder.isVerbatim) throw error
+        failure = error
+        reading.finish()
       } finally {
         await write()
       }
     }
+    if (failure) throw failure
     decoder.end()
     if (isRaw) await raw.end()
     else await printer.end()
@@ -56,25 +75,61 @@ export async function printAnswer(
   } finally {
     cleanups.delete(printer.breakLine)
   }
-  return { summary: decoder.summary, text: pieces.join(''), isBlank, isDamaged }
+  const { isAssumed } = reading
+  return { summary: decoder.summary, text: pieces.join(''), isBlank, isDamaged, isAssumed }
 }
 
-/** How long a stream that is whole, but has not said that nothing follows, may still be silent. Milliseconds. */
-const grace = 500
+/** How long a stream that may be whole has to be silent until it is taken as that. Milliseconds. */
+const longestSilence = 15_000
 
-/** The body up to where the service said that it ends; what goes wrong after that is of no account. */
-async function* untilEnded(response: HttpResponse, decoder: AnswerDecoder): AsyncGenerator<Uint8Array> {
-  let timer: NodeJS.Timeout | undefined
-  try {
-    for await (const chunk of response.body) {
-      clearTimeout(timer)
-      yield chunk
-      if (decoder.ended) return
-      if (decoder.whole) timer = setTimeout(() => response.close(), grace)
+/** How long what follows an answer's end may take, where all bytes are asked for. Milliseconds. */
+const longestRest = 1000
+
+/** Reads a body up to where the service said that it ends; what goes wrong after that is of no account. */
+function readUntilEnded(
+  response: HttpResponse,
+  decoder: AnswerDecoder,
+  { takesRest, timers }: Pick<PrintOptions, 'timers'> & { takesRest: boolean },
+) {
+  let isAssumed = false
+  let isFinished = false
+  let stopTimer = () => {}
+
+  function startTimer(): void {
+    if (isFinished) stopTimer = callAfter(timers, longestRest, response.close)
+    else if (decoder.isSettled) {
+      stopTimer = callAfter(timers, longestSilence, () => {
+        isAssumed = true
+        response.close()
+      })
     }
-  } catch (error) {
-    if (!decoder.whole) throw error
-  } finally {
-    clearTimeout(timer)
+  }
+
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const chunk of response.body) {
+        stopTimer()
+        isAssumed = false
+        yield chunk
+        isFinished ||= decoder.ended
+        if (isFinished && !(takesRest && decoder.isVerbatim)) return
+        startTimer()
+      }
+    } catch (error) {
+      if (!isFinished) throw error
+    } finally {
+      stopTimer()
+    }
+  }
+
+  return {
+    chunks,
+    /** Only what is there already is of interest now. */
+    finish() {
+      isFinished = true
+    },
+    get isAssumed() {
+      return isAssumed
+    },
   }
 }

@@ -8,6 +8,7 @@ export interface ChatOptions extends PromptOptions {
   maxOutputTokens?: number
   set?: string[]
   stream?: boolean
+  failOnCut?: boolean
   output?: string
   thread?: string
   usage?: boolean
@@ -26,6 +27,7 @@ export function declare(command: Command): void {
     .option('--set <path=value>', 'set any field of the body, repeatable', collect)
     .option('--stream', 'print the answer as it comes')
     .option('--no-stream', 'wait for the whole answer')
+    .option('--fail-on-cut', 'exit 8 where the answer was cut or stopped, or has no text')
     .option('-o, --output <file>', 'write the answer to a file, once it is whole')
     .option('--thread <file>', 'keep the conversation in a file')
     .option('--usage', 'show model, tokens and seconds also when stderr is no terminal')

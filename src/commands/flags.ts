@@ -9,7 +9,7 @@ const settingsHeading = 'Settings (they can also stand in a profile or in the en
 export function declareGeneralFlags(command: Command): void {
   declare(command, 'General flags:', [
     new Option('--profile <name>', 'which profile; the built-in profile demo needs no credentials'),
-    new Option('-q, --quiet', 'nothing on stderr but errors'),
+    new Option('-q, --quiet', 'nothing on stderr but errors and the warnings that matter'),
     new Option('--errors <form>', 'json: a failure is one line of JSON on stderr').choices(['json']),
     new Option('--color <when>', 'auto, always or never').choices(['auto', 'always', 'never']),
   ])

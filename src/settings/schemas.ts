@@ -75,6 +75,7 @@ export const schemas = {
   answerRole: text,
   stream: toggle,
   streamVia: z.lazily(() => z.enum(['query', 'path', 'body'])),
+  failOnCut: toggle,
   timeout: seconds,
   deadline: seconds,
   connectTimeout: seconds,

@@ -37,6 +37,12 @@ export const settings = {
   answerRole: { about: 'the role of an answer kept by --thread', default: 'model' },
   stream: { about: 'print the answer as it comes', default: false, noFlag: true, ownFlag: '--stream' },
   streamVia: { about: 'how streaming is asked for: query, path or body', default: 'query' },
+  failOnCut: {
+    about: 'fail (exit 8) where an answer was cut or stopped, or has no text',
+    default: false,
+    noFlag: true,
+    ownFlag: '--fail-on-cut',
+  },
   timeout: {
     about: 'longest wait for an answer to start, and longest silence after; 0 is none',
     default: 600,

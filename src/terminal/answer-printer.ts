@@ -17,6 +17,7 @@ export interface AnswerPrinter {
 export function createAnswerPrinter(output: Output): AnswerPrinter {
   /** Line breaks and half a character, kept back until it is known what follows. */
   let kept = ''
+  let keepsHalf = false
   let pending = ''
   let hasText = false
   let isInLine = false
@@ -25,13 +26,14 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
     add(text) {
       if (text === '') return
       const end = findEnd(text)
-      const isMoreOfThem = end === 0 && isLineBreak(text[0]) && !isHalf(kept)
+      const isMoreOfThem = end === 0 && isLineBreak(text[0]) && !keepsHalf
       if (!isMoreOfThem) {
         pending += kept
         kept = ''
       }
       pending += text.slice(0, end)
       kept += text.slice(end)
+      keepsHalf = isHalf(text)
     },
     async write() {
       if (pending === '') return
@@ -42,7 +44,7 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
       await output.write(text)
     },
     async end() {
-      if (isHalf(kept)) pending += kept
+      if (keepsHalf) pending += kept
       kept = ''
       await this.write()
       if (hasText) await output.write('\n')

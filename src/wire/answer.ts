@@ -1,13 +1,15 @@
-import { CliError } from '../errors.ts'
-import { Message, MessageEvent, NativeAnswer } from './generate.ts'
-import { formatPath } from './json.ts'
-import { failureInBody, failureInstead, isErrorEnvelope, readProblem } from './problem.ts'
-import type * as z from './zod.ts'
+import { type AnswerPiece, isObject, mayHoldText } from './answer-piece.ts'
+import { takeOutOfBody, takeOutOfEvent } from './envelope.ts'
+import { notUnderstood } from './json-body.ts'
+import { isMessage, isMessageEvent, readMessage, readMessageEvent, textDelta } from './message-answer.ts'
+import { isNative, type NativePiece, readNative } from './native-answer.ts'
 
 /** What is known of an answer beside its text; a stream fills it in as it goes. */
 export interface AnswerSummary {
   model?: string
   stopReason?: string
+  /** What the service says to explain it. */
+  stopMessage?: string
   inputTokens?: number
   outputTokens?: number
   cachedTokens?: number
@@ -16,148 +18,115 @@ export interface AnswerSummary {
 /** Reads an answer's JSON values, one by one, into text. */
 export interface AnswerReader {
   readonly summary: AnswerSummary
-  /** The service said that the answer is whole. */
-  readonly whole: boolean
   /** The service said that nothing follows. */
   readonly ended: boolean
-  /** Something of a known shape came. */
-  readonly isKnown: boolean
+  /** If the body ends here, the answer is whole. */
+  readonly isWhole: boolean
+  /** It is whole also if the body stays open and silent. */
+  readonly isSettled: boolean
   /** Reads a whole body, in the documented shape or in the family's native one; returns its text. */
   addBody(value: unknown): string
   /** Reads one event of a message stream or one native chunk; returns the text that it adds. */
   addEvent(value: unknown, event?: string): string
+  /** Throws the `CliError` that an event is, where it is one; nothing else is read of it. */
+  refuse(value: unknown, event: string): void
   /** Takes note that the stream's own terminator came. */
   end(): void
+  /** Throws a `CliError` where nothing of what came was understood. */
+  requireReadable(): void
 }
 
 export function createAnswerReader(): AnswerReader {
   const summary: AnswerSummary = {}
-  let whole = false
   let ended = false
+  let isFinished = false
+  let finishes = 0
+  /** Of the candidate that is printed, and of the others: whether the last chunk with them finished them. */
+  let finish: NativePiece['finish'] = {}
+  let hasText = false
+  let hasCall = false
   let isKnown = false
+  let isStrange = false
 
-  function note(fields: { [K in keyof AnswerSummary]: AnswerSummary[K] | undefined }): void {
-    for (const [key, value] of Object.entries(fields)) {
-      if (value !== undefined) Object.assign(summary, { [key]: value })
+  function add({ text, facts, isStrange: adds }: AnswerPiece): string {
+    isKnown = true
+    isStrange ||= adds
+    hasText ||= text !== ''
+    for (const [fact, value] of Object.entries(facts)) {
+      if (value !== undefined) Object.assign(summary, { [fact]: value })
     }
-  }
-
-  function noteUsage(usage: z.infer<ReturnType<typeof Message>>['usage']): void {
-    note({
-      inputTokens: usage?.input_tokens,
-      outputTokens: usage?.output_tokens,
-      cachedTokens: usage?.cache_read_input_tokens,
-    })
-  }
-
-  function addMessage(value: unknown): string {
-    const message = read(Message(), value)
-    note({ model: message.model, stopReason: message.stop_reason })
-    noteUsage(message.usage)
-    return message.content.map((block) => (block.type === 'text' && block.text) || '').join('')
+    return text
   }
 
   function addNative(value: unknown): string {
-    const { candidates, promptFeedback, usageMetadata: usage, modelVersion } = read(NativeAnswer(), value)
-    const first = candidates?.find((candidate) => (candidate.index ?? 0) === 0)
-    const thoughts = usage?.thoughtsTokenCount ?? 0
-    note({
-      model: modelVersion,
-      stopReason: first?.finishReason || promptFeedback?.blockReason,
-      inputTokens: usage?.promptTokenCount,
-      outputTokens:
-        usage?.candidatesTokenCount === undefined ? undefined : usage.candidatesTokenCount + thoughts,
-      cachedTokens: usage?.cachedContentTokenCount,
-    })
-    if (first?.finishReason || promptFeedback?.blockReason) whole = true
-    return (first?.content?.parts ?? []).map((part) => (part.thought ? '' : (part.text ?? ''))).join('')
+    const piece = readNative(value)
+    hasCall ||= piece.hasCall
+    if (piece.finish.first || piece.finish.others) finishes++
+    finish = { ...finish, ...piece.finish }
+    // The counts are of all that came so far: none is left of an earlier chunk's.
+    if (piece.hasUsage) for (const count of counts) delete summary[count]
+    return add(piece)
   }
 
-  function addMessageEvent(value: { type: string }): string {
-    const { type } = value
-    const isMessage = /^(message|content_block)_/.test(type)
-    if (isMessage || type === 'ping') isKnown = true
-    if (!isMessage) return ''
-    const { message, delta, usage } = read(MessageEvent(), value)
-    note({ model: message?.model, stopReason: delta?.stop_reason })
-    noteUsage(message?.usage)
-    noteUsage(usage)
-    if (type === 'message_stop') {
-      whole = true
-      ended = true
+  function addAnswer(value: unknown, event: string): string {
+    if (isNative(value)) return addNative(value)
+    const named = withType(value, event)
+    if (isMessageEvent(named)) {
+      if (named.type === 'message_stop') ended = true
+      return add(readMessageEvent(named))
     }
-    return type === 'content_block_delta' && delta?.type === 'text_delta' ? (delta.text ?? '') : ''
+    if (isMessage(value)) {
+      const piece = readMessage(value)
+      isFinished = Boolean(piece.facts.stopReason)
+      return add(piece)
+    }
+    isStrange ||= mayHoldText(value)
+    return ''
   }
+
+  const areFinished = () =>
+    finish.first !== false && finish.others !== false && (finish.first || finish.others || isFinished)
 
   return {
     summary,
-    get whole() {
-      return whole
-    },
     get ended() {
       return ended
     },
-    get isKnown() {
-      return isKnown
+    get isWhole() {
+      return ended || areFinished()
+    },
+    get isSettled() {
+      return areFinished() && finishes === 1 && hasText && !hasCall
     },
     addBody(value) {
-      if (isErrorEnvelope(value)) throw failureInBody(value)
-      const text = isNative(value) ? addNative(value) : addMessage(value)
-      whole = true
+      const answer = takeOutOfBody(value)
       ended = true
-      return text
+      return isNative(answer) ? addNative(answer) : add(readMessage(answer))
     },
     addEvent(value, event = '') {
       const delta = textDelta(value)
       if (delta !== undefined) {
         isKnown = true
+        hasText ||= delta !== ''
         return delta
       }
-      if (event === 'error' || isErrorEnvelope(value)) throw failureInStream(value)
-      if (isNative(value)) {
-        isKnown = true
-        return addNative(value)
-      }
-      const named =
-        isObject(value) && typeof value.type !== 'string' && event ? { ...value, type: event } : value
-      return hasType(named) ? addMessageEvent(named) : addNative(named)
+      return addAnswer(takeOutOfEvent(value, event), event)
     },
+    refuse: (value, event) => void takeOutOfEvent(value, event),
     end() {
-      whole = true
       ended = true
+    },
+    requireReadable() {
+      if (hasText || (isKnown && !isStrange)) return
+      throw notUnderstood('the answer is whole, but holds nothing of a documented shape')
     },
   }
 }
 
-/** The text of the event that nearly all of a stream consists of, which is worth no schema. */
-function textDelta(value: unknown): string | undefined {
-  const { type, delta } = (value ?? {}) as { type?: unknown; delta?: { type?: unknown; text?: unknown } }
-  if (type !== 'content_block_delta' || delta?.type !== 'text_delta') return undefined
-  return typeof delta.text === 'string' ? delta.text : undefined
-}
+const counts = ['inputTokens', 'outputTokens', 'cachedTokens'] as const
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const isNative = (value: unknown): boolean =>
-  isObject(value) && ('candidates' in value || 'promptFeedback' in value)
-
-const hasType = (value: unknown): value is { type: string } =>
-  isObject(value) && typeof value.type === 'string'
-
-function read<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  const issue = parsed.error.issues[0]
-  const path = formatPath(issue?.path ?? []) || 'the body'
-  throw failureInstead(value, `the answer has another shape than documented: ${path}: ${issue?.message}`)
-}
-
-function failureInStream(value: unknown): CliError {
-  const { message } = readProblem(value)
-  return new CliError('response', 'the stream ended with an error', {
-    sent: 'yes',
-    body: value,
-    ...(message === undefined ? {} : { serviceMessage: message }),
-  })
-}
+/** An event without a type of its own has its name's. */
+const withType = (value: unknown, event: string): unknown =>
+  isObject(value) && typeof value.type !== 'string' && isMessageEvent({ type: event })
+    ? { ...value, type: event }
+    : value

@@ -1,23 +1,37 @@
-/**
- * Cuts a JSON array that arrives piece by piece into its elements. `push` returns the texts of the elements it
- * completed; after the closing bracket `closed` is true and anything further is ignored.
- */
-export function createArraySplitter(): { push(text: string): string[]; readonly closed: boolean } {
+/** Cuts JSON that arrives piece by piece into values. */
+export interface JsonSplitter {
+  /** Returns the texts of the values that are complete now. */
+  push(text: string): string[]
+  /** The array's closing bracket came; anything further is ignored. */
+  readonly closed: boolean
+  /** A value has begun that is not complete. */
+  readonly isInside: boolean
+  /** What has come of it. */
+  readonly rest: string
+}
+
+/** Cuts an array into its elements. */
+export const createArraySplitter = () => createSplitter(1)
+
+/** Cuts values that follow each other, with or without line breaks between them. */
+export const createSequenceSplitter = () => createSplitter(0)
+
+/** `level` is how deep the values stand. What is no JSON becomes a value too, for the parser to refuse. */
+function createSplitter(level: 0 | 1): JsonSplitter {
+  const separator = level === 0 ? '\n' : ','
   let depth = 0
   let inString = false
   let escaped = false
   let closed = false
-  let element: string[] = []
+  let kept: string[] = []
 
   function push(text: string): string[] {
-    const elements: string[] = []
+    const values: string[] = []
     let start = 0
-    const cut = (end: number) => {
-      element.push(text.slice(start, end))
-      const whole = element.join('').trim()
-      if (whole !== '') elements.push(whole)
-      element = []
-      start = end + 1
+    const cut = (end: number, next: number) => {
+      const value = takeKept(text.slice(start, end))
+      if (value !== '') values.push(value)
+      start = next
     }
     for (let i = 0; i < text.length && !closed; i++) {
       const char = text[i]
@@ -27,25 +41,37 @@ export function createArraySplitter(): { push(text: string): string[]; readonly 
         else if (char === '"') inString = false
       } else if (char === '"') inString = true
       else if (char === '[' || char === '{') {
-        depth++
-        if (depth === 1) start = i + 1
-      } else if (char === ',' && depth === 1) cut(i)
-      else if (char === ']' || char === '}') {
-        depth--
-        if (depth === 0) {
-          cut(i)
-          closed = true
-        }
-      }
+        if (depth++ === level) cut(i, i)
+        else if (depth === level) cut(i, i + 1)
+      } else if (char === ']' && depth === 1 && level === 1) {
+        cut(i, text.length)
+        closed = true
+      } else if ((char === ']' || char === '}') && depth > level) {
+        if (--depth === level) cut(i + 1, i + 1)
+      } else if (char === separator && depth === level) cut(i, i + 1)
     }
-    if (!closed && depth > 0 && start < text.length) element.push(text.slice(start))
-    return elements
+    if (start < text.length && !closed) kept.push(text.slice(start))
+    return values
+  }
+
+  function takeKept(tail: string): string {
+    if (kept.length === 0) return tail.trim()
+    // Joined at once: a long value would be copied once more.
+    const value = kept.concat(tail).join('')
+    kept = []
+    return value.trim()
   }
 
   return {
     push,
     get closed() {
       return closed
+    },
+    get isInside() {
+      return kept.length > 0
+    },
+    get rest() {
+      return kept.join('').trim()
     },
   }
 }

@@ -105,7 +105,9 @@ faults('R: response content', [
   },
   {
     name: 'R18 an unknown character set',
-    script: answering(response(message('x'), '200 OK', type('application/json; charset=klingon'))),
+    script: answering(
+      response(Buffer.from(message('é'), 'latin1'), '200 OK', type('application/json; charset=klingon')),
+    ),
     code: 8,
     reqs: 1,
     err: ['klingon'],
@@ -180,14 +182,9 @@ faults('R: response content', [
     code: 8,
     reqs: 1,
   }),
-  ...[
-    '{"choices":[]}',
-    '[]',
-    '5',
-    'null',
-    '{"content":[{"type":"text","text":5}]}',
-    '{"content":"words"}',
-  ].map((body): Row => ({ name: `R28 another shape: ${body}`, script: json(body), code: 8, reqs: 1 })),
+  ...['{"choices":[]}', '[]', '5', 'null', '{"content":[{"type":"text","text":5}]}'].map(
+    (body): Row => ({ name: `R28 another shape: ${body}`, script: json(body), code: 8, reqs: 1 }),
+  ),
   ...['{"data":5}', '[]', '5', 'null'].map(
     (body): Row => ({
       name: `R28 another shape: ${body} (events)`,

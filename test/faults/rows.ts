@@ -141,7 +141,9 @@ const asPattern = (said: string | RegExp) =>
 function checkStderr(err: string, isLog = false): void {
   expect(err).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
   expect(err).not.toMatch(/^\s+at |node:internal|undici|undefined|\[object/m)
-  const starts = isLog ? /^(parley: | {2}\S|\d{4}-\d\d-\d\dT)/ : /^(parley: | {2}\S|[<>] |— |\{"error":)/
+  const starts = isLog
+    ? /^(parley: | {2}\S|\d{4}-\d\d-\d\dT)/
+    : /^(parley: | {2}\S|[<>] |— |\{"(error|warning)":)/
   const lines = err.split('\n').slice(0, -1)
   expect(lines.filter((line) => !starts.test(line))).toEqual([])
   expect(err === '' || err.endsWith('\n')).toBe(true)

@@ -6,7 +6,7 @@ import type { Settings } from '../../settings/schemas.ts'
 import { openFileOutput } from '../../terminal/file-output.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { ChatOptions } from '../chat.ts'
-import { tellAbout } from '../footer.ts'
+import { requireUncut, tellAbout } from '../footer.ts'
 import { perform } from '../perform.ts'
 import { readPrompt } from '../prompt.ts'
 import { readSettings } from '../settings.ts'
@@ -42,10 +42,13 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     isRaw: flags.raw ?? false,
     keepsText: threadFile !== undefined,
     cleanups: progress.cleanups,
+    timers: context.timers,
   })
+  const told = { ...answer, seconds: (Date.now() - start) / 1000, isAsked: options.usage }
+  if (options.failOnCut ?? values.failOnCut) requireUncut(context, told)
   await file?.commit()
   if (threadFile) await saveThread(threadFile, { body, answer: answer.text, role: values.answerRole })
-  tellAbout(context, { ...answer, seconds: (Date.now() - start) / 1000, isAsked: options.usage })
+  tellAbout(context, told)
 }
 
 const loadReader = () => import('../answer.ts')

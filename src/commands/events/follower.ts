@@ -1,4 +1,3 @@
-import { realTimers } from '../../client/timer.ts'
 import type { Context } from '../../context.ts'
 import { isStop, type SessionEvent } from '../../wire/events.ts'
 import type { EventItem } from '../../wire/events-page.ts'
@@ -52,7 +51,7 @@ export async function openFollower(
   feed: Feed,
   { hasHistory = false, stays = false }: FollowOptions,
 ): Promise<Follower> {
-  const timers = context.host.timers ?? realTimers
+  const { timers } = context
   const sieve = createSieve()
   const endurance = createEndurance(context, call.deadline, timers)
   for await (const items of listPages(call, parts)) {

@@ -1,0 +1,453 @@
+import { message } from '../run.ts'
+import { response } from '../server.ts'
+import { answering, chunked, closing, delta, event, resetting, sseHead, stop } from './answers.ts'
+import { chat, faults, type Row, stream } from './rows.ts'
+
+/** A native chunk. */
+const part = (text: string | object, more: object = {}) => ({
+  candidates: [{ index: 0, content: { parts: [typeof text === 'string' ? { text } : text] }, ...more }],
+})
+const STOP = { finishReason: 'STOP' }
+const finished = (text: string | object = 'so far') => event(part(text, STOP))
+const head = (type: string) => `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\nconnection: close\r\n\r\n`
+const chunkedHead = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
+const jsonHead = head('application/json')
+const lines = (...values: unknown[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')
+
+const whole = { argv: stream, code: 0, reqs: 1, out: 'so far\n' } satisfies Partial<Row>
+const early = {
+  argv: stream,
+  code: 8,
+  reqs: 1,
+  out: 'so far',
+  err: ['the stream ended early'],
+} satisfies Partial<Row>
+const failed = <T extends Partial<Row>>(row: T) => ({ ...early, ...row })
+const cancelled = { error: { code: 499, message: 'The operation was cancelled.', status: 'CANCELLED' } }
+const says = ['the stream ended with an error', 'the service says: The operation was cancelled.']
+const call = { functionCall: { name: 'search', args: {} } }
+const odd = '{"constructor":{"__proto__":1},"__proto__":{"toString":2}}'
+
+faults('E: what streams were seen to send', [
+  {
+    ...whole,
+    name: 'E30 a function call with STOP, a pause, then the text',
+    script: (socket) => {
+      socket.write(sseHead + finished(call))
+      setTimeout(() => socket.end(event(part('so ')) + finished('far')), 1500)
+    },
+    atLeast: 1.5,
+  },
+  {
+    ...whole,
+    name: 'E30 the same with --raw',
+    argv: [...stream, '--raw'],
+    script: (socket) => {
+      socket.write(sseHead + finished(call))
+      setTimeout(() => socket.end(finished('far')), 1500)
+    },
+    out: lines(part(call, STOP), part('far', STOP)),
+  },
+  {
+    ...whole,
+    name: 'E30 a finishReason in every chunk',
+    script: closing(sseHead + finished('so ') + finished('f') + finished('ar')),
+  },
+  ...[closing, resetting].map(
+    (end): Row => ({
+      ...early,
+      name: `E31 an early STOP, then text, then a cut by ${end.name}`,
+      script: end(sseHead + finished('') + event(part('so far'))),
+      err: [/the (stream ended early|answer broke off)/],
+    }),
+  ),
+  {
+    ...early,
+    name: 'E31 STOP, then the connection breaks',
+    script: resetting(chunkedHead + chunked(finished())),
+    err: ['the answer broke off'],
+  },
+  { ...early, name: 'E31 STOP, then half an event', script: closing(`${sseHead}${finished()}data: {"candi`) },
+  {
+    ...early,
+    name: 'E31 STOP, then an event without its end',
+    script: closing(sseHead + finished() + event(part(' lost')).trimEnd()),
+  },
+  {
+    ...early,
+    name: 'E31 STOP of one candidate, another unfinished',
+    script: closing(
+      sseHead + finished() + event({ candidates: [{ index: 1, content: { parts: [{ text: 'x' }] } }] }),
+    ),
+  },
+  {
+    ...early,
+    name: 'E31 silence after two chunks with a finishReason is not the end',
+    argv: [...stream, '--timeout', '1'],
+    script: answering(sseHead + finished('so ') + finished('far')),
+    err: ['no byte came for 1 s'],
+  },
+  ...[
+    event(cancelled),
+    event(cancelled, 'error'),
+    `${JSON.stringify(cancelled)}\n\n`,
+    `${JSON.stringify(cancelled, null, 2)}\n`,
+    JSON.stringify(cancelled),
+    event({ response: cancelled }),
+    `event: error\ndata: The operation was cancelled.\n\n`,
+    event(cancelled).trimEnd(),
+  ].map(
+    (failure, index): Row => ({
+      ...failed({ err: says }),
+      name: `E32 an error after STOP, ${index}`,
+      script: closing(sseHead + finished() + failure),
+    }),
+  ),
+  {
+    ...failed({ err: ['the stream ended with an error'] }),
+    name: 'E32 an error event without words',
+    script: closing(`${sseHead}${finished()}event: error\ndata:\n\n`),
+  },
+  {
+    ...failed({ err: says }),
+    name: 'E32 an error in an array, after STOP',
+    script: closing(`${jsonHead}[${JSON.stringify(part('so far', STOP))},\n${JSON.stringify(cancelled)}]`),
+  },
+  ...[
+    event({ type: 'content_block_start', content_block: { type: 'text', text: 'so ' } }) + delta('far'),
+    event({ type: 'content_block_start', content_block: 'so far' }),
+    event({ type: 'message_start', message: { content: [{ type: 'text', text: 'so ' }, 'far'] } }),
+    event({ type: 'content_block_delta', delta: { text: 'so far' } }),
+    event({ type: 'content_block_delta', delta: 'so far' }),
+    event({ delta: { text: 'so far' } }, 'content_block_delta'),
+    event({ type: 'content_block_delta', delta: { type: 'output_text_delta', text: 'so far' } }),
+    event({ response: JSON.parse(delta('so far').slice(6)) }),
+    event({ candidates: [{ content: 'so far' }] }),
+    event({ candidates: [{ content: { parts: ['so ', 'far'] } }] }),
+    event({ code: 0, message: 'ok', data: part('so far') }),
+    event(message('so far')),
+  ].map(
+    (text, index): Row => ({
+      ...whole,
+      name: `E33 text in an odd place, ${index}`,
+      script: closing(sseHead + text + stop),
+    }),
+  ),
+  ...[
+    event({ type: 'content_block_delta', delta: { type: 'words', value: 'lost' } }),
+    event({ type: 'content_block_delta', delta: { type: 'text_delta', content: 'lost' } }),
+    event({ type: 'text', text: 'lost' }),
+    event({ choices: [{ delta: { content: 'lost' } }] }),
+    event({ candidates: [{ output: 'lost' }] }),
+    event({ candidates: [{ content: { text: 'lost' } }] }),
+    event({ candidates: [{ content: { parts: [{ content: 'lost' }] } }] }),
+    event({ candidates: [{ index: 3, content: { parts: [{ text: 'lost' }] }, ...STOP }] }),
+    event('"lost"'),
+  ].flatMap((text, index): Row[] =>
+    [stop, finished(''), 'data: [DONE]\n\n'].map((end) => ({
+      ...failed({ out: '', err: ['nothing of a documented shape'] }),
+      name: `E34 no text that anybody can read, ${index}, ${end.trim().slice(0, 20)}`,
+      script: closing(sseHead + text + end),
+    })),
+  ),
+  ...['application/x-ndjson', 'application/json', 'text/event-stream'].flatMap((type): Row[] => [
+    {
+      ...whole,
+      name: `E35 chunks a line, as ${type}`,
+      script: closing(
+        head(type) +
+          lines(part('so '), null, part('far', STOP)).replace(
+            'null\n',
+            type.endsWith('/json') ? '' : 'null\n',
+          ),
+      ),
+    },
+    {
+      ...early,
+      name: `E35 the same, cut, as ${type}`,
+      script: closing(head(type) + lines(part('so '), part('far'))),
+    },
+    {
+      ...early,
+      name: `E35 the same, cut in a chunk, as ${type}`,
+      script: closing(`${head(type)}${lines(part('so '), part('far', STOP))}{"candidates"`),
+    },
+    {
+      ...failed({ err: says }),
+      name: `E35 the same with an error, as ${type}`,
+      script: closing(head(type) + lines(part('so '), part('far', STOP), cancelled)),
+    },
+  ]),
+  ...['ping', '"ping"', 'null', '17', 'true', 'keep-alive', '{}', ' '.repeat(500)].map(
+    (data): Row => ({
+      ...whole,
+      name: `E36 a keep-alive that is data: ${data.trim()}`,
+      script: closing(`${sseHead}data: ${data}\n\n${delta('so far')}data: ${data}\n\n${stop}`),
+    }),
+  ),
+  ...['event: heartbeat\ndata: 1763734608\n\n', 'event: ping\ndata: 2026-11-21 15:33:27\n\n'].map(
+    (beat): Row => ({
+      ...whole,
+      name: `E36 ${beat.split('\n')[0]} with a value`,
+      script: closing(sseHead + beat + delta('so far') + beat + stop),
+    }),
+  ),
+  ...['data: [DONE]\n', 'data: [DONE]', 'data: "[DONE]"\n\n', 'data: [done]\n\n', 'data:  [Done] \n\n'].map(
+    (end): Row => ({
+      ...whole,
+      name: `E37 an end: ${JSON.stringify(end)}`,
+      script: closing(sseHead + delta('so far') + end),
+    }),
+  ),
+  {
+    ...whole,
+    name: 'E37 nothing is waited for after [DONE], in whatever spelling',
+    script: answering(`${sseHead}${delta('so far')}data: "[done]"\n\n`),
+    within: 3,
+  },
+  ...['iso-8859-1', 'gbk', 'klingon', 'utf-8'].map(
+    (charset): Row => ({
+      ...whole,
+      name: `E38 UTF-8 that calls itself ${charset}`,
+      script: closing(head(`text/event-stream; charset=${charset}`) + delta('schön 狐') + stop),
+      out: 'schön 狐\n',
+    }),
+  ),
+  {
+    ...whole,
+    name: 'E38 Latin-1 that says so',
+    script: closing(
+      Buffer.from(
+        head('text/event-stream;charset="ISO-8859-1"') + delta('plain, ') + delta('schön') + stop,
+        'latin1',
+      ),
+    ),
+    out: 'plain, schön\n',
+  },
+  {
+    ...early,
+    name: 'E38 what is neither UTF-8 nor of a known character set',
+    script: closing(
+      Buffer.from(head('text/event-stream; charset=klingon') + delta('schön') + stop, 'latin1'),
+    ),
+    out: '',
+    err: ['klingon'],
+  },
+  ...[
+    [1, undefined],
+    [2, 'cut at the output limit'],
+    [3, 'stopped: SAFETY'],
+    [9, 'stopped: MALFORMED_FUNCTION_CALL: No such tool.'],
+    [77, 'stopped: 77'],
+    ['constructor', 'stopped: constructor'],
+    ['__proto__', 'stopped: __proto__'],
+  ].map(
+    ([finishReason, said]): Row => ({
+      ...whole,
+      name: `E39 finishReason ${finishReason}`,
+      script: closing(
+        sseHead +
+          event(
+            part('so far', {
+              finishReason,
+              ...(finishReason === 9 ? { finishMessage: 'No such tool.' } : {}),
+            }),
+          ),
+      ),
+      err: [said === undefined ? /^$/ : (said as string)],
+    }),
+  ),
+  ...['FINISH_REASON_UNSPECIFIED', 0, '', null].map(
+    (finishReason): Row => ({
+      ...early,
+      name: `E39 finishReason ${JSON.stringify(finishReason)} says nothing`,
+      script: closing(sseHead + event(part('so far', { finishReason }))),
+    }),
+  ),
+  ...[
+    [{ promptTokenCount: 7, thoughtsTokenCount: 5 }, '7 tokens in · 5 out ·'],
+    [{ promptTokenCount: 7, candidatesTokenCount: 3, thoughtsTokenCount: 5 }, '7 tokens in · 8 out ·'],
+    [{ promptTokenCount: 7, totalTokenCount: 9 }, '7 tokens in · 2 out ·'],
+    [{ totalTokenCount: 9 }, '— STOP · 0.'],
+  ].map(
+    ([usageMetadata, said]): Row => ({
+      ...whole,
+      name: `E40 usage ${JSON.stringify(usageMetadata)}`,
+      argv: [...stream, '--usage'],
+      script: closing(
+        sseHead +
+          event({
+            ...part('so '),
+            usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 2, cachedContentTokenCount: 3 },
+          }) +
+          event({ ...part('far', STOP), usageMetadata }),
+      ),
+      err: [said as string, /^(?!.*cached)/s],
+    }),
+  ),
+  {
+    ...whole,
+    name: 'E41 an element of an array is shown before the next comma',
+    script: (socket) => {
+      socket.write(`${jsonHead}[${JSON.stringify(part('so far'))}`)
+      setTimeout(() => socket.resetAndDestroy(), 500)
+    },
+    code: 8,
+    out: 'so far',
+  },
+  ...['\n', ' \r\n\n', '', ' x'].map(
+    (rest): Row => ({
+      ...whole,
+      name: `E42 --raw of an array has what follows its bracket: ${JSON.stringify(rest)}`,
+      argv: [...stream, '--raw'],
+      script: (socket) => {
+        socket.write(`${jsonHead}[${JSON.stringify(part('so far'))}]`)
+        setTimeout(() => socket.end(rest), 200)
+      },
+      out: `[${JSON.stringify(part('so far'))}]${rest}`,
+    }),
+  ),
+  {
+    ...whole,
+    name: 'E42 --raw of an array that stays open ends all the same',
+    argv: [...stream, '--raw'],
+    script: answering(`${jsonHead}[${JSON.stringify(part('so far'))}]`),
+    out: `[${JSON.stringify(part('so far'))}]`,
+    within: 4,
+  },
+  { ...failed({ out: '' }), name: 'E42 a brace does not close an array', script: closing(`${jsonHead}[}`) },
+  ...['{"type":"error","error":', '{"candidates":', ''].flatMap((start): Row[] =>
+    [5000, 200_000].flatMap((depth) =>
+      [sseHead, jsonHead].map((kind) => ({
+        ...failed({ out: '', err: ['nested more than 1000 levels deep'] }),
+        name: `E43 ${depth} levels within ${start || 'nothing'} (${kind === sseHead ? 'event' : 'body'})`,
+        script: closing(
+          `${kind}${kind === sseHead ? 'data: ' : start ? '' : '['}${start}${'['.repeat(depth)}${']'.repeat(depth)}${start ? '}' : kind === sseHead ? '' : ']'}\n\n`,
+        ),
+      })),
+    ),
+  ),
+  ...['constructor', '__proto__', 'toString', 'hasOwnProperty'].map(
+    (word): Row => ({
+      ...whole,
+      name: `E44 ${word} as a type, a name and a key`,
+      script: closing(
+        `${sseHead}${event({ type: word, [word]: word }, word)}data: ${odd}\n\n${event({ type: 'content_block_start', content_block: { type: word } })}${delta('so far')}${event({ type: 'message_delta', delta: { stop_reason: word } })}${stop}`,
+      ),
+      err: [`the answer was stopped: ${word}`],
+    }),
+  ),
+  {
+    ...failed({ err: ['Bad gateway'], out: '' }),
+    name: 'E45 a page that calls itself an event stream',
+    script: closing(`${sseHead}<html><title>Bad gateway</title></html>`),
+  },
+])
+
+const cutBody = message('so far', { stop_reason: 'max_tokens' })
+faults('R: what bodies were seen to be', [
+  ...[
+    '{"content":"so far"}',
+    '{"content":["so ",{"text":"far"}]}',
+    '{"candidates":[{"content":"so far"}]}',
+    '{"candidates":[{"content":{"parts":["so far"]}}]}',
+    `{"response":${JSON.stringify(part('so far'))},"traceId":"x"}`,
+    `{"code":0,"message":"ok","data":${message('so far')}}`,
+  ].map(
+    (body): Row => ({
+      ...whole,
+      argv: chat,
+      name: `R50 text in an odd place: ${body.slice(0, 40)}`,
+      script: answering(response(body)),
+    }),
+  ),
+  ...[
+    '{"content":[{"type":"text","content":"lost"}]}',
+    '{"candidates":[{"content":{"text":"lost"}}]}',
+    '{"code":0,"data":{"choices":[]}}',
+    '{"response":{"error":{"message":"no"}}}',
+    '{"response":null}',
+  ].map(
+    (body): Row => ({
+      name: `R51 no text that anybody can read: ${body}`,
+      script: answering(response(body)),
+      code: 8,
+      reqs: 1,
+    }),
+  ),
+  ...['SAFETY', 'refusal', 'max_tokens'].flatMap((stop_reason): Row[] => [
+    {
+      ...whole,
+      name: `R52 ${stop_reason} is a warning, also with -q`,
+      argv: [...chat, '-q'],
+      script: answering(response(message('so far', { stop_reason }))),
+      err: [/^parley: the answer was (cut|stopped).*\n$/],
+    },
+    {
+      ...whole,
+      name: `R52 ${stop_reason} with --fail-on-cut is exit 8`,
+      argv: [...chat, '--fail-on-cut'],
+      script: answering(response(message('so far', { stop_reason }))),
+      code: 8,
+      err: [/^parley: the answer was (cut|stopped).*\n$/],
+    },
+  ]),
+  {
+    ...whole,
+    name: 'R52 with --errors json the warning is a line of JSON',
+    argv: [...chat, '--errors', 'json'],
+    script: answering(response(cutBody)),
+    err: [/^\{"warning":"the answer was cut at the output limit [^\n]*"\}\n$/],
+  },
+  {
+    ...whole,
+    name: 'R52 the setting failOnCut, with --errors json',
+    argv: [...chat, '--errors', 'json'],
+    script: answering(response(cutBody)),
+    env: { PARLEY_FAIL_ON_CUT: 'true' },
+    code: 8,
+    err: [/^\{"error":\{"kind":"response","exit":8,"status":200,[^\n]*\}\n$/],
+  },
+  {
+    ...whole,
+    name: 'R53 no text is a note',
+    script: answering(response(message(''))),
+    argv: chat,
+    out: '',
+    err: ['the answer holds no text'],
+  },
+  {
+    ...whole,
+    name: 'R53 and none with -q',
+    script: answering(response(message(''))),
+    argv: [...chat, '-q'],
+    out: '',
+    err: [/^$/],
+  },
+  {
+    ...whole,
+    name: 'R53 no text with --fail-on-cut is exit 8',
+    script: answering(response(message(''))),
+    argv: [...chat, '--fail-on-cut'],
+    code: 8,
+    out: '',
+    err: [/^parley: the answer holds no text\n$/],
+  },
+  {
+    ...whole,
+    name: 'R54 UTF-8 that calls itself Latin-1',
+    script: answering(
+      response(message('schön'), '200 OK', ['content-type: application/json; charset=iso-8859-1']),
+    ),
+    argv: chat,
+    out: 'schön\n',
+  },
+  {
+    ...whole,
+    name: 'R55 a blocked prompt',
+    argv: chat,
+    script: answering(response('{"promptFeedback":{"blockReason":"SAFETY","blockReasonMessage":"No."}}')),
+    out: '',
+    err: ['the answer was stopped: SAFETY: No.'],
+  },
+])
