@@ -12,6 +12,7 @@ import { tellAbout } from './footer.ts'
 import { readImageAnswer } from './image/answer.ts'
 import { fetchLink } from './image/link.ts'
 import { choosePlace, type Place } from './image/place.ts'
+import { keep } from './image/recovery.ts'
 import { type ImageRequestOptions, readImageRequest } from './image/request.ts'
 import { type Image, printLine, saveImages } from './image/save.ts'
 import { createShow } from './image/show.ts'
@@ -78,7 +79,7 @@ export async function run(context: Context, options: ImageOptions, words: string
   const response = await perform(context, settings, endpoints.image, { params: { family, model }, body })
   if (!response) return
 
-  const { images, texts, summary } = await readImageAnswer(context, response)
+  const { images, texts, summary, failure } = await readImageAnswer(context, response)
   try {
     if (place) {
       const until = deadline > 0 ? start + deadline * 1000 : 0
@@ -89,6 +90,7 @@ export async function run(context: Context, options: ImageOptions, words: string
     const seconds = (Date.now() - start) / 1000
     tellAbout(context, { summary, isBlank: false, isDamaged: false, seconds, isAsked: options.usage })
   }
+  if (failure) throw failure
 }
 
 interface Answered {
@@ -116,9 +118,12 @@ async function putDown(
     throw notUnderstood('the answer holds only links to images')
   await saveImages(context, loads, { place, show: createShow(context, options.preview) })
   // After the images: a stdout that cannot be written must not cost one.
-  if (options.output !== '-') for (const { uri } of links) await printLine(context, uri)
+  if (options.output !== '-') for (const { uri } of links) await printLine(context, onOneLine(uri))
   await output.flush()
 }
+
+/** A link is no place for control characters: it stays one, and one line, with them encoded. */
+const onOneLine = (uri: string) => uri.replace(/[\x00-\x1f\x7f]/g, encodeURIComponent)
 
 async function load(
   context: Context,
@@ -127,7 +132,10 @@ async function load(
 ): Promise<Image> {
   if ('uri' in image) return fetchLink(context, settings, { uri: image.uri, deadline })
   const bytes = decodeBase64(image.base64)
-  if (!bytes) throw notUnderstood("an image's data is not proper base64")
+  if (!bytes) {
+    const failure = notUnderstood("an image's data is not proper base64")
+    throw await keep(context, failure, { bytes: image.base64, extension: 'txt', what: 'it' })
+  }
   return { bytes, mimeType: image.mimeType }
 }
 
