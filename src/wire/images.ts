@@ -81,7 +81,9 @@ const fromData = (base64: Uint8Array, mimeType: string | undefined): FoundImage 
   parseDataUri(base64) ?? { mimeType, base64 }
 
 const fromLink = (uri: Uint8Array, mimeType: string | undefined): FoundImage =>
-  parseDataUri(uri) ?? { mimeType, uri: new TextDecoder().decode(uri) }
+  parseDataUri(uri) ?? { mimeType, uri: utf8.decode(uri) }
+
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** Puts together what a stream brings in pieces: a data URI may be cut anywhere. */
 function createTextCollector({ images, texts }: Findings) {
@@ -101,7 +103,7 @@ function createTextCollector({ images, texts }: Findings) {
   return {
     add(bytes: Uint8Array, isNextThought: boolean): void {
       if (!goesOn || isThought !== isNextThought) end()
-      pieces.push(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes))
+      pieces.push(utf8.decode(bytes))
       isThought = isNextThought
       // A further text of the same value is a part of its own.
       goesOn = false
