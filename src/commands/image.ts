@@ -10,7 +10,7 @@ import { notUnderstood } from '../wire/json-body.ts'
 import { collect, parseCount } from './flags.ts'
 import { tellAbout } from './footer.ts'
 import { readImageAnswer } from './image/answer.ts'
-import { fetchLink } from './image/link.ts'
+import { fetchLink, keepLinks, onOneLine } from './image/link.ts'
 import { choosePlace, type Place } from './image/place.ts'
 import { keep } from './image/recovery.ts'
 import { type ImageRequestOptions, readImageRequest } from './image/request.ts'
@@ -115,15 +115,16 @@ async function putDown(
     .filter((image) => options.download || 'base64' in image)
     .map((image) => () => load(context, settings, { image, deadline }))
   if (loads.length === 0 && options.output === '-')
-    throw notUnderstood('the answer holds only links to images')
+    throw await keepLinks(
+      context,
+      notUnderstood('the answer has only links to images'),
+      links.map(({ uri }) => uri),
+    )
   await saveImages(context, loads, { place, show: createShow(context, options.preview) })
   // After the images: a stdout that cannot be written must not cost one.
   if (options.output !== '-') for (const { uri } of links) await printLine(context, onOneLine(uri))
   await output.flush()
 }
-
-/** A link is no place for control characters: it stays one, and one line, with them encoded. */
-const onOneLine = (uri: string) => uri.replace(/[\x00-\x1f\x7f]/g, encodeURIComponent)
 
 async function load(
   context: Context,
