@@ -110,7 +110,8 @@ async function putDown(
   const { output, progress } = context
   progress.fate = 'the answer had come; an image whose path was not printed is lost'
   const links = options.download ? [] : images.filter((image) => 'uri' in image)
-  for (const { uri } of links) context.note(`an image is only linked to, --download fetches it: ${uri}`)
+  for (const { uri } of links)
+    context.note(`an image is only linked to, --download fetches it: ${onOneLine(uri)}`)
   const loads = images
     .filter((image) => options.download || 'base64' in image)
     .map((image) => () => load(context, settings, { image, deadline }))
