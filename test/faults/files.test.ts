@@ -3,9 +3,10 @@ import { readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { message } from '../run.ts'
-import { response, type Script } from '../server.ts'
+import { response, type Script, type ScriptedServer } from '../server.ts'
 import { answering, delta, ok, okText, sseHead, stop } from './answers.ts'
 import { chat, faults, type Row, stream } from './rows.ts'
+import type { World } from './world.ts'
 
 const broken = answering(`${sseHead}${delta('begun')}event: error\ndata: {"error":{"message":"gone"}}\n\n`)
 const inCwd = (folder: string, name: string) => join(folder, 'cwd', name)
@@ -126,6 +127,10 @@ const echo =
 
 const hasThread = (text: string) => (folder: string) => writeFileSync(inCwd(folder, 't.json'), text)
 const threadOf = (files: Map<string, string>) => files.get('cwd/t.json') ?? ''
+async function firstRequest({ child }: World, { requests }: ScriptedServer): Promise<void> {
+  while (requests.length === 0 && child.exitCode === null) await pause(20)
+}
+
 /** Answers the first request when the second one has come. */
 function echoLate(): Script {
   const answers: (() => void)[] = []
@@ -143,7 +148,7 @@ function breakingThread(): Pick<Row, 'script' | 'during'> {
       answer = () => socket.write(ok)
     },
     during: async (world, server) => {
-      while (server.requests.length === 0) await pause(20)
+      await firstRequest(world, server)
       writeFileSync(join(world.cwd, 't.json'), '{"mine')
       answer()
     },
@@ -210,7 +215,7 @@ faults('Conversations', [
     // The first answer comes while that run is stopped.
     script: echoLate(),
     during: async (world, server) => {
-      while (server.requests.length === 0) await pause(20)
+      await firstRequest(world, server)
       writeFileSync(join(world.cwd, 'asked'), '')
     },
     code: 0,
