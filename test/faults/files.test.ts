@@ -26,7 +26,7 @@ const interleaved = (): Script => {
 faults('Files of answers', [
   {
     name: 'F01 two runs with one -o: each answer is whole, and one of them stays',
-    shell: 'parley chat hi --stream -o a.txt & parley chat hi --stream -o a.txt & wait -n && wait -n',
+    shell: 'run() { parley chat hi --stream -o a.txt; }; run & one=$!; run & wait $! && wait $one',
     script: interleaved(),
     code: 0,
     reqs: 2,
