@@ -10,8 +10,9 @@ import { notUnderstood } from '../wire/json-body.ts'
 import { collect, parseCount } from './flags.ts'
 import { tellAbout } from './footer.ts'
 import { readImageAnswer } from './image/answer.ts'
-import { fetchLink } from './image/link.ts'
+import { fetchLink, keepLinks, onOneLine } from './image/link.ts'
 import { choosePlace, type Place } from './image/place.ts'
+import { keep } from './image/recovery.ts'
 import { type ImageRequestOptions, readImageRequest } from './image/request.ts'
 import { type Image, printLine, saveImages } from './image/save.ts'
 import { createShow } from './image/show.ts'
@@ -78,7 +79,7 @@ export async function run(context: Context, options: ImageOptions, words: string
   const response = await perform(context, settings, endpoints.image, { params: { family, model }, body })
   if (!response) return
 
-  const { images, texts, summary } = await readImageAnswer(context, response)
+  const { images, texts, summary, failure } = await readImageAnswer(context, response)
   try {
     if (place) {
       const deadline = deadlineOf(context, settings)
@@ -89,6 +90,7 @@ export async function run(context: Context, options: ImageOptions, words: string
     const seconds = (Date.now() - start) / 1000
     tellAbout(context, { summary, isBlank: false, isDamaged: false, seconds, isAsked: options.usage })
   }
+  if (failure) throw failure
 }
 
 interface Answered {
@@ -108,15 +110,20 @@ async function putDown(
   const { output, progress } = context
   progress.fate = 'the answer had come; an image whose path was not printed is lost'
   const links = options.download ? [] : images.filter((image) => 'uri' in image)
-  for (const { uri } of links) context.note(`an image is only linked to, --download fetches it: ${uri}`)
+  for (const { uri } of links)
+    context.note(`an image is only linked to, --download fetches it: ${onOneLine(uri)}`)
   const loads = images
     .filter((image) => options.download || 'base64' in image)
     .map((image) => () => load(context, settings, { image, deadline }))
   if (loads.length === 0 && options.output === '-')
-    throw notUnderstood('the answer holds only links to images')
+    throw await keepLinks(
+      context,
+      notUnderstood('the answer has only links to images'),
+      links.map(({ uri }) => uri),
+    )
   await saveImages(context, loads, { place, show: createShow(context, options.preview) })
   // After the images: a stdout that cannot be written must not cost one.
-  if (options.output !== '-') for (const { uri } of links) await printLine(context, uri)
+  if (options.output !== '-') for (const { uri } of links) await printLine(context, onOneLine(uri))
   await output.flush()
 }
 
@@ -127,7 +134,10 @@ async function load(
 ): Promise<Image> {
   if ('uri' in image) return fetchLink(context, settings, { uri: image.uri, deadline })
   const bytes = decodeBase64(image.base64)
-  if (!bytes) throw notUnderstood("an image's data is not proper base64")
+  if (!bytes) {
+    const failure = notUnderstood("an image's data is not proper base64")
+    throw await keep(context, failure, { bytes: image.base64, extension: 'txt', what: 'it' })
+  }
   return { bytes, mimeType: image.mimeType }
 }
 

@@ -1,34 +1,85 @@
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { buildBody } from '../client/generate-body.ts'
+import { buildBody, type Part } from '../client/generate-body.ts'
 import { appending } from '../client/set.ts'
-import { CliError } from '../errors.ts'
-import type { FileOutput } from '../terminal/file-output.ts'
-import { decodeUtf8, type Input } from '../terminal/input.ts'
+import type { Context } from '../context.ts'
+import { CliError, fileProblem } from '../errors.ts'
+import { openFileOutput } from '../terminal/file-output.ts'
+import { decodeUtf8 } from '../terminal/input.ts'
+import { lockThread, type ThreadLock } from './thread-lock.ts'
 
-/** Reads a conversation kept in a file of the request's own form; one that is not there or empty is `undefined`. */
-export async function readThread(
-  input: Input,
-  path: string,
-  cwd: string,
-): Promise<{ text: string; name: string } | undefined> {
-  if (!existsSync(resolve(cwd, path))) return undefined
-  const text = decodeUtf8(await input.file(path), path)
-  return text.trim() === '' ? undefined : { text, name: path }
+/** A conversation kept in a file of the request's own form. */
+export interface Thread {
+  /** What is in the file; `undefined` where it is not there or empty. */
+  given: { text: string; name: string } | undefined
+  /** Adds a question and its answer to what is in the file then, and to nothing else in it. */
+  add(turns: { question: Part[]; answer: string; role: string }): Promise<void>
 }
 
-/** Writes the conversation that was sent, with the answer as its last turn, in the old file's place at once. */
-export async function saveThread(
-  file: FileOutput,
-  { body, answer, role }: { body: Uint8Array; answer: string; role: string },
-): Promise<void> {
-  const turn = JSON.stringify({ role, parts: [{ text: answer }] })
-  const given = { text: Buffer.from(body).toString(), name: 'the thread' }
-  const whole = await buildBody({ given, turn: [], assignments: [appending(['contents'], turn)] })
+export interface ThreadOptions {
+  /** The longest wait for another run that uses the file. Milliseconds. */
+  patience: number
+  /** Nothing will be added. */
+  isPreview: boolean
+}
+
+/**
+ * Opens a conversation for this run alone: another waits until this one's answer is in it, and so is asked with it.
+ * Throws a `CliError` of kind `file` where it could not be read or written.
+ */
+export async function openThread(
+  context: Context,
+  name: string,
+  { patience, isPreview }: ThreadOptions,
+): Promise<Thread> {
+  const { input, host, note, progress } = context
+  const path = resolve(host.cwd, name)
+  // Checks the place before a lock is made beside it.
+  await openFileOutput(name, host.cwd)
+  const target = existsSync(path) ? realpathSync(path) : path
+  if (existsSync(path) && !statSync(path).isFile())
+    throw new CliError('file', `${name}: it is no regular file`)
+
+  const read = async () => {
+    if (!existsSync(target)) return undefined
+    const text = decodeUtf8(await input.file(target), name)
+    return text.trim() === '' ? undefined : { text, name }
+  }
+  const takeLock = async () => {
+    const onWait = () => note(`waiting for another parley that uses ${name}`)
+    const lock = await lockThread(target, { longest: patience, onWait })
+    progress.cleanups.add(lock.release)
+    return lock
+  }
+
+  let lock: ThreadLock | undefined
+  if (!isPreview) lock = await named(name, takeLock)
+  return {
+    given: await read(),
+    async add({ question, answer, role }) {
+      try {
+        // Asleep for long, a run may be taken for dead; its answer is added all the same.
+        if (!lock?.isHeld()) lock = await takeLock()
+        const turn = appending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
+        const given = (await read()) ?? { text: '{"contents":[]}', name }
+        const whole = await buildBody({ given, turn: question, assignments: [turn] })
+        const file = await openFileOutput(name, host.cwd, 0o600)
+        await file.write(whole)
+        await file.commit()
+      } catch (error) {
+        const reason = error instanceof CliError ? error.message : `${name}: ${fileProblem(error)}`
+        throw new CliError('file', reason, { sent: 'yes', consequence: 'the answer is not in the thread' })
+      } finally {
+        lock?.release()
+      }
+    },
+  }
+}
+
+async function named<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
-    await file.write(whole)
-    await file.commit()
+    return await work()
   } catch (error) {
-    throw error instanceof CliError ? error.with({ consequence: 'the answer is not in the thread' }) : error
+    throw error instanceof CliError ? error : new CliError('file', `${name}: ${fileProblem(error)}`)
   }
 }

@@ -1,13 +1,19 @@
-import { constants, promises as fs } from 'node:fs'
+import { constants, promises as fs, type Stats } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { CliError, fileProblem, usage } from '../errors.ts'
+import { type Draft, startDraft } from './draft.ts'
 import type { Output } from './output.ts'
 
-/** A file that takes an answer: `FILE.part` until it is whole. */
+/** A file that takes an answer: a draft beside it until it is whole. */
 export interface FileOutput extends Output {
   /** Puts the whole answer in the place of what was there. */
   commit(): Promise<void>
+  /**
+   * Keeps what a broken answer had brought as `FILE.part`, or under the next name that is free. Returns in words what
+   * became of it, or `undefined` where there was nothing. Does not throw, and takes no time: also for a signal.
+   */
+  keep(): string | undefined
 }
 
 /**
@@ -23,40 +29,73 @@ export async function openFileOutput(name: string, cwd: string, mode?: number): 
   const existing = await fs.stat(target).catch(() => undefined)
   if (existing?.isDirectory() || name.endsWith('/')) throw new CliError('file', `${name}: it is a folder`)
   const isRegular = existing === undefined || existing.isFile()
-  const part = isRegular ? `${target}.part` : target
   await fs.access(isRegular ? dirname(target) : target, constants.W_OK).catch((error) => {
     throw wrap(error)
   })
-
-  let file: FileHandle | undefined
-  async function start(): Promise<FileHandle> {
-    const kept = isRegular ? (existing?.mode ?? mode) : undefined
-    const started = await fs.open(part, 'w', kept)
-    // The umask, or a part that was left there, may have had its own way.
-    if (kept !== undefined) await started.chmod(kept & 0o7777)
-    return started
-  }
-
+  const shown = target === path ? name : target
+  const sink = isRegular ? createDraftSink(target, shown, existing?.mode ?? mode) : createDeviceSink(target)
+  const wrapped = (work: Promise<void>) =>
+    work.catch((error) => {
+      throw wrap(error)
+    })
   return {
     isTerminal: false,
-    async write(chunk) {
-      try {
-        file ??= await start()
-        await file.writeFile(chunk)
-      } catch (error) {
-        await file?.close().catch(() => {})
-        throw wrap(error)
-      }
-    },
+    write: (chunk) => wrapped(sink.write(chunk)),
     async flush() {},
-    async commit() {
-      try {
-        file ??= await start()
-        await file.close()
-        if (isRegular) await fs.rename(part, target)
-      } catch (error) {
-        throw wrap(error)
-      }
+    commit: () => wrapped(sink.commit()),
+    keep: sink.keep,
+  }
+}
+
+type Sink = Pick<FileOutput, 'write' | 'commit' | 'keep'>
+
+function createDraftSink(target: string, name: string, mode: Stats['mode'] | undefined): Sink {
+  let draft: Draft | undefined
+  const begin = () => {
+    draft ??= startDraft(target, { mode, isExact: mode !== undefined })
+    return draft
+  }
+  return {
+    async write(chunk) {
+      await begin().write(chunk)
     },
+    async commit() {
+      begin().replace(target)
+      draft = undefined
+    },
+    keep() {
+      const left = draft
+      draft = undefined
+      return left && keepPart(left, target, name)
+    },
+  }
+}
+
+function keepPart(draft: Draft, target: string, name: string): string | undefined {
+  try {
+    for (let number = 1; draft.size > 0; number++) {
+      const suffix = number === 1 ? '.part' : `.part-${number}`
+      if (draft.link(target + suffix)) return `what had come is kept as ${name}${suffix}`
+    }
+  } catch (error) {
+    return `what had come could not be kept as ${name}.part: ${fileProblem(error)}`
+  } finally {
+    draft.remove()
+  }
+  return undefined
+}
+
+function createDeviceSink(path: string): Sink {
+  let file: FileHandle | undefined
+  return {
+    async write(chunk) {
+      file ??= await fs.open(path, 'w')
+      await file.writeFile(chunk)
+    },
+    async commit() {
+      file ??= await fs.open(path, 'w')
+      await file.close()
+    },
+    keep: () => undefined,
   }
 }

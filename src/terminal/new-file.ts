@@ -1,7 +1,5 @@
-import { closeSync, constants, openSync, rmSync, writeFile } from 'node:fs'
-import { copyFile, link, lstat, rename } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
+import { lstat } from 'node:fs/promises'
+import { startDraft } from './draft.ts'
 
 export interface NewFileOptions {
   /** Take the place of a regular file. */
@@ -13,48 +11,26 @@ export interface NewFileOptions {
 }
 
 /**
- * Writes a file whole or not at all: under a name of its own beside the target, then put in place. Returns
- * whether it was; it is not where something of that name exists. Throws what the file system throws.
+ * Writes a file whole or not at all: as a draft beside the target, then put in place. Returns whether it was; it is not
+ * where something of that name exists. Throws what the file system throws.
  */
 export async function createFile(
   target: string,
   bytes: Uint8Array,
-  { replaces = false, mode = 0o666, cleanups }: NewFileOptions,
+  { replaces = false, mode, cleanups }: NewFileOptions,
 ): Promise<boolean> {
-  const temporary = join(dirname(target), `.parley-${crypto.randomUUID()}.part`)
-  const remove = () => rmSync(temporary, { force: true })
-  // Opened here and now: a file opened in the background could appear after a signal's cleaning up.
-  const file = openSync(temporary, 'wx', mode)
-  cleanups.add(remove)
+  const draft = startDraft(target, { mode })
+  cleanups.add(draft.remove)
   try {
-    try {
-      await promisify(writeFile)(file, bytes)
-    } finally {
-      closeSync(file)
-    }
-    return await (replaces ? rename(temporary, target).then(() => true) : linkInto(temporary, target))
-  } finally {
-    remove()
-    cleanups.delete(remove)
-  }
-}
-
-/** A link is never made over something that exists; where there are no links, neither is this copy. */
-async function linkInto(temporary: string, target: string): Promise<boolean> {
-  try {
-    await link(temporary, target).catch((error: NodeJS.ErrnoException) => {
-      if (!withoutLinks.includes(error.code ?? '')) throw error
-      return copyFile(temporary, target, constants.COPYFILE_EXCL)
-    })
+    await draft.write(bytes)
+    if (!replaces) return draft.link(target)
+    draft.replace(target)
     return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw error
+  } finally {
+    draft.remove()
+    cleanups.delete(draft.remove)
   }
 }
-
-/** How a file system says that it has no links. */
-const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']
 
 /**
  * What stands in the way of a new file, in words, or `undefined`. A link or a special file always does, a regular

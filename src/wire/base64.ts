@@ -4,7 +4,8 @@ const step = 32 * 1024
 /**
  * Decodes base64 strictly: the standard or the URL-safe alphabet, with or without padding and line breaks. It
  * decodes in place, since a second copy of a large image counts: `text`, in ASCII, is overwritten, and the result
- * is a view of its memory. Returns `undefined` for anything else than base64.
+ * is a view of its memory. Returns `undefined` for anything else than base64, which then is as it was but for its
+ * alphabet and its line breaks.
  */
 export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.length)
@@ -16,10 +17,21 @@ export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
     const piece = bytes.toString('latin1', start, Math.min(start + step, end))
     const count = bytes.write(piece, written, 'base64')
     // Node skips what is not base64, so that a piece with such a character comes out too short.
-    if (count !== Math.floor((piece.length * 3) / 4)) return undefined
+    if (count !== Math.floor((piece.length * 3) / 4)) {
+      restore(bytes, start, piece)
+      return undefined
+    }
     written += count
   }
   return bytes.subarray(0, written)
+}
+
+/** Encodes again what was decoded up to a piece, whose own text is at hand. */
+function restore(bytes: Buffer, start: number, piece: string): void {
+  bytes.write(piece, start, 'latin1')
+  for (let end = start; end > 0; end -= step) {
+    bytes.write(bytes.toString('base64', ((end - step) * 3) / 4, (end * 3) / 4), end - step, 'latin1')
+  }
 }
 
 /** Moves everything together over line breaks; returns the length that is left. */

@@ -5,33 +5,62 @@ export interface DataUri {
   base64: Uint8Array
 }
 
-const head = /data:(image\/[\w.+-]+)(?:;[\w.+-]+=[^;,\s]*)*;base64,/gi
+/** How much is read of what stands before the data. Characters. */
+const longestHead = 1000
+
+/** A whole value that is a data URI in base64, as a view of its bytes; `undefined` for anything else. */
+export function parseDataUri(value: Uint8Array): DataUri | undefined {
+  const start = Buffer.from(value.buffer, value.byteOffset, Math.min(value.length, longestHead))
+  const head = readHead(start.toString('latin1'))
+  return head && { mimeType: head.mimeType, base64: value.subarray(head.length) }
+}
 
 /** Takes the images out of a text that holds them as `data:` URIs, also in Markdown, whose brackets go too. */
 export function splitDataUris(text: string): { text: string; images: DataUri[] } {
   const images: DataUri[] = []
   const rest: string[] = []
+  const start = /data:image\//gi
   let done = 0
-  head.lastIndex = 0
-  for (let found = head.exec(text); found; found = head.exec(text)) {
-    // Only where something closes the URI can line breaks belong to it; a bare one ends at the first.
-    const isClosed = /[("'<]/.test(text[found.index - 1] ?? '')
-    const data = isClosed ? /[\w+/=\r\n-]*/y : /[\w+/=-]*/y
-    const start = head.lastIndex
-    data.lastIndex = start
-    data.test(text)
-    images.push({
-      mimeType: found[1] as string,
-      base64: Buffer.from(text.slice(start, data.lastIndex), 'latin1'),
-    })
-    rest.push(text.slice(done, found.index))
-    done = data.lastIndex
-    head.lastIndex = done
+  for (let found = start.exec(text); found; found = start.exec(text)) {
+    const head = readHead(text.slice(found.index, found.index + longestHead))
+    if (!head) continue
+    const end = endOfData(text, found.index, found.index + head.length)
+    const base64 = Buffer.from(text.slice(found.index + head.length, end), 'latin1')
+    images.push({ mimeType: head.mimeType, base64 })
+    const [before, next] = withoutBrackets(text, text.slice(done, found.index), end)
+    rest.push(before)
+    done = next
+    start.lastIndex = next
   }
   rest.push(text.slice(done))
-  const left = rest.join('')
-  return {
-    text: images.length > 0 ? left.replace(/!?\[([^\]]*)\]\(\s*(?:"[^"]*"\s*)?\)/g, '$1') : left,
-    images,
-  }
+  return { text: rest.join(''), images }
+}
+
+function readHead(text: string): { mimeType: string; length: number } | undefined {
+  const comma = text.indexOf(',')
+  const head = comma < 0 ? '' : text.slice(0, comma)
+  const mimeType = /^data:([\w.+-]+\/[\w.+-]+)(?:;[^;\s]*)*$/i.exec(head)?.[1]
+  return mimeType && /;base64$/i.test(head) ? { mimeType, length: comma + 1 } : undefined
+}
+
+/** Only where something closes the URI can line breaks belong to it; a bare one ends at the first. */
+function endOfData(text: string, index: number, start: number): number {
+  const isClosed = /[("'<]/.test(text[index - 1] ?? '')
+  const data = isClosed ? /[\w+/=\r\n-]*/y : /[\w+/=-]*/y
+  data.lastIndex = start
+  data.test(text)
+  return data.lastIndex
+}
+
+/**
+ * The text before an image and the place after it, where Markdown's brackets around it are left out but for the
+ * words in them. What follows an image is looked at by it alone, so that the time stays linear.
+ */
+function withoutBrackets(text: string, before: string, end: number): [before: string, next: number] {
+  const close = /\s*(?:"[^"]*"\s*)?\)/y
+  close.lastIndex = end
+  const open = before.endsWith('](') ? before.lastIndexOf('[', before.length - 3) : -1
+  const words = before.slice(open + 1, -2)
+  if (open < 0 || words.includes(']') || !close.test(text)) return [before, end]
+  return [before.slice(0, before[open - 1] === '!' ? open - 1 : open) + words, close.lastIndex]
 }

@@ -1,3 +1,8 @@
+import { notUnderstood } from './json-body.ts'
+
+/** What is parsed must fit into a text. Bytes. */
+const most = 500 * 1024 * 1024
+
 /** From here on a string is cut out. Bytes. */
 const long = 64 * 1024
 
@@ -10,7 +15,8 @@ export interface SparseJson {
 
 /**
  * Parses JSON, in UTF-8, but for its long strings: a large image would be copied again and again on its way
- * through them. A string with an escape in it is parsed like any other. `parse` gets the text that is left.
+ * through them. A string with an escape in it is parsed like any other. `parse` gets the text that is left. Throws a
+ * `CliError` of kind `response` where that is longer than a text can be.
  */
 export function parseSparse(body: Uint8Array, parse: (text: string) => unknown): SparseJson {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
@@ -31,6 +37,8 @@ export function parseSparse(body: Uint8Array, parse: (text: string) => unknown):
     open = bytes.indexOf('"', close + 1)
   }
   kept.push(bytes.subarray(done))
+  if (kept.reduce((size, piece) => size + piece.length, 0) > most)
+    throw notUnderstood('the answer is too long')
   return {
     value: parse(new TextDecoder().decode(Buffer.concat(kept))),
     bytesOf(text) {

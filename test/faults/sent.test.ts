@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { expect } from 'vitest'
 import { response } from '../server.ts'
 import { answering, closing, headOf, ok, okText, reset, resetting } from './answers.ts'
 import { both, chat, faults, image, type Row } from './rows.ts'
@@ -193,5 +194,7 @@ faults('U: sent, no answer', [
     script: closing(`${headOf('200 OK', 'content-length: 900')}{"candidates":[`),
     code: 8,
     reqs: 1,
+    err: ['what came of it is kept as'],
+    files: [expect.stringMatching(/^tmp\/parley-[\w-]+\.json$/)],
   },
 ])

@@ -89,13 +89,15 @@ describe('what is no image', () => {
     ['nothing', '', 'empty', ''],
   ])('is exit 8: %s', async (_, body, said, more) => {
     const ended = await image(['x'], { exchange: answering(body) })
-    expect(ended).toMatchObject({ code: 8, out: '', files: [], kept: [] })
+    expect(ended).toMatchObject({ code: 8, out: '', files: [] })
     expect(ended.err).toContain(said)
     expect(ended.err).toContain(more)
+    expect(ended.kept).toHaveLength(body === '' ? 0 : 1)
+    for (const name of ended.kept) expect(ended.err).toContain(name)
   })
 
   test('a 200 that holds an error ends by its type', async () => {
     const body = '{"error":{"status":"RESOURCE_EXHAUSTED","message":"slow down"}}'
-    expect(await image(['x'], { exchange: answering(body) })).toMatchObject({ code: 6, out: '' })
+    expect(await image(['x'], { exchange: answering(body) })).toMatchObject({ code: 6, out: '', kept: [] })
   })
 })

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering } from '../run.ts'
@@ -51,7 +52,19 @@ describe('links', () => {
     const alone = await image(['x', '-o', '-'], { exchange: answering(linked) })
     expect(alone).toMatchObject({ code: 8, out: '' })
     expect(alone.err).toContain(uri)
+    expect(alone.kept).toHaveLength(1)
     const beside = await image(['x', '-o', '-'], parts({ fileData: { fileUri: uri } }, inline(png())))
     expect(Buffer.from(beside.outBytes)).toEqual(png())
+  })
+
+  test('I41 one that cannot be fetched is kept whole, also what its message leaves out', async () => {
+    const signed = `https://files.test/x.png?token=0123456789&long=${'x'.repeat(3000)}`
+    const gateway = answering(imageAnswer({ fileData: { fileUri: signed } }))
+    const gone = answering('', { status: 403 })
+    const exchange: Exchange = (request) => (request.method === 'POST' ? gateway(request) : gone(request))
+    const ended = await image(['x', '--download'], { exchange })
+    expect(ended).toMatchObject({ code: 8, out: '', files: [] })
+    const [path = ''] = /\/\S+\/parley-[\w-]+\.txt/.exec(ended.err) ?? []
+    expect(readFileSync(path, 'utf8')).toBe(`${signed}\n`)
   })
 })

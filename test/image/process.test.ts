@@ -29,17 +29,17 @@ async function image(argv: string[], world: World = {}) {
   return { ...ended, kept, files: readdirSync(cwd).sort() }
 }
 
-/** Sends the process a signal where it would put a file in its place for the nth time, and goes no further. */
-function signalAtLink(number: number, signal: string): Record<string, string> {
+/** Sends the process a signal where it would write a file for the nth time, and goes no further. */
+function signalAtWrite(number: number, signal: string): Record<string, string> {
   const path = join(temporaryFolder(), 'signal.cjs')
   const script = `
-    const files = require('node:fs/promises')
-    const { link } = files
+    const files = require('node:fs')
+    const { write } = files
     let count = 0
-    files.link = (...paths) => {
-      if (++count < ${number}) return link(...paths)
+    files.write = (...given) => {
+      if (++count < ${number}) return write(...given)
       process.kill(process.pid, '${signal}')
-      return new Promise(() => setTimeout(() => {}, 15_000))
+      setTimeout(() => {}, 15_000)
     }`
   writeFileSync(path, script)
   return { NODE_OPTIONS: `--require ${JSON.stringify(path)}` }
@@ -49,7 +49,7 @@ describe('signals', () => {
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'])(
     'G02: %s while a file is written leaves nothing',
     async (signal) => {
-      const ended = await image(['x'], { env: signalAtLink(1, signal) })
+      const ended = await image(['x'], { env: signalAtWrite(1, signal) })
       expect(ended).toMatchObject({ code: null, signal, out: '', files: [], kept: [] })
       expect(ended.err).toBe(
         'parley: interrupted: the answer had come; an image whose path was not printed is lost\n',
@@ -59,7 +59,7 @@ describe('signals', () => {
 
   test('G06: SIGINT between the first of four images and the second: the first stays, and is listed', async () => {
     body = imageAnswer(...[1, 2, 3, 4].map((shade) => inline(png(shade))))
-    const ended = await image(['x'], { env: signalAtLink(2, 'SIGINT') })
+    const ended = await image(['x'], { env: signalAtWrite(2, 'SIGINT') })
     expect(ended).toMatchObject({ signal: 'SIGINT', out: 'x.png\n', files: ['x.png'] })
     expect(readFileSync(join(cwd, 'x.png'))).toEqual(png(1))
   })

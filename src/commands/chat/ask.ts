@@ -1,27 +1,28 @@
 import { buildBody } from '../../client/generate-body.ts'
-import { assigning, parseAssignment } from '../../client/set.ts'
+import { type Assignment, assigning, parseAssignment } from '../../client/set.ts'
 import type { Context } from '../../context.ts'
-import { usage } from '../../errors.ts'
+import { CliError, usage } from '../../errors.ts'
 import type { Settings } from '../../settings/schemas.ts'
-import { openFileOutput } from '../../terminal/file-output.ts'
+import type { FileOutput } from '../../terminal/file-output.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { ChatOptions } from '../chat.ts'
 import { requireUncut, tellAbout } from '../footer.ts'
 import { perform } from '../perform.ts'
-import { readPrompt } from '../prompt.ts'
+import { type Prompt, readPrompt } from '../prompt.ts'
 import { readSettings } from '../settings.ts'
-import { readThread, saveThread } from '../thread.ts'
+import type { Thread } from '../thread.ts'
 
 /** Asks a model and prints its answer (`cli.md`, chat). */
 export async function ask(context: Context, options: ChatOptions, words: string[]): Promise<void> {
-  const { flags, host, progress } = context
+  const { flags, progress } = context
   const start = Date.now()
   const { values, ...settings } = await readSettings(context)
-  const body = await readBody(context, options, words)
+  const assignments = (options.set ?? []).map(parseAssignment)
+  const prompt = await readPrompt(context.input, words, options)
+  const file = await openOutput(context, options.output)
+  const thread = await readThread(context, options.thread, { prompt, values })
+  const body = await buildWhole(prompt, thread, { ...options, assignments })
   const isStream = options.stream ?? values.stream
-  const { output, thread } = options
-  const file = output === undefined || output === '-' ? undefined : await openFileOutput(output, host.cwd)
-  const threadFile = thread === undefined ? undefined : await openFileOutput(thread, host.cwd, 0o600)
 
   // The body of a failure is not the answer that the file is for, and stdout is not asked for.
   const asking = file ? { ...context, flags: { ...flags, raw: false } } : context
@@ -38,34 +39,69 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   if (!response) return
 
   const { printAnswer } = await loadReader()
-  const answer = await printAnswer(response, file ?? context.output, {
-    isRaw: flags.raw ?? false,
-    keepsText: threadFile !== undefined,
-    cleanups: progress.cleanups,
-    timers: context.timers,
+  const told = await keepingParts(context, file, async () => {
+    const printed = await printAnswer(response, file ?? context.output, {
+      isRaw: flags.raw ?? false,
+      keepsText: thread !== undefined,
+      cleanups: progress.cleanups,
+      timers: context.timers,
+    })
+    const whole = { ...printed, seconds: (Date.now() - start) / 1000, isAsked: options.usage }
+    if (options.failOnCut ?? values.failOnCut) requireUncut(context, whole)
+    await file?.commit()
+    return whole
   })
-  const told = { ...answer, seconds: (Date.now() - start) / 1000, isAsked: options.usage }
-  if (options.failOnCut ?? values.failOnCut) requireUncut(context, told)
-  await file?.commit()
-  if (threadFile) await saveThread(threadFile, { body, answer: answer.text, role: values.answerRole })
+  await thread?.add({ question: prompt.turn, answer: told.text, role: values.answerRole })
   tellAbout(context, told)
 }
 
 const loadReader = () => import('../answer.ts')
 
-async function readBody(
-  { input, host }: Context,
-  options: ChatOptions,
-  words: string[],
-): Promise<Uint8Array> {
-  const assignments = (options.set ?? []).map(parseAssignment)
-  const prompt = await readPrompt(input, words, options)
-  if (options.thread !== undefined && prompt.given) {
-    throw usage(`--thread and ${prompt.given.name} both give a body: take one of them`)
+async function openOutput({ host }: Context, name: string | undefined): Promise<FileOutput | undefined> {
+  if (name === undefined || name === '-') return undefined
+  const { openFileOutput } = await import('../../terminal/file-output.ts')
+  return openFileOutput(name, host.cwd)
+}
+
+/** Whatever ends an answer early, a signal too: what has come of it stays, and the person is told where. */
+async function keepingParts<T>(
+  { progress }: Context,
+  file: FileOutput | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (!file) return work()
+  progress.cleanups.add(() => {
+    const outcome = file.keep()
+    if (outcome) progress.fate = `an answer had begun to arrive; ${outcome}`
+  })
+  try {
+    return await work()
+  } catch (error) {
+    const outcome = file.keep()
+    if (!outcome || !(error instanceof CliError)) throw error
+    throw new CliError(error.kind, `${error.message}; ${outcome}`, error.details)
   }
-  const thread = options.thread === undefined ? undefined : await readThread(input, options.thread, host.cwd)
-  const given = prompt.given ?? thread
-  const { maxOutputTokens } = options
+}
+
+async function readThread(
+  context: Context,
+  name: string | undefined,
+  { prompt, values }: { prompt: Prompt; values: Settings },
+): Promise<Thread | undefined> {
+  if (name === undefined) return undefined
+  if (prompt.given) throw usage(`--thread and ${prompt.given.name} both give a body: take one of them`)
+  const { openThread } = await import('../thread.ts')
+  const { dryRun, curl } = context.flags
+  const seconds = values.deadline || values.timeout || Infinity
+  return openThread(context, name, { patience: seconds * 1000, isPreview: Boolean(dryRun || curl) })
+}
+
+function buildWhole(
+  prompt: Prompt,
+  thread: Thread | undefined,
+  { maxOutputTokens, assignments }: { maxOutputTokens?: number; assignments: Assignment[] },
+): Promise<Uint8Array> {
+  const given = prompt.given ?? thread?.given
   return buildBody({
     ...(given ? { given } : {}),
     turn: prompt.turn,

@@ -1,20 +1,22 @@
 /** Every kind of image that a file is named for. */
-const extensions: Record<string, string> = {
-  'image/png': 'png',
-  'image/apng': 'png',
-  'image/jpeg': 'jpg',
-  'image/jpg': 'jpg',
-  'image/webp': 'webp',
-  'image/gif': 'gif',
-  'image/avif': 'avif',
-  'image/bmp': 'bmp',
-  'image/x-ms-bmp': 'bmp',
-  'image/tiff': 'tiff',
-  'image/heic': 'heic',
-  'image/heif': 'heic',
-  'image/heic-sequence': 'heic',
-  'image/heif-sequence': 'heic',
-}
+const extensions = new Map(
+  Object.entries({
+    'image/png': 'png',
+    'image/apng': 'png',
+    'image/jpeg': 'jpg',
+    'image/jpg': 'jpg',
+    'image/webp': 'webp',
+    'image/gif': 'gif',
+    'image/avif': 'avif',
+    'image/bmp': 'bmp',
+    'image/x-ms-bmp': 'bmp',
+    'image/tiff': 'tiff',
+    'image/heic': 'heic',
+    'image/heif': 'heic',
+    'image/heic-sequence': 'heic',
+    'image/heif-sequence': 'heic',
+  }),
+)
 
 export interface Format {
   /** Absent where neither the bytes nor the MIME type tell of a known kind. */
@@ -30,10 +32,10 @@ export async function recognizeFormat(bytes: Uint8Array, mimeType = ''): Promise
   const isPlain = found === undefined || found === 'application/xml'
   if (claim === 'image/svg+xml' && isPlain) return { extension: 'svg', isMislabelled: false }
   // What is known to be no image is not named like one, whatever the service says.
-  const extension = extensions[found ?? claim]
+  const extension = extensions.get(found ?? claim)
   return {
     ...(extension === undefined ? {} : { extension }),
-    isMislabelled: claim !== '' && extensions[claim] !== extension,
+    isMislabelled: claim !== '' && extensions.get(claim) !== extension,
   }
 }
 
@@ -50,17 +52,19 @@ async function findType(bytes: Uint8Array): Promise<string | undefined> {
   return (await fileTypeFromBuffer(sample))?.mime
 }
 
-const sameKind: Record<string, string> = {
-  jpeg: 'jpg',
-  jpe: 'jpg',
-  jfif: 'jpg',
-  tif: 'tiff',
-  heif: 'heic',
-  apng: 'png',
-}
+const sameKind = new Map(
+  Object.entries({
+    jpeg: 'jpg',
+    jpe: 'jpg',
+    jfif: 'jpg',
+    tif: 'tiff',
+    heif: 'heic',
+    apng: 'png',
+  }),
+)
 
 /** Whether a file's name says another kind than its bytes. */
 export function disagrees(name: string, extension: string): boolean {
   const said = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase()
-  return said !== undefined && (sameKind[said] ?? said) !== extension
+  return said !== undefined && (sameKind.get(said) ?? said) !== extension
 }

@@ -1,5 +1,8 @@
 const longest = 60
 
+/** How much of a prompt is looked at. Characters. */
+const beginning = 1000
+
 /** Names that Windows keeps for devices, whatever their extension. */
 const reserved = /^(con|prn|aux|nul|com\d|lpt\d)$/
 
@@ -9,6 +12,7 @@ const reserved = /^(con|prn|aux|nul|com\d|lpt\d)$/
  */
 export function nameFrom(prompt: string): string {
   const words = prompt
+    .slice(0, beginning)
     .normalize('NFC')
     .toLowerCase()
     .match(/[\p{L}\p{N}][\p{L}\p{M}\p{N}]*/gu)

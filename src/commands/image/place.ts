@@ -29,6 +29,7 @@ export async function choosePlace(
 ): Promise<Place> {
   if (output === '') throw usage('-o needs a file, a folder with a / at its end, or -')
   if (output === '-') return stdoutPlace(context)
+  if (/[\r\n]/.test(output ?? '')) throw usage('-o must not have a line break: stdout has one path a line')
   if (output === undefined || output.endsWith('/')) return folderPlace(context, output ?? '', name, replaces)
   return filePlace(context, output, replaces)
 }

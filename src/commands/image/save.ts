@@ -3,7 +3,7 @@ import { CliError, OutputClosed } from '../../errors.ts'
 import { escapeControls } from '../../terminal/escape.ts'
 import { recognizeFormat } from './format.ts'
 import type { Place } from './place.ts'
-import { keepImage } from './recovery.ts'
+import { keep } from './recovery.ts'
 
 /** An image at hand, and what the service calls it. */
 export interface Image {
@@ -31,8 +31,7 @@ export async function saveImages(
   for (const load of images) {
     try {
       const image = await load()
-      if (images.length > options.place.capacity)
-        throw await keepImage(context, tooMany(images.length), image.bytes)
+      if (images.length > options.place.capacity) throw await keep(context, tooMany(images.length), image)
       await saveImage(context, image, options)
     } catch (error) {
       if (error instanceof CliError) failures.push(error)
@@ -65,15 +64,13 @@ async function saveImage(
   const { extension, isMislabelled } = await recognizeFormat(bytes, mimeType)
   if (extension === undefined) {
     const claim = mimeType ? ` (it is called ${mimeType})` : ''
-    throw await keepImage(
-      context,
-      new CliError('response', `the service sent no known kind of image${claim}`),
+    throw await keep(context, new CliError('response', `the service sent no known kind of image${claim}`), {
       bytes,
-    )
+    })
   }
   if (isMislabelled) context.note(`the service calls an image ${mimeType}, but its bytes are ${extension}`)
   const path = await place.put(bytes, extension).catch(async (error: unknown) => {
-    throw error instanceof CliError ? await keepImage(context, error, bytes, extension) : error
+    throw error instanceof CliError ? await keep(context, error, { bytes, extension }) : error
   })
   if (path === undefined) return
   await printLine(context, path).catch((error: unknown) => {
@@ -83,8 +80,8 @@ async function saveImage(
   await show(bytes, extension)
 }
 
-/** A path or a link as a line of its own; a terminal gets control characters as visible escapes. */
+/** A path or a link as a line of its own, which it must not break; a terminal gets control characters visible. */
 export async function printLine({ output }: Context, text: string): Promise<void> {
-  await output.write(`${output.isTerminal ? escapeControls(text).replaceAll('\n', '^J') : text}\n`)
+  await output.write(`${output.isTerminal ? escapeControls(text) : text}\n`)
   await output.flush()
 }

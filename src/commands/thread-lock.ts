@@ -1,0 +1,116 @@
+import { closeSync, fstatSync, futimesSync, lstatSync, openSync, rmSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
+import { CliError } from '../errors.ts'
+
+/** A conversation's file for one run alone, from reading it to writing it. */
+export interface ThreadLock {
+  /** False once another run took this one for dead. */
+  isHeld(): boolean
+  release(): void
+}
+
+export interface Patience {
+  /** Milliseconds. */
+  longest: number
+  /** Called once it takes a while. */
+  onWait(): void
+}
+
+/** How often a holder shows that it lives. Milliseconds. */
+const beat = 1000
+
+/** What has shown no sign of life for so long was left behind by a killed run. Milliseconds. */
+const longestSilence = 5000
+
+/** Milliseconds. */
+const aWhile = 2000
+
+/** Waits for the lock of a file, a file beside it. Throws a `CliError` of kind `file` where it does not come free. */
+export async function lockThread(path: string, { longest, onWait }: Patience): Promise<ThreadLock> {
+  const name = `${path}.lock`
+  const [holder, guard] = [watch(name), watch(`${name}.clearing`)]
+  const start = performance.now()
+  let file = make(name)
+  for (let isTold = false; file === undefined; file = make(name)) {
+    if (holder.isSilent()) clear(name, holder, guard)
+    const waited = performance.now() - start
+    if (waited > longest) throw stuck(path, name)
+    if (!isTold && waited > aWhile) {
+      isTold = true
+      onWait()
+    }
+    await wait(50 + Math.random() * 50)
+  }
+  return hold(name, file)
+}
+
+/** As long as its file is open, no other one can have its number. */
+function hold(name: string, file: number): ThreadLock {
+  const { ino } = fstatSync(file, { bigint: true })
+  const isHeld = () => lstatSync(name, { bigint: true, throwIfNoEntry: false })?.ino === ino
+  const timer = setInterval(() => futimesSync(file, new Date(), new Date()), beat).unref()
+  let isReleased = false
+  return {
+    isHeld,
+    release() {
+      if (isReleased) return
+      isReleased = true
+      clearInterval(timer)
+      if (isHeld()) rmSync(name, { force: true })
+      closeSync(file)
+    },
+  }
+}
+
+interface Watched {
+  name: string
+  /** Nothing about it has changed for long: by this process's own clock, since others' may differ. */
+  isSilent(): boolean
+}
+
+function watch(name: string): Watched {
+  let last: string | undefined
+  let since = 0
+  return {
+    name,
+    isSilent() {
+      const stat = lstatSync(name, { bigint: true, throwIfNoEntry: false })
+      const mark = stat && `${stat.ino} ${stat.ctimeNs} ${stat.mtimeNs}`
+      if (mark !== last) since = performance.now()
+      last = mark
+      return mark !== undefined && performance.now() - since > longestSilence
+    },
+  }
+}
+
+/**
+ * Removes a lock that was left behind. Of all who wait for it one alone may do so, and looks again first: the others
+ * would remove the lock that the first of them has taken since.
+ */
+function clear(name: string, holder: Watched, guard: Watched): void {
+  const file = make(guard.name)
+  if (file === undefined) {
+    if (guard.isSilent()) rmSync(guard.name, { force: true })
+    return
+  }
+  try {
+    if (holder.isSilent()) rmSync(name, { force: true })
+  } finally {
+    closeSync(file)
+    rmSync(guard.name, { force: true })
+  }
+}
+
+function make(name: string): number | undefined {
+  try {
+    return openSync(name, 'wx', 0o600)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined
+    throw error
+  }
+}
+
+const stuck = (path: string, name: string) =>
+  new CliError('file', `${path}: another parley keeps it locked: if none is running, remove ${name}`, {
+    consequence: 'nothing was sent',
+  })
