@@ -200,7 +200,7 @@ describe('showing instead of sending', () => {
       ],
       ['a long body', 'chat', '字'.repeat(60_000)],
       ['a longer one', 'chat', `${'x'.repeat(2_000_000)}'\n\n`, '-H', 'Authorization: $AUTHORIZATION'],
-      ['no body', 'events', 'follow', '-s', 'a[1-2]', '--no-beta'],
+      ['no body', 'events', 'list', '-s', 'a[1-2]', '--no-beta'],
     ])('sends the very same request: %s', async (_, ...argv) => {
       const server = await serve((socket) => socket.end(response('{"content":[]}', '400 No')))
       const env = { ...credentials, ...pointedAt(server), COOKIE: 'a=b', AUTHORIZATION: 'Basic YTpi' }

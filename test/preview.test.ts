@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../src/emulator/emulator.ts'
+import type { Exchange } from '../src/wire/exchange.ts'
 import { canRun } from './process.ts'
 import { answering, message, run } from './run.ts'
 
@@ -95,7 +96,9 @@ describe('V22: the command that answers what waits', () => {
       ...ids.map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })),
       { id: 'idle', type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ids } },
     ]
-    const exchange = answering(JSON.stringify({ data: events }))
+    const list = answering(JSON.stringify({ data: events }))
+    const stream = answering(': quiet\n\n', { headers: { 'content-type': 'text/event-stream' } })
+    const exchange: Exchange = (request) => (request.url.endsWith('/stream') ? stream : list)(request)
     const { err } = await run(['events', 'follow', ...argv], { exchange })
     return / {0,1}answer with: (.*) --allow \(or --deny\)\n/.exec(err)?.[1]
   }

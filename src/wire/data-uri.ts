@@ -8,6 +8,9 @@ export interface DataUri {
 /** How much is read of what stands before the data. Characters. */
 const longestHead = 1000
 
+/** In text, less than this is no image but words about one. Characters. */
+const shortestData = 32
+
 /** A whole value that is a data URI in base64, as a view of its bytes; `undefined` for anything else. */
 export function parseDataUri(value: Uint8Array): DataUri | undefined {
   const start = Buffer.from(value.buffer, value.byteOffset, Math.min(value.length, longestHead))
@@ -25,6 +28,7 @@ export function splitDataUris(text: string): { text: string; images: DataUri[] }
     const head = readHead(text.slice(found.index, found.index + longestHead))
     if (!head) continue
     const end = endOfData(text, found.index, found.index + head.length)
+    if (end - found.index - head.length < shortestData) continue
     const base64 = Buffer.from(text.slice(found.index + head.length, end), 'latin1')
     images.push({ mimeType: head.mimeType, base64 })
     const [before, next] = withoutBrackets(text, text.slice(done, found.index), end)

@@ -16,7 +16,7 @@ async function ask(uses: { id: string; [field: string]: unknown }[], typed: stri
     ...uses.map((use) => ({ type: 'agent.tool_use', name: 'bash', ...use })),
     isWhatWaits(uses.map(({ id }) => id)),
   ]
-  const deep = `${'['.repeat(5000)}${']'.repeat(5000)}`
+  const deep = `${'['.repeat(500)}${']'.repeat(500)}`
   writeFileSync(join(cwd, 'events.json'), JSON.stringify(events).replace('"DEEP"', deep))
   const ended = await run(['events', 'confirm', '-s', 's', '-i', 'events.json'], {
     cwd,

@@ -49,7 +49,7 @@ faults('R: response content', [
     script: json(''),
     code: 0,
     reqs: 1,
-    err: ['said no more'],
+    err: ['the response was empty'],
   },
   {
     name: 'R14 204 (events)',
@@ -57,7 +57,7 @@ faults('R: response content', [
     script: answering('HTTP/1.1 204 No Content\r\n\r\n'),
     code: 0,
     reqs: 1,
-    err: ['said no more'],
+    err: ['the response was empty'],
   },
   ...both({
     name: 'R15 502 from a proxy, as a page',
@@ -150,7 +150,7 @@ faults('R: response content', [
     code: 0,
     out: odd,
     reqs: 1,
-    err: ['names no events'],
+    err: ['the response names none'],
   },
   { name: 'R24 __proto__ pollutes nothing', script: json(odd), code: 0, out: 'a\n', reqs: 1 },
   {

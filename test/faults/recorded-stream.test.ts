@@ -319,7 +319,7 @@ faults('E: what streams were seen to send', [
   ...['{"type":"error","error":', '{"candidates":', ''].flatMap((start): Row[] =>
     [5000, 200_000].flatMap((depth) =>
       [sseHead, jsonHead].map((kind) => ({
-        ...failed({ out: '', err: ['nested more than 1000 levels deep'] }),
+        ...failed({ out: '', err: ['nested more than 1000 deep'] }),
         name: `E43 ${depth} levels within ${start || 'nothing'} (${kind === sseHead ? 'event' : 'body'})`,
         script: closing(
           `${kind}${kind === sseHead ? 'data: ' : start ? '' : '['}${start}${'['.repeat(depth)}${']'.repeat(depth)}${start ? '}' : kind === sseHead ? '' : ']'}\n\n`,

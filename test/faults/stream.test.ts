@@ -214,11 +214,11 @@ faults('E: streams', [
       if (request.startsWith('GET /v1/sessions/sesn_1/events/stream')) {
         if (count < 3) socket.end(`${sseHead}data: {"id":`)
         else socket.write(sseHead + event(idle))
-      } else socket.write(response('{"data":[]}'))
+      } else socket.write(response(JSON.stringify({ data: count > 5 ? [idle] : [] })))
     },
     code: 0,
-    out: (out) => out.includes('sevt_2') || out.length === 0,
-    reqs: 4,
+    out: 'sevt_2\tsession.status_idle\t\tend_turn\n',
+    reqs: 6,
     err: ['connecting again'],
   },
 ])
