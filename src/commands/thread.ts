@@ -4,9 +4,9 @@ import { buildBody, type Part } from '../client/generate-body.ts'
 import { appending } from '../client/set.ts'
 import type { Context } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
+import { type Lock, lock as lockFile } from '../settings/lock.ts'
 import { openFileOutput } from '../terminal/file-output.ts'
 import { decodeUtf8 } from '../terminal/input.ts'
-import { lockThread, type ThreadLock } from './thread-lock.ts'
 
 /** A conversation kept in a file of the request's own form. */
 export interface Thread {
@@ -47,12 +47,12 @@ export async function openThread(
   }
   const takeLock = async () => {
     const onWait = () => note(`waiting for another parley that uses ${name}`)
-    const lock = await lockThread(target, { longest: patience, onWait })
+    const lock = await lockFile(target, { longest: patience, silence: 5000, kind: 'file', onWait })
     progress.cleanups.add(lock.release)
     return lock
   }
 
-  let lock: ThreadLock | undefined
+  let lock: Lock | undefined
   if (!isPreview) lock = await named(name, takeLock)
   return {
     given: await read(),
