@@ -83,6 +83,7 @@ export async function runProgram(
         return
       }
       const context = await createContext(host, readSharedFlags(path), progress)
+      if (entry.isRequest) progress.sent = 'no'
       exitCode = (await module?.run(context, command.opts() as never, command.args)) ?? 0
     })
   }

@@ -1,5 +1,6 @@
 import { mostCounted } from '../errors.ts'
 import { isLongerThan } from './characters.ts'
+import { sentTypes } from './event-types.ts'
 import { didYouMean } from './nearest.ts'
 import * as z from './zod.ts'
 
@@ -47,16 +48,6 @@ const ToolConfirmation = z.lazily(() =>
   ),
 )
 
-const eventTypes = [
-  'user.message',
-  'user.interrupt',
-  'user.tool_confirmation',
-  'user.custom_tool_result',
-  'user.define_outcome',
-  'user.tool_result',
-  'system.message',
-]
-
 /** Event parameters by type (session events, 2.2 and 8). */
 const EventParameters = z.lazily(() =>
   z.discriminatedUnion(
@@ -75,7 +66,7 @@ const EventParameters = z.lazily(() =>
         if (typeof input !== 'object' || input === null) return 'must be an object'
         const { type } = input as { type?: unknown }
         if (typeof type !== 'string') return type === undefined ? 'is missing' : 'must be text'
-        return `there is no event '${type}'${didYouMean(type, eventTypes)}`
+        return `there is no event '${type}'${didYouMean(type, sentTypes)}`
       },
     },
   ),

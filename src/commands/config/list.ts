@@ -4,7 +4,7 @@ import { profilePath } from '../../settings/folder.ts'
 import type { Profile } from '../../settings/profiles.ts'
 import { type Candidate, type Explanation, problemOf } from '../../settings/resolve.ts'
 import { type SettingName, settingNames } from '../../settings/table.ts'
-import { createTable, toTsv } from '../../terminal/table.ts'
+import { toTsv } from '../../terminal/table.ts'
 import { didYouMean } from '../../wire/nearest.ts'
 import { describeMismatch } from '../credential.ts'
 import { maskValue } from './key.ts'
@@ -67,8 +67,9 @@ async function print({ output, style }: Context, rows: string[][]): Promise<void
     for (const row of rows) await output.write(toTsv(row))
     return
   }
+  const { createTable } = await import('../../terminal/columns.ts')
   // Nothing is cut: the last column is what the person looks for.
-  for (const [index, line] of createTable(Infinity)(rows).entries()) {
+  for (const [index, line] of createTable({ width: Infinity })(rows).entries()) {
     const [name, , from, others] = rows[index] ?? []
     const isAside = from === 'default' && name !== 'profile'
     const paint = isAside ? style.dim : name !== 'profile' && others ? style.yellow : String

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander'
 import type { Context } from '../../context.ts'
 import { createRawPrinter } from '../../terminal/raw-printer.ts'
 import { endpoints } from '../../wire/endpoints.ts'
+import { eventTypes, nearestType } from '../../wire/event-types.ts'
 import { collect, parseCount } from '../flags.ts'
 import { createCaller, preview } from '../perform.ts'
 import { readSettings } from '../settings.ts'
@@ -27,7 +28,9 @@ export function declare(command: Command): void {
 }
 
 export async function run(context: Context, options: ListOptions): Promise<void> {
-  const { flags, output } = context
+  const { flags, output, progress, note } = context
+  // It only reads: a signal takes nothing away.
+  delete progress.sent
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const { type: types, order, limit } = options
@@ -38,8 +41,12 @@ export async function run(context: Context, options: ListOptions): Promise<void>
   const raw = createRawPrinter(output)
   const printRows = createRowPrinter(context)
   const pages = listPages(createCaller(context, settings), parts, query)
+  const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
+  let count = 0
   for await (const items of selectEvents(pages, query)) {
     const events = items.map(({ event }) => event)
+    for (const { type } of events) missing.delete(type)
+    count += events.length
     if (options.ids) await printIds(context, events)
     else if (!flags.raw) await printRows(events)
     else {
@@ -48,4 +55,8 @@ export async function run(context: Context, options: ListOptions): Promise<void>
     }
   }
   await output.flush()
+  if (count === 0 && missing.size === 0 && output.isTerminal) note('no events')
+  // Where the limit ended the list, more may come.
+  if (limit !== undefined && count >= limit) return
+  for (const type of missing) note(`no event has the type '${type}'${nearestType(type)}`)
 }

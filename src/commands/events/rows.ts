@@ -1,9 +1,7 @@
 import type { Context } from '../../context.ts'
 import { escapeControls } from '../../terminal/escape.ts'
-import { createTable, toTsv } from '../../terminal/table.ts'
+import { toTsv } from '../../terminal/table.ts'
 import { readStopReason, readText, type SessionEvent } from '../../wire/events.ts'
-
-const columns = ['ID', 'TYPE', 'PROCESSED AT', 'TEXT']
 
 /** An event as id, type, time and what it says. */
 export const toRow = (event: SessionEvent): string[] => [
@@ -50,14 +48,17 @@ export function createRowPrinter({
   host,
   style,
 }: Context): (events: readonly SessionEvent[]) => Promise<void> {
-  const layOut = createTable(host.stdout.columns ?? 0)
-  let head = [columns]
-  return (events) => {
-    if (!output.isTerminal) return output.write(events.map((event) => toTsv(toRow(event))).join(''))
-    const lines = layOut([...head, ...events.map(toRow)])
-    if (head.length > 0) lines[0] = style.bold(lines[0] ?? '')
-    head = []
-    return output.write(lines.map((line) => `${line}\n`).join(''))
+  let layOut: ReturnType<typeof import('./event-table.ts').createEventTable> | undefined
+  const paints = { head: style.bold, day: style.dim, event: String }
+  return async (events) => {
+    const rows = events.map(toRow)
+    if (!output.isTerminal) return output.write(rows.map(toTsv).join(''))
+    layOut ??= (await import('./event-table.ts')).createEventTable(host.stdout.columns || 80)
+    return output.write(
+      layOut(rows)
+        .map(({ kind, text }) => `${paints[kind](text)}\n`)
+        .join(''),
+    )
   }
 }
 

@@ -1,0 +1,38 @@
+import { oneLine } from './escape.ts'
+import { clip, pad, widthOf } from './width.ts'
+
+export interface TableOptions {
+  /** How wide the terminal is; `Infinity` where nothing is to be cut. */
+  width: number
+  /** How wide each column may be but the last, which takes what is left. */
+  most?: readonly number[]
+}
+
+/**
+ * Makes what lays out rows as aligned columns. Of rows that come later, a column is at least as wide as before.
+ */
+export function createTable({ width, most = [] }: TableOptions) {
+  const widths: number[] = []
+
+  function layOut(row: readonly string[]): string {
+    const last = row.length - 1
+    const cells = row.slice(0, last).map((cell, column) => pad(cell, widths[column] ?? 0))
+    const used = widths.slice(0, last).reduce((sum, each) => sum + each + gap.length, 0)
+    return [...cells, cut(row[last] ?? '', Math.max(width - used, 1))].join(gap).trimEnd()
+  }
+
+  return (rows: readonly (readonly string[])[]): string[] => {
+    const shown = rows.map((row) =>
+      row.map((cell, column) => (column === row.length - 1 ? cell : cut(cell, most[column] ?? width))),
+    )
+    for (const row of shown) {
+      for (const [column, cell] of row.slice(0, -1).entries())
+        widths[column] = Math.max(widths[column] ?? 0, widthOf(cell))
+    }
+    return shown.map(layOut)
+  }
+}
+
+export const gap = '  '
+
+const cut = (cell: string, width: number) => (width === Infinity ? oneLine(cell, width) : clip(cell, width))

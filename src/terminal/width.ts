@@ -1,0 +1,28 @@
+import stringWidth from 'string-width'
+import { oneLine } from './escape.ts'
+
+/** How many columns of a terminal a text takes: wide characters two, those that join the one before none. */
+export const widthOf = (text: string): number => stringWidth(text, { countAnsiEscapeCodes: true })
+
+const characters = new Intl.Segmenter()
+
+/** Remote text as a single line of at most `width` columns; no character is cut in half. */
+export function clip(text: string, width: number): string {
+  const longest = width * 4
+  const line = oneLine(text, longest).replace(/\p{Cs}/gu, '\ufffd')
+  // So much of it was looked at.
+  const isWhole = text.length <= longest * 4
+  if (isWhole && widthOf(line) <= width) return line
+  let shown = ''
+  let room = width - 1
+  for (const { segment } of characters.segment(line)) {
+    room -= widthOf(segment)
+    if (room < 0) break
+    shown += segment
+  }
+  return `${shown.trimEnd()}…`
+}
+
+/** The same text with blanks after it, so that the next begins `width` columns on. */
+export const pad = (text: string, width: number): string =>
+  text + ' '.repeat(Math.max(0, width - widthOf(text)))
