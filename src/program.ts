@@ -36,7 +36,7 @@ export async function runProgram(
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     })
-    .version(version, '--version', 'print the version')
+    .version(version, '-V, --version', 'print the version')
     .helpCommand(false)
     .configureHelp({ subcommandTerm: (command) => command.name() })
     .addHelpText('after', "\nTry it:\n  parley chat --profile demo 'Say hello'\n")
