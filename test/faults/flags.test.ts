@@ -1,5 +1,8 @@
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { expect } from 'vitest'
 import { answering, ok, okText } from './answers.ts'
-import { chat, faults, type Row } from './rows.ts'
+import { chat, events, faults, type Row } from './rows.ts'
 
 const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
 const refused = { code: 2, err: ['parley: '] } satisfies Partial<Row>
@@ -82,4 +85,221 @@ faults('P: durations and yes or no', [
       files: ['cwd/conf/config.json'],
     }),
   ),
+])
+
+const dry = ['chat', '--dry-run']
+const shows = (body: string) => (out: Buffer) => {
+  expect(out.toString()).toContain(`"body": ${body}\n`)
+  return true
+}
+const hi = '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]'
+
+faults('P: chat --system, --temperature and -f -', [
+  {
+    name: 'P52 --system',
+    argv: [...dry, 'hi', '--system', 'Be brief.', '--no-stdin'],
+    code: 0,
+    out: shows(`${hi},"systemInstruction":{"parts":[{"text":"Be brief."}]}}`),
+  },
+  {
+    name: 'P52 --system @FILE, and @@',
+    shell: `printf '@@a "b"' > s; parley chat hi --dry-run --no-stdin --system @s;
+      parley chat hi --dry-run --no-stdin --system @@s`,
+    code: 0,
+    out: (out) => /\{"text":"@@a \\"b\\""\}[\s\S]*\{"text":"@s"\}/.test(out.toString()),
+    files: ['cwd/s'],
+  },
+  {
+    name: 'P52 --system @- takes the pipe',
+    argv: [...dry, 'hi', '--system', '@-'],
+    stdin: 'piped',
+    code: 0,
+    out: shows(`${hi},"systemInstruction":{"parts":[{"text":"piped"}]}}`),
+  },
+  {
+    name: 'P52 --system is merged over a body',
+    argv: [...dry, '-i', '-', '--system', 'new', '--temperature', '0.50', '--set', 'b=1.00'],
+    stdin: '{"systemInstruction":{"parts":[]},"contents":[],"a":1.00}',
+    code: 0,
+    out: shows(
+      '{"systemInstruction":{"parts":[{"text":"new"}]},"contents":[],"a":1.00,"generationConfig":{"temperature":0.5},"b":1.00}',
+    ),
+  },
+  {
+    name: 'P52 --system and --temperature are not kept in a thread',
+    shell: `parley chat one --thread t.json --system keep --temperature 1 --no-stdin && cat t.json`,
+    script: answering(ok),
+    code: 0,
+    out: (out) => !/system|temperature/.test(out.toString()) && out.includes('"one"'),
+    reqs: 1,
+    files: ['cwd/t.json'],
+    check: ({ server }) =>
+      expect(server.requests[0]).toContain('"systemInstruction":{"parts":[{"text":"keep"}]}'),
+  },
+  {
+    ...refused,
+    name: 'P52 an empty --system',
+    argv: [...chat, '--system', ' '],
+    err: ['--system: it is empty'],
+  },
+  {
+    name: 'P53 --temperature',
+    argv: [...dry, 'hi', '--temperature', '0', '--no-stdin'],
+    code: 0,
+    out: shows(`${hi},"generationConfig":{"temperature":0}}`),
+  },
+  {
+    ...refused,
+    name: 'P53 no --temperature',
+    argv: [...chat, '--temperature', 'warm'],
+    err: ['It must be a number.'],
+  },
+  {
+    name: 'P54 -f - adds a text after the words, once',
+    argv: [...dry, 'hi', '-f', '-'],
+    stdin: 'piped\n',
+    code: 0,
+    out: shows('{"contents":[{"role":"user","parts":[{"text":"hi"},{"text":"piped\\n"}]}]}'),
+  },
+  {
+    name: 'P54 -f - without words',
+    argv: [...dry, '-f', '-'],
+    stdin: '{"contents":5}',
+    code: 0,
+    out: shows('{"contents":[{"role":"user","parts":[{"text":"{\\"contents\\":5}"}]}]}'),
+  },
+  ...(['chat', 'image'] as const).map(
+    (command): Row => ({
+      name: `P54 -f - takes a picture by its bytes (${command})`,
+      argv: [command, 'hi', '-f', '-', '--dry-run', '-m', 'm'],
+      stdin: Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'),
+      code: 0,
+      out: shows(
+        '{"contents":[{"role":"user","parts":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUg=="}}]}]}',
+      ),
+    }),
+  ),
+  ...[
+    ['-f', '-', '-f', '-'],
+    ['-f', '-', '-i', '-'],
+    ['-f', '-', '-'],
+    ['-f', '-', '--system', '@-'],
+    ['-f', '-', '-H', '@-'],
+  ].map(
+    (flags): Row => ({
+      ...refused,
+      name: `P54 two readers: ${flags.join(' ')}`,
+      argv: [...chat, ...flags],
+      stdin: 'x',
+      err: ['stdin can be read only once'],
+    }),
+  ),
+  {
+    ...refused,
+    name: 'P54 -f - with nothing in it',
+    argv: [...chat, '-f', '-'],
+    err: ['stdin: it is empty'],
+  },
+  {
+    ...refused,
+    name: 'P54 -f - with what is no kind of file',
+    argv: [...chat, '-f', '-'],
+    stdin: Buffer.from('a\xff\0', 'latin1'),
+    err: ['stdin: neither UTF-8 text nor an image'],
+  },
+  {
+    ...refused,
+    name: 'P54 -f - with --no-stdin',
+    argv: [...chat, '-f', '-', '--no-stdin'],
+    err: ['-f - reads stdin, which --no-stdin forbids'],
+  },
+])
+
+const makeFifo = (folder: string) => execFileSync('mkfifo', [join(folder, 'cwd/pipe')])
+
+faults('P: @FILE and FIFOs', [
+  ...[
+    ['chat', 'hi', '--system', '@missing.txt'],
+    ['chat', 'hi', '-H', '@missing.txt'],
+    ['events', 'send', '--message', '@missing.txt'],
+    ['events', 'send', '--tool-result', 'toolu_1=@missing.txt'],
+    ['events', 'send', '--outcome', 'o', '--rubric', '@missing.txt'],
+    ['events', 'confirm', 'toolu_1', '--deny', '--message', '@missing.txt'],
+  ].map(
+    (argv): Row => ({
+      name: `P55 the error keeps the @: ${argv.slice(1).join(' ')}`,
+      argv: [...argv, '--no-stdin'],
+      code: 11,
+      err: [/^parley: @missing\.txt: no such file or folder\n/],
+    }),
+  ),
+  {
+    ...refused,
+    name: 'P55 a file that is no text',
+    shell: "printf 'a\\377' > b; parley events send --message @b",
+    err: ['parley: @b: not UTF-8 text: byte 1'],
+    files: ['cwd/b'],
+  },
+  ...[
+    ['chat', 'hi', '--system', '@@missing.txt'],
+    ['events', 'send', '--message', '@@missing.txt'],
+  ].map(
+    (argv): Row => ({
+      name: `P55 @@ is an @: ${argv[0]}`,
+      argv: [...argv, '--dry-run', '--no-stdin'],
+      code: 0,
+      out: (out) => out.includes('"text":"@missing.txt"'),
+    }),
+  ),
+  ...[
+    ['chat', 'hi', '-f', 'pipe'],
+    ['chat', '-i', 'pipe'],
+    ['chat', 'hi', '--system', '@pipe'],
+    ['chat', 'hi', '-H', '@pipe'],
+    ['chat', 'hi', '--cacert', 'pipe'],
+    ['image', 'hi', '-m', 'm', '-f', 'pipe'],
+    ['events', 'send', '--message', '@pipe'],
+    ['events', 'send', '-i', 'pipe'],
+  ].map(
+    (argv): Row => ({
+      name: `P56 a FIFO that nobody writes to: ${argv.join(' ')}`,
+      argv: [...argv, '--deadline', '1', '--no-stdin'],
+      prepare: makeFifo,
+      code: 9,
+      err: [/^parley: the deadline passed while @?pipe was read\n {2}nothing was sent\n$/],
+      atLeast: 0.9,
+      within: 4,
+    }),
+  ),
+  {
+    name: 'P56 a writer that writes nothing',
+    shell: 'sleep 8 > pipe & parley chat hi -f pipe --deadline 1 --no-stdin; code=$?; kill $!; exit $code',
+    prepare: makeFifo,
+    code: 9,
+    err: ['the deadline passed while pipe was read'],
+    within: 4,
+  },
+  {
+    name: 'P56 what another command writes',
+    shell: `bash -c 'parley chat hi -f <(sleep 8 & echo $!) --deadline 1 --no-stdin'`,
+    code: 9,
+    err: ['the deadline passed while /dev/fd/63 was read'],
+    within: 4,
+  },
+  {
+    ...good,
+    name: 'P56 a late writer',
+    shell: '(sleep 3; echo from the pipe) > pipe & parley chat hi -f pipe --deadline 9s --no-stdin',
+    prepare: makeFifo,
+    err: ['parley: waiting for pipe\n'],
+    check: ({ server }) => expect(server.requests[0]).toContain('{"text":"from the pipe\\n"}'),
+  },
+  {
+    name: 'P56 a FIFO and a signal',
+    argv: [...events, '--system', '@pipe', '--no-stdin'],
+    prepare: makeFifo,
+    signal: { name: 'SIGTERM', at: 'err' },
+    code: 'SIGTERM',
+    err: ['nothing was sent'],
+  },
 ])
