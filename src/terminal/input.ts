@@ -23,7 +23,8 @@ export interface Input {
   /** stdin whole, for one reader; `reader` names it in the message that a second one gets. */
   stdin(reader: string): Promise<string>
   file(path: string): Promise<Uint8Array>
-  /** The same, or stdin's for `-`. */
+  isFile(path: string): Promise<boolean>
+  /** A file's bytes, or stdin's for `-`. */
   bytes(path: string, reader: string): Promise<Uint8Array>
   /** A file's text, or stdin's for `-`. */
   text(path: string, reader: string): Promise<string>
@@ -80,6 +81,10 @@ export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: Input
     },
     stdin: stdinText,
     file,
+    async isFile(path) {
+      const stat = await fs.stat(resolve(cwd, path)).catch(() => undefined)
+      return stat?.isFile() ?? false
+    },
     bytes,
     async text(path, reader) {
       return path === '-' ? stdinText(reader) : decodeUtf8(await file(path), path)

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { answering, ok, okText } from './answers.ts'
@@ -301,5 +302,96 @@ faults('P: @FILE and FIFOs', [
     signal: { name: 'SIGTERM', at: 'err' },
     code: 'SIGTERM',
     err: ['nothing was sent'],
+  },
+])
+
+const twoFiles = (folder: string) => {
+  for (const name of ['a.md', 'b.md']) writeFileSync(join(folder, 'cwd', name), name)
+}
+
+faults('P: hints before anything is sent', [
+  ...[
+    ['chat', '-m=foo', '-m takes its value without =: -m foo or --model=foo'],
+    ['chat', '-qm=foo', '-m takes its value without =: -m foo or --model=foo'],
+    ['chat', '-f=my file', "-f takes its value without =: -f 'my file' or --file='my file'"],
+    ['chat', '-i=', "-i takes its value without =: -i '' or --input=''"],
+    ['chat', '-o=x', '-o takes its value without =: -o x or --output=x'],
+    ['chat', '-H=Cookie: secretword', '-H takes its value without =: -H VALUE or --header=VALUE'],
+    ['chat', '-q=true', '-q takes no value'],
+    ['image', '-m=foo', '-m takes its value without =: -m foo or --model=foo'],
+    ['events send', '-s=sesn_1', '-s takes its value without =: -s sesn_1 or --session=sesn_1'],
+    ['events confirm', '-s=sesn_1', '-s takes its value without =: -s sesn_1 or --session=sesn_1'],
+  ].map(
+    ([command = '', flag = '', said = '']): Row => ({
+      code: 2,
+      name: `P57 ${command} ${flag}`,
+      argv: [...command.split(' '), flag, 'hi'],
+      err: [`parley: ${said}\n`, /^(?!.*secretword)/s],
+    }),
+  ),
+  {
+    ...good,
+    name: 'P57 what follows a short flag at once is its value, and = has its place in it',
+    argv: ['chat', '-ma=b', '-qH', 'X-A: b c', '-HX-B: d=e', 'hi'],
+    check: ({ server }) =>
+      expect(server.requests[0]).toMatch(/models\/a%3Db:[\s\S]*\r\nX-A: b c\r\nX-B: d=e\r\n/),
+  },
+  ...['chat -f *.md', 'chat -f a.md b.md what is this', 'image -m m -f *.md', 'events send -i *.md'].map(
+    (command): Row => ({
+      ...refused,
+      name: `P58 ${command}`,
+      shell: `parley ${command}`,
+      prepare: twoFiles,
+      files: ['cwd/a.md', 'cwd/b.md'],
+      err: [
+        /^parley: -[fi] takes one file, and 'b\.md' is another: .*; what is meant as words goes after --\n$/,
+      ],
+    }),
+  ),
+  ...['-f a.md -- b.md', '-f a.md b.txt', 'b.md -f a.md', '-f a.md -q b.md'].map(
+    (words): Row => ({
+      name: `P58 words all the same: ${words}`,
+      shell: `parley chat --dry-run --no-stdin ${words}`,
+      prepare: twoFiles,
+      files: ['cwd/a.md', 'cwd/b.md'],
+      code: 0,
+      out: (out) => /"text":"b\.(md|txt)"\},\{"text":"a\.md"/.test(out.toString()),
+    }),
+  ),
+  ...['- item', '-x', '-hello', '--- a', '-what is it?'].flatMap((prompt) =>
+    [['chat'], ['image', '-m', 'm'], ['events', 'send']].map(
+      (argv): Row => ({
+        ...refused,
+        name: `P59 ${argv[0]} '${prompt}'`,
+        argv: [...argv, prompt],
+        err: ['words that begin with a hyphen go after --\n'],
+      }),
+    ),
+  ),
+  ...[
+    ['chat', '-mind the gap', '-m'],
+    ['chat', '-only one word', '-o'],
+    ['image', '-fix this', '-f'],
+    ['events send', '-say hello', '-s'],
+  ].map(
+    ([command = '', prompt = '', flag]): Row => ({
+      ...refused,
+      name: `P59 a prompt that begins with a flag: ${prompt}`,
+      argv: [...command.split(' '), prompt],
+      stdin: 'hi',
+      err: [`parley: '${prompt}' begins with the flag ${flag}: a prompt goes after --, a value with blanks`],
+    }),
+  ),
+  {
+    ...refused,
+    name: 'P60 -v alone',
+    argv: ['-v'],
+    err: ["parley: no command was given: did you mean -V, the version, or 'parley COMMAND -v'?\n"],
+  },
+  {
+    ...refused,
+    name: 'P60 flags without a command',
+    argv: ['events', '--raw'],
+    err: ["no command was given: 'parley --help' lists them"],
   },
 ])
