@@ -13,6 +13,8 @@ export interface Stdin {
   setRaw?(isRaw: boolean): void
   /** Does what Ctrl-C does while the terminal is not raw. */
   interrupt?(): void
+  /** Does what Ctrl-Z does while the terminal is not raw, and resolves when the run goes on. */
+  suspend?(): Promise<void>
 }
 
 /** Everything that a command reads of its own accord: stdin, once, and files. Texts are checked to be UTF-8. */

@@ -18,6 +18,9 @@ export interface Pending {
 
 /** Reads what waits from events in a file or on stdin. Throws a usage error. */
 export async function readPending(context: Context, path: string | undefined): Promise<Pending> {
+  const { stdinKind } = context.input
+  if (path === undefined && (stdinKind === 'terminal' || stdinKind === 'none'))
+    throw usage('no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE')
   const { name, body } = await readGiven(context, path)
   const state = createSessionState()
   const given: string[] = []
