@@ -42,7 +42,10 @@ function refuseMisread(word: string, options: readonly Option[]): void {
     if (!option) return
     const rest = word.slice(at + 1)
     if (rest.startsWith('=')) throw joined(option, rest.slice(1))
-    if (option.required) return refuseBlanks(word, option, rest)
+    if (option.required) {
+      refuseBlanks(word, option, rest)
+      return
+    }
   }
 }
 
