@@ -36,7 +36,7 @@ export async function runProgram(
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     })
-    .version(version, '--version', 'print the version')
+    .version(version, '-V, --version', 'print the version')
     .helpCommand(false)
     .configureHelp({ subcommandTerm: (command) => command.name() })
     .addHelpText('after', "\nTry it:\n  parley chat --profile demo 'Say hello'\n")
@@ -46,6 +46,7 @@ export async function runProgram(
     await root.parseAsync(argv, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
+    if (error.code === 'commander.help' && argv.some(isFlag)) throw usage(noCommand(argv))
     if (error.exitCode !== 0 && error.code !== 'commander.help') throw usage(explain(error))
   }
   if (help) await say(host.stdout, help)
@@ -90,6 +91,12 @@ export async function runProgram(
 }
 
 const isFlag = (word: string) => word.startsWith('-') && word !== '--help' && word !== '-h'
+
+/** `-v` alone is what people type for a version. */
+const noCommand = (argv: string[]): string =>
+  argv.includes('-v')
+    ? "no command was given: did you mean -V, the version, or 'parley COMMAND -v'?"
+    : "no command was given: 'parley --help' lists them"
 
 const topics = ['environment', 'exit-codes', 'profiles', 'input']
 

@@ -6,7 +6,7 @@ import type { Context } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { type Lock, lock as lockFile } from '../settings/lock.ts'
 import { type FileOutput, openFileOutput } from '../terminal/file-output.ts'
-import { decodeUtf8 } from '../terminal/input.ts'
+import { decodeUtf8 } from '../terminal/utf8.ts'
 
 /** A conversation kept in a file of the request's own form. */
 export interface Thread {
