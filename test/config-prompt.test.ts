@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { canRun } from './process.ts'
 import { temporaryFolder } from './run.ts'
 import { canType, type } from './typing.ts'
 

@@ -13,7 +13,7 @@ export const EventsPage = z.looseObject({ data: z.nullish(z.array(SessionEvent))
 
 const StopReason = z.looseObject({
   type: z.string(),
-  event_ids: z.catch(z.optional(z.array(z.string())), undefined),
+  event_ids: z.catch(z.optional(z.array(z.unknown())), undefined),
 })
 
 /** Why a session is idle: some services say it as a text, or not at all. `eventIds` where it names what waits. */
@@ -23,7 +23,10 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): {
 } {
   if (typeof reason === 'string') return { type: reason }
   const parsed = StopReason.safeParse(reason)
-  return parsed.success ? { type: parsed.data.type, eventIds: parsed.data.event_ids } : {}
+  if (!parsed.success) return {}
+  const { type, event_ids: ids } = parsed.data
+  const texts = ids?.filter((id): id is string => typeof id === 'string' && id !== '')
+  return { type, eventIds: texts && [...new Set(texts)] }
 }
 
 const Blocks = z.array(z.looseObject({ type: z.string(), text: z.catch(z.optional(z.string()), undefined) }))

@@ -142,9 +142,9 @@ describe('follow', () => {
     const served = await serveSession([[done('a')]], [[[], 'stay']])
     await over(served, 'follow')
     expect(served.requests.map((request) => request.split(' ')[1])).toEqual([
-      '/v1/sessions/sesn_1/events',
+      '/v1/sessions/sesn_1/events?order=asc',
       '/v1/sessions/sesn_1/events/stream',
-      '/v1/sessions/sesn_1/events',
+      '/v1/sessions/sesn_1/events?order=asc',
     ])
   })
 

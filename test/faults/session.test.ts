@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { expect } from 'vitest'
 import { response, type Script } from '../server.ts'
 import { event, sseHead } from './answers.ts'
 import { faults, type Row } from './rows.ts'
@@ -297,7 +298,142 @@ faults('Y: following', [
   },
 ])
 
+const later = (socket: Socket, ...steps: object[][]) => {
+  socket.write(sseHead)
+  for (const [step, events] of steps.entries()) {
+    const text = events.map((value) => event(value)).join('')
+    setTimeout(() => socket.write(text), 300 * step)
+  }
+}
+const messageA = { id: 'A', type: 'user.message', content: 'A' }
+const messageB = { id: 'B', type: 'user.message', content: 'B' }
+const interrupt = { id: 'int', type: 'user.interrupt' }
+const running = { id: 'r', type: 'session.status_running' }
+
+faults('Y: a rest that is not the end', [
+  {
+    name: 'Y40 of two messages the second is answered later',
+    argv: ['events', 'send', '--message', 'A', '--message', 'B', '--follow', '--ids'],
+    script: session({
+      lists: [list(...old)],
+      stream: (socket) =>
+        later(
+          socket,
+          [messageA, say('a', 'to A'), done('i1')],
+          [messageB, running, say('b', 'to B'), done('i2')],
+        ),
+      receipt: list(messageA, messageB),
+    }),
+    code: 0,
+    reqs: 4,
+    err: ['to A', 'to B'],
+  },
+  {
+    name: 'Y41 an interrupt and a new task',
+    argv: ['events', 'send', '--interrupt', 'B', '--follow', '--ids'],
+    script: session({
+      lists: [list(...old, running)],
+      stream: (socket) =>
+        later(socket, [interrupt, done('i1')], [messageB, running, say('b', 'to B'), done('i2')]),
+      receipt: response('', '202 Accepted'),
+    }),
+    code: 0,
+    reqs: 4,
+    err: ['to B'],
+  },
+  {
+    name: 'Y42 a message that waits for its turn',
+    argv: sendAndFollow,
+    script: session({
+      lists: [list(...old, running), list(...old, running, { ...sent, processed_at: null }, done('i1'))],
+      stream: (socket) =>
+        later(
+          socket,
+          [{ ...sent, processed_at: null }, say('o', 'earlier'), done('i1')],
+          [
+            { ...running, id: 'r2' },
+            { ...sent, processed_at: '2026-01-01T00:00:00Z' },
+            say('n', 'new'),
+            done('i2'),
+          ],
+        ),
+    }),
+    code: 0,
+    out: (out) => out.includes('new\n') && out.toString().endsWith('i2\tsession.status_idle\t\tend_turn\n'),
+    // It lists while it waits.
+    reqs: expect.any(Number),
+  },
+  {
+    name: 'Y43 a list that is newest first',
+    argv: follow,
+    script: session({
+      lists: [
+        list(
+          ...[done('i0'), say('o', 'old'), { id: 'm0', type: 'user.message', content: 'x' }].map(
+            (value, i) => ({
+              ...value,
+              processed_at: `2026-01-01T00:00:0${3 - i}Z`,
+            }),
+          ),
+        ),
+      ],
+    }),
+    code: 0,
+    reqs: 3,
+  },
+  {
+    name: 'Y44 one id twice is answered once',
+    argv: ['events', 'confirm', '--allow'],
+    stdin:
+      '{"type":"session.status_idle","stop_reason":{"type":"requires_action","event_ids":["a","a",7,""]}}',
+    script: session({ lists: [] }),
+    code: 0,
+    out: 'sent_1\tuser.message\t\t\n',
+    reqs: 1,
+    check: ({ server }) => expect(server.requests[0]?.match(/tool_use_id/g)).toHaveLength(1),
+  },
+])
+
 faults('Y: a service that is away', [
+  {
+    name: 'Y34 the wait that it asks for while a session is followed',
+    argv: [...follow, '--retries', '0'],
+    script: session({
+      lists: [
+        list({ id: 'm', type: 'user.message', content: 'x' }),
+        list({ id: 'm', type: 'user.message', content: 'x' }),
+        'HTTP/1.1 429 Slow\r\nretry-after: 2\r\ncontent-length: 0\r\n\r\n',
+        list({ id: 'm', type: 'user.message', content: 'x' }, done('i1')),
+      ],
+      stream: (socket) => void socket.end(sseHead),
+    }),
+    code: 0,
+    out: ended,
+    reqs: 7,
+    atLeast: 2,
+    err: ['429 Slow; trying again'],
+  },
+  {
+    name: 'Y35 a longer wait than is worth it',
+    argv: [...follow, '--retries', '0'],
+    script: session({
+      lists: [list(), list(), 'HTTP/1.1 429 Slow\r\nretry-after: 3600\r\ncontent-length: 0\r\n\r\n'],
+      stream: (socket) => void socket.end(sseHead),
+    }),
+    code: 6,
+    reqs: 5,
+  },
+  {
+    name: 'Y36 credentials that are refused once the event is accepted',
+    argv: [...sendAndFollow, '--retries', '0', '--errors', 'json'],
+    script: session({
+      lists: [list(...old), 'HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n'],
+      stream: (socket) => void socket.end(sseHead),
+    }),
+    code: 8,
+    reqs: 5,
+    err: ['"safeToRetry":false', '"sent":"yes"'],
+  },
   {
     name: 'Y30 nothing is sent where the session cannot be followed',
     argv: [...sendAndFollow, '--errors', 'json', '--retries', '0'],

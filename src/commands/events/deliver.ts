@@ -84,8 +84,8 @@ function afterAcceptance(error: CliError, command: string): CliError {
     return error.with({ ...known, consequence: `${accepted}, only the output failed` })
   const way = `${accepted}; to go on from here: ${command}`
   const { consequence = way } = error.details
-  const isMisleading = ['not-sent', 'unknown', 'rate-limited', 'service'].includes(error.kind)
-  if (!isMisleading) return error.with({ ...known, consequence })
+  // Any other kind says that the command may be run again, now or after a fix.
+  if (error.kind === 'response' || error.kind === 'stopped') return error.with({ ...known, consequence })
   const { rawBody: __, retryAfter: ___, ...details } = error.details
   return new CliError('response', `the session could not be followed: ${error.message}`, {
     ...details,

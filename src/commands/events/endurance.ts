@@ -38,15 +38,20 @@ export function createEndurance(
   let round = 0
   let failures = 0
   let hasAskedAgain = false
+  /** By the service. Milliseconds. */
+  let askedWait = 0
 
   const left = () => (deadline > 0 ? deadline - timers.now() : Infinity)
   const stopped = () =>
-    new CliError('stopped', 'the deadline passed while the session was still at work', { sent: 'yes' })
+    new CliError('stopped', 'the deadline passed before the session came to rest', { sent: 'yes' })
 
   /** Whether the next attempt may go better. */
   function isPassing({ kind, details }: CliError): boolean {
     if (kind === 'response') return !details.isPermanent && ++failures <= mostFailures
-    if (awayKinds.includes(kind)) return timers.now() - lastAnswer < longestAbsence
+    askedWait = (details.retryAfter ?? 0) * 1000
+    if (awayKinds.includes(kind)) {
+      return askedWait <= longestAbsence && timers.now() - lastAnswer < longestAbsence
+    }
     // Credentials that a command gave may have expired: it is asked once more.
     const mayAskAgain = details.status === 401 && progress.commands.size > 0 && !hasAskedAgain
     if (mayAskAgain) progress.commands.clear()
@@ -70,7 +75,8 @@ export function createEndurance(
       note(`${error.message}; trying again`)
     },
     async wait() {
-      const wait = Math.min(shortestWait * 2 ** round++, longestWait)
+      const wait = Math.max(Math.min(shortestWait * 2 ** round++, longestWait), askedWait)
+      askedWait = 0
       await timers.wait(Math.min(wait, Math.max(left(), 0)))
     },
     left,

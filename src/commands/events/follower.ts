@@ -6,7 +6,7 @@ import type { Caller, RequestParts } from '../perform.ts'
 import { createEndurance } from './endurance.ts'
 import { openEventStream } from './event-stream.ts'
 import type { Feed } from './feed.ts'
-import { listPages } from './pages.ts'
+import { listOldestFirst } from './selection.ts'
 import { createSieve } from './sieve.ts'
 
 export interface FollowOptions {
@@ -37,6 +37,9 @@ const quiet = 30_000
 /** How long events that were sent are looked for, before anything that comes counts as after them. Milliseconds. */
 const longestSearch = 10_000
 
+/** How long after a rest the turn of something that was sent may begin, which is shown to wait. Milliseconds. */
+const longestTurn = 5_000
+
 /** How long a list may take to show what the stream has brought: the waits before each look. Milliseconds. */
 const looks = [0, 250, 500, 1_000]
 
@@ -53,8 +56,9 @@ export async function openFollower(
 ): Promise<Follower> {
   const { timers } = context
   const sieve = createSieve()
+  let restingSince: number | undefined
   const endurance = createEndurance(context, call.deadline, timers)
-  for await (const items of listPages(call, parts)) {
+  for await (const items of listOldestFirst(call, parts)) {
     for (const item of items) {
       sieve.addOld(item)
       if (hasHistory) await feed.print(item)
@@ -70,7 +74,7 @@ export async function openFollower(
   /** Returns whether the list shows an event. */
   async function readList(id?: string): Promise<boolean> {
     const items: EventItem[] = []
-    for await (const page of listPages(call, parts)) for (const item of page) items.push(item)
+    for await (const page of listOldestFirst(call, parts)) for (const item of page) items.push(item)
     await print(sieve.addList(items))
     return items.some(({ event }) => event.id === id)
   }
@@ -83,19 +87,26 @@ export async function openFollower(
     if (gap === 'closed' || (gap === 'open' && !isStop(event))) return gap
     for (const wait of looks) {
       if (wait > 0) await timers.wait(wait)
-      if (await readList(event.id)) return 'closed'
+      const isShown = await readList(event.id).catch(endurance.endure)
+      if (isShown) return 'closed'
     }
     return 'open'
   }
 
+  /** The rest that ends the run, if it has come. */
   function rest(): Rest | undefined {
-    const { state } = sieve
-    return stays && !state.hasEnded ? undefined : state.rest
+    const { state, isUndone } = sieve
+    if (stays || state.hasEnded) return state.hasEnded ? state.rest : undefined
+    if (!state.rest) restingSince = undefined
+    else restingSince ??= timers.now()
+    const isOver = restingSince !== undefined && timers.now() - restingSince >= (isUndone ? longestTurn : 0)
+    return isOver ? state.rest : undefined
   }
 
   /** How long the next event is waited for before the list is asked. Milliseconds. */
   function patience(looked: number, settled: number): number {
-    const most = rest() ? settled - timers.now() : sieve.isLost ? looks[looked % looks.length] || 100 : quiet
+    const isLooking = sieve.isLost || restingSince !== undefined
+    const most = rest() ? settled - timers.now() : isLooking ? looks[looked % looks.length] || 100 : quiet
     return Math.max(0, Math.min(most, endurance.left()))
   }
 
@@ -112,10 +123,11 @@ export async function openFollower(
         if (endurance.left() <= 0) throw endurance.stopped()
         looked++
         await readList()
-      } else if (sieve.isUnknown(next.event)) {
-        if (next.event.id !== undefined && !sieve.isLost) gap = await closeGap(gap, next.event)
+      } else {
+        const isNews = sieve.isUnknown(next.event)
+        if (isNews && next.event.id !== undefined && !sieve.isLost) gap = await closeGap(gap, next.event)
         await print(sieve.addLive(next))
-        if (rest()) return true
+        if (isNews && rest()) return true
       }
     }
   }

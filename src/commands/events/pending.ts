@@ -4,8 +4,8 @@ import { SessionEvent } from '../../wire/events.ts'
 import { elementsOf } from '../../wire/events-page.ts'
 import { createSessionState, type SessionState, type ToolUse } from '../../wire/session-state.ts'
 import type { Caller, RequestParts } from '../perform.ts'
-import { listPages } from './pages.ts'
 import { readGiven } from './read-events.ts'
+import { listOldestFirst } from './selection.ts'
 
 /** A tool use to answer; all but its id may be unknown. */
 export type PendingUse = { id: string } & Partial<ToolUse>
@@ -60,7 +60,7 @@ export async function findPending(
   { parts, isAsked }: Keeping & { parts: RequestParts },
 ): Promise<Pending> {
   const state = createSessionState()
-  for await (const items of listPages(call, parts))
+  for await (const items of listOldestFirst(call, parts))
     for (const { event, text } of items) state.add(event, isAsked ? text : undefined)
   return { given: [], pending: toAnswer(context, state) }
 }

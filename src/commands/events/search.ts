@@ -8,8 +8,14 @@ export interface Search {
   isListed: boolean
   /** The first event that came after them on a stream: a list may leave out what was sent. */
   next?: string | undefined
+  /** Some of them are not found yet, and are more than interrupts. */
+  readonly isAwaiting: boolean
+  /** Some of them were found, but the service says that it has not taken them up yet. */
+  readonly isQueued: boolean
   /** Whether it is one of them; each is found once. */
   finds(event: SessionEvent): boolean
+  /** Takes note of what a list or a stream says of one that was found. */
+  see(event: SessionEvent): void
   /** Whether a list is at them with this event, or past them. */
   isReachedBy(event: SessionEvent, isUnknown: boolean): boolean
 }
@@ -20,15 +26,29 @@ export function createSearch(sent: readonly SessionEvent[]): Search {
   const wanted = new Map<string, number>()
   for (const event of sent) wanted.set(keyOf(event), (wanted.get(keyOf(event)) ?? 0) + 1)
   let firstId: string | undefined
+  let awaited = sent.filter(isWork).length
+  const queued = new Set<string>()
+
   return {
     isMet: false,
     isListed: false,
+    get isAwaiting() {
+      return awaited > 0
+    },
+    get isQueued() {
+      return queued.size > 0
+    },
     finds(event) {
       const count = wanted.get(keyOf(event)) ?? 0
       if (count === 0) return false
       wanted.set(keyOf(event), count - 1)
       firstId ??= event.id
+      if (isWork(event)) awaited--
+      if (isWork(event) && event.id !== undefined && event.processed_at === null) queued.add(event.id)
       return true
+    },
+    see({ id, processed_at: processedAt }) {
+      if (id !== undefined && processedAt) queued.delete(id)
     },
     isReachedBy(event, isUnknown) {
       const { id } = event
@@ -37,6 +57,9 @@ export function createSearch(sent: readonly SessionEvent[]): Search {
     },
   }
 }
+
+/** Whether an agent that is sent it has something to do. */
+export const isWork = ({ type }: SessionEvent): boolean => type !== 'user.interrupt'
 
 /** What an event says: a service may add fields to it, but not change these. */
 const contentOf = (event: SessionEvent): string =>

@@ -1,5 +1,10 @@
 import type { EventItem } from '../../wire/events-page.ts'
-import type { ListQuery } from './pages.ts'
+import type { Caller, RequestParts } from '../perform.ts'
+import { type ListQuery, listPages } from './pages.ts'
+
+/** A session's events as they happened: what the order is by default nobody says. */
+export const listOldestFirst = (call: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
+  selectEvents(listPages(call, parts, { order: 'asc' }), { order: 'asc' })
 
 /**
  * Does what was asked of a list, whether the service did it or not: only these types, at most so many, newest first.

@@ -1,7 +1,7 @@
 import { isPiece, type SessionEvent } from '../../wire/events.ts'
 import type { EventItem } from '../../wire/events-page.ts'
 import { createSessionState, type SessionState } from '../../wire/session-state.ts'
-import { createSearch, type Search } from './search.ts'
+import { createSearch, isWork, type Search } from './search.ts'
 
 /**
  * Separates what is new in a session from what is not. Streams may repeat what was, so that an event is known by its
@@ -16,6 +16,8 @@ export interface Sieve {
   expect(sent: readonly SessionEvent[]): void
   /** Something was sent, and neither a list nor a stream has shown it yet. */
   readonly isLost: boolean
+  /** Some of what was sent is not shown yet, or waits for its turn: a rest may be of the turn before. */
+  readonly isUndone: boolean
   /** What was sent is never shown: what lists brought is new, and is returned. */
   giveUp(): EventItem[]
   /** An event that a stream brought too early to know its place, and that has to be taken in now. */
@@ -71,10 +73,13 @@ export function createSieve(): Sieve {
     addOld: (item) => void settle([item]),
     expect(sent) {
       search = createSearch(sent)
-      if (sent.some(({ type }) => type !== 'user.interrupt')) state.expectWork()
+      if (sent.some(isWork)) state.expectWork()
     },
     get isLost() {
       return isLost()
+    },
+    get isUndone() {
+      return search !== undefined && (search.isAwaiting || search.isQueued)
     },
     giveUp() {
       search = undefined
@@ -84,6 +89,7 @@ export function createSieve(): Sieve {
     connect: () => void take('live'),
     isUnknown,
     addLive(item) {
+      search?.see(item.event)
       if (isPiece(item.event) || !isUnknown(item.event)) return []
       if (search?.finds(item.event)) {
         search.isMet = true
@@ -99,6 +105,7 @@ export function createSieve(): Sieve {
     },
     addList(items) {
       // What has no id cannot be told from what was there before.
+      for (const { event } of items) search?.see(event)
       let listed = items.filter(({ event: { id } }) => id !== undefined)
       if (search && !search.isListed) {
         const reached = listed.findIndex(({ event }) => search?.isReachedBy(event, isUnknown(event)))
