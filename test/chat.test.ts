@@ -233,7 +233,7 @@ describe('showing instead of sending', () => {
 })
 
 describe('files', () => {
-  test('-f adds text as text and known binary files as inline data', async () => {
+  test('-f adds text after its name, and known binary files as inline data', async () => {
     const cwd = temporaryFolder()
     const png = Buffer.from(
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -245,6 +245,7 @@ describe('files', () => {
     expect(sent(ended).contents[0].parts).toEqual([
       { text: 'look' },
       { inlineData: { mimeType: 'image/png', data: png.toString('base64') } },
+      { text: 'a.txt:\n' },
       { text: 'BM begins this text, not a bitmap' },
     ])
   })

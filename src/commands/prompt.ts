@@ -1,7 +1,7 @@
 import type { Part } from '../client/generate-body.ts'
 import { usage } from '../errors.ts'
 import type { Input } from '../terminal/input.ts'
-import { readFilePart } from './file-part.ts'
+import { readFileParts } from './file-part.ts'
 import { type Neighbour, refuseStrayFiles } from './stray-files.ts'
 
 export interface PromptOptions {
@@ -53,7 +53,7 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
 
 async function readFiles(input: Input, paths: string[]): Promise<Part[]> {
   const parts: Part[] = []
-  for (const path of paths) parts.push(await readFilePart(input, path))
+  for (const path of paths) parts.push(...(await readFileParts(input, path)))
   return parts
 }
 

@@ -17,5 +17,5 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
 }
 
 /** When the run has to be over, in milliseconds since the epoch; 0 for no deadline. */
-export const deadlineOf = ({ start }: Context, { values }: ResolvedSettings): number =>
+export const deadlineOf = ({ start }: Context, { values }: Pick<ResolvedSettings, 'values'>): number =>
   values.deadline > 0 ? start + values.deadline * 1000 : 0

@@ -58,6 +58,7 @@ export async function openThread(
     given: await read(),
     async add({ question, answer, role }) {
       try {
+        if (answer.trim() === '') return note(`${name}: the answer has no text, so nothing was added`)
         // Asleep for long, a run may be taken for dead; its answer is added all the same.
         if (!lock?.isHeld()) lock = await takeLock()
         const turn = appending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))

@@ -1,4 +1,4 @@
-import { constants, promises as fs, type Stats } from 'node:fs'
+import { closeSync, constants, promises as fs, openSync, type Stats } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { CliError, fileProblem, usage } from '../errors.ts'
@@ -37,8 +37,11 @@ export async function openFileOutput(name: string, cwd: string, mode?: number): 
       throw wrap(error)
     })
   }
+  const pipe = existing?.isFIFO() ? await openPipe(target, name) : undefined
   const shown = target === path ? name : target
-  const sink = isRegular ? createDraftSink(target, shown, existing?.mode ?? mode) : createDeviceSink(target)
+  const sink = isRegular
+    ? createDraftSink(target, shown, existing?.mode ?? mode)
+    : createDeviceSink(target, pipe)
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
       throw wrap(error)
@@ -95,8 +98,24 @@ function keepPart(draft: Draft, target: string, name: string): string | undefine
   return undefined
 }
 
-function createDeviceSink(path: string): Sink {
-  let file: FileHandle | undefined
+/** Opens a pipe that somebody reads: another would be waited for without an end. */
+async function openPipe(path: string, name: string): Promise<FileHandle> {
+  let probe: number
+  try {
+    probe = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+  } catch (error) {
+    const isUnread = (error as NodeJS.ErrnoException).code === 'ENXIO'
+    throw new CliError('file', `${name}: ${isUnread ? 'nobody reads this pipe' : fileProblem(error)}`)
+  }
+  try {
+    return await fs.open(path, 'w')
+  } finally {
+    closeSync(probe)
+  }
+}
+
+function createDeviceSink(path: string, opened: FileHandle | undefined): Sink {
+  let file = opened
   return {
     async write(chunk) {
       file ??= await fs.open(path, 'w')

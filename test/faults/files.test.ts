@@ -45,6 +45,37 @@ faults('Files of answers', [
     within: 5,
   },
   {
+    name: 'F20 a pipe that nobody reads is not waited for',
+    argv: [...stream, '-o', 'pipe'],
+    prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'pipe')]),
+    code: 11,
+    err: ['pipe: nobody reads this pipe'],
+    within: 5,
+  },
+  {
+    name: 'F21 a pipe that somebody reads takes the answer',
+    shell: 'mkfifo pipe; cat pipe > got & parley chat hi -o pipe && wait',
+    script: answering(ok),
+    code: 0,
+    reqs: 1,
+    files: ['cwd/got'],
+    check: ({ ending }) => expect(ending.files.get('cwd/got')).toBe(okText),
+  },
+  {
+    name: 'F22 one file for -o and --thread',
+    argv: ['chat', 'hi', '-o', 'a.json', '--thread', './a.json'],
+    code: 2,
+    err: ['-o and --thread name the same file'],
+  },
+  {
+    name: 'F23 an answer without text is no turn of a thread',
+    argv: ['chat', 'hi', '--thread', 't.json'],
+    script: answering(response(message(''))),
+    code: 0,
+    reqs: 1,
+    err: ['t.json: the answer has no text, so nothing was added'],
+  },
+  {
     name: 'F03 a link in the place of FILE.part is not followed',
     argv: [...stream, '-o', 'a.txt'],
     prepare(folder) {

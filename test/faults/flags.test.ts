@@ -355,7 +355,7 @@ faults('P: hints before anything is sent', [
       prepare: twoFiles,
       files: ['cwd/a.md', 'cwd/b.md'],
       code: 0,
-      out: (out) => /"text":"b\.(md|txt)"\},\{"text":"a\.md"/.test(out.toString()),
+      out: (out) => /"text":"b\.(md|txt)"\},\{"text":"a\.md:\\n"/.test(out.toString()),
     }),
   ),
   ...['- item', '-x', '-hello', '--- a', '-what is it?'].flatMap((prompt) =>

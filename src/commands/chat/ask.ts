@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { type BodyParts, buildBody } from '../../client/generate-body.ts'
 import { assigning, parseAssignment } from '../../client/set.ts'
 import type { Context } from '../../context.ts'
@@ -10,7 +11,7 @@ import type { ChatOptions } from '../chat.ts'
 import { requireUncut, tellAbout } from '../footer.ts'
 import { perform } from '../perform.ts'
 import { type Prompt, readPrompt } from '../prompt.ts'
-import { readSettings } from '../settings.ts'
+import { deadlineOf, readSettings } from '../settings.ts'
 import type { Thread } from '../thread.ts'
 
 /** Asks a model and prints its answer (`cli.md`, chat). */
@@ -22,7 +23,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const system = await readSystem(context, options.system)
   const prompt = await readPrompt(context.input, words, options)
   const file = await openOutput(context, options.output)
-  const thread = await readThread(context, options.thread, { prompt, values })
+  const thread = await readThread(context, options.thread, { output: options.output, prompt, values })
   const body = await buildWhole(prompt, thread, { ...options, ...system, assignments })
   const isStream = options.stream ?? values.stream
 
@@ -96,14 +97,17 @@ async function keepingParts<T>(
 async function readThread(
   context: Context,
   name: string | undefined,
-  { prompt, values }: { prompt: Prompt; values: Settings },
+  { output, prompt, values }: { output: string | undefined; prompt: Prompt; values: Settings },
 ): Promise<Thread | undefined> {
   if (name === undefined) return undefined
   if (prompt.given) throw usage(`--thread and ${prompt.given.name} both give a body: take one of them`)
+  if (output !== undefined && resolve(context.host.cwd, output) === resolve(context.host.cwd, name))
+    throw usage('-o and --thread name the same file')
   const { openThread } = await import('../thread.ts')
   const { dryRun, curl } = context.flags
-  const seconds = values.deadline || values.timeout || Infinity
-  return openThread(context, name, { patience: seconds * 1000, isPreview: Boolean(dryRun || curl) })
+  const deadline = deadlineOf(context, { values })
+  const patience = deadline > 0 ? deadline - Date.now() : values.timeout * 1000 || Infinity
+  return openThread(context, name, { patience, isPreview: Boolean(dryRun || curl) })
 }
 
 function buildWhole(
