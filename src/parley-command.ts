@@ -1,4 +1,5 @@
 import { Command, type CommanderError } from 'commander'
+import { isShared } from './commands/flags.ts'
 import { usage } from './errors.ts'
 import { flagOf, settingNames } from './settings/table.ts'
 
@@ -7,12 +8,15 @@ const flagAsKey = (word: string) => settingNames.find((name) => flagOf(name) ===
 
 /** commander takes whatever follows for a flag's value; here one that begins with a hyphen is not guessed at. */
 export class ParleyCommand extends Command {
-  override createCommand(name?: string): Command {
-    return new ParleyCommand(name)
+  /** Its first word is the name of a setting, in any spelling. */
+  namesSetting = false
+
+  override createCommand(name?: string): ParleyCommand {
+    return new ParleyCommand(name).optionsGroup('Flags:')
   }
 
   override parseOptions(words: string[]): { operands: string[]; unknown: string[] } {
-    const argv = this.registeredArguments[0]?.name() === 'key' ? words.map(flagAsKey) : words
+    const argv = this.namesSetting ? words.map(flagAsKey) : words
     for (let i = 0; i < argv.length && argv[i] !== '--'; i++) {
       const word = argv[i] as string
       const option = this.options.find(({ short, long }) => word === short || word === long)
@@ -23,9 +27,19 @@ export class ParleyCommand extends Command {
         throw usage(`${word}: a value that begins with a hyphen must be attached: ${option.long}='${value}'`)
       }
     }
-    return super.parseOptions(argv)
+    const parsed = super.parseOptions(argv)
+    // A group hands them on; elsewhere they are wrong, and what is near is looked for without a value.
+    return this.commands.length > 0 ? parsed : { ...parsed, unknown: parsed.unknown.map(withoutValue) }
+  }
+
+  /** What every command has would bury what is the command's own; a topic tells of it. */
+  override helpInformation(context?: { error: boolean }): string {
+    for (const option of this.options) if (isShared(option)) option.hideHelp()
+    return super.helpInformation(context)
   }
 }
+
+const withoutValue = (word: string) => (word.startsWith('--') ? word.replace(/=.*/s, '') : word)
 
 /** What commander says of wrong arguments, as a usage error says it. */
 export function explain({ code, message }: CommanderError): string {
@@ -34,5 +48,6 @@ export function explain({ code, message }: CommanderError): string {
     .replace(/^error: /, '')
     .replace(/'(-[^\s'=]+)=.*'/s, "'$1'")
     .replaceAll('\n', ' ')
+    .replace('(Did you', '(did you')
   return code === 'commander.unknownOption' ? `${text}; words that begin with a hyphen go after --` : text
 }

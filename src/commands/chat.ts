@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { collect, parseCount } from './flags.ts'
+import { addExamples, addNote } from './help-text.ts'
+import { documentedModels } from './models.ts'
 import type { PromptOptions } from './prompt.ts'
 
 export interface ChatOptions extends PromptOptions {
@@ -14,12 +16,9 @@ export interface ChatOptions extends PromptOptions {
   usage?: boolean
 }
 
-/** The documented models, by what follows the family's name (gateway, 1). */
-const models = ['2.5-pro', '3-pro-preview', '3.1-pro-preview'] as const
-
 export function declare(command: Command): void {
   command
-    .argument('[prompt...]', 'what to ask; the word - stands for the text on stdin')
+    .argument('[prompt...]', 'what to ask; a pipe adds its text, the word - stands for it')
     .option('-m, --model <name>', 'the model (default: the setting chatModel, else {family}-2.5-pro)')
     .option('--max-output-tokens <n>', 'longest answer', parseCount)
     .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
@@ -31,12 +30,18 @@ export function declare(command: Command): void {
     .option('-o, --output <file>', 'write the answer to a file, once it is whole')
     .option('--thread <file>', 'keep the conversation in a file')
     .option('--usage', 'show model, tokens and seconds also when stderr is no terminal')
-    .addHelpText(
-      'after',
-      `
-Models that are documented: ${models.map((model) => `{family}-${model}`).join(', ')}. Any other name is passed on.
-`,
-    )
+  addNote(
+    command,
+    `Documented models: ${documentedModels.join(', ')}. Any other name is passed on. {family} is the setting`,
+    "family, the vendor word in the gateway's paths and model names: alpha, where nothing else is set.",
+  )
+  addExamples(
+    command,
+    "parley chat --profile demo 'Say hello'",
+    "git diff | parley chat 'Review this:' --stream",
+    "parley chat -f notes.md 'What is missing?'",
+    "parley chat --thread talk.json 'And then?'",
+  )
 }
 
 /** Asking loads what help and a wrong flag can do without. */

@@ -9,6 +9,7 @@ import type { FoundImage } from '../wire/images.ts'
 import { notUnderstood } from '../wire/json-body.ts'
 import { collect, parseCount } from './flags.ts'
 import { tellAbout } from './footer.ts'
+import { addExamples, addNote } from './help-text.ts'
 import { readImageAnswer } from './image/answer.ts'
 import { fetchLink, keepLinks, onOneLine } from './image/link.ts'
 import { choosePlace, type Place } from './image/place.ts'
@@ -30,7 +31,7 @@ interface ImageOptions extends ImageRequestOptions {
 
 export function declare(command: Command): void {
   command
-    .argument('[prompt...]', 'what to draw; the word - stands for the text on stdin')
+    .argument('[prompt...]', 'what to draw; a pipe adds its text, the word - stands for it')
     .option('-m, --model <name>', 'the model (default: the setting imageModel)')
     .option('--temperature <n>', 'how freely to draw', parseNumber)
     .option('--max-output-tokens <n>', 'longest answer', parseCount)
@@ -43,17 +44,18 @@ export function declare(command: Command): void {
     .option('--preview', 'show the images, on a terminal')
     .option('--no-preview', 'do not show them')
     .option('--usage', 'show model, tokens and seconds also when stderr is no terminal')
-    .addHelpText(
-      'after',
-      `
-Files are named from the prompt, and none is overwritten: the next free number is taken.
-
-Examples:
-  parley image 'a red fox'                    saves a-red-fox.png, prints its path
-  parley image 'a red fox' -o pics/           saves pics/a-red-fox.png
-  parley image -f fox.png 'the same in snow' --set 'generationConfig.imageConfig.aspectRatio="16:9"'
-`,
-    )
+  addNote(
+    command,
+    'Files are named from the prompt, and none is overwritten: the next free number is taken. No model is',
+    "documented: without -m, 'parley config set imageModel NAME' names the one to use.",
+  )
+  addExamples(
+    command,
+    "parley image --profile demo 'a red fox'",
+    "parley image -f a-red-fox.png 'the same in snow' -o snow.png",
+    "parley image 'a red fox' -o pics/",
+    `parley image 'a fox' --set 'generationConfig.imageConfig.aspectRatio="16:9"'`,
+  )
 }
 
 function parseNumber(value: string): number {
