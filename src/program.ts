@@ -6,11 +6,12 @@ import {
   pointToSharedFlags,
   readSharedFlags,
 } from './commands/flags.ts'
-import { addNote, fold, minWidthToWrap } from './commands/help-text.ts'
+import { addNote, fold } from './commands/help-text.ts'
 import type { Host, Progress } from './context.ts'
 import { createContext } from './create-context.ts'
 import { usage } from './errors.ts'
-import { explain, ParleyCommand } from './parley-command.ts'
+import { explain, type ParleyCommand } from './parley-command.ts'
+import { createRoot } from './root-command.ts'
 import { say } from './terminal/output.ts'
 
 /**
@@ -115,40 +116,6 @@ const isFlag = (word: string) => word.startsWith('-') && word !== '--help' && wo
 async function isTopic(word = ''): Promise<boolean> {
   const { topics } = await import('./commands/topics.ts')
   return Object.hasOwn(topics, word)
-}
-
-function createRoot(print: (text: string) => void, host: Host, version: string): ParleyCommand {
-  const root = new ParleyCommand('parley')
-  root
-    .description(
-      `One command for a model gateway and an agent session service. Try it, without an account or a network:
-
-  parley chat --profile demo 'Say hello'`,
-    )
-    .usage('<command> [flags]')
-    .exitOverride()
-    // commander sends the help of a bare group to stderr; its errors are printed elsewhere.
-    .configureOutput({
-      writeOut: print,
-      writeErr: print,
-      outputError: () => {},
-      getOutHelpWidth: () => host.stdout.columns as number,
-      getErrHelpWidth: () => host.stdout.columns as number,
-      getOutHasColors: () => false,
-      getErrHasColors: () => false,
-    })
-    .configureHelp({ subcommandTerm: (command) => command.name(), minWidthToWrap })
-    .optionsGroup('Flags:')
-    .helpOption('-h, --help', 'print this help')
-    .version(version, '--version', 'print the version')
-    .helpCommand(false)
-  addNote(root, "Then 'parley config init' asks for your own addresses and credentials.")
-  addNote(
-    root,
-    "Each command has its own --help. 'parley help settings' is about settings and shared flags; other topics",
-    'are profiles, environment, input and exit-codes.',
-  )
-  return root
 }
 
 const namesOf = (path: Command[]) => path.slice(1).map((command) => command.name())

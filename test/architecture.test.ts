@@ -19,6 +19,7 @@ const floors: Record<string, number> = {
   'command-tree.ts': 4,
   'parley-command.ts': 4,
   'pointers.ts': 4,
+  'root-command.ts': 4,
   'program.ts': 4,
   'host.ts': 5,
   'main.ts': 5,
