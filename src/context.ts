@@ -42,8 +42,11 @@ export interface SharedFlags {
 
 /** What is known of a run while it goes on, for whoever has to end it. */
 export interface Progress {
-  /** `refused`: it was sent, and certainly not carried out; `failed`: it was answered, and is to be sent again. */
-  sent: Sent | 'refused' | 'failed'
+  /**
+   * How far the request got that does something; absent where a run has none. `refused`: it was sent, and certainly
+   * not carried out; `failed`: it was answered, and is to be sent again.
+   */
+  sent?: Sent | 'refused' | 'failed'
   /** What is certain by now, whatever else happens: `the event was accepted`. */
   fate?: string
   /** Adds to a failure what is known of the answer that was read last. */

@@ -7,10 +7,11 @@ export { createProcessHost } from './host.ts'
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
 export async function main(argv: string[], host: Host): Promise<number> {
-  const progress: Progress = { sent: 'no', cleanups: new Set(), secrets: new Set(), commands: new Map() }
+  const progress: Progress = { cleanups: new Set(), secrets: new Set(), commands: new Map() }
   host.onSignal?.(() => {
     cleanUp(progress)
-    return `parley: interrupted: ${progress.fate ?? fates[progress.sent]}\n`
+    const { sent, fate = sent && fates[sent] } = progress
+    return `parley: interrupted${fate === undefined ? '' : `: ${fate}`}\n`
   })
   host.onCrash?.((error) => fail(unexpected(error)))
   try {
@@ -41,7 +42,7 @@ const fates = {
   refused: 'nothing was accepted',
   failed: 'the request was answered with a failure',
   unknown: 'the request was sent; it may have been carried out',
-  yes: 'an answer had begun to arrive',
+  yes: 'the answer was cut off',
 }
 
 function cleanUp({ cleanups }: Progress): void {

@@ -106,6 +106,7 @@ export async function runProgram(
     command.action(async () => {
       if (entry === entries.help && !(await isTopic(command.args[0]))) return helpOn(command.args)
       const context = await createContext(host, readSharedFlags(path), progress)
+      if (entry.isRequest) progress.sent = 'no'
       exitCode = (await module?.run(context, command.opts() as never, command.args)) ?? 0
     })
   }

@@ -1,38 +1,9 @@
-import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { binary, canRun } from './process.ts'
 import { temporaryFolder } from './run.ts'
+import { canType, type } from './typing.ts'
 
-const canType = canRun('script', '-qec', 'true', '/dev/null')
-
-/** What happens when a question stands on the screen: keys, or something else. */
-type Reaction = string | (() => void)
-
-/** Has a person type at a terminal: each answer once its question stands there. Returns what the screen showed. */
-async function type(command: string, cwd: string, answers: [question: string, reaction: Reaction][]) {
-  const child = spawn('script', ['-qec', command, '/dev/null'], {
-    cwd,
-    env: { ...program, PATH: process.env.PATH, HOME: cwd, TERM: 'xterm', SHELL: '/bin/sh' },
-  })
-  let screen = ''
-  let from = 0
-  child.stdout.on('data', (chunk) => {
-    screen += chunk
-    const [question = '', reaction = ''] = answers[0] ?? []
-    const at = screen.indexOf(question, from)
-    if (answers.length === 0 || at < 0) return
-    from = at + question.length
-    answers.shift()
-    if (typeof reaction === 'string') child.stdin.write(reaction)
-    else reaction()
-  })
-  const code = await new Promise((resolve) => child.on('close', resolve))
-  return { code, screen }
-}
-
-const program = { NODE: process.execPath, PARLEY: binary }
 const set = '"$NODE" "$PARLEY" config set accessToken'
 const saved = (cwd: string) => join(cwd, '.config/parley/config.json')
 
@@ -67,7 +38,7 @@ test.skipIf(!canType)('so does a signal from elsewhere (needs script)', async ()
 })
 
 function expectRestored(screen: string, code: string): void {
-  expect(screen).toContain('parley: interrupted: nothing was sent')
+  expect(screen).toContain('parley: interrupted: nothing was changed')
   expect(screen).toContain(code)
   expect(screen).toMatch(/ echo /)
   expect(screen).toMatch(/ icanon /)

@@ -13,8 +13,8 @@ export interface ExchangeOptions {
   timeout: number
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
-  /** Called when the request's first byte leaves, and when an answer begins. */
-  onProgress(reached: 'sent' | 'answered'): void
+  /** Called when a request's first byte leaves. */
+  onSent(request: HttpRequest): void
   /** What lets go of each connection that is open: whoever ends the run calls them all. */
   open: Set<() => void>
 }
@@ -31,7 +31,7 @@ interface Outcome {
 }
 
 function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reject }: Outcome): void {
-  const { timeout, deadline, onProgress, open } = options
+  const { timeout, deadline, onSent, open } = options
   const url = new URL(request.url)
   let reached: Reached = 'nowhere'
   const over = new AbortController()
@@ -81,13 +81,12 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
   const handler: Dispatcher.DispatchHandler = {
     onRequestStart() {
       reached = 'sent'
-      onProgress('sent')
+      onSent(request)
       patience.start()
     },
     onResponseStart(_, status, headers, statusText = '') {
       if (status < 200) return
       reached = 'head'
-      onProgress('answered')
       patience.start()
       resolve({ status, statusText, headers: flatten(headers), body: queue, close })
     },

@@ -44,8 +44,8 @@ async function openExchange(
     timeout: values.timeout * 1000,
     deadline,
     open: progress.cleanups,
-    onProgress(reached) {
-      progress.sent = reached === 'sent' ? 'unknown' : 'yes'
+    onSent({ method }) {
+      if (method !== 'GET') progress.sent = 'unknown'
     },
   })
 }

@@ -1,7 +1,7 @@
 import { toCurl, toDryRun } from '../client/preview.ts'
 import { type DraftParts, draftRequest, parseHeader } from '../client/request.ts'
 import { completeFailure, send } from '../client/send.ts'
-import type { Context } from '../context.ts'
+import type { Context, Progress } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
@@ -122,7 +122,11 @@ async function exchangeOnce(
   }: { exchange: Exchange; deadline: number; secretOrigin: string | undefined },
 ): Promise<HttpResponse> {
   const { flags, progress, note } = context
-  progress.sent = 'no'
+  // What only reads may end at any time.
+  const reach = (stake: NonNullable<Progress['sent']>) => {
+    if (endpoint.method !== 'GET') progress.sent = stake
+  }
+  reach('no')
   let furthest: Stake = 'no'
   const stopWaiting = showWaiting(context)
   try {
@@ -131,10 +135,12 @@ async function exchangeOnce(
       policy: { repeat: endpoint.repeat, retries, retryUnknown: flags.retryUnknown ?? false, deadline },
       onRetry(failure, wait) {
         furthest = furtherOf(furthest, stakeOf(failure))
-        progress.sent = furthest
+        reach(furthest)
         note(`${failure.message}; trying again in ${(wait / 1000).toFixed(1)} s`)
       },
     })
+    // A status alone is no receipt.
+    reach(endpoint.repeat === 'refused' ? 'unknown' : 'yes')
     return onReading(answer, () => {
       progress.explain = (failure) => {
         const whole = completeFailure(failure, answer, endpoint)

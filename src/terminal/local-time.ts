@@ -1,9 +1,11 @@
 /** A moment as the clock on the wall shows it. */
-export interface LocalTime {
-  /** `2026-01-31 (UTC+01:00)` */
-  day: string
+interface LocalTime {
+  /** `2026-01-31` */
+  date: string
   /** `14:03:22` */
   time: string
+  /** `UTC+01:00` */
+  zone: string
 }
 
 /** Reads a service's timestamp, which is UTC where it does not say otherwise; `undefined` where it is none. */
@@ -13,8 +15,8 @@ export function toLocalTime(timestamp: string): LocalTime | undefined {
   if (Number.isNaN(utc.getTime())) return undefined
   // Moved by its distance from UTC, a moment's UTC fields are the local ones.
   const offset = -utc.getTimezoneOffset()
-  const [day = '', time = ''] = new Date(utc.getTime() + offset * 60_000).toISOString().split('T')
-  return { day: `${day} (UTC${offset === 0 ? '' : clock(offset)})`, time: time.slice(0, 8) }
+  const [date = '', time = ''] = new Date(utc.getTime() + offset * 60_000).toISOString().split('T')
+  return { date, time: time.slice(0, 8), zone: `UTC${offset === 0 ? '' : clock(offset)}` }
 }
 
 function clock(offset: number): string {
@@ -23,3 +25,11 @@ function clock(offset: number): string {
 }
 
 const two = (number: number) => String(number).padStart(2, '0')
+
+/** The time alone where it is of today. What is no timestamp stays as it is. */
+export function describeMoment(timestamp: string, now: number): string {
+  const moment = toLocalTime(timestamp)
+  if (!moment) return timestamp
+  const isToday = moment.date === toLocalTime(new Date(now).toISOString())?.date
+  return isToday ? moment.time : `${moment.date} ${moment.time}`
+}

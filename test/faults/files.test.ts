@@ -91,7 +91,7 @@ faults('Files of answers', [
     },
     code: 'SIGTERM',
     reqs: 1,
-    err: ['an answer had begun to arrive; what had come is kept as a.txt.part\n'],
+    err: ['the answer was cut off; what had come is kept as a.txt.part\n'],
     files: ['cwd/a.txt.part'],
   },
   {

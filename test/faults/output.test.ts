@@ -155,7 +155,7 @@ const dying = (at: 'connection' | 'request' | 'out', said: string): Partial<Row>
 
 faults('G: signals', [
   {
-    ...dying('out', 'an answer had begun to arrive'),
+    ...dying('out', 'the answer was cut off'),
     name: 'G01 SIGINT in a stream',
     argv: stream,
     script: answering(sseHead + delta('begun')),
@@ -164,7 +164,7 @@ faults('G: signals', [
   },
   ...(['SIGTERM', 'SIGHUP'] as const).map(
     (name): Row => ({
-      ...dying('out', 'an answer had begun to arrive'),
+      ...dying('out', 'the answer was cut off'),
       name: `G04 ${name} in a stream`,
       argv: stream,
       script: answering(sseHead + delta('begun')),
@@ -210,7 +210,7 @@ faults('G: signals', [
     },
     code: 'SIGTERM',
     reqs: 1,
-    err: ['an answer had begun to arrive'],
+    err: ['the answer was cut off'],
     files: ['cwd/answer.txt.part'],
   },
   {

@@ -152,7 +152,7 @@ faults('V: terminal safety', [
     script: answering(sseHead + delta('half a line')),
     skip: isTerminalThere,
     code: 130,
-    out: 'half a line\r\nparley: interrupted: an answer had begun to arrive\r\n',
+    out: 'half a line\r\nparley: interrupted: the answer was cut off\r\n',
     reqs: 1,
   },
   {

@@ -3,6 +3,7 @@ import { type Assignment, assigning, parseAssignment } from '../../client/set.ts
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import type { Settings } from '../../settings/schemas.ts'
+import { oneLine } from '../../terminal/escape.ts'
 import type { FileOutput } from '../../terminal/file-output.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { ChatOptions } from '../chat.ts'
@@ -72,7 +73,7 @@ async function keepingParts<T>(
   if (!file) return work()
   progress.cleanups.add(() => {
     const outcome = file.keep()
-    if (outcome) progress.fate = `an answer had begun to arrive; ${outcome}`
+    if (outcome) progress.fate = oneLine(`the answer was cut off; ${outcome}`, 2000)
   })
   try {
     return await work()

@@ -32,7 +32,9 @@ export async function run(context: Context): Promise<void> {
 
   const questioner = createQuestioner({ ...host, cleanups: progress.cleanups })
   const known = profileValues(file, name) ?? {}
+  progress.fate = 'nothing was changed'
   const answers = await interview(questioner, known, say).finally(questioner.close)
+  delete progress.fate
   if (answers.length === 0) return note('nothing changed')
   await changeProfile(context, (values) => answers.reduce(withAnswer, values))
   note(`saved: ${nextSteps(answers.reduce(withAnswer, known), flags.profile ? ` --profile ${name}` : '')}`)

@@ -26,10 +26,12 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   if (settingOf(name).secret && given !== undefined && given !== '-') {
     throw usage(`${name} is a secret, and arguments stay in the shell's history: give it on stdin`)
   }
+  context.progress.fate = 'nothing was changed'
   const text = given === undefined || given === '-' ? await readValue(context, name) : given
   const parsed = schemas[name]().safeParse(text)
   if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
   let replaced: string[] = []
+  delete context.progress.fate
   await changeProfile(context, (values) => {
     replaced = rivalsOf(name).filter((rival) => Object.hasOwn(values, rival))
     return withValue(values, name, parsed.data)

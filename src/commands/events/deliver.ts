@@ -8,6 +8,7 @@ import { createFeed } from './feed.ts'
 import { type Follower, openFollower } from './follower.ts'
 import { readReceipt } from './receipt.ts'
 import { printEvents, printIds } from './rows.ts'
+import { goesOn, sessionCommand } from './session-command.ts'
 
 export interface DeliveryOptions {
   ids?: boolean
@@ -18,7 +19,6 @@ export interface DeliveryOptions {
 type Delivery = RequestParts & { body: Uint8Array }
 
 const accepted = 'the event was accepted'
-const goesOn = "'parley events follow' goes on from here"
 
 /** Sends events once, prints what the service made of them, and follows the session where that was asked for. */
 export async function deliverEvents(
@@ -29,6 +29,7 @@ export async function deliverEvents(
 ): Promise<void> {
   if (await preview(context, settings, endpoints.sendEvents, parts)) return
   const { progress } = context
+  const session = parts.params.session ?? ''
   const call = createCaller(context, settings)
   const follower = follow ? await openBefore(context, call, parts, ids) : undefined
   let isAccepted = false
@@ -38,13 +39,15 @@ export async function deliverEvents(
       isPrinted: !follow,
       onAccepted() {
         isAccepted = true
-        progress.fate = follow ? `${accepted}: ${goesOn}` : accepted
+        progress.fate = follow ? `${accepted}; ${goesOn(context, session)}` : accepted
       },
     })
     if (follower) await follower.follow(events.some(({ id }) => id) ? events : eventsOf(parts.body))
     else await printReceipt(context, events, ids)
   } catch (error) {
-    throw error instanceof CliError && isAccepted ? afterAcceptance(error) : error
+    throw error instanceof CliError && isAccepted
+      ? afterAcceptance(error, sessionCommand(context, 'follow', session))
+      : error
   } finally {
     follower?.close()
   }
@@ -52,9 +55,7 @@ export async function deliverEvents(
 
 /** Opens what follows the session. Until it is open nothing is sent, and a failure says so. */
 async function openBefore(context: Context, call: Caller, parts: Delivery, ids: boolean): Promise<Follower> {
-  const { progress } = context
   const { body: _, ...reading } = parts
-  progress.fate = 'nothing was sent'
   try {
     const feed = createFeed(context, { ids, session: parts.params.session ?? '' })
     return await openFollower(context, call, reading, feed, {})
@@ -66,8 +67,6 @@ async function openBefore(context: Context, call: Caller, parts: Delivery, ids: 
       sent: 'no',
       consequence: 'nothing was sent',
     })
-  } finally {
-    delete progress.fate
   }
 }
 
@@ -78,12 +77,12 @@ function eventsOf(body: Uint8Array): SessionEvent[] {
 }
 
 /** A failure that came after the events were accepted must not look like a reason to send them again. */
-function afterAcceptance(error: CliError): CliError {
+function afterAcceptance(error: CliError, command: string): CliError {
   const known = { sent: 'yes', safeToRetry: false } as const
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file')
     return error.with({ ...known, consequence: `${accepted}, only the output failed` })
-  const way = `${accepted}: ${goesOn}`
+  const way = `${accepted}; to go on from here: ${command}`
   const { consequence = way } = error.details
   const isMisleading = ['not-sent', 'unknown', 'rate-limited', 'service'].includes(error.kind)
   if (!isMisleading) return error.with({ ...known, consequence })

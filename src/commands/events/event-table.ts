@@ -41,7 +41,8 @@ export function createEventTable(width: number): (rows: readonly Row[]) => Table
     const laid = form.layOut(isFirst ? [['ID', 'TYPE', 'TIME', 'TEXT'], ...cells] : cells)
     if (isFirst) lines.push({ kind: 'head', text: laid.shift() ?? '' })
     for (const [index, text] of laid.entries()) {
-      const day = form.hasTimes ? times[index]?.day : undefined
+      const time = form.hasTimes ? times[index] : undefined
+      const day = time && `${time.date} (${time.zone})`
       if (day !== undefined && day !== lastDay) {
         lines.push({ kind: 'day', text: clip(day, width) })
         lastDay = day

@@ -1,13 +1,15 @@
-import { shellQuote } from '../../client/preview.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { escapeControls, oneLine } from '../../terminal/escape.ts'
+import type { Stdout } from '../../terminal/output.ts'
 import { createRawPrinter } from '../../terminal/raw-printer.ts'
 import { toTsv } from '../../terminal/table.ts'
 import { readText } from '../../wire/events.ts'
 import type { EventItem } from '../../wire/events-page.ts'
-import type { SessionState, ToolUse } from '../../wire/session-state.ts'
+import type { SessionState } from '../../wire/session-state.ts'
+import { describeStart, stillWaiting } from './rest-text.ts'
 import { printIds, toRow } from './rows.ts'
+import { goesOn, sessionCommand } from './session-command.ts'
 
 /** A session's events on their way to a person or a pipe. */
 export interface Feed {
@@ -19,18 +21,26 @@ export interface Feed {
   end(state: SessionState): Promise<void>
 }
 
-export function createFeed(
-  context: Context,
-  { ids = false, session }: { ids?: boolean | undefined; session: string },
-): Feed {
-  const { flags, host, output, note, tell, style } = context
+interface FeedOptions {
+  session: string
+  /** stdout is for the ids of the tool uses that wait. */
+  ids?: boolean | undefined
+  /** A rest is no end. */
+  stays?: boolean | undefined
+}
+
+export function createFeed(context: Context, { session, ids = false, stays = false }: FeedOptions): Feed {
+  const { flags, host, output, note, tell, style, progress } = context
   const raw = createRawPrinter(output)
 
-  function begin({ rest, restingSince }: SessionState): void {
-    if (!host.stderr.isTerminal) return
-    const why = rest?.kind === 'waiting' ? 'tool uses wait for an answer' : rest?.reason
-    const idle = `is idle${restingSince ? ` since ${restingSince}` : ''}: ${why}`
-    note(rest ? `${session} ${idle}` : `following ${session}; Ctrl-C leaves it at work`)
+  function begin(state: SessionState): void {
+    progress.fate ??= goesOn(context, session)
+    if (stays)
+      progress.cleanups.add(() => {
+        const again = sessionCommand(context, 'follow', session)
+        if (state.rest) progress.fate = `the session is idle; to follow it again: ${again}`
+      })
+    if (host.stderr.isTerminal) note(describeStart(state, { session, stays, now: context.timers.now() }))
   }
 
   async function print({ event, text }: EventItem): Promise<void> {
@@ -38,57 +48,41 @@ export function createFeed(
       raw.add(`${text}\n`)
       return raw.write()
     }
-    const isSpeech = event.type === 'agent.message'
-    const said = readText(event)
+    const said = event.type === 'agent.message' ? readText(event) : ''
     const row = toRow(event)
-    if (ids)
-      return tell(
-        isSpeech
-          ? `— ${oneLine(said, 4000)}`
-          : `— ${row
-              .slice(1)
-              .map((cell) => oneLine(cell))
-              .join(' ')}`,
-      )
-    if (isSpeech && said !== '')
+    if (ids) return tell(said === '' ? await asAside(row) : `— ${oneLine(said, 4000)}`)
+    if (said !== '')
       return output.write(`${output.isTerminal ? escapeControls(said.replaceAll('\r\n', '\n')) : said}\n`)
-    const [id = '', type = '', , what = ''] = row
-    return output.write(
-      output.isTerminal ? `${style.dim(`· ${oneLine(`${type} ${what}`)} ${oneLine(id)}`)}\n` : toTsv(row),
-    )
+    if (!output.isTerminal) return output.write(toTsv(row))
+    return output.write(`${await asDimLine(`· ${row[1]} ${row[3]}`, host.stdout)}\n`)
+  }
+
+  /** An event on stderr, beside ids on stdout. */
+  async function asAside([, ...row]: string[]): Promise<string> {
+    if (host.stderr.isTerminal) return asDimLine(`— ${row[0]} ${row[2]}`, host.stderr)
+    return `— ${row.map((cell) => oneLine(cell)).join(' ')}`
+  }
+
+  async function asDimLine(text: string, { columns }: Stdout): Promise<string> {
+    const { clip } = await import('../../terminal/width.ts')
+    return style.dim(clip(text, columns || 80))
   }
 
   async function end({ rest, toolUse }: SessionState): Promise<void> {
     await output.flush()
     // How a session rests is no failure of the answer that was read last.
-    delete context.progress.explain
+    delete progress.explain
     if (rest?.kind === 'waiting') {
       if (ids)
         await printIds(
           context,
           rest.ids.map((id) => ({ id })),
         )
-      throw new CliError('waiting', `${session} waits for an answer`, {
-        sent: 'yes',
-        pending: rest.ids,
-        problems: rest.ids.map((id) => describeUse(id, toolUse(id))),
-        consequence: `answer with: ${answerCommand(rest.ids)} --allow (or --deny)`,
-      })
+      throw await stillWaiting(context, session, { ids: rest.ids, toolUse })
     }
     if (rest?.kind === 'stuck' || rest?.kind === 'ended')
       throw new CliError('stuck', `${session} stopped: ${rest.reason}`, { sent: 'yes' })
   }
 
-  /** So many ids that they would be cut are left to be asked for. */
-  function answerCommand(ids: string[]): string {
-    const profile = flags.profile === undefined ? '' : ` --profile ${shellQuote(flags.profile)}`
-    const words = ids.map((id) => shellQuote(id)).join(' ')
-    const which = words.length > 1000 || /(^| )-/.test(words) ? '--pending' : words
-    return `parley events confirm${profile} -s ${shellQuote(session)} ${which}`
-  }
-
   return { begin, print, end }
 }
-
-const describeUse = (id: string, use: ToolUse | undefined) =>
-  use ? `${id}: ${use.name} ${JSON.stringify(use.input ?? {})}` : id

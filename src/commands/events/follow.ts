@@ -39,8 +39,10 @@ export async function run(context: Context, options: FollowOptions): Promise<voi
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   if (await preview(context, settings, endpoints.followEvents, streamParts(parts))) return
-  context.progress.fate = `the session goes on without you: 'parley events follow' takes it up again`
-  const feed = createFeed(context, { ids, session: parts.params.session ?? '' })
+  const session = parts.params.session ?? ''
+  // It only reads: a signal takes nothing away.
+  delete context.progress.sent
+  const feed = createFeed(context, { ids, session, stays })
   const call = createCaller(context, settings)
   const follower = await openFollower(context, call, parts, feed, { hasHistory, stays })
   try {

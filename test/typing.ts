@@ -1,0 +1,36 @@
+import { spawn } from 'node:child_process'
+import { binary, canRun } from './process.ts'
+
+export const canType = canRun('script', '-qec', 'true', '/dev/null')
+
+/** What happens when a question stands on the screen: keys, or something else. */
+type Reaction = string | (() => void)
+
+const program = { NODE: process.execPath, PARLEY: binary }
+
+/** Has a person type at a terminal: each answer once its question stands there. Returns what the screen showed. */
+export async function type(
+  command: string,
+  cwd: string,
+  answers: [question: string, reaction: Reaction][],
+  env: Record<string, string> = {},
+) {
+  const child = spawn('script', ['-qec', command, '/dev/null'], {
+    cwd,
+    env: { ...program, ...env, PATH: process.env.PATH, HOME: cwd, TERM: 'xterm', SHELL: '/bin/sh' },
+  })
+  let screen = ''
+  let from = 0
+  child.stdout.on('data', (chunk) => {
+    screen += chunk
+    const [question = '', reaction = ''] = answers[0] ?? []
+    const at = screen.indexOf(question, from)
+    if (answers.length === 0 || at < 0) return
+    from = at + question.length
+    answers.shift()
+    if (typeof reaction === 'string') child.stdin.write(reaction)
+    else reaction()
+  })
+  const code = await new Promise((resolve) => child.on('close', resolve))
+  return { code, screen }
+}
