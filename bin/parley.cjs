@@ -29,7 +29,8 @@ function isOwn(folder, parent) {
 }
 
 // For a bare number it would take longer than it saves, and so would asking a Node that cannot.
-if (Number.parseInt(process.versions.node, 10) >= 22 && process.argv[2] !== '--version') keepCompiledCode()
+const isBare = ['-V', '--version'].includes(process.argv[2])
+if (Number.parseInt(process.versions.node, 10) >= 22 && !isBare) keepCompiledCode()
 
 const { createProcessHost, main } = require('../dist/main.cjs')
 

@@ -25,6 +25,7 @@ export function createProcessHost(): Host {
       open: () => process.stdin,
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),
       interrupt: () => void process.kill(process.pid, 'SIGINT'),
+      ...(process.platform === 'win32' ? {} : { suspend }),
     },
     stdout: outlet(1, () => process.stdout),
     stderr,
@@ -32,6 +33,20 @@ export function createProcessHost(): Host {
     onSignal: (clean) => onSignal(clean, stderr),
     onCrash,
   }
+}
+
+/** Stops the whole job, as a terminal does; one that no shell could wake is not stopped. */
+function suspend(): Promise<void> {
+  return new Promise((resolve) => {
+    const goOn = () => {
+      clearTimeout(timer)
+      process.off('SIGCONT', goOn)
+      resolve()
+    }
+    const timer = setTimeout(goOn, 200)
+    process.once('SIGCONT', goOn)
+    process.kill(0, 'SIGTSTP')
+  })
 }
 
 /** Node has put U+FFFD in the place of bytes that are not UTF-8: what would be sent is not what was given. */

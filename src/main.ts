@@ -16,7 +16,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
   host.onCrash?.((error) => fail(unexpected(error)))
   try {
     // Without the command tree, which takes longer to load than this.
-    if (argv[0] === '--version' && argv.length === 1) {
+    if (argv.length === 1 && /^(-V|--version)$/.test(argv[0] ?? '')) {
       await say(host.stdout, `${version}\n`)
       return 0
     }

@@ -1,6 +1,7 @@
-import { Command, type CommanderError } from 'commander'
+import { Command, type CommanderError, type Option } from 'commander'
 import { isShared } from './commands/flags.ts'
-import { usage } from './errors.ts'
+import type { Neighbour } from './commands/stray-files.ts'
+import { type CliError, usage } from './errors.ts'
 import { flagOf, settingNames } from './settings/table.ts'
 
 /** `config set --base-url …`: there the flag's spelling is the name of a setting. */
@@ -17,16 +18,22 @@ export class ParleyCommand extends Command {
 
   override parseOptions(words: string[]): { operands: string[]; unknown: string[] } {
     const argv = this.namesSetting ? words.map(flagAsKey) : words
+    const neighbours: Neighbour[] = []
     for (let i = 0; i < argv.length && argv[i] !== '--'; i++) {
       const word = argv[i] as string
       const option = this.options.find(({ short, long }) => word === short || word === long)
       if (!word.startsWith('-') && this.commands.length > 0) break
+      if (!option) this.#checkJoined(word)
       if (!option?.required) continue
       const value = argv[++i]
       if (value !== undefined && value.length > 1 && value.startsWith('-')) {
         throw usage(`${word}: a value that begins with a hyphen must be attached: ${option.long}='${value}'`)
       }
+      const next = argv[i + 1]
+      if (/^(file|input)$/.test(option.attributeName()) && next !== undefined && !next.startsWith('-'))
+        neighbours.push({ flag: option.short ?? '', word: next })
     }
+    if (neighbours.length > 0) this.setOptionValue('neighbours', neighbours)
     const parsed = super.parseOptions(argv)
     // A group hands them on; elsewhere they are wrong, and what is near is looked for without a value.
     return this.commands.length > 0 ? parsed : { ...parsed, unknown: parsed.unknown.map(withoutValue) }
@@ -37,9 +44,37 @@ export class ParleyCommand extends Command {
     for (const option of this.options) if (isShared(option)) option.hideHelp()
     return super.helpInformation(context)
   }
+
+  /** Short flags in one word: what follows one that takes a value is its value, a `=` and a whole prompt too. */
+  #checkJoined(word: string): void {
+    if (!/^-[A-Za-z]./.test(word)) return
+    for (const [index, letter] of [...word].entries()) {
+      if (index === 0) continue
+      const option = this.options.find(({ short }) => short === `-${letter}`)
+      if (!option) return
+      const rest = word.slice(index + 1)
+      if (rest.startsWith('=')) throw joined(option, rest.slice(1))
+      if (!option.required) continue
+      // A header has blanks, and is attached as curl takes it.
+      if (/\s/.test(rest) && option.short !== '-H') {
+        const ways = `a value with blanks is given as ${option.short} VALUE or ${option.long}=VALUE`
+        throw usage(`'${brief(word)}' begins with the flag ${option.short}: a prompt goes after --, ${ways}`)
+      }
+      return
+    }
+  }
 }
 
 const withoutValue = (word: string) => (word.startsWith('--') ? word.replace(/=.*/s, '') : word)
+
+function joined({ short, long, required }: Option, value: string): CliError {
+  if (!required) return usage(`${short} takes no value`)
+  // A header may be a secret.
+  const shown = short === '-H' ? 'VALUE' : brief(/^[\w./:@-]+$/.test(value) ? value : `'${value}'`)
+  return usage(`${short} takes its value without =: ${short} ${shown} or ${long}=${shown}`)
+}
+
+const brief = (text: string) => (text.length > 60 ? `${text.slice(0, 59)}…` : text)
 
 /** What commander says of wrong arguments, as a usage error says it. */
 export function explain({ code, message }: CommanderError): string {

@@ -38,6 +38,7 @@ export async function runProgram(
     await root.parseAsync(argv, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
+    if (error.code === 'commander.help' && argv.some(isFlag)) throw usage(noCommand(argv))
     if (error.exitCode !== 0 && error.code !== 'commander.help') throw usage(explain(error))
   }
   if (stranger) {
@@ -113,6 +114,12 @@ export async function runProgram(
 }
 
 const isFlag = (word: string) => word.startsWith('-') && word !== '--help' && word !== '-h'
+
+/** `-v` alone is what people type for a version. */
+const noCommand = (argv: string[]): string =>
+  argv.includes('-v')
+    ? "no command was given: did you mean -V, the version, or 'parley COMMAND -v'?"
+    : "no command was given: 'parley --help' lists them"
 
 async function isTopic(word = ''): Promise<boolean> {
   const { topics } = await import('./commands/topics.ts')

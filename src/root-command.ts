@@ -26,7 +26,7 @@ export function createRoot(print: (text: string) => void, host: Host, version: s
     .configureHelp({ subcommandTerm: (command) => command.name(), minWidthToWrap })
     .optionsGroup('Flags:')
     .helpOption('-h, --help', 'print this help')
-    .version(version, '--version', 'print the version')
+    .version(version, '-V, --version', 'print the version')
     .helpCommand(false)
   addNote(root, "Then 'parley config init' asks for your own addresses and credentials.")
   addNote(

@@ -51,6 +51,7 @@ async function chunksOf(argv: string[], env: Record<string, string> = {}): Promi
 
 test.each([
   ['--version', ['main']],
+  ['-V', ['main']],
   ['--help', ['main', 'program']],
   ['chat --help', ['main', 'program']],
   ['chat --nonsense', ['main', 'program']],

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { canRun } from './process.ts'
 import { temporaryFolder } from './run.ts'
 import { canType, type } from './typing.ts'
 
@@ -44,6 +45,37 @@ function expectRestored(screen: string, code: string): void {
   expect(screen).toMatch(/ icanon /)
   expect(screen).not.toContain('canary')
 }
+
+const canStop = canType && canRun('bash', '-ic', 'true')
+
+test.skipIf(!canStop)(
+  'V40: Ctrl-Z while it is typed gives the terminal back, and fg asks again',
+  async () => {
+    const cwd = temporaryFolder()
+    const { code, screen } = await type(`PS1='ready> ' exec bash --norc --noprofile -i`, cwd, [
+      ['ready> ', `${set} | cat\n`],
+      ['(not shown): ', 'canary\x1a'],
+      ['ready> ', 'stty -a; fg\n'],
+      ['(not shown): ', '-1\r'],
+      ['ready> ', 'exit\n'],
+    ])
+    expect(code).toBe(0)
+    expect(screen).toMatch(/Stopped[\s\S]* icanon [\s\S]* echo /)
+    expect(screen).not.toContain('canary')
+    expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
+  },
+)
+
+test.skipIf(!canType)('V40: Ctrl-Z where no shell could wake it stops nothing', async () => {
+  const cwd = temporaryFolder()
+  const { code, screen } = await type(`exec ${set}`, cwd, [
+    ['(not shown): ', 'canary\x1a'],
+    ['(not shown): ', '-1\r'],
+  ])
+  expect(code).toBe(0)
+  expect(screen).not.toContain('canary')
+  expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
+})
 
 test.skipIf(!canType)('config init asks on a terminal, one question after the other', async () => {
   const cwd = temporaryFolder()

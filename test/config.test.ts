@@ -56,9 +56,11 @@ describe('set, get, unset', () => {
     ['baseUrl', 'ftp://a', 'https://'],
     ['baseUrl', 'https://a?b=c', 'query'],
     ['baseUrl', 'https://a#b', 'fragment'],
-    ['timeout', 'soon', 'number of seconds'],
+    ['timeout', 'soon', 'a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds'],
+    ['timeout', '1h30m', 'a duration'],
     ['retries', '1.5', 'whole number'],
-    ['stream', 'yes', 'true or false'],
+    ['retries', '2s', 'whole number'],
+    ['stream', 'maybe', 'true or false (or yes, no, on, off, 1, 0)'],
     ['streamVia', 'tube', 'query or path or body'],
     ['betas', 'skills-2025-10-03', 'did you mean skills-2025-10-02?'],
     ['family', 'a/b', 'letters'],
@@ -89,6 +91,24 @@ describe('set, get, unset', () => {
     expect((await run(['config', 'get', 'betas'], { env })).out).toBe(
       'skills-2025-10-02,compact-2026-09-04\n',
     )
+  })
+
+  test.each([
+    ['timeout', '500ms', 0.5],
+    ['timeout', '1.5m', 90],
+    ['deadline', ' 2h ', 7200],
+    ['connectTimeout', '3s', 3],
+    ['timeout', '7', 7],
+    ['stream', 'YES', true],
+    ['failOnCut', 'on', true],
+    ['allowHttp', '1', true],
+    ['stream', 'No', false],
+    ['stream', 'off', false],
+    ['stream', '0', false],
+  ])('P50: %s takes %j and keeps what it means', async (key, value, kept) => {
+    const { env, file } = world()
+    expect(await run(['config', 'set', key, value], { env })).toMatchObject({ code: 0, err: '' })
+    expect(file().profiles.default).toEqual({ [key]: kept })
   })
 
   test('a value that is not set is exit 3, and unset of it changes nothing', async () => {
@@ -338,7 +358,9 @@ describe('which value holds', () => {
       const ended = await run(argv, { env })
       expect(ended.code).toBe(0)
       expect(ended.out).toContain('baseUrl\t(must not contain a user name or password)')
-      expect(ended.out).toContain('timeout\t(must be a number of seconds)')
+      expect(ended.out).toContain(
+        'timeout\t(must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds)',
+      )
       expect(ended.err).toContain("'basUrl', which is no setting (did you mean baseUrl?)")
       expect(ended.out + ended.err).not.toContain('canary')
     }

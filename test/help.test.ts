@@ -64,12 +64,15 @@ test('help on what is not there is a usage error', async () => {
   expect(await run(['help', 'chat', 'hello'])).toMatchObject({ code: 2, out: '', requests: [] })
 })
 
-test.each([[['--version']], [['-q', '--version']], [['--version', '--color', 'never']]])(
-  '%j is the bare number',
-  async (argv) => {
-    expect((await run(argv)).out).toMatch(/^\d+\.\d+\.\d+\n$/)
-  },
-)
+test.each([
+  [['--version']],
+  [['-V']],
+  [['-q', '-V']],
+  [['-q', '--version']],
+  [['--version', '--color', 'never']],
+])('%j is the bare number', async (argv) => {
+  expect((await run(argv)).out).toMatch(/^\d+\.\d+\.\d+\n$/)
+})
 
 test.each([[['--version']], [['-q', '--version']], [['--help']]])(
   'a stdout that cannot be written is exit 11, one that is gone is an end: %j',

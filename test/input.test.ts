@@ -159,7 +159,7 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       ['chat', 'x', '--timeout', 'soon'],
       undefined,
       2,
-      '--timeout must be a number of seconds',
+      '--timeout must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds',
     ],
     [
       'an address for the demo profile',

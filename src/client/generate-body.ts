@@ -11,6 +11,8 @@ export interface BodyParts {
   given?: { text: string; name: string }
   /** One more user turn. */
   turn: Part[]
+  /** What the model is to keep to: the native format's `systemInstruction`. */
+  system?: string
   maxOutputTokens?: number
   temperature?: number
   assignments: Assignment[]
@@ -25,19 +27,24 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
     ...(parts.temperature === undefined ? {} : { temperature: parts.temperature }),
     ...(parts.maxOutputTokens === undefined ? {} : { maxOutputTokens: parts.maxOutputTokens }),
   }
-  const { assignments } = parts
+  const { assignments, system } = parts
   const turn = { role: 'user', parts: parts.turn }
+  const instruction = system === undefined ? {} : { systemInstruction: { parts: [{ text: system }] } }
   if (!parts.given) {
     const hasConfig = Object.keys(config).length > 0
-    const body = encode(partsOf({ contents: [turn], ...(hasConfig ? { generationConfig: config } : {}) }))
+    const options = hasConfig ? { generationConfig: config } : {}
+    const body = encode(partsOf({ contents: [turn], ...instruction, ...options }))
     return assignments.length === 0 ? body : change(Buffer.from(body).toString(), assignments)
   }
   await check(parts.given.text, parts.given.name)
-  const own: Assignment[] = Object.entries(config).map(([name, value]) =>
-    assigning(['generationConfig', name], JSON.stringify(value)),
-  )
+  const own: Assignment[] = [
+    ...Object.entries(instruction).map(([name, value]) => assigning([name], toText(value))),
+    ...Object.entries(config).map(([name, value]) =>
+      assigning(['generationConfig', name], JSON.stringify(value)),
+    ),
+  ]
   if (parts.turn.length > 0) {
-    own.unshift(appending(['contents'], Buffer.from(encode(partsOf(turn))).toString()))
+    own.unshift(appending(['contents'], toText(turn)))
   }
   const all = [...own, ...assignments]
   return all.length === 0 ? encode([{ json: parts.given.text }]) : change(parts.given.text, all)
@@ -48,6 +55,8 @@ function encode(parts: Iterable<JsonPart>): Uint8Array {
   if (!bytes) throw tooLong()
   return bytes
 }
+
+const toText = (value: object) => Buffer.from(encode(partsOf(value))).toString()
 
 const tooLong = () => usage('the request is longer than 512 MiB, the most that can be sent')
 

@@ -78,9 +78,7 @@ export function toCurl(draft: Draft, variable: string, isTerminal: boolean): str
   }
   const secrets = [
     ...(credential ? [`${credential.header}: ${credential.prefix}$${variable}`] : []),
-    ...Object.keys(headers)
-      .filter(isSecret)
-      .map((name) => `${name.replaceAll(/[$`]/g, '\\$&')}: $${variableFor(name)}`),
+    ...secretNames(headers).map((name) => `${name.replaceAll(/[$`]/g, '\\$&')}: $${variableFor(name)}`),
   ]
   if (secrets.length > 0) lines.push('--header @-')
   const text = quote(Buffer.from(body ?? []).toString('utf8'))
@@ -94,6 +92,11 @@ export function toCurl(draft: Draft, variable: string, isTerminal: boolean): str
   const command = `${printSecrets}${lines.join(' \\\n  ')}`
   return isLong ? `printf %s ${text} | { ${command}; } 3<&0\n` : `${command}\n`
 }
+
+const secretNames = (headers: Draft['headers']) => Object.keys(headers).filter(isSecret)
+
+/** The variables that `toCurl`'s command reads for headers of the person's own. */
+export const curlVariables = ({ headers }: Draft): string[] => secretNames(headers).map(variableFor)
 
 /** `X-Api-Key` is read from `$X_API_KEY`; a header's name may hold more than a variable's. */
 const variableFor = (name: string): string => name.toUpperCase().replace(/^\d|\W/g, '_')

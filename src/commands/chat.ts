@@ -1,12 +1,14 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { collect, parseCount } from './flags.ts'
+import { collect, parseCount, temperatureFlag } from './flags.ts'
 import { addExamples, addNote } from './help-text.ts'
 import { documentedModels } from './models.ts'
 import type { PromptOptions } from './prompt.ts'
 
 export interface ChatOptions extends PromptOptions {
   model?: string
+  system?: string
+  temperature?: number
   maxOutputTokens?: number
   set?: string[]
   stream?: boolean
@@ -20,6 +22,8 @@ export function declare(command: Command): void {
   command
     .argument('[prompt...]', 'what to ask; a pipe adds its text, the word - stands for it')
     .option('-m, --model <name>', 'the model (default: the setting chatModel, else {family}-2.5-pro)')
+    .option('--system <text>', 'what the model is to keep to, as systemInstruction; @FILE reads a file')
+    .addOption(temperatureFlag())
     .option('--max-output-tokens <n>', 'longest answer', parseCount)
     .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
     .option('-f, --file <file>', 'add a text, image, audio, video or PDF file, repeatable', collect)

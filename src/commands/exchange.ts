@@ -1,8 +1,7 @@
 import { promises as fs } from 'node:fs'
-import { resolve } from 'node:path'
 import { redactHeaders } from '../client/preview.ts'
 import type { Context, Host } from '../context.ts'
-import { CliError, fileProblem } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { oneLine } from '../terminal/escape.ts'
@@ -20,7 +19,7 @@ export async function chooseExchange(
 }
 
 async function openExchange(
-  { host, progress, note, warn }: Context,
+  { host, input, progress, note, warn }: Context,
   { values, profile, origins }: ResolvedSettings,
   deadline: number,
 ): Promise<Exchange> {
@@ -38,7 +37,7 @@ async function openExchange(
   return createHttpExchange({
     connect: {
       timeout: values.connectTimeout * 1000,
-      ca: await readCertificates(values.cacert, origins.cacert?.name, host),
+      ca: await readCertificates(input, values.cacert, { origin: origins.cacert?.name, env: host.env }),
       findProxy: await loadProxies(host.env),
     },
     timeout: values.timeout * 1000,
@@ -58,17 +57,12 @@ async function loadProxies(env: Host['env']) {
 }
 
 async function readCertificates(
+  input: Context['input'],
   path: string | undefined,
-  origin: string | undefined,
-  { cwd, env }: Host,
+  { origin, env }: { origin: string | undefined; env: Host['env'] },
 ): Promise<string | undefined> {
   if (path === undefined) return undefined
-  let own: string
-  try {
-    own = await fs.readFile(resolve(cwd, path), 'utf8')
-  } catch (error) {
-    throw new CliError('file', `${path}: ${fileProblem(error)}`)
-  }
+  const own = Buffer.from(await input.file(path)).toString()
   if (!own.includes('-----BEGIN CERTIFICATE-----')) {
     throw new CliError('credentials', `${origin}: ${path} holds no certificate in PEM`)
   }

@@ -3,10 +3,11 @@ import { usage } from '../errors.ts'
 import type { Input } from '../terminal/input.ts'
 import { longestText } from '../wire/json-bytes.ts'
 
-/** Reads a file as a part of a turn: text as text, an image, audio, video or PDF as inline data, known by its bytes. */
+/** Reads a file, or stdin for `-`, as a part of a turn: text as text, an image, audio, video or PDF as inline data, known by its bytes. */
 export async function readFilePart(input: Input, path: string): Promise<Part> {
-  const bytes = await input.file(path)
-  if (bytes.length === 0) throw usage(`${path}: the file is empty`)
+  const bytes = await input.bytes(path, '-f -')
+  const name = path === '-' ? 'stdin' : path
+  if (bytes.length === 0) throw usage(`${name}: ${path === '-' ? 'it' : 'the file'} is empty`)
   const isPdf = Buffer.from(bytes.subarray(0, 5)).toString('latin1') === '%PDF-'
   // Text comes first: a magic number such as BMP's may begin a sentence.
   const text = isPdf ? undefined : asText(bytes)
@@ -15,10 +16,10 @@ export async function readFilePart(input: Input, path: string): Promise<Part> {
   const mimeType = (await fileTypeFromBuffer(bytes))?.mime
   if (mimeType && /^(image|audio|video)\/|^application\/pdf$/.test(mimeType)) {
     if (bytes.length > longestFile)
-      throw usage(`${path}: longer than 384 MiB, the most that fits into a request`)
+      throw usage(`${name}: longer than 384 MiB, the most that fits into a request`)
     return { inlineData: { mimeType, data: asBuffer(bytes).toString('base64') } }
   }
-  throw usage(`${path}: neither UTF-8 text nor an image, audio, video or PDF file`)
+  throw usage(`${name}: neither UTF-8 text nor an image, audio, video or PDF file`)
 }
 
 /** In base64 it must still be a text. */

@@ -95,3 +95,12 @@ export function parseCount(value: string): number {
   if (!/^[1-9]\d{0,8}$/.test(value)) throw new InvalidArgumentError('It must be a whole number from 1 on.')
   return Number(value)
 }
+
+function parseNumber(value: string): number {
+  if (!/^-?(\d+\.?\d*|\.\d+)$/.test(value)) throw new InvalidArgumentError('It must be a number.')
+  return Number(value)
+}
+
+/** Of chat and image. */
+export const temperatureFlag = (): Option =>
+  new Option('--temperature <n>', 'how freely the model chooses').argParser(parseNumber)

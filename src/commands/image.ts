@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -7,7 +7,7 @@ import { decodeBase64 } from '../wire/base64.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import type { FoundImage } from '../wire/images.ts'
 import { notUnderstood } from '../wire/json-body.ts'
-import { collect, parseCount } from './flags.ts'
+import { collect, parseCount, temperatureFlag } from './flags.ts'
 import { tellAbout } from './footer.ts'
 import { addExamples, addNote } from './help-text.ts'
 import { readImageAnswer } from './image/answer.ts'
@@ -33,7 +33,7 @@ export function declare(command: Command): void {
   command
     .argument('[prompt...]', 'what to draw; a pipe adds its text, the word - stands for it')
     .option('-m, --model <name>', 'the model (default: the setting imageModel)')
-    .option('--temperature <n>', 'how freely to draw', parseNumber)
+    .addOption(temperatureFlag())
     .option('--max-output-tokens <n>', 'longest answer', parseCount)
     .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
     .option('-f, --file <file>', 'add a reference image or a text, repeatable', collect)
@@ -56,11 +56,6 @@ export function declare(command: Command): void {
     "parley image 'a red fox' -o pics/",
     `parley image 'a fox' --set 'generationConfig.imageConfig.aspectRatio="16:9"'`,
   )
-}
-
-function parseNumber(value: string): number {
-  if (!/^-?(\d+\.?\d*|\.\d+)$/.test(value)) throw new InvalidArgumentError('It must be a number.')
-  return Number(value)
 }
 
 export async function run(context: Context, options: ImageOptions, words: string[]): Promise<void> {

@@ -1,4 +1,4 @@
-import { toCurl, toDryRun } from '../client/preview.ts'
+import { curlVariables, toCurl, toDryRun } from '../client/preview.ts'
 import { type DraftParts, draftRequest, parseHeader } from '../client/request.ts'
 import { completeFailure, send } from '../client/send.ts'
 import type { Context, Progress } from '../context.ts'
@@ -60,14 +60,18 @@ export async function preview(
   endpoint: Endpoint,
   parts: RequestParts,
 ): Promise<boolean> {
-  const { flags, output } = context
+  const { flags, output, note } = context
   if (!flags.dryRun && !flags.curl) return false
   const extraHeaders = await readHeaders(context)
   const request = draft(context, settings, endpoint, { ...parts, extraHeaders })
-  const variable = variableOf(request.credential?.setting ?? 'accessToken')
+  const setting = request.credential?.setting
   const { isTerminal } = output
-  if (flags.curl) await output.write(toCurl(request, variable, isTerminal))
-  else await output.write(isTerminal ? showJson(toDryRun(request)) : toDryRun(request))
+  if (flags.curl) {
+    const own = setting && settings.origins[setting]?.source !== 'environment' ? [variableOf(setting)] : []
+    const variables = [...own, ...curlVariables(request)]
+    if (variables.length > 0) note(`set ${variables.join(' and ')} before running it`)
+    await output.write(toCurl(request, variableOf(setting ?? 'accessToken'), isTerminal))
+  } else await output.write(isTerminal ? showJson(toDryRun(request)) : toDryRun(request))
   await output.flush()
   return true
 }

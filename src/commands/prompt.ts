@@ -2,12 +2,14 @@ import type { Part } from '../client/generate-body.ts'
 import { usage } from '../errors.ts'
 import type { Input } from '../terminal/input.ts'
 import { readFilePart } from './file-part.ts'
+import { type Neighbour, refuseStrayFiles } from './stray-files.ts'
 
 export interface PromptOptions {
   /** `-i`: a whole body. */
   input?: string
   /** `-f`: files for the user's turn. */
   file?: string[]
+  neighbours?: Neighbour[]
 }
 
 export interface Prompt {
@@ -21,6 +23,7 @@ export interface Prompt {
 
 /** Gathers what is asked from words, `-i`, `-f` and stdin, by the rules of `cli.md`, Input. */
 export async function readPrompt(input: Input, words: string[], options: PromptOptions): Promise<Prompt> {
+  await refuseStrayFiles(input, options.neighbours)
   if (options.input === '-' && words.includes('-')) throw usage('-i - and the word - both ask for stdin')
   const given =
     options.input === undefined

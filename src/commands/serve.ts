@@ -7,6 +7,7 @@ import { parseFault } from '../emulator/faults.ts'
 import { isLoopback, listen } from '../emulator/listen.ts'
 import { type StreamStyle, streamStyles } from '../emulator/session-stream.ts'
 import { CliError, fileProblem } from '../errors.ts'
+import { durationForms, parseDuration } from '../settings/duration.ts'
 import { oneLine } from '../terminal/escape.ts'
 import { redact } from '../terminal/failure.ts'
 import { collect } from './flags.ts'
@@ -38,8 +39,8 @@ export function declare(command: Command): void {
       'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
       collect,
     )
-    .option('--latency <ms>', 'wait before each answer', parseWhole, 0)
-    .option('--chunk-delay <ms>', 'wait between the pieces of a stream', parseWhole, 0)
+    .option('--latency <ms>', 'wait before each answer', parseMilliseconds, 0)
+    .option('--chunk-delay <ms>', 'wait between the pieces of a stream', parseMilliseconds, 0)
     .addOption(
       new Option('--stream-style <style>', 'what streams of events do, repeatable')
         .choices(streamStyles)
@@ -78,6 +79,13 @@ function parseStyle(value: string, earlier: StreamStyle[] = []): StreamStyle[] {
 function parseWhole(value: string): number {
   if (!/^\d{1,9}$/.test(value)) throw new InvalidArgumentError('It must be a whole number.')
   return Number(value)
+}
+
+function parseMilliseconds(value: string): number {
+  const milliseconds = parseDuration(value, 'ms')
+  if (milliseconds === undefined || milliseconds >= 2 ** 31)
+    throw new InvalidArgumentError(`It must be a duration ${durationForms}; a bare number is milliseconds.`)
+  return milliseconds
 }
 
 export async function run(

@@ -1,13 +1,12 @@
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import { chooseProfile, demoName, readProfiles } from '../settings/profiles.ts'
+import { demoName, readProfile } from '../settings/profiles.ts'
 import { type ResolvedSettings, resolveSettings } from '../settings/resolve.ts'
 
 /** Reads the settings that hold for a command, from wherever they are. */
 export async function readSettings(context: Context): Promise<ResolvedSettings> {
   const { host, flags, note, input } = context
-  const file = await readProfiles(host, note)
-  const profile = chooseProfile(file, { named: flags.profile, env: host.env })
+  const profile = await readProfile(host, note, flags.profile)
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
   if (profile.name === demoName && address) throw usage(`${address.flag}: the demo profile has no network`)

@@ -5,7 +5,7 @@ import { appending } from '../client/set.ts'
 import type { Context } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { openFileOutput } from '../terminal/file-output.ts'
-import { decodeUtf8 } from '../terminal/input.ts'
+import { decodeUtf8 } from '../terminal/utf8.ts'
 import { lockThread, type ThreadLock } from './thread-lock.ts'
 
 /** A conversation kept in a file of the request's own form. */

@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import { startSpinner } from '../terminal/spinner.ts'
+import { wantsColour } from '../terminal/style.ts'
 
 /** Shows a person on a terminal that an answer is waited for, until the returned function is called. */
 export function showWaiting({ host, flags, progress }: Context): () => void {
@@ -7,7 +8,8 @@ export function showWaiting({ host, flags, progress }: Context): () => void {
   // ora goes on for ever where a line has no room for anything.
   const isShown = isWanted && host.stderr.isTerminal && host.stderr.columns !== 0
   if (!isShown) return () => {}
-  const spinner = startSpinner(host.stderr, 'waiting for the answer')
+  const isColoured = wantsColour(flags.color ?? 'auto', host.env, true)
+  const spinner = startSpinner(host.stderr, 'waiting for the answer', isColoured)
   const stop = () => {
     spinner.stop()
     progress.cleanups.delete(stop)

@@ -74,8 +74,15 @@ async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFi
   return content as ProfileFile
 }
 
+/** Reads the profile that holds; the built-in one needs no file, and is there beside one that cannot be read. */
+export async function readProfile(place: Place, warn: Warn, named: string | undefined): Promise<Profile> {
+  const choice = { named, env: place.env }
+  const isBuiltIn = chooseName({}, choice).name === demoName
+  return chooseProfile(isBuiltIn ? {} : await readProfiles(place, warn), choice)
+}
+
 /** Chooses the profile: `--profile`, else `PARLEY_PROFILE`, else the file's current one, else `default`. */
-export function chooseProfile(
+function chooseProfile(
   file: ProfileFile,
   { named, env }: { named: string | undefined; env: Place['env'] },
 ): Profile {

@@ -2,6 +2,7 @@ import { betas } from '../wire/betas.ts'
 import { didYouMean } from '../wire/nearest.ts'
 import * as z from '../wire/zod.ts'
 import { addressProblem } from './address.ts'
+import { durationForms, parseDuration } from './duration.ts'
 import type { SettingName, settings } from './table.ts'
 
 /** Flags and the environment give text; the profile file may hold numbers and booleans too. */
@@ -9,12 +10,29 @@ const fromText = (convert: (text: string) => unknown) =>
   z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
 
 const toNumber = (text: string) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : text)
-const toBoolean = (text: string) => text === 'true' || (text === 'false' ? false : text)
+const toSeconds = (text: string) => {
+  const milliseconds = parseDuration(text, 's')
+  return milliseconds === undefined ? text : milliseconds / 1000
+}
+const booleans = new Map<unknown, boolean>([
+  ...['true', 'yes', 'on', '1', 1].map((word) => [word, true] as const),
+  ...['false', 'no', 'off', '0', 0].map((word) => [word, false] as const),
+])
+
+/** In any case; the file may also hold the bare numbers. */
+const toBoolean = (value: unknown) =>
+  booleans.get(typeof value === 'string' ? value.trim().toLowerCase() : value) ?? value
+
 const toList = (text: string) => text.split(/\s*,\s*/).filter((item) => item !== '')
 
 const text = z.lazily(() => z.string().check(z.trim(), z.minLength(1, 'must not be empty')))
 const seconds = z.lazily(() =>
-  z.pipe(fromText(toNumber), z.number('must be a number of seconds').check(z.gte(0))),
+  z.pipe(
+    fromText(toSeconds),
+    z
+      .number(`must be a duration ${durationForms}; a bare number is seconds`)
+      .check(z.gte(0, 'must not be negative')),
+  ),
 )
 const count = z.lazily(() =>
   z.pipe(
@@ -24,7 +42,9 @@ const count = z.lazily(() =>
       .check(z.gte(0, 'must be a whole number'), z.lte(100, 'must be at most 100')),
   ),
 )
-const toggle = z.lazily(() => z.pipe(fromText(toBoolean), z.boolean()))
+const toggle = z.lazily(() =>
+  z.pipe(z.transform(toBoolean), z.boolean('must be true or false (or yes, no, on, off, 1, 0)')),
+)
 const word = z.lazily(() =>
   z
     .string('must be text')

@@ -55,18 +55,25 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
       stderr.open().write('\n')
       cleanups.delete(restore)
     }
-    // Before the question is there: whoever answers it at once is not to see the answer either.
-    stdin.setRaw?.(true)
-    cleanups.add(restore)
-    stderr.open().write(question)
+    const hide = () => {
+      // Before the question is there: whoever answers it at once is not to see the answer either.
+      stdin.setRaw?.(true)
+      cleanups.add(restore)
+      stderr.open().write(question)
+    }
+    hide()
     try {
-      return await readKeys()
+      return await readKeys(async () => {
+        restore()
+        await stdin.suspend?.()
+        hide()
+      })
     } finally {
       restore()
     }
   }
 
-  async function readKeys(): Promise<string> {
+  async function readKeys(suspend: () => Promise<void>): Promise<string> {
     let typed: string[] = []
     for (;;) {
       const key = await read()
@@ -74,6 +81,7 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
       if (key === undefined || (key === keys.end && typed.length === 0)) throw ended()
       // The signal ends the process while the next key is waited for, and the cleanups restore the terminal.
       if (key === keys.interrupt) stdin.interrupt?.()
+      else if (key === keys.suspend) await suspend()
       else if (key === keys.backspace || key === keys.delete) typed.pop()
       else if (key === keys.clear) typed = []
       else typed.push(key)
@@ -92,7 +100,14 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
   }
 }
 
-const keys = { interrupt: '\x03', end: '\x04', backspace: '\b', clear: '\x15', delete: '\x7f' }
+const keys = {
+  suspend: '\x1a',
+  interrupt: '\x03',
+  end: '\x04',
+  backspace: '\b',
+  clear: '\x15',
+  delete: '\x7f',
+}
 
 /** What arrow keys send, and the marks around pasted text. */
 const sequences = /\x1b(\[[0-?]*[ -/]*[@-~]|O.)/g

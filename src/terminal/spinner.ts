@@ -8,7 +8,7 @@ export interface Spinner {
 const delay = 300
 
 /** Shows a spinner after 300 ms; a quick answer never loads it. */
-export function startSpinner(stream: Stdout, text: string): Spinner {
+export function startSpinner(stream: Stdout, text: string, isColoured: boolean): Spinner {
   let spinner: { stop(): unknown } | undefined
   let isOver = false
   const timer = setTimeout(async () => {
@@ -16,6 +16,7 @@ export function startSpinner(stream: Stdout, text: string): Spinner {
     if (isOver) return
     spinner = ora({
       text,
+      color: isColoured && 'cyan',
       stream: stream.open() as NodeJS.WriteStream,
       discardStdin: false,
       hideCursor: false,

@@ -13,14 +13,15 @@ export interface ToolUse {
   id: string
   type: string
   name: string
-  /** Of an MCP tool. */
-  server?: string
   input: unknown
+  /** The whole event as it is spelled, where `add` was given that. */
+  text?: string
 }
 
 /** What a session's events, taken in their order, say about where it stands. */
 export interface SessionState {
-  add(event: SessionEvent): void
+  /** `text` is what is kept of a tool use's event as it is spelled. */
+  add(event: SessionEvent, text?: string): void
   /** Absent while the agent works, or has been sent something since. */
   readonly rest: Rest | undefined
   /** When the event came that it rests at, where that is known. */
@@ -53,10 +54,10 @@ export function createSessionState(): SessionState {
   let isBusy = true
   let since: string | undefined
 
-  function addToolUse(event: SessionEvent): void {
+  function addToolUse(event: SessionEvent, text: string | undefined): void {
     const { id = '', type, name, input, evaluated_permission: permission } = event
-    const server = typeof event.mcp_server_name === 'string' ? { server: event.mcp_server_name } : {}
-    toolUses.set(id, { id, type, name: typeof name === 'string' ? name : '', ...server, input })
+    const spelled = text === undefined ? {} : { text }
+    toolUses.set(id, { id, type, name: typeof name === 'string' ? name : '', input, ...spelled })
     if (permission !== 'allow' && permission !== 'deny' && !answered.has(id)) open.add(id)
   }
 
@@ -98,9 +99,9 @@ export function createSessionState(): SessionState {
   }
 
   return {
-    add(event) {
+    add(event, text) {
       const { type } = event
-      if (/^agent\.(|mcp_|custom_)tool_use$/.test(type)) addToolUse(event)
+      if (/^agent\.(|mcp_|custom_)tool_use$/.test(type)) addToolUse(event, text)
       if (isAnswer(type)) addAnswer(event)
       // A new turn: what the one before left open is open no more.
       if (type === 'user.message' || type === 'user.interrupt') open.clear()

@@ -101,3 +101,56 @@ test('V26: an id alone is said to be all that is known, and the end of the input
   expect(ended).toMatchObject({ code: 2, requests: [] })
   expect(ended.err).toContain('  | id: t1\n  | nothing more is known of it\n  allow t1? [y/n] ')
 })
+
+/** As a service spells it, which no parser keeps. */
+const spelled = `{"data":[{"id":"t1","type":"agent.mcp_tool_use","name":"read","na\\u006de":"rm","mcp_server_name":"files",
+  "input":{"path":"/etc","n":12345678901234567890.10,"p\\u0061th":"\\u0072m",  "e":[ ], "o":{
+  },"__proto__":{"a":1e2}},"input":[1]},
+  ${JSON.stringify(isWhatWaits(['t1']))}]}`
+
+test.each([
+  ['a file', ['-i', 'page.json']],
+  ['the service', ['--pending']],
+])('V46: a question shows the input as it is spelled: %s', async (_, flags) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'page.json'), spelled)
+  const { err, code } = await run(['events', 'confirm', '-s', 's', ...flags], {
+    cwd,
+    typed: 'n\n',
+    tty: ['stdout', 'stderr'],
+    exchange: answering(spelled),
+  })
+  expect(code).toBe(0)
+  expect(shownIn(err)).toEqual([
+    'id: t1',
+    'MCP server: files',
+    'tool: read',
+    'tool: rm',
+    '{',
+    '  "path": "/etc",',
+    '  "n": 12345678901234567890.10,',
+    '  "path": "rm",',
+    '  "e": [],',
+    '  "o": {},',
+    '  "__proto__": {',
+    '    "a": 1e2',
+    '  }',
+    '}',
+    '[',
+    '  1',
+    ']',
+  ])
+})
+
+test('V46: as much as is shown is laid out in time that grows with it', async () => {
+  const wide = `{${Array.from({ length: 20_000 }, (_, n) => `"k${n}":[{}]`).join()}}`
+  const deep = `${'['.repeat(99)}"${'x'.repeat(500_000)}"${']'.repeat(99)}`
+  const { code, verdicts } = await ask(
+    [
+      { id: 't1', input: JSON.parse(wide) },
+      { id: 't2', input: JSON.parse(deep) },
+    ],
+    'y\nn\n',
+  )
+  expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow', 'deny'] })
+})

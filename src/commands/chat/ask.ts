@@ -1,5 +1,5 @@
-import { buildBody } from '../../client/generate-body.ts'
-import { type Assignment, assigning, parseAssignment } from '../../client/set.ts'
+import { type BodyParts, buildBody } from '../../client/generate-body.ts'
+import { assigning, parseAssignment } from '../../client/set.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import type { Settings } from '../../settings/schemas.ts'
@@ -19,10 +19,11 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const start = Date.now()
   const { values, ...settings } = await readSettings(context)
   const assignments = (options.set ?? []).map(parseAssignment)
+  const system = await readSystem(context, options.system)
   const prompt = await readPrompt(context.input, words, options)
   const file = await openOutput(context, options.output)
   const thread = await readThread(context, options.thread, { prompt, values })
-  const body = await buildWhole(prompt, thread, { ...options, assignments })
+  const body = await buildWhole(prompt, thread, { ...options, ...system, assignments })
   const isStream = options.stream ?? values.stream
 
   // The body of a failure is not the answer that the file is for, and stdout is not asked for.
@@ -57,6 +58,14 @@ export async function ask(context: Context, options: ChatOptions, words: string[
 }
 
 const loadReader = () => import('../answer.ts')
+
+/** Before the prompt, which would take a stdin that `@-` asks for. */
+async function readSystem({ input }: Context, given: string | undefined): Promise<{ system?: string }> {
+  if (given === undefined) return {}
+  const system = await input.value(given, '--system')
+  if (system.trim() === '') throw usage('--system: it is empty')
+  return { system }
+}
 
 async function openOutput({ host }: Context, name: string | undefined): Promise<FileOutput | undefined> {
   if (name === undefined || name === '-') return undefined
@@ -100,12 +109,14 @@ async function readThread(
 function buildWhole(
   prompt: Prompt,
   thread: Thread | undefined,
-  { maxOutputTokens, assignments }: { maxOutputTokens?: number; assignments: Assignment[] },
+  { system, temperature, maxOutputTokens, assignments }: Omit<BodyParts, 'given' | 'turn'>,
 ): Promise<Uint8Array> {
   const given = prompt.given ?? thread?.given
   return buildBody({
     ...(given ? { given } : {}),
     turn: prompt.turn,
+    ...(system === undefined ? {} : { system }),
+    ...(temperature === undefined ? {} : { temperature }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     assignments,
   })

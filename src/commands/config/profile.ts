@@ -2,13 +2,12 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import {
   chooseName,
-  chooseProfile,
   defaultName,
   demoName,
   type Profile,
   type ProfileFile,
   profileValues,
-  readProfiles,
+  readProfile as readChosen,
 } from '../../settings/profiles.ts'
 import { type Explanation, explainSettings } from '../../settings/resolve.ts'
 import type { SettingName } from '../../settings/table.ts'
@@ -21,7 +20,7 @@ export async function readProfile({
   flags,
   note,
 }: Context): Promise<{ profile: Profile; explanations: Explanation[] }> {
-  const profile = chooseProfile(await readProfiles(host, note), { named: flags.profile, env: host.env })
+  const profile = await readChosen(host, note, flags.profile)
   return { profile, explanations: explainSettings({ flags: flags.settings, profile, env: host.env }) }
 }
 

@@ -80,10 +80,11 @@ export async function run(context: Context, options: ConfirmOptions, ids: string
 
   async function gatherPending(): Promise<Pending> {
     if (ids.length > 0) return { given: [], pending: [...new Set(ids)].map((id) => ({ id })) }
-    if (!options.pending) return readPending(context, options.input)
+    const isAsked = !options.allow && !options.deny
+    if (!options.pending) return readPending(context, options.input, { isAsked })
     if (context.flags.dryRun || context.flags.curl)
       throw usage('--pending asks the service: name the ids to only look')
-    return findPending(context, createCaller(context, settings), parts)
+    return findPending(context, createCaller(context, settings), { parts, isAsked })
   }
 }
 

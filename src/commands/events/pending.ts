@@ -16,8 +16,20 @@ export interface Pending {
   pending: PendingUse[]
 }
 
+/** How much is kept of each tool use: for a question also how it is spelled. */
+interface Keeping {
+  isAsked: boolean
+}
+
 /** Reads what waits from events in a file or on stdin. Throws a usage error. */
-export async function readPending(context: Context, path: string | undefined): Promise<Pending> {
+export async function readPending(
+  context: Context,
+  path: string | undefined,
+  { isAsked }: Keeping,
+): Promise<Pending> {
+  const { stdinKind } = context.input
+  if (path === undefined && (stdinKind === 'terminal' || stdinKind === 'none'))
+    throw usage('no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE')
   const { name, body } = await readGiven(context, path)
   const state = createSessionState()
   const given: string[] = []
@@ -26,7 +38,7 @@ export async function readPending(context: Context, path: string | undefined): P
     if (!event.success)
       throw usage(`${name}: a session.status_idle event, or a list of events, is wanted here`)
     if (event.data.type === 'user.tool_confirmation' && event.data.id === undefined) given.push(text)
-    else state.add(event.data)
+    else state.add(event.data, isAsked ? text : undefined)
   }
   return given.length > 0 ? { given, pending: [] } : { given, pending: toAnswer(context, state) }
 }
@@ -42,9 +54,14 @@ function spellEvents(body: string): string[] {
 }
 
 /** Asks the service what waits. */
-export async function findPending(context: Context, call: Caller, parts: RequestParts): Promise<Pending> {
+export async function findPending(
+  context: Context,
+  call: Caller,
+  { parts, isAsked }: Keeping & { parts: RequestParts },
+): Promise<Pending> {
   const state = createSessionState()
-  for await (const items of listPages(call, parts)) for (const { event } of items) state.add(event)
+  for await (const items of listPages(call, parts))
+    for (const { event, text } of items) state.add(event, isAsked ? text : undefined)
   return { given: [], pending: toAnswer(context, state) }
 }
 

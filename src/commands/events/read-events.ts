@@ -8,11 +8,13 @@ import { formatPath } from '../../wire/json.ts'
 import { encodeJson, type JsonPart, partsOf } from '../../wire/json-bytes.ts'
 import { childrenOf, findChild, skipBlanks } from '../../wire/json-scanner.ts'
 import { createEventsCheck } from '../../wire/send-events.ts'
+import { type Neighbour, refuseStrayFiles } from '../stray-files.ts'
 import { type AddedEvent, asksForStdin, type EventFlag, readEventFlags } from './event-flags.ts'
 
 export interface EventsOptions {
   input?: string
   eventFlags?: EventFlag[]
+  neighbours?: Neighbour[]
   /** False with `--no-validate`. */
   validate?: boolean
 }
@@ -27,6 +29,7 @@ export async function readEvents(
   words: string[],
 ): Promise<Uint8Array> {
   const { input } = context
+  await refuseStrayFiles(input, options.neighbours)
   const flags = options.eventFlags ?? []
   const hasOthers = flags.length + words.length > 0
   const given = options.input === undefined && hasOthers ? undefined : await readGiven(context, options.input)

@@ -8,8 +8,10 @@ export function createShow(
   { host, output, note }: Context,
   isWanted: boolean | undefined,
 ): (bytes: Uint8Array, extension: string) => Promise<void> {
-  const protocol = findPictureProtocol(host.env) ?? (isWanted ? 'iterm2' : undefined)
+  const isDumb = host.env.TERM === 'dumb'
+  const protocol = isDumb ? undefined : (findPictureProtocol(host.env) ?? (isWanted ? 'iterm2' : undefined))
   if (isWanted && !output.isTerminal) note('--preview: stdout is no terminal, nothing is shown')
+  else if (isWanted && isDumb) note('--preview: the terminal shows no pictures (TERM=dumb), nothing is shown')
   if (!output.isTerminal || isWanted === false || !protocol) return async () => {}
   return async (bytes, extension) => {
     const picture = renderPicture(protocol, bytes, extension)

@@ -1,0 +1,397 @@
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { answering, ok, okText } from './answers.ts'
+import { chat, events, faults, type Row } from './rows.ts'
+
+const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
+const refused = { code: 2, err: ['parley: '] } satisfies Partial<Row>
+
+/** A profile file with one profile, `default`. */
+const profile = (values: string) =>
+  `mkdir -m 700 conf; (umask 077; echo '{"profiles":{"default":${values}}}' > conf/config.json);
+    export PARLEY_CONFIG_DIR=$PWD/conf;`
+
+faults('P: durations and yes or no', [
+  ...['--deadline 500ms', '--deadline=0.01m', '--timeout 500ms --retries 0', '--deadline 0.5'].map(
+    (flags): Row => ({
+      name: `P50 ${flags}`,
+      shell: `parley chat hi --no-stdin ${flags}`,
+      script: () => {},
+      code: 10,
+      reqs: 1,
+      atLeast: 0.45,
+      within: 5,
+    }),
+  ),
+  ...['"500ms"', '0.5', '"0.5"', '"0.5s"'].map(
+    (value): Row => ({
+      name: `P50 the deadline ${value} in the profile file`,
+      shell: `${profile(`{"deadline":${value}}`)} parley chat hi --no-stdin`,
+      script: () => {},
+      code: 10,
+      reqs: 1,
+      within: 5,
+      files: ['cwd/conf/config.json'],
+    }),
+  ),
+  ...['10 years', '5d', '1h30m', '-1s', '.5s', '1e3', 's', ''].map(
+    (value): Row => ({
+      ...refused,
+      name: `P50 no duration: ${JSON.stringify(value)}`,
+      argv: [...chat, `--timeout=${value}`],
+      err: ['parley: --timeout must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds\n'],
+    }),
+  ),
+  {
+    name: 'P50 no duration in the environment',
+    env: { PARLEY_DEADLINE: 'soon' },
+    code: 3,
+    err: ['PARLEY_DEADLINE must be a duration such as'],
+  },
+  ...['--latency', '--chunk-delay'].map(
+    (flag): Row => ({
+      ...refused,
+      name: `P50 serve ${flag}`,
+      argv: ['serve', flag, 'soon'],
+      err: ['such as 500ms, 10s, 2m or 1h; a bare number is milliseconds'],
+    }),
+  ),
+  ...['true', 'Yes', 'ON', '1'].map(
+    (value): Row => ({
+      ...good,
+      name: `P51 ${value} in the environment`,
+      argv: [...chat, '--dry-run'],
+      env: { PARLEY_STREAM: value },
+      script: () => {},
+      reqs: 0,
+      out: (out) => out.includes('?alt=sse'),
+    }),
+  ),
+  ...['"no"', '0', '"Off"', 'false', '"0"'].map(
+    (value): Row => ({
+      ...good,
+      name: `P51 ${value} in the profile file`,
+      shell: `${profile(`{"stream":${value}}`)} parley chat hi`,
+      files: ['cwd/conf/config.json'],
+    }),
+  ),
+  ...['"maybe"', '2', 'null', '[]', '"__proto__"'].map(
+    (value): Row => ({
+      name: `P51 neither yes nor no: ${value}`,
+      shell: `${profile(`{"stream":${value}}`)} parley chat hi`,
+      code: 3,
+      err: ["'stream' in profile 'default' must be true or false (or yes, no, on, off, 1, 0)"],
+      files: ['cwd/conf/config.json'],
+    }),
+  ),
+])
+
+const dry = ['chat', '--dry-run']
+const shows = (body: string) => (out: Buffer) => {
+  expect(out.toString()).toContain(`"body": ${body}\n`)
+  return true
+}
+const hi = '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]'
+
+faults('P: chat --system, --temperature and -f -', [
+  {
+    name: 'P52 --system',
+    argv: [...dry, 'hi', '--system', 'Be brief.', '--no-stdin'],
+    code: 0,
+    out: shows(`${hi},"systemInstruction":{"parts":[{"text":"Be brief."}]}}`),
+  },
+  {
+    name: 'P52 --system @FILE, and @@',
+    shell: `printf '@@a "b"' > s; parley chat hi --dry-run --no-stdin --system @s;
+      parley chat hi --dry-run --no-stdin --system @@s`,
+    code: 0,
+    out: (out) => /\{"text":"@@a \\"b\\""\}[\s\S]*\{"text":"@s"\}/.test(out.toString()),
+    files: ['cwd/s'],
+  },
+  {
+    name: 'P52 --system @- takes the pipe',
+    argv: [...dry, 'hi', '--system', '@-'],
+    stdin: 'piped',
+    code: 0,
+    out: shows(`${hi},"systemInstruction":{"parts":[{"text":"piped"}]}}`),
+  },
+  {
+    name: 'P52 --system is merged over a body',
+    argv: [...dry, '-i', '-', '--system', 'new', '--temperature', '0.50', '--set', 'b=1.00'],
+    stdin: '{"systemInstruction":{"parts":[]},"contents":[],"a":1.00}',
+    code: 0,
+    out: shows(
+      '{"systemInstruction":{"parts":[{"text":"new"}]},"contents":[],"a":1.00,"generationConfig":{"temperature":0.5},"b":1.00}',
+    ),
+  },
+  {
+    name: 'P52 --system and --temperature are not kept in a thread',
+    shell: `parley chat one --thread t.json --system keep --temperature 1 --no-stdin && cat t.json`,
+    script: answering(ok),
+    code: 0,
+    out: (out) => !/system|temperature/.test(out.toString()) && out.includes('"one"'),
+    reqs: 1,
+    files: ['cwd/t.json'],
+    check: ({ server }) =>
+      expect(server.requests[0]).toContain('"systemInstruction":{"parts":[{"text":"keep"}]}'),
+  },
+  {
+    ...refused,
+    name: 'P52 an empty --system',
+    argv: [...chat, '--system', ' '],
+    err: ['--system: it is empty'],
+  },
+  {
+    name: 'P53 --temperature',
+    argv: [...dry, 'hi', '--temperature', '0', '--no-stdin'],
+    code: 0,
+    out: shows(`${hi},"generationConfig":{"temperature":0}}`),
+  },
+  {
+    ...refused,
+    name: 'P53 no --temperature',
+    argv: [...chat, '--temperature', 'warm'],
+    err: ['It must be a number.'],
+  },
+  {
+    name: 'P54 -f - adds a text after the words, once',
+    argv: [...dry, 'hi', '-f', '-'],
+    stdin: 'piped\n',
+    code: 0,
+    out: shows('{"contents":[{"role":"user","parts":[{"text":"hi"},{"text":"piped\\n"}]}]}'),
+  },
+  {
+    name: 'P54 -f - without words',
+    argv: [...dry, '-f', '-'],
+    stdin: '{"contents":5}',
+    code: 0,
+    out: shows('{"contents":[{"role":"user","parts":[{"text":"{\\"contents\\":5}"}]}]}'),
+  },
+  ...(['chat', 'image'] as const).map(
+    (command): Row => ({
+      name: `P54 -f - takes a picture by its bytes (${command})`,
+      argv: [command, 'hi', '-f', '-', '--dry-run', '-m', 'm'],
+      stdin: Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'),
+      code: 0,
+      out: shows(
+        '{"contents":[{"role":"user","parts":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUg=="}}]}]}',
+      ),
+    }),
+  ),
+  ...[
+    ['-f', '-', '-f', '-'],
+    ['-f', '-', '-i', '-'],
+    ['-f', '-', '-'],
+    ['-f', '-', '--system', '@-'],
+    ['-f', '-', '-H', '@-'],
+  ].map(
+    (flags): Row => ({
+      ...refused,
+      name: `P54 two readers: ${flags.join(' ')}`,
+      argv: [...chat, ...flags],
+      stdin: 'x',
+      err: ['stdin can be read only once'],
+    }),
+  ),
+  {
+    ...refused,
+    name: 'P54 -f - with nothing in it',
+    argv: [...chat, '-f', '-'],
+    err: ['stdin: it is empty'],
+  },
+  {
+    ...refused,
+    name: 'P54 -f - with what is no kind of file',
+    argv: [...chat, '-f', '-'],
+    stdin: Buffer.from('a\xff\0', 'latin1'),
+    err: ['stdin: neither UTF-8 text nor an image'],
+  },
+  {
+    ...refused,
+    name: 'P54 -f - with --no-stdin',
+    argv: [...chat, '-f', '-', '--no-stdin'],
+    err: ['-f - reads stdin, which --no-stdin forbids'],
+  },
+])
+
+const makeFifo = (folder: string) => execFileSync('mkfifo', [join(folder, 'cwd/pipe')])
+
+faults('P: @FILE and FIFOs', [
+  ...[
+    ['chat', 'hi', '--system', '@missing.txt'],
+    ['chat', 'hi', '-H', '@missing.txt'],
+    ['events', 'send', '--message', '@missing.txt'],
+    ['events', 'send', '--tool-result', 'toolu_1=@missing.txt'],
+    ['events', 'send', '--outcome', 'o', '--rubric', '@missing.txt'],
+    ['events', 'confirm', 'toolu_1', '--deny', '--message', '@missing.txt'],
+  ].map(
+    (argv): Row => ({
+      name: `P55 the error keeps the @: ${argv.slice(1).join(' ')}`,
+      argv: [...argv, '--no-stdin'],
+      code: 11,
+      err: [/^parley: @missing\.txt: no such file or folder\n/],
+    }),
+  ),
+  {
+    ...refused,
+    name: 'P55 a file that is no text',
+    shell: "printf 'a\\377' > b; parley events send --message @b",
+    err: ['parley: @b: not UTF-8 text: byte 1'],
+    files: ['cwd/b'],
+  },
+  ...[
+    ['chat', 'hi', '--system', '@@missing.txt'],
+    ['events', 'send', '--message', '@@missing.txt'],
+  ].map(
+    (argv): Row => ({
+      name: `P55 @@ is an @: ${argv[0]}`,
+      argv: [...argv, '--dry-run', '--no-stdin'],
+      code: 0,
+      out: (out) => out.includes('"text":"@missing.txt"'),
+    }),
+  ),
+  ...[
+    ['chat', 'hi', '-f', 'pipe'],
+    ['chat', '-i', 'pipe'],
+    ['chat', 'hi', '--system', '@pipe'],
+    ['chat', 'hi', '-H', '@pipe'],
+    ['chat', 'hi', '--cacert', 'pipe'],
+    ['image', 'hi', '-m', 'm', '-f', 'pipe'],
+    ['events', 'send', '--message', '@pipe'],
+    ['events', 'send', '-i', 'pipe'],
+  ].map(
+    (argv): Row => ({
+      name: `P56 a FIFO that nobody writes to: ${argv.join(' ')}`,
+      argv: [...argv, '--deadline', '1', '--no-stdin'],
+      prepare: makeFifo,
+      code: 9,
+      err: [/^parley: the deadline passed while @?pipe was read\n {2}nothing was sent\n$/],
+      atLeast: 0.9,
+      within: 4,
+    }),
+  ),
+  {
+    name: 'P56 a writer that writes nothing',
+    shell: 'sleep 8 > pipe & parley chat hi -f pipe --deadline 1 --no-stdin; code=$?; kill $!; exit $code',
+    prepare: makeFifo,
+    code: 9,
+    err: ['the deadline passed while pipe was read'],
+    within: 4,
+  },
+  {
+    name: 'P56 what another command writes',
+    shell: `bash -c 'parley chat hi -f <(sleep 8 & echo $!) --deadline 1 --no-stdin'`,
+    code: 9,
+    err: ['the deadline passed while /dev/fd/63 was read'],
+    within: 4,
+  },
+  {
+    ...good,
+    name: 'P56 a late writer',
+    shell: '(sleep 3; echo from the pipe) > pipe & parley chat hi -f pipe --deadline 9s --no-stdin',
+    prepare: makeFifo,
+    err: ['parley: waiting for pipe\n'],
+    check: ({ server }) => expect(server.requests[0]).toContain('{"text":"from the pipe\\n"}'),
+  },
+  {
+    name: 'P56 a FIFO and a signal',
+    argv: [...events, '--system', '@pipe', '--no-stdin'],
+    prepare: makeFifo,
+    signal: { name: 'SIGTERM', at: 'err' },
+    code: 'SIGTERM',
+    err: ['nothing was sent'],
+  },
+])
+
+const twoFiles = (folder: string) => {
+  for (const name of ['a.md', 'b.md']) writeFileSync(join(folder, 'cwd', name), name)
+}
+
+faults('P: hints before anything is sent', [
+  ...[
+    ['chat', '-m=foo', '-m takes its value without =: -m foo or --model=foo'],
+    ['chat', '-qm=foo', '-m takes its value without =: -m foo or --model=foo'],
+    ['chat', '-f=my file', "-f takes its value without =: -f 'my file' or --file='my file'"],
+    ['chat', '-i=', "-i takes its value without =: -i '' or --input=''"],
+    ['chat', '-o=x', '-o takes its value without =: -o x or --output=x'],
+    ['chat', '-H=Cookie: secretword', '-H takes its value without =: -H VALUE or --header=VALUE'],
+    ['chat', '-q=true', '-q takes no value'],
+    ['image', '-m=foo', '-m takes its value without =: -m foo or --model=foo'],
+    ['events send', '-s=sesn_1', '-s takes its value without =: -s sesn_1 or --session=sesn_1'],
+    ['events confirm', '-s=sesn_1', '-s takes its value without =: -s sesn_1 or --session=sesn_1'],
+  ].map(
+    ([command = '', flag = '', said = '']): Row => ({
+      code: 2,
+      name: `P57 ${command} ${flag}`,
+      argv: [...command.split(' '), flag, 'hi'],
+      err: [`parley: ${said}\n`, /^(?!.*secretword)/s],
+    }),
+  ),
+  {
+    ...good,
+    name: 'P57 what follows a short flag at once is its value, and = has its place in it',
+    argv: ['chat', '-ma=b', '-qH', 'X-A: b c', '-HX-B: d=e', 'hi'],
+    check: ({ server }) =>
+      expect(server.requests[0]).toMatch(/models\/a%3Db:[\s\S]*\r\nX-A: b c\r\nX-B: d=e\r\n/),
+  },
+  ...['chat -f *.md', 'chat -f a.md b.md what is this', 'image -m m -f *.md', 'events send -i *.md'].map(
+    (command): Row => ({
+      ...refused,
+      name: `P58 ${command}`,
+      shell: `parley ${command}`,
+      prepare: twoFiles,
+      files: ['cwd/a.md', 'cwd/b.md'],
+      err: [
+        /^parley: -[fi] takes one file, and 'b\.md' is another: .*; what is meant as words goes after --\n$/,
+      ],
+    }),
+  ),
+  ...['-f a.md -- b.md', '-f a.md b.txt', 'b.md -f a.md', '-f a.md -q b.md'].map(
+    (words): Row => ({
+      name: `P58 words all the same: ${words}`,
+      shell: `parley chat --dry-run --no-stdin ${words}`,
+      prepare: twoFiles,
+      files: ['cwd/a.md', 'cwd/b.md'],
+      code: 0,
+      out: (out) => /"text":"b\.(md|txt)"\},\{"text":"a\.md"/.test(out.toString()),
+    }),
+  ),
+  ...['- item', '-x', '-hello', '--- a', '-what is it?'].flatMap((prompt) =>
+    [['chat'], ['image', '-m', 'm'], ['events', 'send']].map(
+      (argv): Row => ({
+        ...refused,
+        name: `P59 ${argv[0]} '${prompt}'`,
+        argv: [...argv, prompt],
+        err: ['words that begin with a hyphen go after --\n'],
+      }),
+    ),
+  ),
+  ...[
+    ['chat', '-mind the gap', '-m'],
+    ['chat', '-only one word', '-o'],
+    ['image', '-fix this', '-f'],
+    ['events send', '-say hello', '-s'],
+  ].map(
+    ([command = '', prompt = '', flag]): Row => ({
+      ...refused,
+      name: `P59 a prompt that begins with a flag: ${prompt}`,
+      argv: [...command.split(' '), prompt],
+      stdin: 'hi',
+      err: [`parley: '${prompt}' begins with the flag ${flag}: a prompt goes after --, a value with blanks`],
+    }),
+  ),
+  {
+    ...refused,
+    name: 'P60 -v alone',
+    argv: ['-v'],
+    err: ["parley: no command was given: did you mean -V, the version, or 'parley COMMAND -v'?\n"],
+  },
+  {
+    ...refused,
+    name: 'P60 flags without a command',
+    argv: ['events', '--raw'],
+    err: ["no command was given: 'parley --help' lists them"],
+  },
+])

@@ -1,0 +1,125 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import type { Script } from '../server.ts'
+import { answering, ok } from './answers.ts'
+import { chat, faults, type Row } from './rows.ts'
+import { hasScript, onTerminal } from './terminal.ts'
+
+const skip = !hasScript && 'script is not there'
+const slowly: Script = (...request) => void setTimeout(() => answering(ok)(...request), 1500)
+const nothingGiven =
+  'parley: no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE'
+
+faults('V: what a person sees beside the answer', [
+  ...[
+    ['NO_COLOR=1', '', false],
+    ['', '--color never', false],
+    ['CLICOLOR=0', '', false],
+    ['', '', true],
+  ].map(
+    ([env, flag, isColoured]): Row => ({
+      name: `V41 the spinner: ${env} ${flag}`,
+      shell: onTerminal(`stty cols 80 rows 24; TERM=xterm ${env} parley chat hi ${flag}`),
+      script: slowly,
+      skip,
+      code: 0,
+      out: (out) => {
+        expect(out.toString()).toContain('waiting for the answer')
+        expect(out.includes('\x1b[36m')).toBe(isColoured)
+        return true
+      },
+      reqs: 1,
+    }),
+  ),
+  ...['', 'TERM_PROGRAM=iTerm.app', 'KITTY_WINDOW_ID=1'].flatMap((env) =>
+    ['', '--preview'].map(
+      (flag): Row => ({
+        name: `V42 a terminal that shows nothing but text: ${env} ${flag}`,
+        shell: onTerminal(`TERM=dumb ${env} parley image fox --profile demo ${flag} 2>err`),
+        skip,
+        code: 0,
+        out: 'fox.png\r\n',
+        files: ['cwd/err', 'cwd/fox.png'],
+        check: ({ ending }) => {
+          const said = '--preview: the terminal shows no pictures (TERM=dumb), nothing is shown'
+          expect(ending.files.get('cwd/err')?.includes(said)).toBe(flag !== '')
+        },
+      }),
+    ),
+  ),
+  ...['--allow', '--deny', ''].flatMap((verdict): Row[] => [
+    {
+      name: `V43 confirm ${verdict} without ids, on a terminal`,
+      shell: onTerminal(`NO_COLOR=1 parley events confirm ${verdict} 2>&1`),
+      skip,
+      code: 2,
+      out: `${nothingGiven}\r\n`,
+    },
+    ...['</dev/null', '<&-', '--no-stdin'].map(
+      (stdin): Row => ({
+        name: `V43 confirm ${verdict} without ids, ${stdin}`,
+        shell: `parley events confirm ${verdict} ${stdin}`,
+        code: 2,
+        err: [`${nothingGiven}\n`],
+      }),
+    ),
+  ]),
+  ...(
+    [
+      ['chat hi', 'PARLEY_ACCESS_TOKEN', ''],
+      ['events send hi', 'PARLEY_API_KEY', ''],
+      ['chat hi -H X-Api-Key:x', 'PARLEY_ACCESS_TOKEN and X_API_KEY', ''],
+      ['chat hi -H Authorization:x', 'AUTHORIZATION', ''],
+      ['chat hi -H Authorization:x', 'AUTHORIZATION', 't'],
+      ['chat hi', undefined, 't'],
+      ['chat hi -q', undefined, ''],
+    ] as const
+  ).map(
+    ([command, variables, token]): Row => ({
+      name: `V44 the variables of --curl: ${command} ${token}`,
+      argv: [...command.replaceAll(':', ': ').split(/ (?!x)/), '--curl', '--no-stdin'],
+      env: { PARLEY_ACCESS_TOKEN: token, PARLEY_API_KEY: '' },
+      code: 0,
+      out: (out) => out.includes('curl --silent') && !out.includes('before running'),
+      check: ({ ending }) =>
+        expect(ending.err).toBe(variables ? `parley: set ${variables} before running it\n` : ''),
+    }),
+  ),
+  ...['{"broken', '\xff', '[]', '{"profiles":{"demo":5}}'].flatMap((content) =>
+    [
+      ['chat', 'hi', '--profile', 'demo'],
+      ['config', 'list', '--profile', 'demo'],
+    ].map(
+      (argv): Row => ({
+        name: `V45 the demo beside a broken file: ${JSON.stringify(content)} ${argv[0]}`,
+        argv: [...argv, '-q'],
+        prepare: (folder) => {
+          mkdirSync(join(folder, 'home/.config/parley'), { recursive: true, mode: 0o700 })
+          writeFileSync(join(folder, 'home/.config/parley/config.json'), content, {
+            encoding: 'latin1',
+            mode: 0o600,
+          })
+        },
+        code: 0,
+        out: (out) => out.length > 0,
+        files: ['home/.config/parley/config.json'],
+      }),
+    ),
+  ),
+  {
+    name: 'V45 a folder in its place, and PARLEY_PROFILE',
+    env: { PARLEY_PROFILE: 'demo' },
+    prepare: (folder) => mkdirSync(join(folder, 'home/.config/parley/config.json'), { recursive: true }),
+    code: 0,
+    out: (out) => out.length > 0,
+    err: ['the demo profile'],
+  },
+  {
+    name: 'V45 another profile beside a broken file',
+    argv: [...chat, '--profile', 'work'],
+    prepare: (folder) => mkdirSync(join(folder, 'home/.config/parley/config.json'), { recursive: true }),
+    code: 3,
+    err: ['it is a folder'],
+  },
+])
