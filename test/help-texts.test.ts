@@ -75,6 +75,7 @@ test('each flag that takes @FILE says so, and a topic tells how', async () => {
     'events send':
       'message tool-result tool-error custom-tool-result custom-tool-error outcome rubric system event',
     'events confirm': 'message',
+    chat: 'system',
     settings: 'header',
   }
   for (const [name, flags] of Object.entries(takes)) {

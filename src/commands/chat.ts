@@ -20,20 +20,24 @@ export interface ChatOptions extends PromptOptions {
 
 export function declare(command: Command): void {
   command
-    .argument('[prompt...]', 'what to ask; a pipe adds its text, the word - stands for it')
+    .argument('[prompt...]', 'what to ask; a pipe adds its text, - is its place')
     .option('-m, --model <name>', 'the model (default: the setting chatModel, else {family}-2.5-pro)')
-    .option('--system <text>', 'what the model is to keep to, as systemInstruction; @FILE reads a file')
+    .option('--system <text>', 'what the model is to keep to, or @FILE')
     .addOption(temperatureFlag())
     .option('--max-output-tokens <n>', 'longest answer', parseCount)
     .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
-    .option('-f, --file <file>', 'add a text, image, audio, video or PDF file, repeatable', collect)
+    .option(
+      '-f, --file <file>',
+      'add a text, image, audio, video or PDF file, or - for stdin, repeatable',
+      collect,
+    )
     .option('--set <path=value>', 'set any field of the body, repeatable', collect)
     .option('--stream', 'print the answer as it comes')
     .option('--no-stream', 'wait for the whole answer')
-    .option('--fail-on-cut', 'exit 8 where the answer was cut or stopped, or has no text')
+    .option('--fail-on-cut', 'exit 8 where the answer is cut, stopped or empty')
     .option('-o, --output <file>', 'write the answer to a file, once it is whole')
     .option('--thread <file>', 'keep the conversation in a file')
-    .option('--usage', 'show model, tokens and seconds also when stderr is no terminal')
+    .option('--usage', 'show model, tokens and seconds in a pipe, too')
   addNote(
     command,
     `Documented models: ${documentedModels.join(', ')}. Any other name is passed on. {family} is the setting`,

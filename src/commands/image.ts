@@ -31,19 +31,19 @@ interface ImageOptions extends ImageRequestOptions {
 
 export function declare(command: Command): void {
   command
-    .argument('[prompt...]', 'what to draw; a pipe adds its text, the word - stands for it')
+    .argument('[prompt...]', 'what to draw; a pipe adds its text, - is its place')
     .option('-m, --model <name>', 'the model (default: the setting imageModel)')
     .addOption(temperatureFlag())
     .option('--max-output-tokens <n>', 'longest answer', parseCount)
     .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
-    .option('-f, --file <file>', 'add a reference image or a text, repeatable', collect)
+    .option('-f, --file <file>', 'add a reference image or a text, or - for stdin, repeatable', collect)
     .option('--set <path=value>', 'set any field of the body, repeatable', collect)
     .option('-o, --output <file>', 'a file, a folder with a / at its end, or - for stdout')
     .option('--force', 'replace files that exist')
     .option('--download', 'fetch images that the answer only links to')
     .option('--preview', 'show the images, on a terminal')
     .option('--no-preview', 'do not show them')
-    .option('--usage', 'show model, tokens and seconds also when stderr is no terminal')
+    .option('--usage', 'show model, tokens and seconds in a pipe, too')
   addNote(
     command,
     'Files are named from the prompt, and none is overwritten: the next free number is taken. No model is',

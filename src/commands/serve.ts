@@ -39,8 +39,8 @@ export function declare(command: Command): void {
       'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
       collect,
     )
-    .option('--latency <ms>', 'wait before each answer', parseMilliseconds, 0)
-    .option('--chunk-delay <ms>', 'wait between the pieces of a stream', parseMilliseconds, 0)
+    .option('--latency <ms>', 'wait before each answer, or 500ms, 2s', parseMilliseconds, 0)
+    .option('--chunk-delay <ms>', 'wait between the pieces of a stream, or 500ms, 2s', parseMilliseconds, 0)
     .addOption(
       new Option('--stream-style <style>', 'what streams of events do, repeatable')
         .choices(streamStyles)

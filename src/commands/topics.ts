@@ -11,10 +11,10 @@ const settings: Topic = (
   width,
 ) => `A setting comes from the first of: a flag, the profile named by --profile, the environment, the current profile, the default.
 
-Each has one name in three spellings: baseUrl in a profile, --base-url as a flag, PARLEY_BASE_URL in the environment. Flags stand before or after the command's name.
+Each has one name in three spellings: baseUrl in a profile, --base-url as a flag, PARLEY_BASE_URL in the environment. Flags stand before or after the command's name. A duration is a number of seconds, or 500ms, 10s, 2m, 1h. What is true or false is also yes or no, on or off, 1 or 0.
 
-  parley chat --timeout 30 'Say hello'
-  PARLEY_TIMEOUT=30 parley chat 'Say hello'
+  parley chat --timeout 30s 'Say hello'
+  PARLEY_TIMEOUT=2m parley chat 'Say hello'
   parley config set timeout 30
   parley config list --effective
 
@@ -110,7 +110,7 @@ A whole body is sent as it is spelled. Files become parts of the turn.
   parley chat -i body.json
   parley chat -f diagram.png 'What is missing?'
 
-Flags are merged over a body: words and -f add a turn, --max-output-tokens sets its field, --set PATH=VALUE comes last (a.b, a[0], a[], a["x.y"]; VALUE is JSON, else text).
+Flags are merged over a body: words and -f add a turn, --max-output-tokens, --temperature and --system set their fields, --set PATH=VALUE comes last (a.b, a[0], a[], a["x.y"]; VALUE is JSON, else text).
 
 Flags that say @FILE take their value from a file where it begins with @: @notes.md is the text of that file, @- the text on stdin, @@home the text @home. A value that comes from a stranger should not begin with @. Words are always taken as they are.
 

@@ -29,7 +29,7 @@ export function declare(command: Command): void {
   addExamples(
     command,
     'parley events follow -s sesn_1',
-    'parley events follow -s sesn_1 --history --deadline 60',
+    'parley events follow -s sesn_1 --history --deadline 10m',
     'parley events follow -s sesn_1 --raw > events.ndjson',
   )
 }

@@ -10,7 +10,7 @@ import { declareSessionFlags, type SessionOptions, sessionParts } from './sessio
 type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
 
 export function declare(command: Command): void {
-  command.argument('[message...]', 'a message; a pipe adds its text, - stands for it')
+  command.argument('[message...]', 'a message; a pipe adds its text, - is its place')
   declareSessionFlags(command)
   command.option('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one a line')
   declareEventFlags(command)
