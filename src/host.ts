@@ -154,5 +154,5 @@ function onSignal(clean: () => string, stderr: Stdout): void {
 }
 
 function onCrash(report: (error: unknown) => Promise<number>): void {
-  process.on('uncaughtException', async (error) => process.exit(await report(error)))
+  process.on('uncaughtException', async (error) => process.exit(await report(error).catch(() => 1)))
 }

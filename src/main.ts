@@ -13,7 +13,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
     const { sent, fate = sent && fates[sent] } = progress
     return `parley: interrupted${fate === undefined ? '' : `: ${fate}`}\n`
   })
-  host.onCrash?.((error) => fail(unexpected(error)))
+  host.onCrash?.((error) => fail(unexpected(error, progress.fate)))
   try {
     // Without the command tree, which takes longer to load than this.
     if (argv.length === 1 && /^(-V|--version)$/.test(argv[0] ?? '')) {
@@ -25,7 +25,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
     return await runProgram(argv, host, { progress, version })
   } catch (error) {
     if (error instanceof OutputClosed) return 0
-    return await fail(error instanceof CliError ? error : unexpected(error))
+    return await fail(error instanceof CliError ? error : unexpected(error, progress.fate))
   } finally {
     cleanUp(progress)
   }
@@ -46,18 +46,24 @@ const fates = {
 }
 
 function cleanUp({ cleanups }: Progress): void {
-  for (const clean of cleanups) clean()
-  cleanups.clear()
+  for (const clean of cleanups) {
+    cleanups.delete(clean)
+    try {
+      clean()
+    } catch {
+      // What cannot be undone, on a disk that is gone, keeps nothing else from being undone.
+    }
+  }
 }
 
 /** A bug. Its message may quote anything, so only its kind and its place in the program are told. */
-function unexpected(error: unknown): CliError {
+function unexpected(error: unknown, fate: string | undefined): CliError {
   const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
   const frames = stack.slice(stack.indexOf(message) + message.length)
   const place = /^\s+at .*?([^\s()/\\]+:\d+:\d+)\)?$/m.exec(frames)?.[1] ?? 'an unknown place'
   return new CliError('unexpected', `a bug in parley ${version}: ${name} at ${place}`, {
     sent: 'unknown',
-    consequence: 'please report this line, with the command but without its secrets',
+    consequence: `${fate ? `${fate}; ` : ''}please report this line, with the command but without its secrets`,
   })
 }
 

@@ -23,7 +23,7 @@ export class ParleyCommand extends Command {
       const word = argv[i] as string
       const option = this.options.find(({ short, long }) => word === short || word === long)
       if (!word.startsWith('-') && this.commands.length > 0) break
-      if (!option) this.#checkJoined(word)
+      if (!option) refuseMisread(word, this.options)
       if (!option?.required) continue
       const value = argv[++i]
       if (value !== undefined && value.length > 1 && value.startsWith('-')) {
@@ -44,25 +44,28 @@ export class ParleyCommand extends Command {
     for (const option of this.options) if (isShared(option)) option.hideHelp()
     return super.helpInformation(context)
   }
+}
 
-  /** Short flags in one word: what follows one that takes a value is its value, a `=` and a whole prompt too. */
-  #checkJoined(word: string): void {
-    if (!/^-[A-Za-z]./.test(word)) return
-    for (const [index, letter] of [...word].entries()) {
-      if (index === 0) continue
-      const option = this.options.find(({ short }) => short === `-${letter}`)
-      if (!option) return
-      const rest = word.slice(index + 1)
-      if (rest.startsWith('=')) throw joined(option, rest.slice(1))
-      if (!option.required) continue
-      // A header has blanks, and is attached as curl takes it.
-      if (/\s/.test(rest) && option.short !== '-H') {
-        const ways = `a value with blanks is given as ${option.short} VALUE or ${option.long}=VALUE`
-        throw usage(`'${brief(word)}' begins with the flag ${option.short}: a prompt goes after --, ${ways}`)
-      }
+/** Short flags in one word: what follows one that takes a value is its value, a `=` and a whole prompt too. */
+function refuseMisread(word: string, options: readonly Option[]): void {
+  if (!/^-[A-Za-z]./.test(word)) return
+  for (let at = 1; at < word.length; at++) {
+    const option = options.find(({ short }) => short === `-${word[at]}`)
+    if (!option) return
+    const rest = word.slice(at + 1)
+    if (rest.startsWith('=')) throw joined(option, rest.slice(1))
+    if (option.required) {
+      refuseBlanks(word, option, rest)
       return
     }
   }
+}
+
+/** But a header has blanks, and is attached as curl takes it. */
+function refuseBlanks(word: string, { short, long }: Option, value: string): void {
+  if (!/\s/.test(value) || short === '-H') return
+  const ways = `a prompt goes after --, a value with blanks is given as ${short} VALUE or ${long}=VALUE`
+  throw usage(`'${brief(word)}' begins with the flag ${short}: ${ways}`)
 }
 
 const withoutValue = (word: string) => (word.startsWith('--') ? word.replace(/=.*/s, '') : word)

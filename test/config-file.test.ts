@@ -355,7 +355,7 @@ describe('many writers', () => {
     timeout: 120_000,
   }, async () => {
     const { folder, path, text, world } = settled({})
-    mkdirSync(`${path}.lock`)
+    writeFileSync(`${path}.lock`, '')
     const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
     const all = await Promise.all(
       names.map((name, i) => execute(['config', 'set', '--profile', name, 'timeout', `${i}`], world)),
@@ -370,9 +370,9 @@ describe('many writers', () => {
     timeout: 60_000,
   }, async () => {
     const { folder, path, world } = settled({})
-    mkdirSync(`${path}.lock`)
+    writeFileSync(`${path}.lock`, '')
     expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
-    mkdirSync(`${path}.lock`)
+    writeFileSync(`${path}.lock`, '')
     const ahead = Date.now() / 1000 + 3600
     utimesSync(`${path}.lock`, ahead, ahead)
     expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
@@ -391,11 +391,11 @@ describe('many writers', () => {
     writeFileSync(
       slow,
       `const fs = require('node:fs')
-       const { mkdirSync } = fs
-       fs.mkdirSync = (path, ...more) => {
-         const made = mkdirSync(path, ...more)
+       const { openSync } = fs
+       fs.openSync = (path, ...more) => {
+         const opened = openSync(path, ...more)
          if (path.endsWith('.lock')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 40)
-         return made
+         return opened
        }`,
     )
     const write = async (name: string, preload: string) => {
@@ -433,7 +433,7 @@ describe('many writers', () => {
   test('a signal while the lock is waited for, or held, leaves nothing behind', async () => {
     const { folder, path, text, world } = settled()
     const before = text()
-    mkdirSync(`${path}.lock`)
+    writeFileSync(`${path}.lock`, '')
     const { child, ended } = start(['config', 'set', 'timeout', '5'], world)
     setTimeout(() => child.kill('SIGTERM'), 500)
     expect(await ended).toMatchObject({ signal: 'SIGTERM', out: '' })

@@ -239,12 +239,20 @@ describe('native chunks whose body stays open', () => {
   /** Says these pieces and is silent; every timer runs out at once, and tells for how long it was set. */
   async function stayOpen(pieces: string[], ...argv: string[]) {
     const waits: number[] = []
+    let isClosed = false
     let close = () => {}
     const silence = new Promise<void>((resolve) => {
-      close = resolve
+      close = () => {
+        isClosed = true
+        resolve()
+      }
     })
     async function* body() {
-      for (const piece of pieces) yield Buffer.from(piece)
+      for (const piece of pieces) {
+        if (piece.startsWith(':')) await realTimers.wait(15)
+        if (isClosed) return
+        yield Buffer.from(piece)
+      }
       const patience = setTimeout(() => {
         close()
         waits.push(Number.NaN)
@@ -279,6 +287,11 @@ describe('native chunks whose body stays open', () => {
     expect(json).toMatchObject({ code: 0, out: 'Hi\n', err: `{"warning":"${said}"}\n`, waits: [15_000] })
     const strict = await stayOpen([finished('Hi')], '--fail-on-cut')
     expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${said}\n` })
+  })
+
+  test('comments that keep the connection open are silence too', async () => {
+    const alive = [...Array.from({ length: 100 }, () => ': alive\n\n'), `data: ${chunk(' lost')}\n\n`]
+    expect(await stayOpen([finished('Hi'), ...alive])).toMatchObject({ code: 0, out: 'Hi\n' })
   })
 
   test.each([

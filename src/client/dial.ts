@@ -62,6 +62,7 @@ export async function dial(name: string, { port, sockets, signal, onFound }: Dia
 
 const findAddresses = (name: string, signal: AbortSignal): Promise<string[]> =>
   new Promise((resolve, reject) => {
+    signal.throwIfAborted()
     signal.addEventListener('abort', () => reject(signal.reason))
     lookup(name, { all: true }, (error, found) => {
       if (error) reject(error)

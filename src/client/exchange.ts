@@ -73,8 +73,9 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
   }
 
   function failFor(error: Error): void {
-    const received = connection?.socket.bytesRead ?? 0
-    fail(error instanceof CliError ? error : explainFailure(error, reached, url, received))
+    const { bytesRead = 0, errored } = connection?.socket ?? {}
+    // What went wrong with the connection comes before what undici made of it.
+    fail(error instanceof CliError ? error : explainFailure(errored ?? error, reached, url, bytesRead))
   }
 
   open.add(finish)
@@ -94,7 +95,12 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
       patience.refresh()
       queue.push(chunk)
     },
-    onResponseEnd: close,
+    onResponseEnd() {
+      // undici takes a reset for the end of a body whose length nobody told.
+      const error = connection?.socket.errored
+      if (error) failFor(error)
+      else close()
+    },
     onResponseError: (_, error) => failFor(error),
   }
   openConnection(url, options.connect, { signal: over.signal, meanwhile: loadClient })

@@ -82,7 +82,7 @@ export async function printAnswer(
 /** How long a stream that may be whole has to be silent until it is taken as that. Milliseconds. */
 const longestSilence = 15_000
 
-/** How long what follows an answer's end may take, where all bytes are asked for. Milliseconds. */
+/** How long what follows an answer's end is read, where all bytes are asked for. Milliseconds. */
 const longestRest = 1000
 
 /** Reads a body up to where the service said that it ends; what goes wrong after that is of no account. */
@@ -93,32 +93,41 @@ function readUntilEnded(
 ) {
   let isAssumed = false
   let isFinished = false
-  let stopTimer = () => {}
+  let stopTimer: (() => void) | undefined
 
-  function startTimer(): void {
-    if (isFinished) stopTimer = callAfter(timers, longestRest, response.close)
-    else if (decoder.isSettled) {
-      stopTimer = callAfter(timers, longestSilence, () => {
-        isAssumed = true
-        response.close()
-      })
-    }
+  function stop(): void {
+    stopTimer?.()
+    stopTimer = undefined
+  }
+
+  /** Comments, which keep a connection open, are silence too. */
+  function watchSilence(isNews: boolean): void {
+    if (isNews || !decoder.isSettled) stop()
+    if (!decoder.isSettled) return
+    stopTimer ??= callAfter(timers, longestSilence, () => {
+      isAssumed = true
+      response.close()
+    })
   }
 
   async function* chunks(): AsyncGenerator<Uint8Array> {
     try {
       for await (const chunk of response.body) {
-        stopTimer()
-        isAssumed = false
+        const { received } = decoder
+        const wasFinished = isFinished
         yield chunk
         isFinished ||= decoder.ended
         if (isFinished && !(takesRest && decoder.isVerbatim)) return
-        startTimer()
+        if (!isFinished) watchSilence(decoder.received > received)
+        else if (!wasFinished) {
+          stop()
+          stopTimer = callAfter(timers, longestRest, response.close)
+        }
       }
     } catch (error) {
       if (!isFinished) throw error
     } finally {
-      stopTimer()
+      stop()
     }
   }
 

@@ -4,9 +4,9 @@ import { buildBody, type Part } from '../client/generate-body.ts'
 import { appending } from '../client/set.ts'
 import type { Context } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
-import { openFileOutput } from '../terminal/file-output.ts'
+import { type Lock, lock as lockFile } from '../settings/lock.ts'
+import { type FileOutput, openFileOutput } from '../terminal/file-output.ts'
 import { decodeUtf8 } from '../terminal/utf8.ts'
-import { lockThread, type ThreadLock } from './thread-lock.ts'
 
 /** A conversation kept in a file of the request's own form. */
 export interface Thread {
@@ -47,12 +47,12 @@ export async function openThread(
   }
   const takeLock = async () => {
     const onWait = () => note(`waiting for another parley that uses ${name}`)
-    const lock = await lockThread(target, { longest: patience, onWait })
+    const lock = await lockFile(target, { longest: patience, silence: 5000, kind: 'file', onWait })
     progress.cleanups.add(lock.release)
     return lock
   }
 
-  let lock: ThreadLock | undefined
+  let lock: Lock | undefined
   if (!isPreview) lock = await named(name, takeLock)
   return {
     given: await read(),
@@ -63,9 +63,7 @@ export async function openThread(
         const turn = appending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const given = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given, turn: question, assignments: [turn] })
-        const file = await openFileOutput(name, host.cwd, 0o600)
-        await file.write(whole)
-        await file.commit()
+        await replaceFile(await openFileOutput(name, host.cwd, 0o600), whole, progress.cleanups)
       } catch (error) {
         const reason = error instanceof CliError ? error.message : `${name}: ${fileProblem(error)}`
         throw new CliError('file', reason, { sent: 'yes', consequence: 'the answer is not in the thread' })
@@ -73,6 +71,17 @@ export async function openThread(
         lock?.release()
       }
     },
+  }
+}
+
+async function replaceFile(file: FileOutput, bytes: Uint8Array, cleanups: Set<() => void>): Promise<void> {
+  cleanups.add(file.discard)
+  try {
+    await file.write(bytes)
+    await file.commit()
+  } finally {
+    file.discard()
+    cleanups.delete(file.discard)
   }
 }
 

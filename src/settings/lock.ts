@@ -1,6 +1,6 @@
-import { mkdirSync, rmdirSync, statSync } from 'node:fs'
+import { closeSync, fstatSync, futimesSync, lstatSync, openSync, rmSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
-import { CliError } from '../errors.ts'
+import { CliError, type Kind } from '../errors.ts'
 
 /** The right to write a file, which only one process has at a time. */
 export interface Lock {
@@ -9,46 +9,86 @@ export interface Lock {
   release(): void
 }
 
-/**
- * Milliseconds for which a lock may stay the same: who holds one writes at once, so a killed process left it behind.
- * They are counted while one waits: clocks differ between machines, and are set.
- */
-const longestHold = 3000
+export interface LockOptions {
+  /** The longest wait for it. Milliseconds. */
+  longest: number
+  /** What has shown no sign of life for so long was left behind by a killed process. Milliseconds. */
+  silence: number
+  /** What kind of failure it is where it does not come free. */
+  kind: Kind
+  /** Called once the wait takes a while. */
+  onWait?(): void
+}
+
+/** How often a holder shows that it lives. Milliseconds. */
+const beat = 1000
 
 /** Milliseconds. */
-const patience = 60_000
+const aWhile = 2000
 
-/** Waits for the lock of a file, a folder beside it. Throws a `CliError` where it does not come free. */
-export async function lock(path: string): Promise<Lock> {
-  const folder = `${path}.lock`
-  const isLeftBehind = createWatch()
-  const end = performance.now() + patience
-  while (!make(folder)) {
-    if (isLeftBehind(folder)) clear(folder, isLeftBehind)
-    if (performance.now() > end) throw stuck(path, folder)
+/** Waits for the lock of a file, a file beside it. Throws a `CliError` where it does not come free. */
+export async function lock(path: string, { longest, silence, kind, onWait }: LockOptions): Promise<Lock> {
+  const name = `${path}.lock`
+  const [holder, guard] = [watch(name, silence), watch(`${name}.clearing`, silence)]
+  const start = performance.now()
+  let file = make(name)
+  for (let isTold = false; file === undefined; file = make(name)) {
+    if (holder.isSilent()) clear(name, holder, guard)
+    const waited = performance.now() - start
+    if (waited > longest) throw stuck(path, name, kind)
+    if (!isTold && waited > aWhile) {
+      isTold = true
+      onWait?.()
+    }
     await wait(20 + Math.random() * 80)
   }
-  const mark = markOf(folder)
-  const isHeld = () => markOf(folder) === mark
+  return hold(name, file)
+}
+
+/** As long as its file is open, no other one can have its number. */
+function hold(name: string, file: number): Lock {
+  const { ino } = fstatSync(file, { bigint: true })
+  const isHeld = () => lstatSync(name, { bigint: true, throwIfNoEntry: false })?.ino === ino
+  const timer = setInterval(() => showLife(file), beat).unref()
+  let isReleased = false
   return {
     isHeld,
     release() {
-      if (isHeld()) remove(folder)
+      if (isReleased) return
+      isReleased = true
+      clearInterval(timer)
+      if (isHeld()) rmSync(name, { force: true })
+      closeSync(file)
     },
   }
 }
 
-/** Tells of a folder whether it has been the same one for too long, since it was first asked about it. */
-function createWatch(): (folder: string) => boolean {
-  const seen = new Map<string, { mark: string | undefined; since: number }>()
-  return (folder) => {
-    const mark = markOf(folder)
-    const before = seen.get(folder)
-    if (before && before.mark === mark) {
-      return mark !== undefined && performance.now() - before.since > longestHold
-    }
-    seen.set(folder, { mark, since: performance.now() })
-    return false
+function showLife(file: number): void {
+  try {
+    futimesSync(file, new Date(), new Date())
+  } catch {
+    // Taken for dead, a holder finds out when it asks whether it still is one.
+  }
+}
+
+interface Watched {
+  name: string
+  /** Nothing about it has changed for long: by this process's own clock, since others' may differ, and are set. */
+  isSilent(): boolean
+}
+
+function watch(name: string, silence: number): Watched {
+  let last: string | undefined
+  let since = 0
+  return {
+    name,
+    isSilent() {
+      const stat = lstatSync(name, { bigint: true, throwIfNoEntry: false })
+      const mark = stat && `${stat.ino} ${stat.ctimeNs} ${stat.mtimeNs}`
+      if (mark !== last) since = performance.now()
+      last = mark
+      return mark !== undefined && performance.now() - since > silence
+    },
   }
 }
 
@@ -56,42 +96,30 @@ function createWatch(): (folder: string) => boolean {
  * Removes a lock that was left behind. Of all who wait for it one alone may do so, and looks again first: the others
  * would remove the lock that the first of them has taken since.
  */
-function clear(folder: string, isLeftBehind: (folder: string) => boolean): void {
-  const guard = `${folder}.clearing`
-  if (make(guard)) {
-    try {
-      if (isLeftBehind(folder)) remove(folder)
-    } finally {
-      remove(guard)
-    }
-  } else if (isLeftBehind(guard)) {
-    remove(guard)
+function clear(name: string, holder: Watched, guard: Watched): void {
+  const file = make(guard.name)
+  if (file === undefined) {
+    if (guard.isSilent()) rmSync(guard.name, { force: true })
+    return
+  }
+  try {
+    if (holder.isSilent()) rmSync(name, { force: true })
+  } finally {
+    closeSync(file)
+    rmSync(guard.name, { force: true })
   }
 }
 
-function make(folder: string): boolean {
+function make(name: string): number | undefined {
   try {
-    mkdirSync(folder)
-    return true
+    return openSync(name, 'wx', 0o600)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined
     throw error
   }
 }
 
-function remove(folder: string): void {
-  try {
-    rmdirSync(folder)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-  }
-}
-
-/** Tells one lock from the next. */
-function markOf(folder: string): string | undefined {
-  const stat = statSync(folder, { bigint: true, throwIfNoEntry: false })
-  return stat && `${stat.ino} ${stat.ctimeNs}`
-}
-
-const stuck = (path: string, folder: string) =>
-  new CliError('credentials', `${path}: another parley keeps it locked: if none is running, remove ${folder}`)
+const stuck = (path: string, name: string, kind: Kind) =>
+  new CliError(kind, `${path}: another parley keeps it locked: if none is running, remove ${name}`, {
+    consequence: 'nothing was sent',
+  })

@@ -10,6 +10,9 @@ import { prepareProtected, type Warn } from './protection.ts'
 /** The form of the file that this version writes. */
 const version = 1
 
+/** Who has the lock writes at once. */
+const waiting = { longest: 60_000, silence: 3000, kind: 'credentials' } as const
+
 /** Makes the new file out of the old one; `undefined` leaves the old one as it is. */
 export type Change = (file: ProfileFile) => ProfileFile | undefined
 
@@ -36,7 +39,7 @@ async function changeOnce(
   path: string,
   { place, warn, change }: { place: Place; warn: Warn; change: Change },
 ): Promise<boolean> {
-  const { isHeld, release } = await lock(path)
+  const { isHeld, release } = await lock(path, waiting)
   try {
     removeLeftovers(path)
     const file = await readProfiles(place, warn)

@@ -53,6 +53,10 @@ function watch(
   return new Promise((resolve) => {
     const end = (problem?: string) => {
       clearTimeout(timer)
+      // Whoever escaped, and still has these open, is waited for no longer.
+      child.stdout?.destroy()
+      child.stderr?.destroy()
+      child.unref()
       resolve({ ...output, problem })
     }
     const giveUp = (problem: string) => {

@@ -52,7 +52,7 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
       await output.flush()
     },
     breakLine() {
-      if (isInLine && output.isTerminal) void output.write('\n')
+      if (isInLine && output.isTerminal) output.write('\n').catch(() => {})
       isInLine = false
     },
   }

@@ -20,7 +20,7 @@ export interface Draft {
   replace(target: string): void
   /** Is also found under a name where nothing is; returns whether it is. */
   link(path: string): boolean
-  /** What took a place stays. */
+  /** What took a place stays. Does not throw: what cannot be removed is left. */
   remove(): void
 }
 
@@ -61,8 +61,12 @@ export function startDraft(target: string, { mode = 0o666, isExact = false }: Dr
     },
     link: (other) => linkInto(path, other),
     remove() {
-      close()
-      rmSync(path, { force: true })
+      try {
+        close()
+        rmSync(path, { force: true })
+      } catch {
+        // It must not hide why it is to be removed.
+      }
     },
   }
 }

@@ -14,6 +14,8 @@ export interface FileOutput extends Output {
    * became of it, or `undefined` where there was nothing. Does not throw, and takes no time: also for a signal.
    */
   keep(): string | undefined
+  /** Leaves nothing of it. Does not throw either. */
+  discard(): void
 }
 
 /**
@@ -29,9 +31,12 @@ export async function openFileOutput(name: string, cwd: string, mode?: number): 
   const existing = await fs.stat(target).catch(() => undefined)
   if (existing?.isDirectory() || name.endsWith('/')) throw new CliError('file', `${name}: it is a folder`)
   const isRegular = existing === undefined || existing.isFile()
-  await fs.access(isRegular ? dirname(target) : target, constants.W_OK).catch((error) => {
-    throw wrap(error)
-  })
+  const places = [...(isRegular ? [dirname(target)] : []), ...(existing ? [target] : [])]
+  for (const place of places) {
+    await fs.access(place, constants.W_OK).catch((error) => {
+      throw wrap(error)
+    })
+  }
   const shown = target === path ? name : target
   const sink = isRegular ? createDraftSink(target, shown, existing?.mode ?? mode) : createDeviceSink(target)
   const wrapped = (work: Promise<void>) =>
@@ -44,10 +49,11 @@ export async function openFileOutput(name: string, cwd: string, mode?: number): 
     async flush() {},
     commit: () => wrapped(sink.commit()),
     keep: sink.keep,
+    discard: sink.discard,
   }
 }
 
-type Sink = Pick<FileOutput, 'write' | 'commit' | 'keep'>
+type Sink = Pick<FileOutput, 'write' | 'commit' | 'keep' | 'discard'>
 
 function createDraftSink(target: string, name: string, mode: Stats['mode'] | undefined): Sink {
   let draft: Draft | undefined
@@ -67,6 +73,10 @@ function createDraftSink(target: string, name: string, mode: Stats['mode'] | und
       const left = draft
       draft = undefined
       return left && keepPart(left, target, name)
+    },
+    discard() {
+      draft?.remove()
+      draft = undefined
     },
   }
 }
@@ -97,5 +107,6 @@ function createDeviceSink(path: string): Sink {
       await file.close()
     },
     keep: () => undefined,
+    discard() {},
   }
 }

@@ -8,6 +8,8 @@ export interface AnswerDecoder {
   readonly summary: AnswerSummary
   /** The service said that nothing follows. */
   readonly ended: boolean
+  /** How many values of the answer have come. */
+  readonly received: number
   /** Though it did not say so: it is whole, should nothing follow. */
   readonly isSettled: boolean
   /** `--raw` prints the body as it is, also what follows the answer's end. */
@@ -38,6 +40,9 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink): Answ
     summary: reader.summary,
     get ended() {
       return reader.ended
+    },
+    get received() {
+      return reader.received
     },
     get isSettled() {
       return reader.isSettled && (form?.mayEndHere ?? false)

@@ -20,6 +20,8 @@ export interface AnswerReader {
   readonly summary: AnswerSummary
   /** The service said that nothing follows. */
   readonly ended: boolean
+  /** How many values were read. */
+  readonly received: number
   /** If the body ends here, the answer is whole. */
   readonly isWhole: boolean
   /** It is whole also if the body stays open and silent. */
@@ -39,6 +41,7 @@ export interface AnswerReader {
 export function createAnswerReader(): AnswerReader {
   const summary: AnswerSummary = {}
   let ended = false
+  let received = 0
   let isFinished = false
   let finishes = 0
   /** Of the candidate that is printed, and of the others: whether the last chunk with them finished them. */
@@ -92,6 +95,9 @@ export function createAnswerReader(): AnswerReader {
     get ended() {
       return ended
     },
+    get received() {
+      return received
+    },
     get isWhole() {
       return ended || areFinished()
     },
@@ -104,6 +110,7 @@ export function createAnswerReader(): AnswerReader {
       return isNative(answer) ? addNative(answer) : add(readMessage(answer))
     },
     addEvent(value, event = '') {
+      received++
       const delta = textDelta(value)
       if (delta !== undefined) {
         isKnown = true

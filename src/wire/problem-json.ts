@@ -49,7 +49,8 @@ const joined = (what: string | undefined, why: string | undefined) =>
 /** A problem with the place where it is. */
 function placed(place: unknown, message: string | undefined): string | undefined {
   if (message === undefined || !Array.isArray(place)) return message
-  return `${place.slice(0, most).map(String).join('.')}: ${message}`
+  const steps = place.filter((step) => typeof step === 'string' || typeof step === 'number')
+  return `${steps.slice(0, most).join('.')}: ${message}`
 }
 
 /** Words, or what is said in the JSON that they are. */

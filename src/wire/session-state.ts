@@ -24,6 +24,8 @@ export interface SessionState {
   add(event: SessionEvent, text?: string): void
   /** Absent while the agent works, or has been sent something since. */
   readonly rest: Rest | undefined
+  /** It was terminated or deleted, and nothing came after. */
+  readonly hasEnded: boolean
   /** When the event came that it rests at, where that is known. */
   readonly restingSince: string | undefined
   /** The tool uses that the last `session.status_idle` waits for and that nobody has answered. */
@@ -110,6 +112,9 @@ export function createSessionState(): SessionState {
     },
     get rest() {
       return findRest()
+    },
+    get hasEnded() {
+      return !isBusy && end !== undefined
     },
     get restingSince() {
       return since

@@ -31,17 +31,34 @@ z.config({
 
 export * from 'zod/mini'
 
+/** How many elements of a list are checked at once. */
+const step = 1000
+
 /**
- * A list that tells at most one problem more than `mostCounted`: zod hands a list's problems on as the arguments of
- * a function, and a hundred thousand of them are too many for the stack.
+ * A list that is read no further once it has more problems than `mostCounted`: zod would keep millions of them, and
+ * hand them on as the arguments of a function, for which the stack is too small.
  */
 export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   const schema = z.array(element)
   const { run } = schema._zod
   schema._zod.run = (payload, context) => {
-    const result = run(payload, context) as typeof payload
-    if (result.issues.length > mostCounted) result.issues.length = mostCounted + 1
-    return result
+    const { value } = payload
+    if (!Array.isArray(value) || value.length <= step) return run(payload, context)
+    const parsed: unknown[] = []
+    for (let start = 0; start < value.length && payload.issues.length <= mostCounted; start += step) {
+      const part = { value: value.slice(start, start + step), issues: [] as typeof payload.issues }
+      run(part, context)
+      for (const item of part.value) parsed.push(item)
+      for (const { path: [index, ...rest] = [], ...issue } of part.issues) {
+        payload.issues.push({
+          ...issue,
+          path: [start + Number(index), ...rest],
+        } as (typeof part.issues)[number])
+      }
+    }
+    payload.value = parsed as typeof value
+    if (payload.issues.length > mostCounted) payload.issues.length = mostCounted + 1
+    return payload
   }
   return schema
 }

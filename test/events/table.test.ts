@@ -113,13 +113,12 @@ describe('a table of events', () => {
     ])
   })
 
-  test('V56 a text of millions of characters or marks takes no time', async () => {
-    const start = performance.now()
+  test('V56 texts of millions of characters, blanks or marks are cut at once', async () => {
     const texts = [`e${'\u0301'.repeat(2e6)}`, ' \n'.repeat(2e6), '日'.repeat(2e6)]
-    await list(
+    const { rows } = await list(
       texts.map((text) => saying(text)),
       80,
     )
-    expect(performance.now() - start).toBeLessThan(5000)
+    expect(rows.map((row) => row.length < 400 && row.endsWith('…'))).toEqual([true, true, true])
   })
 })

@@ -67,6 +67,18 @@ faults('E: what streams were seen to send', [
     script: resetting(chunkedHead + chunked(finished())),
     err: ['the answer broke off'],
   },
+  {
+    ...early,
+    name: 'E31 STOP, then a reset where nobody told the length',
+    script: resetting(sseHead + finished()),
+    err: ['the answer broke off: the connection was reset'],
+  },
+  {
+    ...early,
+    name: 'E31 STOP, then a reset before the last chunk of a connection that closes',
+    script: resetting(chunkedHead.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n') + chunked(finished())),
+    err: ['the answer broke off'],
+  },
   { ...early, name: 'E31 STOP, then half an event', script: closing(`${sseHead}${finished()}data: {"candi`) },
   {
     ...early,

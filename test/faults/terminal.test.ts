@@ -185,4 +185,22 @@ faults('V: terminal safety', [
     reqs: 1,
     err: [/^\{"error":\{.*"body":\{"message":"bad \[redacted\]"\}\}\}\n$/],
   },
+  ...[
+    ['Asia/Kolkata', '2026-01-02 (UTC+05:30)', '01:04:56'],
+    ['America/St_Johns', '2026-01-01 (UTC-03:30)', '16:04:56'],
+    ['UTC', '2026-01-01 (UTC)', '19:34:56'],
+  ].map(
+    ([zone, day, time]): Row => ({
+      name: `V61 times are those of the clock on the wall: ${zone}`,
+      shell: onTerminal(`stty cols 80; TZ=${zone} parley events list --color never 2>err`),
+      script: answering(
+        response('{"data":[{"id":"e","type":"t","processed_at":"2026-01-01T19:34:56.789Z","content":"x"}]}'),
+      ),
+      skip: isTerminalThere,
+      code: 0,
+      out: `ID  TYPE  TIME      TEXT\r\n${day}\r\ne   t     ${time}  x\r\n`,
+      reqs: 1,
+      files: ['cwd/err'],
+    }),
+  ),
 ])

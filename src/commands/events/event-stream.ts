@@ -6,6 +6,7 @@ import { collect, type HttpResponse } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json.ts'
 import { failureInstead } from '../../wire/problem.ts'
 import { createSseDecoder } from '../../wire/sse.ts'
+import { isKeepAlive, isTerminator } from '../../wire/stream-words.ts'
 import type { Caller, RequestParts } from '../perform.ts'
 
 /** A session's events as they happen, over one connection. */
@@ -68,14 +69,12 @@ async function* readItems(response: HttpResponse): AsyncGenerator<EventItem> {
   while (true) {
     const next = await bytes.next().catch(ignoreCut)
     if (next.done) return
-    for (const { data } of decoder.push(next.value)) if (!isKeepAlive(data)) yield readEventItem(data)
+    for (const { data, event } of decoder.push(next.value)) {
+      const isEmpty = isKeepAlive(data, event) || isTerminator(data) || data === '{}'
+      if (!isEmpty) yield readEventItem(data)
+    }
   }
 }
-
-/** What some services send as data to keep a connection open, or at its end (`spec/recorded.md`). */
-const isKeepAlive = (data: string): boolean =>
-  data.length < 64 &&
-  /^\s*("?(ping|\[done\]|heartbeat|keep-?alive)"?|null|-?\d+(\.\d+)?|\{\})?\s*$/i.test(data)
 
 /** A cut or a silence ends a stream; only a deadline that has passed ends the run. */
 function ignoreCut(error: unknown): { done: true; value: undefined } {

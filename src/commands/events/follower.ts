@@ -70,7 +70,7 @@ export async function openFollower(
   /** Returns whether the list shows an event. */
   async function readList(id?: string): Promise<boolean> {
     const items: EventItem[] = []
-    for await (const page of listPages(call, parts)) items.push(...page)
+    for await (const page of listPages(call, parts)) for (const item of page) items.push(item)
     await print(sieve.addList(items))
     return items.some(({ event }) => event.id === id)
   }
@@ -89,8 +89,8 @@ export async function openFollower(
   }
 
   function rest(): Rest | undefined {
-    const { rest } = sieve.state
-    return stays && rest?.kind !== 'ended' ? undefined : rest
+    const { state } = sieve
+    return stays && !state.hasEnded ? undefined : state.rest
   }
 
   /** How long the next event is waited for before the list is asked. Milliseconds. */

@@ -64,6 +64,6 @@ export function createRowPrinter({
 
 /** Prints only the ids, one a line. */
 export function printIds({ output }: Context, events: readonly { id?: string | undefined }[]): Promise<void> {
-  const text = events.map(({ id }) => `${id ?? ''}\n`).join('')
+  const text = events.map(({ id }) => toTsv([id ?? ''])).join('')
   return output.write(output.isTerminal ? escapeControls(text) : text)
 }

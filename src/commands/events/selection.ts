@@ -16,7 +16,7 @@ export async function* selectEvents(
     isTurned ??= findTurn(items, order)
     const wanted = items.filter(({ event }) => !types || types.includes(event.type))
     if (isTurned) {
-      turned.push(...wanted)
+      for (const item of wanted) turned.push(item)
       turned.splice(0, turned.length - limit)
       continue
     }

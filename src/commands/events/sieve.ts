@@ -34,7 +34,7 @@ export function createSieve(): Sieve {
   const known = new Set<string>()
   let search: Search | undefined
   /** What came while the sent event was not found yet: in a list, and on this stream. */
-  const held = { listed: [] as EventItem[], live: [] as EventItem[] }
+  const held = { listed: new Map<unknown, EventItem>(), live: new Map<unknown, EventItem>() }
 
   const isUnknown = ({ id }: SessionEvent) => id === undefined || !known.has(id)
   const isLost = () => search !== undefined && !search.isMet && !search.isListed
@@ -49,12 +49,21 @@ export function createSieve(): Sieve {
     })
   }
 
-  const take = (place: keyof typeof held) => held[place].splice(0)
+  function hold(place: keyof typeof held, item: EventItem): void {
+    const key = item.event.id ?? item
+    if (!held[place].has(key)) held[place].set(key, item)
+  }
 
-  function hold(place: keyof typeof held, items: readonly EventItem[]): void {
-    const ids = new Set(held[place].map(({ event }) => event.id))
-    for (const item of items)
-      if (item.event.id === undefined || !ids.has(item.event.id)) held[place].push(item)
+  function take(place: keyof typeof held): EventItem[] {
+    const items = [...held[place].values()]
+    held[place].clear()
+    return items
+  }
+
+  function takeNext(): EventItem | undefined {
+    const [first] = held.live
+    if (first) held.live.delete(first[0])
+    return first?.[1]
   }
 
   return {
@@ -71,7 +80,7 @@ export function createSieve(): Sieve {
       search = undefined
       return settle(take('listed'))
     },
-    nextHeld: () => (isLost() ? undefined : held.live.shift()),
+    nextHeld: () => (isLost() ? undefined : takeNext()),
     connect: () => void take('live'),
     isUnknown,
     addLive(item) {
@@ -82,7 +91,7 @@ export function createSieve(): Sieve {
         return []
       }
       if (isLost()) {
-        hold('live', [item])
+        hold('live', item)
         return []
       }
       if (search) search.next ??= item.event.id
@@ -96,12 +105,8 @@ export function createSieve(): Sieve {
         const before = reached < 0 ? listed : listed.slice(0, reached)
         // Where the stream has shown it already, what came before says nothing of where the session stands.
         if (search.isMet) for (const { event } of before) known.add(event.id as string)
-        else if (reached < 0)
-          hold(
-            'listed',
-            before.filter(({ event }) => isUnknown(event)),
-          )
-        else settle([...take('listed'), ...before])
+        else if (reached >= 0) settle([...take('listed'), ...before])
+        else for (const item of before) if (isUnknown(item.event)) hold('listed', item)
         if (reached < 0) return []
         search.isListed = true
         listed = listed.slice(reached)

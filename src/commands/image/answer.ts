@@ -116,7 +116,8 @@ const brokenOff = () => notUnderstood('the stream ended early, without saying th
 /** Of the kinds that tell of their end. */
 const isAnswerPiece = (value: unknown): boolean =>
   isObject(value) &&
-  (Object.hasOwn(value, 'candidates') || /^(message|content_block)_/.test(String(value.type)))
+  (Object.hasOwn(value, 'candidates') ||
+    (typeof value.type === 'string' && /^(message|content_block)_/.test(value.type)))
 
 /** Takes off what some gateways put around an answer: `{"response":…}`, `{"code":0,"data":…}`. */
 function unwrap(value: unknown): unknown {
