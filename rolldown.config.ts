@@ -91,7 +91,7 @@ const config = {
         {
           name: 'program',
           priority: 2,
-          test: /src\/(program|create-context|settings\/table|commands\/(flags|chat)|terminal\/(escape|failure|style|input))\.ts$|commander/,
+          test: /src\/(program|create-context|settings\/table|commands\/(flags|chat)|terminal\/(escape|failure|style|input)|wire\/nearest)\.ts$|commander/,
         },
         {
           name: 'request',

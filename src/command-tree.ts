@@ -12,6 +12,8 @@ export interface Entry {
   summary: string
   /** Sends requests, and so has the flags that every request command has. */
   isRequest?: true
+  /** Its first word is the name of a setting. */
+  namesSetting?: true
   load?(): Promise<CommandModule>
   group?: Record<string, Entry>
 }
@@ -27,23 +29,6 @@ export const entries: Record<string, Entry> = {
     summary: 'make images, save them as files',
     isRequest: true,
     load: () => import('./commands/image.ts'),
-  },
-  config: {
-    summary: 'profiles and credentials',
-    group: {
-      init: {
-        summary: 'ask for everything a profile needs',
-        load: () => import('./commands/config/init.ts'),
-      },
-      set: { summary: 'set a value in a profile', load: () => import('./commands/config/set.ts') },
-      get: { summary: 'print a value of a profile', load: () => import('./commands/config/get.ts') },
-      unset: { summary: 'remove a value from a profile', load: () => import('./commands/config/unset.ts') },
-      list: { summary: 'list the values of a profile', load: () => import('./commands/config/list.ts') },
-      use: { summary: 'make a profile the current one', load: () => import('./commands/config/use.ts') },
-      profiles: { summary: 'list the profiles', load: () => import('./commands/config/profiles.ts') },
-      delete: { summary: 'delete a profile', load: () => import('./commands/config/delete.ts') },
-      path: { summary: "print the profile file's path", load: () => import('./commands/config/path.ts') },
-    },
   },
   events: {
     summary: 'send events to an agent session, and read them',
@@ -68,6 +53,35 @@ export const entries: Record<string, Entry> = {
         isRequest: true,
         load: () => import('./commands/events/follow.ts'),
       },
+    },
+  },
+  config: {
+    summary: 'profiles and credentials',
+    group: {
+      init: {
+        summary: 'ask for everything a profile needs',
+        load: () => import('./commands/config/init.ts'),
+      },
+      set: {
+        summary: 'set a value in a profile',
+        namesSetting: true,
+        load: () => import('./commands/config/set.ts'),
+      },
+      get: {
+        summary: 'print a value of a profile',
+        namesSetting: true,
+        load: () => import('./commands/config/get.ts'),
+      },
+      unset: {
+        summary: 'remove a value from a profile',
+        namesSetting: true,
+        load: () => import('./commands/config/unset.ts'),
+      },
+      list: { summary: 'list the values of a profile', load: () => import('./commands/config/list.ts') },
+      use: { summary: 'make a profile the current one', load: () => import('./commands/config/use.ts') },
+      profiles: { summary: 'list the profiles', load: () => import('./commands/config/profiles.ts') },
+      delete: { summary: 'delete a profile', load: () => import('./commands/config/delete.ts') },
+      path: { summary: "print the profile file's path", load: () => import('./commands/config/path.ts') },
     },
   },
   serve: {

@@ -1,4 +1,5 @@
 import { Command, type CommanderError, type Option } from 'commander'
+import { isShared } from './commands/flags.ts'
 import type { Neighbour } from './commands/stray-files.ts'
 import { type CliError, usage } from './errors.ts'
 import { flagOf, settingNames } from './settings/table.ts'
@@ -8,12 +9,15 @@ const flagAsKey = (word: string) => settingNames.find((name) => flagOf(name) ===
 
 /** commander takes whatever follows for a flag's value; here one that begins with a hyphen is not guessed at. */
 export class ParleyCommand extends Command {
-  override createCommand(name?: string): Command {
-    return new ParleyCommand(name)
+  /** Its first word is the name of a setting, in any spelling. */
+  namesSetting = false
+
+  override createCommand(name?: string): ParleyCommand {
+    return new ParleyCommand(name).optionsGroup('Flags:')
   }
 
   override parseOptions(words: string[]): { operands: string[]; unknown: string[] } {
-    const argv = this.registeredArguments[0]?.name() === 'key' ? words.map(flagAsKey) : words
+    const argv = this.namesSetting ? words.map(flagAsKey) : words
     const neighbours: Neighbour[] = []
     for (let i = 0; i < argv.length && argv[i] !== '--'; i++) {
       const word = argv[i] as string
@@ -30,7 +34,15 @@ export class ParleyCommand extends Command {
         neighbours.push({ flag: option.short ?? '', word: next })
     }
     if (neighbours.length > 0) this.setOptionValue('neighbours', neighbours)
-    return super.parseOptions(argv)
+    const parsed = super.parseOptions(argv)
+    // A group hands them on; elsewhere they are wrong, and what is near is looked for without a value.
+    return this.commands.length > 0 ? parsed : { ...parsed, unknown: parsed.unknown.map(withoutValue) }
+  }
+
+  /** What every command has would bury what is the command's own; a topic tells of it. */
+  override helpInformation(context?: { error: boolean }): string {
+    for (const option of this.options) if (isShared(option)) option.hideHelp()
+    return super.helpInformation(context)
   }
 }
 
@@ -56,6 +68,8 @@ function refuseBlanks(word: string, { short, long }: Option, value: string): voi
   throw usage(`'${brief(word)}' begins with the flag ${short}: ${ways}`)
 }
 
+const withoutValue = (word: string) => (word.startsWith('--') ? word.replace(/=.*/s, '') : word)
+
 function joined({ short, long, required }: Option, value: string): CliError {
   if (!required) return usage(`${short} takes no value`)
   // A header may be a secret.
@@ -72,5 +86,6 @@ export function explain({ code, message }: CommanderError): string {
     .replace(/^error: /, '')
     .replace(/'(-[^\s'=]+)=.*'/s, "'$1'")
     .replaceAll('\n', ' ')
+    .replace('(Did you', '(did you')
   return code === 'commander.unknownOption' ? `${text}; words that begin with a hyphen go after --` : text
 }

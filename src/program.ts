@@ -1,10 +1,17 @@
 import { type Command, CommanderError } from 'commander'
 import { type Entry, entries } from './command-tree.ts'
-import { declareGeneralFlags, declareRequestFlags, readSharedFlags } from './commands/flags.ts'
+import {
+  declareGeneralFlags,
+  declareRequestFlags,
+  pointToSharedFlags,
+  readSharedFlags,
+} from './commands/flags.ts'
+import { addNote, fold } from './commands/help-text.ts'
 import type { Host, Progress } from './context.ts'
 import { createContext } from './create-context.ts'
 import { usage } from './errors.ts'
-import { explain, ParleyCommand } from './parley-command.ts'
+import { explain, type ParleyCommand } from './parley-command.ts'
+import { createRoot } from './root-command.ts'
 import { say } from './terminal/output.ts'
 
 /**
@@ -21,25 +28,10 @@ export async function runProgram(
     help += text
   }
   let exitCode = 0
+  /** Words that name no command. */
+  let stranger: { words: string[]; isHelp: boolean } | undefined
 
-  const root = new ParleyCommand('parley')
-    .description('One command for a model gateway and an agent session service.')
-    .usage('<command> [flags]')
-    .exitOverride()
-    // commander sends the help of a bare group to stderr; its errors are printed elsewhere.
-    .configureOutput({
-      writeOut: print,
-      writeErr: print,
-      outputError: () => {},
-      getOutHelpWidth: () => host.stdout.columns as number,
-      getErrHelpWidth: () => host.stdout.columns as number,
-      getOutHasColors: () => false,
-      getErrHasColors: () => false,
-    })
-    .version(version, '-V, --version', 'print the version')
-    .helpCommand(false)
-    .configureHelp({ subcommandTerm: (command) => command.name() })
-    .addHelpText('after', "\nTry it:\n  parley chat --profile demo 'Say hello'\n")
+  const root = createRoot(print, host, version)
   addEntries(root, entries, [root])
 
   try {
@@ -49,16 +41,29 @@ export async function runProgram(
     if (error.code === 'commander.help' && argv.some(isFlag)) throw usage(noCommand(argv))
     if (error.exitCode !== 0 && error.code !== 'commander.help') throw usage(explain(error))
   }
-  if (help) await say(host.stdout, help)
+  if (stranger) {
+    const { describeStranger } = await import('./pointers.ts')
+    throw usage(describeStranger(stranger.words, stranger.isHelp))
+  }
+  if (help) await say(host.stdout, fold(help, host.stdout.columns))
   return exitCode
 
-  function addEntries(parent: Command, children: Record<string, Entry>, path: Command[]): void {
+  function addEntries(parent: ParleyCommand, children: Record<string, Entry>, path: Command[]): void {
     parent.enablePositionalOptions()
     // Most runs give their flags after the command's name, and can do without these.
     if (argv.slice(0, path.length).some(isFlag)) declareRequestFlags(parent)
-    for (const option of parent.options) if (option.long !== '--version') option.hideHelp()
+    const meet = ([word = '-']: readonly string[]) => {
+      if (!word.startsWith('-')) stranger = { words: [...namesOf(path), word], isHelp: false }
+      return ''
+    }
+    parent.on('command:*', meet).addHelpText('before', () => meet(parent.args))
     const loaders = new Map<Command, () => Promise<void> | void>()
-    parent.hook('preSubcommand', (_, called) => loaders.get(called)?.())
+    parent.hook('preSubcommand', (_, called) => {
+      const load = loaders.get(called)
+      // `help help` comes here twice.
+      loaders.delete(called)
+      return load?.()
+    })
     for (const [name, entry] of Object.entries(children)) {
       const command = parent
         .command(name)
@@ -67,22 +72,40 @@ export async function runProgram(
         .helpCommand(false)
       const { group } = entry
       // A group is filled when it is called, for its flags are as many as all that a run needs.
-      if (group)
-        loaders.set(command, () => addEntries(command.usage('<command> [flags]'), group, [...path, command]))
+      if (group) loaders.set(command, () => addGroup(command, group, [...path, command]))
       else loaders.set(command, () => prepare(command, entry, [...path, command]))
     }
   }
 
-  async function prepare(command: Command, entry: Entry, path: Command[]): Promise<void> {
+  /** `help chat` is `chat --help`. */
+  async function helpOn(words: string[]): Promise<void> {
+    let level: Record<string, Entry> | undefined = entries
+    for (const [index, word] of words.entries()) {
+      if (!level || !Object.hasOwn(level, word)) {
+        stranger = { words: words.slice(0, index + 1), isHelp: true }
+        return
+      }
+      level = level[word]?.group
+    }
+    await root.parseAsync([...words, '--help'], { from: 'user' })
+  }
+
+  function addGroup(command: ParleyCommand, group: Record<string, Entry>, path: Command[]): void {
+    addEntries(command.usage('<command> [flags]'), group, path)
+    const words = ['parley', ...namesOf(path), Object.keys(group)[0], '--help']
+    addNote(command, `'${words.join(' ')}' shows the flags and examples of one of them.`)
+  }
+
+  async function prepare(command: ParleyCommand, entry: Entry, path: Command[]): Promise<void> {
     const module = await entry.load?.()
     module?.declare(command)
     if (entry.isRequest) declareRequestFlags(command)
     else declareGeneralFlags(command)
+    pointToSharedFlags(command, entry.isRequest ?? false)
+    command.namesSetting = entry.namesSetting ?? false
+    command.usage(command.usage().replace('[options]', '[flags]'))
     command.action(async () => {
-      if (entry === entries.help && !topics.includes(command.args[0] ?? '')) {
-        await root.parseAsync(asHelpFlag(command.args), { from: 'user' })
-        return
-      }
+      if (entry === entries.help && !(await isTopic(command.args[0]))) return helpOn(command.args)
       const context = await createContext(host, readSharedFlags(path), progress)
       if (entry.isRequest) progress.sent = 'no'
       exitCode = (await module?.run(context, command.opts() as never, command.args)) ?? 0
@@ -98,17 +121,11 @@ const noCommand = (argv: string[]): string =>
     ? "no command was given: did you mean -V, the version, or 'parley COMMAND -v'?"
     : "no command was given: 'parley --help' lists them"
 
-const topics = ['environment', 'exit-codes', 'profiles', 'input']
-
-/** `help chat` is `chat --help`; an unknown word is left to be refused. */
-function asHelpFlag(words: string[]): string[] {
-  let level: Record<string, Entry> | undefined = entries
-  for (const [index, word] of words.entries()) {
-    if (!level) throw usage(`there is no command '${words.join(' ')}'`)
-    if (!Object.hasOwn(level, word)) return words.slice(0, index + 1)
-    level = level[word]?.group
-  }
-  return [...words, '--help']
+async function isTopic(word = ''): Promise<boolean> {
+  const { topics } = await import('./commands/topics.ts')
+  return Object.hasOwn(topics, word)
 }
+
+const namesOf = (path: Command[]) => path.slice(1).map((command) => command.name())
 
 const sentence = (summary: string) => `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`

@@ -18,6 +18,8 @@ const floors: Record<string, number> = {
   'create-context.ts': 4,
   'command-tree.ts': 4,
   'parley-command.ts': 4,
+  'pointers.ts': 4,
+  'root-command.ts': 4,
   'program.ts': 4,
   'host.ts': 5,
   'main.ts': 5,

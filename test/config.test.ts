@@ -43,7 +43,7 @@ describe('set, get, unset', () => {
     ['basUrl', 'did you mean baseUrl?'],
     ['access-tokn', 'did you mean accessToken?'],
     ['PARLEY_TIMEOT', 'did you mean PARLEY_TIMEOUT?'],
-    ['zzzzzzzzzzzz', "'parley help profiles' lists them"],
+    ['zzzzzzzzzzzz', "'parley help settings' lists them"],
   ])('a misspelt name is exit 2 with the nearest one: %s', async (spelling, said) => {
     for (const command of ['set', 'get', 'unset']) {
       const ended = await run(['config', command, spelling, ...(command === 'set' ? ['x'] : [])], world())

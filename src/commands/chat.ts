@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { collect, parseCount, temperatureFlag } from './flags.ts'
+import { addExamples, addNote } from './help-text.ts'
+import { documentedModels } from './models.ts'
 import type { PromptOptions } from './prompt.ts'
 
 export interface ChatOptions extends PromptOptions {
@@ -16,31 +18,38 @@ export interface ChatOptions extends PromptOptions {
   usage?: boolean
 }
 
-/** The documented models, by what follows the family's name (gateway, 1). */
-const models = ['2.5-pro', '3-pro-preview', '3.1-pro-preview'] as const
-
 export function declare(command: Command): void {
   command
-    .argument('[prompt...]', 'what to ask; the word - stands for the text on stdin')
+    .argument('[prompt...]', 'what to ask; a pipe adds its text, - is its place')
     .option('-m, --model <name>', 'the model (default: the setting chatModel, else {family}-2.5-pro)')
-    .option('--system <text>', 'what the model is to keep to, as systemInstruction; @FILE reads a file')
+    .option('--system <text>', 'what the model is to keep to, or @FILE')
     .addOption(temperatureFlag())
     .option('--max-output-tokens <n>', 'longest answer', parseCount)
     .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
-    .option('-f, --file <file>', 'add a text, image, audio, video or PDF file, repeatable', collect)
+    .option(
+      '-f, --file <file>',
+      'add a text, image, audio, video or PDF file, or - for stdin, repeatable',
+      collect,
+    )
     .option('--set <path=value>', 'set any field of the body, repeatable', collect)
     .option('--stream', 'print the answer as it comes')
     .option('--no-stream', 'wait for the whole answer')
-    .option('--fail-on-cut', 'exit 8 where the answer was cut or stopped, or has no text')
+    .option('--fail-on-cut', 'exit 8 where the answer is cut, stopped or empty')
     .option('-o, --output <file>', 'write the answer to a file, once it is whole')
     .option('--thread <file>', 'keep the conversation in a file')
-    .option('--usage', 'show model, tokens and seconds also when stderr is no terminal')
-    .addHelpText(
-      'after',
-      `
-Models that are documented: ${models.map((model) => `{family}-${model}`).join(', ')}. Any other name is passed on.
-`,
-    )
+    .option('--usage', 'show model, tokens and seconds in a pipe, too')
+  addNote(
+    command,
+    `Documented models: ${documentedModels.join(', ')}. Any other name is passed on. {family} is the setting`,
+    "family, the vendor word in the gateway's paths and model names: alpha, where nothing else is set.",
+  )
+  addExamples(
+    command,
+    "parley chat --profile demo 'Say hello'",
+    "git diff | parley chat 'Review this:' --stream",
+    "parley chat -f notes.md 'What is missing?'",
+    "parley chat --thread talk.json 'And then?'",
+  )
 }
 
 /** Asking loads what help and a wrong flag can do without. */

@@ -2,36 +2,51 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
 import { flagOf, hasFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
-
-const settingsHeading = 'Settings (they can also stand in a profile or in the environment):'
+import { addNote } from './help-text.ts'
 
 /** Flags that every command has. */
-export function declareGeneralFlags(command: Command): void {
-  declare(command, 'General flags:', [
-    new Option('--profile <name>', 'which profile; the built-in profile demo needs no credentials'),
-    new Option('-q, --quiet', 'nothing on stderr but errors and the warnings that matter'),
-    new Option('--errors <form>', 'json: a failure is one line of JSON on stderr').choices(['json']),
-    new Option('--color <when>', 'auto, always or never').choices(['auto', 'always', 'never']),
-  ])
-}
+export const generalFlags = () => [
+  new Option('--profile <name>', 'which profile; the built-in profile demo needs no credentials'),
+  new Option('-q, --quiet', 'nothing on stderr but errors and the warnings that matter'),
+  new Option('--errors <form>', 'json: a failure is one line of JSON on stderr').choices(['json']),
+  new Option('--color <when>', 'auto, always or never').choices(['auto', 'always', 'never']),
+]
 
 /** Flags that every command has that sends a request. */
+export const requestFlags = () => [
+  new Option('--raw', "print the service's exact JSON"),
+  new Option('--dry-run', 'send nothing; print the request as JSON'),
+  new Option('--curl', 'send nothing; print the request as a curl command'),
+  new Option('-H, --header <line>', "extra request header 'NAME: VALUE' or @FILE, repeatable").argParser(
+    collect,
+  ),
+  new Option('--retry-unknown', 'chat, image: also try again when the request left and no answer came'),
+  new Option('--no-stdin', 'never read stdin'),
+  new Option('-v, --verbose', 'request and response heads, timings and retries on stderr'),
+]
+
+export const declareGeneralFlags = (command: Command) => declareShared(command, generalFlags())
+
 export function declareRequestFlags(command: Command): void {
-  declare(command, 'Request flags:', [
-    new Option('--raw', "print the service's exact JSON"),
-    new Option('--dry-run', 'send nothing; print the request as JSON'),
-    new Option('--curl', 'send nothing; print the request as a curl command'),
-    new Option('-H, --header <line>', "extra request header 'NAME: VALUE', repeatable").argParser(collect),
-    new Option('--retry-unknown', 'also try again when the request left and no answer came'),
-    new Option('--no-stdin', 'never read stdin'),
-    new Option('-v, --verbose', 'request and response heads, timings and retries on stderr'),
-  ])
-  declareGeneralFlags(command)
-  declare(command, settingsHeading, settingNames.filter(hasFlag).map(settingFlag))
+  const settingFlags = settingNames.filter(hasFlag).map(settingFlag)
+  declareShared(command, [...requestFlags(), ...generalFlags(), ...settingFlags])
 }
 
-function declare(command: Command, heading: string, options: Option[]): void {
-  for (const option of options) command.addOption(option.helpGroup(heading))
+/** Ends a command's help with where the flags are that are not its own. */
+export function pointToSharedFlags(command: Command, isRequest: boolean): void {
+  const flags = isRequest
+    ? '--profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url)'
+    : '--profile NAME, -q, --errors json, --color WHEN'
+  addNote(command, `Shared flags: ${flags}: see 'parley help settings'.`)
+}
+
+const sharedHeading = 'Shared flags:'
+
+/** Whether a flag is one that other commands have too. */
+export const isShared = (option: Option): boolean => option.helpGroupHeading === sharedHeading
+
+function declareShared(command: Command, options: Option[]): void {
+  for (const option of options) command.addOption(option.helpGroup(sharedHeading))
 }
 
 function settingFlag(name: SettingName): Option {

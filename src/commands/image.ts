@@ -9,6 +9,7 @@ import type { FoundImage } from '../wire/images.ts'
 import { notUnderstood } from '../wire/json-body.ts'
 import { collect, parseCount, temperatureFlag } from './flags.ts'
 import { tellAbout } from './footer.ts'
+import { addExamples, addNote } from './help-text.ts'
 import { readImageAnswer } from './image/answer.ts'
 import { fetchLink, keepLinks, onOneLine } from './image/link.ts'
 import { choosePlace, type Place } from './image/place.ts'
@@ -30,30 +31,31 @@ interface ImageOptions extends ImageRequestOptions {
 
 export function declare(command: Command): void {
   command
-    .argument('[prompt...]', 'what to draw; the word - stands for the text on stdin')
+    .argument('[prompt...]', 'what to draw; a pipe adds its text, - is its place')
     .option('-m, --model <name>', 'the model (default: the setting imageModel)')
     .addOption(temperatureFlag())
     .option('--max-output-tokens <n>', 'longest answer', parseCount)
     .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
-    .option('-f, --file <file>', 'add a reference image or a text, repeatable', collect)
+    .option('-f, --file <file>', 'add a reference image or a text, or - for stdin, repeatable', collect)
     .option('--set <path=value>', 'set any field of the body, repeatable', collect)
     .option('-o, --output <file>', 'a file, a folder with a / at its end, or - for stdout')
     .option('--force', 'replace files that exist')
     .option('--download', 'fetch images that the answer only links to')
     .option('--preview', 'show the images, on a terminal')
     .option('--no-preview', 'do not show them')
-    .option('--usage', 'show model, tokens and seconds also when stderr is no terminal')
-    .addHelpText(
-      'after',
-      `
-Files are named from the prompt, and none is overwritten: the next free number is taken.
-
-Examples:
-  parley image 'a red fox'                    saves a-red-fox.png, prints its path
-  parley image 'a red fox' -o pics/           saves pics/a-red-fox.png
-  parley image -f fox.png 'the same in snow' --set 'generationConfig.imageConfig.aspectRatio="16:9"'
-`,
-    )
+    .option('--usage', 'show model, tokens and seconds in a pipe, too')
+  addNote(
+    command,
+    'Files are named from the prompt, and none is overwritten: the next free number is taken. No model is',
+    "documented: without -m, 'parley config set imageModel NAME' names the one to use.",
+  )
+  addExamples(
+    command,
+    "parley image --profile demo 'a red fox'",
+    "parley image -f a-red-fox.png 'the same in snow' -o snow.png",
+    "parley image 'a red fox' -o pics/",
+    `parley image 'a fox' --set 'generationConfig.imageConfig.aspectRatio="16:9"'`,
+  )
 }
 
 export async function run(context: Context, options: ImageOptions, words: string[]): Promise<void> {

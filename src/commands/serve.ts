@@ -11,6 +11,7 @@ import { durationForms, parseDuration } from '../settings/duration.ts'
 import { oneLine } from '../terminal/escape.ts'
 import { redact } from '../terminal/failure.ts'
 import { collect } from './flags.ts'
+import { addExamples, addNote } from './help-text.ts'
 
 interface ServeOptions {
   port: number
@@ -38,33 +39,35 @@ export function declare(command: Command): void {
       'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
       collect,
     )
-    .option('--latency <ms>', 'wait before each answer', parseMilliseconds, 0)
-    .option('--chunk-delay <ms>', 'wait between the pieces of a stream', parseMilliseconds, 0)
+    .option('--latency <ms>', 'wait before each answer, or 500ms, 2s', parseMilliseconds, 0)
+    .option('--chunk-delay <ms>', 'wait between the pieces of a stream, or 500ms, 2s', parseMilliseconds, 0)
     .addOption(
-      new Option('--stream-style <style>', 'what streams of events do, too; repeatable')
+      new Option('--stream-style <style>', 'what streams of events do, repeatable')
         .choices(streamStyles)
         .argParser(parseStyle),
     )
     .option('--seed <text>', 'other answers', '0')
     .option('--log <file>', 'log requests to a file, too')
-    .addHelpText(
-      'after',
-      `
-It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens every time;
-before a colon stands where: chat, events, list or follow.
-
-The emulated agent answers each message at once. One that says "a tool" or "two tools" makes it ask for one or two
-tool uses and wait; it goes on when they are confirmed, denied or given a result. An interrupt stops it.
-
-Services differ in how they stream events. --stream-style message names every event "message", comments sends
-comments, deltas sends a message in pieces before the whole (as a request with event_deltas[]=agent.message asks for),
-and replay begins each stream with all events that there were.
-
-Example:
-  parley serve --port 8080 --access-token t &
-  PARLEY_BASE_URL=http://127.0.0.1:8080 PARLEY_ACCESS_TOKEN=t parley chat 'Say hello'
-`,
-    )
+  addNote(
+    command,
+    'It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens',
+    'every time; before a colon stands where: chat, events, list or follow.',
+  )
+  addNote(
+    command,
+    'The emulated agent answers each message at once. One that says "a tool" or "two tools" makes it ask for',
+    'tool uses and wait; it goes on when they are confirmed, denied or given a result.',
+  )
+  addNote(
+    command,
+    'Streams of events differ by service: message names every event "message", comments adds comments, deltas',
+    'sends a message in pieces first, replay begins with all events that there were.',
+  )
+  addExamples(
+    command,
+    'parley serve --port 8080 --access-token t &',
+    "PARLEY_ACCESS_TOKEN=t parley chat --base-url http://127.0.0.1:8080 'Say hello'",
+  )
 }
 
 function parseStyle(value: string, earlier: StreamStyle[] = []): StreamStyle[] {

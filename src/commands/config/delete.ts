@@ -2,10 +2,12 @@ import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { chooseName, defaultName, demoName, noSuchProfile, profileValues } from '../../settings/profiles.ts'
+import { addExamples } from '../help-text.ts'
 import { changeFile } from './profile.ts'
 
 export function declare(command: Command): void {
   command.argument('<name>', 'the profile to delete, with its secrets')
+  addExamples(command, 'parley config delete work')
 }
 
 export async function run(context: Context, _: unknown, [name = '']: string[]): Promise<void> {

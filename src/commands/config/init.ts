@@ -7,15 +7,14 @@ import { schemas } from '../../settings/schemas.ts'
 import { type SettingName, settingOf } from '../../settings/table.ts'
 import { oneLine } from '../../terminal/escape.ts'
 import { createQuestioner, type Questioner } from '../../terminal/question.ts'
+import { addExamples, addNote } from '../help-text.ts'
 import { maskValue } from './key.ts'
 import { changeProfile, requireOwnName, type Values } from './profile.ts'
 import { withValue } from './set.ts'
 
 export function declare(command: Command): void {
-  command.addHelpText(
-    'after',
-    '\nIt asks on a terminal; in a script use config set. Nothing is sent anywhere.\n',
-  )
+  addNote(command, 'It asks on a terminal; in a script use config set. Nothing is sent anywhere.')
+  addExamples(command, 'parley config init', 'parley config init --profile work')
 }
 
 export async function run(context: Context): Promise<void> {

@@ -12,7 +12,7 @@ export function findSetting(spelling: string): SettingName {
     ...settingNames.map(flagOf),
     ...settingNames.map(variableOf),
   ])
-  throw usage(`there is no setting '${spelling}'${hint}; 'parley help profiles' lists them`)
+  throw usage(`there is no setting '${spelling}'${hint}; 'parley help settings' lists them`)
 }
 
 const bare = (spelling: string) =>

@@ -7,13 +7,14 @@ import { type SettingName, settingNames } from '../../settings/table.ts'
 import { toTsv } from '../../terminal/table.ts'
 import { didYouMean } from '../../wire/nearest.ts'
 import { describeMismatch } from '../credential.ts'
+import { addExamples, addNote } from '../help-text.ts'
 import { maskValue } from './key.ts'
 import { readProfile } from './profile.ts'
 
 export function declare(command: Command): void {
-  command
-    .option('--effective', 'every value that holds, where it comes from, and what it overrides')
-    .addHelpText('after', '\nIn a pipe the columns are separated by tabs.\n')
+  command.option('--effective', 'every value that holds, where it comes from, and what it overrides')
+  addNote(command, 'In a pipe the columns are separated by tabs.')
+  addExamples(command, 'parley config list', 'parley config list --effective')
 }
 
 export async function run(context: Context, options: { effective?: boolean }): Promise<void> {

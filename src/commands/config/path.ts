@@ -1,8 +1,10 @@
+import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { requireProfilePath } from '../../settings/folder.ts'
 import { escapeControls } from '../../terminal/escape.ts'
+import { addExamples } from '../help-text.ts'
 
-export function declare(): void {}
+export const declare = (command: Command) => addExamples(command, 'parley config path')
 
 export async function run({ host, output }: Context): Promise<void> {
   const path = requireProfilePath(host)

@@ -4,22 +4,21 @@ import { usage } from '../../errors.ts'
 import { schemas } from '../../settings/schemas.ts'
 import { type SettingName, secretOfCommand, settingNames, settingOf } from '../../settings/table.ts'
 import { createQuestioner } from '../../terminal/question.ts'
+import { addExamples } from '../help-text.ts'
 import { findSetting } from './key.ts'
 import { changeProfile, noteOverride, readProfile, type Values } from './profile.ts'
 
 export function declare(command: Command): void {
   command
-    .argument('<key>', 'a setting')
+    .argument('<key>', "a setting: 'parley help settings' lists them")
     .argument('[value]', 'its value; a secret is read from stdin, or asked for and not shown')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  parley config set baseUrl https://gateway.example
-  parley config set accessToken < token.txt
-  parley config set accessTokenCommand 'pass show gateway'
-`,
-    )
+  addExamples(
+    command,
+    'parley config set baseUrl https://gateway.example',
+    "parley config set accessTokenCommand 'pass show gateway'",
+    'parley config set accessToken < token.txt',
+    'parley config set --profile work baseUrl https://work.example',
+  )
 }
 
 export async function run(context: Context, _: unknown, [key = '', given]: string[]): Promise<void> {

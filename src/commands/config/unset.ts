@@ -1,10 +1,12 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
+import { addExamples } from '../help-text.ts'
 import { findSetting } from './key.ts'
 import { changeProfile } from './profile.ts'
 
 export function declare(command: Command): void {
-  command.argument('<key>', 'a setting')
+  command.argument('<key>', "a setting: 'parley help settings' lists them")
+  addExamples(command, 'parley config unset accessToken')
 }
 
 export async function run(context: Context, _: unknown, [key = '']: string[]): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { addExamples, addNote } from '../help-text.ts'
 import { createCaller } from '../perform.ts'
 import { readSettings } from '../settings.ts'
 import { type DeliveryOptions, deliverEvents } from './deliver.ts'
@@ -23,7 +24,7 @@ export function declare(command: Command): void {
   command
     .option('--allow', 'allow them')
     .option('--deny', 'deny them')
-    .option('--message <text>', 'why they are denied')
+    .option('--message <text>', 'why they are denied, or @FILE')
     .option('--pending', 'answer those that the service says are waiting')
     .option(
       '-i, --input <file>',
@@ -31,15 +32,17 @@ export function declare(command: Command): void {
     )
     .option('--ids', 'print ids only; with --follow the ids of the tool uses that wait')
     .option('--follow', 'then follow the session until it comes to rest')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  parley events confirm -s sesn_1 toolu_1 toolu_2 --allow
-  parley events list -s sesn_1 --raw | parley events confirm -s sesn_1 --deny --message 'not today'
-  parley events confirm -s sesn_1 --pending
-`,
-    )
+  addNote(
+    command,
+    'Without ids it answers what stdin or -i shows to be waiting. Without --allow and --deny it asks for each,',
+    'on a terminal.',
+  )
+  addExamples(
+    command,
+    'parley events confirm -s sesn_1 toolu_1 --allow',
+    "parley events confirm -s sesn_1 --pending --deny --message 'not today'",
+    'parley events list -s sesn_1 --raw | parley events confirm -s sesn_1 --allow',
+  )
 }
 
 export async function run(context: Context, options: ConfirmOptions, ids: string[]): Promise<void> {

@@ -13,18 +13,18 @@ export interface EventFlag {
 export type AddedEvent = { json: string } | { value: object }
 
 const flags: [name: string, value: string, about: string][] = [
-  ['message', '<text>', 'a message, like the words'],
+  ['message', '<text>', 'a message, like the words, or @FILE'],
   ['interrupt', '', 'an interrupt of every thread'],
   ['interrupt-thread', '<id>', 'an interrupt of one thread'],
-  ['tool-result', '<id=text>', 'the result of a tool use'],
-  ['tool-error', '<id=text>', 'a tool use that failed'],
-  ['custom-tool-result', '<id=text>', 'the result of a custom tool use'],
-  ['custom-tool-error', '<id=text>', 'a custom tool use that failed'],
-  ['outcome', '<text>', 'an outcome to work toward, followed by --rubric and --max-iterations'],
-  ['rubric', '<text>', 'how the outcome before it is judged'],
-  ['max-iterations', '<n>', 'how often the agent may try for the outcome before it'],
-  ['system', '<text>', 'privileged context, sent as the last event'],
-  ['event', '<json>', 'any event, as it is'],
+  ['tool-result', '<id=text>', 'the result of a tool use, or ID=@FILE'],
+  ['tool-error', '<id=text>', 'why a tool use failed, or ID=@FILE'],
+  ['custom-tool-result', '<id=text>', 'that of a custom tool use, or ID=@FILE'],
+  ['custom-tool-error', '<id=text>', 'why a custom tool use failed, or ID=@FILE'],
+  ['outcome', '<text>', 'what to work toward, or @FILE'],
+  ['rubric', '<text>', 'how the outcome before it is judged, or @FILE'],
+  ['max-iterations', '<n>', 'most attempts at the outcome before it'],
+  ['system', '<text>', 'privileged context, sent last, or @FILE'],
+  ['event', '<json>', 'any event, as it is, or @FILE'],
 ]
 
 /** Whether the flag's value is stdin's text. */

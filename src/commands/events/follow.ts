@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { endpoints } from '../../wire/endpoints.ts'
+import { addExamples, addNote } from '../help-text.ts'
 import { createCaller, preview } from '../perform.ts'
 import { readSettings } from '../settings.ts'
 import { streamParts } from './event-stream.ts'
@@ -20,10 +21,17 @@ export function declare(command: Command): void {
     .option('--history', 'also print what happened before')
     .option('--stay', 'go on after a rest, until the session is terminated')
     .option('--ids', 'print only the ids of the tool uses that wait for an answer')
-    .addHelpText(
-      'after',
-      '\nIt ends with exit 0 at the end of a turn, 12 when tool uses wait for an answer, 13 when the session\nwas terminated or is stuck, 15 at the --deadline.\n',
-    )
+  addNote(
+    command,
+    'It ends when the session rests: exit 0 at the end of a turn, 12 when tool uses wait for an answer',
+    "('parley events confirm'), 13 when the session was terminated or is stuck, 15 at the --deadline.",
+  )
+  addExamples(
+    command,
+    'parley events follow -s sesn_1',
+    'parley events follow -s sesn_1 --history --deadline 10m',
+    'parley events follow -s sesn_1 --raw > events.ndjson',
+  )
 }
 
 export async function run(context: Context, options: FollowOptions): Promise<void> {

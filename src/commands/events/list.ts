@@ -4,6 +4,7 @@ import { createRawPrinter } from '../../terminal/raw-printer.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { eventTypes, nearestType } from '../../wire/event-types.ts'
 import { collect, parseCount } from '../flags.ts'
+import { addExamples, addNote } from '../help-text.ts'
 import { createCaller, preview } from '../perform.ts'
 import { readSettings } from '../settings.ts'
 import { listPages, toQuery } from './pages.ts'
@@ -25,6 +26,13 @@ export function declare(command: Command): void {
     .addOption(new Option('--order <order>', 'oldest or newest first').choices(['asc', 'desc']))
     .option('--limit <n>', 'at most so many events (default: all)', parseCount)
     .option('--ids', 'print ids only')
+  addNote(command, `Types: ${eventTypes.join(', ')}. A service may have others.`)
+  addExamples(
+    command,
+    'parley events list -s sesn_1',
+    'parley events list -s sesn_1 --type agent.message --order desc --limit 3',
+    'parley events list -s sesn_1 --raw > events.ndjson',
+  )
 }
 
 export async function run(context: Context, options: ListOptions): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
+import { addExamples } from '../help-text.ts'
 import { readSettings } from '../settings.ts'
 import { type DeliveryOptions, deliverEvents } from './deliver.ts'
 import { declareEventFlags } from './event-flags.ts'
@@ -9,26 +10,20 @@ import { declareSessionFlags, type SessionOptions, sessionParts } from './sessio
 type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
 
 export function declare(command: Command): void {
-  command.argument('[message...]', 'a message; the word - stands for the text on stdin')
+  command.argument('[message...]', 'a message; a pipe adds its text, - is its place')
   declareSessionFlags(command)
-  command.option(
-    '-i, --input <file>',
-    'events as JSON, from a file or - for stdin: a body, a list, one, or one a line',
-  )
+  command.option('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one a line')
   declareEventFlags(command)
   command
-    .option('--no-validate', 'send what was given, as long as it is JSON')
-    .option('--ids', 'print ids only; with --follow the ids of the tool uses that wait')
-    .option('--follow', 'then follow the session until it comes to rest')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  parley events send -s sesn_1 'Summarise the report' --follow
-  parley events send -s sesn_1 --tool-result toolu_1=@out.txt
-  jq -c . events.json | parley events send -s sesn_1 --ids
-`,
-    )
+    .option('--no-validate', 'send what was given, if it is JSON')
+    .option('--ids', 'print ids only; with --follow of tool uses that wait')
+    .option('--follow', 'then follow the session until it rests')
+  addExamples(
+    command,
+    "parley events send -s sesn_1 'Summarise the report' --follow",
+    'parley events send -s sesn_1 --tool-result toolu_1=@out.txt',
+    'parley events send -s sesn_1 --ids < events.ndjson',
+  )
 }
 
 export async function run(context: Context, options: SendOptions, words: string[]): Promise<void> {

@@ -1,0 +1,6 @@
+/** The models for chat that are documented (gateway, 1). */
+export const documentedModels = [
+  '{family}-2.5-pro',
+  '{family}-3-pro-preview',
+  '{family}-3.1-pro-preview',
+] as const
