@@ -104,7 +104,7 @@ describe('V22: the command that answers what waits', () => {
   }
 
   test.skipIf(!canRun('bash', '-c', 'true'))('is read by a shell as it is meant', async () => {
-    const ids = ['toolu_1', "a'; touch x #", 'two  spaces', 'esc\x1b[2J\n\u202e', '$(id)', '=ls', '~', '']
+    const ids = ['toolu_1', "a'; touch x #", 'two  spaces', 'esc\x1b[2J\n\u202e', '$(id)', '=ls', '~']
     const command = (await waiting(ids, ['-s', 'a b;c'])) as string
     const { stdout } = spawnSync('bash', ['-c', `parley() { printf '%s\\0' "$@"; }\n${command}`])
     expect(stdout.toString().split('\0').slice(0, -1)).toEqual(['events', 'confirm', '-s', 'a b;c', ...ids])
