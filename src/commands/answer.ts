@@ -42,9 +42,7 @@ export async function printAnswer(
       isDamaged ||= text.includes('\ufffd')
       if (!isRaw) printer.add(text)
     },
-    raw(chunk) {
-      if (isRaw) raw.add(chunk)
-    },
+    raw: isRaw ? raw.add : undefined,
   })
   const reading = readUntilEnded(response, decoder, { takesRest: isRaw, timers })
   const write = () => (isRaw ? raw.write() : printer.write())

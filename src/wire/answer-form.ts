@@ -4,7 +4,7 @@ import { notUnderstood } from './json-body.ts'
 export interface AnswerSink {
   text(text: string): void
   /** What `--raw` prints: each event's data as a line, or the bytes of a body that is no event stream. */
-  raw(raw: Uint8Array | string): void
+  raw?: ((raw: Uint8Array | string) => void) | undefined
 }
 
 /** A way of reading a body. */

@@ -12,12 +12,12 @@ export function readEvents(reader: AnswerReader, contentType: string, sink: Answ
   let hasValues = false
 
   function read(data: string, event: string): string {
-    const isError = event.toLowerCase() === 'error'
+    const isError = event.length === 5 && event.toLowerCase() === 'error'
     if (!isError && isTerminator(data)) {
       reader.end()
       return ''
     }
-    if (data.trim() !== '') sink.raw(`${data.replaceAll('\n', '')}\n`)
+    if (data.trim() !== '') sink.raw?.(`${data.replaceAll('\n', '')}\n`)
     if (isError) return reader.addEvent(readErrorEvent(data), event)
     if (isKeepAlive(data, event)) return ''
     hasValues = true

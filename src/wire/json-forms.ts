@@ -22,7 +22,7 @@ export function readArray(reader: AnswerReader, contentType: string, sink: Answe
     isVerbatim: true,
     mayEndHere: false,
     push(bytes) {
-      sink.raw(bytes)
+      sink.raw?.(bytes)
       if (!reader.ended) read(decode(bytes))
     },
     end() {
@@ -72,7 +72,7 @@ export function readValues(reader: AnswerReader, contentType: string, sink: Answ
       return isStream && !splitter.isInside
     },
     push(bytes) {
-      sink.raw(bytes)
+      sink.raw?.(bytes)
       take(splitter.push(decode(bytes)))
     },
     end() {
@@ -95,7 +95,7 @@ export function readStranger(reader: AnswerReader, contentType: string, sink: An
     isVerbatim: true,
     mayEndHere: false,
     push(bytes) {
-      sink.raw(bytes)
+      sink.raw?.(bytes)
       const piece = decode(bytes)
       pieces.push(piece)
       size += piece.length

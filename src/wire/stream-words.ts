@@ -4,7 +4,7 @@ import { parse } from './json-body.ts'
 
 /** The end of a stream that has no end of its own. */
 export const isTerminator = (data: string): boolean =>
-  data.length < longestWord && /^"?\[DONE\]"?$/i.test(data.trim())
+  data[0] !== '{' && data.length < longestWord && /^"?\[DONE\]"?$/i.test(data.trim())
 
 /** What only keeps a connection open: there is nothing in it to understand. */
 export function isKeepAlive(data: string, event = ''): boolean {
