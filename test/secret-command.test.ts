@@ -69,10 +69,17 @@ const canType = canLook && canRun('script', '-qec', 'true', '/dev/null')
 
 test.skipIf(!canType)('K34: on a terminal it may ask there, and ends with its children', async () => {
   const { cwd, env } = world(`printf 'PIN? ' > /dev/tty; read pin < /dev/tty; echo $pin > pin; ${children}`)
-  const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${process.execPath} ${binary} chat x`
+  const command = 'echo $$ > pid; exec "$NODE" "$PARLEY" chat x'
   const terminal = spawn('script', ['-qec', command, '/dev/null'], {
     cwd,
-    env: { PATH: process.env.PATH, HOME: cwd, ...env },
+    env: {
+      PATH: process.env.PATH,
+      HOME: cwd,
+      SHELL: '/bin/sh',
+      NODE: process.execPath,
+      PARLEY: binary,
+      ...env,
+    },
   })
   let screen = ''
   terminal.stdout.on('data', (chunk) => {

@@ -53,7 +53,7 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
       job: run('--version'),
       baseline: nothing,
       rounds: 21,
-      budget: [1.15, 1.25],
+      budget: [1.15, 1.15],
     },
     {
       work: '`--help`',
@@ -62,7 +62,7 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
       job: run('--help'),
       baseline: nothing,
       rounds: 21,
-      budget: [1.25, 1.45],
+      budget: [1.4, 1.35],
     },
     {
       work: 'a usage error',
@@ -71,7 +71,7 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
       job: { ...run('chat --nonsense || [ $? = 2 ]') },
       baseline: nothing,
       rounds: 21,
-      budget: [1.25, 1.45],
+      budget: [1.4, 1.35],
     },
     {
       work: '`chat`, one JSON answer with 28 headers',
@@ -80,7 +80,7 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
       job: run("chat 'Say hello'"),
       baseline: { command: `${node} ${bare}` },
       rounds: 21,
-      budget: [1.5, 1.7],
+      budget: [1.75, 1.5],
     },
     {
       work: 'the same',
@@ -98,8 +98,8 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
         command: `${curl} '${url}${path}?alt=sse' | sed -n 's/^data: //p' | jq -j '.delta.text // empty' > ${temporary('words2.txt')}`,
       },
       rounds: 3,
-      budget: [0.8, 0.8],
-      memory: 120,
+      budget: [0.7, 0.6],
+      memory: 110,
       tools: ['curl', 'sed', 'jq'],
     },
     {
@@ -120,7 +120,7 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
       job: run(`events send -s s -q --ids -i ${events}`),
       baseline: { command: `jq -c . ${events}` },
       rounds: 7,
-      budget: [2.5, 2.5],
+      budget: [2.2, 2],
       tools: ['jq'],
     },
   ]

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { canRun } from '../process.ts'
 import { answering, delta, sseHead } from './answers.ts'
 import { faults, type Row } from './rows.ts'
+import { quote } from './terminal.ts'
 
 const unread = join(import.meta.dirname, 'unread.py')
 const isThere = canRun('python3', '-c', 'import pty; open("/proc/self/stat")')
@@ -18,7 +19,7 @@ const row = (
   more: Partial<Row> & { words: string },
 ): Row => ({
   name: `${id} ${signal} on a ${how} terminal: ${more.words}`,
-  shell: `python3 ${unread} ${how} ${signal} parley ${more.words}`,
+  shell: `python3 ${quote(unread)} ${how} ${signal} parley ${more.words}`,
   skip: !isThere && 'python3 or /proc is not there',
   code: 0,
   out: `ran, ${signal} in time\n`,
