@@ -36,13 +36,4 @@ const { createProcessHost, main } = require('../dist/main.cjs')
 
 main(process.argv.slice(2), createProcessHost()).then((exitCode) => {
   process.exitCode = exitCode
-  leaveSoon()
 })
-
-/** A look-up of a name cannot be ended, and would be waited for; what is still being written is. */
-function leaveSoon() {
-  setTimeout(() => {
-    if (process.stdout.writableLength + process.stderr.writableLength === 0) process.exit()
-    leaveSoon()
-  }, 200).unref()
-}

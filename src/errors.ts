@@ -23,7 +23,7 @@ export const outcomes = {
   stuck: { exit: 13, when: '`follow`: the session was terminated or is stuck', again: '' },
   stopped: {
     exit: 15,
-    when: '`follow`: the deadline passed before the session came to rest',
+    when: '`follow`: the deadline passed while the session was followed',
     again: '`follow` goes on',
   },
 } as const

@@ -23,6 +23,7 @@ export function createProcessHost(): Host {
         return stdinKind()
       },
       open: () => process.stdin,
+      isLive: true,
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),
       interrupt: () => void process.kill(process.pid, 'SIGINT'),
       ...(process.platform === 'win32' ? {} : { suspend }),

@@ -48,6 +48,9 @@ export class ParleyCommand extends Command {
 
 /** Short flags in one word: what follows one that takes a value is its value, a `=` and a whole prompt too. */
 function refuseMisread(word: string, options: readonly Option[]): void {
+  const [name] = word.split('=', 1)
+  const toggle = options.find(({ long, required, optional }) => long === name && !required && !optional)
+  if (toggle) throw usage(`${name} takes no value`)
   if (!/^-[A-Za-z]./.test(word)) return
   for (let at = 1; at < word.length; at++) {
     const option = options.find(({ short }) => short === `-${word[at]}`)

@@ -248,7 +248,7 @@ describe('profiles', () => {
     const { env } = world({ profiles: { work, 'a\x1b[2J\nb': {} } })
     const shown = await run(['config', 'profiles'], { env, tty: ['stdout'] })
     expect(shown.out).toBe('  work\n  a^[[2J b\n  demo\n')
-    expect(shown.err).toContain("the current profile would be 'default', which there is not yet")
+    expect(shown.err).toContain("there is no profile 'default' yet")
     const piped = await run(['config', 'profiles'], { env })
     expect(piped).toMatchObject({ out: 'work\na\x1b[2J\\nb\ndemo\n', err: '' })
   })

@@ -59,6 +59,12 @@ test.skipIf(!canLook)('K33: so does its limit', async () => {
   await until(() => !pidsIn(given.cwd).some(isAlive))
 })
 
+test('K36: one that takes longer than the deadline is ended with it', async () => {
+  const ended = await execute(['chat', 'x', '--deadline', '0.5'], world('sleep 15; echo t'))
+  expect(ended).toMatchObject({ code: 3, out: '' })
+  expect(ended.err).toContain('did not end before the deadline')
+})
+
 test('K33: one that prints without end is given up', async () => {
   const ended = await execute(['chat', 'x'], world('yes'))
   expect(ended).toMatchObject({ code: 3, out: '' })

@@ -98,29 +98,35 @@ function readUntilEnded(
     stopTimer = undefined
   }
 
-  /** Comments, which keep a connection open, are silence too. */
-  function watchSilence(isNews: boolean): void {
-    if (isNews || !decoder.isSettled) stop()
-    if (!decoder.isSettled) return
-    stopTimer ??= callAfter(timers, longestSilence, () => {
-      isAssumed = true
-      response.close()
-    })
+  /** How long nothing of the answer has come, while it was waited for: comments are silence too. Milliseconds. */
+  let silence = 0
+
+  function assumeEnd(): void {
+    isAssumed = true
+    response.close()
+  }
+
+  function watchSilence(): void {
+    if (silence >= longestSilence) assumeEnd()
+    else if (decoder.isSettled) stopTimer = callAfter(timers, longestSilence - silence, assumeEnd)
   }
 
   async function* chunks(): AsyncGenerator<Uint8Array> {
     try {
+      let waitingSince = timers.now()
       for await (const chunk of response.body) {
         const { received } = decoder
         const wasFinished = isFinished
+        if (!isFinished) stop()
+        silence += timers.now() - waitingSince
         yield chunk
         isFinished ||= decoder.ended
         if (isFinished && !(takesRest && decoder.isVerbatim)) return
-        if (!isFinished) watchSilence(decoder.received > received)
-        else if (!wasFinished) {
-          stop()
-          stopTimer = callAfter(timers, longestRest, response.close)
-        }
+        if (decoder.received > received || !decoder.isSettled) silence = 0
+        if (!isFinished) watchSilence()
+        else if (!wasFinished) stopTimer = callAfter(timers, longestRest, response.close)
+        if (isAssumed) return
+        waitingSince = timers.now()
       }
     } catch (error) {
       if (!isFinished) throw error

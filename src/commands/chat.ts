@@ -20,9 +20,9 @@ export interface ChatOptions extends PromptOptions {
 
 export function declare(command: Command): void {
   command
-    .argument('[prompt...]', 'what to ask; a pipe adds its text, - is its place')
+    .argument('[prompt...]', 'what to ask; piped text comes after it, or where - stands')
     .option('-m, --model <name>', 'the model (default: the setting chatModel, else {family}-2.5-pro)')
-    .option('--system <text>', 'what the model is to keep to, or @FILE')
+    .option('--system <text>', 'system instruction, or @FILE')
     .addOption(temperatureFlag())
     .option('--max-output-tokens <n>', 'longest answer', parseCount)
     .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
@@ -35,7 +35,7 @@ export function declare(command: Command): void {
     .option('--stream', 'print the answer as it comes')
     .option('--no-stream', 'wait for the whole answer')
     .option('--fail-on-cut', 'exit 8 where the answer is cut, stopped or empty')
-    .option('-o, --output <file>', 'write the answer to a file, once it is whole')
+    .option('-o, --output <file>', 'write the answer to a file once it is whole, replacing what is there')
     .option('--thread <file>', 'keep the conversation in a file')
     .option('--usage', 'show model, tokens and seconds in a pipe, too')
   addNote(

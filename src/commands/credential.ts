@@ -8,6 +8,7 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import { type SettingName, variableOf } from '../settings/table.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
+import { deadlineOf } from './settings.ts'
 
 /** The setting that holds a service's address. */
 export const addressOf = (service: Endpoint['service']) => (service === 'gateway' ? 'baseUrl' : 'agentsUrl')
@@ -81,10 +82,11 @@ export function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, s
 }
 
 async function readSecret(
-  { host, note, progress }: Context,
+  context: Context,
   settings: ResolvedSettings,
   service: Endpoint['service'],
 ): Promise<string> {
+  const { host, note, progress } = context
   const [plain, setting] = secretsOf[service]
   const secret = settings.values[plain]
   if (secret !== undefined) return secret
@@ -96,7 +98,9 @@ async function readSecret(
   const origin = settings.origins[setting]?.name ?? ''
   const hasTerminal = host.stdin.kind === 'terminal' || host.stderr.isTerminal
   const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
-  const started = runSecretCommand({ setting, command, origin }, { ...host, hasTerminal }, progress.cleanups)
+  const deadline = deadlineOf(context, settings) || Infinity
+  const place = { ...host, hasTerminal, deadline }
+  const started = runSecretCommand({ setting, command, origin }, place, progress.cleanups)
   progress.commands.set(command, started)
   return started.finally(() => clearTimeout(hint))
 }

@@ -103,4 +103,4 @@ function parseNumber(value: string): number {
 
 /** Of chat and image. */
 export const temperatureFlag = (): Option =>
-  new Option('--temperature <n>', 'how freely the model chooses').argParser(parseNumber)
+  new Option('--temperature <n>', 'sampling temperature').argParser(parseNumber)

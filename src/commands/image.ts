@@ -31,7 +31,7 @@ interface ImageOptions extends ImageRequestOptions {
 
 export function declare(command: Command): void {
   command
-    .argument('[prompt...]', 'what to draw; a pipe adds its text, - is its place')
+    .argument('[prompt...]', 'what to draw; piped text comes after it, or where - stands')
     .option('-m, --model <name>', 'the model (default: the setting imageModel)')
     .addOption(temperatureFlag())
     .option('--max-output-tokens <n>', 'longest answer', parseCount)

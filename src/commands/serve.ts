@@ -6,7 +6,7 @@ import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { parseFault } from '../emulator/faults.ts'
 import { isLoopback, listen } from '../emulator/listen.ts'
 import { type StreamStyle, streamStyles } from '../emulator/session-stream.ts'
-import { CliError, fileProblem } from '../errors.ts'
+import { CliError, fileProblem, usage } from '../errors.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
 import { oneLine } from '../terminal/escape.ts'
 import { redact } from '../terminal/failure.ts'
@@ -51,7 +51,7 @@ export function declare(command: Command): void {
   addNote(
     command,
     'It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens',
-    'every time; before a colon stands where: chat, events, list or follow.',
+    'every time; the word before the colon is the endpoint: chat, image, events, list, follow.',
   )
   addNote(
     command,
@@ -119,6 +119,7 @@ export async function run(
       log?.write(`${line}\n`).catch(() => {})
     },
   }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ERR_SOCKET_BAD_PORT') throw usage('--port must be from 0 to 65535')
     const why = error.code === 'EADDRINUSE' ? 'the port is in use' : fileProblem(error)
     throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
   })

@@ -17,6 +17,8 @@ export interface Thread {
 }
 
 export interface ThreadOptions {
+  /** Milliseconds since the epoch; 0 for none. */
+  deadline: number
   /** The longest wait for another run that uses the file. Milliseconds. */
   patience: number
   /** Nothing will be added. */
@@ -30,15 +32,15 @@ export interface ThreadOptions {
 export async function openThread(
   context: Context,
   name: string,
-  { patience, isPreview }: ThreadOptions,
+  { deadline, patience, isPreview }: ThreadOptions,
 ): Promise<Thread> {
   const { input, host, note, progress } = context
   const path = resolve(host.cwd, name)
+  if (existsSync(path) && !statSync(path).isFile())
+    throw new CliError('file', `${name}: it is no regular file`)
   // Checks the place before a lock is made beside it.
   await openFileOutput(name, host.cwd)
   const target = existsSync(path) ? realpathSync(path) : path
-  if (existsSync(path) && !statSync(path).isFile())
-    throw new CliError('file', `${name}: it is no regular file`)
 
   const read = async () => {
     if (!existsSync(target)) return undefined
@@ -47,7 +49,13 @@ export async function openThread(
   }
   const takeLock = async () => {
     const onWait = () => note(`waiting for another parley that uses ${name}`)
-    const lock = await lockFile(target, { longest: patience, silence: 5000, kind: 'file', onWait })
+    const lock = await lockFile(target, {
+      longest: deadline > 0 ? deadline - Date.now() : patience,
+      silence: 5000,
+      kind: 'file',
+      consequence: 'nothing was sent',
+      onWait,
+    })
     progress.cleanups.add(lock.release)
     return lock
   }
@@ -57,6 +65,8 @@ export async function openThread(
   return {
     given: await read(),
     async add({ question, answer, role }) {
+      // It came whole, and a signal must not say otherwise.
+      progress.fate = 'the answer is not in the thread'
       try {
         if (answer.trim() === '') return note(`${name}: the answer has no text, so nothing was added`)
         // Asleep for long, a run may be taken for dead; its answer is added all the same.

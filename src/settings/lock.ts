@@ -16,6 +16,8 @@ export interface LockOptions {
   silence: number
   /** What kind of failure it is where it does not come free. */
   kind: Kind
+  /** What it means that it does not. */
+  consequence: string
   /** Called once the wait takes a while. */
   onWait?(): void
 }
@@ -27,15 +29,15 @@ const beat = 1000
 const aWhile = 2000
 
 /** Waits for the lock of a file, a file beside it. Throws a `CliError` where it does not come free. */
-export async function lock(path: string, { longest, silence, kind, onWait }: LockOptions): Promise<Lock> {
+export async function lock(path: string, { longest, onWait, ...options }: LockOptions): Promise<Lock> {
   const name = `${path}.lock`
-  const [holder, guard] = [watch(name, silence), watch(`${name}.clearing`, silence)]
+  const [holder, guard] = [watch(name, options.silence), watch(`${name}.clearing`, options.silence)]
   const start = performance.now()
   let file = make(name)
   for (let isTold = false; file === undefined; file = make(name)) {
     if (holder.isSilent()) clear(name, holder, guard)
     const waited = performance.now() - start
-    if (waited > longest) throw stuck(path, name, kind)
+    if (waited > longest) throw stuck(path, name, options)
     if (!isTold && waited > aWhile) {
       isTold = true
       onWait?.()
@@ -103,7 +105,8 @@ function clear(name: string, holder: Watched, guard: Watched): void {
     return
   }
   try {
-    if (holder.isSilent()) rmSync(name, { force: true })
+    // An earlier version's was a folder.
+    if (holder.isSilent()) rmSync(name, { force: true, recursive: lstatSync(name).isDirectory() })
   } finally {
     closeSync(file)
     rmSync(guard.name, { force: true })
@@ -119,7 +122,11 @@ function make(name: string): number | undefined {
   }
 }
 
-const stuck = (path: string, name: string, kind: Kind) =>
+const stuck = (
+  path: string,
+  name: string,
+  { kind, consequence }: Pick<LockOptions, 'kind' | 'consequence'>,
+) =>
   new CliError(kind, `${path}: another parley keeps it locked: if none is running, remove ${name}`, {
-    consequence: 'nothing was sent',
+    consequence,
   })

@@ -11,7 +11,12 @@ import { prepareProtected, type Warn } from './protection.ts'
 const version = 1
 
 /** Who has the lock writes at once. */
-const waiting = { longest: 60_000, silence: 3000, kind: 'credentials' } as const
+const waiting = {
+  longest: 60_000,
+  silence: 3000,
+  kind: 'credentials',
+  consequence: 'nothing was changed',
+} as const
 
 /** Makes the new file out of the old one; `undefined` leaves the old one as it is. */
 export type Change = (file: ProfileFile) => ProfileFile | undefined

@@ -13,7 +13,7 @@ export interface SecretCommand {
 }
 
 /** Milliseconds. */
-const limit = 60_000
+const longestRun = 60_000
 
 /** Of what is printed, in bytes. */
 const longest = 2 ** 20
@@ -21,11 +21,12 @@ const longest = 2 ** 20
 /**
  * Has the shell run a command and takes the first line of its output for the secret. The command has an empty
  * stdin, and none of the environment's secrets; on a terminal it may ask the person there. Throws a `CliError` with
- * the command's stderr where it fails; `cleanups` can end it at any time, with all that it has started.
+ * the command's stderr where it fails; `cleanups` can end it at any time, with all that it has started. `deadline`
+ * is milliseconds since the epoch, or Infinity.
  */
 export async function runSecretCommand(
   { setting, command, origin }: SecretCommand,
-  { env, cwd, platform, hasTerminal }: Place & { hasTerminal: boolean },
+  { env, cwd, platform, hasTerminal, deadline }: Place & { hasTerminal: boolean; deadline: number },
   cleanups: Set<() => void>,
 ): Promise<string> {
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
@@ -35,7 +36,11 @@ export async function runSecretCommand(
   const child = spawn(command, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   const stop = () => endFamily(child, isLeader)
   cleanups.add(stop)
-  const { problem, stdout, stderr } = await watch(child, stop)
+  const { problem, stdout, stderr } = await watch(
+    child,
+    Math.max(0, Math.min(longestRun, deadline - Date.now())),
+    stop,
+  )
   cleanups.delete(stop)
   if (problem) throw failed(`${problem}${stderr.trim() ? `: ${stderr}` : ''}`)
   const [line = ''] = stdout.split('\n', 1)
@@ -47,6 +52,7 @@ export async function runSecretCommand(
 /** What a process printed, and why it failed, if it did. Calls `stop` for one that takes or prints too much. */
 function watch(
   child: ChildProcess,
+  limit: number,
   stop: () => void,
 ): Promise<{ stdout: string; stderr: string; problem: string | undefined }> {
   const output = { stdout: '', stderr: '' }
@@ -63,7 +69,9 @@ function watch(
       stop()
       end(problem)
     }
-    const timer = setTimeout(() => giveUp(`did not end within ${limit / 1000} s`), limit)
+    const why =
+      limit < longestRun ? 'did not end before the deadline' : `did not end within ${limit / 1000} s`
+    const timer = setTimeout(() => giveUp(why), limit)
     for (const name of ['stdout', 'stderr'] as const) {
       child[name]?.setEncoding('utf8').on('data', (text: string) => {
         output[name] += text

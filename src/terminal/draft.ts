@@ -37,11 +37,26 @@ export interface DraftOptions {
 export function startDraft(target: string, { mode = 0o666, isExact = false }: DraftOptions = {}): Draft {
   const path = join(dirname(target), `.parley-${crypto.randomUUID()}.part`)
   let file: number | undefined = openSync(path, 'wx', mode)
-  if (isExact) fchmodSync(file, mode & 0o7777)
   let size = 0
   function close(): void {
-    if (file !== undefined) closeSync(file)
+    const opened = file
     file = undefined
+    if (opened !== undefined) closeSync(opened)
+  }
+  function remove(): void {
+    for (const step of [close, () => rmSync(path, { force: true })]) {
+      try {
+        step()
+      } catch {
+        // It must not hide why it is to be removed.
+      }
+    }
+  }
+  try {
+    if (isExact) fchmodSync(file, mode & 0o7777)
+  } catch (error) {
+    remove()
+    throw error
   }
   return {
     get size() {
@@ -60,14 +75,7 @@ export function startDraft(target: string, { mode = 0o666, isExact = false }: Dr
       renameSync(path, target)
     },
     link: (other) => linkInto(path, other),
-    remove() {
-      try {
-        close()
-        rmSync(path, { force: true })
-      } catch {
-        // It must not hide why it is to be removed.
-      }
-    },
+    remove,
   }
 }
 

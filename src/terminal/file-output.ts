@@ -34,7 +34,8 @@ export async function openFileOutput(name: string, cwd: string, mode?: number): 
   const places = [...(isRegular ? [dirname(target)] : []), ...(existing ? [target] : [])]
   for (const place of places) {
     await fs.access(place, constants.W_OK).catch((error) => {
-      throw wrap(error)
+      const isFolder = place !== target && (error as NodeJS.ErrnoException).code === 'ENOENT'
+      throw isFolder ? new CliError('file', `${name}: there is no folder ${dirname(name)}/`) : wrap(error)
     })
   }
   const pipe = existing?.isFIFO() ? await openPipe(target, name) : undefined

@@ -1,14 +1,16 @@
-import { promises as fs } from 'node:fs'
+import { createReadStream, promises as fs } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { CliError, fileProblem, usage } from '../errors.ts'
-import { openFifo, readWhole } from './read-whole.ts'
+import { inTime, openFifo, readWhole } from './read-whole.ts'
 import { decodeUtf8 } from './utf8.ts'
 
 /** What stands behind file descriptor 0. `none` is nothing to wait for: closed, or a device such as /dev/null. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
   open(): Readable
+  /** A person is there, who may have typed before there was a question. */
+  isLive?: boolean
   /** Of a terminal: whether keys come one by one and unseen, Ctrl-C among them. */
   setRaw?(isRaw: boolean): void
   /** Does what Ctrl-C does while the terminal is not raw. */
@@ -22,6 +24,8 @@ export interface Input {
   readonly stdinKind: Stdin['kind']
   /** From now on stdin and FIFOs are read no longer than to this moment: milliseconds since the epoch. */
   endAt(deadline: number): void
+  /** Waits for what a person has to say, no longer than to that moment. */
+  inTime<T>(work: Promise<T>, whatGoesOn: string): Promise<T>
   /** stdin whole, for one reader; `reader` names it in the message that a second one gets. */
   stdin(reader: string): Promise<string>
   file(path: string): Promise<Uint8Array>
@@ -64,9 +68,13 @@ export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: Input
   async function file(path: string, name = path): Promise<Uint8Array> {
     const place = resolve(cwd, path)
     try {
-      if (!(await fs.stat(place)).isFIFO()) return await fs.readFile(place)
+      const stat = await fs.stat(place)
+      if (stat.isFile() || stat.isDirectory()) return await fs.readFile(place)
       const onIdle = () => note(`waiting for ${name}`)
-      return await readWhole((signal) => openFifo(place, signal), { name, deadline, onIdle })
+      const open = stat.isFIFO()
+        ? (signal: AbortSignal) => openFifo(place, signal)
+        : async () => createReadStream(place)
+      return await readWhole(open, { name, deadline, onIdle })
     } catch (error) {
       throw error instanceof CliError ? error : new CliError('file', `${name}: ${fileProblem(error)}`)
     }
@@ -81,6 +89,7 @@ export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: Input
     endAt(time) {
       deadline = time
     },
+    inTime: (work, whatGoesOn) => inTime(work, deadline, `while ${whatGoesOn}`),
     stdin: stdinText,
     file,
     async isFile(path) {

@@ -4,8 +4,11 @@ import type { Stdout } from './output.ts'
 
 /** Asks the person on a terminal, one question after the other. */
 export interface Questioner {
-  /** Resolves with the typed line; a hidden one is not shown. Throws a usage error where the input ends (Ctrl-D). */
-  ask(question: string, options?: { isHidden?: boolean }): Promise<string>
+  /**
+   * Resolves with the typed line; a hidden one is not shown, and to a grave one nothing counts that was typed before it
+   * was asked. Throws a usage error where the input ends (Ctrl-D).
+   */
+  ask(question: string, options?: { isHidden?: boolean; isGrave?: boolean }): Promise<string>
   /** Lets go of the terminal: the process need not wait for it. */
   close(): Promise<void>
 }
@@ -18,7 +21,9 @@ export interface QuestionerOptions {
 }
 
 export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions): Questioner {
-  const chunks = stdin.open()[Symbol.asyncIterator]()
+  const stream = stdin.open()
+  const chunks = stream[Symbol.asyncIterator]()
+  let coming: Promise<IteratorResult<Uint8Array>> | undefined
   const decoder = new TextDecoder()
   /** Typed ahead, or pasted as more than one line. */
   let ahead = ''
@@ -26,13 +31,28 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
   /** One character, or `undefined` at the end of the input. */
   async function read(): Promise<string | undefined> {
     while (ahead === '') {
-      const { done, value } = await chunks.next()
+      coming ??= chunks.next()
+      const { done, value } = await coming
+      coming = undefined
       if (done) return undefined
       ahead = decoder.decode(value, { stream: true })
     }
     const char = String.fromCodePoint(ahead.codePointAt(0) as number)
     ahead = ahead.slice(char.length)
     return char
+  }
+
+  /** What was typed before a question was there is no answer to it. */
+  async function dropTyped(): Promise<void> {
+    if (!stdin.isLive) return
+    for (let isQuiet = false; !isQuiet; ) {
+      ahead = ''
+      coming ??= chunks.next()
+      const pause = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 50))
+      const next = await Promise.race([coming, pause])
+      isQuiet = next === undefined || next.done === true
+      if (!isQuiet) coming = undefined
+    }
   }
 
   /** A line as a terminal delivers it by itself, edited and complete. */
@@ -89,13 +109,15 @@ export function createQuestioner({ stdin, stderr, cleanups }: QuestionerOptions)
   }
 
   return {
-    async ask(question, { isHidden = false } = {}) {
+    async ask(question, { isHidden = false, isGrave = false } = {}) {
+      if (isGrave) await dropTyped()
       if (isHidden) return (await askHidden(question)).trim()
       stderr.open().write(question)
       return (await readLine()).trim()
     },
     async close() {
-      await chunks.return?.()
+      if (coming) stream.destroy()
+      else await chunks.return?.()
     },
   }
 }

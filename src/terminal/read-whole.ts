@@ -24,12 +24,11 @@ export async function readWhole(
   { name, deadline, onIdle }: Reading,
 ): Promise<Uint8Array> {
   const late = new AbortController()
-  const left = Math.min(deadline - Date.now(), 2 ** 31 - 1)
-  const end = Number.isFinite(deadline) ? setTimeout(() => late.abort(), left) : undefined
+  const end = Number.isFinite(deadline) ? setTimeout(() => late.abort(), leftOf(deadline)) : undefined
   const hint = setTimeout(onIdle, 2000)
   try {
     const stream = await openStream(late.signal)
-    const stop = () => stream.destroy(tooLate(name))
+    const stop = () => stream.destroy(tooLate(`while ${name} was read`))
     if (late.signal.aborted) stop()
     late.signal.addEventListener('abort', stop)
     return await collectLong(bounded(stream, name, () => clearTimeout(hint)))
@@ -41,8 +40,20 @@ export async function readWhole(
   }
 }
 
-const tooLate = (name: string) =>
-  new CliError('not-sent', `the deadline passed while ${name} was read`, {
+const leftOf = (deadline: number) => Math.min(deadline - Date.now(), 2 ** 31 - 1)
+
+/** Resolves with `work`; throws a `CliError` where the deadline comes first. */
+export async function inTime<T>(work: Promise<T>, deadline: number, when: string): Promise<T> {
+  if (!Number.isFinite(deadline)) return work
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(tooLate(when)), leftOf(deadline))
+  })
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+}
+
+const tooLate = (when: string) =>
+  new CliError('not-sent', `the deadline passed ${when}`, {
     sent: 'no',
     consequence: 'nothing was sent',
     safeToRetry: true,

@@ -8,7 +8,7 @@ export interface AnswerDecoder {
   readonly summary: AnswerSummary
   /** The service said that nothing follows. */
   readonly ended: boolean
-  /** How many values of the answer have come. */
+  /** How many values have come that brought text. */
   readonly received: number
   /** Though it did not say so: it is whole, should nothing follow. */
   readonly isSettled: boolean

@@ -20,7 +20,7 @@ export interface AnswerReader {
   readonly summary: AnswerSummary
   /** The service said that nothing follows. */
   readonly ended: boolean
-  /** How many values were read. */
+  /** How many values were read that brought text. */
   readonly received: number
   /** If the body ends here, the answer is whole. */
   readonly isWhole: boolean
@@ -54,7 +54,10 @@ export function createAnswerReader(): AnswerReader {
   function add({ text, facts, isStrange: adds }: AnswerPiece): string {
     isKnown = true
     isStrange ||= adds
-    hasText ||= text !== ''
+    if (text !== '') {
+      hasText = true
+      received++
+    }
     for (const [fact, value] of Object.entries(facts)) {
       if (value !== undefined) Object.assign(summary, { [fact]: value })
     }
@@ -110,11 +113,12 @@ export function createAnswerReader(): AnswerReader {
       return isNative(answer) ? addNative(answer) : add(readMessage(answer))
     },
     addEvent(value, event = '') {
-      received++
       const delta = textDelta(value)
       if (delta !== undefined) {
         isKnown = true
-        hasText ||= delta !== ''
+        if (delta === '') return delta
+        hasText = true
+        received++
         return delta
       }
       return addAnswer(takeOutOfEvent(value, event), event)

@@ -25,7 +25,10 @@ export async function readEventsText(text: string, name: string): Promise<Events
     const place = (await describeJsonError(wrong.line)).replace(/^line 1, /, '')
     throw usage(`${name}: line ${wrong.number}: not valid JSON: ${place}`)
   }
-  if (texts.length < 2) throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}`)
+  if (texts.length < 2) {
+    const hint = "text is sent as words, or with the word '-' for stdin"
+    throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}; ${hint}`)
+  }
   return {
     name,
     get body() {

@@ -37,7 +37,7 @@ describe('the first line of follow', () => {
       'what it follows',
       [message],
       [idle({ stop_reason: 'end_turn' })],
-      `following ${session}; Ctrl-C leaves it at work`,
+      `following ${session}; Ctrl-C stops following, the session goes on`,
     ],
     [
       'since when today, and why, the session is idle',

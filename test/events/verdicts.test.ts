@@ -1,7 +1,8 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { answering, run, temporaryFolder } from '../run.ts'
+import { canType, type } from '../typing.ts'
 
 const isWhatWaits = (ids: string[]) => ({
   id: 'idle',
@@ -153,4 +154,32 @@ test('V46: as much as is shown is laid out in time that grows with it', async ()
     'y\nn\n',
   )
   expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow', 'deny'] })
+})
+
+test.skipIf(!canType)('what is typed before a question answers none (needs script)', async () => {
+  const cwd = temporaryFolder()
+  const waiting = [{ id: 't1' }, { id: 't2' }].map((use) => ({
+    ...use,
+    type: 'agent.tool_use',
+    name: 'bash',
+    input: {},
+  }))
+  writeFileSync(join(cwd, 'events.json'), JSON.stringify([...waiting, isWhatWaits(['t1', 't2'])]))
+  const command = '"$NODE" "$PARLEY" events confirm -s s -i events.json --dry-run > out.json'
+  await type(command, cwd, [
+    ['(t1)? [y/n] ', 'y\ny\ny\n'],
+    ['(t2)? [y/n] ', 'n\n'],
+  ])
+  const { body } = JSON.parse(readFileSync(join(cwd, 'out.json'), 'utf8'))
+  expect(body.events.map(({ result }: { result: string }) => result)).toEqual(['allow', 'deny'])
+})
+
+test.skipIf(!canType)('a question waits no longer than the deadline (needs script)', async () => {
+  const cwd = temporaryFolder()
+  const event = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
+  writeFileSync(join(cwd, 'events.json'), JSON.stringify([event, isWhatWaits(['t1'])]))
+  const command = '"$NODE" "$PARLEY" events confirm -s s -i events.json --dry-run --deadline 1'
+  const { code, screen } = await type(command, cwd, [])
+  expect(screen).toContain('the deadline passed while a question was open')
+  expect(code).toBe(9)
 })

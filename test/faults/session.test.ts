@@ -382,6 +382,21 @@ faults('Y: a rest that is not the end', [
     reqs: 3,
   },
   {
+    name: 'Y45 one time that is out of line turns no list',
+    argv: follow,
+    script: session({
+      lists: [
+        list(
+          { id: 'm0', type: 'user.message', content: 'x', processed_at: '2026-01-01T00:00:06Z' },
+          { ...running, processed_at: '2026-01-01T00:00:03Z' },
+          { ...done('i0'), processed_at: '2026-01-01T00:00:04Z' },
+        ),
+      ],
+    }),
+    code: 0,
+    reqs: 3,
+  },
+  {
     name: 'Y44 one id twice is answered once',
     argv: ['events', 'confirm', '--allow'],
     stdin:

@@ -28,7 +28,7 @@ export async function run(context: Context): Promise<void> {
   requireOwnName(chosen)
   const { name } = chosen
   const say = (line: string) => void host.stderr.open().write(`${oneLine(line, 2000)}\n`)
-  say(`The profile '${name}' in ${path}. Enter keeps what stands in brackets, or skips.`)
+  say(`This sets up the profile '${name}' in ${path}. Press Enter to keep the value in brackets, or to skip.`)
 
   const questioner = createQuestioner({ ...host, cleanups: progress.cleanups })
   const known = profileValues(file, name) ?? {}

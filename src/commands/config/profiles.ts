@@ -17,6 +17,6 @@ export async function run({ host, flags, note, output }: Context): Promise<void>
     await output.write(output.isTerminal ? `${mark}${oneLine(name)}\n` : toTsv([name]))
   }
   if (output.isTerminal && !names.includes(current)) {
-    note(`the current profile would be '${current}', which there is not yet: 'parley config init' makes it`)
+    note(`there is no profile '${current}' yet: 'parley config init' makes it`)
   }
 }

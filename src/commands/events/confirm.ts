@@ -83,7 +83,7 @@ export async function run(context: Context, options: ConfirmOptions, ids: string
     const isAsked = !options.allow && !options.deny
     if (!options.pending) return readPending(context, options.input, { isAsked })
     if (context.flags.dryRun || context.flags.curl)
-      throw usage('--pending asks the service: name the ids to only look')
+      throw usage('--dry-run and --curl send nothing, so they cannot ask what is pending: name the ids')
     return findPending(context, createCaller(context, settings), { parts, isAsked })
   }
 }

@@ -43,7 +43,7 @@ export function createEndurance(
 
   const left = () => (deadline > 0 ? deadline - timers.now() : Infinity)
   const stopped = () =>
-    new CliError('stopped', 'the deadline passed before the session came to rest', { sent: 'yes' })
+    new CliError('stopped', 'the deadline passed while the session was followed', { sent: 'yes' })
 
   /** Whether the next attempt may go better. */
   function isPassing({ kind, details }: CliError): boolean {
@@ -62,8 +62,10 @@ export function createEndurance(
   return {
     answered() {
       lastAnswer = timers.now()
+      askedWait = 0
     },
     progressed() {
+      this.answered()
       round = 0
       failures = 0
       hasAskedAgain = false

@@ -26,8 +26,11 @@ const shortestType = 10
 export function createEventTable(width: number): (rows: readonly Row[]) => TableLine[] {
   let form: Form | undefined
   let lastDay: string | undefined
-  return (rows) => {
+  return (all) => {
     const lines: TableLine[] = []
+    // Measuring takes far longer than showing, and no cell can show more than this.
+    const brief = (cell = '') => cell.slice(0, 4 * width)
+    const rows = all.map(([id, type, ...rest]): Row => [brief(id), brief(type), ...rest])
     if (rows.length === 0) return lines
     const times = rows.map(([, , timestamp = '']) => toLocalTime(timestamp))
     const cells = rows.map(([id, type, timestamp, text], index) => [

@@ -17,6 +17,8 @@ export interface Feed {
   begin(state: SessionState): void
   /** Prints what an agent says as text, any other event as one line, and with `--raw` each as one line of JSON. */
   print(item: EventItem): Promise<void>
+  /** Prints, where ids were asked for, those of the tool uses that wait now and were not printed yet. */
+  pause(state: SessionState): Promise<void>
   /** Throws a `CliError` where the session came to rest before its work was done (`cli.md`, exit codes 12 and 13). */
   end(state: SessionState): Promise<void>
 }
@@ -68,6 +70,18 @@ export function createFeed(context: Context, { session, ids = false, stays = fal
     return style.dim(clip(text, columns || 80))
   }
 
+  const printed = new Set<string>()
+
+  async function pause({ rest }: SessionState): Promise<void> {
+    if (!ids || rest?.kind !== 'waiting') return
+    const fresh = rest.ids.filter((id) => !printed.has(id))
+    for (const id of fresh) printed.add(id)
+    await printIds(
+      context,
+      fresh.map((id) => ({ id })),
+    )
+  }
+
   async function end({ rest, toolUse }: SessionState): Promise<void> {
     await output.flush()
     // How a session rests is no failure of the answer that was read last.
@@ -84,5 +98,5 @@ export function createFeed(context: Context, { session, ids = false, stays = fal
       throw new CliError('stuck', `${session} stopped: ${rest.reason}`, { sent: 'yes' })
   }
 
-  return { begin, print, end }
+  return { begin, print, pause, end }
 }

@@ -43,6 +43,9 @@ const longestTurn = 5_000
 /** How long a list may take to show what the stream has brought: the waits before each look. Milliseconds. */
 const looks = [0, 250, 500, 1_000]
 
+/** How long the stream is waited for between two looks at the list, while something is looked for. Milliseconds. */
+const polls = [100, 250, 500, 1_000]
+
 /**
  * Takes note of what there was, before anything else is done, and opens the stream. Following lists what came since,
  * goes on with the stream, and after a cut does the same again.
@@ -57,6 +60,7 @@ export async function openFollower(
   const { timers } = context
   const sieve = createSieve()
   let restingSince: number | undefined
+  let searchingSince: number | undefined
   const endurance = createEndurance(context, call.deadline, timers)
   for await (const items of listOldestFirst(call, parts)) {
     for (const item of items) {
@@ -69,12 +73,14 @@ export async function openFollower(
   async function print(items: readonly EventItem[]): Promise<void> {
     if (items.length > 0) endurance.progressed()
     for (const item of items) await feed.print(item)
+    if (stays) await feed.pause(sieve.state)
   }
 
   /** Returns whether the list shows an event. */
   async function readList(id?: string): Promise<boolean> {
     const items: EventItem[] = []
     for await (const page of listOldestFirst(call, parts)) for (const item of page) items.push(item)
+    endurance.answered()
     await print(sieve.addList(items))
     return items.some(({ event }) => event.id === id)
   }
@@ -87,8 +93,13 @@ export async function openFollower(
     if (gap === 'closed' || (gap === 'open' && !isStop(event))) return gap
     for (const wait of looks) {
       if (wait > 0) await timers.wait(wait)
-      const isShown = await readList(event.id).catch(endurance.endure)
-      if (isShown) return 'closed'
+      try {
+        if (await readList(event.id)) return 'closed'
+      } catch (error) {
+        // The stream is there still, and the list may be later.
+        endurance.endure(error)
+        return 'open'
+      }
     }
     return 'open'
   }
@@ -103,19 +114,27 @@ export async function openFollower(
     return isOver ? state.rest : undefined
   }
 
+  /** Whether what was sent has been looked for long enough. */
+  function isOverdue(): boolean {
+    if (sieve.isLost || sieve.isBehind) searchingSince ??= timers.now()
+    else searchingSince = undefined
+    return searchingSince !== undefined && timers.now() - searchingSince > longestSearch
+  }
+
   /** How long the next event is waited for before the list is asked. Milliseconds. */
   function patience(looked: number, settled: number): number {
-    const isLooking = sieve.isLost || restingSince !== undefined
-    const most = rest() ? settled - timers.now() : isLooking ? looks[looked % looks.length] || 100 : quiet
-    return Math.max(0, Math.min(most, endurance.left()))
+    const isAtRest = rest() !== undefined
+    const isLooking = searchingSince !== undefined || restingSince !== undefined
+    const most = isAtRest ? settled - timers.now() : isLooking ? polls[looked % polls.length] : quiet
+    return Math.max(0, Math.min(most ?? quiet, endurance.left()))
   }
 
   /** Reads on until the session rests; returns whether it does, rather than the stream having ended. */
-  async function readStream(searchEnd: number, hasGap: boolean): Promise<boolean> {
+  async function readStream(hasGap: boolean): Promise<boolean> {
     const settled = timers.now() + settling
     let gap: Gap = hasGap ? 'unknown' : 'closed'
     for (let looked = 0; ; ) {
-      if (sieve.isLost && timers.now() > searchEnd) await print(sieve.giveUp())
+      if (isOverdue()) await print(sieve.giveUp())
       const next = sieve.nextHeld() ?? (await stream.next(patience(looked, settled)))
       if (next === 'end') return rest() !== undefined
       if (next === 'silence') {
@@ -132,7 +151,7 @@ export async function openFollower(
     }
   }
 
-  async function readOnce(isFirst: boolean, hasSent: boolean, searchEnd: number): Promise<boolean> {
+  async function readOnce(isFirst: boolean, hasSent: boolean): Promise<boolean> {
     if (!isFirst) stream = await openEventStream(call, parts, timers)
     sieve.connect()
     // What was sent came after the first stream was opened, which so brings all that follows it.
@@ -140,7 +159,7 @@ export async function openFollower(
     if (hasGap) await readList()
     endurance.answered()
     if (isFirst) feed.begin(sieve.state)
-    const isAtRest = await readStream(searchEnd, hasGap)
+    const isAtRest = await readStream(hasGap)
     endurance.answered()
     if (!isAtRest) context.note('the stream of events broke off; connecting again')
     return isAtRest
@@ -148,16 +167,17 @@ export async function openFollower(
 
   async function follow(sent?: readonly SessionEvent[]): Promise<void> {
     if (sent) sieve.expect(sent)
-    const searchEnd = timers.now() + longestSearch
     for (let isFirst = true; ; isFirst = false) {
       try {
-        if (await readOnce(isFirst, sent !== undefined, searchEnd)) break
+        if (await readOnce(isFirst, sent !== undefined)) break
       } catch (error) {
         endurance.endure(error)
       }
       stream.close()
       await endurance.wait()
     }
+    if (sieve.isUndone)
+      context.warn('the service still shows what was sent as waiting: its answer may come later')
     await feed.end(sieve.state)
   }
 

@@ -10,7 +10,7 @@ export function describeStart(
   { rest, restingSince }: SessionState,
   { session, stays, now }: { session: string; stays: boolean; now: number },
 ): string {
-  if (!rest) return `following ${session}; Ctrl-C leaves it at work`
+  if (!rest) return `following ${session}; Ctrl-C stops following, the session goes on`
   const moment = restingSince && describeMoment(restingSince, now)
   if (rest.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${rest.reason})`
   const idle = `${session} is idle${moment ? ` since ${moment}` : ''}`

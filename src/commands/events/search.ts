@@ -16,8 +16,8 @@ export interface Search {
   finds(event: SessionEvent): boolean
   /** Takes note of what a list or a stream says of one that was found. */
   see(event: SessionEvent): void
-  /** Whether a list is at them with this event, or past them. */
-  isReachedBy(event: SessionEvent, isUnknown: boolean): boolean
+  /** Whether it is the first of them in a list, found already or not. */
+  isFirst(event: SessionEvent, isUnknown: boolean): boolean
 }
 
 /** By their ids, or, where the service gave none, by what they say. */
@@ -26,7 +26,7 @@ export function createSearch(sent: readonly SessionEvent[]): Search {
   const wanted = new Map<string, number>()
   for (const event of sent) wanted.set(keyOf(event), (wanted.get(keyOf(event)) ?? 0) + 1)
   let firstId: string | undefined
-  let awaited = sent.filter(isWork).length
+  let awaited = sent.filter(isTask).length
   const queued = new Set<string>()
 
   return {
@@ -43,23 +43,20 @@ export function createSearch(sent: readonly SessionEvent[]): Search {
       if (count === 0) return false
       wanted.set(keyOf(event), count - 1)
       firstId ??= event.id
-      if (isWork(event)) awaited--
-      if (isWork(event) && event.id !== undefined && event.processed_at === null) queued.add(event.id)
+      if (isTask(event)) awaited--
+      if (isTask(event) && event.id !== undefined && event.processed_at === null) queued.add(event.id)
       return true
     },
     see({ id, processed_at: processedAt }) {
       if (id !== undefined && processedAt) queued.delete(id)
     },
-    isReachedBy(event, isUnknown) {
-      const { id } = event
-      if (id !== undefined && (id === firstId || id === this.next)) return true
-      return isUnknown && (wanted.get(keyOf(event)) ?? 0) > 0
-    },
+    isFirst: (event, isUnknown) =>
+      (firstId !== undefined && event.id === firstId) || (isUnknown && (wanted.get(keyOf(event)) ?? 0) > 0),
   }
 }
 
 /** Whether an agent that is sent it has something to do. */
-export const isWork = ({ type }: SessionEvent): boolean => type !== 'user.interrupt'
+export const isTask = ({ type }: SessionEvent): boolean => type !== 'user.interrupt'
 
 /** What an event says: a service may add fields to it, but not change these. */
 const contentOf = (event: SessionEvent): string =>

@@ -32,10 +32,15 @@ export async function* selectEvents(
   if (turned.length > 0) yield turned.reverse()
 }
 
-/** Whether a page is in the other order than was asked for; `undefined` where its times do not show it. */
+/**
+ * Whether a page is in the other order than was asked for; `undefined` where its times do not show it. One time that is
+ * out of line shows nothing: the clocks of a service differ.
+ */
 function findTurn(items: readonly EventItem[], order: string | undefined): boolean | undefined {
   const times = items.map(({ event }) => Date.parse(event.processed_at ?? '')).filter((time) => time >= 0)
-  const [first = 0, last = 0] = [times[0], times.at(-1)]
-  if (order === undefined || first === last) return undefined
-  return order === 'desc' ? first < last : first > last
+  const steps = times.slice(1).map((time, index) => Math.sign(time - (times[index] ?? 0)))
+  const [up, down] = [1, -1].map((sign) => steps.filter((step) => step === sign).length) as [number, number]
+  if (order === undefined || (up > 0 && down > 0)) return undefined
+  if (up + down < 2) return undefined
+  return order === 'desc' ? up > 0 : down > 0
 }

@@ -10,13 +10,13 @@ import { declareSessionFlags, type SessionOptions, sessionParts } from './sessio
 type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
 
 export function declare(command: Command): void {
-  command.argument('[message...]', 'a message; a pipe adds its text, - is its place')
+  command.argument('[message...]', 'a message; piped text comes after it, or where - stands')
   declareSessionFlags(command)
   command.option('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one a line')
   declareEventFlags(command)
   command
     .option('--no-validate', 'send what was given, if it is JSON')
-    .option('--ids', 'print ids only; with --follow of tool uses that wait')
+    .option('--ids', 'print ids only; with --follow, ids of waiting tool uses')
     .option('--follow', 'then follow the session until it rests')
   addExamples(
     command,

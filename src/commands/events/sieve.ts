@@ -1,7 +1,7 @@
 import { isPiece, type SessionEvent } from '../../wire/events.ts'
 import type { EventItem } from '../../wire/events-page.ts'
 import { createSessionState, type SessionState } from '../../wire/session-state.ts'
-import { createSearch, isWork, type Search } from './search.ts'
+import { createSearch, isTask, type Search } from './search.ts'
 
 /**
  * Separates what is new in a session from what is not. Streams may repeat what was, so that an event is known by its
@@ -16,6 +16,8 @@ export interface Sieve {
   expect(sent: readonly SessionEvent[]): void
   /** Something was sent, and neither a list nor a stream has shown it yet. */
   readonly isLost: boolean
+  /** Lists show events whose place is not known: what was sent is not among them. */
+  readonly isBehind: boolean
   /** Some of what was sent is not shown yet, or waits for its turn: a rest may be of the turn before. */
   readonly isUndone: boolean
   /** What was sent is never shown: what lists brought is new, and is returned. */
@@ -62,10 +64,16 @@ export function createSieve(): Sieve {
     return items
   }
 
+  /** What was held back, one by one, and how far that has come. */
+  let released: EventItem[] = []
+  let place = 0
+
   function takeNext(): EventItem | undefined {
-    const [first] = held.live
-    if (first) held.live.delete(first[0])
-    return first?.[1]
+    if (held.live.size > 0) {
+      released = [...released.slice(place), ...take('live')]
+      place = 0
+    }
+    return released[place++]
   }
 
   return {
@@ -73,20 +81,29 @@ export function createSieve(): Sieve {
     addOld: (item) => void settle([item]),
     expect(sent) {
       search = createSearch(sent)
-      if (sent.some(isWork)) state.expectWork()
+      if (sent.some(isTask)) state.expectWork()
     },
     get isLost() {
       return isLost()
+    },
+    get isBehind() {
+      return search !== undefined && !search.isListed && held.listed.size > 0
     },
     get isUndone() {
       return search !== undefined && (search.isAwaiting || search.isQueued)
     },
     giveUp() {
       search = undefined
-      return settle(take('listed'))
+      const items = take('listed')
+      for (const { event } of items) known.delete(event.id as string)
+      return settle(items)
     },
     nextHeld: () => (isLost() ? undefined : takeNext()),
-    connect: () => void take('live'),
+    connect() {
+      take('live')
+      released = []
+      place = 0
+    },
     isUnknown,
     addLive(item) {
       search?.see(item.event)
@@ -108,15 +125,26 @@ export function createSieve(): Sieve {
       for (const { event } of items) search?.see(event)
       let listed = items.filter(({ event: { id } }) => id !== undefined)
       if (search && !search.isListed) {
-        const reached = listed.findIndex(({ event }) => search?.isReachedBy(event, isUnknown(event)))
-        const before = reached < 0 ? listed : listed.slice(0, reached)
-        // Where the stream has shown it already, what came before says nothing of where the session stands.
-        if (search.isMet) for (const { event } of before) known.add(event.id as string)
-        else if (reached >= 0) settle([...take('listed'), ...before])
-        else for (const item of before) if (isUnknown(item.event)) hold('listed', item)
-        if (reached < 0) return []
+        const start = listed.findIndex(({ event }) => search?.isFirst(event, isUnknown(event)))
+        // A list may leave out what was sent, and show what came after.
+        const isPast = start < 0 && listed.some(({ event: { id } }) => id === search?.next)
+        if (start < 0 && !isPast) {
+          for (const item of listed.filter(({ event }) => isUnknown(event))) {
+            hold('listed', item)
+            // As lists go it came before, and a stream that repeats it brings nothing new.
+            if (search.isMet) known.add(item.event.id as string)
+          }
+          return []
+        }
         search.isListed = true
-        listed = listed.slice(reached)
+        const before = [...take('listed'), ...listed.slice(0, Math.max(start, 0))]
+        // Where the stream has shown it already, what came before says nothing of where the session stands.
+        if (isPast) {
+          for (const { event } of before) known.delete(event.id as string)
+          listed = [...before, ...listed]
+        } else if (search.isMet) for (const { event } of before) known.add(event.id as string)
+        else settle(before)
+        listed = listed.slice(Math.max(start, 0))
       }
       return settle(listed).filter(({ event }) => !search?.finds(event))
     },

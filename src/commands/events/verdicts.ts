@@ -26,7 +26,10 @@ export async function askVerdicts(
     const verdicts: Verdict[] = []
     for (const [index, use] of pending.entries()) {
       host.stderr.open().write(`parley: tool use ${index + 1} of ${pending.length}:\n${texts[index]}`)
-      verdicts.push({ id: use.id, isAllowed: await ask(questioner, use) })
+      verdicts.push({
+        id: use.id,
+        isAllowed: await input.inTime(ask(questioner, use), 'a question was open'),
+      })
     }
     return verdicts
   } finally {
@@ -37,7 +40,7 @@ export async function askVerdicts(
 async function ask(questioner: Questioner, { id, name }: PendingUse): Promise<boolean> {
   const what = name === undefined ? brief(id) : `${brief(name)} (${brief(id)})`
   for (;;) {
-    const answer = await questioner.ask(`  allow ${what}? [y/n] `)
+    const answer = await questioner.ask(`  allow ${what}? [y/n] `, { isGrave: true })
     if (/^(y|yes|n|no)$/i.test(answer)) return /^y/i.test(answer)
   }
 }
