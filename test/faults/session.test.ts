@@ -310,6 +310,9 @@ const messageB = { id: 'B', type: 'user.message', content: 'B' }
 const interrupt = { id: 'int', type: 'user.interrupt' }
 const running = { id: 'r', type: 'session.status_running' }
 
+/** How often it lists while it waits is of no account. */
+const postsOnce: Row['check'] = ({ server }) => expect(server.requests.filter(isPost)).toHaveLength(1)
+
 faults('Y: a rest that is not the end', [
   {
     name: 'Y40 of two messages the second is answered later',
@@ -325,7 +328,8 @@ faults('Y: a rest that is not the end', [
       receipt: list(messageA, messageB),
     }),
     code: 0,
-    reqs: 4,
+    reqs: expect.any(Number),
+    check: postsOnce,
     err: ['to A', 'to B'],
   },
   {
@@ -338,7 +342,8 @@ faults('Y: a rest that is not the end', [
       receipt: response('', '202 Accepted'),
     }),
     code: 0,
-    reqs: 4,
+    reqs: expect.any(Number),
+    check: postsOnce,
     err: ['to B'],
   },
   {
@@ -360,8 +365,8 @@ faults('Y: a rest that is not the end', [
     }),
     code: 0,
     out: (out) => out.includes('new\n') && out.toString().endsWith('i2\tsession.status_idle\t\tend_turn\n'),
-    // It lists while it waits.
     reqs: expect.any(Number),
+    check: postsOnce,
   },
   {
     name: 'Y43 a list that is newest first',

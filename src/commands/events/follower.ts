@@ -1,13 +1,13 @@
 import type { Context } from '../../context.ts'
 import { isStop, type SessionEvent } from '../../wire/events.ts'
 import type { EventItem } from '../../wire/events-page.ts'
-import type { Rest } from '../../wire/session-state.ts'
 import type { Caller, RequestParts } from '../perform.ts'
 import { createEndurance } from './endurance.ts'
 import { openEventStream } from './event-stream.ts'
 import type { Feed } from './feed.ts'
 import { listOldestFirst } from './selection.ts'
 import { createSieve } from './sieve.ts'
+import { createWatch } from './watch.ts'
 
 export interface FollowOptions {
   /** Also print what happened before. */
@@ -28,23 +28,8 @@ export interface Follower {
 /** Between two streams: whether a list has shown by now what happened there. */
 type Gap = 'unknown' | 'open' | 'closed'
 
-/** How long a session at rest is listened to: a list may lag. Milliseconds. */
-const settling = 200
-
-/** A stream that brings no event for so long may have lost one: the list is asked. Milliseconds. */
-const quiet = 30_000
-
-/** How long events that were sent are looked for, before anything that comes counts as after them. Milliseconds. */
-const longestSearch = 10_000
-
-/** How long after a rest the turn of something that was sent may begin, which is shown to wait. Milliseconds. */
-const longestTurn = 5_000
-
 /** How long a list may take to show what the stream has brought: the waits before each look. Milliseconds. */
 const looks = [0, 250, 500, 1_000]
-
-/** How long the stream is waited for between two looks at the list, while something is looked for. Milliseconds. */
-const polls = [100, 250, 500, 1_000]
 
 /**
  * Takes note of what there was, before anything else is done, and opens the stream. Following lists what came since,
@@ -59,9 +44,8 @@ export async function openFollower(
 ): Promise<Follower> {
   const { timers } = context
   const sieve = createSieve()
-  let restingSince: number | undefined
-  let searchingSince: number | undefined
   const endurance = createEndurance(context, call.deadline, timers)
+  const watch = createWatch(sieve, timers, stays)
   for await (const items of listOldestFirst(call, parts)) {
     for (const item of items) {
       sieve.addOld(item)
@@ -104,49 +88,24 @@ export async function openFollower(
     return 'open'
   }
 
-  /** The rest that ends the run, if it has come. */
-  function rest(): Rest | undefined {
-    const { state, isUndone } = sieve
-    if (stays || state.hasEnded) return state.hasEnded ? state.rest : undefined
-    if (!state.rest) restingSince = undefined
-    else restingSince ??= timers.now()
-    const isOver = restingSince !== undefined && timers.now() - restingSince >= (isUndone ? longestTurn : 0)
-    return isOver ? state.rest : undefined
-  }
-
-  /** Whether what was sent has been looked for long enough. */
-  function isOverdue(): boolean {
-    if (sieve.isLost || sieve.isBehind) searchingSince ??= timers.now()
-    else searchingSince = undefined
-    return searchingSince !== undefined && timers.now() - searchingSince > longestSearch
-  }
-
-  /** How long the next event is waited for before the list is asked. Milliseconds. */
-  function patience(looked: number, settled: number): number {
-    const isAtRest = rest() !== undefined
-    const isLooking = searchingSince !== undefined || restingSince !== undefined
-    const most = isAtRest ? settled - timers.now() : isLooking ? polls[looked % polls.length] : quiet
-    return Math.max(0, Math.min(most ?? quiet, endurance.left()))
-  }
-
   /** Reads on until the session rests; returns whether it does, rather than the stream having ended. */
   async function readStream(hasGap: boolean): Promise<boolean> {
-    const settled = timers.now() + settling
+    watch.begin()
     let gap: Gap = hasGap ? 'unknown' : 'closed'
-    for (let looked = 0; ; ) {
-      if (isOverdue()) await print(sieve.giveUp())
-      const next = sieve.nextHeld() ?? (await stream.next(patience(looked, settled)))
-      if (next === 'end') return rest() !== undefined
+    for (;;) {
+      if (watch.isOverdue()) await print(sieve.giveUp())
+      const next =
+        sieve.nextHeld() ?? (await stream.next(Math.max(0, Math.min(watch.patience(), endurance.left()))))
+      if (next === 'end') return watch.isOver()
       if (next === 'silence') {
-        if (rest()) return true
+        if (watch.isOver()) return true
         if (endurance.left() <= 0) throw endurance.stopped()
-        looked++
         await readList()
       } else {
         const isNews = sieve.isUnknown(next.event)
         if (isNews && next.event.id !== undefined && !sieve.isLost) gap = await closeGap(gap, next.event)
         await print(sieve.addLive(next))
-        if (isNews && rest()) return true
+        if (isNews && watch.isOver()) return true
       }
     }
   }
@@ -177,7 +136,7 @@ export async function openFollower(
       await endurance.wait()
     }
     if (sieve.isUndone)
-      context.warn('the service still shows what was sent as waiting: its answer may come later')
+      context.warn('the service does not show that it has taken up what was sent: its answer may come later')
     await feed.end(sieve.state)
   }
 
