@@ -112,4 +112,5 @@ const fileProblems: Record<string, string> = {
   ELOOP: 'too many symbolic links',
   ENAMETOOLONG: 'the name is too long',
   EIO: 'input/output error',
+  EPIPE: 'its reader has gone',
 }

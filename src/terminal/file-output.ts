@@ -117,6 +117,7 @@ async function openPipe(path: string, name: string): Promise<FileHandle> {
 
 function createDeviceSink(path: string, opened: FileHandle | undefined): Sink {
   let file = opened
+  let isWhole = false
   return {
     async write(chunk) {
       file ??= await fs.open(path, 'w')
@@ -125,8 +126,9 @@ function createDeviceSink(path: string, opened: FileHandle | undefined): Sink {
     async commit() {
       file ??= await fs.open(path, 'w')
       await file.close()
+      isWhole = true
     },
-    keep: () => undefined,
+    keep: () => (file && !isWhole ? 'what had come is not kept' : undefined),
     discard() {},
   }
 }

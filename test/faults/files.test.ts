@@ -62,6 +62,14 @@ faults('Files of answers', [
     check: ({ ending }) => expect(ending.files.get('cwd/got')).toBe(okText),
   },
   {
+    name: 'F24 a pipe whose reader leaves before the answer comes',
+    shell: 'mkfifo pipe; (head -c 0; sleep 0.3) < pipe & parley chat hi -o pipe',
+    script: (socket) => void setTimeout(() => socket.write(ok), 1000),
+    code: 11,
+    reqs: 1,
+    err: ['pipe: its reader has gone; what had come is not kept'],
+  },
+  {
     name: 'F22 one file for -o and --thread',
     argv: ['chat', 'hi', '-o', 'a.json', '--thread', './a.json'],
     code: 2,
