@@ -1,7 +1,7 @@
 import { isStop, readStopReason, type SessionEvent } from './events.ts'
 
 /** How a session came to rest. */
-export type Rest =
+type Rest =
   | { kind: 'done'; reason: string }
   /** Tool uses wait for an answer. */
   | { kind: 'waiting'; ids: string[] }
