@@ -1,3 +1,4 @@
+import { tryParseJson } from '../wire/json.ts'
 import type { Draft } from './request.ts'
 
 /** By its name alone, so rather one header too many; but what tells of a limit only counts tokens. */
@@ -51,12 +52,7 @@ function bodyAsJson(body: Uint8Array): string {
   } catch {
     return JSON.stringify({ base64: Buffer.from(body).toString('base64') })
   }
-  try {
-    JSON.parse(text)
-    return text.trim()
-  } catch {
-    return JSON.stringify(text)
-  }
+  return tryParseJson(text) === undefined ? JSON.stringify(text) : text.trim()
 }
 
 /** In bytes: beyond this, a body does not fit into an argument on every system. */

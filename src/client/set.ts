@@ -1,5 +1,5 @@
 import { usage } from '../errors.ts'
-import { parseJson } from '../wire/json.ts'
+import { tryParseJson } from '../wire/json.ts'
 
 export interface Assignment {
   path: (string | number)[]
@@ -51,11 +51,4 @@ export function parseAssignment(source: string): Assignment {
   return { path, appends, json: isJson(value) ? value : JSON.stringify(value), source: `--set ${source}` }
 }
 
-function isJson(text: string): boolean {
-  try {
-    parseJson(text)
-    return true
-  } catch {
-    return false
-  }
-}
+const isJson = (text: string): boolean => tryParseJson(text) !== undefined

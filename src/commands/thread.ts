@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { buildBody, type Part } from '../client/generate-body.ts'
 import { appending } from '../client/set.ts'
 import type { Context } from '../context.ts'
-import { CliError, fileProblem } from '../errors.ts'
+import { CliError, fileProblem, usage } from '../errors.ts'
 import { type Lock, lock as lockFile } from '../settings/lock.ts'
 import { type FileOutput, openFileOutput } from '../terminal/file-output.ts'
 import { decodeUtf8 } from '../terminal/utf8.ts'
@@ -17,6 +17,8 @@ export interface Thread {
 }
 
 export interface ThreadOptions {
+  /** `-o`: must be another file. */
+  output: string | undefined
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
   /** The longest wait for another run that uses the file. Milliseconds. */
@@ -32,15 +34,17 @@ export interface ThreadOptions {
 export async function openThread(
   context: Context,
   name: string,
-  { deadline, patience, isPreview }: ThreadOptions,
+  { output, deadline, patience, isPreview }: ThreadOptions,
 ): Promise<Thread> {
   const { input, host, note, progress } = context
   const path = resolve(host.cwd, name)
+  const target = realPath(path)
+  if (output !== undefined && realPath(resolve(host.cwd, output)) === target)
+    throw usage('-o and --thread name the same file')
   if (existsSync(path) && !statSync(path).isFile())
     throw new CliError('file', `${name}: it is no regular file`)
   // Checks the place before a lock is made beside it.
   await openFileOutput(name, host.cwd)
-  const target = existsSync(path) ? realpathSync(path) : path
 
   const read = async () => {
     if (!existsSync(target)) return undefined
@@ -84,6 +88,9 @@ export async function openThread(
     },
   }
 }
+
+/** Where a link leads, if it leads anywhere. */
+const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path)
 
 async function replaceFile(file: FileOutput, bytes: Uint8Array, cleanups: Set<() => void>): Promise<void> {
   cleanups.add(file.discard)

@@ -1,5 +1,5 @@
 import type { AnswerSummary } from './answer.ts'
-import { formatPath } from './json.ts'
+import { formatPath, isObject } from './json.ts'
 import { failureInstead } from './problem.ts'
 import type * as z from './zod.ts'
 
@@ -29,6 +29,3 @@ export const mayHoldText = (value: unknown): boolean =>
   isObject(value)
     ? textNames.some((name) => Object.hasOwn(value, name) && Boolean(value[name]))
     : Array.isArray(value) || (typeof value === 'string' && value.trim() !== '')
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

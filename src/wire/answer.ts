@@ -1,5 +1,6 @@
-import { type AnswerPiece, isObject, mayHoldText } from './answer-piece.ts'
+import { type AnswerPiece, mayHoldText } from './answer-piece.ts'
 import { takeOutOfBody, takeOutOfEvent } from './envelope.ts'
+import { isObject } from './json.ts'
 import { notUnderstood } from './json-body.ts'
 import { isMessage, isMessageEvent, readMessage, readMessageEvent, textDelta } from './message-answer.ts'
 import { isNative, type NativePiece, readNative } from './native-answer.ts'

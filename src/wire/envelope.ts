@@ -1,4 +1,4 @@
-import { isObject } from './answer-piece.ts'
+import { isObject } from './json.ts'
 import { notUnderstood } from './json-body.ts'
 import { isMessage } from './message-answer.ts'
 import { isNative } from './native-answer.ts'

@@ -1,5 +1,5 @@
 import { usage } from '../errors.ts'
-import { describeJsonError, parseJson } from './json.ts'
+import { describeJsonError, tryParseJson } from './json.ts'
 
 /** Events as they were given, each spelled as it was. */
 export interface EventsText {
@@ -18,8 +18,8 @@ export interface EventsText {
  * a usage error that names the line of a text that is no JSON.
  */
 export async function readEventsText(text: string, name: string): Promise<EventsText> {
-  const whole = tryParse(text)
-  if (whole) return { name, body: wrap(text, whole.value), placeOf: placeInList }
+  const whole = tryParseJson(text)
+  if (whole !== undefined) return { name, body: wrap(text, whole), placeOf: placeInList }
   const { texts, numbers, wrong } = readLines(text)
   if (wrong !== undefined && texts.length > 0) {
     const place = (await describeJsonError(wrong.line)).replace(/^line 1, /, '')
@@ -60,7 +60,7 @@ function readLines(text: string): Lines {
     start = end + 1
     const event = line.trim()
     if (event === '') continue
-    if (!tryParse(line)) return { ...lines, wrong: { line, number } }
+    if (tryParseJson(line) === undefined) return { ...lines, wrong: { line, number } }
     lines.texts.push(event)
     lines.numbers.push(number)
   }
@@ -74,12 +74,4 @@ function wrap(text: string, value: unknown): string {
   if (Array.isArray(value)) return `{"events":${text.trim()}}`
   const isBody = typeof value === 'object' && value !== null && Object.hasOwn(value, 'events')
   return isBody ? text : `{"events":[${text.trim()}]}`
-}
-
-function tryParse(text: string): { value: unknown } | undefined {
-  try {
-    return { value: parseJson(text) }
-  } catch {
-    return undefined
-  }
 }

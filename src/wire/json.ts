@@ -37,6 +37,10 @@ export async function describeJsonError(text: string): Promise<string> {
   return fault ? `${place}: ${fault.reason}` : place
 }
 
+/** A JSON object, rather than a list or a single value. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /** A place in a JSON value as a person writes it: `events[2].content[0].text`. */
 export function formatPath(path: readonly PropertyKey[]): string {
   return path

@@ -1,5 +1,6 @@
-import { type AnswerPiece, isObject, mayHoldText, read } from './answer-piece.ts'
+import { type AnswerPiece, mayHoldText, read } from './answer-piece.ts'
 import { Message, MessageEvent } from './generate.ts'
+import { isObject } from './json.ts'
 import type * as z from './zod.ts'
 
 type Block = z.infer<ReturnType<typeof Message>>['content'][number]

@@ -1,5 +1,6 @@
-import { type AnswerPiece, isObject, mayHoldText, read } from './answer-piece.ts'
+import { type AnswerPiece, mayHoldText, read } from './answer-piece.ts'
 import { NativeAnswer } from './generate.ts'
+import { isObject } from './json.ts'
 import type * as z from './zod.ts'
 
 /** What one native chunk, or a whole native body, adds to an answer. */

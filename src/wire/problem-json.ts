@@ -1,4 +1,4 @@
-import { tryParseJson } from './json.ts'
+import { isObject, tryParseJson } from './json.ts'
 
 /** How deep an error may be wrapped, and how many of several are told. */
 const [deepest, most] = [5, 20]
@@ -6,16 +6,11 @@ const [deepest, most] = [5, 20]
 /** The longest text that is taken, in characters: far more than is ever shown. */
 const longest = 64 * 1024
 
-export type Fields = Record<string, unknown>
-
-export const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** A field of an object's own, never of its prototype. */
 export const field = (value: unknown, ...names: string[]): unknown =>
   names
-    .filter((name) => isFields(value) && Object.hasOwn(value, name))
-    .map((name) => (value as Fields)[name])
+    .filter((name) => isObject(value) && Object.hasOwn(value, name))
+    .map((name) => (value as Record<string, unknown>)[name])
     .find((found) => found !== undefined && found !== null)
 
 const wordsOf = (value: unknown): string | undefined =>
@@ -29,7 +24,7 @@ export function messageOf(value: unknown, depth = 0): string | undefined {
     const all = value.slice(0, most).map((one) => messageOf(one, depth + 1))
     return all.filter((one) => one !== undefined).join('; ') || undefined
   }
-  if (!isFields(value)) return undefined
+  if (!isObject(value)) return undefined
   const inner = (...names: string[]) => messageOf(field(value, ...names), depth + 1)
   return (
     joined(inner('error'), inner('error_description')) ??

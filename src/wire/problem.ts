@@ -1,6 +1,7 @@
-import { CliError, type Kind } from '../errors.ts'
-import { tryParseJson } from './json.ts'
-import { type Fields, field, isFields, isGood, messageOf, namesOf } from './problem-json.ts'
+import { CliError } from '../errors.ts'
+import { isObject, tryParseJson } from './json.ts'
+import { field, isGood, messageOf, namesOf } from './problem-json.ts'
+import { kindOf } from './problem-kind.ts'
 import { readEventData, readMarkup } from './problem-text.ts'
 
 /** What can be read out of an error body of any known shape (`spec/beyond.md`, Error bodies; `spec/recorded.md`). */
@@ -53,7 +54,7 @@ function compact<T extends object>(fields: { [K in keyof T]: T[K] | undefined })
 /** Whether a body that should have been an answer is one of the error envelopes instead. */
 export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
-  if (!isFields(value)) return false
+  if (!isObject(value)) return false
   const type = field(value, 'type')
   // A `session.error` event has an `error` too.
   if (typeof type !== 'string') return tellsOfError(value)
@@ -74,7 +75,7 @@ const answers = [
   'events',
 ]
 
-function tellsOfError(value: Fields): boolean {
+function tellsOfError(value: Record<string, unknown>): boolean {
   if (
     field(value, 'success') === false ||
     isTelling(field(value, 'error')) ||
@@ -91,12 +92,12 @@ function tellsOfError(value: Fields): boolean {
   return says && found.length === 0 && !isGoodNews(value)
 }
 
-const isGoodNews = (value: Fields) =>
+const isGoodNews = (value: Record<string, unknown>) =>
   [field(value, 'success'), field(value, 'ok')].includes(true) || isGood(field(value, 'status'))
 
 /** Whether an `error` is one: not `{}`, not `{"code":0}`. */
 const isTelling = (error: unknown): boolean =>
-  isFields(error)
+  isObject(error)
     ? isFull(error) && !isGood(field(error, 'code'))
     : isFull(error) && error !== 0 && error !== false
 
@@ -138,33 +139,3 @@ export function failureInstead(body: unknown, otherwise: string): CliError {
     ...(requestId === undefined ? {} : { requestId }),
   })
 }
-
-/** The kind of failure that one of an error's own names tells of. */
-function kindOf(names: string[]): Kind {
-  const known = names.map(
-    (name) => kinds.get(plainName(name)) ?? (/^5\d\d$/.test(name) ? 'service' : undefined),
-  )
-  return known.find((kind) => kind !== undefined) ?? 'response'
-}
-
-/** `AccessDeniedException` and `access_denied_error` are `access_denied`. */
-const plainName = (name: string) =>
-  name
-    .replace(/([a-z])([A-Z])/g, '$1_$2')
-    .toLowerCase()
-    .replace(/_(?:error|exception)$/, '')
-
-const namesByKind: [Kind, string][] = [
-  ['credentials', 'authentication unauthenticated unauthorized permission permission_denied access_denied'],
-  ['credentials', 'forbidden invalid_token invalid_client invalid_api_key 401 403'],
-  [
-    'refused',
-    'invalid_request invalid_argument failed_precondition validation bad_request not_found 400 404',
-  ],
-  ['payment', 'billing payment_required 402'],
-  ['rate-limited', 'rate_limit resource_exhausted too_many_requests throttling slow_down 429'],
-  ['service', 'overloaded unavailable service_unavailable api internal internal_server server'],
-  ['service', 'timeout gateway_timeout deadline_exceeded'],
-]
-
-const kinds = new Map(namesByKind.flatMap(([kind, names]) => names.split(' ').map((name) => [name, kind])))

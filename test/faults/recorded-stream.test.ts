@@ -1,7 +1,7 @@
 import { message } from '../run.ts'
 import { response } from '../server.ts'
 import { answering, chunked, closing, delta, event, resetting, sseHead, stop } from './answers.ts'
-import { chat, faults, type Row, stream } from './rows.ts'
+import { chat, early, faults, type Row, stream } from './rows.ts'
 
 /** A native chunk. */
 const part = (text: string | object, more: object = {}) => ({
@@ -15,13 +15,6 @@ const jsonHead = head('application/json')
 const lines = (...values: unknown[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')
 
 const whole = { argv: stream, code: 0, reqs: 1, out: 'so far\n' } satisfies Partial<Row>
-const early = {
-  argv: stream,
-  code: 8,
-  reqs: 1,
-  out: 'so far',
-  err: ['the stream ended early'],
-} satisfies Partial<Row>
 const failed = <T extends Partial<Row>>(row: T) => ({ ...early, ...row })
 const cancelled = { error: { code: 499, message: 'The operation was cancelled.', status: 'CANCELLED' } }
 const says = ['the stream ended with an error', 'the service says: The operation was cancelled.']

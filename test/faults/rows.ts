@@ -154,6 +154,15 @@ export const stream = ['chat', 'hi', '--stream']
 export const events = ['events', 'send', 'hi']
 export const image = ['image', 'a fox', '-m', 'painter']
 
+/** A stream of which some text came, and no end. */
+export const early = {
+  argv: stream,
+  code: 8,
+  reqs: 1,
+  out: 'so far',
+  err: ['the stream ended early'],
+} satisfies Partial<Row>
+
 /** The same row for chat and for events, which differ in `retries` only where the row says so. */
 export const both = (row: Omit<Row, 'argv'> & { flags?: string[] }): Row[] =>
   [chat, events].map((argv) => ({

@@ -1,20 +1,13 @@
 import { message } from '../run.ts'
 import { response, type Script } from '../server.ts'
 import { answering, chunked, closing, delta, event, resetting, sseHead, stop } from './answers.ts'
-import { faults, type Row, stream } from './rows.ts'
+import { early, faults, type Row, stream } from './rows.ts'
 
 const part = (text: string, finishReason?: string) => ({
   candidates: [{ index: 0, content: { parts: [{ text }] }, ...(finishReason ? { finishReason } : {}) }],
 })
 const chunkedHead = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
 const array = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n'
-const early = {
-  argv: stream,
-  code: 8,
-  reqs: 1,
-  out: 'so far',
-  err: ['the stream ended early'],
-} satisfies Partial<Row>
 const broken = { ...early, err: ['the answer broke off'] } satisfies Partial<Row>
 const whole = { argv: stream, code: 0, reqs: 1, out: 'so far\n' } satisfies Partial<Row>
 const started = sseHead + delta('so far')

@@ -1,5 +1,3 @@
-import { existsSync, realpathSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { type BodyParts, buildBody } from '../../client/generate-body.ts'
 import { assigning, parseAssignment } from '../../client/set.ts'
 import type { Context } from '../../context.ts'
@@ -102,22 +100,11 @@ async function readThread(
 ): Promise<Thread | undefined> {
   if (name === undefined) return undefined
   if (prompt.given) throw usage(`--thread and ${prompt.given.name} both give a body: take one of them`)
-  if (output !== undefined && isSameFile(output, name, context.host.cwd))
-    throw usage('-o and --thread name the same file')
   const { openThread } = await import('../thread.ts')
   const { dryRun, curl } = context.flags
   const deadline = deadlineOf(context, { values })
   const patience = values.timeout * 1000 || Infinity
-  return openThread(context, name, { deadline, patience, isPreview: Boolean(dryRun || curl) })
-}
-
-/** Also where a link leads to it. */
-function isSameFile(one: string, other: string, cwd: string): boolean {
-  const [a = '', b = ''] = [one, other].map((name) => {
-    const path = resolve(cwd, name)
-    return existsSync(path) ? realpathSync(path) : path
-  })
-  return a === b
+  return openThread(context, name, { output, deadline, patience, isPreview: Boolean(dryRun || curl) })
 }
 
 function buildWhole(

@@ -2,9 +2,11 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createRawPrinter } from '../../terminal/raw-printer.ts'
 import { type AnswerSummary, createAnswerReader } from '../../wire/answer.ts'
+import { brokenOff } from '../../wire/answer-form.ts'
 import { type AnswerValues, readValues } from '../../wire/answer-values.ts'
 import { collectLong, type HttpResponse } from '../../wire/exchange.ts'
 import { type Findings, findImages } from '../../wire/images.ts'
+import { isObject } from '../../wire/json.ts'
 import { notUnderstood } from '../../wire/json-body.ts'
 import { isErrorEnvelope } from '../../wire/problem.ts'
 import { keep } from './recovery.ts'
@@ -111,8 +113,6 @@ function summarize(
   return failure ? { summary, failure } : { summary }
 }
 
-const brokenOff = () => notUnderstood('the stream ended early, without saying that it was whole')
-
 /** Of the kinds that tell of their end. */
 const isAnswerPiece = (value: unknown): boolean =>
   isObject(value) &&
@@ -128,6 +128,3 @@ function unwrap(value: unknown): unknown {
   const inner = [value.response, value.data].find(isObject)
   return isBare || inner === undefined ? value : inner
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
