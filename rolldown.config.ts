@@ -87,18 +87,18 @@ const config = {
     // Each file costs a fraction of a millisecond: every group here is loaded as a whole by whoever needs it.
     codeSplitting: {
       groups: [
-        { name: 'start', priority: 3, test: /src\/(main|host|errors|terminal\/output)\.ts$|package\.json$/ },
+        { name: 'start', priority: 3, test: /src\/(main|host|errors|io\/output)\.ts$|package\.json$/ },
         {
           name: 'program',
           priority: 2,
-          test: /src\/(program|create-context|settings\/table|commands\/(flags|chat)|terminal\/(escape|failure|style|input)|wire\/nearest)\.ts$|commander/,
+          test: /src\/(spelling|cli\/(program|create-context)|settings\/table|commands\/chat|wire\/model\/models|io\/(escape|failure|style|input))\.ts$|commander/,
         },
         {
           name: 'request',
           priority: 1,
-          test: /src\/(commands\/(perform|chat\/ask|footer|prompt|settings)|client\/(send|exchange)|wire\/(sse|json-body))\.ts$/,
+          test: /src\/(calls\/(caller|settings)|chat\/ask|generation\/(footer|prompt)|client\/(send|exchange)|wire\/(sse|json-body))\.ts$/,
         },
-        { name: 'answer', priority: 0, test: /src\/commands\/answer\.ts$/ },
+        { name: 'answer', priority: 0, test: /src\/chat\/answer\.ts$/ },
         { name: 'events', priority: 0, test: /src\/commands\/events\/(send|confirm|list|follow)\.ts$/ },
       ],
     },

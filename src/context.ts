@@ -1,10 +1,10 @@
 import type { Timers } from './client/timer.ts'
 import type { CliError, Sent } from './errors.ts'
+import type { Input, Stdin } from './io/input.ts'
+import type { Output, Stdout } from './io/output.ts'
+import type { ColourChoice, Style } from './io/style.ts'
 import type { Place } from './settings/folder.ts'
 import type { SettingSources } from './settings/resolve.ts'
-import type { Input, Stdin } from './terminal/input.ts'
-import type { Output, Stdout } from './terminal/output.ts'
-import type { ColourChoice, Style } from './terminal/style.ts'
 import type { Exchange } from './wire/exchange.ts'
 
 /** The outside world, as the program is given it. */

@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import { fstatSync, readFileSync, writeSync } from 'node:fs'
 import type { Host } from './context.ts'
 import { usage } from './errors.ts'
-import type { Stdin } from './terminal/input.ts'
-import type { Stdout } from './terminal/output.ts'
+import type { Stdin } from './io/input.ts'
+import type { Stdout } from './io/output.ts'
 
 /** The process as a host. Its streams are opened when they are first used. */
 export function createProcessHost(): Host {

@@ -1,7 +1,7 @@
 import { version } from '../package.json'
 import type { Host, Progress } from './context.ts'
 import { CliError, OutputClosed } from './errors.ts'
-import { say } from './terminal/output.ts'
+import { say } from './io/output.ts'
 
 export { createProcessHost } from './host.ts'
 
@@ -21,7 +21,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
       return 0
     }
     host.checkArguments?.(argv)
-    const { runProgram } = await import('./program.ts')
+    const { runProgram } = await import('./cli/program.ts')
     return await runProgram(argv, host, { progress, version })
   } catch (error) {
     if (error instanceof OutputClosed) return 0
@@ -72,7 +72,7 @@ async function report(failure: CliError, argv: string[], host: Host, { secrets }
   const [
     { redact, redactFailure, renderFailure, renderFailureAsJson },
     { createStyle, toColourChoice, wantsColour },
-  ] = await Promise.all([import('./terminal/failure.ts'), import('./terminal/style.ts')])
+  ] = await Promise.all([import('./io/failure.ts'), import('./io/style.ts')])
   const words = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
   const isJson = flagValue(words, '--errors') === 'json'
   const choice = toColourChoice(flagValue(words, '--color'))

@@ -55,7 +55,7 @@ test.each([
   ['--help', ['main', 'program']],
   ['chat --help', ['main', 'program']],
   ['chat --nonsense', ['main', 'program']],
-  ['init', ['main', 'pointers', 'program', 'topics']],
+  ['init', ['main', 'pointers', 'program']],
   ['config path', ['main', 'path', 'program', 'request']],
 ])('%s loads %j', async (argv, loaded) => {
   expect(await chunksOf(argv.split(' '))).toEqual(loaded)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { redact, redactFailure, renderFailureAsJson } from '../src/terminal/failure.ts'
-import { failureInBody, failureInstead, isErrorEnvelope, readProblem } from '../src/wire/problem.ts'
+import { redact, redactFailure, renderFailureAsJson } from '../src/io/failure.ts'
+import { failureInBody, failureInstead, isErrorEnvelope, readProblem } from '../src/wire/problem/problem.ts'
 import { answering, message, run } from './run.ts'
 
 const xml =

@@ -5,8 +5,8 @@ import { Readable, Writable } from 'node:stream'
 import { realTimers } from '../src/client/timer.ts'
 import type { Host } from '../src/context.ts'
 import { createEmulator } from '../src/emulator/emulator.ts'
+import type { Stdout } from '../src/io/output.ts'
 import { main } from '../src/main.ts'
-import type { Stdout } from '../src/terminal/output.ts'
 import type { Exchange, HttpRequest } from '../src/wire/exchange.ts'
 
 interface World {

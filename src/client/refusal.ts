@@ -1,8 +1,8 @@
 import { CliError, type FailureDetails, type Kind } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
-import { tryParseJson } from '../wire/json.ts'
-import { readProblem } from '../wire/problem.ts'
+import { tryParseJson } from '../wire/json/parse.ts'
+import { readProblem } from '../wire/problem/problem.ts'
 import { type FailedAttempt, parseRetryAfter } from './retry.ts'
 
 /** Error bodies are read up to here. */

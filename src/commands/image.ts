@@ -1,145 +1,37 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { usage } from '../errors.ts'
-import type { ResolvedSettings } from '../settings/resolve.ts'
-import { escapeControls } from '../terminal/escape.ts'
-import { decodeBase64 } from '../wire/base64.ts'
-import { endpoints } from '../wire/endpoints.ts'
-import type { FoundImage } from '../wire/images.ts'
-import { notUnderstood } from '../wire/json-body.ts'
-import { collect, parseCount, temperatureFlag } from './flags.ts'
-import { tellAbout } from './footer.ts'
-import { addExamples, addNote } from './help-text.ts'
-import { readImageAnswer } from './image/answer.ts'
-import { fetchLink, keepLinks, onOneLine } from './image/link.ts'
-import { choosePlace, type Place } from './image/place.ts'
-import { keep } from './image/recovery.ts'
-import { type ImageRequestOptions, readImageRequest } from './image/request.ts'
-import { type Image, printLine, saveImages } from './image/save.ts'
-import { createShow } from './image/show.ts'
-import { perform } from './perform.ts'
-import { deadlineOf, readSettings } from './settings.ts'
-
-interface ImageOptions extends ImageRequestOptions {
-  model?: string
-  output?: string
-  force?: boolean
-  download?: boolean
-  preview?: boolean
-  usage?: boolean
-}
+import { addValue, parseCount, parseNumber } from '../flag-values.ts'
+import type { ImageOptions } from '../images/make.ts'
 
 export function declare(command: Command): void {
   command
     .argument('[prompt...]', 'what to draw; piped text comes after it, or where - stands')
     .option('-m, --model <name>', 'the model (default: the setting imageModel)')
-    .addOption(temperatureFlag())
+    .option('--temperature <n>', 'sampling temperature', parseNumber)
     .option('--max-output-tokens <n>', 'longest answer', parseCount)
     .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
-    .option('-f, --file <file>', 'add a reference image or a text, or - for stdin, repeatable', collect)
-    .option('--set <path=value>', 'set any field of the body, repeatable', collect)
+    .option('-f, --file <file>', 'add a reference image or a text, or - for stdin, repeatable', addValue)
+    .option('--set <path=value>', 'set any field of the body, repeatable', addValue)
     .option('-o, --output <file>', 'a file, a folder with a / at its end, or - for stdout')
     .option('--force', 'replace files that exist')
     .option('--download', 'fetch images that the answer only links to')
     .option('--preview', 'show the images, on a terminal')
     .option('--no-preview', 'do not show them')
     .option('--usage', 'show model, tokens and seconds in a pipe, too')
-  addNote(
-    command,
-    'Files are named from the prompt, and none is overwritten: the next free number is taken. No model is',
-    "documented: without -m, 'parley config set imageModel NAME' names the one to use.",
-  )
-  addExamples(
-    command,
-    "parley image --profile demo 'a red fox'",
-    "parley image -f a-red-fox.png 'the same in snow' -o snow.png",
-    "parley image 'a red fox' -o pics/",
-    `parley image 'a fox' --set 'generationConfig.imageConfig.aspectRatio="16:9"'`,
-  )
 }
+
+export const notes = [
+  "Files are named from the prompt, and none is overwritten: the next free number is taken. No model is documented: without -m, 'parley config set imageModel NAME' names the one to use.",
+]
+
+export const examples = [
+  "parley image --profile demo 'a red fox'",
+  "parley image -f a-red-fox.png 'the same in snow' -o snow.png",
+  "parley image 'a red fox' -o pics/",
+  `parley image 'a fox' --set 'generationConfig.imageConfig.aspectRatio="16:9"'`,
+]
 
 export async function run(context: Context, options: ImageOptions, words: string[]): Promise<void> {
-  const { flags } = context
-  const start = Date.now()
-  const settings = await readSettings(context)
-  const { family, imageModel } = settings.values
-  const model = options.model ?? imageModel
-  if (model === undefined) {
-    throw usage("no image model: give -m NAME, or set one with 'parley config set imageModel NAME'")
-  }
-  const { body, name } = await readImageRequest(context.input, words, options)
-  if (flags.raw && options.output !== undefined) context.note('--raw saves nothing: -o is ignored')
-  const isSaved = !flags.raw && !flags.dryRun && !flags.curl
-  const place = isSaved
-    ? await choosePlace(context, { output: options.output, name, replaces: options.force ?? false })
-    : undefined
-  const response = await perform(context, settings, endpoints.image, { params: { family, model }, body })
-  if (!response) return
-
-  const { images, texts, summary, failure } = await readImageAnswer(context, response)
-  try {
-    if (place) {
-      const deadline = deadlineOf(context, settings)
-      await putDown(context, options, { images, place, settings, deadline })
-    }
-  } finally {
-    tellTexts(context, texts)
-    const seconds = (Date.now() - start) / 1000
-    tellAbout(context, { summary, isBlank: false, isDamaged: false, seconds, isAsked: options.usage })
-  }
-  if (failure) throw failure
-}
-
-interface Answered {
-  images: FoundImage[]
-  place: Place
-  settings: ResolvedSettings
-  /** Milliseconds since the epoch; 0 for none. */
-  deadline: number
-}
-
-/** Saves the images of an answer; its links are printed, or with `--download` followed. */
-async function putDown(
-  context: Context,
-  options: ImageOptions,
-  { images, place, settings, deadline }: Answered,
-): Promise<void> {
-  const { output, progress } = context
-  progress.fate = 'the answer had come; an image whose path was not printed is lost'
-  const links = options.download ? [] : images.filter((image) => 'uri' in image)
-  for (const { uri } of links)
-    context.note(`an image is only linked to, --download fetches it: ${onOneLine(uri)}`)
-  const loads = images
-    .filter((image) => options.download || 'base64' in image)
-    .map((image) => () => load(context, settings, { image, deadline }))
-  if (loads.length === 0 && options.output === '-')
-    throw await keepLinks(
-      context,
-      notUnderstood('the answer has only links to images'),
-      links.map(({ uri }) => uri),
-    )
-  await saveImages(context, loads, { place, show: createShow(context, options.preview) })
-  // After the images: a stdout that cannot be written must not cost one.
-  if (options.output !== '-') for (const { uri } of links) await printLine(context, onOneLine(uri))
-  await output.flush()
-}
-
-async function load(
-  context: Context,
-  settings: ResolvedSettings,
-  { image, deadline }: { image: FoundImage; deadline: number },
-): Promise<Image> {
-  if ('uri' in image) return fetchLink(context, settings, { uri: image.uri, deadline })
-  const bytes = decodeBase64(image.base64)
-  if (!bytes) {
-    const failure = notUnderstood("an image's data is not proper base64")
-    throw await keep(context, failure, { bytes: image.base64, extension: 'txt', what: 'it' })
-  }
-  return { bytes, mimeType: image.mimeType }
-}
-
-/** The words beside the images. A mark first: a service's text never stands at the start of a line. */
-function tellTexts({ tell, style }: Context, texts: string[]): void {
-  for (const line of texts.flatMap((text) => text.trim().split('\n')))
-    tell(style.dim(`| ${escapeControls(line)}`))
+  const { makeImages } = await import('../images/make.ts')
+  return makeImages(context, options, words)
 }

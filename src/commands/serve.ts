@@ -7,11 +7,10 @@ import { parseFault } from '../emulator/faults.ts'
 import { isLoopback, listen } from '../emulator/listen.ts'
 import { type StreamStyle, streamStyles } from '../emulator/session-stream.ts'
 import { CliError, fileProblem, usage } from '../errors.ts'
+import { addValue } from '../flag-values.ts'
+import { oneLine } from '../io/escape.ts'
+import { redact } from '../io/failure.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
-import { oneLine } from '../terminal/escape.ts'
-import { redact } from '../terminal/failure.ts'
-import { collect } from './flags.ts'
-import { addExamples, addNote } from './help-text.ts'
 
 interface ServeOptions {
   port: number
@@ -37,7 +36,7 @@ export function declare(command: Command): void {
     .option(
       '--fault <spec>',
       'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
-      collect,
+      addValue,
     )
     .option('--latency <ms>', 'wait before each answer, or 500ms, 2s', parseMilliseconds, 0)
     .option('--chunk-delay <ms>', 'wait between the pieces of a stream, or 500ms, 2s', parseMilliseconds, 0)
@@ -48,26 +47,6 @@ export function declare(command: Command): void {
     )
     .option('--seed <text>', 'other answers', '0')
     .option('--log <file>', 'log requests to a file, too')
-  addNote(
-    command,
-    'It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens',
-    'every time; the word before the colon is the endpoint: chat, image, events, list, follow.',
-  )
-  addNote(
-    command,
-    'The emulated agent answers each message at once. One that says "a tool" or "two tools" makes it ask for',
-    'tool uses and wait; it goes on when they are confirmed, denied or given a result.',
-  )
-  addNote(
-    command,
-    'Streams of events differ by service: message names every event "message", comments adds comments, deltas',
-    'sends a message in pieces first, replay begins with all events that there were.',
-  )
-  addExamples(
-    command,
-    'parley serve --port 8080 --access-token t &',
-    "PARLEY_ACCESS_TOKEN=t parley chat --base-url http://127.0.0.1:8080 'Say hello'",
-  )
 }
 
 function parseStyle(value: string, earlier: StreamStyle[] = []): StreamStyle[] {
@@ -87,6 +66,17 @@ function parseMilliseconds(value: string): number {
     throw new InvalidArgumentError(`It must be a duration ${durationForms}; a bare number is milliseconds.`)
   return milliseconds
 }
+
+export const notes = [
+  'It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens every time; the word before the colon is the endpoint: chat, image, events, list, follow.',
+  'The emulated agent answers each message at once. One that says "a tool" or "two tools" makes it ask for tool uses and wait; it goes on when they are confirmed, denied or given a result.',
+  'Streams of events differ by service: message names every event "message", comments adds comments, deltas sends a message in pieces first, replay begins with all events that there were.',
+]
+
+export const examples = [
+  'parley serve --port 8080 --access-token t &',
+  "PARLEY_ACCESS_TOKEN=t parley chat --base-url http://127.0.0.1:8080 'Say hello'",
+]
 
 export async function run(
   { output, note, tell, host, progress }: Context,

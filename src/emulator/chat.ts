@@ -1,4 +1,4 @@
-import type { GenerateRequest } from '../wire/generate-request.ts'
+import type { GenerateRequest } from '../wire/model/generate-request.ts'
 import { createRandom, randomId } from './random.ts'
 import { eventsReply, jsonReply, type Reply } from './reply.ts'
 

@@ -1,6 +1,6 @@
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
-import { describeIssues } from '../wire/json.ts'
+import { describeIssues } from '../wire/json/parse.ts'
 import { findExcess } from './json-size.ts'
 import { errorReply, type Reply } from './reply.ts'
 

@@ -1,5 +1,5 @@
 import { encode } from 'fast-png'
-import type { GenerateRequest } from '../wire/generate-request.ts'
+import type { GenerateRequest } from '../wire/model/generate-request.ts'
 import { createRandom } from './random.ts'
 import { jsonReply, type Reply } from './reply.ts'
 

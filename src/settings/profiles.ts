@@ -1,6 +1,6 @@
 import { CliError, fileProblem } from '../errors.ts'
-import { describeJsonError, formatPath } from '../wire/json.ts'
-import { didYouMean } from '../wire/nearest.ts'
+import { didYouMean } from '../spelling.ts'
+import { describeJsonError, formatPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 import { type Place, profilePath } from './folder.ts'
 import { readProtected, type Warn } from './protection.ts'

@@ -1,5 +1,5 @@
-import { betas } from '../wire/betas.ts'
-import { didYouMean } from '../wire/nearest.ts'
+import { didYouMean } from '../spelling.ts'
+import { betas } from '../wire/events/betas.ts'
 import * as z from '../wire/zod.ts'
 import { addressProblem } from './address.ts'
 import { durationForms, parseDuration } from './duration.ts'

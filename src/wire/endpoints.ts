@@ -18,7 +18,7 @@ export interface Endpoint {
   request?(): Promise<z.ZodMiniType>
 }
 
-const generateRequest = async () => (await import('./generate-request.ts')).GenerateRequest
+const generateRequest = async () => (await import('./model/generate-request.ts')).GenerateRequest
 
 /** Every endpoint that parley speaks, and its emulator answers. */
 export const endpoints = {
@@ -48,7 +48,7 @@ export const endpoints = {
     method: 'POST',
     path: '/v1/sessions/{session}/events',
     repeat: 'refused',
-    request: async () => (await import('./send-events.ts')).SendEvents,
+    request: async () => (await import('./events/send-events.ts')).SendEvents,
   },
   listEvents: {
     service: 'agents',

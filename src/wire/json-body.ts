@@ -1,6 +1,6 @@
 import { CliError } from '../errors.ts'
-import { parseJson, tooDeep } from './json.ts'
-import { failureInstead, readProblem } from './problem.ts'
+import { parseJson, tooDeep } from './json/parse.ts'
+import { failureInstead, readProblem } from './problem/problem.ts'
 
 /** Parses a body that is one JSON value. Throws a `CliError` of kind `response` that says what came instead. */
 export function parseBody(body: string, contentType: string): unknown {

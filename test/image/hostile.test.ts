@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { readValues } from '../../src/wire/answer-values.ts'
-import { splitDataUris } from '../../src/wire/data-uri.ts'
-import { findImages } from '../../src/wire/images.ts'
+import { readValues } from '../../src/wire/model/answer-values.ts'
+import { splitDataUris } from '../../src/wire/model/data-uri.ts'
+import { findImages } from '../../src/wire/model/images.ts'
 
 const size = 2 ** 20
 const fill = (pattern: string) => pattern.repeat(Math.ceil(size / pattern.length))

@@ -1,14 +1,14 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { changeFile } from '../../profiles/profile.ts'
 import { chooseName, defaultName, demoName, noSuchProfile, profileValues } from '../../settings/profiles.ts'
-import { addExamples } from '../help-text.ts'
-import { changeFile } from './profile.ts'
 
 export function declare(command: Command): void {
   command.argument('<name>', 'the profile to delete, with its secrets')
-  addExamples(command, 'parley config delete work')
 }
+
+export const examples = ['parley config delete work']
 
 export async function run(context: Context, _: unknown, [name = '']: string[]): Promise<void> {
   if (name === demoName) throw usage(`the profile ${demoName} is built in and cannot be deleted`)

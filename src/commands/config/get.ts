@@ -1,17 +1,17 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { escapeControls } from '../../terminal/escape.ts'
-import { addExamples } from '../help-text.ts'
-import { findSetting, formatValue, maskValue } from './key.ts'
-import { noteOverride, readProfile } from './profile.ts'
+import { escapeControls } from '../../io/escape.ts'
+import { noteOverride, readProfile } from '../../profiles/profile.ts'
+import { findSetting, formatValue, maskValue } from '../../settings/key.ts'
 
 export function declare(command: Command): void {
   command
     .argument('<key>', "a setting: 'parley help settings' lists them")
     .option('--reveal', 'show a secret whole')
-  addExamples(command, 'parley config get baseUrl', 'parley config get accessToken --reveal')
 }
+
+export const examples = ['parley config get baseUrl', 'parley config get accessToken --reveal']
 
 export async function run(
   context: Context,

@@ -1,11 +1,9 @@
-import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
+import { oneLine } from '../../io/escape.ts'
+import { toTsv } from '../../io/tsv.ts'
 import { chooseName, profileNames, readProfiles } from '../../settings/profiles.ts'
-import { oneLine } from '../../terminal/escape.ts'
-import { toTsv } from '../../terminal/table.ts'
-import { addExamples } from '../help-text.ts'
 
-export const declare = (command: Command) => addExamples(command, 'parley config profiles')
+export const examples = ['parley config profiles']
 
 /** One name a line, and nothing else for scripts; on a terminal the current one is marked. */
 export async function run({ host, flags, note, output }: Context): Promise<void> {

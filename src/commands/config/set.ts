@@ -1,25 +1,25 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { createQuestioner } from '../../io/question.ts'
+import { changeProfile, noteOverride, readProfile } from '../../profiles/profile.ts'
+import { rivalsOf, withValue } from '../../profiles/values.ts'
+import { findSetting } from '../../settings/key.ts'
 import { schemas } from '../../settings/schemas.ts'
-import { type SettingName, secretOfCommand, settingNames, settingOf } from '../../settings/table.ts'
-import { createQuestioner } from '../../terminal/question.ts'
-import { addExamples } from '../help-text.ts'
-import { findSetting } from './key.ts'
-import { changeProfile, noteOverride, readProfile, type Values } from './profile.ts'
+import { type SettingName, settingOf } from '../../settings/table.ts'
 
 export function declare(command: Command): void {
   command
     .argument('<key>', "a setting: 'parley help settings' lists them")
     .argument('[value]', 'its value; a secret is read from stdin, or asked for and not shown')
-  addExamples(
-    command,
-    'parley config set baseUrl https://gateway.example',
-    "parley config set accessTokenCommand 'pass show gateway'",
-    'parley config set accessToken < token.txt',
-    'parley config set --profile work baseUrl https://work.example',
-  )
 }
+
+export const examples = [
+  'parley config set baseUrl https://gateway.example',
+  "parley config set accessTokenCommand 'pass show gateway'",
+  'parley config set accessToken < token.txt',
+  'parley config set --profile work baseUrl https://work.example',
+]
 
 export async function run(context: Context, _: unknown, [key = '', given]: string[]): Promise<void> {
   const name = findSetting(key)
@@ -50,15 +50,4 @@ async function readValue({ host, input, progress }: Context, name: SettingName):
   } finally {
     await questioner.close()
   }
-}
-
-/** A secret and the command for it take each other's place. */
-const rivalsOf = (name: SettingName): string[] =>
-  settingNames.filter((other) => secretOfCommand[other] === name || secretOfCommand[name] === other)
-
-/** A profile's values with one more, and without what it takes the place of. */
-export function withValue(values: Values, name: SettingName, value: unknown): Values {
-  const rivals = rivalsOf(name)
-  const kept = Object.entries(values).filter(([key]) => !rivals.includes(key))
-  return { ...Object.fromEntries(kept), [name]: value }
 }

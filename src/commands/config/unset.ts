@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
-import { addExamples } from '../help-text.ts'
-import { findSetting } from './key.ts'
-import { changeProfile } from './profile.ts'
+import { changeProfile } from '../../profiles/profile.ts'
+import { findSetting } from '../../settings/key.ts'
 
 export function declare(command: Command): void {
   command.argument('<key>', "a setting: 'parley help settings' lists them")
-  addExamples(command, 'parley config unset accessToken')
 }
+
+export const examples = ['parley config unset accessToken']
 
 export async function run(context: Context, _: unknown, [key = '']: string[]): Promise<void> {
   const name = findSetting(key)

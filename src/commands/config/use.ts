@@ -1,14 +1,14 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { changeFile } from '../../profiles/profile.ts'
 import { defaultName, demoName, noSuchProfile, profileValues } from '../../settings/profiles.ts'
-import { addExamples } from '../help-text.ts'
-import { changeFile } from './profile.ts'
 
 export function declare(command: Command): void {
   command.argument('<name>', 'the profile that holds from now on')
-  addExamples(command, 'parley config use work')
 }
+
+export const examples = ['parley config use work']
 
 export async function run(context: Context, _: unknown, [name = '']: string[]): Promise<void> {
   if (name === demoName) {

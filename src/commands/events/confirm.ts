@@ -1,14 +1,13 @@
 import type { Command } from 'commander'
+import { createCaller } from '../../calls/caller.ts'
+import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { addExamples, addNote } from '../help-text.ts'
-import { createCaller } from '../perform.ts'
-import { readSettings } from '../settings.ts'
-import { type DeliveryOptions, deliverEvents } from './deliver.ts'
-import { findPending, type Pending, readPending } from './pending.ts'
-import { checkEvents } from './read-events.ts'
-import { declareSessionFlags, type SessionOptions, sessionParts } from './session.ts'
-import { askVerdicts } from './verdicts.ts'
+import { findPending, type Pending, readPending } from '../../sessions/confirming/pending.ts'
+import { askVerdicts } from '../../sessions/confirming/verdicts.ts'
+import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/deliver.ts'
+import { checkEvents } from '../../sessions/sending/read-events.ts'
+import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 
 interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   allow?: boolean
@@ -32,18 +31,17 @@ export function declare(command: Command): void {
     )
     .option('--ids', 'print ids only; with --follow the ids of the tool uses that wait')
     .option('--follow', 'then follow the session until it comes to rest')
-  addNote(
-    command,
-    'Without ids it answers what stdin or -i shows to be waiting. Without --allow and --deny it asks for each,',
-    'on a terminal.',
-  )
-  addExamples(
-    command,
-    'parley events confirm -s sesn_1 toolu_1 --allow',
-    "parley events confirm -s sesn_1 --pending --deny --message 'not today'",
-    'parley events list -s sesn_1 --raw | parley events confirm -s sesn_1 --allow',
-  )
 }
+
+export const notes = [
+  'Without ids it answers what stdin or -i shows to be waiting. Without --allow and --deny it asks for each, on a terminal.',
+]
+
+export const examples = [
+  'parley events confirm -s sesn_1 toolu_1 --allow',
+  "parley events confirm -s sesn_1 --pending --deny --message 'not today'",
+  'parley events list -s sesn_1 --raw | parley events confirm -s sesn_1 --allow',
+]
 
 export async function run(context: Context, options: ConfirmOptions, ids: string[]): Promise<void> {
   if (options.allow && options.deny) throw usage('--allow and --deny exclude each other')

@@ -1,16 +1,15 @@
 import { type Command, Option } from 'commander'
+import { createCaller, preview } from '../../calls/caller.ts'
+import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
-import { createRawPrinter } from '../../terminal/raw-printer.ts'
+import { addValue, parseCount } from '../../flag-values.ts'
+import { createRawPrinter } from '../../io/raw-printer.ts'
+import { listPages, toQuery } from '../../sessions/listing/pages.ts'
+import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
+import { selectEvents } from '../../sessions/listing/selection.ts'
+import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { eventTypes, nearestType } from '../../wire/event-types.ts'
-import { collect, parseCount } from '../flags.ts'
-import { addExamples, addNote } from '../help-text.ts'
-import { createCaller, preview } from '../perform.ts'
-import { readSettings } from '../settings.ts'
-import { listPages, toQuery } from './pages.ts'
-import { createRowPrinter, printIds } from './rows.ts'
-import { selectEvents } from './selection.ts'
-import { declareSessionFlags, type SessionOptions, sessionParts } from './session.ts'
+import { eventTypes, nearestType } from '../../wire/events/event-types.ts'
 
 interface ListOptions extends SessionOptions {
   type?: string[]
@@ -22,18 +21,19 @@ interface ListOptions extends SessionOptions {
 export function declare(command: Command): void {
   declareSessionFlags(command)
   command
-    .option('--type <type>', 'only events of this type, repeatable', collect)
+    .option('--type <type>', 'only events of this type, repeatable', addValue)
     .addOption(new Option('--order <order>', 'oldest or newest first').choices(['asc', 'desc']))
     .option('--limit <n>', 'at most so many events (default: all)', parseCount)
     .option('--ids', 'print ids only')
-  addNote(command, `Types: ${eventTypes.join(', ')}. A service may have others.`)
-  addExamples(
-    command,
-    'parley events list -s sesn_1',
-    'parley events list -s sesn_1 --type agent.message --order desc --limit 3',
-    'parley events list -s sesn_1 --raw > events.ndjson',
-  )
 }
+
+export const notes = [`Types: ${eventTypes.join(', ')}. A service may have others.`]
+
+export const examples = [
+  'parley events list -s sesn_1',
+  'parley events list -s sesn_1 --type agent.message --order desc --limit 3',
+  'parley events list -s sesn_1 --raw > events.ndjson',
+]
 
 export async function run(context: Context, options: ListOptions): Promise<void> {
   const { flags, output, progress, note } = context

@@ -1,11 +1,10 @@
 import type { Command } from 'commander'
+import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
-import { addExamples } from '../help-text.ts'
-import { readSettings } from '../settings.ts'
-import { type DeliveryOptions, deliverEvents } from './deliver.ts'
-import { declareEventFlags } from './event-flags.ts'
-import { type EventsOptions, readEvents } from './read-events.ts'
-import { declareSessionFlags, type SessionOptions, sessionParts } from './session.ts'
+import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/deliver.ts'
+import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
+import { type EventsOptions, readEvents } from '../../sessions/sending/read-events.ts'
+import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 
 type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
 
@@ -18,13 +17,13 @@ export function declare(command: Command): void {
     .option('--no-validate', 'send what was given, if it is JSON')
     .option('--ids', 'print ids only; with --follow, ids of waiting tool uses')
     .option('--follow', 'then follow the session until it rests')
-  addExamples(
-    command,
-    "parley events send -s sesn_1 'Summarise the report' --follow",
-    'parley events send -s sesn_1 --tool-result toolu_1=@out.txt',
-    'parley events send -s sesn_1 --ids < events.ndjson',
-  )
 }
+
+export const examples = [
+  "parley events send -s sesn_1 'Summarise the report' --follow",
+  'parley events send -s sesn_1 --tool-result toolu_1=@out.txt',
+  'parley events send -s sesn_1 --ids < events.ndjson',
+]
 
 export async function run(context: Context, options: SendOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)

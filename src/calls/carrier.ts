@@ -1,0 +1,93 @@
+import { promises as fs } from 'node:fs'
+import type { Context, Host } from '../context.ts'
+import { CliError } from '../errors.ts'
+import { oneLine } from '../io/escape.ts'
+import { redact } from '../io/failure.ts'
+import { demoName } from '../settings/profiles.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
+import type { Exchange } from '../wire/exchange.ts'
+import { redactHeaders } from './preview.ts'
+
+/** What carries this run's requests: the network, or for the demo profile the emulator. `deadline` as in `ExchangeOptions`. */
+export async function chooseExchange(
+  context: Context,
+  settings: ResolvedSettings,
+  deadline: number,
+): Promise<Exchange> {
+  const exchange = context.host.exchange ?? (await openExchange(context, settings, deadline))
+  return context.flags.verbose ? logged(exchange, context) : exchange
+}
+
+async function openExchange(
+  { host, input, progress, note, warn }: Context,
+  { values, profile, origins }: ResolvedSettings,
+  deadline: number,
+): Promise<Exchange> {
+  if (profile === demoName) {
+    note('the demo profile: answers come from the built-in emulator, no model is called')
+    const { createEmulator } = await import('../emulator/emulator.ts')
+    return createEmulator({})
+  }
+  const { createHttpExchange } = await import('../client/exchange.ts')
+  if (host.env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
+    warn(
+      'NODE_TLS_REJECT_UNAUTHORIZED=0 switches off the verification of TLS certificates: anyone may listen',
+    )
+  }
+  return createHttpExchange({
+    connect: {
+      timeout: values.connectTimeout * 1000,
+      ca: await readCertificates(input, values.cacert, { origin: origins.cacert?.name, env: host.env }),
+      findProxy: await loadProxies(host.env),
+    },
+    timeout: values.timeout * 1000,
+    deadline,
+    open: progress.cleanups,
+    onSent({ method }) {
+      if (method !== 'GET') progress.sent = 'unknown'
+    },
+  })
+}
+
+/** Only where the environment speaks of proxies there is anything to look up. */
+async function loadProxies(env: Host['env']) {
+  if (!Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name) && env[name])) return undefined
+  const { findProxy } = await import('../client/proxy.ts')
+  return (url: URL) => findProxy(url, env)
+}
+
+async function readCertificates(
+  input: Context['input'],
+  path: string | undefined,
+  { origin, env }: { origin: string | undefined; env: Host['env'] },
+): Promise<string | undefined> {
+  if (path === undefined) return undefined
+  const own = Buffer.from(await input.file(path)).toString()
+  if (!own.includes('-----BEGIN CERTIFICATE-----')) {
+    throw new CliError('credentials', `${origin}: ${path} holds no certificate in PEM`)
+  }
+  // Node forgets these where a context has certificates of its own; it has complained where they are not readable.
+  const extra = env.NODE_EXTRA_CA_CERTS
+    ? await fs.readFile(env.NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '')
+    : ''
+  return `${own}\n${extra}`
+}
+
+/** Tells on stderr what goes out and comes back, secrets redacted. */
+function logged(exchange: Exchange, { tell, progress }: Context): Exchange {
+  const log = (mark: '>' | '<', lines: string[]) => {
+    for (const line of lines) tell(`${mark} ${oneLine(redact(line, progress.secrets), 4000)}`)
+  }
+  const lines = (headers: Record<string, string>) =>
+    Object.entries(redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
+
+  return async (request) => {
+    const start = Date.now()
+    const size = request.body ? [`(${request.body.length} bytes)`] : []
+    log('>', [`${request.method} ${request.url}`, ...lines(request.headers), ...size])
+    const response = await exchange(request)
+    const took = `after ${Date.now() - start} ms`
+    log('<', [`${response.status} ${response.statusText} (${took})`, ...lines(response.headers)])
+    return response
+  }
+}

@@ -1,0 +1,74 @@
+import type { Entry } from './entry.ts'
+
+/** Every command by its words; a command's module is loaded when it is called. */
+export const entries: Record<string, Entry> = {
+  chat: {
+    summary: 'ask a model, print the answer',
+    isRequest: true,
+    load: () => import('../commands/chat.ts'),
+  },
+  image: {
+    summary: 'make images, save them as files',
+    isRequest: true,
+    load: () => import('../commands/image.ts'),
+  },
+  events: {
+    summary: 'send events to an agent session, and read them',
+    group: {
+      send: {
+        summary: 'send events to a session',
+        isRequest: true,
+        load: () => import('../commands/events/send.ts'),
+      },
+      confirm: {
+        summary: 'allow or deny tool uses that a session waits on',
+        isRequest: true,
+        load: () => import('../commands/events/confirm.ts'),
+      },
+      list: {
+        summary: "read a session's events",
+        isRequest: true,
+        load: () => import('../commands/events/list.ts'),
+      },
+      follow: {
+        summary: "print a session's events as they happen",
+        isRequest: true,
+        load: () => import('../commands/events/follow.ts'),
+      },
+    },
+  },
+  config: {
+    summary: 'profiles and credentials',
+    group: {
+      init: {
+        summary: 'ask for everything a profile needs',
+        load: () => import('../commands/config/init.ts'),
+      },
+      set: {
+        summary: 'set a value in a profile',
+        namesSetting: true,
+        load: () => import('../commands/config/set.ts'),
+      },
+      get: {
+        summary: 'print a value of a profile',
+        namesSetting: true,
+        load: () => import('../commands/config/get.ts'),
+      },
+      unset: {
+        summary: 'remove a value from a profile',
+        namesSetting: true,
+        load: () => import('../commands/config/unset.ts'),
+      },
+      list: { summary: 'list the values of a profile', load: () => import('../commands/config/list.ts') },
+      use: { summary: 'make a profile the current one', load: () => import('../commands/config/use.ts') },
+      profiles: { summary: 'list the profiles', load: () => import('../commands/config/profiles.ts') },
+      delete: { summary: 'delete a profile', load: () => import('../commands/config/delete.ts') },
+      path: { summary: "print the profile file's path", load: () => import('../commands/config/path.ts') },
+    },
+  },
+  serve: {
+    summary: 'a local emulator of both services, for trying out and testing',
+    load: () => import('../commands/serve.ts'),
+  },
+  help: { summary: 'help on a command or a topic', load: () => import('./help.ts') },
+}

@@ -1,0 +1,31 @@
+import type { Command } from 'commander'
+import type { Context } from '../context.ts'
+
+/** What a command's module gives. */
+interface CommandModule {
+  /** Its arguments and flags. */
+  declare?(command: Command): void
+  /** Paragraphs of its help. */
+  notes?: readonly string[]
+  /** Commands that run as printed. */
+  examples: readonly string[]
+  /** A number is an exit code that is no failure. */
+  run(context: Context, options: never, words: string[], grammar: Grammar): Promise<number> | Promise<void>
+}
+
+/** What a command may ask of the commands. */
+export interface Grammar {
+  /** Prints the help of the command that the words name. Throws a usage error where they name none. */
+  showHelp(words: string[]): Promise<void>
+}
+
+/** A command, or a group of commands. */
+export interface Entry {
+  summary: string
+  /** Sends requests, and so has the flags that every request command has. */
+  isRequest?: true
+  /** Its first word is the name of a setting. */
+  namesSetting?: true
+  load?(): Promise<CommandModule>
+  group?: Record<string, Entry>
+}

@@ -1,0 +1,89 @@
+import { type Command, Option } from 'commander'
+import type { SharedFlags } from '../context.ts'
+import { usage } from '../errors.ts'
+import { addValue } from '../flag-values.ts'
+import { flagOf, hasFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
+import { addNote } from './help-text.ts'
+
+/** Flags that every command has. */
+export const generalFlags = () => [
+  new Option('--profile <name>', 'which profile; the built-in profile demo needs no credentials'),
+  new Option('-q, --quiet', 'nothing on stderr but errors and the warnings that matter'),
+  new Option('--errors <form>', 'json: a failure is one line of JSON on stderr').choices(['json']),
+  new Option('--color <when>', 'auto, always or never').choices(['auto', 'always', 'never']),
+]
+
+/** Flags that every command has that sends a request. */
+export const requestFlags = () => [
+  new Option('--raw', "print the service's exact JSON"),
+  new Option('--dry-run', 'send nothing; print the request as JSON'),
+  new Option('--curl', 'send nothing; print the request as a curl command'),
+  new Option('-H, --header <line>', "extra request header 'NAME: VALUE' or @FILE, repeatable").argParser(
+    addValue,
+  ),
+  new Option('--retry-unknown', 'chat, image: also try again when the request left and no answer came'),
+  new Option('--no-stdin', 'never read stdin'),
+  new Option('-v, --verbose', 'request and response heads, timings and retries on stderr'),
+]
+
+export const declareGeneralFlags = (command: Command) => declareShared(command, generalFlags())
+
+export function declareRequestFlags(command: Command): void {
+  const settingFlags = settingNames.filter(hasFlag).map(settingFlag)
+  declareShared(command, [...requestFlags(), ...generalFlags(), ...settingFlags])
+}
+
+/** Ends a command's help with where the flags are that are not its own. */
+export function pointToSharedFlags(command: Command, isRequest: boolean): void {
+  const flags = isRequest
+    ? '--profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url)'
+    : '--profile NAME, -q, --errors json, --color WHEN'
+  addNote(command, `Shared flags: ${flags}: see 'parley help settings'.`)
+}
+
+const sharedHeading = 'Shared flags:'
+
+/** Whether a flag is one that other commands have too. */
+export const isShared = (option: Option): boolean => option.helpGroupHeading === sharedHeading
+
+function declareShared(command: Command, options: Option[]): void {
+  for (const option of options) command.addOption(option.helpGroup(sharedHeading))
+}
+
+function settingFlag(name: SettingName): Option {
+  const { about, default: value } = settingOf(name)
+  const isToggle = typeof value === 'boolean'
+  const shown = value === undefined || isToggle ? about : `${about} (default ${value})`
+  return new Option(isToggle ? flagOf(name) : `${flagOf(name)} <value>`, shown)
+}
+
+/**
+ * The flags that were given, before the command's name or after it; the innermost counts. `commands` goes from
+ * the root to the command that was called. Throws a usage error for a flag that this command does not have.
+ */
+export function readSharedFlags(commands: Command[]): SharedFlags {
+  const called = commands.at(-1) as Command
+  const given: Record<string, unknown> = {}
+  for (const command of commands) {
+    for (const [name, value] of Object.entries(command.opts())) {
+      if (command.getOptionValueSource(name) !== 'cli') continue
+      const option = command.options.find((candidate) => candidate.attributeName() === name)
+      if (!called.options.some((candidate) => candidate.attributeName() === name)) {
+        throw usage(`${option?.long} does not apply to '${called.name()}'`)
+      }
+      given[name] = value
+    }
+  }
+  const flags = given as Partial<SharedFlags>
+  if (flags.dryRun && flags.curl) throw usage('--dry-run and --curl exclude each other')
+  return {
+    ...flags,
+    header: commands.flatMap((command) => command.opts<SharedFlags>().header ?? []),
+    quiet: Boolean(flags.quiet || flags.errors),
+    settings: Object.fromEntries(
+      settingNames
+        .filter((name) => hasFlag(name) && given[name] !== undefined)
+        .map((name) => [name, { value: given[name], flag: flagOf(name) }]),
+    ),
+  }
+}

@@ -1,0 +1,32 @@
+import { type Command, Help } from 'commander'
+
+/** Where there is less room than this, text is left to the terminal. */
+export const minWidthToWrap = 20
+
+const layoutFor = (width = 80) => Object.assign(new Help(), { helpWidth: width, minWidthToWrap })
+
+/** Ends the help of a command with commands that run as printed. */
+export function addExamples(command: Command, examples: readonly string[]): void {
+  command.addHelpText('after', `\nExamples:\n${examples.map((example) => `  ${example}`).join('\n')}`)
+}
+
+/** Ends the help of a command with a paragraph. */
+export function addNote(command: Command, ...sentences: string[]): void {
+  command.addHelpText('after', `\n${sentences.join(' ')}`)
+}
+
+/** Breaks lines that are wider than the screen. Those that are indented are to be copied, and stay. */
+export function fold(text: string, width: number | undefined): string {
+  const layout = layoutFor(width)
+  const lines = text
+    .split('\n')
+    .map((line) => (/^\s/.test(line) ? line : layout.boxWrap(line, layout.helpWidth)))
+  return lines.join('\n')
+}
+
+/** Two columns, of which the second is broken where it is too wide. */
+export function formatList(rows: [term: string, about: string][], width: number | undefined): string {
+  const layout = layoutFor(width)
+  const termWidth = Math.max(...rows.map(([term]) => term.length))
+  return rows.map(([term, about]) => layout.formatItem(term, termWidth, about, layout)).join('\n')
+}

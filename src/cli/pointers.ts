@@ -1,0 +1,66 @@
+import { didYouMean } from '../spelling.ts'
+import { documentedModels } from '../wire/model/models.ts'
+import { entries } from './command-tree.ts'
+import { topics } from './topics.ts'
+
+const init = "'parley config init' asks for addresses and credentials"
+
+const models = [
+  "-m NAME or 'parley config set chatModel NAME' chooses one, imageModel the one for images",
+  `documented for chat: ${documentedModels.join(', ')}`,
+  "where {family} is a setting, see 'parley help settings'",
+].join('; ')
+
+/** Where to find what people try. What is a command of a group is found there without this. */
+const pointers = new Map([
+  ['login', init],
+  ['auth', init],
+  ['configure', init],
+  ['setup', init],
+  ['init', init],
+  ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' forget the credentials"],
+  ['models', models],
+  ['model', models],
+  ['ask', "'parley chat'"],
+  ['version', "'parley --version'"],
+  ['flags', "'parley help settings'"],
+  ['config edit', "'parley config set KEY VALUE' changes a value, 'parley config path' names the file"],
+  ['config show', "'parley config list'"],
+])
+
+/** Says of words that name no command, or after `help` no topic either, what was most likely meant. */
+export function describeStranger(words: string[], isHelp: boolean): string {
+  const typed = words.join(' ')
+  const start = `there is no command ${isHelp ? 'and no topic ' : ''}'${typed}'`
+  const way = pointers.get(typed) ?? findElsewhere(typed, isHelp)
+  if (way !== undefined) return `${start}: ${way}`
+  const group = words.slice(0, -1)
+  const names = [...namesIn(group), ...(isHelp && group.length === 0 ? Object.keys(topics) : [])]
+  const word = words.at(-1) ?? ''
+  return `${start}${names.length === 0 ? '' : guess(word, names) || listOf(group)}`
+}
+
+function listOf(group: string[]): string {
+  if (group.length > 0) return `; 'parley ${group.join(' ')} --help' lists what there is`
+  return "; 'parley --help' lists the commands, 'parley chat' asks a model"
+}
+
+/** A command that a group has, or a topic of help. */
+function findElsewhere(typed: string, isHelp: boolean): string | undefined {
+  const groups = Object.keys(entries).filter((name) => Object.hasOwn(entries[name]?.group ?? {}, typed))
+  if (groups.length > 0)
+    return groups.map((group) => `'parley ${isHelp ? 'help ' : ''}${group} ${typed}'`).join(' or ')
+  return !isHelp && Object.hasOwn(topics, typed) ? `'parley help ${typed}'` : undefined
+}
+
+function namesIn(group: string[]): string[] {
+  let level = entries
+  for (const name of group) level = level[name]?.group ?? {}
+  return Object.keys(level)
+}
+
+/** By its beginning, else by its letters. */
+function guess(word: string, names: string[]): string {
+  const begun = word.length > 2 ? names.filter((name) => name.startsWith(word)) : []
+  return begun.length > 0 ? ` (did you mean ${begun.join(' or ')}?)` : didYouMean(word, names)
+}

@@ -1,0 +1,30 @@
+import { buildBody } from '../generation/body.ts'
+import { type PromptOptions, readPrompt } from '../generation/prompt.ts'
+import type { Input } from '../io/input.ts'
+import { parseAssignment } from '../wire/json/assignment.ts'
+import { nameFrom, promptOf } from './name.ts'
+
+export interface ImageRequestOptions extends PromptOptions {
+  temperature?: number
+  maxOutputTokens?: number
+  set?: string[]
+}
+
+/** The request's body, and a name for what it asks for. Throws a usage error. */
+export async function readImageRequest(
+  input: Input,
+  words: string[],
+  options: ImageRequestOptions,
+): Promise<{ body: Uint8Array; name: string }> {
+  const assignments = (options.set ?? []).map(parseAssignment)
+  const { given, turn, text } = await readPrompt(input, words, options)
+  const { temperature, maxOutputTokens } = options
+  const body = await buildBody({
+    ...(given ? { given } : {}),
+    turn,
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    assignments,
+  })
+  return { body, name: nameFrom(text || (await promptOf(body))) }
+}

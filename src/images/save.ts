@@ -1,0 +1,87 @@
+import type { Context } from '../context.ts'
+import { CliError, OutputClosed } from '../errors.ts'
+import { escapeControls } from '../io/escape.ts'
+import { recognizeFormat } from './format.ts'
+import type { Place } from './place.ts'
+import { keep } from './recovery.ts'
+
+/** An image at hand, and what the service calls it. */
+export interface Image {
+  bytes: Uint8Array
+  mimeType: string | undefined
+}
+
+export interface SaveOptions {
+  place: Place
+  /** Called with each image that was saved. */
+  show(bytes: Uint8Array, extension: string): Promise<void>
+}
+
+/**
+ * Saves images one by one and prints their paths. What fails keeps no other from being saved, and one that cannot
+ * go to its place is kept in the temporary folder. Throws a `CliError` at the end that names every failure.
+ */
+export async function saveImages(
+  context: Context,
+  images: readonly (() => Promise<Image>)[],
+  options: SaveOptions,
+): Promise<void> {
+  const failures: CliError[] = []
+  let closed: OutputClosed | undefined
+  for (const load of images) {
+    try {
+      const image = await load()
+      if (images.length > options.place.capacity) throw await keep(context, tooMany(images.length), image)
+      await saveImage(context, image, options)
+    } catch (error) {
+      if (error instanceof CliError) failures.push(error)
+      else if (error instanceof OutputClosed) closed = error
+      else throw error
+    }
+  }
+  if (failures.length > 0) throw summarize(failures, images.length)
+  if (closed) throw closed
+}
+
+const tooMany = (count: number) =>
+  new CliError('file', `-o - takes exactly one image, and the answer holds ${count}`)
+
+function summarize(failures: CliError[], count: number): CliError {
+  const [first] = failures as [CliError]
+  if (failures.length === 1) return first.with({ sent: 'yes' })
+  const problems = failures.map(({ message }) => message)
+  return new CliError(first.kind, `${failures.length} of ${count} images were not saved`, {
+    sent: 'yes',
+    problems,
+  })
+}
+
+async function saveImage(
+  context: Context,
+  { bytes, mimeType }: Image,
+  { place, show }: SaveOptions,
+): Promise<void> {
+  const { extension, isMislabelled } = await recognizeFormat(bytes, mimeType)
+  if (extension === undefined) {
+    const claim = mimeType ? ` (it is called ${mimeType})` : ''
+    throw await keep(context, new CliError('response', `the service sent no known kind of image${claim}`), {
+      bytes,
+    })
+  }
+  if (isMislabelled) context.note(`the service calls an image ${mimeType}, but its bytes are ${extension}`)
+  const path = await place.put(bytes, extension).catch(async (error: unknown) => {
+    throw error instanceof CliError ? await keep(context, error, { bytes, extension }) : error
+  })
+  if (path === undefined) return
+  await printLine(context, path).catch((error: unknown) => {
+    if (!(error instanceof CliError)) throw error
+    throw new CliError('file', `${path} is saved, but its path was not printed: ${error.message}`)
+  })
+  await show(bytes, extension)
+}
+
+/** A path or a link as a line of its own, which it must not break; a terminal gets control characters visible. */
+export async function printLine({ output }: Context, text: string): Promise<void> {
+  await output.write(`${output.isTerminal ? escapeControls(text) : text}\n`)
+  await output.flush()
+}

@@ -1,0 +1,75 @@
+import type { Context } from '../context.ts'
+import { usage } from '../errors.ts'
+import {
+  chooseName,
+  defaultName,
+  demoName,
+  type Profile,
+  type ProfileFile,
+  profileValues,
+  readProfile as readChosen,
+} from '../settings/profiles.ts'
+import { type Explanation, explainSettings } from '../settings/resolve.ts'
+import type { SettingName } from '../settings/table.ts'
+
+export type Values = Record<string, unknown>
+
+/** Reads the chosen profile, and what holds beside it. */
+export async function readProfile({
+  host,
+  flags,
+  note,
+}: Context): Promise<{ profile: Profile; explanations: Explanation[] }> {
+  const profile = await readChosen(host, note, flags.profile)
+  return { profile, explanations: explainSettings({ flags: flags.settings, profile, env: host.env }) }
+}
+
+/** Changes the file, loading what that takes only now. */
+export async function changeFile(
+  { host, note }: Context,
+  change: (file: ProfileFile) => ProfileFile | undefined,
+): Promise<void> {
+  const { changeProfiles } = await import('../settings/save.ts')
+  await changeProfiles(host, note, change)
+}
+
+/** Changes the values of the chosen profile, which comes into being with its first. Returns its name. */
+export async function changeProfile(
+  context: Context,
+  change: (values: Values) => Values | undefined,
+): Promise<string> {
+  const { host, flags } = context
+  let name = ''
+  await changeFile(context, (file) => {
+    const chosen = chooseName(file, { named: flags.profile, env: host.env })
+    name = chosen.name
+    requireOwnName(chosen)
+    const values = change(profileValues(file, name) ?? {})
+    return values && { ...file, profiles: { ...file.profiles, [name]: values } }
+  })
+  return name
+}
+
+/** Throws a usage error, with the way out, for a name that a profile of one's own cannot have. */
+export function requireOwnName({ name, chosenBy }: { name: string; chosenBy: string }): void {
+  if (name === demoName) {
+    const ways =
+      chosenBy === 'config use' ? `'parley config use ${defaultName}', or --profile NAME` : undefined
+    const way =
+      ways ?? (chosenBy === 'PARLEY_PROFILE' ? 'unset PARLEY_PROFILE, or --profile NAME' : 'name another')
+    throw usage(`the profile ${demoName}, chosen by ${chosenBy}, is built in and cannot be changed: ${way}`)
+  }
+  if (!/^[\p{L}\p{N}][\p{L}\p{N}._@-]{0,63}$/u.test(name)) {
+    throw usage(`a profile's name must be letters, digits, dots, hyphens, underscores or @, at most 64`)
+  }
+}
+
+/** Says where a profile's value is not the one that holds. */
+export function noteOverride({ note }: Context, explanations: Explanation[], setting: SettingName): void {
+  const explanation = explanations.find((each) =>
+    [each.chosen, ...each.overridden].some((candidate) => candidate?.setting === setting),
+  )
+  if (explanation?.chosen?.origin.source === 'environment') {
+    note(`${explanation.chosen.origin.name} in the environment comes before it`)
+  }
+}

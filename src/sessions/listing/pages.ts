@@ -1,0 +1,54 @@
+import type { Caller, RequestParts } from '../../calls/caller.ts'
+import { endpoints } from '../../wire/endpoints.ts'
+import { type Cursor, type EventItem, readEventsPage } from '../../wire/events/events-page.ts'
+import { collect } from '../../wire/exchange.ts'
+import { notUnderstood } from '../../wire/json-body.ts'
+
+/** What a list is asked for; a service may ignore any of it (`spec/recorded.md`). */
+export interface ListQuery {
+  types?: string[] | undefined
+  order?: string | undefined
+  limit?: number | undefined
+}
+
+export const toQuery = ({ types = [], order, limit }: ListQuery, cursor?: Cursor): string =>
+  [
+    ...types.map((type) => `types%5B%5D=${encodeURIComponent(type)}`),
+    ...(order === undefined ? [] : [`order=${order}`]),
+    ...(limit === undefined ? [] : [`limit=${limit}`]),
+    ...(cursor === undefined ? [] : [`${cursor.name}=${encodeURIComponent(cursor.value)}`]),
+  ].join('&')
+
+/** Pages without an event that may follow each other: a service may filter after it has cut its pages. */
+const mostEmpty = 20
+
+/** A session's events, page by page. */
+export async function* listPages(
+  call: Caller,
+  parts: RequestParts,
+  query: ListQuery = {},
+): AsyncGenerator<EventItem[]> {
+  const seen = new Set<string>()
+  let empty = 0
+  for (let cursor: Cursor | undefined; ; ) {
+    const text = toQuery(query, cursor)
+    const response = await call(endpoints.listEvents, { ...parts, ...(text ? { query: text } : {}) })
+    const { items, next } = readEventsPage(new TextDecoder().decode(await collect(response.body)))
+    if (isSeenBefore(items[0]?.event.id)) throw endless('its pages repeat')
+    yield items
+    if (!next) return
+    if (isSeenBefore(JSON.stringify(next))) throw endless('it leads to a page that was read already')
+    empty = items.length === 0 ? empty + 1 : 0
+    if (empty > mostEmpty) throw endless(`${empty} pages in a row are empty`)
+    cursor = next
+  }
+
+  function isSeenBefore(mark: string | undefined): boolean {
+    if (mark === undefined) return false
+    const isSeen = seen.has(mark)
+    seen.add(mark)
+    return isSeen
+  }
+}
+
+const endless = (why: string) => notUnderstood(`the list of events does not end: ${why}`)

@@ -1,0 +1,102 @@
+import { type Caller, createCaller, preview, type RequestParts } from '../../calls/caller.ts'
+import type { Context } from '../../context.ts'
+import { CliError } from '../../errors.ts'
+import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { endpoints } from '../../wire/endpoints.ts'
+import { SessionEvent } from '../../wire/events/events.ts'
+import { createFeed } from '../following/feed.ts'
+import { type Follower, openFollower } from '../following/follower.ts'
+import { printEvents, printIds } from '../listing/rows.ts'
+import { goesOn, sessionCommand } from '../session-command.ts'
+import { readReceipt } from './receipt.ts'
+
+export interface DeliveryOptions {
+  ids?: boolean
+  follow?: boolean
+}
+
+/** What is sent: a session's own parts, and the events as JSON. */
+type Delivery = RequestParts & { body: Uint8Array }
+
+const accepted = 'the event was accepted'
+
+/** Sends events once, prints what the service made of them, and follows the session where that was asked for. */
+export async function deliverEvents(
+  context: Context,
+  settings: ResolvedSettings,
+  parts: Delivery,
+  { ids = false, follow = false }: DeliveryOptions,
+): Promise<void> {
+  if (await preview(context, settings, endpoints.sendEvents, parts)) return
+  const { progress } = context
+  const session = parts.params.session ?? ''
+  const call = createCaller(context, settings)
+  const follower = follow ? await openBefore(context, call, parts, ids) : undefined
+  let isAccepted = false
+  try {
+    const response = await call(endpoints.sendEvents, parts)
+    const events = await readReceipt(context, response, {
+      isPrinted: !follow,
+      onAccepted() {
+        isAccepted = true
+        progress.fate = follow ? `${accepted}; ${goesOn(context, session)}` : accepted
+      },
+    })
+    if (follower) await follower.follow(events.some(({ id }) => id) ? events : eventsOf(parts.body))
+    else await printReceipt(context, events, ids)
+  } catch (error) {
+    throw error instanceof CliError && isAccepted
+      ? afterAcceptance(error, sessionCommand(context, 'follow', session))
+      : error
+  } finally {
+    follower?.close()
+  }
+}
+
+/** Opens what follows the session. Until it is open nothing is sent, and a failure says so. */
+async function openBefore(context: Context, call: Caller, parts: Delivery, ids: boolean): Promise<Follower> {
+  const { body: _, ...reading } = parts
+  try {
+    const feed = createFeed(context, { ids, session: parts.params.session ?? '' })
+    return await openFollower(context, call, reading, feed, {})
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    const kind = error.kind === 'unknown' ? 'not-sent' : error.kind
+    throw new CliError(kind, `the session cannot be followed: ${error.message}`, {
+      ...error.details,
+      sent: 'no',
+      consequence: 'nothing was sent',
+    })
+  }
+}
+
+/** The events of a body, as far as they are any. */
+function eventsOf(body: Uint8Array): SessionEvent[] {
+  const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
+  return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
+}
+
+/** A failure that came after the events were accepted must not look like a reason to send them again. */
+function afterAcceptance(error: CliError, command: string): CliError {
+  const known = { sent: 'yes', safeToRetry: false } as const
+  if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
+  if (error.kind === 'file')
+    return error.with({ ...known, consequence: `${accepted}, only the output failed` })
+  const way = `${accepted}; to go on from here: ${command}`
+  const { consequence = way } = error.details
+  // Any other kind says that the command may be run again, now or after a fix.
+  if (error.kind === 'response' || error.kind === 'stopped') return error.with({ ...known, consequence })
+  const { rawBody: __, retryAfter: ___, ...details } = error.details
+  return new CliError('response', `the session could not be followed: ${error.message}`, {
+    ...details,
+    ...known,
+    consequence: way,
+  })
+}
+
+async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
+  const { flags, output } = context
+  if (ids) await printIds(context, events)
+  else if (!flags.raw && events.length > 0) await printEvents(context, events)
+  await output.flush()
+}

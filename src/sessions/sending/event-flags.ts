@@ -1,0 +1,132 @@
+import type { Command } from 'commander'
+import { usage } from '../../errors.ts'
+import type { Input } from '../../io/input.ts'
+import { describeJsonError, parseJson } from '../../wire/json/parse.ts'
+
+/** An event flag as it stood among the arguments. */
+export interface EventFlag {
+  name: string
+  value: string
+}
+
+/** An event of a flag: as the JSON text that was given, or as a value, whose texts may be long. */
+export type AddedEvent = { json: string } | { value: object }
+
+const flags: [name: string, value: string, about: string][] = [
+  ['message', '<text>', 'a message, like the words, or @FILE'],
+  ['interrupt', '', 'an interrupt of every thread'],
+  ['interrupt-thread', '<id>', 'an interrupt of one thread'],
+  ['tool-result', '<id=text>', 'the result of a tool use, or ID=@FILE'],
+  ['tool-error', '<id=text>', 'why a tool use failed, or ID=@FILE'],
+  ['custom-tool-result', '<id=text>', 'that of a custom tool use, or ID=@FILE'],
+  ['custom-tool-error', '<id=text>', 'why a custom tool use failed, or ID=@FILE'],
+  ['outcome', '<text>', 'what to work toward, or @FILE'],
+  ['rubric', '<text>', 'how the outcome before it is judged, or @FILE'],
+  ['max-iterations', '<n>', 'most attempts at the outcome before it'],
+  ['system', '<text>', 'privileged context, sent last, or @FILE'],
+  ['event', '<json>', 'any event, as it is, or @FILE'],
+]
+
+/** Whether the flag's value is stdin's text. */
+export const asksForStdin = ({ name, value }: EventFlag): boolean =>
+  value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
+
+/** Declares the event flags so that their order is kept; they are read from the option `eventFlags`. */
+export function declareEventFlags(command: Command): void {
+  const given: EventFlag[] = []
+  for (const [name, value, about] of flags) {
+    command.option(`--${name}${value ? ` ${value}` : ''}`, about)
+    command.on(`option:${name}`, (value: string | null) => given.push({ name, value: value ?? '' }))
+  }
+  command.setOptionValue('eventFlags', given)
+}
+
+/**
+ * The events of the flags, in the order they were written, then the words as one message, then
+ * `--system`. With `isPiped` stdin's text is a second block of that message. Throws a usage error.
+ */
+export async function readEventFlags(
+  input: Input,
+  given: EventFlag[],
+  { words, isPiped }: { words: string[]; isPiped: boolean },
+): Promise<AddedEvent[]> {
+  const events: AddedEvent[] = []
+  let outcome: Record<string, unknown> | undefined
+  const finishOutcome = () => {
+    if (outcome) events.push({ value: outcome })
+    outcome = undefined
+  }
+  for (const { name, value } of given.filter((flag) => flag.name !== 'system')) {
+    if (name === 'rubric' || name === 'max-iterations') {
+      if (!outcome) throw usage(`--${name} must follow the --outcome that it belongs to`)
+      Object.assign(outcome, await outcomeField(input, name, value))
+      continue
+    }
+    finishOutcome()
+    if (name === 'outcome') {
+      outcome = { type: 'user.define_outcome', description: await input.value(value, '--outcome') }
+    } else events.push(await toEvent(input, name, value))
+  }
+  finishOutcome()
+  if (words.length > 0) {
+    const content = [await wordsBlock(input, words)]
+    const piped = isPiped ? await input.piped('the message') : ''
+    if (piped !== '') content.push(textBlock(piped))
+    events.push({ value: { type: 'user.message', content } })
+  }
+  for (const { value } of given.filter((flag) => flag.name === 'system')) {
+    const content = [textBlock(await input.value(value, '--system'))]
+    events.push({ value: { type: 'system.message', content } })
+  }
+  return events
+}
+
+const textBlock = (text: string) => ({ type: 'text', text })
+
+async function wordsBlock(input: Input, words: string[]) {
+  const text = await input.words(words, 'the message')
+  if (text.trim() === '') throw usage('the message is empty')
+  return textBlock(text)
+}
+
+async function outcomeField(input: Input, name: string, value: string): Promise<object> {
+  if (name === 'rubric') return { rubric: { type: 'text', content: await input.value(value, '--rubric') } }
+  if (!/^[1-9]\d{0,5}$/.test(value))
+    throw usage(`--max-iterations: '${value}' is not a whole number from 1 on`)
+  return { max_iterations: Number(value) }
+}
+
+async function toEvent(input: Input, name: string, value: string): Promise<AddedEvent> {
+  if (name === 'event') return { json: await requireJson(await input.value(value, '--event')) }
+  return { value: await toValue(input, name, value) }
+}
+
+async function toValue(input: Input, name: string, value: string): Promise<object> {
+  if (name === 'message') {
+    return { type: 'user.message', content: [textBlock(await input.value(value, '--message'))] }
+  }
+  if (name === 'interrupt') return { type: 'user.interrupt' }
+  if (name === 'interrupt-thread') return { type: 'user.interrupt', session_thread_id: value }
+  return toolResult(input, name, value)
+}
+
+async function toolResult(input: Input, name: string, value: string): Promise<object> {
+  const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []
+  if (id === '') throw usage(`--${name} must have the form ID=TEXT`)
+  const isCustom = name.startsWith('custom-')
+  return {
+    type: isCustom ? 'user.custom_tool_result' : 'user.tool_result',
+    [isCustom ? 'custom_tool_use_id' : 'tool_use_id']: id,
+    content: [textBlock(await input.value(text, `--${name}`))],
+    ...(name.endsWith('error') ? { is_error: true } : {}),
+  }
+}
+
+async function requireJson(text: string): Promise<string> {
+  try {
+    parseJson(text)
+    return text
+  } catch {
+    throw usage(`--event: not valid JSON: ${await describeJsonError(text)}`)
+  }
+}

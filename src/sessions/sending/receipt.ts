@@ -1,0 +1,72 @@
+import type { Context } from '../../context.ts'
+import { CliError } from '../../errors.ts'
+import { printRaw } from '../../io/raw-printer.ts'
+import { EventsPage, type SessionEvent } from '../../wire/events/events.ts'
+import type { HttpResponse } from '../../wire/exchange.ts'
+import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'
+import { failureInstead, isErrorEnvelope } from '../../wire/problem/problem.ts'
+
+export interface ReceiptOptions {
+  /** With `--raw` it is printed as it is. */
+  isPrinted: boolean
+  /** Called once it is certain, before anything else can fail. */
+  onAccepted(): void
+}
+
+/**
+ * Reads the answer to sending events. Any 2xx counts that says nothing; what it says has to be the service's, for a
+ * login page has a status of 200 too. Throws a `CliError`.
+ */
+export async function readReceipt(
+  { flags, output, note }: Context,
+  response: HttpResponse,
+  { isPrinted, onAccepted }: ReceiptOptions,
+): Promise<SessionEvent[]> {
+  const { bytes, cut } = await collectToCut(response.body)
+  const text = new TextDecoder().decode(bytes)
+  const receipt = cut ? undefined : tryParseJson(text)
+  const parsed = EventsPage.safeParse(receipt)
+  const isReceipt = parsed.success && !isErrorEnvelope(receipt)
+  const isEmpty = text.trim() === ''
+  const isAccepted = isReceipt || (isEmpty ? !cut || isJson(response) : beginsAsReceipt(text))
+  if (isAccepted) onAccepted()
+  if (flags.raw && isPrinted) await printRaw(output, bytes)
+
+  if (isEmpty && !cut) note('events accepted; the response was empty')
+  else if (!isReceipt) {
+    const shape = parsed.error ? `has another shape: ${describeIssues(parsed.error).join('; ')}` : ''
+    const why = cut ? `is incomplete: ${cut.message}` : receipt === undefined ? 'is not JSON' : shape
+    throw isAccepted ? incomplete(response, why) : stranger(response, receipt ?? text, why)
+  } else if (!parsed.data.data?.length) note('events accepted; the response names none')
+  return parsed.data?.data ?? []
+}
+
+const incomplete = ({ status }: HttpResponse, why: string) =>
+  new CliError('response', `the event was accepted (${status}), but its receipt ${why}`, {
+    sent: 'yes',
+    consequence: 'do not send it again',
+  })
+
+/** What came instead of a receipt: whether the service ever saw the event is not known, unless it says. */
+function stranger({ status }: HttpResponse, body: unknown, why: string): CliError {
+  const failure = failureInstead(body, `the answer (${status}) is no receipt: it ${why}`)
+  return failure.kind === 'response' ? failure.with({ sent: 'unknown' }) : failure
+}
+
+/** An answer without a type is JSON too. */
+const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
+  type === '' || /\bjson\b/i.test(type)
+
+/** Whether what is no JSON, or was cut, is the beginning of a receipt all the same. */
+const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)
+
+async function collectToCut(body: HttpResponse['body']): Promise<{ bytes: Uint8Array; cut?: CliError }> {
+  const chunks: Uint8Array[] = []
+  try {
+    for await (const chunk of body) chunks.push(chunk)
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return { bytes: Buffer.concat(chunks), cut: error }
+  }
+  return { bytes: Buffer.concat(chunks) }
+}

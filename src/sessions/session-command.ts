@@ -1,0 +1,20 @@
+import { shellQuote } from '../calls/preview.ts'
+import type { Context } from '../context.ts'
+
+/** A command on the same session that a person can paste, without what is to be done there. */
+export function sessionCommand(
+  { flags }: Pick<Context, 'flags'>,
+  verb: 'confirm' | 'follow',
+  session: string,
+): string {
+  const address = flags.settings.agentsUrl?.value
+  const profile = flags.profile === undefined ? '' : ` --profile ${shellQuote(flags.profile)}`
+  const place = address === undefined ? '' : ` --agents-url ${shellQuote(String(address))}`
+  // A detached value that begins with a hyphen would be refused.
+  const name = session.startsWith('-') ? `--session=${shellQuote(session)}` : `-s ${shellQuote(session)}`
+  return `parley events ${verb}${profile}${place} ${name}`
+}
+
+/** What becomes of a session that is no longer followed. */
+export const goesOn = (context: Pick<Context, 'flags'>, session: string): string =>
+  `the session goes on without you; to take it up again: ${sessionCommand(context, 'follow', session)}`

@@ -1,0 +1,63 @@
+import type { Command } from 'commander'
+import type { RequestParts } from '../calls/caller.ts'
+import type { Context } from '../context.ts'
+import { usage } from '../errors.ts'
+import { addValue } from '../flag-values.ts'
+import { type ResolvedSettings, requireValid } from '../settings/resolve.ts'
+import { didYouMean } from '../spelling.ts'
+import { betas as knownBetas } from '../wire/events/betas.ts'
+
+export interface SessionOptions {
+  session?: string
+  /** `--beta`; false with `--no-beta`. */
+  beta?: string[] | false
+}
+
+export function declareSessionFlags(command: Command): void {
+  // Before commander's own listeners, so that the value is still the earlier flag's.
+  for (const flag of ['beta', 'no-beta']) {
+    command.on(`option:${flag}`, () => {
+      const earlier = command.getOptionValue('beta')
+      const isExcluded = flag === 'beta' ? earlier === false : Array.isArray(earlier)
+      if (isExcluded) throw usage('--beta and --no-beta exclude each other')
+    })
+  }
+  command
+    .option('-s, --session <id>', 'the session (environment PARLEY_SESSION)')
+    .option('--beta <id>', 'one more beta of the service, repeatable', addValue)
+    .option('--no-beta', 'send no betas')
+}
+
+/** What every request to a session has: its path's values, and the service's own headers. */
+export function sessionParts(
+  { host, flags }: Context,
+  { values, origins }: ResolvedSettings,
+  { session = host.env.PARLEY_SESSION, beta }: SessionOptions,
+): Required<Pick<RequestParts, 'params' | 'headers'>> {
+  if (!session) throw usage('no session: give it with --session ID or PARLEY_SESSION')
+  const { vendor, agentsVersion, workspaceId } = values
+  const given = beta === undefined || beta === false ? [] : beta
+  const own = beta === false ? [] : values.betas
+  const isReplaced = flags.header?.some((line) =>
+    line.toLowerCase().startsWith(`${vendor}-beta:`.toLowerCase()),
+  )
+  if (!isReplaced) {
+    for (const id of given) requireBeta(id, vendor)
+    if (origins.betas) requireValid({ setting: 'betas', value: own, origin: origins.betas })
+  }
+  const all = [...new Set([...own, ...given])]
+  return {
+    params: { session },
+    headers: {
+      [`${vendor}-version`]: agentsVersion,
+      ...(all.length > 0 ? { [`${vendor}-beta`]: all.join(',') } : {}),
+      ...(workspaceId === undefined ? {} : { [`${vendor}-workspace-id`]: workspaceId }),
+    },
+  }
+}
+
+function requireBeta(id: string, vendor: string): void {
+  if (knownBetas.includes(id)) return
+  const way = `-H '${vendor}-beta: ${id}' sends it all the same`
+  throw usage(`--beta: there is no documented beta '${id}'${didYouMean(id, knownBetas)}; ${way}`)
+}

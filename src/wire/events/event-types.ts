@@ -1,0 +1,37 @@
+import { didYouMean } from '../../spelling.ts'
+
+/** The types of events that a client may send (session events, 2.2). */
+export const sentTypes = [
+  'user.message',
+  'user.interrupt',
+  'user.tool_confirmation',
+  'user.custom_tool_result',
+  'user.define_outcome',
+  'user.tool_result',
+  'system.message',
+]
+
+/** All that are documented (`spec/beyond.md`); a service has others too. */
+export const eventTypes = [
+  ...sentTypes,
+  'agent.message',
+  'agent.thinking',
+  'agent.tool_use',
+  'agent.mcp_tool_use',
+  'agent.custom_tool_use',
+  'agent.tool_result',
+  'agent.mcp_tool_result',
+  'session.status_running',
+  'session.status_idle',
+  'session.status_rescheduled',
+  'session.status_terminated',
+  'session.error',
+  'session.deleted',
+]
+
+/** What a type that is none of these most likely meant, as `didYouMean` says it: also one that lacks a word. */
+export function nearestType(type: string): string {
+  const words = type.toLowerCase().split(/[._]/)
+  const fuller = eventTypes.find((known) => words.every((word) => known.split(/[._]/).includes(word)))
+  return fuller === undefined ? didYouMean(type, eventTypes) : ` (did you mean ${fuller}?)`
+}

@@ -1,0 +1,37 @@
+import { isLongerThan } from '../characters.ts'
+
+type Fields = Record<string, unknown>
+
+const blockKinds = new Map<unknown, string[]>([
+  ['user.message', ['text', 'image', 'document']],
+  ['user.tool_result', ['text', 'image', 'document', 'search_result']],
+  ['user.custom_tool_result', ['text', 'image', 'document', 'search_result']],
+])
+
+/**
+ * What public clients of such services would find odd about an event (`spec/beyond.md`, Event parameters). The
+ * specification does not show it, so that it is no reason to refuse anything.
+ */
+export function warnAbout(event: unknown): string[] {
+  if (typeof event !== 'object' || event === null) return []
+  const { type, rubric, max_iterations: iterations, custom_tool_use_id: customId, content } = event as Fields
+  const warnings: string[] = []
+  const kinds = blockKinds.get(type)
+  for (const block of kinds && Array.isArray(content) ? (content as Fields[]) : []) {
+    if (typeof block?.type === 'string' && !kinds?.includes(block.type)) {
+      warnings.push(`a block of type '${block.type}' is unusual in a ${type}`)
+    }
+  }
+  if (type === 'user.define_outcome') {
+    const { type: kind, content: text } = (typeof rubric === 'object' && rubric ? rubric : {}) as Fields
+    if (rubric !== undefined && kind !== 'text' && kind !== 'file')
+      warnings.push("rubric is usually {type: 'text'|'file'}")
+    if (typeof text === 'string' && isLongerThan(text, 262144))
+      warnings.push('rubric.content is longer than 262144')
+    if (typeof iterations === 'number' && iterations > 20) warnings.push('max_iterations is more than 20')
+  }
+  if (typeof customId === 'string' && (customId === '' || isLongerThan(customId, 128))) {
+    warnings.push('custom_tool_use_id is usually 1 to 128 characters long')
+  }
+  return warnings
+}

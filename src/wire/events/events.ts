@@ -1,0 +1,47 @@
+import * as z from '../zod.ts'
+
+/** An event as the service tells of it: only what is printed or followed is read, unknown kinds pass. */
+export const SessionEvent = z.looseObject({
+  id: z.catch(z.optional(z.string()), undefined),
+  type: z.string(),
+  processed_at: z.catch(z.nullish(z.string()), undefined),
+})
+export type SessionEvent = z.infer<typeof SessionEvent>
+
+/** The answer to sending events (session events, 2.3; `spec/beyond.md`). */
+export const EventsPage = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
+
+const StopReason = z.looseObject({
+  type: z.string(),
+  event_ids: z.catch(z.optional(z.array(z.unknown())), undefined),
+})
+
+/** Why a session is idle: some services say it as a text, or not at all. `eventIds` where it names what waits. */
+export function readStopReason({ stop_reason: reason }: SessionEvent): {
+  type?: string | undefined
+  eventIds?: string[] | undefined
+} {
+  if (typeof reason === 'string') return { type: reason }
+  const parsed = StopReason.safeParse(reason)
+  if (!parsed.success) return {}
+  const { type, event_ids: ids } = parsed.data
+  const texts = ids?.filter((id): id is string => typeof id === 'string' && id !== '')
+  return { type, eventIds: texts && [...new Set(texts)] }
+}
+
+const Blocks = z.array(z.looseObject({ type: z.string(), text: z.catch(z.optional(z.string()), undefined) }))
+
+/** The text of an event's content: a list of blocks, or the text itself. */
+export function readText({ content }: SessionEvent): string {
+  if (typeof content === 'string') return content
+  const blocks = Blocks.safeParse(content)
+  return blocks.success ? blocks.data.map((block) => block.text ?? '').join('') : ''
+}
+
+/** A piece of an event that follows whole (`spec/recorded.md`): it has no id, and is no event of its own. */
+export const isPiece = ({ id, type }: SessionEvent): boolean =>
+  id === undefined && (type === 'event_start' || type === 'event_delta')
+
+/** Whether a session stops with it, for now or for good. */
+export const isStop = ({ type }: SessionEvent): boolean =>
+  /^session\.(status_idle|status_terminated|deleted)$/.test(type)

@@ -1,0 +1,150 @@
+import { mostCounted } from '../../errors.ts'
+import { didYouMean } from '../../spelling.ts'
+import { isLongerThan } from '../characters.ts'
+import * as z from '../zod.ts'
+import { sentTypes } from './event-types.ts'
+
+const characters = (minimum: 0 | 1, maximum: number) =>
+  z.string().check(
+    z.refine((text) => text.length >= minimum, 'must not be empty'),
+    z.refine((text) => !isLongerThan(text, maximum), `must be at most ${maximum} characters long`),
+  )
+
+/** A text block is checked; a block of another kind, which the specification does not show, passes. */
+const ContentBlock = z.lazily(() =>
+  z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
+    z.check(({ value, issues }) => {
+      if (value.type !== 'text' || typeof value.text === 'string') return
+      const message = value.text === undefined ? 'is missing' : 'must be text'
+      issues.push({ code: 'custom', path: ['text'], message, input: value.text })
+    }),
+  ),
+)
+
+const TextBlock = z.lazily(() =>
+  z.looseObject({
+    type: z.literal('text', 'must be text blocks only'),
+    text: characters(1, Infinity),
+  }),
+)
+
+/** For a check that is made also where a value is wrong in itself, so that all problems are told at once. */
+const always = () => true
+
+const event = <T extends string, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
+  z.looseObject({ type: z.literal(type), ...shape })
+
+const ToolConfirmation = z.lazily(() =>
+  event('user.tool_confirmation', {
+    result: z.enum(['allow', 'deny']),
+    tool_use_id: characters(1, 128),
+    deny_message: z.nullish(characters(0, 10000)),
+  }).check(
+    z.refine(({ result, deny_message: message }) => message == null || result === 'deny', {
+      path: ['deny_message'],
+      message: "is allowed only when result is 'deny'",
+      when: always,
+    }),
+  ),
+)
+
+/** Event parameters by type (session events, 2.2 and 8). */
+const EventParameters = z.lazily(() =>
+  z.discriminatedUnion(
+    'type',
+    [
+      event('user.message', { content: z.array(ContentBlock()) }),
+      event('user.interrupt', { session_thread_id: z.nullish(z.string()) }),
+      ToolConfirmation(),
+      event('user.custom_tool_result', {}),
+      event('user.define_outcome', {}),
+      event('user.tool_result', {}),
+      event('system.message', { content: z.array(TextBlock()) }),
+    ],
+    {
+      error: ({ input }) => {
+        if (typeof input !== 'object' || input === null) return 'must be an object'
+        const { type } = input as { type?: unknown }
+        if (typeof type !== 'string') return type === undefined ? 'is missing' : 'must be text'
+        return `there is no event '${type}'${didYouMean(type, sentTypes)}`
+      },
+    },
+  ),
+)
+type EventParameters = z.infer<ReturnType<typeof EventParameters>>
+
+/** Whether it is the event that nearly all are, which is right as it stands: a schema would copy it. */
+function isPlainMessage(event: unknown): boolean {
+  const { type, content } = (event ?? {}) as { type?: unknown; content?: unknown }
+  if (type !== 'user.message' || !Array.isArray(content) || content.length !== 1) return false
+  return content[0]?.type === 'text' && typeof content[0].text === 'string'
+}
+
+const hosts = ['user.message', 'user.tool_result', 'user.custom_tool_result']
+
+export interface EventProblem {
+  /** Begins with the event's index; empty for all of them. */
+  path: PropertyKey[]
+  message: string
+}
+
+/** Checks the events of one request, which come one by one so that none has to be kept. */
+export interface EventsCheck {
+  add(event: unknown): void
+  /** All problems, or one more than `mostCounted`. */
+  end(): EventProblem[]
+}
+
+/** Makes a check by every rule of session events, 2.2, 4.1 and 8. */
+export function createEventsCheck(): EventsCheck {
+  const problems: EventProblem[] = []
+  /** Those of the order of the events (4.1) are told last. */
+  const misplaced: EventProblem[] = []
+  const tell = (list: EventProblem[], problem: EventProblem) => {
+    if (list.length <= mostCounted) list.push(problem)
+  }
+  let count = 0
+  let type: unknown
+  let typeBefore: unknown
+
+  return {
+    add(event) {
+      if (type === 'system.message') {
+        const message = 'a system.message must be the last event, and there is at most one'
+        tell(misplaced, { path: [count - 1], message })
+      }
+      if (problems.length <= mostCounted && !isPlainMessage(event)) {
+        for (const { path, message } of EventParameters().safeParse(event).error?.issues ?? []) {
+          tell(problems, { path: [count, ...path], message })
+        }
+      }
+      typeBefore = type
+      type = (event as { type?: unknown } | null | undefined)?.type
+      count++
+    },
+    end() {
+      if (count === 0) return [{ path: [], message: 'must hold at least one event' }]
+      if (type === 'system.message' && !hosts.includes(typeBefore as string)) {
+        const message = `a system.message must come right after a ${hosts.join(', ')}`
+        tell(misplaced, { path: [count - 1], message })
+      }
+      return [...problems, ...misplaced].slice(0, mostCounted + 1)
+    },
+  }
+}
+
+const EventList = z
+  .custom<EventParameters[]>(Array.isArray, {
+    error: ({ input }) => (input === undefined ? 'is missing' : 'must be a list'),
+  })
+  .check(
+    z.check(({ value, issues }) => {
+      const check = createEventsCheck()
+      for (const event of value) check.add(event)
+      for (const problem of check.end()) issues.push({ code: 'custom', ...problem, input: undefined })
+    }),
+  )
+
+/** The request body (session events, 2.1). */
+export const SendEvents = z.looseObject({ events: EventList })
+export type SendEvents = z.infer<typeof SendEvents>

@@ -1,0 +1,57 @@
+import type * as z from '../zod.ts'
+import { isDeeperThan } from './scanner.ts'
+
+/** Values lie in each other at most so deep: what walks through them recursively must not run out of stack. */
+const deepest = 1000
+
+/** Parses JSON of any origin. Throws a `SyntaxError`, which may quote the text, also where it is nested too deep. */
+export function parseJson(text: string): unknown {
+  if (isDeeperThan(text, deepest)) throw new SyntaxError(tooDeep)
+  return JSON.parse(text)
+}
+
+/** The same, or `undefined` where a text is not JSON. */
+export function tryParseJson(text: string): unknown {
+  try {
+    return parseJson(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The message of `parseJson`'s error for what is nested too deep. */
+export const tooDeep = `nested more than ${deepest} deep`
+
+/** Where and why `parseJson` refuses a text, without quoting it: it may hold a secret. */
+export async function describeJsonError(text: string): Promise<string> {
+  const { findFault } = await import('./syntax.ts')
+  const fault = findFault(text, deepest)
+  const offset = fault?.offset ?? text.length
+  let line = 1
+  let lineStart = 0
+  for (let end = text.indexOf('\n'); end >= 0 && end < offset; end = text.indexOf('\n', lineStart)) {
+    line++
+    lineStart = end + 1
+  }
+  const place = `line ${line}, column ${offset - lineStart + 1}`
+  return fault ? `${place}: ${fault.reason}` : place
+}
+
+/** A JSON object, rather than a list or a single value. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A place in a JSON value as a person writes it: `events[2].content[0].text`. */
+export function formatPath(path: readonly PropertyKey[]): string {
+  return path
+    .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
+    .join('')
+    .replace(/^\./, '')
+}
+
+/** Every problem of a value that a schema refused, with its place. */
+export function describeIssues(error: z.core.$ZodError): string[] {
+  return error.issues.map(({ path, message }) =>
+    path.length > 0 ? `${formatPath(path)}: ${message}` : message,
+  )
+}

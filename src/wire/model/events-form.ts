@@ -1,0 +1,62 @@
+import { createTextDecoding } from '../charset.ts'
+import { parse } from '../json-body.ts'
+import { createSseDecoder, type SseEvent } from '../sse.ts'
+import { isKeepAlive, isTerminator, readErrorEvent } from '../stream-words.ts'
+import type { AnswerReader } from './answer.ts'
+import { type AnswerSink, brokenOff, type Form } from './answer-form.ts'
+
+/** Server-sent events: those of a message stream, or native chunks. */
+export function readEvents(reader: AnswerReader, contentType: string, sink: AnswerSink): Form {
+  const decoder = createSseDecoder({ decode: createTextDecoding(contentType), takesBare: true })
+  /** A terminator alone is an answer without text. */
+  let hasValues = false
+
+  function read(data: string, event: string): string {
+    const isError = event.length === 5 && event.toLowerCase() === 'error'
+    if (!isError && isTerminator(data)) {
+      reader.end()
+      return ''
+    }
+    if (data.trim() !== '') sink.raw?.(`${data.replaceAll('\n', '')}\n`)
+    if (isError) return reader.addEvent(readErrorEvent(data), event)
+    if (isKeepAlive(data, event)) return ''
+    hasValues = true
+    return reader.addEvent(parse(data, 'an event of the stream'), event)
+  }
+
+  function readAll(events: SseEvent[]): void {
+    let text = ''
+    try {
+      for (const { event, data } of events) {
+        text += read(data, event)
+        if (reader.ended) break
+      }
+    } finally {
+      sink.text(text)
+    }
+  }
+
+  return {
+    isVerbatim: false,
+    get mayEndHere() {
+      return decoder.isBetween
+    },
+    push: (bytes) => readAll(decoder.push(bytes)),
+    end() {
+      if (!reader.ended) {
+        const { events, torn } = decoder.end()
+        readAll(events)
+        if (torn && isTerminator(torn.data)) reader.end()
+        else if (torn) refuseTorn(reader, torn)
+      }
+      if (!reader.isWhole) throw brokenOff()
+      if (hasValues) reader.requireReadable()
+    },
+  }
+}
+
+/** An event without its end does not count, and what it was part of is not whole; an error is told all the same. */
+function refuseTorn(reader: AnswerReader, { event, data }: SseEvent): never {
+  reader.refuse(readErrorEvent(data), event)
+  throw brokenOff()
+}

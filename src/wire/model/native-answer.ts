@@ -1,0 +1,99 @@
+import { isObject } from '../json/parse.ts'
+import type * as z from '../zod.ts'
+import { type AnswerPiece, mayHoldText, read } from './answer-piece.ts'
+import { NativeAnswer } from './generate.ts'
+
+/** What one native chunk, or a whole native body, adds to an answer. */
+export interface NativePiece extends AnswerPiece {
+  /** Whether the candidate that is printed, and the others, were said to be finished; absent where it has none. */
+  finish: { first?: boolean; others?: boolean }
+  hasCall: boolean
+  hasUsage: boolean
+}
+
+type Native = z.infer<ReturnType<typeof NativeAnswer>>
+type Candidate = NonNullable<Native['candidates']>[number]
+
+export const isNative = (value: unknown): boolean =>
+  isObject(value) && nativeNames.some((name) => Object.hasOwn(value, name))
+
+const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
+
+/** Reads a native answer. Throws a `CliError` where it has another shape. */
+export function readNative(value: unknown): NativePiece {
+  const { candidates, promptFeedback, usageMetadata, modelVersion } = read(NativeAnswer(), value)
+  const all = candidates ?? []
+  const first = all.find((candidate) => (candidate.index ?? 0) === 0)
+  const others = all.filter((candidate) => candidate !== first)
+  const stopReason = reasonOf(first?.finishReason)
+  const blockReason = reasonOf(promptFeedback?.blockReason, false)
+  const parts = all.flatMap(partsOf)
+  return {
+    text: first ? textOf(first) : '',
+    facts: {
+      model: modelVersion,
+      stopReason: stopReason ?? blockReason,
+      stopMessage: first?.finishMessage || promptFeedback?.blockReasonMessage || undefined,
+      ...countsOf(usageMetadata),
+    },
+    finish: {
+      ...(first || blockReason ? { first: (stopReason ?? blockReason) !== undefined } : {}),
+      ...(others.length > 0 ? { others: others.every(({ finishReason }) => reasonOf(finishReason)) } : {}),
+    },
+    hasCall: parts.some((part) => isSet(part, 'functionCall') || isSet(part, 'function_call')),
+    hasUsage: usageMetadata !== undefined,
+    isStrange:
+      parts.some((part) => typeof part.text !== 'string' && mayHoldText(part)) || isUnread(first, all),
+  }
+}
+
+const partsOf = (candidate: Candidate) => candidate.content?.parts ?? []
+
+const textOf = (candidate: Candidate): string =>
+  partsOf(candidate)
+    .map((part) => (part.thought ? '' : (part.text ?? '')))
+    .join('')
+
+/** What the printed candidate says stands where nobody looks. */
+function isUnread(first: Candidate | undefined, all: Candidate[]): boolean {
+  if (!first) return all.some((candidate) => textOf(candidate) !== '')
+  if (first.content) return !first.content.parts && mayHoldText(first.content)
+  return mayHoldText(first)
+}
+
+const isSet = (part: Record<string, unknown>, name: string): boolean =>
+  Object.hasOwn(part, name) && Boolean(part[name])
+
+/** The reasons that the family's binary form has numbers for. */
+const numbered = [
+  undefined,
+  'STOP',
+  'MAX_TOKENS',
+  'SAFETY',
+  'RECITATION',
+  'OTHER',
+  'BLOCKLIST',
+  'PROHIBITED_CONTENT',
+  'SPII',
+  'MALFORMED_FUNCTION_CALL',
+]
+
+/** A reason by its name, where one is given at all. Those of a blocked prompt have other numbers than these. */
+function reasonOf(reason: string | number | undefined, isNumbered = true): string | undefined {
+  if (typeof reason === 'string') return /^$|_UNSPECIFIED$/.test(reason) ? undefined : reason
+  if (!reason) return undefined
+  return (isNumbered ? numbered[reason] : undefined) ?? String(reason)
+}
+
+function countsOf(usage: Native['usageMetadata']): AnswerPiece['facts'] {
+  if (!usage) return {}
+  const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount, totalTokenCount } = usage
+  const isCounted = candidatesTokenCount !== undefined || thoughtsTokenCount !== undefined
+  const isKnown = totalTokenCount !== undefined && promptTokenCount !== undefined
+  const rest = isKnown && totalTokenCount >= promptTokenCount ? totalTokenCount - promptTokenCount : undefined
+  return {
+    inputTokens: promptTokenCount,
+    outputTokens: isCounted ? (candidatesTokenCount ?? 0) + (thoughtsTokenCount ?? 0) : rest,
+    cachedTokens: usage.cachedContentTokenCount,
+  }
+}

@@ -1,0 +1,58 @@
+import { notUnderstood } from '../json-body.ts'
+
+/** What is parsed must fit into a text. Bytes. */
+const most = 500 * 1024 * 1024
+
+/** From here on a string is cut out. Bytes. */
+const long = 64 * 1024
+
+/** A JSON value whose long strings were left as the bytes they came in; marks stand in their places. */
+export interface SparseJson {
+  value: unknown
+  /** The bytes of a string of the value, in UTF-8, whether it was left out or not. */
+  bytesOf(text: string): Uint8Array
+}
+
+/**
+ * Parses JSON, in UTF-8, but for its long strings: a large image would be copied again and again on its way
+ * through them. A string with an escape in it is parsed like any other. `parse` gets the text that is left. Throws a
+ * `CliError` of kind `response` where that is longer than a text can be.
+ */
+export function parseSparse(body: Uint8Array, parse: (text: string) => unknown): SparseJson {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
+  // Nobody who sends an answer can guess it.
+  const mark = crypto.randomUUID()
+  const strings: Buffer[] = []
+  const kept: Buffer[] = []
+  let done = 0
+  for (let open = bytes.indexOf('"'); open >= 0; ) {
+    const close = findClosingQuote(bytes, open + 1)
+    if (close < 0) break
+    const string = bytes.subarray(open + 1, close)
+    if (string.length >= long && !string.includes('\\')) {
+      kept.push(bytes.subarray(done, open + 1), Buffer.from(`${mark}${strings.length}`))
+      strings.push(string)
+      done = close
+    }
+    open = bytes.indexOf('"', close + 1)
+  }
+  kept.push(bytes.subarray(done))
+  if (kept.reduce((size, piece) => size + piece.length, 0) > most)
+    throw notUnderstood('the answer is too long')
+  return {
+    value: parse(new TextDecoder().decode(Buffer.concat(kept))),
+    bytesOf(text) {
+      const string = text.startsWith(mark) ? strings[Number(text.slice(mark.length))] : undefined
+      return string ?? Buffer.from(text)
+    },
+  }
+}
+
+function findClosingQuote(bytes: Buffer, start: number): number {
+  for (let quote = bytes.indexOf('"', start); quote >= 0; quote = bytes.indexOf('"', quote + 1)) {
+    let slashes = 0
+    while (quote - slashes > start && bytes[quote - slashes - 1] === 0x5c) slashes++
+    if (slashes % 2 === 0) return quote
+  }
+  return -1
+}
