@@ -87,7 +87,11 @@ const config = {
     // Each file costs a fraction of a millisecond: every group here is loaded as a whole by whoever needs it.
     codeSplitting: {
       groups: [
-        { name: 'start', priority: 3, test: /src\/(main|host|errors|io\/output)\.ts$|package\.json$/ },
+        {
+          name: 'start',
+          priority: 3,
+          test: /src\/(main|host|errors|secrets|io\/output)\.ts$|package\.json$/,
+        },
         {
           name: 'program',
           priority: 2,

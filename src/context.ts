@@ -1,8 +1,8 @@
 import type { Timers } from './client/timer.ts'
-import type { CliError, Sent } from './errors.ts'
 import type { Input, Stdin } from './io/input.ts'
 import type { Output, Stdout } from './io/output.ts'
 import type { ColourChoice, Style } from './io/style.ts'
+import type { Secrets } from './secrets.ts'
 import type { Place } from './settings/folder.ts'
 import type { SettingSources } from './settings/resolve.ts'
 import type { Exchange } from './wire/exchange.ts'
@@ -40,32 +40,24 @@ export interface SharedFlags {
   settings: SettingSources['flags']
 }
 
-/** What is known of a run while it goes on, for whoever has to end it. */
-export interface Progress {
-  /**
-   * How far the request got that does something; absent where a run has none. `refused`: it was sent, and certainly
-   * not carried out; `failed`: it was answered, and is to be sent again.
-   */
-  sent?: Sent | 'refused' | 'failed'
-  /** What is certain by now, whatever else happens: `the event was accepted`. */
-  fate?: string
-  /** Adds to a failure what is known of the answer that was read last. */
-  explain?(failure: CliError): CliError
+/** What ends a run early, or may not be shown of it. */
+export interface Run {
   /** Leaves nothing behind: stops the spinner, ends a half-written line, removes temporary files. Synchronous. */
   cleanups: Set<() => void>
-  /** Never shown on stderr. */
-  secrets: Set<string>
-  /** What shell commands give as secrets, by command: none runs twice. */
-  commands: Map<string, Promise<string>>
+  secrets: Secrets
+  /**
+   * Has this said when a signal or a bug ends the run: what has become of what was to be done. Only the last one
+   * that was given is asked.
+   */
+  whenInterrupted(describe: () => string | undefined): void
 }
 
 /** What a command is handed. */
-export interface Context {
+export interface Context extends Run {
   host: Host
   flags: SharedFlags
   /** When the run began, in milliseconds since the epoch. */
   start: number
-  progress: Progress
   input: Input
   output: Output
   timers: Timers

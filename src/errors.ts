@@ -34,27 +34,27 @@ export type Kind = keyof typeof outcomes
 export type Sent = 'no' | 'unknown' | 'yes'
 
 export interface FailureDetails {
-  sent?: Sent
+  sent?: Sent | undefined
   /** One line for the person: what this failure means for what was to be done. */
-  consequence?: string
-  status?: number
+  consequence?: string | undefined
+  status?: number | undefined
   /** Seconds. */
-  retryAfter?: number
-  requestId?: string
-  attempts?: number
-  safeToRetry?: boolean
+  retryAfter?: number | undefined
+  requestId?: string | undefined
+  attempts?: number | undefined
+  safeToRetry?: boolean | undefined
   /** No second attempt can mend it: an unknown name, a bad certificate. */
-  isPermanent?: boolean
+  isPermanent?: boolean | undefined
   /** What is wrong, one by one, where it is more than one thing. */
-  problems?: string[]
+  problems?: string[] | undefined
   /** The tool uses that a session waits for. */
-  pending?: string[]
+  pending?: string[] | undefined
   /** What the service itself said, unescaped. */
-  serviceMessage?: string
+  serviceMessage?: string | undefined
   /** The service's error body: parsed JSON, or text. */
   body?: unknown
   /** The exact bytes of that body, for `--raw`. */
-  rawBody?: Uint8Array
+  rawBody?: Uint8Array | undefined
   cause?: unknown
 }
 

@@ -1,19 +1,29 @@
 import { version } from '../package.json'
-import type { Host, Progress } from './context.ts'
+import type { Host, Run } from './context.ts'
 import { CliError, OutputClosed } from './errors.ts'
 import { say } from './io/output.ts'
+import { createSecrets, type Secrets } from './secrets.ts'
 
 export { createProcessHost } from './host.ts'
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
 export async function main(argv: string[], host: Host): Promise<number> {
-  const progress: Progress = { cleanups: new Set(), secrets: new Set(), commands: new Map() }
+  const cleanups = new Set<() => void>()
+  const secrets = createSecrets()
+  let describe: () => string | undefined = () => undefined
+  const run: Run = {
+    cleanups,
+    secrets,
+    whenInterrupted(next) {
+      describe = next
+    },
+  }
   host.onSignal?.(() => {
-    cleanUp(progress)
-    const { sent, fate = sent && fates[sent] } = progress
+    cleanUp(cleanups)
+    const fate = describe()
     return `parley: interrupted${fate === undefined ? '' : `: ${fate}`}\n`
   })
-  host.onCrash?.((error) => fail(unexpected(error, progress.fate)))
+  host.onCrash?.((error) => fail(unexpected(error, describe())))
   try {
     // Without the command tree, which takes longer to load than this.
     if (argv.length === 1 && /^(-V|--version)$/.test(argv[0] ?? '')) {
@@ -22,30 +32,22 @@ export async function main(argv: string[], host: Host): Promise<number> {
     }
     host.checkArguments?.(argv)
     const { runProgram } = await import('./cli/program.ts')
-    return await runProgram(argv, host, { progress, version })
+    return await runProgram(argv, host, { run, version })
   } catch (error) {
     if (error instanceof OutputClosed) return 0
-    return await fail(error instanceof CliError ? error : unexpected(error, progress.fate))
+    return await fail(error instanceof CliError ? error : unexpected(error, describe()))
   } finally {
-    cleanUp(progress)
+    cleanUp(cleanups)
   }
 
   async function fail(failure: CliError): Promise<number> {
-    cleanUp(progress)
-    await report(progress.explain?.(failure) ?? failure, argv, host, progress)
+    cleanUp(cleanups)
+    await report(failure, argv, host, secrets)
     return failure.exitCode
   }
 }
 
-const fates = {
-  no: 'nothing was sent',
-  refused: 'nothing was accepted',
-  failed: 'the request was answered with a failure',
-  unknown: 'the request was sent; it may have been carried out',
-  yes: 'the answer was cut off',
-}
-
-function cleanUp({ cleanups }: Progress): void {
+function cleanUp(cleanups: Set<() => void>): void {
   for (const clean of cleanups) {
     cleanups.delete(clean)
     try {
@@ -68,19 +70,17 @@ function unexpected(error: unknown, fate: string | undefined): CliError {
 }
 
 /** The flags that decide how a failure is told, read from the bare arguments: they hold also where those are wrong. */
-async function report(failure: CliError, argv: string[], host: Host, { secrets }: Progress): Promise<void> {
-  const [
-    { redact, redactFailure, renderFailure, renderFailureAsJson },
-    { createStyle, toColourChoice, wantsColour },
-  ] = await Promise.all([import('./io/failure.ts'), import('./io/style.ts')])
+async function report(failure: CliError, argv: string[], host: Host, secrets: Secrets): Promise<void> {
+  const [{ renderFailure, renderFailureAsJson }, { createStyle, toColourChoice, wantsColour }] =
+    await Promise.all([import('./io/failure.ts'), import('./io/style.ts')])
   const words = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
   const isJson = flagValue(words, '--errors') === 'json'
   const choice = toColourChoice(flagValue(words, '--color'))
   const isColoured = wantsColour(choice, host.env, host.stderr.isTerminal)
-  const shown = redactFailure(failure, secrets)
+  const shown = secrets.redactFailure(failure)
   const text = isJson ? renderFailureAsJson(shown) : renderFailure(shown, await createStyle(isColoured))
   // A stderr that is gone changes nothing about the exit code.
-  await say(host.stderr, redact(text, secrets)).catch(() => {})
+  await say(host.stderr, secrets.redact(text)).catch(() => {})
 }
 
 /** The value of a flag, as its own word or attached; the last one counts. */

@@ -2,24 +2,22 @@ import { promises as fs } from 'node:fs'
 import type { Context, Host } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
-import { redact } from '../io/failure.ts'
 import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
-import { redactHeaders } from './preview.ts'
 
 /** What carries this run's requests: the network, or for the demo profile the emulator. `deadline` as in `ExchangeOptions`. */
-export async function chooseExchange(
+export async function openExchange(
   context: Context,
   settings: ResolvedSettings,
   deadline: number,
 ): Promise<Exchange> {
-  const exchange = context.host.exchange ?? (await openExchange(context, settings, deadline))
+  const exchange = context.host.exchange ?? (await chooseExchange(context, settings, deadline))
   return context.flags.verbose ? logged(exchange, context) : exchange
 }
 
-async function openExchange(
-  { host, input, progress, note, warn }: Context,
+async function chooseExchange(
+  { host, input, cleanups, note, warn }: Context,
   { values, profile, origins }: ResolvedSettings,
   deadline: number,
 ): Promise<Exchange> {
@@ -42,10 +40,7 @@ async function openExchange(
     },
     timeout: values.timeout * 1000,
     deadline,
-    open: progress.cleanups,
-    onSent({ method }) {
-      if (method !== 'GET') progress.sent = 'unknown'
-    },
+    open: cleanups,
   })
 }
 
@@ -74,18 +69,18 @@ async function readCertificates(
 }
 
 /** Tells on stderr what goes out and comes back, secrets redacted. */
-function logged(exchange: Exchange, { tell, progress }: Context): Exchange {
+function logged(exchange: Exchange, { tell, secrets }: Context): Exchange {
   const log = (mark: '>' | '<', lines: string[]) => {
-    for (const line of lines) tell(`${mark} ${oneLine(redact(line, progress.secrets), 4000)}`)
+    for (const line of lines) tell(`${mark} ${oneLine(secrets.redact(line), 4000)}`)
   }
   const lines = (headers: Record<string, string>) =>
-    Object.entries(redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
+    Object.entries(secrets.redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
 
-  return async (request) => {
+  return async (request, onSent) => {
     const start = Date.now()
     const size = request.body ? [`(${request.body.length} bytes)`] : []
     log('>', [`${request.method} ${request.url}`, ...lines(request.headers), ...size])
-    const response = await exchange(request)
+    const response = await exchange(request, onSent)
     const took = `after ${Date.now() - start} ms`
     log('<', [`${response.status} ${response.statusText} (${took})`, ...lines(response.headers)])
     return response

@@ -1,5 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
+import { shellQuote } from '../io/shell-quote.ts'
+import { findSecrets } from '../secrets.ts'
 import { isPlainRemote } from '../settings/address.ts'
 import { defaultName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -7,7 +9,6 @@ import { type SettingName, variableOf } from '../settings/table.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
 import { type Draft, withSecret } from './draft.ts'
-import { findSecrets, shellQuote } from './preview.ts'
 import { deadlineOf } from './settings.ts'
 
 /** The setting that holds a service's address. */
@@ -19,36 +20,71 @@ const secretsOf = {
   agents: ['apiKey', 'apiKeyCommand'],
 } as const
 
-/**
- * Completes a request with its secret. Throws a `CliError` of kind `credentials` where the address or the secret
- * is missing, or the one may not be used with the other (`cli.md`, Network).
- */
-export async function authorize(
-  context: Context,
-  settings: ResolvedSettings,
-  draft: Draft,
-): Promise<HttpRequest> {
-  const { service } = draft.endpoint
-  if (settings.values[addressOf(service)] === undefined) {
-    const hasSecret = !draft.credential || secretOriginOf(settings, service)
-    throw missing(hasSecret ? [addressOf(service)] : [addressOf(service), secretsOf[service][0]], settings)
-  }
-  const address = requireEncrypted(settings, service)
-  for (const secret of findSecrets(draft.headers)) context.progress.secrets.add(secret)
-  if (!draft.credential) return withSecret(draft, undefined)
+/** What gives a run's requests their secrets. */
+export interface Authority {
+  /**
+   * Completes a request with its secret. Throws a `CliError` of kind `credentials` where the address or the secret is
+   * missing, or the one may not be used with the other.
+   */
+  authorize(draft: Draft): Promise<HttpRequest>
+  /** Forgets what commands gave. Returns whether there was anything. */
+  forget(): boolean
+}
 
-  const problem = describeMismatch(settings, service)
-  if (problem) throw refused(problem)
-  const origin = secretOriginOf(settings, service)
-  if (settings.origins[addressOf(service)]?.source === 'flag' && origin?.source === 'profile') {
-    const { host } = new URL(address)
-    context.note(
-      `the secret of ${origin.name} goes to ${host}, as ${settings.origins[addressOf(service)]?.name} says`,
-    )
+export function createAuthority(context: Context, settings: ResolvedSettings): Authority {
+  /** By service: no command runs twice. */
+  const given = new Map<Endpoint['service'], Promise<string>>()
+
+  async function readSecret(service: Endpoint['service']): Promise<string> {
+    const [plain, setting] = secretsOf[service]
+    const secret = settings.values[plain]
+    if (secret !== undefined) return secret
+    const command = settings.values[setting]
+    if (command === undefined) throw missing([plain], settings)
+    const running = given.get(service) ?? askCommand(context, settings, { setting, command })
+    given.set(service, running)
+    return running
   }
-  const secret = await readSecret(context, settings, service)
-  context.progress.secrets.add(secret)
-  return withSecret(draft, secret)
+
+  return {
+    forget() {
+      const hasAny = given.size > 0
+      given.clear()
+      return hasAny
+    },
+    async authorize(draft) {
+      const { service } = draft.endpoint
+      if (settings.values[addressOf(service)] === undefined) {
+        const hasSecret = !draft.credential || secretOriginOf(settings, service)
+        throw missing(
+          hasSecret ? [addressOf(service)] : [addressOf(service), secretsOf[service][0]],
+          settings,
+        )
+      }
+      const address = requireEncrypted(settings, service)
+      for (const secret of findSecrets(draft.headers)) context.secrets.add(secret)
+      if (!draft.credential) return withSecret(draft, undefined)
+
+      const problem = describeMismatch(settings, service)
+      if (problem) throw unusable(problem)
+      noteOtherPlace(context, settings, { service, address })
+      const secret = await readSecret(service)
+      context.secrets.add(secret)
+      return withSecret(draft, secret)
+    },
+  }
+}
+
+/** A profile's secret that goes to an address of a flag's is worth a word. */
+function noteOtherPlace(
+  { note }: Context,
+  settings: ResolvedSettings,
+  { service, address }: { service: Endpoint['service']; address: string },
+): void {
+  const secret = secretOriginOf(settings, service)
+  const place = settings.origins[addressOf(service)]
+  if (place?.source !== 'flag' || secret?.source !== 'profile') return
+  note(`the secret of ${secret.name} goes to ${new URL(address).host}, as ${place.name} says`)
 }
 
 function requireEncrypted(settings: ResolvedSettings, service: Endpoint['service']): string {
@@ -56,7 +92,7 @@ function requireEncrypted(settings: ResolvedSettings, service: Endpoint['service
   const address = settings.values[name] ?? ''
   if (isPlainRemote(address) && !settings.values.allowHttp) {
     const { host } = new URL(address)
-    throw refused(
+    throw unusable(
       `${settings.origins[name]?.name}: plain http to ${host} would not be encrypted: use https, or --allow-http`,
     )
   }
@@ -81,31 +117,22 @@ export function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, s
   return origins[plain] ?? origins[command]
 }
 
-async function readSecret(
+async function askCommand(
   context: Context,
   settings: ResolvedSettings,
-  service: Endpoint['service'],
+  { setting, command }: { setting: 'accessTokenCommand' | 'apiKeyCommand'; command: string },
 ): Promise<string> {
-  const { host, note, progress } = context
-  const [plain, setting] = secretsOf[service]
-  const secret = settings.values[plain]
-  if (secret !== undefined) return secret
-  const command = settings.values[setting]
-  if (command === undefined) throw missing([plain], settings)
-  const running = progress.commands.get(command)
-  if (running) return running
+  const { host, note, cleanups } = context
   const { runSecretCommand } = await import('../settings/secret-command.ts')
   const origin = settings.origins[setting]?.name ?? ''
   const hasTerminal = host.stdin.kind === 'terminal' || host.stderr.isTerminal
   const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
   const deadline = deadlineOf(context, settings) || Infinity
   const place = { ...host, hasTerminal, deadline }
-  const started = runSecretCommand({ setting, command, origin }, place, progress.cleanups)
-  progress.commands.set(command, started)
-  return started.finally(() => clearTimeout(hint))
+  return runSecretCommand({ setting, command, origin }, place, cleanups).finally(() => clearTimeout(hint))
 }
 
-const refused = (message: string) => new CliError('credentials', message)
+const unusable = (message: string) => new CliError('credentials', message)
 
 const names: { [K in SettingName]?: [what: string, service: string] } = {
   baseUrl: ['no address', 'the gateway'],
@@ -124,5 +151,5 @@ function missing(settings: SettingName[], { profile, isNamed }: ResolvedSettings
     ...(settings.length > 1 ? [] : [`'parley config set${flag} ${settings[0]}'`]),
     "try '--profile demo'",
   ]
-  return refused(`${what} for ${names[settings[0] as SettingName]?.[1]}: ${ways.join(', or ')}`)
+  return unusable(`${what} for ${names[settings[0] as SettingName]?.[1]}: ${ways.join(', or ')}`)
 }

@@ -21,11 +21,11 @@ export interface DraftParts {
   address: string | undefined
   /** What the endpoint's path names in braces. */
   params: Record<string, string>
-  query?: string
-  headers?: Record<string, string>
+  query?: string | undefined
+  headers?: Record<string, string> | undefined
   /** Headers from `-H`, which replace others of the same name. */
-  extraHeaders?: Record<string, string>
-  body?: Uint8Array
+  extraHeaders?: Record<string, string> | undefined
+  body?: Uint8Array | undefined
 }
 
 const credentials = {

@@ -3,7 +3,7 @@ import { startSpinner } from '../io/spinner.ts'
 import { wantsColour } from '../io/style.ts'
 
 /** Shows a person on a terminal that an answer is waited for, until the returned function is called. */
-export function showWaiting({ host, flags, progress }: Context): () => void {
+export function showWaiting({ host, flags, cleanups }: Context): () => void {
   const isWanted = !flags.quiet && !flags.verbose && host.env.TERM !== 'dumb'
   // ora goes on for ever where a line has no room for anything.
   const isShown = isWanted && host.stderr.isTerminal && host.stderr.columns !== 0
@@ -12,8 +12,8 @@ export function showWaiting({ host, flags, progress }: Context): () => void {
   const spinner = startSpinner(host.stderr, 'waiting for the answer', isColoured)
   const stop = () => {
     spinner.stop()
-    progress.cleanups.delete(stop)
+    cleanups.delete(stop)
   }
-  progress.cleanups.add(stop)
+  cleanups.add(stop)
   return stop
 }

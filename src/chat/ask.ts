@@ -1,4 +1,4 @@
-import { perform } from '../calls/caller.ts'
+import { createCaller } from '../calls/caller.ts'
 import { deadlineOf, readSettings } from '../calls/settings.ts'
 import type { Context } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
@@ -27,7 +27,7 @@ export interface ChatOptions extends PromptOptions {
 
 /** Asks a model and prints its answer (`cli.md`, chat). */
 export async function ask(context: Context, options: ChatOptions, words: string[]): Promise<void> {
-  const { flags, progress } = context
+  const { flags, cleanups } = context
   const start = Date.now()
   const { values, ...settings } = await readSettings(context)
   const assignments = (options.set ?? []).map(parseAssignment)
@@ -40,32 +40,36 @@ export async function ask(context: Context, options: ChatOptions, words: string[
 
   // The body of a failure is not the answer that the file is for, and stdout is not asked for.
   const asking = file ? { ...context, flags: { ...flags, raw: false } } : context
-  const response = await perform(asking, { values, ...settings }, chatEndpoint(values, isStream), {
+  const caller = createCaller(asking, { values, ...settings })
+  const endpoint = chatEndpoint(values, isStream)
+  const parts = {
     params: {
       family: values.family,
       model: options.model ?? values.chatModel ?? `${values.family}-2.5-pro`,
     },
     body: isStream && values.streamVia === 'body' ? await askForStream(body) : body,
-    ...(isStream && values.streamVia !== 'body' ? { query: 'alt=sse' } : {}),
-    ...(isStream ? { headers: { Accept: 'text/event-stream, application/json' } } : {}),
+    query: isStream && values.streamVia !== 'body' ? 'alt=sse' : undefined,
+    headers: isStream ? { Accept: 'text/event-stream, application/json' } : undefined,
     meanwhile: loadReader,
-  })
-  if (!response) return
-
-  const { printAnswer } = await loadReader()
-  const told = await keepingParts(context, file, async () => {
-    const printed = await printAnswer(response, file ?? context.output, {
-      isRaw: flags.raw ?? false,
-      keepsText: thread !== undefined,
-      cleanups: progress.cleanups,
-      timers: context.timers,
+  }
+  if (await caller.preview(endpoint, parts)) return
+  const told = await caller.call(endpoint, parts, async (response) => {
+    const { printAnswer } = await loadReader()
+    const printed = await keepingParts(context, file, async () => {
+      const printed = await printAnswer(response, file ?? context.output, {
+        isRaw: flags.raw ?? false,
+        keepsText: thread !== undefined,
+        cleanups,
+        timers: context.timers,
+      })
+      const whole = { ...printed, seconds: (Date.now() - start) / 1000, isAsked: options.usage }
+      if (options.failOnCut ?? values.failOnCut) requireUncut(context, whole)
+      await file?.commit()
+      return whole
     })
-    const whole = { ...printed, seconds: (Date.now() - start) / 1000, isAsked: options.usage }
-    if (options.failOnCut ?? values.failOnCut) requireUncut(context, whole)
-    await file?.commit()
-    return whole
+    await thread?.add({ question: prompt.turn, answer: printed.text, role: values.answerRole })
+    return printed
   })
-  await thread?.add({ question: prompt.turn, answer: told.text, role: values.answerRole })
   tellAbout(context, told)
 }
 
@@ -87,14 +91,14 @@ async function openOutput({ host }: Context, name: string | undefined): Promise<
 
 /** Whatever ends an answer early, a signal too: what has come of it stays, and the person is told where. */
 async function keepingParts<T>(
-  { progress }: Context,
+  { cleanups, whenInterrupted }: Context,
   file: FileOutput | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
   if (!file) return work()
-  progress.cleanups.add(() => {
+  cleanups.add(() => {
     const outcome = file.keep()
-    if (outcome) progress.fate = oneLine(`the answer was cut off; ${outcome}`, 2000)
+    if (outcome) whenInterrupted(() => oneLine(`the answer was cut off; ${outcome}`, 2000))
   })
   try {
     return await work()

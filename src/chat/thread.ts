@@ -36,7 +36,7 @@ export async function openThread(
   name: string,
   { output, deadline, patience, isPreview }: ThreadOptions,
 ): Promise<Thread> {
-  const { input, host, note, progress } = context
+  const { input, host, note, cleanups } = context
   const path = resolve(host.cwd, name)
   const target = realPath(path)
   if (output !== undefined && realPath(resolve(host.cwd, output)) === target)
@@ -60,7 +60,7 @@ export async function openThread(
       consequence: 'nothing was sent',
       onWait,
     })
-    progress.cleanups.add(lock.release)
+    cleanups.add(lock.release)
     return lock
   }
 
@@ -70,7 +70,7 @@ export async function openThread(
     given: await read(),
     async add({ question, answer, role }) {
       // It came whole, and a signal must not say otherwise.
-      progress.fate = 'the answer is not in the thread'
+      context.whenInterrupted(() => 'the answer is not in the thread')
       try {
         if (answer.trim() === '') return note(`${name}: the answer has no text, so nothing was added`)
         // Asleep for long, a run may be taken for dead; its answer is added all the same.
@@ -78,7 +78,7 @@ export async function openThread(
         const turn = appending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const given = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given, turn: question, assignments: [turn] })
-        await replaceFile(await openFileOutput(name, host.cwd, 0o600), whole, progress.cleanups)
+        await replaceFile(await openFileOutput(name, host.cwd, 0o600), whole, cleanups)
       } catch (error) {
         const reason = error instanceof CliError ? error.message : `${name}: ${fileProblem(error)}`
         throw new CliError('file', reason, { sent: 'yes', consequence: 'the answer is not in the thread' })

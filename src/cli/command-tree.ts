@@ -5,11 +5,13 @@ export const entries: Record<string, Entry> = {
   chat: {
     summary: 'ask a model, print the answer',
     isRequest: true,
+    sends: true,
     load: () => import('../commands/chat.ts'),
   },
   image: {
     summary: 'make images, save them as files',
     isRequest: true,
+    sends: true,
     load: () => import('../commands/image.ts'),
   },
   events: {
@@ -18,11 +20,13 @@ export const entries: Record<string, Entry> = {
       send: {
         summary: 'send events to a session',
         isRequest: true,
+        sends: true,
         load: () => import('../commands/events/send.ts'),
       },
       confirm: {
         summary: 'allow or deny tool uses that a session waits on',
         isRequest: true,
+        sends: true,
         load: () => import('../commands/events/confirm.ts'),
       },
       list: {

@@ -1,28 +1,27 @@
 import { realTimers } from '../client/timer.ts'
-import type { Context, Host, Progress, SharedFlags } from '../context.ts'
+import type { Context, Host, Run, SharedFlags } from '../context.ts'
 import { escapeJson, oneLine } from '../io/escape.ts'
-import { redact } from '../io/failure.ts'
 import { createInput } from '../io/input.ts'
 import { createOutput } from '../io/output.ts'
 import { createStyle, wantsColour } from '../io/style.ts'
 
 /** Puts together what a command is handed. */
-export async function createContext(host: Host, flags: SharedFlags, progress: Progress): Promise<Context> {
-  const hide = (text: string) => redact(text, progress.secrets)
-  const print = (line: string) => void host.stderr.open().write(`${hide(line)}\n`)
+export async function createContext(host: Host, flags: SharedFlags, run: Run): Promise<Context> {
+  const { redact } = run.secrets
+  const print = (line: string) => void host.stderr.open().write(`${redact(line)}\n`)
   const tell = (line: string) => {
     if (!flags.quiet) print(line)
   }
-  const sign = (line: string) => `parley: ${oneLine(hide(line), 2000)}`
+  const sign = (line: string) => `parley: ${oneLine(redact(line), 2000)}`
   const note = (line: string) => tell(sign(line))
   const warn = (line: string) => {
-    print(flags.errors ? escapeJson(JSON.stringify({ warning: oneLine(hide(line), 2000) })) : sign(line))
+    print(flags.errors ? escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) })) : sign(line))
   }
   return {
+    ...run,
     host,
     flags,
     start: Date.now(),
-    progress,
     note,
     warn,
     tell,

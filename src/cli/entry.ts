@@ -22,8 +22,10 @@ export interface Grammar {
 /** A command, or a group of commands. */
 export interface Entry {
   summary: string
-  /** Sends requests, and so has the flags that every request command has. */
+  /** Makes requests, and so has the flags that every request command has. */
   isRequest?: true
+  /** Its requests do something; those of others only read. */
+  sends?: true
   /** Its first word is the name of a setting. */
   namesSetting?: true
   load?(): Promise<CommandModule>

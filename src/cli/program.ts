@@ -1,5 +1,5 @@
 import { type Command, CommanderError } from 'commander'
-import type { Host, Progress } from '../context.ts'
+import type { Host, Run } from '../context.ts'
 import { usage } from '../errors.ts'
 import { say } from '../io/output.ts'
 import { entries } from './command-tree.ts'
@@ -17,7 +17,7 @@ import { createRoot } from './root-command.ts'
 export async function runProgram(
   argv: string[],
   host: Host,
-  { progress, version }: { progress: Progress; version: string },
+  { run, version }: { run: Run; version: string },
 ): Promise<number> {
   let help = ''
   const print = (text: string) => {
@@ -102,8 +102,8 @@ export async function runProgram(
     command.namesSetting = entry.namesSetting ?? false
     command.usage(command.usage().replace('[options]', '[flags]'))
     command.action(async () => {
-      const context = await createContext(host, readSharedFlags(path), progress)
-      if (entry.isRequest) progress.sent = 'no'
+      const context = await createContext(host, readSharedFlags(path), run)
+      if (entry.sends) run.whenInterrupted(() => 'nothing was sent')
       exitCode = (await module?.run(context, command.opts() as never, command.args, { showHelp })) ?? 0
     })
   }

@@ -13,25 +13,25 @@ export interface ExchangeOptions {
   timeout: number
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
-  /** Called when a request's first byte leaves. */
-  onSent(request: HttpRequest): void
   /** What lets go of each connection that is open: whoever ends the run calls them all. */
   open: Set<() => void>
 }
 
 /** The exchange over the network: one connection for each request, and how far it got known at every moment. */
 export function createHttpExchange(options: ExchangeOptions): Exchange {
-  return (request) => new Promise((resolve, reject) => attempt(request, options, { resolve, reject }))
+  return (request, onSent) =>
+    new Promise((resolve, reject) => attempt(request, options, { onSent, resolve, reject }))
 }
 
 /** What an attempt tells of itself while it goes on. */
 interface Outcome {
+  onSent: (() => void) | undefined
   resolve(response: HttpResponse): void
   reject(error: CliError): void
 }
 
-function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reject }: Outcome): void {
-  const { timeout, deadline, onSent, open } = options
+function attempt(request: HttpRequest, options: ExchangeOptions, { onSent, resolve, reject }: Outcome): void {
+  const { timeout, deadline, open } = options
   const url = new URL(request.url)
   let reached: Reached = 'nowhere'
   const over = new AbortController()
@@ -82,7 +82,7 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { resolve, reje
   const handler: Dispatcher.DispatchHandler = {
     onRequestStart() {
       reached = 'sent'
-      onSent(request)
+      onSent?.()
       patience.start()
     },
     onResponseStart(_, status, headers, statusText = '') {

@@ -8,6 +8,8 @@ import { decideRetry, type FailedAttempt, type RetryPolicy } from './retry.ts'
 export interface SendOptions {
   exchange: Exchange
   policy: RetryPolicy
+  /** Called when the first byte of an attempt leaves. */
+  onSent?: (() => void) | undefined
   /** Called before each wait, in milliseconds. */
   onRetry(failure: CliError, wait: number): void
 }
@@ -25,11 +27,11 @@ export interface Answer extends HttpResponse {
 export async function send(
   request: HttpRequest,
   endpoint: Endpoint,
-  { exchange, policy, onRetry }: SendOptions,
+  { exchange, policy, onSent, onRetry }: SendOptions,
 ): Promise<Answer> {
   let earlier: CliError | undefined
   for (let attempt = 1; ; attempt++) {
-    const result = await tryOnce(request, endpoint, exchange)
+    const result = await tryOnce(endpoint, () => exchange(request, onSent))
     if ('status' in result) return { ...result, attempts: attempt }
     const decision = decideRetry(policy, result, { attempt, now: Date.now(), random: Math.random() })
     const failure = withEarlier(result.error, earlier)
@@ -77,13 +79,12 @@ export function completeFailure(failure: CliError, answer: Answer, endpoint: End
 }
 
 async function tryOnce(
-  request: HttpRequest,
   endpoint: Endpoint,
-  exchange: Exchange,
+  attempt: () => Promise<HttpResponse>,
 ): Promise<HttpResponse | FailedAttempt> {
   let response: HttpResponse
   try {
-    response = decodeBody(await exchange(request))
+    response = decodeBody(await attempt())
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     return { error }

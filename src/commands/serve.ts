@@ -9,7 +9,6 @@ import { type StreamStyle, streamStyles } from '../emulator/session-stream.ts'
 import { CliError, fileProblem, usage } from '../errors.ts'
 import { addValue } from '../flag-values.ts'
 import { oneLine } from '../io/escape.ts'
-import { redact } from '../io/failure.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
 
 interface ServeOptions {
@@ -79,12 +78,13 @@ export const examples = [
 ]
 
 export async function run(
-  { output, note, tell, host, progress }: Context,
+  { output, note, tell, host, secrets, whenInterrupted }: Context,
   options: ServeOptions,
 ): Promise<void> {
   const accessToken = options.accessToken ?? crypto.randomUUID()
   const apiKey = options.apiKey ?? crypto.randomUUID()
-  progress.secrets.add(accessToken).add(apiKey)
+  secrets.add(accessToken)
+  secrets.add(apiKey)
   const session = options.strict ? { session: `sesn_${crypto.randomUUID().replaceAll('-', '')}` } : undefined
   const exchange = createEmulator({
     accessToken,
@@ -103,7 +103,7 @@ export async function run(
     host: options.host,
     exchange,
     onRequest({ method, path, status }) {
-      const what = oneLine(redact(`${method} ${path}`, progress.secrets), 300)
+      const what = oneLine(secrets.redact(`${method} ${path}`), 300)
       const line = `${new Date().toISOString()} ${what} ${status ?? 'broken off'}`
       tell(line)
       log?.write(`${line}\n`).catch(() => {})
@@ -117,7 +117,7 @@ export async function run(
   await output.write(
     `${JSON.stringify({ baseUrl: address, agentsUrl: address, accessToken, apiKey, ...session })}\n`,
   )
-  progress.fate = 'no longer listening'
+  whenInterrupted(() => 'no longer listening')
   await new Promise((resolve) => server.once('close', resolve))
 }
 

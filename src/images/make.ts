@@ -1,5 +1,5 @@
-import { perform } from '../calls/caller.ts'
-import { deadlineOf, readSettings } from '../calls/settings.ts'
+import { createCaller } from '../calls/caller.ts'
+import { readSettings } from '../calls/settings.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { tellAbout } from '../generation/footer.ts'
@@ -42,21 +42,20 @@ export async function makeImages(context: Context, options: ImageOptions, words:
   const place = isSaved
     ? await choosePlace(context, { output: options.output, name, replaces: options.force ?? false })
     : undefined
-  const response = await perform(context, settings, endpoints.image, { params: { family, model }, body })
-  if (!response) return
-
-  const { images, texts, summary, failure } = await readImageAnswer(context, response)
-  try {
-    if (place) {
-      const deadline = deadlineOf(context, settings)
-      await saveAnswer(context, options, { images, place, settings, deadline })
+  const caller = createCaller(context, settings)
+  const parts = { params: { family, model }, body }
+  if (await caller.preview(endpoints.image, parts)) return
+  await caller.call(endpoints.image, parts, async (response) => {
+    const { images, texts, summary, failure } = await readImageAnswer(context, response)
+    try {
+      if (place) await saveAnswer(context, options, { images, place, settings, deadline: caller.deadline })
+    } finally {
+      tellTexts(context, texts)
+      const seconds = (Date.now() - start) / 1000
+      tellAbout(context, { summary, isBlank: false, isDamaged: false, seconds, isAsked: options.usage })
     }
-  } finally {
-    tellTexts(context, texts)
-    const seconds = (Date.now() - start) / 1000
-    tellAbout(context, { summary, isBlank: false, isDamaged: false, seconds, isAsked: options.usage })
-  }
-  if (failure) throw failure
+    if (failure) throw failure
+  })
 }
 
 interface Answered {
@@ -73,8 +72,8 @@ async function saveAnswer(
   options: ImageOptions,
   { images, place, settings, deadline }: Answered,
 ): Promise<void> {
-  const { output, progress } = context
-  progress.fate = 'the answer had come; an image whose path was not printed is lost'
+  const { output } = context
+  context.whenInterrupted(() => 'the answer had come; an image whose path was not printed is lost')
   const links = options.download ? [] : images.filter((image) => 'uri' in image)
   for (const { uri } of links)
     context.note(`an image is only linked to, --download fetches it: ${onOneLine(uri)}`)

@@ -48,7 +48,7 @@ function stdoutPlace({ output }: Context): Place {
 
 /** Files with names of our own, each with the next number that is free. */
 async function folderPlace(
-  { host, progress: { cleanups } }: Context,
+  { host, cleanups }: Context,
   folder: string,
   name: string,
   replaces: boolean,
@@ -72,11 +72,7 @@ async function folderPlace(
 }
 
 /** The very file that was named; further images are numbered. */
-async function filePlace(
-  { host, note, progress: { cleanups } }: Context,
-  name: string,
-  replaces: boolean,
-): Promise<Place> {
+async function filePlace({ host, note, cleanups }: Context, name: string, replaces: boolean): Promise<Place> {
   const check = async (file: string) => {
     const obstacle = await findObstacle(resolve(host.cwd, file), replaces)
     if (obstacle) throw new CliError('file', `${file}: ${obstacle}`)

@@ -16,7 +16,7 @@ export interface Kept {
  * failure that made it necessary, with the path in its message.
  */
 export async function keep(
-  { host, progress: { cleanups } }: Context,
+  { host, cleanups }: Context,
   failure: CliError,
   { bytes, extension = 'bin', what = 'the image' }: Kept,
 ): Promise<CliError> {

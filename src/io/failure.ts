@@ -1,4 +1,4 @@
-import { CliError, mostCounted } from '../errors.ts'
+import { type CliError, mostCounted } from '../errors.ts'
 import { escapeJson, oneLine } from './escape.ts'
 import type { Style } from './style.ts'
 
@@ -43,45 +43,4 @@ export function renderFailureAsJson({ kind, exitCode, message, details }: CliErr
       },
     }),
   )}\n`
-}
-
-/** A failure whose texts hold no secret, before any of them is cut: half a secret is one too. */
-export function redactFailure(error: CliError, secrets: Iterable<string>): CliError {
-  const { serviceMessage, requestId, problems, body } = error.details
-  return new CliError(error.kind, redact(error.message, secrets), {
-    ...error.details,
-    ...(serviceMessage === undefined ? {} : { serviceMessage: redact(serviceMessage, secrets) }),
-    ...(requestId === undefined ? {} : { requestId: redact(requestId, secrets) }),
-    ...(problems === undefined ? {} : { problems: problems.map((problem) => redact(problem, secrets)) }),
-    ...(body === undefined ? {} : { body: redactJson(body, secrets) }),
-  })
-}
-
-/** How deep a body is shown: what is nested much deeper could not be written out again. */
-const deepest = 200
-
-function redactJson(value: unknown, secrets: Iterable<string>, depth = 0): unknown {
-  if (typeof value === 'string') return redact(value, secrets)
-  if (typeof value !== 'object' || value === null) return value
-  if (depth === deepest) return '…'
-  const inner = (each: unknown) => redactJson(each, secrets, depth + 1)
-  if (Array.isArray(value)) return value.map(inner)
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, inner(each)]))
-}
-
-/**
- * Takes secrets out of text that goes to stderr: those of this run, which a service may repeat, and what a URL
- * holds of its own.
- */
-export function redact(text: string, secrets: Iterable<string>): string {
-  let shown = text
-  for (const secret of secrets) {
-    if (secret.length < 4) continue
-    for (const form of [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)]) {
-      shown = shown.replaceAll(form, '[redacted]')
-    }
-  }
-  return shown
-    .replace(/((?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2})[^\s/\\?#"]*@/gi, '$1[redacted]@')
-    .replace(/([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi, '$1[redacted]')
 }

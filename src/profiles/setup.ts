@@ -12,7 +12,7 @@ import { withValue } from './values.ts'
 
 /** Asks for all that a profile needs, then saves it. Throws a usage error where there is no terminal. */
 export async function setUpProfile(context: Context): Promise<void> {
-  const { host, flags, input, note, progress } = context
+  const { host, flags, input, note, cleanups } = context
   if (input.stdinKind !== 'terminal') {
     throw usage("config init asks on a terminal, and stdin is none: use 'parley config set'")
   }
@@ -24,11 +24,11 @@ export async function setUpProfile(context: Context): Promise<void> {
   const say = (line: string) => void host.stderr.open().write(`${oneLine(line, 2000)}\n`)
   say(`This sets up the profile '${name}' in ${path}. Press Enter to keep the value in brackets, or to skip.`)
 
-  const questioner = createQuestioner({ ...host, cleanups: progress.cleanups })
+  const questioner = createQuestioner({ ...host, cleanups })
   const known = profileValues(file, name) ?? {}
-  progress.fate = 'nothing was changed'
+  context.whenInterrupted(() => 'nothing was changed')
   const answers = await interview(questioner, known, say).finally(questioner.close)
-  delete progress.fate
+  context.whenInterrupted(() => undefined)
   if (answers.length === 0) return note('nothing changed')
   await changeProfile(context, (values) => answers.reduce(withAnswer, values))
   note(`saved: ${nextSteps(answers.reduce(withAnswer, known), flags.profile ? ` --profile ${name}` : '')}`)

@@ -1,5 +1,5 @@
-import { shellQuote } from '../calls/preview.ts'
 import type { Context } from '../context.ts'
+import { shellQuote } from '../io/shell-quote.ts'
 
 /** A command on the same session that a person can paste, without what is to be done there. */
 export function sessionCommand(

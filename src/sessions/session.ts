@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { RequestParts } from '../calls/caller.ts'
+import type { RequestParts } from '../calls/drafter.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { addValue } from '../flag-values.ts'
@@ -28,12 +28,14 @@ export function declareSessionFlags(command: Command): void {
     .option('--no-beta', 'send no betas')
 }
 
+export type SessionParts = Required<Pick<RequestParts, 'params' | 'headers'>>
+
 /** What every request to a session has: its path's values, and the service's own headers. */
 export function sessionParts(
   { host, flags }: Context,
   { values, origins }: ResolvedSettings,
   { session = host.env.PARLEY_SESSION, beta }: SessionOptions,
-): Required<Pick<RequestParts, 'params' | 'headers'>> {
+): SessionParts {
   if (!session) throw usage('no session: give it with --session ID or PARLEY_SESSION')
   const { vendor, agentsVersion, workspaceId } = values
   const given = beta === undefined || beta === false ? [] : beta

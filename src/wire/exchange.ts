@@ -20,8 +20,9 @@ export interface HttpResponse {
 /**
  * Carries one request over the wire and brings its answer back, whatever its status. Where there is none it
  * throws a `CliError` of kind `not-sent`, `unknown` or `response`, whose `sent` tells how far the request got.
+ * `onSent` is called when the request's first byte leaves.
  */
-export type Exchange = (request: HttpRequest) => Promise<HttpResponse>
+export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<HttpResponse>
 
 /** Reads a body to its end, or to `limit` bytes, beyond which the rest is left unread. */
 export async function collect(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {

@@ -26,12 +26,12 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   if (settingOf(name).secret && given !== undefined && given !== '-') {
     throw usage(`${name} is a secret, and arguments stay in the shell's history: give it on stdin`)
   }
-  context.progress.fate = 'nothing was changed'
+  context.whenInterrupted(() => 'nothing was changed')
   const text = given === undefined || given === '-' ? await readValue(context, name) : given
   const parsed = schemas[name]().safeParse(text)
   if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
   let replaced: string[] = []
-  delete context.progress.fate
+  context.whenInterrupted(() => undefined)
   await changeProfile(context, (values) => {
     replaced = rivalsOf(name).filter((rival) => Object.hasOwn(values, rival))
     return withValue(values, name, parsed.data)
@@ -41,10 +41,10 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   noteOverride(context, explanations, name)
 }
 
-async function readValue({ host, input, progress }: Context, name: SettingName): Promise<string> {
+async function readValue({ host, input, cleanups }: Context, name: SettingName): Promise<string> {
   if (input.stdinKind !== 'terminal') return input.stdin(name)
   if (!settingOf(name).secret) throw usage(`${name} needs a value: parley config set ${name} VALUE`)
-  const questioner = createQuestioner({ ...host, cleanups: progress.cleanups })
+  const questioner = createQuestioner({ ...host, cleanups })
   try {
     return await questioner.ask(`${name} (not shown): `, { isHidden: true })
   } finally {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { createCaller, preview } from '../../calls/caller.ts'
+import { createCaller } from '../../calls/caller.ts'
 import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
 import { streamParts } from '../../sessions/following/event-stream.ts'
@@ -35,14 +35,12 @@ export const examples = [
 export async function run(context: Context, options: FollowOptions): Promise<void> {
   const { history: hasHistory, stay: stays, ids } = options
   const settings = await readSettings(context)
+  const caller = createCaller(context, settings)
   const parts = sessionParts(context, settings, options)
-  if (await preview(context, settings, endpoints.followEvents, streamParts(parts))) return
+  if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
   const session = parts.params.session ?? ''
-  // It only reads: a signal takes nothing away.
-  delete context.progress.sent
   const feed = createFeed(context, { ids, session, stays })
-  const call = createCaller(context, settings)
-  const follower = await openFollower(context, call, parts, feed, { hasHistory, stays })
+  const follower = await openFollower(context, caller, parts, feed, { hasHistory, stays })
   try {
     await follower.follow()
   } finally {

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { createCaller, preview } from '../../calls/caller.ts'
+import { createCaller } from '../../calls/caller.ts'
 import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
 import { addValue, parseCount } from '../../flag-values.ts'
@@ -36,19 +36,17 @@ export const examples = [
 ]
 
 export async function run(context: Context, options: ListOptions): Promise<void> {
-  const { flags, output, progress, note } = context
-  // It only reads: a signal takes nothing away.
-  delete progress.sent
+  const { flags, output, note } = context
   const settings = await readSettings(context)
+  const caller = createCaller(context, settings)
   const parts = sessionParts(context, settings, options)
   const { type: types, order, limit } = options
   const query = { types, order, limit }
   const text = toQuery(query)
-  if (await preview(context, settings, endpoints.listEvents, { ...parts, ...(text ? { query: text } : {}) }))
-    return
+  if (await caller.preview(endpoints.listEvents, { ...parts, ...(text ? { query: text } : {}) })) return
   const raw = createRawPrinter(output)
   const printRows = createRowPrinter(context)
-  const pages = listPages(createCaller(context, settings), parts, query)
+  const pages = listPages(caller, parts, query)
   const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
   let count = 0
   for await (const items of selectEvents(pages, query)) {

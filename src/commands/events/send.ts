@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { createCaller } from '../../calls/caller.ts'
 import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/deliver.ts'
@@ -29,5 +30,5 @@ export async function run(context: Context, options: SendOptions, words: string[
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const body = await readEvents(context, options, words)
-  await deliverEvents(context, settings, { ...parts, body }, options)
+  await deliverEvents(context, createCaller(context, settings), { ...parts, body }, options)
 }

@@ -1,4 +1,5 @@
-import type { Caller, RequestParts } from '../../calls/caller.ts'
+import type { Caller } from '../../calls/caller.ts'
+import type { RequestParts } from '../../calls/drafter.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { SessionEvent } from '../../wire/events/events.ts'
@@ -56,11 +57,11 @@ function spellEvents(body: string): string[] {
 /** Asks the service what waits. */
 export async function findPending(
   context: Context,
-  call: Caller,
+  caller: Caller,
   { parts, isAsked }: Keeping & { parts: RequestParts },
 ): Promise<Pending> {
   const state = createSessionState()
-  for await (const items of listOldestFirst(call, parts))
+  for await (const items of listOldestFirst(caller, parts))
     for (const { event, text } of items) state.add(event, isAsked ? text : undefined)
   return { given: [], pending: toAnswer(context, state) }
 }

@@ -14,14 +14,14 @@ export interface Verdict {
  * or where one of them cannot be shown whole.
  */
 export async function askVerdicts(
-  { input, host, progress }: Context,
+  { input, host, cleanups }: Context,
   pending: PendingUse[],
 ): Promise<Verdict[]> {
   if (input.stdinKind !== 'terminal' || !host.stderr.isTerminal) {
     throw usage('say --allow or --deny: there is no terminal to ask on')
   }
   const texts = pending.map((use) => describeUse(use, host.stderr.columns || 80))
-  const questioner = createQuestioner({ ...host, cleanups: progress.cleanups })
+  const questioner = createQuestioner({ ...host, cleanups })
   try {
     const verdicts: Verdict[] = []
     for (const [index, use] of pending.entries()) {

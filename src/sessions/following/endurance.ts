@@ -1,4 +1,4 @@
-import type { Timers } from '../../client/timer.ts'
+import type { Caller } from '../../calls/caller.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 
@@ -28,11 +28,9 @@ const [shortestWait, longestWait] = [250, 8000]
 
 const awayKinds = ['not-sent', 'unknown', 'service', 'rate-limited']
 
-/** `deadline` is milliseconds since the epoch, 0 for none. */
 export function createEndurance(
-  { note, progress }: Pick<Context, 'note' | 'progress'>,
-  deadline: number,
-  timers: Timers,
+  { note, timers }: Pick<Context, 'note' | 'timers'>,
+  { deadline, forgetSecrets }: Pick<Caller, 'deadline' | 'forgetSecrets'>,
 ): Endurance {
   let lastAnswer = timers.now()
   let round = 0
@@ -53,10 +51,9 @@ export function createEndurance(
       return askedWait <= longestAbsence && timers.now() - lastAnswer < longestAbsence
     }
     // Credentials that a command gave may have expired: it is asked once more.
-    const mayAskAgain = details.status === 401 && progress.commands.size > 0 && !hasAskedAgain
-    if (mayAskAgain) progress.commands.clear()
-    hasAskedAgain ||= mayAskAgain
-    return mayAskAgain
+    if (details.status !== 401 || hasAskedAgain) return false
+    hasAskedAgain = forgetSecrets()
+    return hasAskedAgain
   }
 
   return {

@@ -1,4 +1,5 @@
-import type { Caller, RequestParts } from '../../calls/caller.ts'
+import type { Caller } from '../../calls/caller.ts'
+import type { RequestParts } from '../../calls/drafter.ts'
 import type { Timers } from '../../client/timer.ts'
 import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -26,21 +27,25 @@ export const streamParts = (parts: RequestParts): RequestParts => ({
 })
 
 export async function openEventStream(
-  call: Caller,
+  caller: Caller,
   parts: RequestParts,
   timers: Timers,
 ): Promise<EventStream> {
-  const response = await call(endpoints.followEvents, streamParts(parts))
-  const type = response.headers['content-type'] ?? ''
-  if (response.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
-    throw await explainStranger(response)
+  const answer = await caller.open(endpoints.followEvents, streamParts(parts))
+  const type = answer.headers['content-type'] ?? ''
+  if (answer.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
+    throw answer.complete(await explainStranger(answer))
   }
-  const items = readItems(response)
+  const items = readItems(answer)
   let coming: Promise<EventItem | 'end'> | undefined
 
   async function take(): Promise<EventItem | 'end'> {
-    const { done, value } = await items.next()
-    return done ? 'end' : value
+    try {
+      const { done, value } = await items.next()
+      return done ? 'end' : value
+    } catch (error) {
+      throw answer.complete(error)
+    }
   }
 
   return {
@@ -58,7 +63,7 @@ export async function openEventStream(
     },
     close() {
       coming?.catch(() => {})
-      response.close()
+      answer.close()
     },
   }
 }

@@ -29,19 +29,22 @@ interface FeedOptions {
   ids?: boolean | undefined
   /** A rest is no end. */
   stays?: boolean | undefined
+  /** What a signal takes nothing from. */
+  certain?: string[]
 }
 
-export function createFeed(context: Context, { session, ids = false, stays = false }: FeedOptions): Feed {
-  const { flags, host, output, note, tell, style, progress } = context
+export function createFeed(
+  context: Context,
+  { session, ids = false, stays = false, certain = [] }: FeedOptions,
+): Feed {
+  const { flags, host, output, note, tell, style } = context
   const raw = createRawPrinter(output)
 
   function begin(state: SessionState): void {
-    progress.fate ??= goesOn(context, session)
-    if (stays)
-      progress.cleanups.add(() => {
-        const again = sessionCommand(context, 'follow', session)
-        if (state.rest) progress.fate = `the session is idle; to follow it again: ${again}`
-      })
+    context.whenInterrupted(() => {
+      if (!stays || !state.rest) return [...certain, goesOn(context, session)].join('; ')
+      return `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
+    })
     if (host.stderr.isTerminal) note(describeStart(state, { session, stays, now: context.timers.now() }))
   }
 
@@ -84,8 +87,6 @@ export function createFeed(context: Context, { session, ids = false, stays = fal
 
   async function end({ rest, toolUse }: SessionState): Promise<void> {
     await output.flush()
-    // How a session rests is no failure of the answer that was read last.
-    delete progress.explain
     if (rest?.kind === 'waiting') {
       if (ids)
         await printIds(

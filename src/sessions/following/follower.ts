@@ -1,4 +1,5 @@
-import type { Caller, RequestParts } from '../../calls/caller.ts'
+import type { Caller } from '../../calls/caller.ts'
+import type { RequestParts } from '../../calls/drafter.ts'
 import type { Context } from '../../context.ts'
 import { isStop, type SessionEvent } from '../../wire/events/events.ts'
 import type { EventItem } from '../../wire/events/events-page.ts'
@@ -37,22 +38,22 @@ const looks = [0, 250, 500, 1_000]
  */
 export async function openFollower(
   context: Context,
-  call: Caller,
+  caller: Caller,
   parts: RequestParts,
   feed: Feed,
   { hasHistory = false, stays = false }: FollowOptions,
 ): Promise<Follower> {
   const { timers } = context
   const sieve = createSieve()
-  const endurance = createEndurance(context, call.deadline, timers)
+  const endurance = createEndurance(context, caller)
   const watch = createWatch(sieve, timers, stays)
-  for await (const items of listOldestFirst(call, parts)) {
+  for await (const items of listOldestFirst(caller, parts)) {
     for (const item of items) {
       sieve.addOld(item)
       if (hasHistory) await feed.print(item)
     }
   }
-  let stream = await openEventStream(call, parts, timers)
+  let stream = await openEventStream(caller, parts, timers)
 
   async function print(items: readonly EventItem[]): Promise<void> {
     if (items.length > 0) endurance.progressed()
@@ -63,7 +64,7 @@ export async function openFollower(
   /** Returns whether the list shows an event. */
   async function readList(id?: string): Promise<boolean> {
     const items: EventItem[] = []
-    for await (const page of listOldestFirst(call, parts)) for (const item of page) items.push(item)
+    for await (const page of listOldestFirst(caller, parts)) for (const item of page) items.push(item)
     endurance.answered()
     await print(sieve.addList(items))
     return items.some(({ event }) => event.id === id)
@@ -111,7 +112,7 @@ export async function openFollower(
   }
 
   async function readOnce(isFirst: boolean, hasSent: boolean): Promise<boolean> {
-    if (!isFirst) stream = await openEventStream(call, parts, timers)
+    if (!isFirst) stream = await openEventStream(caller, parts, timers)
     sieve.connect()
     // What was sent came after the first stream was opened, which so brings all that follows it.
     const hasGap = !(isFirst && hasSent)

@@ -1,7 +1,7 @@
-import { shellQuote } from '../../calls/preview.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { describeMoment } from '../../io/local-time.ts'
+import { shellQuote } from '../../io/shell-quote.ts'
 import { sessionCommand } from '../session-command.ts'
 import type { SessionState, ToolUse } from '../session-state.ts'
 

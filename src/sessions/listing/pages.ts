@@ -1,7 +1,8 @@
-import type { Caller, RequestParts } from '../../calls/caller.ts'
+import type { Caller } from '../../calls/caller.ts'
+import type { RequestParts } from '../../calls/drafter.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type Cursor, type EventItem, readEventsPage } from '../../wire/events/events-page.ts'
-import { collect } from '../../wire/exchange.ts'
+import { collect, type HttpResponse } from '../../wire/exchange.ts'
 import { notUnderstood } from '../../wire/json-body.ts'
 
 /** What a list is asked for; a service may ignore any of it (`spec/recorded.md`). */
@@ -22,9 +23,12 @@ export const toQuery = ({ types = [], order, limit }: ListQuery, cursor?: Cursor
 /** Pages without an event that may follow each other: a service may filter after it has cut its pages. */
 const mostEmpty = 20
 
+const readPage = async ({ body }: HttpResponse) =>
+  readEventsPage(new TextDecoder().decode(await collect(body)))
+
 /** A session's events, page by page. */
 export async function* listPages(
-  call: Caller,
+  caller: Caller,
   parts: RequestParts,
   query: ListQuery = {},
 ): AsyncGenerator<EventItem[]> {
@@ -32,8 +36,8 @@ export async function* listPages(
   let empty = 0
   for (let cursor: Cursor | undefined; ; ) {
     const text = toQuery(query, cursor)
-    const response = await call(endpoints.listEvents, { ...parts, ...(text ? { query: text } : {}) })
-    const { items, next } = readEventsPage(new TextDecoder().decode(await collect(response.body)))
+    const request = { ...parts, ...(text ? { query: text } : {}) }
+    const { items, next } = await caller.call(endpoints.listEvents, request, readPage)
     if (isSeenBefore(items[0]?.event.id)) throw endless('its pages repeat')
     yield items
     if (!next) return

@@ -1,10 +1,11 @@
-import type { Caller, RequestParts } from '../../calls/caller.ts'
+import type { Caller } from '../../calls/caller.ts'
+import type { RequestParts } from '../../calls/drafter.ts'
 import type { EventItem } from '../../wire/events/events-page.ts'
 import { type ListQuery, listPages } from './pages.ts'
 
 /** A session's events as they happened: what the order is by default nobody says. */
-export const listOldestFirst = (call: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
-  selectEvents(listPages(call, parts, { order: 'asc' }), { order: 'asc' })
+export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
+  selectEvents(listPages(caller, parts, { order: 'asc' }), { order: 'asc' })
 
 /**
  * Does what was asked of a list, whether the service did it or not: only these types, at most so many, newest first.

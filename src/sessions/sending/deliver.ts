@@ -1,7 +1,7 @@
-import { type Caller, createCaller, preview, type RequestParts } from '../../calls/caller.ts'
+import type { Caller } from '../../calls/caller.ts'
+import type { RequestParts } from '../../calls/drafter.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { SessionEvent } from '../../wire/events/events.ts'
 import { createFeed } from '../following/feed.ts'
@@ -23,25 +23,25 @@ const accepted = 'the event was accepted'
 /** Sends events once, prints what the service made of them, and follows the session where that was asked for. */
 export async function deliverEvents(
   context: Context,
-  settings: ResolvedSettings,
+  caller: Caller,
   parts: Delivery,
   { ids = false, follow = false }: DeliveryOptions,
 ): Promise<void> {
-  if (await preview(context, settings, endpoints.sendEvents, parts)) return
-  const { progress } = context
+  if (await caller.preview(endpoints.sendEvents, parts)) return
   const session = parts.params.session ?? ''
-  const call = createCaller(context, settings)
-  const follower = follow ? await openBefore(context, call, parts, ids) : undefined
+  const follower = follow ? await openBefore(context, caller, parts, ids) : undefined
   let isAccepted = false
   try {
-    const response = await call(endpoints.sendEvents, parts)
-    const events = await readReceipt(context, response, {
-      isPrinted: !follow,
-      onAccepted() {
-        isAccepted = true
-        progress.fate = follow ? `${accepted}; ${goesOn(context, session)}` : accepted
-      },
-    })
+    const events = await caller.call(endpoints.sendEvents, parts, (answer) =>
+      readReceipt(context, answer, {
+        isPrinted: !follow,
+        onAccepted() {
+          isAccepted = true
+          const fate = follow ? `${accepted}; ${goesOn(context, session)}` : accepted
+          context.whenInterrupted(() => fate)
+        },
+      }),
+    )
     if (follower) await follower.follow(events.some(({ id }) => id) ? events : eventsOf(parts.body))
     else await printReceipt(context, events, ids)
   } catch (error) {
@@ -54,11 +54,16 @@ export async function deliverEvents(
 }
 
 /** Opens what follows the session. Until it is open nothing is sent, and a failure says so. */
-async function openBefore(context: Context, call: Caller, parts: Delivery, ids: boolean): Promise<Follower> {
+async function openBefore(
+  context: Context,
+  caller: Caller,
+  parts: Delivery,
+  ids: boolean,
+): Promise<Follower> {
   const { body: _, ...reading } = parts
   try {
-    const feed = createFeed(context, { ids, session: parts.params.session ?? '' })
-    return await openFollower(context, call, reading, feed, {})
+    const feed = createFeed(context, { ids, session: parts.params.session ?? '', certain: [accepted] })
+    return await openFollower(context, caller, reading, feed, {})
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     const kind = error.kind === 'unknown' ? 'not-sent' : error.kind

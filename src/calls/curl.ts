@@ -1,0 +1,45 @@
+import { plainQuote, shellQuote, unsafe } from '../io/shell-quote.ts'
+import { isSecretHeader } from '../secrets.ts'
+import type { Draft } from './draft.ts'
+
+/** In bytes: beyond this, a body does not fit into an argument on every system. */
+const longestArgument = 100 * 1024
+
+/**
+ * The request as a shell command. Secrets come from the environment through curl's standard input, so that they
+ * never stand among a process's arguments; a long body comes through the shell's own printf, which has no limit.
+ * For a terminal, what could control it is written in escapes that bash and zsh read.
+ */
+export function toCurl(draft: Draft, variable: string, isTerminal: boolean): string {
+  const { method, url, headers, body, credential } = draft
+  const quote = isTerminal ? (text: string) => shellQuote(text, unsafe) : plainQuote
+  const lines = [`curl --silent --show-error --request ${method} ${quote(url)}`]
+  if (/[[\]{}]/.test(url)) lines.push('--globoff')
+  for (const [name, value] of Object.entries(headers)) {
+    if (isSecretHeader(name)) continue
+    lines.push(`--header ${quote(value === '' ? `${name};` : `${name}: ${value}`)}`)
+  }
+  const secrets = [
+    ...(credential ? [`${credential.header}: ${credential.prefix}$${variable}`] : []),
+    ...secretNames(headers).map((name) => `${name.replaceAll(/[$`]/g, '\\$&')}: $${variableFor(name)}`),
+  ]
+  if (secrets.length > 0) lines.push('--header @-')
+  const text = quote(Buffer.from(body ?? []).toString('utf8'))
+  const isLong = body !== undefined && body.length > longestArgument
+  if (body) lines.push(`--data-binary ${isLong ? '@/dev/fd/3' : text}`)
+  // Before a long body curl would ask for leave.
+  if (isLong) lines.push("--header 'Expect:'")
+
+  const printSecrets =
+    secrets.length > 0 ? `printf '%s\\n' ${secrets.map((header) => `"${header}"`).join(' ')} | ` : ''
+  const command = `${printSecrets}${lines.join(' \\\n  ')}`
+  return isLong ? `printf %s ${text} | { ${command}; } 3<&0\n` : `${command}\n`
+}
+
+const secretNames = (headers: Draft['headers']) => Object.keys(headers).filter(isSecretHeader)
+
+/** The variables that `toCurl`'s command reads for headers of the person's own. */
+export const curlVariables = ({ headers }: Draft): string[] => secretNames(headers).map(variableFor)
+
+/** `X-Api-Key` is read from `$X_API_KEY`; a header's name may hold more than a variable's. */
+const variableFor = (name: string): string => name.toUpperCase().replace(/^\d|\W/g, '_')

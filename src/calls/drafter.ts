@@ -1,0 +1,37 @@
+import type { Context } from '../context.ts'
+import { usage } from '../errors.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
+import type { Endpoint } from '../wire/endpoints.ts'
+import { addressOf } from './credential.ts'
+import { type Draft, type DraftParts, draftRequest, parseHeader } from './draft.ts'
+
+/** What varies from one request of a run to the next. */
+export type RequestParts = Omit<DraftParts, 'address' | 'extraHeaders'> & {
+  /** Loads what reads the answer, while the service is at work. */
+  meanwhile?: (() => void) | undefined
+}
+
+/** Makes what drafts all of a run's requests, with what flags and settings say of each. Throws a usage error. */
+export function createDrafter(
+  context: Context,
+  { values }: ResolvedSettings,
+): (endpoint: Endpoint, parts: RequestParts) => Promise<Draft> {
+  // Once for all requests: a header may stand on stdin.
+  let headers: Promise<Record<string, string>> | undefined
+  return async (endpoint, parts) => {
+    if (context.flags.retryUnknown && endpoint.repeat !== 'failed')
+      throw usage('--retry-unknown works only with chat and image')
+    headers ??= readHeaders(context)
+    const address = values[addressOf(endpoint.service)]
+    return draftRequest(endpoint, { ...parts, address, extraHeaders: await headers })
+  }
+}
+
+async function readHeaders({ flags, input }: Context): Promise<Record<string, string>> {
+  const headers = new Map<string, [name: string, value: string]>()
+  for (const line of flags.header ?? []) {
+    const header = parseHeader((await input.value(line, '--header')).trimEnd())
+    headers.set(header[0].toLowerCase(), header)
+  }
+  return Object.fromEntries(headers.values())
+}

@@ -1,0 +1,21 @@
+const bare = /^[\w@%+:,./-][\w@%+=:,./-]*$/
+
+export const plainQuote = (text: string): string =>
+  bare.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+
+/** What could control a terminal; lines and tabs could not. */
+export const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+/g
+
+/** What a single line would not show as it is. */
+const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu
+
+/**
+ * A word as a shell reads it back, byte for byte. What matches `hidden` is written in escapes, which bash and zsh know
+ * but not every sh; by default that is all that a single line would not show as it is.
+ */
+export function shellQuote(text: string, hidden: RegExp = unseen): string {
+  if (text.search(hidden) < 0) return plainQuote(text)
+  const octal = (found: string) =>
+    [...Buffer.from(found)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
+  return `$'${text.replace(/[\\']/g, '\\$&').replace(hidden, octal)}'`
+}

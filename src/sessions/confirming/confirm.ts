@@ -1,0 +1,86 @@
+import { type Caller, createCaller } from '../../calls/caller.ts'
+import { readSettings } from '../../calls/settings.ts'
+import type { Context } from '../../context.ts'
+import { usage } from '../../errors.ts'
+import { type DeliveryOptions, deliverEvents } from '../sending/deliver.ts'
+import { checkEvents } from '../sending/read-events.ts'
+import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
+import { findPending, type Pending, readPending } from './pending.ts'
+import { askVerdicts } from './verdicts.ts'
+
+export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
+  allow?: boolean
+  deny?: boolean
+  message?: string
+  pending?: boolean
+  input?: string
+}
+
+/** Answers tool uses that wait: those of the ids, of `-i` or stdin, or with `--pending` those that the service shows. */
+export async function confirmToolUses(
+  context: Context,
+  options: ConfirmOptions,
+  ids: string[],
+): Promise<void> {
+  requireClear(options, ids)
+  const settings = await readSettings(context)
+  const caller = createCaller(context, settings)
+  const parts = sessionParts(context, settings, options)
+  const found = await gatherPending(context, caller, { parts, options, ids })
+  const confirmations = await decide(context, options, found)
+  checkEvents(
+    context,
+    confirmations.map((text) => JSON.parse(text)),
+    undefined,
+  )
+  const body = Buffer.from(`{"events":[${confirmations.join(',')}]}`)
+  await deliverEvents(context, caller, { ...parts, body }, options)
+}
+
+function requireClear({ allow, deny, message, pending, input }: ConfirmOptions, ids: string[]): void {
+  if (allow && deny) throw usage('--allow and --deny exclude each other')
+  if (message !== undefined && !deny) throw usage('--message goes with --deny only')
+  const places = [ids.length > 0, pending, input !== undefined]
+  if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
+}
+
+async function gatherPending(
+  context: Context,
+  caller: Caller,
+  { parts, options, ids }: { parts: SessionParts; options: ConfirmOptions; ids: string[] },
+): Promise<Pending> {
+  if (ids.length > 0) return { given: [], pending: [...new Set(ids)].map((id) => ({ id })) }
+  const isAsked = !options.allow && !options.deny
+  if (!options.pending) return readPending(context, options.input, { isAsked })
+  if (context.flags.dryRun || context.flags.curl)
+    throw usage('--dry-run and --curl send nothing, so they cannot ask what is pending: name the ids')
+  return findPending(context, caller, { parts, isAsked })
+}
+
+/** The confirmations as JSON: as they were given, by the flags, or as a person says. */
+async function decide(
+  context: Context,
+  { allow = false, deny, message }: ConfirmOptions,
+  { given, pending }: Pending,
+): Promise<string[]> {
+  if (given.length > 0) {
+    if (allow || deny)
+      throw usage('the confirmations were given with their verdicts: leave out --allow and --deny')
+    return given
+  }
+  if (pending.length === 0) throw usage('nothing waits for an answer')
+  if (allow || deny) {
+    const why = message === undefined ? undefined : await context.input.value(message, '--message')
+    return pending.map(({ id }) => confirmation(id, allow, why))
+  }
+  const verdicts = await askVerdicts(context, pending)
+  return verdicts.map(({ id, isAllowed }) => confirmation(id, isAllowed))
+}
+
+const confirmation = (id: string, isAllowed: boolean, why?: string) =>
+  JSON.stringify({
+    type: 'user.tool_confirmation',
+    tool_use_id: id,
+    result: isAllowed ? 'allow' : 'deny',
+    deny_message: why,
+  })
