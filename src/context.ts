@@ -13,11 +13,11 @@ export interface Host extends Place {
   stdout: Stdout
   stderr: Stdout
   /** Takes the network's place. */
-  exchange?: Exchange
+  exchange?: Exchange | undefined
   /** Throws a usage error where they are not what was typed. */
   checkArguments?(argv: string[]): void
   /** Takes the place of the clock. */
-  timers?: Timers
+  timers?: Timers | undefined
   /** Has `clean` called when a signal comes, prints what it returns on stderr, and lets the signal end the process. */
   onSignal?(clean: () => string): void
   /** Has `report` called for an error that nothing caught, after which the process ends. */
@@ -26,17 +26,17 @@ export interface Host extends Place {
 
 /** The flags that every request command has, as they were given. */
 export interface SharedFlags {
-  profile?: string
-  raw?: boolean
-  dryRun?: boolean
-  curl?: boolean
-  retryUnknown?: boolean
-  header?: string[]
-  quiet?: boolean
-  verbose?: boolean
-  errors?: 'json'
-  color?: ColourChoice
-  stdin?: boolean
+  profile?: string | undefined
+  raw?: boolean | undefined
+  dryRun?: boolean | undefined
+  curl?: boolean | undefined
+  retryUnknown?: boolean | undefined
+  header?: string[] | undefined
+  quiet?: boolean | undefined
+  verbose?: boolean | undefined
+  errors?: 'json' | undefined
+  color?: ColourChoice | undefined
+  stdin?: boolean | undefined
   settings: SettingSources['flags']
 }
 

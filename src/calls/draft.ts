@@ -13,7 +13,7 @@ interface Credential {
 export interface Draft extends HttpRequest {
   endpoint: Endpoint
   /** Absent where a header of the person's own takes its place. */
-  credential?: Credential
+  credential?: Credential | undefined
 }
 
 export interface DraftParts {

@@ -13,16 +13,16 @@ import { assigning, parseAssignment } from '../wire/json/assignment.ts'
 import type { Thread } from './thread.ts'
 
 export interface ChatOptions extends PromptOptions {
-  model?: string
-  system?: string
-  temperature?: number
-  maxOutputTokens?: number
-  set?: string[]
-  stream?: boolean
-  failOnCut?: boolean
-  output?: string
-  thread?: string
-  usage?: boolean
+  model?: string | undefined
+  system?: string | undefined
+  temperature?: number | undefined
+  maxOutputTokens?: number | undefined
+  set?: string[] | undefined
+  stream?: boolean | undefined
+  failOnCut?: boolean | undefined
+  output?: string | undefined
+  thread?: string | undefined
+  usage?: boolean | undefined
 }
 
 /** Asks a model and prints its answer (`cli.md`, chat). */

@@ -6,7 +6,7 @@ interface CommandModule {
   /** Its arguments and flags. */
   declare?(command: Command): void
   /** Paragraphs of its help. */
-  notes?: readonly string[]
+  notes?: readonly string[] | undefined
   /** Commands that run as printed. */
   examples: readonly string[]
   /** A number is an exit code that is no failure. */
@@ -23,11 +23,11 @@ export interface Grammar {
 export interface Entry {
   summary: string
   /** Makes requests, and so has the flags that every request command has. */
-  isRequest?: true
+  isRequest?: true | undefined
   /** Its requests do something; those of others only read. */
-  sends?: true
+  sends?: true | undefined
   /** Its first word is the name of a setting. */
-  namesSetting?: true
+  namesSetting?: true | undefined
   load?(): Promise<CommandModule>
-  group?: Record<string, Entry>
+  group?: Record<string, Entry> | undefined
 }

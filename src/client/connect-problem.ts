@@ -2,13 +2,13 @@ import { CliError } from '../errors.ts'
 import type { HttpProxy } from './proxy.ts'
 
 interface ConnectError {
-  code?: string
-  message?: string
-  address?: string
-  port?: number
+  code?: string | undefined
+  message?: string | undefined
+  address?: string | undefined
+  port?: number | undefined
   /** The certificate that was refused. */
-  cert?: { subjectaltname?: string }
-  errors?: ConnectError[]
+  cert?: { subjectaltname?: string } | undefined
+  errors?: ConnectError[] | undefined
 }
 
 /**
@@ -33,7 +33,7 @@ const noTls = { text: 'it does not speak TLS there (is the address http:// ?)', 
 
 interface ConnectProblem {
   text: string
-  isPermanent?: true
+  isPermanent?: true | undefined
 }
 
 const problems: Record<string, ConnectProblem> = {

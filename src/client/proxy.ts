@@ -5,7 +5,7 @@ export interface HttpProxy {
   /** Without user name and password. */
   url: URL
   /** The value of `Proxy-Authorization`. */
-  authorization?: string
+  authorization?: string | undefined
   /** The environment variable that names it. */
   variable: string
 }

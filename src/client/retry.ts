@@ -15,9 +15,9 @@ export interface RetryPolicy {
 export interface FailedAttempt {
   error: CliError
   /** Seconds. */
-  retryAfter?: number
+  retryAfter?: number | undefined
   /** `x-should-retry: false`. */
-  isFinal?: boolean
+  isFinal?: boolean | undefined
 }
 
 export type Decision = { again: true; wait: number } | { again: false; because?: string }

@@ -14,15 +14,15 @@ import { durationForms, parseDuration } from '../settings/duration.ts'
 interface ServeOptions {
   port: number
   host: string
-  accessToken?: string
-  apiKey?: string
-  strict?: boolean
-  fault?: string[]
+  accessToken?: string | undefined
+  apiKey?: string | undefined
+  strict?: boolean | undefined
+  fault?: string[] | undefined
   latency: number
   chunkDelay: number
-  streamStyle?: StreamStyle[]
+  streamStyle?: StreamStyle[] | undefined
   seed: string
-  log?: string
+  log?: string | undefined
 }
 
 export function declare(command: Command): void {

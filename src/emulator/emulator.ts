@@ -14,18 +14,18 @@ import { createSessions } from './sessions.ts'
 
 export interface EmulatorOptions {
   /** What callers must show; without one any will do. */
-  accessToken?: string
-  apiKey?: string
-  faults?: Fault[]
+  accessToken?: string | undefined
+  apiKey?: string | undefined
+  faults?: Fault[] | undefined
   /** Milliseconds before an answer begins. */
-  latency?: number
+  latency?: number | undefined
   /** Milliseconds between two pieces of a stream, and between two events of an agent. */
-  chunkDelay?: number
-  seed?: string
+  chunkDelay?: number | undefined
+  seed?: string | undefined
   /** The only sessions that exist; without it any does. */
-  sessions?: readonly string[]
+  sessions?: readonly string[] | undefined
   /** What streams of events do beside what is documented. */
-  streamStyles?: readonly StreamStyle[]
+  streamStyles?: readonly StreamStyle[] | undefined
 }
 
 /** A call to one endpoint, checked. */

@@ -5,10 +5,10 @@ import { encodeSseEvent, type SseEvent } from '../wire/sse.ts'
 export interface Reply {
   status: number
   contentType: string
-  headers?: Record<string, string>
+  headers?: Record<string, string> | undefined
   pieces: Iterable<string> | AsyncIterable<string>
   /** Takes the pieces' place: an error, which is told with the request's id. */
-  error?: { type: string; message: string }
+  error?: { type: string; message: string } | undefined
   /** Ends pieces that would go on for ever. */
   close?(): void
 }
@@ -54,7 +54,7 @@ export interface Delivery {
   /** Milliseconds between two pieces. */
   delay: number
   /** Breaks the body off in its first piece. */
-  cut?: () => Error
+  cut?: (() => Error) | undefined
 }
 
 /** Turns a reply into a response whose pieces go out one by one. */

@@ -16,7 +16,7 @@ export interface SessionsOptions {
   seed: string
   delay: number
   /** With it, only the sessions named exist; without, any session is made when it is first spoken of. */
-  only?: readonly string[]
+  only?: readonly string[] | undefined
   styles: readonly StreamStyle[]
 }
 

@@ -8,13 +8,13 @@ export type Part = { text: string } | { inlineData: { mimeType: string; data: st
 
 export interface BodyParts {
   /** A body that was given, as it was spelled, and what to call it in a message. */
-  given?: { text: string; name: string }
+  given?: { text: string; name: string } | undefined
   /** One more user turn. */
   turn: Part[]
   /** What the model is to keep to: the native format's `systemInstruction`. */
-  system?: string
-  maxOutputTokens?: number
-  temperature?: number
+  system?: string | undefined
+  maxOutputTokens?: number | undefined
+  temperature?: number | undefined
   assignments: Assignment[]
 }
 

@@ -8,7 +8,7 @@ export interface Told {
   isBlank: boolean
   isDamaged: boolean
   /** As in `PrintedAnswer`. */
-  isAssumed?: boolean
+  isAssumed?: boolean | undefined
   seconds: number
   /** `--usage`: also where stderr is no terminal. */
   isAsked: boolean | undefined

@@ -6,15 +6,15 @@ import { readFileParts } from './file-part.ts'
 
 export interface PromptOptions {
   /** `-i`: a whole body. */
-  input?: string
+  input?: string | undefined
   /** `-f`: files for the user's turn. */
-  file?: string[]
-  neighbours?: Neighbour[]
+  file?: string[] | undefined
+  neighbours?: Neighbour[] | undefined
 }
 
 export interface Prompt {
   /** A body that was given, as it was spelled. */
-  given?: { text: string; name: string }
+  given?: { text: string; name: string } | undefined
   /** The user's turn; empty where the body holds it all. */
   turn: Part[]
   /** The words of the turn, for whoever needs a name. */

@@ -15,7 +15,7 @@ import { keep } from './recovery.ts'
 export interface ImageAnswer extends Findings {
   summary: AnswerSummary
   /** What is wrong with the answer beside its images. */
-  failure?: CliError
+  failure?: CliError | undefined
 }
 
 /**

@@ -20,7 +20,7 @@ const extensions = new Map(
 
 export interface Format {
   /** Absent where neither the bytes nor the MIME type tell of a known kind. */
-  extension?: string
+  extension?: string | undefined
   /** Something else than the service says. */
   isMislabelled: boolean
 }

@@ -18,12 +18,12 @@ import { type Image, printLine, saveImages } from './save.ts'
 import { createShow } from './show.ts'
 
 export interface ImageOptions extends ImageRequestOptions {
-  model?: string
-  output?: string
-  force?: boolean
-  download?: boolean
-  preview?: boolean
-  usage?: boolean
+  model?: string | undefined
+  output?: string | undefined
+  force?: boolean | undefined
+  download?: boolean | undefined
+  preview?: boolean | undefined
+  usage?: boolean | undefined
 }
 
 /** Asks for images, saves them and prints their paths. */

@@ -6,9 +6,9 @@ import { createFile } from '../io/new-file.ts'
 
 export interface Kept {
   bytes: Uint8Array
-  extension?: string
+  extension?: string | undefined
   /** As the message calls it. */
-  what?: string
+  what?: string | undefined
 }
 
 /**

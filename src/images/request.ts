@@ -5,9 +5,9 @@ import { parseAssignment } from '../wire/json/assignment.ts'
 import { nameFrom, promptOf } from './name.ts'
 
 export interface ImageRequestOptions extends PromptOptions {
-  temperature?: number
-  maxOutputTokens?: number
-  set?: string[]
+  temperature?: number | undefined
+  maxOutputTokens?: number | undefined
+  set?: string[] | undefined
 }
 
 /** The request's body, and a name for what it asks for. Throws a usage error. */

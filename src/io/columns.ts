@@ -5,7 +5,7 @@ export interface TableOptions {
   /** How wide the terminal is; `Infinity` where nothing is to be cut. */
   width: number
   /** How wide each column may be but the last, which takes what is left. */
-  most?: readonly number[]
+  most?: readonly number[] | undefined
 }
 
 /**

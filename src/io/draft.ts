@@ -27,7 +27,7 @@ export interface Draft {
 export interface DraftOptions {
   mode?: number | undefined
   /** Whatever the process's umask says. */
-  isExact?: boolean
+  isExact?: boolean | undefined
 }
 
 /**

@@ -10,7 +10,7 @@ export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
   open(): Readable
   /** A person is there, who may have typed before there was a question. */
-  isLive?: boolean
+  isLive?: boolean | undefined
   /** Of a terminal: whether keys come one by one and unseen, Ctrl-C among them. */
   setRaw?(isRaw: boolean): void
   /** Does what Ctrl-C does while the terminal is not raw. */

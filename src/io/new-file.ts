@@ -3,9 +3,9 @@ import { startDraft } from './draft.ts'
 
 export interface NewFileOptions {
   /** Take the place of a regular file. */
-  replaces?: boolean
+  replaces?: boolean | undefined
   /** Less the process's umask; by default that of any new file. */
-  mode?: number
+  mode?: number | undefined
   /** Where the removal of the unfinished file is kept, for a signal. */
   cleanups: Set<() => void>
 }

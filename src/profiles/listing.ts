@@ -11,7 +11,7 @@ import { readProfile } from './profile.ts'
 
 export interface ListOptions {
   /** Every value that applies, not the profile's alone. */
-  effective?: boolean
+  effective?: boolean | undefined
 }
 
 /** Prints a profile's values: a table on a terminal, else lines of fields separated by tabs. */

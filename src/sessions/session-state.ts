@@ -15,7 +15,7 @@ export interface ToolUse {
   name: string
   input: unknown
   /** The whole event as it is spelled, where `add` was given that. */
-  text?: string
+  text?: string | undefined
 }
 
 /** What a session's events, taken in their order, say about where it stands. */

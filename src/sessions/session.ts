@@ -8,9 +8,9 @@ import { didYouMean } from '../spelling.ts'
 import { betas as knownBetas } from '../wire/events/betas.ts'
 
 export interface SessionOptions {
-  session?: string
+  session?: string | undefined
   /** `--beta`; false with `--no-beta`. */
-  beta?: string[] | false
+  beta?: string[] | false | undefined
 }
 
 export function declareSessionFlags(command: Command): void {

@@ -3,11 +3,11 @@ interface Setting {
   about: string
   default?: unknown
   /** Shown as `…last4`, and has no flag. */
-  secret?: true
+  secret?: true | undefined
   /** Has no flag that every request command takes. */
-  noFlag?: true
+  noFlag?: true | undefined
   /** The flag of a command's own that stands for it. */
-  ownFlag?: string
+  ownFlag?: string | undefined
 }
 
 /** Every setting, in the spelling of the profile file. */

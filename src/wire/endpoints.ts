@@ -13,7 +13,7 @@ export interface Endpoint {
   path: string
   repeat: Repeat
   /** What kind of answer is asked for, where it is not JSON. */
-  accept?: string
+  accept?: string | undefined
   /** Checks a request's body; loaded when it is needed, for building a schema takes as long as sending a prompt. */
   request?(): Promise<z.ZodMiniType>
 }

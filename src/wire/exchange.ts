@@ -3,7 +3,7 @@ export interface HttpRequest {
   url: string
   /** Names as they are sent; no two differ only in case. */
   headers: Record<string, string>
-  body?: Uint8Array
+  body?: Uint8Array | undefined
 }
 
 export interface HttpResponse {

@@ -20,9 +20,9 @@ export interface SseDecoder {
 }
 
 export interface SseOptions {
-  decode?: (bytes: Uint8Array, isLast?: boolean) => string
+  decode?: ((bytes: Uint8Array, isLast?: boolean) => string) | undefined
   /** Takes objects that stand on lines of their own, without `data:`, for events too (`spec/recorded.md`). */
-  takesBare?: boolean
+  takesBare?: boolean | undefined
 }
 
 /**

@@ -9,9 +9,9 @@ import { declareSessionFlags, type SessionOptions, sessionParts } from '../../se
 import { endpoints } from '../../wire/endpoints.ts'
 
 interface FollowOptions extends SessionOptions {
-  history?: boolean
-  stay?: boolean
-  ids?: boolean
+  history?: boolean | undefined
+  stay?: boolean | undefined
+  ids?: boolean | undefined
 }
 
 export function declare(command: Command): void {

@@ -12,10 +12,10 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { eventTypes, nearestType } from '../../wire/events/event-types.ts'
 
 interface ListOptions extends SessionOptions {
-  type?: string[]
-  order?: string
-  limit?: number
-  ids?: boolean
+  type?: string[] | undefined
+  order?: string | undefined
+  limit?: number | undefined
+  ids?: boolean | undefined
 }
 
 export function declare(command: Command): void {

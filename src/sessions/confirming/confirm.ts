@@ -9,11 +9,11 @@ import { findPending, type Pending, readPending } from './pending.ts'
 import { askVerdicts } from './verdicts.ts'
 
 export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
-  allow?: boolean
-  deny?: boolean
-  message?: string
-  pending?: boolean
-  input?: string
+  allow?: boolean | undefined
+  deny?: boolean | undefined
+  message?: string | undefined
+  pending?: boolean | undefined
+  input?: string | undefined
 }
 
 /** Answers tool uses that wait: those of the ids, of `-i` or stdin, or with `--pending` those that the service shows. */

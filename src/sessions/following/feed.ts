@@ -30,7 +30,7 @@ interface FeedOptions {
   /** A rest is no end. */
   stays?: boolean | undefined
   /** What a signal takes nothing from. */
-  certain?: string[]
+  certain?: string[] | undefined
 }
 
 export function createFeed(

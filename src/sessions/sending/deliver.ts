@@ -11,8 +11,8 @@ import { goesOn, sessionCommand } from '../session-command.ts'
 import { readReceipt } from './receipt.ts'
 
 export interface DeliveryOptions {
-  ids?: boolean
-  follow?: boolean
+  ids?: boolean | undefined
+  follow?: boolean | undefined
 }
 
 /** What is sent: a session's own parts, and the events as JSON. */

@@ -12,11 +12,11 @@ import { type AddedEvent, asksForStdin, type EventFlag, readEventFlags } from '.
 import { type EventsText, placeInList, readEventsText } from './events-text.ts'
 
 export interface EventsOptions {
-  input?: string
-  eventFlags?: EventFlag[]
-  neighbours?: Neighbour[]
+  input?: string | undefined
+  eventFlags?: EventFlag[] | undefined
+  neighbours?: Neighbour[] | undefined
   /** False with `--no-validate`. */
-  validate?: boolean
+  validate?: boolean | undefined
 }
 
 /**

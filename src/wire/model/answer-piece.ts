@@ -4,13 +4,13 @@ import type * as z from '../zod.ts'
 
 /** What is known of an answer beside its text; a stream fills it in as it goes. */
 export interface AnswerSummary {
-  model?: string
-  stopReason?: string
+  model?: string | undefined
+  stopReason?: string | undefined
   /** What the service says to explain it. */
-  stopMessage?: string
-  inputTokens?: number
-  outputTokens?: number
-  cachedTokens?: number
+  stopMessage?: string | undefined
+  inputTokens?: number | undefined
+  outputTokens?: number | undefined
+  cachedTokens?: number | undefined
 }
 
 /** What one JSON value adds to an answer. */

@@ -10,7 +10,7 @@ export interface AnswerValues {
   values: AnswerValue[]
   form: 'body' | 'chunks' | 'events'
   /** Something among them could not be read. */
-  failure?: CliError
+  failure?: CliError | undefined
 }
 
 /**

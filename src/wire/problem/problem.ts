@@ -7,11 +7,11 @@ import { readEventData, readMarkup } from './text.ts'
 /** What can be read out of an error body of any known shape (`spec/beyond.md`, Error bodies; `spec/recorded.md`). */
 export interface Problem {
   /** The service's own name for the error: `rate_limit_error`, `RESOURCE_EXHAUSTED`. */
-  type?: string
-  message?: string
+  type?: string | undefined
+  message?: string | undefined
   /** Seconds. */
-  retryAfter?: number
-  requestId?: string
+  retryAfter?: number | undefined
+  requestId?: string | undefined
 }
 
 /** Reads an error body: parsed JSON, or the text where it was none. */
