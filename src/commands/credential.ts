@@ -21,7 +21,7 @@ const secretsOf = {
 
 /**
  * Completes a request with its secret. Throws a `CliError` of kind `credentials` where the address or the secret
- * is missing, or the one may not be used with the other (`cli.md`, Network).
+ * is missing, or the one may not be used with the other (`README.md`, Configuration).
  */
 export async function authorize(
   context: Context,

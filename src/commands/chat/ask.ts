@@ -13,7 +13,7 @@ import { type Prompt, readPrompt } from '../prompt.ts'
 import { deadlineOf, readSettings } from '../settings.ts'
 import type { Thread } from '../thread.ts'
 
-/** Asks a model and prints its answer (`cli.md`, chat). */
+/** Asks a model and prints its answer. */
 export async function ask(context: Context, options: ChatOptions, words: string[]): Promise<void> {
   const { flags, progress } = context
   const start = Date.now()

@@ -4,7 +4,7 @@ import { collect } from '../../wire/exchange.ts'
 import { notUnderstood } from '../../wire/json-body.ts'
 import type { Caller, RequestParts } from '../perform.ts'
 
-/** What a list is asked for; a service may ignore any of it (`spec/recorded.md`). */
+/** What a list is asked for; a service may ignore any of it (recorded, 6). */
 export interface ListQuery {
   types?: string[] | undefined
   order?: string | undefined
