@@ -132,7 +132,7 @@ test.each([
   ['*..*', '..'.repeat(5_000_000)],
 ])('a pattern %.20s reads 10 MB in time', async (pattern, text) => {
   const start = process.cpuUsage()
-  for (const decision of ['allow', 'deny']) {
+  for (const decision of ['allow', 'deny'] as const) {
     const policy = await read({ rules: [{ tool: 'x', input: { t: pattern }, decision }] })
     decide(policy, call('x', { t: text }))
   }
@@ -157,21 +157,21 @@ const patterns = fc.string({ unit: fc.constantFrom('a', 'b', ';', '*'), maxLengt
 const rules = fc.record({
   tool: patterns,
   pattern: patterns,
-  decision: fc.constantFrom('allow', 'ask', 'deny'),
+  decision: fc.constantFrom('allow' as const, 'ask' as const, 'deny' as const),
 })
 
 test('the strictest rule that matches counts, in any order', () => {
   fc.assert(
     fc.property(fc.array(rules, { maxLength: 6 }), letters, letters, fc.nat(), (given, name, text, turn) => {
       const turned = [...given.slice(turn % 7), ...given.slice(0, turn % 7)]
-      const policy = {
+      const policy: Policy = {
         rules: turned.map(({ tool, pattern, decision }) => ({
           tool,
           decision,
           fields: [{ path: ['t'], source: 't', pattern }],
         })),
         fallback: { decision: 'ask' },
-      } as Policy
+      }
       const found = given
         .filter(({ tool, pattern, decision }) =>
           [
@@ -180,7 +180,7 @@ test('the strictest rule that matches counts, in any order', () => {
           ].every(([one = '', other = '']) => isPlainMatch(one, other, decision === 'allow')),
         )
         .map(({ decision }) => decision)
-      const [expected = 'ask'] = ['deny', 'ask', 'allow'].filter((each) => found.includes(each))
+      const [expected = 'ask'] = (['deny', 'ask', 'allow'] as const).filter((each) => found.includes(each))
       expect(decide(policy, call(name, { t: text })).decision).toBe(expected)
     }),
     { numRuns: 2000 },

@@ -12,7 +12,7 @@ export interface Rule {
   reason?: string | undefined
 }
 
-export interface Field {
+interface Field {
   /** The path as the file spells it. */
   source: string
   path: readonly (string | number)[]
