@@ -448,7 +448,7 @@ describe('the decision to try again', () => {
     isPermanent: fc.boolean(),
   })
   const policy = fc.record({
-    repeat: fc.constantFrom<Repeat>('refused', 'failed', 'always'),
+    repeat: fc.constantFrom<Repeat>('not-taken', 'failed', 'always'),
     retries: fc.nat(4),
     retryUnknown: fc.boolean(),
     deadline: fc.constantFrom(0, 1000, 5000, 100_000),
@@ -476,7 +476,7 @@ describe('the decision to try again', () => {
         expect(decision.wait).toBeGreaterThanOrEqual(Math.max(250, (retryAfter ?? 0) * 1000))
         if (rules.deadline > 0) expect(decision.wait).toBeLessThan(rules.deadline)
         const isHarmless = kind === 'not-sent' || kind === 'rate-limited'
-        if (rules.repeat === 'refused') expect(isHarmless).toBe(true)
+        if (rules.repeat === 'not-taken') expect(isHarmless).toBe(true)
         if (kind === 'unknown') expect(rules.retryUnknown || rules.repeat === 'always').toBe(true)
       },
     )

@@ -17,7 +17,7 @@ export function consequenceOf(
   }
   const { sent = 'no' } = details
   if (sent === 'no') return { consequence: 'nothing was sent' }
-  if (repeat === 'refused') return eventConsequence(kind)
+  if (repeat === 'not-taken') return eventConsequence(kind)
   return sent === 'unknown' && repeat !== 'always'
     ? { consequence: 'the request was sent; whether it was carried out is not known' }
     : {}

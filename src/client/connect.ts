@@ -2,7 +2,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import { CliError } from '../errors.ts'
 import { explainConnectError } from './connect-problem.ts'
-import { type HeldSocket, makeHoldable } from './hold.ts'
+import { makePausable, type PausableSocket } from './pausable-socket.ts'
 import type { HttpProxy } from './proxy.ts'
 import { setTimer } from './timer.ts'
 
@@ -23,7 +23,7 @@ export async function openConnection(
   url: URL,
   { timeout, ca, findProxy }: ConnectOptions,
   { signal, meanwhile }: { signal: AbortSignal; meanwhile(): void },
-): Promise<HeldSocket> {
+): Promise<PausableSocket> {
   const proxy = findProxy?.(url)
   const way = proxy ? `${url.host}, by the proxy ${proxy.url.host}` : url.host
   const sockets: Socket[] = []
@@ -41,7 +41,7 @@ export async function openConnection(
     const socket = await openWay(url, { proxy, ca, sockets, signal: over.signal, meanwhile })
     over.signal.throwIfAborted()
     socket.setNoDelay(true)
-    return makeHoldable(socket)
+    return makePausable(socket)
   } catch (error) {
     for (const socket of sockets.toReversed()) socket.destroy()
     throw error

@@ -1,11 +1,11 @@
 import type { Client, Dispatcher } from 'undici'
 import { CliError } from '../errors.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
+import { createChunkQueue } from './chunk-queue.ts'
 import { type ConnectOptions, openConnection } from './connect.ts'
 import { explainFailure, failure, type Reached } from './exchange-problem.ts'
-import type { HeldSocket } from './hold.ts'
-import { createPatience } from './patience.ts'
-import { createChunkQueue } from './queue.ts'
+import type { PausableSocket } from './pausable-socket.ts'
+import { createTimeLimits } from './time-limits.ts'
 
 export interface ExchangeOptions {
   connect: ConnectOptions
@@ -35,18 +35,18 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { onSent, resol
   const url = new URL(request.url)
   let reached: Reached = 'nowhere'
   const over = new AbortController()
-  let connection: HeldSocket | undefined
+  let connection: PausableSocket | undefined
   let client: Client | undefined
-  const patience = createPatience({
+  const limits = createTimeLimits({
     timeout,
     deadline,
     onEnd: (why, isDeadline) =>
       fail(failure(reached, url, why).with(isDeadline ? { isPermanent: true } : {})),
   })
   const queue = createChunkQueue({
-    hold(isFull) {
-      connection?.hold(isFull)
-      patience.hold(isFull)
+    pause(isPaused) {
+      connection?.pause(isPaused)
+      limits.pause(isPaused)
     },
     leave: finish,
   })
@@ -54,7 +54,7 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { onSent, resol
   /** Releases the connection: the process does not wait for it. */
   function finish(): void {
     open.delete(finish)
-    patience.end()
+    limits.end()
     over.abort()
     client?.destroy().catch(() => {})
     connection?.socket.destroy()
@@ -83,16 +83,16 @@ function attempt(request: HttpRequest, options: ExchangeOptions, { onSent, resol
     onRequestStart() {
       reached = 'sent'
       onSent?.()
-      patience.start()
+      limits.start()
     },
     onResponseStart(_, status, headers, statusText = '') {
       if (status < 200) return
       reached = 'head'
-      patience.start()
+      limits.start()
       resolve({ status, statusText, headers: flatten(headers), body: queue, close })
     },
     onResponseData(_, chunk) {
-      patience.refresh()
+      limits.refresh()
       queue.push(chunk)
     },
     onResponseEnd() {

@@ -54,7 +54,7 @@ function mayRepeat({ repeat, retryUnknown }: RetryPolicy, { error }: FailedAttem
   if (error.kind === 'not-sent' || error.kind === 'rate-limited') return true
   if (error.kind === 'unknown') return repeat === 'always' || (retryUnknown && repeat === 'failed')
   if (sent !== 'yes' || status === undefined) return false
-  return repeat !== 'refused' && [408, 500, 502, 503, 504, 529].includes(status)
+  return repeat !== 'not-taken' && [408, 500, 502, 503, 504, 529].includes(status)
 }
 
 const day = '[A-Z][a-z]{2}'

@@ -2,7 +2,7 @@ import { CliError } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { decodeBody } from './decode.ts'
-import { readHead, readRefusal } from './refusal.ts'
+import { readErrorAnswer, readHead } from './error-answer.ts'
 import { decideRetry, type FailedAttempt, type RetryPolicy } from './retry.ts'
 
 export interface SendOptions {
@@ -89,10 +89,10 @@ async function tryOnce(
     if (!(error instanceof CliError)) throw error
     return { error }
   }
-  return response.status < 300 ? response : readRefusal(response, endpoint)
+  return response.status < 300 ? response : readErrorAnswer(response, endpoint)
 }
 
 function isSafeToRetry(error: CliError, { repeat }: Endpoint): boolean {
   if (error.kind === 'not-sent' || error.kind === 'rate-limited') return true
-  return repeat !== 'refused' && ['service', 'response', 'unknown'].includes(error.kind)
+  return repeat !== 'not-taken' && ['service', 'response', 'unknown'].includes(error.kind)
 }

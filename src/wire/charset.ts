@@ -1,4 +1,4 @@
-import { notUnderstood } from './json-body.ts'
+import { notUnderstood } from './problem/not-understood.ts'
 
 /** Decodes the bytes of a body that arrive cut anywhere; `isLast` with the last ones. */
 export type TextDecoding = (bytes: Uint8Array, isLast?: boolean) => string

@@ -4,7 +4,7 @@ import type * as z from './zod.ts'
  * When a request may be sent again (`cli.md`, Network): `refused` only after an answer that says it was not
  * taken, `failed` also after a 5xx, `always` also when no answer came.
  */
-export type Repeat = 'refused' | 'failed' | 'always'
+export type Repeat = 'not-taken' | 'failed' | 'always'
 
 export interface Endpoint {
   service: 'gateway' | 'agents'
@@ -47,7 +47,7 @@ export const endpoints = {
     service: 'agents',
     method: 'POST',
     path: '/v1/sessions/{session}/events',
-    repeat: 'refused',
+    repeat: 'not-taken',
     request: async () => (await import('./events/send-events.ts')).SendEvents,
   },
   listEvents: {

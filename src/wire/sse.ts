@@ -22,14 +22,14 @@ export interface SseDecoder {
 export interface SseOptions {
   decode?: ((bytes: Uint8Array, isLast?: boolean) => string) | undefined
   /** Takes objects that stand on lines of their own, without `data:`, for events too (`spec/recorded.md`). */
-  takesBare?: boolean | undefined
+  acceptsBare?: boolean | undefined
 }
 
 /**
  * Decodes server-sent events from bytes cut anywhere. An event without its blank line at the end is dropped, as
  * the grammar says.
  */
-export function createSseDecoder({ decode = unicode(), takesBare = false }: SseOptions = {}): SseDecoder {
+export function createSseDecoder({ decode = unicode(), acceptsBare = false }: SseOptions = {}): SseDecoder {
   const lineBreak = /\r\n|\n|\r/g
   const bare = createSequenceSplitter()
   let events: SseEvent[] = []
@@ -49,7 +49,7 @@ export function createSseDecoder({ decode = unicode(), takesBare = false }: SseO
   }
 
   function takeOther(text: string, field: string): void {
-    if (!takesBare || field === '' || !(bare.isInside || opensBare(text))) return
+    if (!acceptsBare || field === '' || !(bare.isInside || opensBare(text))) return
     // It waits for no blank line, nor does what stands before it.
     dispatch()
     for (const value of bare.push(`${text}\n`)) events.push({ event: '', data: value })

@@ -1,4 +1,4 @@
-import { parse } from './json-body.ts'
+import { parseReceived } from './received-json.ts'
 
 /** What stands in a stream beside the answer's own JSON, as it was seen in the field (`spec/recorded.md`). */
 
@@ -22,7 +22,7 @@ const longestWord = 100
 /** The data of an `error` event: JSON, or the words themselves. */
 export function readErrorEvent(data: string): unknown {
   try {
-    return parse(data, 'the error')
+    return parseReceived(data, 'the error')
   } catch {
     return data
   }

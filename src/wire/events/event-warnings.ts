@@ -1,4 +1,4 @@
-import { isLongerThan } from '../characters.ts'
+import { isLongerThan } from './characters.ts'
 
 type Fields = Record<string, unknown>
 

@@ -1,9 +1,10 @@
 import { describeIssues } from '../json/parse.ts'
 import { childrenOf, findChild, skipBlanks } from '../json/scanner.ts'
-import { notUnderstood, parse } from '../json-body.ts'
+import { notUnderstood } from '../problem/not-understood.ts'
 import { failureInBody, failureInstead, isErrorEnvelope, readProblem } from '../problem/problem.ts'
+import { parseReceived } from '../received-json.ts'
 import * as z from '../zod.ts'
-import { SessionEvent } from './events.ts'
+import { SessionEvent } from './session-event.ts'
 
 /** An event of a session with its exact JSON, on one line. */
 export interface EventItem {
@@ -33,7 +34,7 @@ const Continuation = z.looseObject({
 
 /** Reads one page of a list, or a list that is not paged. Throws a `CliError`. */
 export function readEventsPage(text: string): Page {
-  const page = parse(text, 'the list of events')
+  const page = parseReceived(text, 'the list of events')
   if (isErrorEnvelope(page)) throw failureInBody(page)
   const data = Array.isArray(page) ? page : (page as { data?: unknown } | null)?.data
   if (data === undefined || data === null) throw failureInstead(page, 'the list of events has no data')
@@ -55,7 +56,7 @@ function nextOf(page: unknown, items: readonly EventItem[]): Cursor | undefined 
 
 /** Reads the data of one event of a stream. Throws a `CliError` of kind `response`. */
 export function readEventItem(data: string): EventItem {
-  const value = parse(data, 'an event of the stream')
+  const value = parseReceived(data, 'an event of the stream')
   if (isErrorEnvelope(value)) {
     const { message } = readProblem(value)
     throw notUnderstood(`the stream of events ended with an error${message ? `: ${message}` : ''}`)

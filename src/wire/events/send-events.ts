@@ -1,7 +1,7 @@
 import { mostCounted } from '../../errors.ts'
 import { didYouMean } from '../../spelling.ts'
-import { isLongerThan } from '../characters.ts'
 import * as z from '../zod.ts'
+import { isLongerThan } from './characters.ts'
 import { sentTypes } from './event-types.ts'
 
 const characters = (minimum: 0 | 1, maximum: number) =>

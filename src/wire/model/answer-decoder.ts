@@ -1,8 +1,8 @@
-import { createAnswerReader } from './answer.ts'
-import type { AnswerSink, Form } from './answer-form.ts'
 import type { AnswerSummary } from './answer-piece.ts'
-import { readEvents } from './events-form.ts'
-import { readArray, readStranger, readValues } from './json-forms.ts'
+import { createAnswerReader } from './answer-reader.ts'
+import type { AnswerSink, BodyDecoder } from './body-decoder.ts'
+import { createEventsDecoder } from './events-decoder.ts'
+import { createArrayDecoder, createSequenceDecoder, createStrangerDecoder } from './json-decoders.ts'
 
 /** Turns an answer's bytes, in whichever form they come, into its text. */
 export interface AnswerDecoder {
@@ -29,9 +29,9 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink): Answ
   const reader = createAnswerReader()
   const head = createHead()
   const kept: Uint8Array[] = []
-  let form: Form | undefined
+  let form: BodyDecoder | undefined
 
-  function open(): Form {
+  function open(): BodyDecoder {
     form = chooseForm(head.start, contentType)(reader, contentType, sink)
     for (const bytes of kept.splice(0)) form.push(bytes)
     return form
@@ -88,12 +88,12 @@ function createHead() {
 const names = ['data', 'event', 'id', 'retry']
 const longestName = 5
 
-function chooseForm(start: string, contentType: string): typeof readEvents {
+function chooseForm(start: string, contentType: string): typeof createEventsDecoder {
   const areEvents = contentType.toLowerCase().startsWith('text/event-stream')
-  if (start[0] === '[') return readArray
-  if (start[0] === '{') return areEvents ? readEvents : readValues
-  if (start[0] === '<' || contentType.startsWith('text/html')) return readStranger
+  if (start[0] === '[') return createArrayDecoder
+  if (start[0] === '{') return areEvents ? createEventsDecoder : createSequenceDecoder
+  if (start[0] === '<' || contentType.startsWith('text/html')) return createStrangerDecoder
   return areEvents || names.includes(/^[a-z]*/.exec(start)?.[0] ?? '') || start[0] === ':'
-    ? readEvents
-    : readStranger
+    ? createEventsDecoder
+    : createStrangerDecoder
 }

@@ -23,7 +23,7 @@ export interface AnswerPiece {
 }
 
 /** Reads a value by a schema. Throws a `CliError` that names the place where it does not fit. */
-export function read<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
+export function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]

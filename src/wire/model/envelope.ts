@@ -1,5 +1,5 @@
 import { isObject } from '../json/parse.ts'
-import { notUnderstood } from '../json-body.ts'
+import { notUnderstood } from '../problem/not-understood.ts'
 import { failureInBody, isErrorEnvelope, readProblem } from '../problem/problem.ts'
 import { isMessage } from './message-answer.ts'
 import { isNative } from './native-answer.ts'

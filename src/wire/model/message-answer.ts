@@ -1,7 +1,7 @@
 import { isObject } from '../json/parse.ts'
 import type * as z from '../zod.ts'
-import { type AnswerPiece, mayHoldText, read } from './answer-piece.ts'
-import { Message, MessageEvent } from './generate.ts'
+import { type AnswerPiece, mayHoldText, readAs } from './answer-piece.ts'
+import { Message, MessageEvent } from './answer-schemas.ts'
 
 type Block = z.infer<ReturnType<typeof Message>>['content'][number]
 type Usage = z.infer<ReturnType<typeof Message>>['usage']
@@ -13,7 +13,7 @@ export const isMessage = (value: unknown): boolean =>
 
 /** Reads a whole message (gateway, 2.3). Throws a `CliError` where it has another shape. */
 export function readMessage(value: unknown): AnswerPiece {
-  const { content, model, stop_reason: stopReason, usage } = read(Message(), value)
+  const { content, model, stop_reason: stopReason, usage } = readAs(Message(), value)
   return {
     text: content.map(textOf).join(''),
     facts: { model, stopReason, ...countsOf(usage) },
@@ -28,7 +28,7 @@ export const isMessageEvent = (value: unknown): value is { type: string } =>
 export function readMessageEvent(value: { type: string }): AnswerPiece {
   const { type } = value
   if (type === 'ping' || type === 'message_stop') return { text: '', facts: {}, isStrange: false }
-  const { message, content_block: block, delta, usage } = read(MessageEvent(), value)
+  const { message, content_block: block, delta, usage } = readAs(MessageEvent(), value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
   return {
     text: blocks.map(textOf).join(''),

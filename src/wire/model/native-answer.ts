@@ -1,7 +1,7 @@
 import { isObject } from '../json/parse.ts'
 import type * as z from '../zod.ts'
-import { type AnswerPiece, mayHoldText, read } from './answer-piece.ts'
-import { NativeAnswer } from './generate.ts'
+import { type AnswerPiece, mayHoldText, readAs } from './answer-piece.ts'
+import { NativeAnswer } from './answer-schemas.ts'
 
 /** What one native chunk, or a whole native body, adds to an answer. */
 export interface NativePiece extends AnswerPiece {
@@ -21,7 +21,7 @@ const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
 /** Reads a native answer. Throws a `CliError` where it has another shape. */
 export function readNative(value: unknown): NativePiece {
-  const { candidates, promptFeedback, usageMetadata, modelVersion } = read(NativeAnswer(), value)
+  const { candidates, promptFeedback, usageMetadata, modelVersion } = readAs(NativeAnswer(), value)
   const all = candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const others = all.filter((candidate) => candidate !== first)

@@ -1,8 +1,8 @@
 import { CliError } from '../../errors.ts'
 import { isObject, tryParseJson } from '../json/parse.ts'
-import { field, isGood, messageOf, namesOf } from './json.ts'
+import { field, isGood, messageOf, namesOf } from './error-json.ts'
+import { readEventData, readMarkup } from './error-text.ts'
 import { kindOf } from './kind.ts'
-import { readEventData, readMarkup } from './text.ts'
 
 /** What can be read out of an error body of any known shape (`spec/beyond.md`, Error bodies; `spec/recorded.md`). */
 export interface Problem {

@@ -9,10 +9,10 @@ import { type FailedAttempt, parseRetryAfter } from './retry.ts'
 const longestBody = 1024 * 1024
 
 /** Reads an answer whose status is no 2xx into the failure that it tells of. */
-export async function readRefusal(response: HttpResponse, { service }: Endpoint): Promise<FailedAttempt> {
+export async function readErrorAnswer(response: HttpResponse, { service }: Endpoint): Promise<FailedAttempt> {
   const { status, statusText, headers } = response
   const rawBody = await collectStart(response)
-  const body = parseBody(rawBody)
+  const body = jsonOrText(rawBody)
   const problem = readProblem(body)
   const said = readHead(headers)
   const { retryAfter, requestId } = { ...problem, ...said }
@@ -82,7 +82,7 @@ function describeRedirect(location: string | undefined): string {
 }
 
 /** JSON where it is, else text. */
-function parseBody(bytes: Uint8Array): unknown {
+function jsonOrText(bytes: Uint8Array): unknown {
   const text = new TextDecoder().decode(bytes)
   const value = tryParseJson(text)
   return value === undefined ? text : value

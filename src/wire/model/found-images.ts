@@ -1,5 +1,5 @@
 import { parseDataUri, splitDataUris } from './data-uri.ts'
-import type { SparseJson } from './sparse-json.ts'
+import type { LargeJson } from './large-json.ts'
 
 /** An image in an answer: its base64, or a link to it. */
 export type FoundImage = { mimeType: string | undefined } & ({ base64: Uint8Array } | { uri: string })
@@ -13,13 +13,13 @@ export interface Findings {
 }
 
 type Fields = Record<string, unknown>
-type BytesOf = SparseJson['bytesOf']
+type BytesOf = LargeJson['bytesOf']
 
 /**
  * Finds the images in the values of an answer, whatever lies around them: a known field is enough, since nothing may
  * cost an image that was paid for. An image in a thought counts, a thought's text does not.
  */
-export function findImages(values: readonly SparseJson[]): Findings {
+export function findImages(values: readonly LargeJson[]): Findings {
   const findings: Findings = { images: [], texts: [], reasons: [] }
   const texts = createTextCollector(findings)
   for (const { value, bytesOf } of values) {

@@ -9,7 +9,7 @@ export const SessionEvent = z.looseObject({
 export type SessionEvent = z.infer<typeof SessionEvent>
 
 /** The answer to sending events (session events, 2.3; `spec/beyond.md`). */
-export const EventsPage = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
+export const EventsReceipt = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
 
 const StopReason = z.looseObject({
   type: z.string(),

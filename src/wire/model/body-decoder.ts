@@ -1,4 +1,4 @@
-import { notUnderstood } from '../json-body.ts'
+import { notUnderstood } from '../problem/not-understood.ts'
 
 /** Where a decoder hands on what it found, before anything that follows it can fail. */
 export interface AnswerSink {
@@ -8,7 +8,7 @@ export interface AnswerSink {
 }
 
 /** A way of reading a body. */
-export interface Form {
+export interface BodyDecoder {
   /** It hands on the body's bytes as they are. */
   isVerbatim: boolean
   /** It has no end of its own that is missing, and nothing has begun that is not complete. */

@@ -1,13 +1,17 @@
 import { createTextDecoding } from '../charset.ts'
-import { parse } from '../json-body.ts'
+import { parseReceived } from '../received-json.ts'
 import { createSseDecoder, type SseEvent } from '../sse.ts'
 import { isKeepAlive, isTerminator, readErrorEvent } from '../stream-words.ts'
-import type { AnswerReader } from './answer.ts'
-import { type AnswerSink, brokenOff, type Form } from './answer-form.ts'
+import type { AnswerReader } from './answer-reader.ts'
+import { type AnswerSink, type BodyDecoder, brokenOff } from './body-decoder.ts'
 
 /** Server-sent events: those of a message stream, or native chunks. */
-export function readEvents(reader: AnswerReader, contentType: string, sink: AnswerSink): Form {
-  const decoder = createSseDecoder({ decode: createTextDecoding(contentType), takesBare: true })
+export function createEventsDecoder(
+  reader: AnswerReader,
+  contentType: string,
+  sink: AnswerSink,
+): BodyDecoder {
+  const decoder = createSseDecoder({ decode: createTextDecoding(contentType), acceptsBare: true })
   /** A terminator alone is an answer without text. */
   let hasValues = false
 
@@ -21,7 +25,7 @@ export function readEvents(reader: AnswerReader, contentType: string, sink: Answ
     if (isError) return reader.addEvent(readErrorEvent(data), event)
     if (isKeepAlive(data, event)) return ''
     hasValues = true
-    return reader.addEvent(parse(data, 'an event of the stream'), event)
+    return reader.addEvent(parseReceived(data, 'an event of the stream'), event)
   }
 
   function readAll(events: SseEvent[]): void {
@@ -57,6 +61,6 @@ export function readEvents(reader: AnswerReader, contentType: string, sink: Answ
 
 /** An event without its end does not count, and what it was part of is not whole; an error is told all the same. */
 function refuseTorn(reader: AnswerReader, { event, data }: SseEvent): never {
-  reader.refuse(readErrorEvent(data), event)
+  reader.throwIfError(readErrorEvent(data), event)
   throw brokenOff()
 }

@@ -1,9 +1,10 @@
-import { CliError } from '../errors.ts'
+import type { CliError } from '../errors.ts'
 import { parseJson, tooDeep } from './json/parse.ts'
+import { notUnderstood } from './problem/not-understood.ts'
 import { failureInstead, readProblem } from './problem/problem.ts'
 
 /** Parses a body that is one JSON value. Throws a `CliError` of kind `response` that says what came instead. */
-export function parseBody(body: string, contentType: string): unknown {
+export function parseReceivedBody(body: string, contentType: string): unknown {
   if (body.trim() === '') throw notUnderstood('the answer is empty')
   const what = contentType.startsWith('application/json') || !contentType ? '' : ` (${contentType})`
   try {
@@ -24,7 +25,7 @@ function failureOfText(text: string, message: string): CliError {
 }
 
 /** Parses JSON that a service sent; `what` names it in the message. Throws a `CliError` of kind `response`. */
-export function parse(text: string, what: string): unknown {
+export function parseReceived(text: string, what: string): unknown {
   try {
     return parseJson(text)
   } catch (error) {
@@ -34,10 +35,3 @@ export function parse(text: string, what: string): unknown {
     throw notUnderstood(`${what} is not JSON`, message)
   }
 }
-
-/** A failure of kind `response`; `serviceMessage` is what the service said instead, unescaped. */
-export const notUnderstood = (message: string, serviceMessage?: string) =>
-  new CliError('response', message, {
-    sent: 'yes',
-    ...(serviceMessage === undefined ? {} : { serviceMessage }),
-  })

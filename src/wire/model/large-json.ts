@@ -1,4 +1,4 @@
-import { notUnderstood } from '../json-body.ts'
+import { notUnderstood } from '../problem/not-understood.ts'
 
 /** What is parsed must fit into a text. Bytes. */
 const most = 500 * 1024 * 1024
@@ -7,7 +7,7 @@ const most = 500 * 1024 * 1024
 const long = 64 * 1024
 
 /** A JSON value whose long strings were left as the bytes they came in; marks stand in their places. */
-export interface SparseJson {
+export interface LargeJson {
   value: unknown
   /** The bytes of a string of the value, in UTF-8, whether it was left out or not. */
   bytesOf(text: string): Uint8Array
@@ -18,7 +18,7 @@ export interface SparseJson {
  * through them. A string with an escape in it is parsed like any other. `parse` gets the text that is left. Throws a
  * `CliError` of kind `response` where that is longer than a text can be.
  */
-export function parseSparse(body: Uint8Array, parse: (text: string) => unknown): SparseJson {
+export function parseLargeJson(body: Uint8Array, parse: (text: string) => unknown): LargeJson {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
   // Nobody who sends an answer can guess it.
   const mark = crypto.randomUUID()

@@ -1,5 +1,5 @@
 import { isObject } from '../json/parse.ts'
-import { notUnderstood } from '../json-body.ts'
+import { notUnderstood } from '../problem/not-understood.ts'
 import { type AnswerPiece, type AnswerSummary, mayHoldText } from './answer-piece.ts'
 import { takeOutOfBody, takeOutOfEvent } from './envelope.ts'
 import { isMessage, isMessageEvent, readMessage, readMessageEvent, textDelta } from './message-answer.ts'
@@ -21,7 +21,7 @@ export interface AnswerReader {
   /** Reads one event of a message stream or one native chunk; returns the text that it adds. */
   addEvent(value: unknown, event?: string): string
   /** Throws the `CliError` that an event is, where it is one; nothing else is read of it. */
-  refuse(value: unknown, event: string): void
+  throwIfError(value: unknown, event: string): void
   /** Takes note that the stream's own terminator came. */
   end(): void
   /** Throws a `CliError` where nothing of what came was understood. */
@@ -113,7 +113,7 @@ export function createAnswerReader(): AnswerReader {
       }
       return addAnswer(takeOutOfEvent(value, event), event)
     },
-    refuse: (value, event) => void takeOutOfEvent(value, event),
+    throwIfError: (value, event) => void takeOutOfEvent(value, event),
     end() {
       ended = true
     },
