@@ -1,55 +1,42 @@
-import { CliError, type FailureDetails, type Kind } from '../errors.ts'
+import { CliError, type Kind } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { readProblem } from '../wire/problem/problem.ts'
-import { type FailedAttempt, parseRetryAfter } from './retry.ts'
+import type { AnswerHead } from './answer-head.ts'
+import type { FailedAttempt } from './retry.ts'
 
-/** Error bodies are read up to here. */
+/** How much of an error body is read, in bytes. */
 const longestBody = 1024 * 1024
 
-/** Reads an answer whose status is no 2xx into the failure that it tells of. */
-export async function readErrorAnswer(response: HttpResponse, { service }: Endpoint): Promise<FailedAttempt> {
+/** Turns an answer whose status is not 2xx into a failure. */
+export async function readErrorAnswer(
+  response: HttpResponse,
+  { service }: Endpoint,
+  head: AnswerHead,
+): Promise<FailedAttempt> {
   const { status, statusText, headers } = response
   const rawBody = await collectStart(response)
   const body = jsonOrText(rawBody)
   const problem = readProblem(body)
-  const said = readHead(headers)
-  const { retryAfter, requestId } = { ...problem, ...said }
-  const details: FailureDetails = {
+  const retryAfter = head.retryAfter ?? problem.retryAfter
+  const what = status < 400 ? describeRedirect(headers.location) : `${nameOf[service]} answered`
+  const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
+  const error = new CliError(kindOfStatus(status, head.retryAfter !== undefined), message, {
     sent: 'yes',
     status,
     rawBody,
     body,
-    ...(retryAfter === undefined ? {} : { retryAfter }),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(problem.message === undefined ? {} : { serviceMessage: problem.message }),
-  }
-  const what = status < 400 ? describeRedirect(headers.location) : `${nameOf[service]} answered`
-  const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
-  const error = new CliError(kindOfStatus(status, said.retryAfter !== undefined), message, details)
-  return {
-    error,
-    ...(retryAfter === undefined ? {} : { retryAfter }),
-    isFinal: headers['x-should-retry']?.toLowerCase() === 'false',
-  }
+    retryAfter,
+    requestId: head.requestId ?? problem.requestId,
+    serviceMessage: problem.message,
+  })
+  return { error, retryAfter, isFinal: headers['x-should-retry']?.toLowerCase() === 'false' }
 }
-
-/** What an answer's headers say that a failure tells. */
-export function readHead(headers: HttpResponse['headers']): { retryAfter?: number; requestId?: string } {
-  const retryAfter = parseRetryAfter(headers, Date.now())
-  const requestId = idHeaders.map((name) => headers[name]).find((id) => id !== undefined && id !== '')
-  return {
-    ...(retryAfter === undefined ? {} : { retryAfter }),
-    ...(requestId === undefined ? {} : { requestId }),
-  }
-}
-
-const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-request-id', 'x-correlation-id']
 
 const nameOf = { gateway: 'the gateway', agents: 'the session service' }
 
-/** The body as far as it comes: the status counts, also where its explanation breaks off. */
+/** The body as far as it comes: the status counts even when the body breaks off. */
 async function collectStart(response: HttpResponse): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let size = 0
@@ -81,7 +68,6 @@ function describeRedirect(location: string | undefined): string {
   return `redirect not followed${target ? `, to ${target}` : ''}:`
 }
 
-/** JSON where it is, else text. */
 function jsonOrText(bytes: Uint8Array): unknown {
   const text = new TextDecoder().decode(bytes)
   const value = tryParseJson(text)

@@ -1,5 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
+import { isLoopback } from '../loopback.ts'
 
 export interface HttpProxy {
   /** Without user name and password. */
@@ -86,8 +87,3 @@ function isInBlock(block: string, host: string): boolean {
 
 /** A host name as it is compared: without brackets or the dot that ends it. */
 const bare = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
-
-function isLoopback(hostname: string): boolean {
-  const host = bare(hostname)
-  return host === 'localhost' || host === '::1' || isInBlock('127.0.0.0/8', host)
-}

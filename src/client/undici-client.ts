@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Client } from 'undici'
 import UndiciClient from 'undici/lib/dispatcher/client.js'
+import date from 'undici/lib/util/date.js'
 import { failure } from './exchange-problem.ts'
 import { withoutTierUp } from './tier-up.ts'
 
@@ -12,10 +13,13 @@ export function createClient(url: URL, socket: Socket): Client {
       // undici would open one connection after another to a server that closes them at once.
       if (isUsed) return callback(failure('nowhere', url, 'the connection was closed'), null)
       isUsed = true
-      // Not at once: undici, still at work on asking, would not notice.
+      // Not at once: undici is still busy asking, and would not notice the answer.
       queueMicrotask(() => withoutTierUp(() => callback(null, socket)))
     },
     headersTimeout: 0,
     bodyTimeout: 0,
   })
 }
+
+/** Reads the three dates of HTTP; `undefined` where a date does not exist or has another weekday. */
+export const { parseHttpDate } = date
