@@ -35,7 +35,7 @@ export function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.in
 const textNames = ['text', 'content', 'delta', 'parts', 'choices', 'output', 'completion']
 
 /** Whether a value of no known shape may be a part of what the answer says. */
-export const mayHoldText = (value: unknown): boolean =>
+export const mayHaveText = (value: unknown): boolean =>
   isObject(value)
     ? textNames.some((name) => Object.hasOwn(value, name) && Boolean(value[name]))
     : Array.isArray(value) || (typeof value === 'string' && value.trim() !== '')

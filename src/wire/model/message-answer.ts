@@ -1,6 +1,6 @@
 import { isObject } from '../json/parse.ts'
 import type * as z from '../zod.ts'
-import { type AnswerPiece, mayHoldText, readAs } from './answer-piece.ts'
+import { type AnswerPiece, mayHaveText, readAs } from './answer-piece.ts'
 import { Message, MessageEvent } from './answer-schemas.ts'
 
 type Block = z.infer<ReturnType<typeof Message>>['content'][number]
@@ -54,7 +54,7 @@ const isAside = ({ type = '' }: Block): boolean => /think|reason|tool|signature|
 const textOf = (block: Block): string => (isAside(block) ? '' : (block.text ?? ''))
 
 const isStrange = (block: Block): boolean =>
-  !isAside(block) && typeof block.text !== 'string' && mayHoldText(block)
+  !isAside(block) && typeof block.text !== 'string' && mayHaveText(block)
 
 /** A delta is there for what it brings. */
 const isUnread = (delta: Block | null | undefined): boolean =>

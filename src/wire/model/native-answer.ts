@@ -1,6 +1,6 @@
 import { isObject } from '../json/parse.ts'
 import type * as z from '../zod.ts'
-import { type AnswerPiece, mayHoldText, readAs } from './answer-piece.ts'
+import { type AnswerPiece, mayHaveText, readAs } from './answer-piece.ts'
 import { NativeAnswer } from './answer-schemas.ts'
 
 /** What one native chunk, or a whole native body, adds to an answer. */
@@ -43,7 +43,7 @@ export function readNative(value: unknown): NativePiece {
     hasCall: parts.some((part) => isSet(part, 'functionCall') || isSet(part, 'function_call')),
     hasUsage: usageMetadata !== undefined,
     isStrange:
-      parts.some((part) => typeof part.text !== 'string' && mayHoldText(part)) || isUnread(first, all),
+      parts.some((part) => typeof part.text !== 'string' && mayHaveText(part)) || isUnread(first, all),
   }
 }
 
@@ -57,8 +57,8 @@ const textOf = (candidate: Candidate): string =>
 /** What the printed candidate says stands where nobody looks. */
 function isUnread(first: Candidate | undefined, all: Candidate[]): boolean {
   if (!first) return all.some((candidate) => textOf(candidate) !== '')
-  if (first.content) return !first.content.parts && mayHoldText(first.content)
-  return mayHoldText(first)
+  if (first.content) return !first.content.parts && mayHaveText(first.content)
+  return mayHaveText(first)
 }
 
 const isSet = (part: Record<string, unknown>, name: string): boolean =>
