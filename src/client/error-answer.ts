@@ -59,7 +59,7 @@ function kindOfStatus(status: number, hasRetryAfter: boolean): Kind {
   return status >= 500 ? 'service' : 'refused'
 }
 
-/** The target of a redirect that is not followed, without a user name or password. */
+/** Names the target of a redirect that is not followed, without a user name or password. */
 function describeRedirect(location: string | undefined): string {
   const target = location
     ?.split(/([/\\])/)

@@ -3,7 +3,7 @@ import type { Repeat } from '../wire/endpoints.ts'
 
 export interface RetryPolicy {
   repeat: Repeat
-  /** Extra attempts. */
+  /** How many attempts may follow the first. */
   retries: number
   /** Also try again after a request that was sent and got no answer. */
   retryUnknown: boolean

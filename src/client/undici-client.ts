@@ -5,7 +5,7 @@ import date from 'undici/lib/util/date.js'
 import { failure } from './exchange-problem.ts'
 import { withoutTierUp } from './tier-up.ts'
 
-/** A client of undici's that uses one connection, which is ours. */
+/** A client of undici that uses only the connection it is given. */
 export function createClient(url: URL, socket: Socket): Client {
   let isUsed = false
   return new UndiciClient(url.origin, {

@@ -9,18 +9,18 @@ export type Repeat = 'not-taken' | 'failed' | 'always'
 export interface Endpoint {
   service: 'gateway' | 'agents'
   method: 'GET' | 'POST'
-  /** `{name}` stands for a value that becomes one path segment or a part of one. */
+  /** `{name}` is replaced by a value, as one segment of the path or a part of one. */
   path: string
   repeat: Repeat
-  /** What kind of answer is asked for, where it is not JSON. */
+  /** The content type to ask for, where it is not JSON. */
   accept?: string | undefined
-  /** Checks a request's body; loaded when it is needed, for building a schema takes as long as sending a prompt. */
+  /** Checks a request's body. Loaded when it is needed: to build a schema takes as long as to send a prompt. */
   request?(): Promise<z.ZodMiniType>
 }
 
 const generateRequest = async () => (await import('./model/generate-request.ts')).GenerateRequest
 
-/** Every endpoint that parley speaks, and its emulator answers. */
+/** Every endpoint that parley uses, and its emulator answers. */
 export const endpoints = {
   chat: {
     service: 'gateway',

@@ -1,5 +1,5 @@
 import { CliError } from '../errors.ts'
-import { createSequenceSplitter } from './json/array.ts'
+import { createSequenceSplitter } from './json/splitter.ts'
 import { createLineSplitter } from './line-splitter.ts'
 
 /** One server-sent event: its `event:` line, or `''`, and its `data:` lines joined by newlines. */

@@ -2,11 +2,11 @@ import { parseReceived } from './received-json.ts'
 
 /** What stands in a stream beside the answer's own JSON, as it was seen in the field (`spec/recorded.md`). */
 
-/** The end of a stream that has no end of its own. */
+/** Whether it marks the end of a stream. */
 export const isTerminator = (data: string): boolean =>
   data[0] !== '{' && data.length < longestWord && /^"?\[DONE\]"?$/i.test(data.trim())
 
-/** What only keeps a connection open: there is nothing in it to understand. */
+/** Whether it only keeps the connection open. */
 export function isKeepAlive(data: string, event = ''): boolean {
   if (data[0] === '{') return false
   const word = data.trim()

@@ -10,7 +10,7 @@ const blockKinds = new Map<unknown, string[]>([
 
 /**
  * What public clients of such services would find odd about an event (`spec/beyond.md`, Event parameters). The
- * specification does not show it, so that it is no reason to refuse anything.
+ * specification does not show it, so nothing is rejected for it.
  */
 export function warnAbout(event: unknown): string[] {
   if (typeof event !== 'object' || event === null) return []

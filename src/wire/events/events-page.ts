@@ -12,7 +12,7 @@ export interface EventItem {
   text: string
 }
 
-/** How the page after this one is asked for: a parameter of the query. */
+/** The query parameter that asks for the next page. */
 export interface Cursor {
   name: 'page' | 'after_id'
   value: string
@@ -25,14 +25,14 @@ export interface Page {
 
 const ListedEvents = z.array(SessionEvent)
 
-/** How a page says that there is more: by the next one's token, or by the id to go on after. */
+/** How a page says that there is more: by the next page's token, or by the last event's id. */
 const Continuation = z.looseObject({
   next_page: z.catch(z.nullish(z.string()), undefined),
   has_more: z.catch(z.nullish(z.boolean()), undefined),
   last_id: z.catch(z.nullish(z.string()), undefined),
 })
 
-/** Reads one page of a list, or a list that is not paged. Throws a `CliError`. */
+/** Reads one page of a list, or a list without pages. Throws a `CliError`. */
 export function readEventsPage(text: string): Page {
   const page = parseReceived(text, 'the list of events')
   if (isErrorEnvelope(page)) throw failureInBody(page)
@@ -54,7 +54,7 @@ function nextOf(page: unknown, items: readonly EventItem[]): Cursor | undefined 
   return { name: 'after_id', value }
 }
 
-/** Reads the data of one event of a stream. Throws a `CliError` of kind `response`. */
+/** Reads the data of one event of a stream. Throws a `CliError`. */
 export function readEventItem(data: string): EventItem {
   const value = parseReceived(data, 'an event of the stream')
   if (isErrorEnvelope(value)) {
@@ -68,8 +68,8 @@ export function readEventItem(data: string): EventItem {
 }
 
 /**
- * The elements of a list in the text of a JSON object, as they are spelled there, each on one line; none where the
- * field is no list. `JSON.parse` must have accepted the text.
+ * The elements of a list in the text of a JSON object, exactly as they are written but each on one line; none where
+ * the field is not a list. `JSON.parse` must have accepted the text.
  */
 export function elementsOf(text: string, field: string): string[] {
   const list = findChild(text, skipBlanks(text, 0), field)
@@ -79,5 +79,5 @@ export function elementsOf(text: string, field: string): string[] {
   return elements
 }
 
-/** In JSON a line break stands between tokens only: inside text it is an escape. */
+/** In JSON, line breaks are only between tokens: in a string they are escapes. */
 const onOneLine = (text: string) => text.replace(/[\r\n]+/g, '')

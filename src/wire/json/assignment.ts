@@ -5,7 +5,7 @@ export interface Assignment {
   path: (string | number)[]
   /** `a[]=…` adds an element. */
   appends: boolean
-  /** JSON text, spelled as the person spelled it. */
+  /** JSON text, exactly as the person wrote it. */
   json: string
   /** As it was written, for messages. */
   source: string
@@ -27,7 +27,7 @@ export const appending = (path: string[], json: string): Assignment => ({
 
 const longestPath = 1000
 
-/** Reads `PATH=VALUE`, as `--set` takes it: `a.b`, `a[0]`, `a[]`, `a["x.y"]`. Throws a usage error. */
+/** Reads the `PATH=VALUE` of `--set`; a path is like `a.b`, `a[0]`, `a[]`, `a["x.y"]`. Throws a usage error. */
 export function parseAssignment(source: string): Assignment {
   const path: (string | number)[] = []
   const key = /\.?([^.[\]="]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/y

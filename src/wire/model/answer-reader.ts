@@ -1,9 +1,10 @@
 import { isObject } from '../json/parse.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
-import { type AnswerPiece, type AnswerSummary, mayHaveText } from './answer-piece.ts'
+import { type AnswerSummary, mayHaveText } from './answer-piece.ts'
+import { type AnswerState, addNative, addPiece, addText, createState, isFinished } from './answer-state.ts'
 import { takeOutOfBody, takeOutOfEvent } from './envelope.ts'
 import { isMessage, isMessageEvent, readMessage, readMessageEvent, textDelta } from './message-answer.ts'
-import { isNative, type NativePiece, readNative } from './native-answer.ts'
+import { isNative } from './native-answer.ts'
 
 /** Reads an answer's JSON values, one by one, into text. */
 export interface AnswerReader {
@@ -28,40 +29,10 @@ export interface AnswerReader {
   requireReadable(): void
 }
 
-/** What was read so far. */
-interface State {
-  summary: AnswerSummary
-  ended: boolean
-  received: number
-  /** A message has a reason why it stopped. */
-  isStopped: boolean
-  /** How many native chunks finished a candidate. */
-  finishes: number
-  /** Whether the last chunks with the candidate that is printed, and with the others, finished them. */
-  finish: NativePiece['finish']
-  hasCall: boolean
-  /** Something had a known shape. */
-  isKnown: boolean
-  /** Something may be text, in an unknown shape. */
-  isStrange: boolean
-}
-
 export function createAnswerReader(): AnswerReader {
-  const summary: AnswerSummary = {}
-  const state: State = {
-    summary,
-    ended: false,
-    received: 0,
-    isStopped: false,
-    finishes: 0,
-    finish: {},
-    hasCall: false,
-    isKnown: false,
-    isStrange: false,
-  }
-
+  const state = createState()
   return {
-    summary,
+    summary: state.summary,
     get ended() {
       return state.ended
     },
@@ -79,12 +50,7 @@ export function createAnswerReader(): AnswerReader {
       state.ended = true
       return isNative(answer) ? addNative(state, answer) : addPiece(state, readMessage(answer))
     },
-    addEvent(value, event = '') {
-      const delta = textDelta(value)
-      return delta === undefined
-        ? addValue(state, takeOutOfEvent(value, event), event)
-        : addText(state, delta)
-    },
+    addEvent: (value, event = '') => addEvent(state, value, event),
     throwIfError: (value, event) => void takeOutOfEvent(value, event),
     end() {
       state.ended = true
@@ -96,13 +62,10 @@ export function createAnswerReader(): AnswerReader {
   }
 }
 
-function isFinished({ finish, isStopped }: State): boolean {
-  return (
-    finish.first !== false && finish.others !== false && Boolean(finish.first || finish.others || isStopped)
-  )
-}
-
-function addValue(state: State, value: unknown, event: string): string {
+function addEvent(state: AnswerState, whole: unknown, event: string): string {
+  const delta = textDelta(whole)
+  if (delta !== undefined) return addText(state, delta)
+  const value = takeOutOfEvent(whole, event)
   if (isNative(value)) return addNative(state, value)
   const named = withType(value, event)
   if (isMessageEvent(named)) {
@@ -117,32 +80,6 @@ function addValue(state: State, value: unknown, event: string): string {
   state.isStrange ||= mayHaveText(value)
   return ''
 }
-
-function addNative(state: State, value: unknown): string {
-  const piece = readNative(value)
-  state.hasCall ||= piece.hasCall
-  if (piece.finish.first || piece.finish.others) state.finishes++
-  state.finish = { ...state.finish, ...piece.finish }
-  // A chunk's counts are of all that came so far: none of an earlier chunk's may stay.
-  if (piece.hasUsage) for (const count of counts) delete state.summary[count]
-  return addPiece(state, piece)
-}
-
-function addPiece(state: State, { text, facts, isStrange }: AnswerPiece): string {
-  state.isStrange ||= isStrange
-  for (const [fact, value] of Object.entries(facts)) {
-    if (value !== undefined) Object.assign(state.summary, { [fact]: value })
-  }
-  return addText(state, text)
-}
-
-function addText(state: State, text: string): string {
-  state.isKnown = true
-  if (text !== '') state.received++
-  return text
-}
-
-const counts = ['inputTokens', 'outputTokens', 'cachedTokens'] as const
 
 /** Where a value has no type of its own, the event's name is its type. */
 const withType = (value: unknown, event: string): unknown =>

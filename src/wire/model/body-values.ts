@@ -6,17 +6,17 @@ import { type LargeJson, parseLargeJson } from './large-json.ts'
 /** One JSON value of an answer, and the name of the event that brought it, or `''`. */
 type AnswerValue = LargeJson & { event: string }
 
-/** What a body that has come whole consists of. */
+/** The values of a body that has come whole. */
 export interface BodyValues {
   values: AnswerValue[]
   form: 'body' | 'chunks' | 'events'
-  /** Something among them could not be read. */
+  /** Why one of them could not be read. */
   failure?: CliError | undefined
 }
 
 /**
- * Cuts a body into its JSON values: one body, a list of chunks, chunks line by line, or the data of events. Long
- * strings stay where they are. Throws a `CliError` of kind `response` where it is none of these.
+ * Cuts a body into its JSON values. It is one value, a list of chunks, one chunk per line, or an event stream. Long
+ * strings stay where they are. Throws a `CliError` where it is none of these.
  */
 export function readBodyValues(body: Uint8Array, contentType: string): BodyValues {
   const start = new TextDecoder().decode(body.subarray(0, 64 * 1024)).trimStart()
@@ -71,7 +71,7 @@ function readEventData(body: Uint8Array): BodyValues {
     }
   }
   if (failure) return { values, form: 'events', failure }
-  if (values.length === 0) throw notUnderstood('the stream holds nothing of a documented shape')
+  if (values.length === 0) throw notUnderstood('the stream has nothing of a documented shape')
   return { values, form: 'events' }
 }
 

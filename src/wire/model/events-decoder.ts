@@ -12,7 +12,7 @@ export function createEventsDecoder(
   sink: AnswerSink,
 ): BodyDecoder {
   const decoder = createSseDecoder({ decode: createTextDecoding(contentType), acceptsBare: true })
-  /** A terminator alone is an answer without text. */
+  /** A stream with a terminator alone is an answer without text. */
   let hasValues = false
 
   function read(data: string, event: string): string {
@@ -51,7 +51,7 @@ export function createEventsDecoder(
         const { events, torn } = decoder.end()
         readAll(events)
         if (torn && isTerminator(torn.data)) reader.end()
-        else if (torn) refuseTorn(reader, torn)
+        else if (torn) throwForTorn(reader, torn)
       }
       if (!reader.isWhole) throw brokenOff()
       if (hasValues) reader.requireReadable()
@@ -59,8 +59,8 @@ export function createEventsDecoder(
   }
 }
 
-/** An event without its end does not count, and what it was part of is not whole; an error is told all the same. */
-function refuseTorn(reader: AnswerReader, { event, data }: SseEvent): never {
+/** An event that was cut off does not count, and its stream is not whole; but if it is an error, that is shown. */
+function throwForTorn(reader: AnswerReader, { event, data }: SseEvent): never {
   reader.throwIfError(readErrorEvent(data), event)
   throw brokenOff()
 }

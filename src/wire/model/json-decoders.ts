@@ -1,11 +1,11 @@
 import { createTextDecoding } from '../charset.ts'
-import { createArraySplitter, createSequenceSplitter } from '../json/array.ts'
+import { createArraySplitter, createSequenceSplitter } from '../json/splitter.ts'
 import { parseReceived, parseReceivedBody } from '../received-json.ts'
 import { isKeepAlive, isTerminator } from '../stream-words.ts'
 import type { AnswerReader } from './answer-reader.ts'
 import { type AnswerSink, type BodyDecoder, brokenOff } from './body-decoder.ts'
 
-/** How much is read of what is no answer, for the sake of its title. Characters. */
+/** How much is read of a body that is not an answer, to find its message. Characters. */
 const longestStranger = 1024 * 1024
 
 /** A JSON array of chunks. */
@@ -55,7 +55,7 @@ export function createSequenceDecoder(
   const decode = createTextDecoding(contentType)
   const splitter = createSequenceSplitter()
   let isStream = /ndjson|jsonl|json-?lines/i.test(contentType)
-  /** The only value so far: a body of its own, or the first of several. */
+  /** The only value so far: the whole body, or the first of several. */
   let first: string | undefined
 
   function take(values: string[]): void {
@@ -90,7 +90,7 @@ export function createSequenceDecoder(
   }
 }
 
-/** What is no answer, but may say why. */
+/** A body that is not an answer; it may say why. */
 export function createStrangerDecoder(
   reader: AnswerReader,
   contentType: string,

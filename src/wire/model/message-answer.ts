@@ -41,14 +41,14 @@ export function readMessageEvent(value: { type: string }): AnswerPiece {
   }
 }
 
-/** The text of the event that nearly all of a stream consists of, which is worth no schema. */
+/** The text of the most frequent event. It is read without a schema, which would be slow. */
 export function textDelta(value: unknown): string | undefined {
   const { type, delta } = (value ?? {}) as { type?: unknown; delta?: { type?: unknown; text?: unknown } }
   if (type !== 'content_block_delta' || delta?.type !== 'text_delta') return undefined
   return typeof delta.text === 'string' ? delta.text : undefined
 }
 
-/** Blocks and deltas that do not belong to what the answer says. */
+/** Whether a block or delta is not part of the answer's text. */
 const isAside = ({ type = '' }: Block): boolean => /think|reason|tool|signature|citation|json/i.test(type)
 
 const textOf = (block: Block): string => (isAside(block) ? '' : (block.text ?? ''))
@@ -56,7 +56,7 @@ const textOf = (block: Block): string => (isAside(block) ? '' : (block.text ?? '
 const isStrange = (block: Block): boolean =>
   !isAside(block) && typeof block.text !== 'string' && mayHaveText(block)
 
-/** A delta is there for what it brings. */
+/** Whether a delta should have text and has none. */
 const isUnread = (delta: Block | null | undefined): boolean =>
   !delta || (!isAside(delta) && delta.text === undefined)
 
