@@ -88,7 +88,7 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
   }
 }
 
-type Sending = Omit<Parameters<typeof send>[2], 'onSent' | 'onRetry'> & {
+type Sending = Omit<Parameters<typeof send>[2], 'onSent' | 'onRetry' | 'timers'> & {
   request: Parameters<typeof send>[0]
   secretOrigin: string | undefined
 }
@@ -105,6 +105,7 @@ async function sendOnce(
   try {
     const answer = await send(request, endpoint, {
       ...options,
+      timers: context.timers,
       onSent: reach.leave,
       onRetry(failure, wait) {
         reach.fail(failure)

@@ -2,16 +2,16 @@ import type { CliError } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 
 /**
- * How far the attempts of a request got, from the least: a later attempt does not undo an earlier one. `refused`: it
+ * How far the attempts of a request got, from the least: a later attempt does not undo an earlier one. `not-taken`: it
  * was sent, and certainly not carried out; `failed`: it was answered, and is to be sent again.
  */
-const stages = ['no', 'refused', 'failed', 'unknown', 'answered', 'done'] as const
+const stages = ['no', 'not-taken', 'failed', 'unknown', 'answered', 'done'] as const
 
 type Stage = (typeof stages)[number]
 
 const meanings: Record<Stage, string | undefined> = {
   no: 'nothing was sent',
-  refused: 'nothing was accepted',
+  'not-taken': 'nothing was accepted',
   failed: 'the request was answered with a failure',
   unknown: 'the request was sent; it may have been carried out',
   answered: 'the answer was cut off',
@@ -47,7 +47,7 @@ export function createReach({ repeat }: Endpoint): Reach {
     },
     answer() {
       // A status alone is no receipt.
-      stage = repeat === 'refused' ? 'unknown' : 'answered'
+      stage = repeat === 'not-taken' ? 'unknown' : 'answered'
     },
     finish() {
       stage = 'done'
@@ -58,5 +58,5 @@ export function createReach({ repeat }: Endpoint): Reach {
 
 function stageOf({ kind, details: { sent = 'no' } }: CliError): Stage {
   if (sent !== 'yes') return sent
-  return kind === 'rate-limited' ? 'refused' : 'failed'
+  return kind === 'rate-limited' ? 'not-taken' : 'failed'
 }

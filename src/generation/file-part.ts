@@ -1,6 +1,6 @@
 import { usage } from '../errors.ts'
 import type { Input } from '../io/input.ts'
-import { longestText } from '../wire/json/bytes.ts'
+import { longestText } from '../wire/json/encoder.ts'
 import type { Part } from './body.ts'
 
 /**

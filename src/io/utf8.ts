@@ -1,5 +1,5 @@
 import { usage } from '../errors.ts'
-import { longestText } from '../wire/json/bytes.ts'
+import { longestText } from '../wire/json/encoder.ts'
 
 /**
  * Text must be UTF-8; a byte order mark is dropped. Throws a usage error for a text that is too long, and with the
