@@ -41,7 +41,15 @@ export interface Caller {
   forgetSecrets(): boolean
 }
 
-export function createCaller(context: Context, settings: ResolvedSettings): Caller {
+/**
+ * `isOneOfMany`: many calls follow each other, so that connections are kept, and how long all of them wait after a
+ * refusal is for whoever makes the calls to decide.
+ */
+export function createCaller(
+  context: Context,
+  settings: ResolvedSettings,
+  { isOneOfMany = false }: { isOneOfMany?: boolean } = {},
+): Caller {
   const deadline = deadlineOf(context, settings)
   const authority = createAuthority(context, settings)
   const draft = createDrafter(context, settings)
@@ -50,7 +58,7 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
   async function begin(endpoint: Endpoint, parts: RequestParts) {
     const whole = await draft(endpoint, parts)
     const request = await authority.authorize(whole)
-    exchange ??= openExchange(context, settings, deadline)
+    exchange ??= openExchange(context, settings, { deadline, keepsConnections: isOneOfMany })
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     return sendOnce(context, endpoint, {
       request,
@@ -59,6 +67,7 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
         repeat: endpoint.repeat,
         retries: settings.values.retries,
         retryUnknown: context.flags.retryUnknown ?? false,
+        leavesRefusals: isOneOfMany,
         deadline,
       },
       secretOrigin: whole.credential ? secretOriginOf(settings, endpoint.service)?.name : '--header',

@@ -6,38 +6,49 @@ import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
-/** What carries this run's requests: the network, or for the demo profile the emulator. `deadline` as in `ExchangeOptions`. */
+interface CarrierOptions {
+  /** Milliseconds since the epoch; 0 for none. */
+  deadline: number
+  /** Many requests follow each other. */
+  keepsConnections?: boolean | undefined
+}
+
+/** What carries this run's requests: the network, or for the demo profile the emulator. */
 export async function openExchange(
   context: Context,
   settings: ResolvedSettings,
-  deadline: number,
+  options: CarrierOptions,
 ): Promise<Exchange> {
-  const exchange = context.host.exchange ?? (await chooseExchange(context, settings, deadline))
+  const exchange = context.host.exchange ?? (await chooseExchange(context, settings, options))
   return context.flags.verbose ? logged(exchange, context) : exchange
 }
 
 async function chooseExchange(
   { host, input, cleanups, note, warn }: Context,
   { values, profile, origins }: ResolvedSettings,
-  deadline: number,
+  { deadline, keepsConnections = false }: CarrierOptions,
 ): Promise<Exchange> {
   if (profile === demoName) {
     note('the demo profile: answers come from the built-in emulator, no model is called')
     const { createEmulator } = await import('../emulator/emulator.ts')
     return createEmulator({})
   }
-  const { createHttpExchange } = await import('../client/exchange.ts')
+  const [{ createHttpExchange }, { createConnections, keepConnections }] = await Promise.all([
+    import('../client/exchange.ts'),
+    import('../client/connections.ts'),
+  ])
   if (host.env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     warn(
       'NODE_TLS_REJECT_UNAUTHORIZED=0 switches off the verification of TLS certificates: anyone may listen',
     )
   }
+  const connect = {
+    timeout: values.connectTimeout * 1000,
+    ca: await readCertificates(input, values.cacert, { origin: origins.cacert?.name, env: host.env }),
+    findProxy: await loadProxies(host.env),
+  }
   return createHttpExchange({
-    connect: {
-      timeout: values.connectTimeout * 1000,
-      ca: await readCertificates(input, values.cacert, { origin: origins.cacert?.name, env: host.env }),
-      findProxy: await loadProxies(host.env),
-    },
+    connections: keepsConnections ? keepConnections(connect, cleanups) : createConnections(connect),
     timeout: values.timeout * 1000,
     deadline,
     open: cleanups,

@@ -39,7 +39,7 @@ async function fetchOnce(
   const headers = { Accept: 'image/*', 'Accept-Encoding': 'identity', 'User-Agent': 'parley-cli' }
   try {
     const response = await send({ method: 'GET', url: url.href, headers }, link, {
-      exchange: await openExchange(context, settings, deadline),
+      exchange: await openExchange(context, settings, { deadline }),
       policy: { repeat: link.repeat, retries: settings.values.retries, retryUnknown: false, deadline },
       timers: context.timers,
       onRetry: (failure) => context.note(`the image's link: ${reasonOf(failure)}; trying again`),
