@@ -73,7 +73,7 @@ export const faultEndpoints = [...new Set(Object.values(faultNames))]
 /** Emulates both services: checks what the specification says, answers in the documented shapes. */
 export function createEmulator(options: EmulatorOptions): Exchange {
   const { faults = [], latency = 0, chunkDelay = 0, seed = '0' } = options
-  const random = createRandom(seed)
+  const random = createRandom([seed])
   const handlers = createHandlers(options)
 
   return async (request) => {

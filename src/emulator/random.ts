@@ -1,5 +1,5 @@
 /** Numbers that look random and depend on nothing but the texts given: the same run gives the same answers. */
-export function createRandom(...seeds: string[]): () => number {
+export function createRandom(seeds: readonly string[]): () => number {
   let state = 0x811c9dc5
   for (const char of seeds.join('\n')) state = Math.imul(state ^ (char.codePointAt(0) ?? 0), 0x01000193)
   return () => {

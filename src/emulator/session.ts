@@ -32,7 +32,9 @@ export function createSession({ random, delay }: SessionOptions): Session {
 
   function add(type: string, fields: object = {}): SessionEvent {
     const prefix = type.endsWith('tool_use') ? 'toolu' : 'sevt'
-    const event = { id: randomId(prefix, random), type, processed_at: new Date().toISOString(), ...fields }
+    const own = { id: randomId(prefix, random), type, processed_at: new Date().toISOString() }
+    // A sender's fields do not take the place of these.
+    const event = { ...own, ...fields, ...own }
     events.push(event)
     for (const listener of listeners) listener(event)
     return event
@@ -94,10 +96,11 @@ export function createSession({ random, delay }: SessionOptions): Session {
 
   function react(event: SessionEvent): void {
     if (event.type === 'user.message') work(textOf(event))
-    else if (event.type === 'user.define_outcome') work(String(event.description ?? ''))
-    else if (event.type === 'user.tool_confirmation') answer(String(event.tool_use_id), String(event.result))
-    else if (event.type === 'user.tool_result') answer(String(event.tool_use_id), 'given')
-    else if (event.type === 'user.custom_tool_result') answer(String(event.custom_tool_use_id), 'given')
+    else if (event.type === 'user.define_outcome') work(readString(event.description))
+    else if (event.type === 'user.tool_confirmation')
+      answer(readString(event.tool_use_id), readString(event.result))
+    else if (event.type === 'user.tool_result') answer(readString(event.tool_use_id), 'given')
+    else if (event.type === 'user.custom_tool_result') answer(readString(event.custom_tool_use_id), 'given')
     else if (event.type === 'user.interrupt') {
       // Where the agent rests, and waits for nothing, there is nothing to interrupt.
       if (queue.length === 0 && waitingFor.length === 0) return
@@ -130,5 +133,8 @@ export function createSession({ random, delay }: SessionOptions): Session {
 const isAnswer = (type: string) => /_result$|_confirmation$/.test(type)
 
 function textOf({ content }: SessionEvent): string {
-  return Array.isArray(content) ? content.map((block) => block?.text ?? '').join(' ') : ''
+  return Array.isArray(content) ? content.map((block) => readString(block?.text)).join(' ') : ''
 }
+
+/** Where no schema says that a value is text it can be anything, also what cannot be made into text. */
+const readString = (value: unknown): string => (typeof value === 'string' ? value : '')

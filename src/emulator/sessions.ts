@@ -27,7 +27,7 @@ export function createSessions({ seed, delay, only, styles }: SessionsOptions): 
 
   function withSession(id: string, use: (session: Session) => Reply): Reply {
     if (only && !only.includes(id)) return errorReply(404, `there is no session ${id}`)
-    const session = sessions.get(id) ?? createSession({ random: createRandom(seed, id), delay })
+    const session = sessions.get(id) ?? createSession({ random: createRandom([seed, id]), delay })
     sessions.set(id, session)
     return use(session)
   }
