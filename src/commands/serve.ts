@@ -20,6 +20,7 @@ interface ServeOptions {
   apiKey?: string
   strict?: boolean
   fault?: string[]
+  rate?: number
   latency: number
   chunkDelay: number
   streamStyle?: StreamStyle[]
@@ -39,8 +40,9 @@ export function declare(command: Command): void {
       'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
       collect,
     )
+    .option('--rate <n>', 'at most n requests a second, all together; 429 beyond it', parseRate)
     .option('--latency <ms>', 'wait before each answer, or 500ms, 2s', parseMilliseconds, 0)
-    .option('--chunk-delay <ms>', 'wait between the pieces of a stream, or 500ms, 2s', parseMilliseconds, 0)
+    .option('--chunk-delay <ms>', 'wait between the pieces of a stream', parseMilliseconds, 0)
     .addOption(
       new Option('--stream-style <style>', 'what streams of events do, repeatable')
         .choices(streamStyles)
@@ -81,6 +83,12 @@ function parseWhole(value: string): number {
   return Number(value)
 }
 
+function parseRate(value: string): number {
+  const rate = parseWhole(value)
+  if (rate === 0) throw new InvalidArgumentError('It must be at least 1.')
+  return rate
+}
+
 function parseMilliseconds(value: string): number {
   const milliseconds = parseDuration(value, 'ms')
   if (milliseconds === undefined || milliseconds >= 2 ** 31)
@@ -89,7 +97,7 @@ function parseMilliseconds(value: string): number {
 }
 
 export async function run(
-  { output, note, tell, host, progress }: Context,
+  { output, note, tell, host, progress, timers }: Context,
   options: ServeOptions,
 ): Promise<void> {
   const accessToken = options.accessToken ?? crypto.randomUUID()
@@ -101,6 +109,7 @@ export async function run(
     apiKey,
     ...(session ? { sessions: [session.session] } : {}),
     faults: (options.fault ?? []).map((spec) => parseFault(spec, faultEndpoints)),
+    ...(options.rate === undefined ? {} : { limit: { rate: options.rate, now: timers.now } }),
     latency: options.latency,
     chunkDelay: options.chunkDelay,
     seed: options.seed,

@@ -6,6 +6,7 @@ import type { SendEvents } from '../wire/send-events.ts'
 import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } from './chat.ts'
 import { header, readBody } from './checked-body.ts'
 import { type Fault, takeFault } from './faults.ts'
+import { createLimiter, type Limit } from './limiter.ts'
 import { createRandom, randomId } from './random.ts'
 import { deliver, errorReply, type Reply } from './reply.ts'
 import { findRoute, type Route } from './route.ts'
@@ -17,6 +18,8 @@ export interface EmulatorOptions {
   accessToken?: string
   apiKey?: string
   faults?: Fault[]
+  /** For all callers and endpoints together; what is beyond it is 429, and uses up no fault. */
+  limit?: Limit
   /** Milliseconds before an answer begins. */
   latency?: number
   /** Milliseconds between two pieces of a stream, and between two events of an agent. */
@@ -75,12 +78,14 @@ export function createEmulator(options: EmulatorOptions): Exchange {
   const { faults = [], latency = 0, chunkDelay = 0, seed = '0' } = options
   const random = createRandom([seed])
   const handlers = createHandlers(options)
+  const take = options.limit ? createLimiter(options.limit) : () => true
 
   return async (request) => {
     if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
     const delivery = { requestId: randomId('req', random), delay: chunkDelay }
     const { route, methods } = findRoute(request)
     if (!route) return deliver(strayReply(methods), delivery)
+    if (!take()) return deliver(limitReply, delivery)
     const fault = takeFault(faults, faultNames[route.name])
     if (fault === 'reset')
       throw new CliError('unknown', 'the emulator reset the connection', { sent: 'unknown' })
@@ -101,8 +106,13 @@ const page: Reply = {
   pieces: ['<!doctype html><html><head><title>Please log in</title></head><body>A web page.</body></html>'],
 }
 
+/** A second is enough for at least one request, and for all that the bucket takes. */
+const retryAfter = { 'retry-after': '1' }
+
+const limitReply = errorReply(429, 'too many requests a second', retryAfter)
+
 const faultReply = (status: number) =>
-  errorReply(status, `asked to fail with ${status}`, status === 429 ? { 'retry-after': '1' } : undefined)
+  errorReply(status, `asked to fail with ${status}`, status === 429 ? retryAfter : undefined)
 
 const strayReply = (methods: string[]): Reply =>
   methods.length === 0
