@@ -1,10 +1,10 @@
-import { type FileHandle, open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { parseFault } from '../emulator/faults.ts'
 import { isLoopback, listen } from '../emulator/listen.ts'
+import { logToFile, logToStream } from '../emulator/log.ts'
 import { type StreamStyle, streamStyles } from '../emulator/session-stream.ts'
 import { CliError, fileProblem, usage } from '../errors.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
@@ -40,7 +40,7 @@ export function declare(command: Command): void {
       'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
       collect,
     )
-    .option('--rate <n>', 'at most n requests a second, all together; 429 beyond it', parseRate)
+    .option('--rate <n>', 'at most n requests a second in all; 429 beyond it', parseRate)
     .option('--latency <ms>', 'wait before each answer, or 500ms, 2s', parseMilliseconds, 0)
     .option('--chunk-delay <ms>', 'wait between the pieces of a stream', parseMilliseconds, 0)
     .addOption(
@@ -97,7 +97,7 @@ function parseMilliseconds(value: string): number {
 }
 
 export async function run(
-  { output, note, tell, host, progress, timers }: Context,
+  { output, note, host, progress, timers, flags }: Context,
   options: ServeOptions,
 ): Promise<void> {
   const accessToken = options.accessToken ?? crypto.randomUUID()
@@ -116,7 +116,13 @@ export async function run(
     streamStyles: options.streamStyle ?? [],
   })
   if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
-  const log = options.log === undefined ? undefined : await openLog(options.log, host.cwd)
+  const logs = [
+    ...(flags.quiet ? [] : [logToStream(host.stderr.open())]),
+    ...(options.log === undefined ? [] : [await logToFile(resolve(host.cwd, options.log), options.log)]),
+  ]
+  progress.cleanups.add(() => {
+    for (const log of logs) log.flush()
+  })
   const server = await listen({
     port: options.port,
     host: options.host,
@@ -124,8 +130,7 @@ export async function run(
     onRequest({ method, path, status }) {
       const what = oneLine(redact(`${method} ${path}`, progress.secrets), 300)
       const line = `${new Date().toISOString()} ${what} ${status ?? 'broken off'}`
-      tell(line)
-      log?.write(`${line}\n`).catch(() => {})
+      for (const log of logs) log.add(line)
     },
   }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ERR_SOCKET_BAD_PORT') throw usage('--port must be from 0 to 65535')
@@ -138,12 +143,4 @@ export async function run(
   )
   progress.fate = 'no longer listening'
   await new Promise((resolve) => server.once('close', resolve))
-}
-
-async function openLog(path: string, cwd: string): Promise<FileHandle> {
-  try {
-    return await open(resolve(cwd, path), 'a', 0o600)
-  } catch (error) {
-    throw new CliError('file', `${path}: ${fileProblem(error)}`)
-  }
 }
