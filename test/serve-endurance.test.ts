@@ -111,3 +111,37 @@ test('what a log has not written yet is written before the process ends', async 
   log.flush()
   expect(written).toEqual(['one\ntwo\n'])
 })
+
+test('sessions take so much memory and no more: those used last are kept', async () => {
+  const exchange = createEmulator({ sessionRoom: 64 * 10_000 })
+  const ask = async (session: string, method: string, text?: string) => {
+    const event = { type: 'user.message', content: [{ type: 'text', text }] }
+    const { status, body } = await exchange({
+      method,
+      url: `http://emulator/v1/sessions/${session}/events`,
+      headers: { 'x-api-key': 'k', 'content-type': 'application/json' },
+      ...(text === undefined ? {} : { body: Buffer.from(JSON.stringify({ events: [event] })) }),
+    })
+    const answer = Buffer.from(await collect(body)).toString()
+    return { status, events: (JSON.parse(answer).data ?? []) as { type: string }[] }
+  }
+  const long = 'x'.repeat(10_000)
+  const count = async (session: string) => (await ask(session, 'GET')).events.length
+  await ask('quiet', 'POST', 'hello')
+  await ask('used', 'POST', 'hello')
+  for (let i = 0; i < 100; i++) {
+    expect((await ask(`s${i}`, 'POST', long)).status).toBe(200)
+    expect(await count('used')).toBeGreaterThan(0)
+    // The agent does its work, and rests.
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+  }
+  expect(await count('quiet')).toBe(0)
+  expect(await count('s0')).toBe(0)
+  expect(await count('s99')).toBeGreaterThan(0)
+  // One session alone is not forgotten, but takes no more.
+  const statuses: number[] = []
+  for (let i = 0; i < 70; i++) statuses.push((await ask('long', 'POST', long)).status)
+  expect(statuses.indexOf(413)).toBeGreaterThan(50)
+  expect(statuses.lastIndexOf(200)).toBeLessThan(statuses.indexOf(413))
+  expect(await count('long')).toBeGreaterThan(0)
+})

@@ -6,6 +6,7 @@ import { parseFault } from '../emulator/faults.ts'
 import { isLoopback, listen } from '../emulator/listen.ts'
 import { logToFile, logToStream } from '../emulator/log.ts'
 import { type StreamStyle, streamStyles } from '../emulator/session-stream.ts'
+import { taskForms } from '../emulator/task.ts'
 import { CliError, fileProblem, usage } from '../errors.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
 import { oneLine } from '../terminal/escape.ts'
@@ -53,12 +54,13 @@ export function declare(command: Command): void {
   addNote(
     command,
     'It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens',
-    'every time; the word before the colon is the endpoint: chat, image, events, list, follow.',
+    'every time; the word before the colon is the endpoint: chat, image, events, list, follow. Of its sessions it keeps',
+    '64 MiB, those used last.',
   )
   addNote(
     command,
-    'The emulated agent answers each message at once. One that says "a tool" or "two tools" makes it ask for',
-    'tool uses and wait; it goes on when they are confirmed, denied or given a result.',
+    'The emulated agent answers each message at once. "a tool" or "two tools" in it, or lines such as these, make',
+    `it ask for tool uses and wait; it goes on when they are confirmed, denied or given a result.\n${taskForms}`,
   )
   addNote(
     command,

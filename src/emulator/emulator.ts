@@ -8,6 +8,7 @@ import { header, readBody } from './checked-body.ts'
 import { type Fault, takeFault } from './faults.ts'
 import { createLimiter, type Limit } from './limiter.ts'
 import { createRandom, randomId } from './random.ts'
+import { faultReply, limitReply, pageReply, strayReply } from './refusals.ts'
 import { deliver, errorReply, type Reply } from './reply.ts'
 import { findRoute, type Route } from './route.ts'
 import type { StreamStyle } from './session-stream.ts'
@@ -29,6 +30,8 @@ export interface EmulatorOptions {
   sessions?: readonly string[]
   /** What streams of events do beside what is documented. */
   streamStyles?: readonly StreamStyle[]
+  /** What all sessions may take together, in characters of JSON; those used last are kept. */
+  sessionRoom?: number
 }
 
 /** A call to one endpoint, checked. */
@@ -42,8 +45,9 @@ type Handlers = Record<EndpointName, (call: Call) => Reply | Promise<Reply>>
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
 function createHandlers(options: EmulatorOptions): Handlers {
-  const { seed = '0', chunkDelay = 0, sessions: only, streamStyles: styles = [] } = options
-  const sessions = createSessions({ seed, delay: chunkDelay, styles, ...(only ? { only } : {}) })
+  const { seed = '0', chunkDelay: delay = 0, sessions: only, streamStyles: styles = [] } = options
+  const room = options.sessionRoom ?? 64 * 1024 * 1024
+  const sessions = createSessions({ seed, delay, styles, room, ...(only ? { only } : {}) })
   const compose = ({ body, params }: Call) => composeAnswer(body as GenerateRequest, params.model ?? '', seed)
   return {
     chat(call) {
@@ -90,7 +94,7 @@ export function createEmulator(options: EmulatorOptions): Exchange {
     if (fault === 'reset')
       throw new CliError('unknown', 'the emulator reset the connection', { sent: 'unknown' })
     if (fault === 'stall') return new Promise(() => {})
-    if (fault === 'html') return deliver(page, delivery)
+    if (fault === 'html') return deliver(pageReply, delivery)
     if (typeof fault === 'number') return deliver(faultReply(fault), delivery)
     const refusal = refuse(route.endpoint, request, options)
     const reply = refusal ?? (await answer(route, request, handlers))
@@ -99,25 +103,6 @@ export function createEmulator(options: EmulatorOptions): Exchange {
     return deliver(reply, fault === 'cut' ? { ...delivery, cut } : delivery)
   }
 }
-
-const page: Reply = {
-  status: 200,
-  contentType: 'text/html',
-  pieces: ['<!doctype html><html><head><title>Please log in</title></head><body>A web page.</body></html>'],
-}
-
-/** A second is enough for at least one request, and for all that the bucket takes. */
-const retryAfter = { 'retry-after': '1' }
-
-const limitReply = errorReply(429, 'too many requests a second', retryAfter)
-
-const faultReply = (status: number) =>
-  errorReply(status, `asked to fail with ${status}`, status === 429 ? retryAfter : undefined)
-
-const strayReply = (methods: string[]): Reply =>
-  methods.length === 0
-    ? errorReply(404, 'there is no such endpoint')
-    : errorReply(405, `the method must be ${methods.join(' or ')}`, { allow: methods.join(', ') })
 
 /** What a `HEAD` gets: everything but the body. */
 function headOf({ status, contentType, headers = {}, close }: Reply): Reply {
