@@ -55,7 +55,7 @@ export function declare(command: Command): void {
     command,
     'It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens',
     'every time; the word before the colon is the endpoint: chat, image, events, list, follow. Of its sessions it keeps',
-    '64 MiB, those used last.',
+    '32 MiB, those used last.',
   )
   addNote(
     command,

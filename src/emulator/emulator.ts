@@ -46,7 +46,7 @@ type Handlers = Record<EndpointName, (call: Call) => Reply | Promise<Reply>>
 /** What each endpoint answers; an endpoint without a handler is a type error. */
 function createHandlers(options: EmulatorOptions): Handlers {
   const { seed = '0', chunkDelay: delay = 0, sessions: only, streamStyles: styles = [] } = options
-  const room = options.sessionRoom ?? 64 * 1024 * 1024
+  const room = options.sessionRoom ?? 32 * 1024 * 1024
   const sessions = createSessions({ seed, delay, styles, room, ...(only ? { only } : {}) })
   const compose = ({ body, params }: Call) => composeAnswer(body as GenerateRequest, params.model ?? '', seed)
   return {
