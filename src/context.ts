@@ -1,17 +1,17 @@
 import type { Timers } from './client/timer.ts'
 import type { Input, Stdin } from './io/input.ts'
-import type { Output, Stdout } from './io/output.ts'
+import type { Output, StdStream } from './io/output.ts'
 import type { ColourChoice, Style } from './io/style.ts'
 import type { Secrets } from './secrets.ts'
-import type { Place } from './settings/folder.ts'
+import type { ProcessInfo } from './settings/folder.ts'
 import type { SettingSources } from './settings/resolve.ts'
 import type { Exchange } from './wire/exchange.ts'
 
 /** The outside world, as the program is given it. */
-export interface Host extends Place {
+export interface Host extends ProcessInfo {
   stdin: Stdin
-  stdout: Stdout
-  stderr: Stdout
+  stdout: StdStream
+  stderr: StdStream
   /** Takes the network's place. */
   exchange?: Exchange | undefined
   /** Throws a usage error where they are not what was typed. */

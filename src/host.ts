@@ -3,14 +3,14 @@ import { fstatSync, readFileSync, writeSync } from 'node:fs'
 import type { Host } from './context.ts'
 import { usage } from './errors.ts'
 import type { Stdin } from './io/input.ts'
-import type { Stdout } from './io/output.ts'
+import type { StdStream } from './io/output.ts'
 
 /** The process as a host. Its streams are opened when they are first used. */
 export function createProcessHost(): Host {
   // Node's own warnings would stand beside ours, and break the one line of `--errors json`.
   process.removeAllListeners('warning')
   // What was to be said there is lost, but the run goes on.
-  const stderr = outlet(2, () => process.stderr.on('error', () => {}))
+  const stderr = createStdStream(2, () => process.stderr.on('error', () => {}))
   return {
     env: process.env,
     get cwd() {
@@ -28,7 +28,7 @@ export function createProcessHost(): Host {
       interrupt: () => void process.kill(process.pid, 'SIGINT'),
       ...(process.platform === 'win32' ? {} : { suspend }),
     },
-    stdout: outlet(1, () => process.stdout),
+    stdout: createStdStream(1, () => process.stdout),
     stderr,
     checkArguments,
     onSignal: (clean) => onSignal(clean, stderr),
@@ -69,7 +69,7 @@ function readArguments(): Buffer[] | undefined {
   }
 }
 
-function outlet(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): Stdout {
+function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): StdStream {
   let stream: NodeJS.WriteStream | undefined
   let isOnTerminal: boolean | undefined
   const open = () => {
@@ -138,7 +138,7 @@ function stdinKind(): Stdin['kind'] {
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** The process dies by the very signal, so that a shell's loop stops too; a second signal ends it at once. */
-function onSignal(clean: () => string, stderr: Stdout): void {
+function onSignal(clean: () => string, stderr: StdStream): void {
   for (const signal of signals) {
     process.once(signal, () => {
       for (const each of signals) process.removeAllListeners(each)

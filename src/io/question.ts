@@ -1,6 +1,6 @@
 import { usage } from '../errors.ts'
 import type { Stdin } from './input.ts'
-import type { Stdout } from './output.ts'
+import type { StdStream } from './output.ts'
 
 /** Asks the person on a terminal, one question after the other. */
 export interface Questioner {
@@ -15,7 +15,7 @@ export interface Questioner {
 
 export interface QuestionerOptions {
   stdin: Stdin
-  stderr: Stdout
+  stderr: StdStream
   /** Holds, while a terminal is raw, what restores it. */
   cleanups: Set<() => void>
 }

@@ -2,7 +2,7 @@ import { CliError, fileProblem } from '../errors.ts'
 import { didYouMean } from '../spelling.ts'
 import { describeJsonError, formatPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
-import { type Place, profilePath } from './folder.ts'
+import { type ProcessInfo, profilePath } from './folder.ts'
 import { readProtected, type Warn } from './protection.ts'
 import type { SettingName } from './table.ts'
 
@@ -44,12 +44,12 @@ const demo = {
 }
 
 /** Reads the profile file; a file that is not there is an empty one. Throws a `CliError` that never quotes it. */
-export async function readProfiles(place: Place, warn: Warn): Promise<ProfileFile> {
-  const path = profilePath(place)
+export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<ProfileFile> {
+  const path = profilePath(info)
   if (path === undefined) return {}
   let bytes: Uint8Array | undefined
   try {
-    bytes = readProtected(path, place, warn)
+    bytes = readProtected(path, info, warn)
   } catch (error) {
     if (error instanceof CliError) throw error
     throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
@@ -75,16 +75,20 @@ async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFi
 }
 
 /** Reads the profile that holds; the built-in one needs no file, and is there beside one that cannot be read. */
-export async function readProfile(place: Place, warn: Warn, named: string | undefined): Promise<Profile> {
-  const choice = { named, env: place.env }
+export async function readProfile(
+  info: ProcessInfo,
+  warn: Warn,
+  named: string | undefined,
+): Promise<Profile> {
+  const choice = { named, env: info.env }
   const isBuiltIn = chooseName({}, choice).name === demoName
-  return chooseProfile(isBuiltIn ? {} : await readProfiles(place, warn), choice)
+  return chooseProfile(isBuiltIn ? {} : await readProfiles(info, warn), choice)
 }
 
 /** Chooses the profile: `--profile`, else `PARLEY_PROFILE`, else the file's current one, else `default`. */
 function chooseProfile(
   file: ProfileFile,
-  { named, env }: { named: string | undefined; env: Place['env'] },
+  { named, env }: { named: string | undefined; env: ProcessInfo['env'] },
 ): Profile {
   const { name, chosenBy, isAsked } = chooseName(file, { named, env })
   if (name === demoName) return { ...demo, chosenBy }
@@ -96,7 +100,7 @@ function chooseProfile(
 /** The name of the profile that holds, whether there is such a profile or not. */
 export function chooseName(
   { current }: ProfileFile,
-  { named, env }: { named: string | undefined; env: Place['env'] },
+  { named, env }: { named: string | undefined; env: ProcessInfo['env'] },
 ): { name: string; chosenBy: string; isAsked: boolean } {
   if (named) return { name: named, chosenBy: '--profile', isAsked: true }
   if (env.PARLEY_PROFILE) return { name: env.PARLEY_PROFILE, chosenBy: 'PARLEY_PROFILE', isAsked: true }

@@ -2,7 +2,7 @@ import { readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
 import { CliError, fileProblem } from '../errors.ts'
-import { type Place, requireProfilePath } from './folder.ts'
+import { type ProcessInfo, requireProfilePath } from './folder.ts'
 import { lock } from './lock.ts'
 import { type ProfileFile, readProfiles } from './profiles.ts'
 import { prepareProtected, type Warn } from './protection.ts'
@@ -25,11 +25,11 @@ export type Change = (file: ProfileFile) => ProfileFile | undefined
  * Changes the profile file: one writer at a time, written whole or not at all, readable by its owner only. Throws
  * a `CliError` of kind `credentials` where it cannot or may not be written.
  */
-export async function changeProfiles(place: Place, warn: Warn, change: Change): Promise<void> {
-  const path = requireProfilePath(place)
+export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Change): Promise<void> {
+  const path = requireProfilePath(info)
   try {
-    prepareProtected(path, place, warn)
-    while (!(await changeOnce(path, { place, warn, change }))) {}
+    prepareProtected(path, info, warn)
+    while (!(await changeOnce(path, { info, warn, change }))) {}
   } catch (error) {
     if (error instanceof CliError) throw error
     throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
@@ -42,12 +42,12 @@ export async function changeProfiles(place: Place, warn: Warn, change: Change): 
  */
 async function changeOnce(
   path: string,
-  { place, warn, change }: { place: Place; warn: Warn; change: Change },
+  { info, warn, change }: { info: ProcessInfo; warn: Warn; change: Change },
 ): Promise<boolean> {
   const { isHeld, release } = await lock(path, waiting)
   try {
     removeLeftovers(path)
-    const file = await readProfiles(place, warn)
+    const file = await readProfiles(info, warn)
     if (file.version !== undefined && file.version !== version) throw tooNew(path)
     const changed = change(file)
     if (!isHeld()) return false

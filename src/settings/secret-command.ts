@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { CliError } from '../errors.ts'
-import type { Place } from './folder.ts'
+import type { ProcessInfo } from './folder.ts'
 import { schemas } from './schemas.ts'
 import { type SettingName, settingNames, settingOf, variableOf } from './table.ts'
 
@@ -26,7 +26,7 @@ const longest = 2 ** 20
  */
 export async function runSecretCommand(
   { setting, command, origin }: SecretCommand,
-  { env, cwd, platform, hasTerminal, deadline }: Place & { hasTerminal: boolean; deadline: number },
+  { env, cwd, platform, hasTerminal, deadline }: ProcessInfo & { hasTerminal: boolean; deadline: number },
   cleanups: Set<() => void>,
 ): Promise<string> {
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
@@ -108,7 +108,7 @@ function descendants(pid: number): number[] {
   return family
 }
 
-function withoutSecrets(env: Place['env']): Record<string, string | undefined> {
+function withoutSecrets(env: ProcessInfo['env']): Record<string, string | undefined> {
   const secrets = settingNames.filter((name) => settingOf(name).secret).map(variableOf)
   return Object.fromEntries(Object.entries(env).filter(([name]) => !secrets.includes(name)))
 }
