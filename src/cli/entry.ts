@@ -26,8 +26,6 @@ export interface Entry {
   isRequest?: true | undefined
   /** Its requests do something; those of others only read. */
   sends?: true | undefined
-  /** Its first word is the name of a setting. */
-  namesSetting?: true | undefined
-  load?(): Promise<CommandModule>
+  load?: (() => Promise<CommandModule>) | undefined
   group?: Record<string, Entry> | undefined
 }

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import type { SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
-import { addValue } from '../flag-values.ts'
+import { addValue, HeaderFlag } from '../flag-values.ts'
 import { flagOf, hasFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
 import { addNote } from './help-text.ts'
 
@@ -18,7 +18,7 @@ export const requestFlags = () => [
   new Option('--raw', "print the service's exact JSON"),
   new Option('--dry-run', 'send nothing; print the request as JSON'),
   new Option('--curl', 'send nothing; print the request as a curl command'),
-  new Option('-H, --header <line>', "extra request header 'NAME: VALUE' or @FILE, repeatable").argParser(
+  new HeaderFlag('-H, --header <line>', "extra request header 'NAME: VALUE' or @FILE, repeatable").argParser(
     addValue,
   ),
   new Option('--retry-unknown', 'chat, image: also try again when the request left and no answer came'),
@@ -40,6 +40,9 @@ export function pointToSharedFlags(command: Command, isRequest: boolean): void {
     : '--profile NAME, -q, --errors json, --color WHEN'
   addNote(command, `Shared flags: ${flags}: see 'parley help settings'.`)
 }
+
+/** Whether a word is a flag that asks for more than help. */
+export const isFlag = (word: string): boolean => word.startsWith('-') && word !== '--help' && word !== '-h'
 
 const sharedHeading = 'Shared flags:'
 

@@ -3,11 +3,12 @@ import { outcomes } from '../errors.ts'
 import { hasFlag, type SettingName, settingNames, settingOf, variableOf } from '../settings/table.ts'
 import { generalFlags, requestFlags } from './flags.ts'
 import { formatList } from './help-text.ts'
+import type { TopicName } from './topics.ts'
 
 /** A text for a screen of so many columns. */
-export type Topic = (width: number | undefined) => string
+type Topic = (width: number | undefined) => string
 
-export const settings: Topic = (
+const settings: Topic = (
   width,
 ) => `A setting comes from the first of: a flag, the profile named by --profile, the environment, the current profile, the default.
 
@@ -41,7 +42,7 @@ function describeSetting(name: SettingName): string {
   return details === '' ? about : `${about} (${details})`
 }
 
-export const environment: Topic = (
+const environment: Topic = (
   width,
 ) => `Every setting can stand in the environment; an empty value counts as unset. With --profile, addresses and secrets never come from there.
 
@@ -59,7 +60,7 @@ ${formatList(
 )}
 `
 
-export const exitCodes: Topic = (
+const exitCodes: Topic = (
   width,
 ) => `How a run ended, and in brackets whether the same command may be run again.
 
@@ -77,7 +78,7 @@ ${formatList(
 A signal ends parley by that signal: a shell sees 130 or 143.
 `
 
-export const profiles: Topic =
+const profiles: Topic =
   () => `A profile is a named set of settings in a file of yours ('parley config path' tells which). This asks for everything:
 
   parley config init
@@ -97,7 +98,7 @@ Another profile, from now on or for one command:
 A value comes from the first of: a flag, the profile named by --profile, the environment, the current profile, the default. With --profile, addresses and secrets never come from the environment. A secret goes to the address that stands beside it, or to one given by flag. 'parley config list --effective' shows what holds, and why; 'parley help settings' lists the settings.
 `
 
-export const input: Topic =
+const input: Topic =
   () => `The words, with a pipe's text after them; or the text alone, which is a body if it begins with {; or the word - where it is to stand:
 
   parley chat 'Why is the sky blue?'
@@ -119,3 +120,11 @@ Flags that say @FILE take their value from a file where it begins with @: @notes
 
 In a 'while read' loop parley would eat the loop's input: give it --no-stdin or </dev/null there.
 `
+
+export const writers: Record<TopicName, Topic> = {
+  settings,
+  profiles,
+  environment,
+  input,
+  'exit-codes': exitCodes,
+}

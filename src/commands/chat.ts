@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { ChatOptions } from '../chat/ask.ts'
 import type { Context } from '../context.ts'
-import { addValue, parseCount, parseNumber } from '../flag-values.ts'
+import { addValue, FileFlag, parseCount, parseNumber } from '../flag-values.ts'
 import { documentedModels } from '../wire/model/models.ts'
 
 export function declare(command: Command): void {
@@ -11,11 +11,12 @@ export function declare(command: Command): void {
     .option('--system <text>', 'system instruction, or @FILE')
     .option('--temperature <n>', 'sampling temperature', parseNumber)
     .option('--max-output-tokens <n>', 'longest answer', parseCount)
-    .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
-    .option(
-      '-f, --file <file>',
-      'add a text, image, audio, video or PDF file, or - for stdin, repeatable',
-      addValue,
+    .addOption(new FileFlag('-i, --input <file>', 'a whole request body, from a file or - for stdin'))
+    .addOption(
+      new FileFlag(
+        '-f, --file <file>',
+        'add a text, image, audio, video or PDF file, or - for stdin, repeatable',
+      ).argParser(addValue),
     )
     .option('--set <path=value>', 'set any field of the body, repeatable', addValue)
     .option('--stream', 'print the answer as it comes')

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { addValue, parseCount, parseNumber } from '../flag-values.ts'
+import { addValue, FileFlag, parseCount, parseNumber } from '../flag-values.ts'
 import type { ImageOptions } from '../images/make.ts'
 
 export function declare(command: Command): void {
@@ -9,8 +9,13 @@ export function declare(command: Command): void {
     .option('-m, --model <name>', 'the model (default: the setting imageModel)')
     .option('--temperature <n>', 'sampling temperature', parseNumber)
     .option('--max-output-tokens <n>', 'longest answer', parseCount)
-    .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
-    .option('-f, --file <file>', 'add a reference image or a text, or - for stdin, repeatable', addValue)
+    .addOption(new FileFlag('-i, --input <file>', 'a whole request body, from a file or - for stdin'))
+    .addOption(
+      new FileFlag(
+        '-f, --file <file>',
+        'add a reference image or a text, or - for stdin, repeatable',
+      ).argParser(addValue),
+    )
     .option('--set <path=value>', 'set any field of the body, repeatable', addValue)
     .option('-o, --output <file>', 'a file, a folder with a / at its end, or - for stdout')
     .option('--force', 'replace files that exist')

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { SettingArgument } from '../../flag-values.ts'
 import { createQuestioner } from '../../io/question.ts'
 import { changeProfile, noteOverride, readProfile } from '../../profiles/profile.ts'
 import { rivalsOf, withValue } from '../../profiles/values.ts'
@@ -10,7 +11,7 @@ import { type SettingName, settingOf } from '../../settings/table.ts'
 
 export function declare(command: Command): void {
   command
-    .argument('<key>', "a setting: 'parley help settings' lists them")
+    .addArgument(new SettingArgument())
     .argument('[value]', 'its value; a secret is read from stdin, or asked for and not shown')
 }
 

@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
+import { SettingArgument } from '../../flag-values.ts'
 import { changeProfile } from '../../profiles/profile.ts'
 import { findSetting } from '../../settings/key.ts'
 
 export function declare(command: Command): void {
-  command.argument('<key>', "a setting: 'parley help settings' lists them")
+  command.addArgument(new SettingArgument())
 }
 
 export const examples = ['parley config unset accessToken']
