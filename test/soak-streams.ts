@@ -28,7 +28,7 @@ const failure: Piece = { frame: 'data: {"error":{"code":499,"message":"gone"}}\n
 const bareFailure: Piece = { frame: '{"error":{"code":499,"message":"gone"}}\n' }
 const done: Piece = { frame: 'data: [DONE]\n\n' }
 
-/** Ends of streams: whether they are whole is what `cli.md` says of chat, not what the last reason seems to. */
+/** Ends of streams: the last reason alone does not say whether one is whole (recorded, 1). */
 export const endings: { name: string; pieces: Piece[]; isCut: boolean; isWhole: boolean }[] = [
   { name: 'stops', pieces: [chunk('Hi', 'STOP')], isCut: false, isWhole: true },
   { name: 'stops by number', pieces: [chunk('Hi'), chunk('', 1)], isCut: false, isWhole: true },

@@ -2,7 +2,7 @@ import type { CliError, FailureDetails } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 
 /**
- * What a failed request means for what was to be done (`cli.md`, Failure). `secretOrigin` names where the secret of
+ * What a failed request means for what was to be done. `secretOrigin` names where the secret of
  * the request came from.
  */
 export function consequenceOf(

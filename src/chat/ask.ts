@@ -25,7 +25,7 @@ export interface ChatOptions extends PromptOptions {
   usage?: boolean | undefined
 }
 
-/** Asks a model and prints its answer (`cli.md`, chat). */
+/** Asks a model and prints its answer. */
 export async function ask(context: Context, options: ChatOptions, words: string[]): Promise<void> {
   const { flags, cleanups } = context
   const start = Date.now()

@@ -13,7 +13,7 @@ export interface HttpProxy {
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * The proxy on the way to a URL, as the environment says (`cli.md`, Network); loopback goes direct. Throws a
+ * The proxy on the way to a URL, as the environment says; loopback goes direct. Throws a
  * `CliError` of kind `credentials` that names the variable of a proxy that cannot be used, never its password.
  */
 export function findProxy(url: URL, env: Env): HttpProxy | undefined {

@@ -25,7 +25,7 @@ export type Decision = { again: true; wait: number } | { again: false; because?:
 const longestWait = 60_000
 
 /**
- * Decides whether and when to try again (`cli.md`, Network). `attempt` counts from 1; the wait is milliseconds;
+ * Decides whether and when to try again. `attempt` counts from 1; the wait is milliseconds;
  * `random` is between 0 and 1.
  */
 export function decideRetry(

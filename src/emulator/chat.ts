@@ -53,7 +53,7 @@ export function messageReply(answer: EmulatedAnswer): Reply {
   })
 }
 
-/** The same as a stream of message events (`spec/beyond.md`, Message streams). */
+/** The same as a stream of message events (public clients, 7). */
 export function messageEventsReply(answer: EmulatedAnswer): Reply {
   const head = { ...messageHead(answer), content: [], stop_reason: null, usage: usage(answer, 1) }
   const events = [

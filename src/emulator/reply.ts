@@ -37,7 +37,7 @@ const errorTypes: Record<number, string> = {
   529: 'overloaded_error',
 }
 
-/** An error in the session service's envelope (`spec/beyond.md`, Errors). */
+/** An error in the session service's envelope (public clients, 8). */
 export function errorReply(status: number, message: string, headers?: Record<string, string>): Reply {
   const type = errorTypes[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
   return {

@@ -4,7 +4,7 @@ import type { Reply } from './reply.ts'
 import type { Session } from './session.ts'
 
 /**
- * What streams of such services do (`spec/recorded.md`, Sessions): name every event `message`, send comments, send
+ * What streams of such services do (recorded, 6): name every event `message`, send comments, send
  * an agent's text in pieces first, begin with all that was.
  */
 export const streamStyles = ['message', 'comments', 'deltas', 'replay'] as const

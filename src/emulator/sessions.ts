@@ -39,7 +39,7 @@ export function createSessions({ seed, delay, only, styles }: SessionsOptions): 
   }
 }
 
-/** A page (`spec/beyond.md`); the token of the next one is how many events came before it. */
+/** A page (public clients, 2); the token of the next one is how many events came before it. */
 function listReply(all: readonly SessionEvent[], query: URLSearchParams): Reply {
   const types = query.getAll('types[]')
   const times = readTimes(query)

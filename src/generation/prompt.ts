@@ -21,7 +21,7 @@ export interface Prompt {
   text: string
 }
 
-/** Gathers what is asked from words, `-i`, `-f` and stdin, by the rules of `cli.md`, Input. */
+/** Gathers what is asked from words, `-i`, `-f` and stdin. */
 export async function readPrompt(input: Input, words: string[], options: PromptOptions): Promise<Prompt> {
   await refuseStrayFiles(input, options.neighbours)
   if (options.input === '-' && words.includes('-')) throw usage('-i - and the word - both ask for stdin')

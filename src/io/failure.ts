@@ -21,7 +21,7 @@ export function renderFailure(error: CliError, style: Style): string {
 /** What is shown of a body that is not JSON, in characters. */
 const longestText = 4096
 
-/** A failure as one line of JSON, for `--errors json` (`cli.md`, Failure). */
+/** A failure as one line of JSON, for `--errors json`. */
 export function renderFailureAsJson({ kind, exitCode, message, details }: CliError): string {
   const { status, retryAfter, requestId, sent = 'no', safeToRetry = false, attempts, body } = details
   const said = details.serviceMessage ?? details.problems?.slice(0, mostProblems).join('; ')

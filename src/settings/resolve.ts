@@ -52,7 +52,7 @@ const bound: readonly SettingName[] = [
   'workspaceId',
 ]
 
-/** Finds for every setting all values that there are, in the order of `cli.md`, config. */
+/** Finds for every setting all values that there are, in the order of `README.md`, Configuration. */
 export function explainSettings({ flags, profile, env }: SettingSources): Explanation[] {
   const fromProfile = layer(
     'profile',

@@ -1,7 +1,7 @@
 import type * as z from './zod.ts'
 
 /**
- * When a request may be sent again (`cli.md`, Network): `refused` only after an answer that says it was not
+ * When a request may be sent again: `refused` only after an answer that says it was not
  * taken, `failed` also after a 5xx, `always` also when no answer came.
  */
 export type Repeat = 'refused' | 'failed' | 'always'

@@ -21,7 +21,7 @@ export interface SseDecoder {
 
 export interface SseOptions {
   decode?: ((bytes: Uint8Array, isLast?: boolean) => string) | undefined
-  /** Takes objects that stand on lines of their own, without `data:`, for events too (`spec/recorded.md`). */
+  /** Takes objects that stand on lines of their own, without `data:`, for events too (recorded, 3). */
   takesBare?: boolean | undefined
 }
 

@@ -1,6 +1,6 @@
 import { parse } from './json-body.ts'
 
-/** What stands in a stream beside the answer's own JSON, as it was seen in the field (`spec/recorded.md`). */
+/** What stands in a stream beside the answer's own JSON, as it was seen in the field (recorded, 3). */
 
 /** The end of a stream that has no end of its own. */
 export const isTerminator = (data: string): boolean =>

@@ -25,6 +25,7 @@ z.config({
     if (issue.code === 'too_big') {
       return `must be ${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}`
     }
+    if (issue.code === 'unrecognized_keys') return `has an unknown key: ${issue.keys.join(', ')}`
     return 'is not valid'
   },
 })

@@ -19,7 +19,7 @@ export interface Feed {
   print(item: EventItem): Promise<void>
   /** Prints, where ids were asked for, those of the tool uses that wait now and were not printed yet. */
   pause(state: SessionState): Promise<void>
-  /** Throws a `CliError` where the session came to rest before its work was done (`cli.md`, exit codes 12 and 13). */
+  /** Throws a `CliError` where the session came to rest before its work was done (exit 12 or 13). */
   end(state: SessionState): Promise<void>
 }
 

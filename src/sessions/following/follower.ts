@@ -19,7 +19,7 @@ export interface FollowOptions {
 
 export interface Follower {
   /**
-   * Prints a session's events until it comes to rest (`cli.md`, events follow): of events just sent, what comes
+   * Prints a session's events until it comes to rest: of events just sent, what comes
    * after them.
    */
   follow(sent?: readonly SessionEvent[]): Promise<void>

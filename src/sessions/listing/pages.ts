@@ -5,7 +5,7 @@ import { type Cursor, type EventItem, readEventsPage } from '../../wire/events/e
 import { collect, type HttpResponse } from '../../wire/exchange.ts'
 import { notUnderstood } from '../../wire/json-body.ts'
 
-/** What a list is asked for; a service may ignore any of it (`spec/recorded.md`). */
+/** What a list is asked for; a service may ignore any of it (recorded, 6). */
 export interface ListQuery {
   types?: string[] | undefined
   order?: string | undefined

@@ -14,7 +14,7 @@ export interface EventsText {
 }
 
 /**
- * Reads events in any form that `cli.md` names: `{"events":[…]}`, a list, one event, or one event a line. Throws
+ * Reads events in any form in which they are given: `{"events":[…]}`, a list, one event, or one event a line. Throws
  * a usage error that names the line of a text that is no JSON.
  */
 export async function readEventsText(text: string, name: string): Promise<EventsText> {

@@ -11,7 +11,7 @@ export const sentTypes = [
   'system.message',
 ]
 
-/** All that are documented (`spec/beyond.md`); a service has others too. */
+/** All that are documented (public clients, 4); a service has others too. */
 export const eventTypes = [
   ...sentTypes,
   'agent.message',

@@ -9,7 +9,7 @@ const blockKinds = new Map<unknown, string[]>([
 ])
 
 /**
- * What public clients of such services would find odd about an event (`spec/beyond.md`, Event parameters). The
+ * What public clients of such services would find odd about an event (public clients, 5). The
  * specification does not show it, so that it is no reason to refuse anything.
  */
 export function warnAbout(event: unknown): string[] {

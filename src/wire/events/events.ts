@@ -8,7 +8,7 @@ export const SessionEvent = z.looseObject({
 })
 export type SessionEvent = z.infer<typeof SessionEvent>
 
-/** The answer to sending events (session events, 2.3; `spec/beyond.md`). */
+/** The answer to sending events (session events, 2.3; public clients, 1). */
 export const EventsPage = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
 
 const StopReason = z.looseObject({
@@ -38,7 +38,7 @@ export function readText({ content }: SessionEvent): string {
   return blocks.success ? blocks.data.map((block) => block.text ?? '').join('') : ''
 }
 
-/** A piece of an event that follows whole (`spec/recorded.md`): it has no id, and is no event of its own. */
+/** A piece of an event that follows whole (recorded, 6): it has no id, and is no event of its own. */
 export const isPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 

@@ -27,8 +27,8 @@ export const appending = (path: string[], json: string): Assignment => ({
 
 const longestPath = 1000
 
-/** Reads `PATH=VALUE`, as `--set` takes it: `a.b`, `a[0]`, `a[]`, `a["x.y"]`. Throws a usage error. */
-export function parseAssignment(source: string): Assignment {
+/** Reads the path that a text begins with: `a.b`, `a[0]`, `a["x.y"]`. Returns where it ends, too. */
+export function readPath(source: string): { path: (string | number)[]; end: number } {
   const path: (string | number)[] = []
   const key = /\.?([^.[\]="]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/y
   let end = 0
@@ -39,6 +39,13 @@ export function parseAssignment(source: string): Assignment {
     path.push(name ?? (index === undefined ? (JSON.parse(quoted as string) as string) : Number(index)))
     end = key.lastIndex
   }
+  return { path, end }
+}
+
+/** Reads `PATH=VALUE`, as `--set` takes it: a path, or `a[]` to append. Throws a usage error. */
+export function parseAssignment(source: string): Assignment {
+  const { path, end: endOfPath } = readPath(source)
+  let end = endOfPath
   const appends = source.startsWith('[]', end)
   if (appends) end += 2
   if (path.length === 0 || source[end] !== '=') {

@@ -22,7 +22,7 @@ export function skipBlanks(text: string, start: number): number {
 }
 
 /** The place after the closing quote of the string that opens at `start`. */
-function endOfString(text: string, start: number): number {
+export function endOfString(text: string, start: number): number {
   for (let place = text.indexOf('"', start + 1); place >= 0; place = text.indexOf('"', place + 1)) {
     let slashes = 0
     while (text.charCodeAt(place - slashes - 1) === backslash) slashes++

@@ -43,7 +43,7 @@ export const Message = z.lazily(() =>
   }),
 )
 
-/** One of a message stream's own events (`spec/beyond.md`); only what is printed is read. */
+/** One of a message stream's own events (public clients, 7); only what is printed is read. */
 export const MessageEvent = z.lazily(() =>
   z.looseObject({
     message: z.nullish(

@@ -61,7 +61,7 @@ const textHolders = ['parts', 'content', 'delta', 'content_block']
 const textsOf = (name: string, { text, content }: Fields): string[] =>
   [textHolders.includes(name) ? text : undefined, content].filter((each) => typeof each === 'string')
 
-/** The images that one object is itself (`spec/recorded.md`); those inside it are found when it is their turn. */
+/** The images that one object is itself (recorded, 2); those inside it are found when it is their turn. */
 function imagesOf(name: string, fields: Fields, bytesOf: BytesOf): FoundImage[] {
   const mimeType = firstText(fields.mimeType, fields.mime_type, fields.media_type)
   const data = [fields.bytesBase64Encoded, fields.b64_json, fields.imageBytes]

@@ -46,7 +46,7 @@ function readChunks(reader: AnswerReader, chunks: string[], sink: AnswerSink): v
   }
 }
 
-/** One JSON value, or several in a row, without any framing (`spec/recorded.md`). */
+/** One JSON value, or several in a row, without any framing (recorded, 3). */
 export function readValues(reader: AnswerReader, contentType: string, sink: AnswerSink): Form {
   const decode = createTextDecoding(contentType)
   const splitter = createSequenceSplitter()

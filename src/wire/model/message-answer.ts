@@ -24,7 +24,7 @@ export function readMessage(value: unknown): AnswerPiece {
 export const isMessageEvent = (value: unknown): value is { type: string } =>
   isObject(value) && typeof value.type === 'string' && /^(message|content_block)_|^ping$/.test(value.type)
 
-/** Reads one event of a message stream (`spec/beyond.md`). Throws a `CliError` where it has another shape. */
+/** Reads one event of a message stream (public clients, 7). Throws a `CliError` where it has another shape. */
 export function readMessageEvent(value: { type: string }): AnswerPiece {
   const { type } = value
   if (type === 'ping' || type === 'message_stop') return { text: '', facts: {}, isStrange: false }

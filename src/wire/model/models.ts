@@ -1,4 +1,4 @@
-/** The models for chat that are documented (gateway, 1). */
+/** The models for chat that are documented (gateway, 4.2). */
 export const documentedModels = [
   '{family}-2.5-pro',
   '{family}-3-pro-preview',

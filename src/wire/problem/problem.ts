@@ -4,7 +4,7 @@ import { field, isGood, messageOf, namesOf } from './json.ts'
 import { kindOf } from './kind.ts'
 import { readEventData, readMarkup } from './text.ts'
 
-/** What can be read out of an error body of any known shape (`spec/beyond.md`, Error bodies; `spec/recorded.md`). */
+/** What can be read out of an error body of any known shape (public clients, 8; recorded, 4). */
 export interface Problem {
   /** The service's own name for the error: `rate_limit_error`, `RESOURCE_EXHAUSTED`. */
   type?: string | undefined
@@ -106,7 +106,7 @@ const isFull = (value: unknown): boolean =>
     ? Object.keys(value).length > 0
     : value !== undefined && value !== ''
 
-/** The failure that an error envelope under a status of 2xx tells of, by its type (`cli.md`, Failure). */
+/** The failure that an error envelope under a status of 2xx tells of, by its type (public clients, 8). */
 export function failureInBody(value: unknown, status = 200): CliError {
   const { message, requestId } = readProblem(value)
   const names = namesOf(Array.isArray(value) ? value[0] : value)

@@ -1,0 +1,111 @@
+import { createMatcher, type Reach } from './pattern.ts'
+
+export type Decision = 'allow' | 'ask' | 'deny'
+
+/** What a policy says of tool uses that match. */
+export interface Rule {
+  tool: string
+  server?: string | undefined
+  /** Patterns of the input's fields, by path. */
+  fields?: Field[] | undefined
+  decision: Decision
+  reason?: string | undefined
+}
+
+interface Field {
+  /** The path as the file spells it. */
+  source: string
+  path: readonly (string | number)[]
+  pattern: string
+}
+
+export interface Policy {
+  rules: readonly Rule[]
+  /** Applies where no rule matches. */
+  fallback: { decision: Decision; reason?: string | undefined }
+}
+
+/** A tool use as a policy sees it. */
+export interface ToolCall {
+  name: string
+  input: unknown
+  isMcp: boolean
+  /** Of an MCP tool, as far as it is known. */
+  server?: string | undefined
+  /** The input has a key twice, or is nested too deep: what the tool would read is not certain. */
+  isUnclear: boolean
+}
+
+export interface Ruling {
+  decision: Decision
+  reason?: string | undefined
+  /** The number of the rule from 0; absent where none matched. */
+  rule?: number | undefined
+}
+
+const strictness = ['deny', 'ask', 'allow'] as const
+
+/** Decides about a tool use: of all rules that match, the strictest counts, in whatever order they are. */
+export function decide({ rules, fallback }: Policy, call: ToolCall): Ruling {
+  for (const decision of strictness) {
+    const rule = rules.findIndex((each) => each.decision === decision && matches(each, call))
+    if (rule >= 0) return { decision, reason: rules[rule]?.reason, rule }
+  }
+  return fallback.decision === 'allow' && call.isUnclear
+    ? { decision: 'ask', reason: 'the input has a key twice, or is nested too deep' }
+    : fallback
+}
+
+/** An allow matches as little as it can, any other rule as much. */
+export function matches(rule: Rule, call: ToolCall): boolean {
+  const reach = rule.decision === 'allow' ? 'narrow' : 'any'
+  if (!createMatcher(rule.tool, reach)(call.name)) return false
+  if (rule.server !== undefined && !isMatch(call.server, rule.server, reach)) return false
+  if (reach === 'any') return (rule.fields ?? []).every((field) => touches(field, call.input))
+  if (call.isUnclear || (call.isMcp && (rule.server === undefined || call.server === undefined))) return false
+  return rule.fields === undefined || covers(rule.fields, call.input)
+}
+
+const isMatch = (text: unknown, pattern: string, reach: Reach): boolean =>
+  typeof text === 'string' && createMatcher(pattern, reach)(text)
+
+/** Of a rule that is wide: a field that is no text counts, whatever it is. */
+function touches({ path, pattern }: Field, input: unknown): boolean {
+  const value = valueAt(input, path)
+  if (value === undefined) return false
+  return typeof value !== 'string' || isMatch(value, pattern, 'any')
+}
+
+/** Whether every field of the rule matches, and the input has no other. */
+function covers(fields: readonly Field[], input: unknown): boolean {
+  const isEach = fields.every(({ path, pattern }) => {
+    const value = valueAt(input, path)
+    return value !== undefined && (pattern === '**' || isMatch(value, pattern, 'narrow'))
+  })
+  return isEach && !hasOther(input, [], fields)
+}
+
+/** Whether a value has something in it that no field names. */
+function hasOther(value: unknown, place: readonly (string | number)[], fields: readonly Field[]): boolean {
+  if (fields.some(({ path }) => isSame(path, place))) return false
+  const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []
+  if (entries.length === 0) return place.length > 0 || typeof value !== 'object' || value === null
+  return entries.some(([key, inner]) =>
+    hasOther(inner, [...place, Array.isArray(value) ? Number(key) : key], fields),
+  )
+}
+
+const isSame = (one: readonly unknown[], other: readonly unknown[]): boolean =>
+  one.length === other.length && one.every((step, index) => step === other[index])
+
+/** By own properties only. */
+function valueAt(value: unknown, path: readonly (string | number)[]): unknown {
+  let inner = value
+  for (const step of path) {
+    const isInside =
+      typeof inner === 'object' && inner !== null && Array.isArray(inner) === (typeof step === 'number')
+    if (!isInside || !Object.hasOwn(inner as object, step)) return undefined
+    inner = (inner as Record<string | number, unknown>)[step]
+  }
+  return inner
+}

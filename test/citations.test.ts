@@ -1,0 +1,101 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+const root = join(import.meta.dirname, '..')
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+
+const files = ['src', 'test'].flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => /\.(ts|cjs)$/.test(file) && file !== 'citations.test.ts')
+    .map((file) => `${folder}/${file}`),
+)
+
+const comment = /(?<=^|\s)(?:\/\*\*[\s\S]*?\*\/|\/\/ .*(?:\n\s*\/\/ .*)*)/g
+
+/** The comments of a source, each as one line. */
+const commentsOf = (text: string) =>
+  [...text.matchAll(comment)].map(([found]) => found.replace(/\s*\n\s*(?:\*|\/\/) ?/g, ' '))
+
+const headingsOf = (page: string) => [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading as string)
+
+/** `gateway, 2.1`: the sections of the page about the services, as comments cite them. */
+function sectionsOf(page: string): string[] {
+  let part = ''
+  return headingsOf(page).flatMap((heading) => {
+    const number = /^\d+(\.\d+)?(?= )/.exec(heading)?.[0]
+    if (number) return [`${part}, ${number}`]
+    part = heading.toLowerCase()
+    return []
+  })
+}
+
+const sections = sectionsOf(read('src/wire/README.md'))
+const parts = [...new Set(sections.map((section) => section.replace(/,.*/, '')))]
+
+/** The sections that a comment cites: in brackets, or by the name of a part. */
+function citedSections(text: string): string[] {
+  const cited = new RegExp(`(?:[(;] ?([a-z ]+)|\\b(${parts.join('|')})), (\\d[\\d., and]*)`, 'gi')
+  return [...text.matchAll(cited)].flatMap(([, inBrackets, byName, numbers = '']) =>
+    [...numbers.matchAll(/\d+(\.\d+)?/g)].map(([number]) =>
+      `${inBrackets ?? byName}, ${number}`.toLowerCase(),
+    ),
+  )
+}
+
+/** The pages that a comment cites, each with the heading where one is named: `README.md`, Speed. */
+const citedPages = (text: string) =>
+  [...text.matchAll(/(?<![\w./*-])((?:[\w.-]+\/)*[\w-]+\.md)\b`?(?:, ([A-Z][^,;.:)]*))?/g)].map(
+    ([, path = '', heading]) => ({ path, heading: heading?.trim() }),
+  )
+
+const isThere = ({ path, heading }: { path: string; heading: string | undefined }) =>
+  existsSync(join(root, path)) && (heading === undefined || headingsOf(read(path)).includes(heading))
+
+test('what comments cite is in the repository', () => {
+  const comments = files.flatMap((file) => commentsOf(read(file)).map((text) => ({ file, text })))
+  const cited = comments.flatMap(({ file, text }) => [
+    ...citedSections(text).map((name) => ({ file, name, isFound: sections.includes(name) })),
+    ...citedPages(text).map((page) => ({
+      file,
+      name: [page.path, page.heading].join(', '),
+      isFound: isThere(page),
+    })),
+  ])
+  expect(cited.length).toBeGreaterThan(30)
+  expect(cited.filter(({ isFound }) => !isFound).map(({ file, name }) => `${file}: ${name}`)).toEqual([])
+})
+
+test.each([
+  ['/** A page (gateway, 9.9). */', ['gateway, 9.9'], []],
+  ['/** By every rule of session\n * events, 2.2, 4.1 and 8. */', ['2.2', '4.1', '8'], []],
+  ['// As seen (public clients, 1;\n// recorded, 6).', ['public clients, 1', 'recorded, 6'], []],
+  ['x() // (`cli.md`, Failure)', [], ['cli.md Failure']],
+  ['/** `spec/beyond.md`; *.md is no page. */', [], ['spec/beyond.md']],
+  ["const url = 'https://a.test/x.md' /* (gateway, 1) */", [], []],
+])('a citation is found in %j', (source, expectedSections, expectedPages) => {
+  const [text = ''] = commentsOf(source)
+  expect(citedSections(text)).toEqual(
+    expectedSections.map((name) => (/^\d/.test(name) ? `session events, ${name}` : name)),
+  )
+  expect(citedPages(text).map(({ path, heading = '' }) => `${path} ${heading}`.trim())).toEqual(expectedPages)
+})
+
+const faults = read('test/faults/README.md')
+
+/** The ids of the rows of a part of the page about faults. */
+const rowsOf = (page: string) =>
+  [...page.matchAll(/^\| ([A-Z]\d\d) \| \S.* \| \S.* \|$/gm)].map(([, id]) => id as string)
+
+const [tested = '', waiting = ''] = faults.split(/^## Waiting$/m)
+
+/** The ids in a test file's names; `T12:00` in a time is none. */
+const idsIn = (text: string) =>
+  [...text.replaceAll(comment, '').matchAll(/(?<![\w+}])[A-Z]\d\d(?!\w)/g)].map(([id]) => id)
+
+test('every fault has its row and its test, but for those that wait for a command', () => {
+  const ids = files.filter((file) => file.endsWith('.test.ts')).flatMap((file) => idsIn(read(file)))
+  expect(rowsOf(tested)).toEqual([...new Set(rowsOf(tested))])
+  expect([...new Set(ids)].sort()).toEqual(rowsOf(tested).sort())
+  expect(ids.filter((id) => rowsOf(waiting).includes(id))).toEqual([])
+})
