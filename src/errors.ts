@@ -43,9 +43,9 @@ export interface FailureDetails {
   requestId?: string | undefined
   attempts?: number | undefined
   safeToRetry?: boolean | undefined
-  /** No second attempt can mend it: an unknown name, a bad certificate. */
+  /** A second attempt cannot help: an unknown name, a bad certificate. */
   isPermanent?: boolean | undefined
-  /** What is wrong, one by one, where it is more than one thing. */
+  /** Every problem, where there is more than one. */
   problems?: string[] | undefined
   /** The tool uses that a session waits for. */
   pending?: string[] | undefined
@@ -84,10 +84,10 @@ export class OutputClosed extends Error {}
 
 export const usage = (message: string): CliError => new CliError('usage', message)
 
-/** Whoever finds more problems than these may stop looking. */
+/** A check may stop when it has found more problems than these. */
 export const mostCounted = 1000
 
-/** A usage error with every problem of an input that was found; each names its place. */
+/** A usage error with every problem that was found in an input; each names its place. */
 export function usageProblems(name: string, problems: string[]): CliError {
   if (problems.length <= 1) return usage(`${name}: ${problems[0]}`)
   const count = problems.length > mostCounted ? `more than ${mostCounted}` : problems.length
@@ -106,11 +106,11 @@ const fileProblems: Record<string, string> = {
   EPERM: 'permission denied',
   EISDIR: 'it is a folder',
   ENOTDIR: 'a part of its path is not a folder',
-  EEXIST: 'it exists already',
+  EEXIST: 'it already exists',
   ENOSPC: 'no space left on the disk',
   EROFS: 'the disk is read-only',
   ELOOP: 'too many symbolic links',
   ENAMETOOLONG: 'the name is too long',
   EIO: 'input/output error',
-  EPIPE: 'its reader has gone',
+  EPIPE: 'nothing reads it any more',
 }

@@ -18,7 +18,7 @@ const pointers = new Map([
   ['configure', init],
   ['setup', init],
   ['init', init],
-  ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' forget the credentials"],
+  ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' remove the credentials"],
   ['models', models],
   ['model', models],
   ['ask', "'parley chat'"],
@@ -47,7 +47,7 @@ export function describeUnknown({ words, isHelp }: UnknownWords): string {
 }
 
 function listOf(group: string[]): string {
-  if (group.length > 0) return `; 'parley ${group.join(' ')} --help' lists what there is`
+  if (group.length > 0) return `; 'parley ${group.join(' ')} --help' lists its commands`
   return "; 'parley --help' lists the commands, 'parley chat' asks a model"
 }
 
@@ -65,7 +65,7 @@ function namesIn(group: string[]): string[] {
   return Object.keys(level)
 }
 
-/** By its beginning, else by its letters. */
+/** The names that begin like the word, else the most similar one. */
 function guess(word: string, names: string[]): string {
   const begun = word.length > 2 ? names.filter((name) => name.startsWith(word)) : []
   return begun.length > 0 ? ` (did you mean ${begun.join(' or ')}?)` : didYouMean(word, names)

@@ -14,7 +14,7 @@ import type { SettingName } from '../settings/table.ts'
 
 export type Values = Record<string, unknown>
 
-/** Reads the chosen profile, and what holds beside it. */
+/** Reads the chosen profile, and finds out which values apply. */
 export async function readProfile({
   host,
   flags,
@@ -24,7 +24,7 @@ export async function readProfile({
   return { profile, explanations: explainSettings({ flags: flags.settings, profile, env: host.env }) }
 }
 
-/** Changes the file, loading what that takes only now. */
+/** Changes the profile file. Only this loads the code that writes it. */
 export async function changeFile(
   { host, note }: Context,
   change: (file: ProfileFile) => ProfileFile | undefined,
@@ -33,7 +33,7 @@ export async function changeFile(
   await changeProfiles(host, note, change)
 }
 
-/** Changes the values of the chosen profile, which comes into being with its first. Returns its name. */
+/** Changes the values of the chosen profile; the first value creates it. Returns its name. */
 export async function changeProfile(
   context: Context,
   change: (values: Values) => Values | undefined,
@@ -50,7 +50,7 @@ export async function changeProfile(
   return name
 }
 
-/** Throws a usage error, with the way out, for a name that a profile of one's own cannot have. */
+/** Throws a usage error, which says what to do, for a name that no profile in the file can have. */
 export function requireOwnName({ name, chosenBy }: { name: string; chosenBy: string }): void {
   if (name === demoName) {
     const ways =
@@ -64,12 +64,12 @@ export function requireOwnName({ name, chosenBy }: { name: string; chosenBy: str
   }
 }
 
-/** Says where a profile's value is not the one that holds. */
+/** Says when the environment overrides a profile's value. */
 export function noteOverride({ note }: Context, explanations: Explanation[], setting: SettingName): void {
   const explanation = explanations.find((each) =>
     [each.chosen, ...each.overridden].some((candidate) => candidate?.setting === setting),
   )
   if (explanation?.chosen?.origin.source === 'environment') {
-    note(`${explanation.chosen.origin.name} in the environment comes before it`)
+    note(`${explanation.chosen.origin.name} in the environment overrides it`)
   }
 }

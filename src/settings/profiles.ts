@@ -6,7 +6,7 @@ import { type ProcessInfo, profilePath } from './folder.ts'
 import { readProtected, type Warn } from './protection.ts'
 import type { SettingName } from './table.ts'
 
-/** The profile file: what other versions of parley added to it passes through. */
+/** The profile file. Fields that another version of parley added are kept. */
 const ProfileFile = z.lazily(() =>
   z.looseObject({
     version: z.optional(z.unknown()),
@@ -21,14 +21,14 @@ export interface Profile {
   values: Partial<Record<SettingName, unknown>>
   /** Chosen by `--profile`, so that the environment's addresses and secrets don't mix with it. */
   isNamed: boolean
-  /** What chose it, as a person would look for it. */
+  /** What chose it, such as `--profile` or `config use`. */
   chosenBy: string
 }
 
 /** The name of the profile that answers from the built-in emulator, and cannot be changed. */
 export const demoName = 'demo'
 
-/** The name of the profile that holds where none was chosen. */
+/** The name of the profile that applies where none was chosen. */
 export const defaultName = 'default'
 
 const demo = {
@@ -57,7 +57,7 @@ export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<Profi
   return bytes === undefined ? {} : parseProfiles(bytes, path)
 }
 
-/** What is returned is what stands there, not zod's copy of it, which would lack a key such as `__proto__`. */
+/** Returns the parsed JSON, not zod's copy of it, which would lack a key such as `__proto__`. */
 async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFile> {
   const broken = (why: string) => new CliError('credentials', `${path}: ${why}`)
   let text = ''
@@ -74,7 +74,7 @@ async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFi
   return content as ProfileFile
 }
 
-/** Reads the profile that holds; the built-in one needs no file, and is there beside one that cannot be read. */
+/** Reads the profile that applies. The built-in one needs no file, so a broken file does not matter to it. */
 export async function readProfile(
   info: ProcessInfo,
   warn: Warn,
@@ -97,7 +97,7 @@ function chooseProfile(
   return { name, chosenBy, values: values ?? {}, isNamed: named !== undefined }
 }
 
-/** The name of the profile that holds, whether there is such a profile or not. */
+/** The name of the profile that applies, whether it exists or not. */
 export function chooseName(
   { current }: ProfileFile,
   { named, env }: { named: string | undefined; env: ProcessInfo['env'] },

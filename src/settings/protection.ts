@@ -14,7 +14,7 @@ import { dirname } from 'node:path'
 import { CliError, fileProblem } from '../errors.ts'
 import type { ProcessInfo } from './folder.ts'
 
-/** Tells the person of something odd that does not stop the run. */
+/** Warns the person of something unusual that does not stop the run. */
 export type Warn = (line: string) => void
 
 const forOthers = 0o077
@@ -39,7 +39,7 @@ export function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint
 
 function openExisting(path: string): number | undefined {
   try {
-    // Without O_NONBLOCK a named pipe in the file's place would be waited for.
+    // Without O_NONBLOCK this would wait for the other end of a named pipe.
     return openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
@@ -72,7 +72,7 @@ function protect(path: string, { file, stat, info, warn }: Opened): void {
   protectFolder(dirname(path), info, warn)
 }
 
-/** A folder of the user's own choosing may serve other ends as well, so its mode is left alone. */
+/** A folder that the user chose may have other files in it, so its mode is not changed. */
 function protectFolder(folder: string, { uid, env }: ProcessInfo, warn: Warn): void {
   const stat = lookAt(folder)
   if (env.PARLEY_CONFIG_DIR || stat?.uid !== uid || !stat?.isDirectory()) return
@@ -94,7 +94,7 @@ export function prepareProtected(path: string, info: ProcessInfo, warn: Warn): v
   makeFolder(folder)
   for (const each of [folder, path]) {
     if (lookAt(each)?.isSymbolicLink()) {
-      throw failure(each, 'it is a symbolic link: change the file that it leads to')
+      throw failure(each, 'it is a symbolic link: change the file that it points to')
     }
   }
   const stat = lookAt(path)
@@ -105,7 +105,7 @@ export function prepareProtected(path: string, info: ProcessInfo, warn: Warn): v
   if (info.uid !== undefined) protectFolder(folder, info, warn)
 }
 
-/** With its parents, which Node's own way would try for ever where one cannot be made, as in /proc. */
+/** With its parents. Node's recursive mkdir never returns where a folder cannot be made, as in /proc. */
 function makeFolder(folder: string): void {
   if (lookAt(folder)) return
   if (dirname(folder) !== folder) makeFolder(dirname(folder))

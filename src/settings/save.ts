@@ -7,10 +7,10 @@ import { lock } from './lock.ts'
 import { type ProfileFile, readProfiles } from './profiles.ts'
 import { prepareProtected, type Warn } from './protection.ts'
 
-/** The form of the file that this version writes. */
+/** The version of the file's format. */
 const version = 1
 
-/** Who has the lock writes at once. */
+/** A process that has the lock writes at once, so the lock is soon free again. */
 const waiting = {
   longest: 60_000,
   silence: 3000,
@@ -18,7 +18,7 @@ const waiting = {
   consequence: 'nothing was changed',
 } as const
 
-/** Makes the new file out of the old one; `undefined` leaves the old one as it is. */
+/** Makes the new file from the old one; `undefined` changes nothing. */
 export type Change = (file: ProfileFile) => ProfileFile | undefined
 
 /**
@@ -37,8 +37,8 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
 }
 
 /**
- * Returns false where another writer took this one for dead and went ahead. From lock to release nothing is waited
- * for unless the file is broken, so a signal finds neither a lock nor a temporary file to be removed.
+ * Returns false where another process removed this one's lock, because it seemed dead. Between lock and release
+ * nothing is awaited unless the file is broken, so a signal never leaves a lock or a temporary file behind.
  */
 async function changeOnce(
   path: string,
@@ -58,11 +58,7 @@ async function changeOnce(
   }
 }
 
-const tooNew = (path: string) =>
-  new CliError(
-    'credentials',
-    `${path}: another version of parley wrote it, and its form is not known to this one`,
-  )
+const tooNew = (path: string) => new CliError('credentials', `${path}: written by a newer parley`)
 
 /** Only a writer that was killed leaves its temporary file behind, with the secrets in it. */
 function removeLeftovers(path: string): void {
@@ -79,7 +75,7 @@ function write(path: string, file: ProfileFile): void {
     configName: basename(path, '.json'),
     configFileMode: 0o600,
     accessPropertiesByDotNotation: false,
-    // What is there has been read already, more carefully.
+    // The file was already read, with more checks.
     deserialize: () => ({}),
   })
   conf.store = { version, ...file }

@@ -7,7 +7,7 @@ import { noteOverride, readProfile } from '../../profiles/profile.ts'
 import { findSetting, formatValue, maskValue } from '../../settings/key.ts'
 
 export function declare(command: Command): void {
-  command.addArgument(new SettingArgument()).option('--reveal', 'show a secret whole')
+  command.addArgument(new SettingArgument()).option('--reveal', 'show the whole secret')
 }
 
 export const examples = ['parley config get baseUrl', 'parley config get accessToken --reveal']

@@ -12,10 +12,10 @@ export const examples = ['parley config unset accessToken']
 
 export async function run(context: Context, _: unknown, [key = '']: string[]): Promise<void> {
   const name = findSetting(key)
-  let isThere = false
+  let wasSet = false
   const profile = await changeProfile(context, ({ [name]: value, ...rest }) => {
-    isThere = value !== undefined
-    return isThere ? rest : undefined
+    wasSet = value !== undefined
+    return wasSet ? rest : undefined
   })
-  if (!isThere) context.note(`${name} was not set in the profile '${profile}'`)
+  if (!wasSet) context.note(`${name} was not set in the profile '${profile}'`)
 }
