@@ -69,6 +69,6 @@ export interface Context extends Run {
    * a line of JSON.
    */
   warn(line: string): void
-  /** Prints a line that is already escaped as it is, unless `--quiet`. */
+  /** Prints a line that needs no escaping, unless `--quiet`. */
   tell(line: string): void
 }

@@ -14,10 +14,14 @@ export const outcomes = {
     when: '429, or 503 with Retry-After, after the retries',
     again: 'yes, later',
   },
-  service: { exit: 7, when: 'other 5xx, after the retries', again: 'not an event' },
-  response: { exit: 8, when: 'answered, but not understood or not whole', again: 'not an event' },
-  'not-sent': { exit: 9, when: 'name, connection, TLS, proxy: no byte of the request left', again: 'yes' },
-  unknown: { exit: 10, when: 'the request left, no answer came', again: 'not an event' },
+  service: { exit: 7, when: 'other 5xx, after the retries', again: 'not for events' },
+  response: { exit: 8, when: 'the answer was not understood, or not complete', again: 'not for events' },
+  'not-sent': {
+    exit: 9,
+    when: 'name, connection, TLS, proxy: nothing of the request was sent',
+    again: 'yes',
+  },
+  unknown: { exit: 10, when: 'the request was sent, no answer came', again: 'not for events' },
   file: { exit: 11, when: 'a local file, or stdout, cannot be read or written', again: 'see the message' },
   waiting: { exit: 12, when: '`follow`: tool uses wait for an answer', again: 'after the answer' },
   stuck: { exit: 13, when: '`follow`: the session was terminated or is stuck', again: '' },
@@ -30,12 +34,12 @@ export const outcomes = {
 
 export type Kind = keyof typeof outcomes
 
-/** How far a request got: `unknown` means that it left and no answer came. */
+/** How far a request got: `unknown` means that it was sent and no answer came. */
 export type Sent = 'no' | 'unknown' | 'yes'
 
 export interface FailureDetails {
   sent?: Sent | undefined
-  /** One line for the person: what this failure means for what was to be done. */
+  /** One line for the person: what this failure means for the work. */
   consequence?: string | undefined
   status?: number | undefined
   /** Seconds. */
@@ -73,7 +77,7 @@ export class CliError extends Error {
     return outcomes[this.kind].exit
   }
 
-  /** The same failure with more known about it. */
+  /** The same failure with more details. */
   with(details: FailureDetails): CliError {
     return new CliError(this.kind, this.message, { ...this.details, ...details })
   }

@@ -182,10 +182,10 @@ describe('profiles', () => {
     const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
     const ended = await run(['config', 'delete', 'work'], { env })
     expect(ended).toMatchObject({ code: 0, out: '' })
-    expect(ended.err).toBe("parley: 'work' was the current profile: now 'default' is\n")
+    expect(ended.err).toBe("parley: 'work' was the current profile; now 'default' is\n")
     expect(file()).toEqual({ version: 1, profiles: { default: {} } })
     const none = await run(['config', 'delete', 'default'], { env })
-    expect(none.err).toContain("'default' was the current profile: now none is: 'parley config use NAME'")
+    expect(none.err).toContain("'default' was the current profile; now none is ('parley config use NAME'")
   })
 
   test('a profile that is not there is exit 3 with the nearest one', async () => {

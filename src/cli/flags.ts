@@ -5,7 +5,7 @@ import { addValue, HeaderFlag } from '../flag-values.ts'
 import { flagOf, hasFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
 import { addNote } from './help-text.ts'
 
-/** Flags that every command has. */
+/** Flags of every command. */
 export const generalFlags = () => [
   new Option('--profile <name>', 'the profile to use; the built-in profile demo needs no credentials'),
   new Option('-q, --quiet', 'only errors and important warnings on stderr'),
@@ -13,7 +13,7 @@ export const generalFlags = () => [
   new Option('--color <when>', 'auto, always or never').choices(['auto', 'always', 'never']),
 ]
 
-/** Flags that every command has that sends a request. */
+/** Flags of every command that sends a request. */
 export const requestFlags = () => [
   new Option('--raw', "print the service's exact JSON"),
   new Option('--dry-run', 'send nothing; print the request as JSON'),
@@ -41,7 +41,7 @@ export function pointToSharedFlags(command: Command, isRequest: boolean): void {
   addNote(command, `Shared flags: ${flags}: see 'parley help settings'.`)
 }
 
-/** Whether a word is a flag that asks for more than help. */
+/** Whether a word is a flag, and not the one for help. */
 export const isFlag = (word: string): boolean => word.startsWith('-') && word !== '--help' && word !== '-h'
 
 const sharedHeading = 'Shared flags:'

@@ -53,16 +53,20 @@ export async function changeProfile(
 /** Throws a usage error, which says what to do, for a name that no profile in the file can have. */
 export function requireOwnName({ name, chosenBy }: { name: string; chosenBy: string }): void {
   if (name === demoName) {
-    const ways =
-      chosenBy === 'config use' ? `'parley config use ${defaultName}', or --profile NAME` : undefined
-    const way =
-      ways ?? (chosenBy === 'PARLEY_PROFILE' ? 'unset PARLEY_PROFILE, or --profile NAME' : 'name another')
+    const way = waysOut.get(chosenBy) ?? 'name another'
     throw usage(`the profile ${demoName}, chosen by ${chosenBy}, is built in and cannot be changed: ${way}`)
   }
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._@-]{0,63}$/u.test(name)) {
-    throw usage(`a profile's name must be letters, digits, dots, hyphens, underscores or @, at most 64`)
+    throw usage(
+      'a profile name has at most 64 letters, digits and . _ @ -, and begins with a letter or a digit',
+    )
   }
 }
+
+const waysOut = new Map([
+  ['config use', `'parley config use ${defaultName}', or --profile NAME`],
+  ['PARLEY_PROFILE', 'unset PARLEY_PROFILE, or --profile NAME'],
+])
 
 /** Says when the environment overrides a profile's value. */
 export function noteOverride({ note }: Context, explanations: Explanation[], setting: SettingName): void {

@@ -25,7 +25,7 @@ const reserved = new Set([
   3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ])
 
-/** Whether an address leaves this machine unencrypted. What counts is the parsed host. */
+/** Whether requests to an address leave this machine unencrypted, judged by the parsed host. */
 export function isPlainRemote(address: string): boolean {
   const { protocol, hostname } = new URL(address)
   return protocol === 'http:' && !isLoopback(hostname)

@@ -75,7 +75,7 @@ function showLife(file: number): void {
 
 interface Watched {
   name: string
-  /** Nothing about it has changed for long: by this process's own clock, since others' may differ, and are set. */
+  /** It has not changed for long, by this process's own clock: other clocks may differ, or be set. */
   isSilent(): boolean
 }
 

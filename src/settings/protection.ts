@@ -20,9 +20,9 @@ export type Warn = (line: string) => void
 const forOthers = 0o077
 
 /**
- * Reads a file of secrets, or returns `undefined` where there is none. One that others can read is set to 0600,
- * and its folder to 0700, where they are the user's own; a link or a file of root's is read as it is, with a warning.
- * Throws a `CliError` for a file of another user's, or anything but a file.
+ * Reads a file of secrets, or returns `undefined` where there is none. If others can read it, its mode becomes 0600 and
+ * that of its folder 0700, where both are the user's own; a link or a file of root is read unchanged, with a warning.
+ * Throws a `CliError` for a file of another user, or anything but a file.
  */
 export function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array | undefined {
   const file = openExisting(path)

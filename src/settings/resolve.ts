@@ -41,7 +41,7 @@ export interface SettingSources {
   env: Readonly<Record<string, string | undefined>>
 }
 
-/** What belongs to one profile and may not be mixed with the environment's when that profile is named. */
+/** Settings that are never taken from the environment when `--profile` names a profile. */
 const bound: readonly SettingName[] = [
   'baseUrl',
   'accessToken',

@@ -38,7 +38,7 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
 
 /**
  * Returns false where another process removed this one's lock, because it seemed dead. Between lock and release
- * nothing is awaited unless the file is broken, so a signal never leaves a lock or a temporary file behind.
+ * nothing takes long unless the file is broken, so a signal never leaves a lock or a temporary file behind.
  */
 async function changeOnce(
   path: string,

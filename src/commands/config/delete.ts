@@ -26,8 +26,8 @@ export async function run(context: Context, _: unknown, [name = '']: string[]): 
   if (wasCurrent) {
     const now = hasDefault
       ? `now '${defaultName}' is`
-      : "now none is: 'parley config use NAME' chooses one, 'parley config init' creates one"
-    context.note(`'${name}' was the current profile: ${now}`)
+      : "now none is ('parley config use NAME' chooses one, 'parley config init' creates one)"
+    context.note(`'${name}' was the current profile; ${now}`)
   }
   if (context.host.env.PARLEY_PROFILE === name) context.note('PARLEY_PROFILE still names it')
 }
