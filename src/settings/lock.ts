@@ -106,7 +106,8 @@ function clear(name: string, holder: Watched, guard: Watched): void {
   }
   try {
     // In an earlier version the lock was a folder.
-    if (holder.isSilent()) rmSync(name, { force: true, recursive: lstatSync(name).isDirectory() })
+    const isFolder = lstatSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false
+    if (holder.isSilent()) rmSync(name, { force: true, recursive: isFolder })
   } finally {
     closeSync(file)
     rmSync(guard.name, { force: true })

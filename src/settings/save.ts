@@ -53,6 +53,10 @@ async function changeOnce(
     if (!isHeld()) return false
     if (changed) write(path, changed)
     return true
+  } catch (error) {
+    // The next holder removes the temporary file of a writer that was paused for long: nothing was written.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT' && !isHeld()) return false
+    throw error
   } finally {
     release()
   }
