@@ -57,6 +57,8 @@ export interface FailureDetails {
   serviceMessage?: string | undefined
   /** The service's error body: parsed JSON, or text. */
   body?: unknown
+  /** The head of the answer that the body came with; names of headers in lower case. */
+  head?: { status: number; statusText: string; headers: Record<string, string> } | undefined
   /** The exact bytes of that body, for `--raw`. */
   rawBody?: Uint8Array | undefined
   cause?: unknown

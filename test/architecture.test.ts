@@ -19,7 +19,7 @@ const floors = [
   ['context.ts'],
   ['calls'],
   ['generation'],
-  ['chat', 'images', 'sessions', 'profiles', 'batch'],
+  ['chat', 'images', 'sessions', 'profiles', 'batch', 'api'],
   ['commands'],
   ['cli'],
   ['signals.ts'],

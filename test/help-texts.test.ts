@@ -149,6 +149,7 @@ describe('every example runs as printed', () => {
       'out.txt': 'out',
       'token.txt': 'token',
       'body.json': '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
+      'events.json': '{"events":[{"type":"user.interrupt"}]}',
       'events.ndjson': '{"type":"user.message","content":[{"type":"text","text":"hi"}]}\n',
       'diagram.png': png,
       parley: `#!/bin/sh\nexec "${process.execPath}" "${binary}" "$@"\n`,

@@ -1,5 +1,5 @@
 import type { CliError, FailureDetails } from '../errors.ts'
-import type { Endpoint } from '../wire/endpoints.ts'
+import { type Endpoint, endpoints } from '../wire/endpoints.ts'
 
 /**
  * What a failed request means for what was to be done. `secretOrigin` names where the secret of
@@ -7,7 +7,7 @@ import type { Endpoint } from '../wire/endpoints.ts'
  */
 export function consequenceOf(
   { kind, details }: CliError,
-  { repeat }: Endpoint,
+  endpoint: Endpoint,
   secretOrigin: string | undefined,
 ): FailureDetails {
   if ((details.status === 401 || details.status === 403) && secretOrigin !== undefined) {
@@ -17,8 +17,9 @@ export function consequenceOf(
   }
   const { sent = 'no' } = details
   if (sent === 'no') return { consequence: 'nothing was sent' }
-  if (repeat === 'refused') return eventConsequence(kind)
-  return sent === 'unknown' && repeat !== 'always'
+  if (endpoint === endpoints.sendEvents) return eventConsequence(kind)
+  const mayBeDone = sent === 'unknown' || (endpoint.repeat === 'refused' && kind === 'service')
+  return mayBeDone && endpoint.repeat !== 'always'
     ? { consequence: 'the request was sent; whether it was carried out is not known' }
     : {}
 }

@@ -20,7 +20,7 @@ export function createDrafter(
   let headers: Promise<Record<string, string>> | undefined
   return async (endpoint, parts) => {
     if (context.flags.retryUnknown && endpoint.repeat !== 'failed')
-      throw usage('--retry-unknown works only with chat and image')
+      throw usage('--retry-unknown works only with chat, image and api')
     headers ??= readHeaders(context)
     const address = values[addressOf(endpoint.service)]
     return draftRequest(endpoint, { ...parts, address, extraHeaders: await headers })

@@ -41,6 +41,12 @@ export const entries: Record<string, Entry> = {
       },
     },
   },
+  api: {
+    summary: 'call any other endpoint of a service',
+    isRequest: true,
+    sends: true,
+    load: () => import('../commands/api.ts'),
+  },
   config: {
     summary: 'profiles and credentials',
     group: {

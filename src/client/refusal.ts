@@ -19,6 +19,7 @@ export async function readRefusal(response: HttpResponse, { service }: Endpoint)
   const details: FailureDetails = {
     sent: 'yes',
     status,
+    head: { status, statusText, headers },
     rawBody,
     body,
     ...(retryAfter === undefined ? {} : { retryAfter }),

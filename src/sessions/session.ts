@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { RequestParts } from '../calls/drafter.ts'
+import { agentHeaders } from '../calls/service-headers.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { addValue } from '../flag-values.ts'
@@ -37,7 +38,7 @@ export function sessionParts(
   { session = host.env.PARLEY_SESSION, beta }: SessionOptions,
 ): SessionParts {
   if (!session) throw usage('no session: give it with --session ID or PARLEY_SESSION')
-  const { vendor, agentsVersion, workspaceId } = values
+  const { vendor } = values
   const given = beta === undefined || beta === false ? [] : beta
   const own = beta === false ? [] : values.betas
   const isReplaced = flags.header?.some((line) =>
@@ -50,11 +51,7 @@ export function sessionParts(
   const all = [...new Set([...own, ...given])]
   return {
     params: { session },
-    headers: {
-      [`${vendor}-version`]: agentsVersion,
-      ...(all.length > 0 ? { [`${vendor}-beta`]: all.join(',') } : {}),
-      ...(workspaceId === undefined ? {} : { [`${vendor}-workspace-id`]: workspaceId }),
-    },
+    headers: agentHeaders(values, all),
   }
 }
 

@@ -8,7 +8,7 @@ export type Repeat = 'refused' | 'failed' | 'always'
 
 export interface Endpoint {
   service: 'gateway' | 'agents'
-  method: 'GET' | 'POST'
+  method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
   /** `{name}` stands for a value that becomes one path segment or a part of one. */
   path: string
   repeat: Repeat

@@ -1,9 +1,10 @@
 import type { Caller } from '../../calls/caller.ts'
 import type { RequestParts } from '../../calls/drafter.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { type Cursor, type EventItem, readEventsPage } from '../../wire/events/events-page.ts'
+import { type EventItem, readEventsPage } from '../../wire/events/events-page.ts'
 import { collect, type HttpResponse } from '../../wire/exchange.ts'
 import { notUnderstood } from '../../wire/json-body.ts'
+import type { Cursor } from '../../wire/page.ts'
 
 /** What a list is asked for; a service may ignore any of it (recorded, 6). */
 export interface ListQuery {

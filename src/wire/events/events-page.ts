@@ -1,7 +1,7 @@
 import { describeIssues } from '../json/parse.ts'
-import { childrenOf, findChild, skipBlanks } from '../json/scanner.ts'
 import { notUnderstood, parse } from '../json-body.ts'
-import { failureInBody, failureInstead, isErrorEnvelope, readProblem } from '../problem/problem.ts'
+import { type Cursor, onOneLine, readPage } from '../page.ts'
+import { isErrorEnvelope, readProblem } from '../problem/problem.ts'
 import * as z from '../zod.ts'
 import { SessionEvent } from './events.ts'
 
@@ -11,46 +11,20 @@ export interface EventItem {
   text: string
 }
 
-/** How the page after this one is asked for: a parameter of the query. */
-export interface Cursor {
-  name: 'page' | 'after_id'
-  value: string
-}
-
-export interface Page {
+interface EventsPage {
   items: EventItem[]
   next?: Cursor | undefined
 }
 
 const ListedEvents = z.array(SessionEvent)
 
-/** How a page says that there is more: by the next one's token, or by the id to go on after. */
-const Continuation = z.looseObject({
-  next_page: z.catch(z.nullish(z.string()), undefined),
-  has_more: z.catch(z.nullish(z.boolean()), undefined),
-  last_id: z.catch(z.nullish(z.string()), undefined),
-})
-
 /** Reads one page of a list, or a list that is not paged. Throws a `CliError`. */
-export function readEventsPage(text: string): Page {
-  const page = parse(text, 'the list of events')
-  if (isErrorEnvelope(page)) throw failureInBody(page)
-  const data = Array.isArray(page) ? page : (page as { data?: unknown } | null)?.data
-  if (data === undefined || data === null) throw failureInstead(page, 'the list of events has no data')
+export function readEventsPage(text: string): EventsPage {
+  const { data, texts, next } = readPage(text, 'the list of events')
   const events = ListedEvents.safeParse(data)
   if (!events.success) throw notUnderstood(`the list of events: ${describeIssues(events.error).join('; ')}`)
-  const texts = elementsOf(Array.isArray(page) ? `{"data":${text}}` : text, 'data')
   const items = events.data.map((event, index) => ({ event, text: texts[index] ?? JSON.stringify(event) }))
-  return { items, next: Array.isArray(page) ? undefined : nextOf(page, items) }
-}
-
-function nextOf(page: unknown, items: readonly EventItem[]): Cursor | undefined {
-  const { next_page: token, has_more: hasMore, last_id: lastId } = Continuation.safeParse(page).data ?? {}
-  if (token) return { name: 'page', value: token }
-  if (!hasMore) return undefined
-  const value = lastId ?? items.at(-1)?.event.id
-  if (!value) throw notUnderstood('the list of events has more, but does not say how to ask for it')
-  return { name: 'after_id', value }
+  return { items, next }
 }
 
 /** Reads the data of one event of a stream. Throws a `CliError` of kind `response`. */
@@ -65,18 +39,3 @@ export function readEventItem(data: string): EventItem {
     throw notUnderstood(`an event of the stream: ${describeIssues(parsed.error).join('; ')}`)
   return { event: parsed.data, text: onOneLine(data) }
 }
-
-/**
- * The elements of a list in the text of a JSON object, as they are spelled there, each on one line; none where the
- * field is no list. `JSON.parse` must have accepted the text.
- */
-export function elementsOf(text: string, field: string): string[] {
-  const list = findChild(text, skipBlanks(text, 0), field)
-  if (!list || text[list.start] !== '[') return []
-  const elements: string[] = []
-  for (const { start, end } of childrenOf(text, list.start)) elements.push(onOneLine(text.slice(start, end)))
-  return elements
-}
-
-/** In JSON a line break stands between tokens only: inside text it is an escape. */
-const onOneLine = (text: string) => text.replace(/[\r\n]+/g, '')

@@ -1,0 +1,56 @@
+import type { Caller } from '../calls/caller.ts'
+import { CliError } from '../errors.ts'
+import type { Output } from '../io/output.ts'
+import { createRawPrinter } from '../io/raw-printer.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
+import { collect, type HttpResponse } from '../wire/exchange.ts'
+import { notUnderstood } from '../wire/json-body.ts'
+import { type Cursor, readPage } from '../wire/page.ts'
+import { readPath } from './path.ts'
+import type { ApiRequest } from './request.ts'
+
+/** Prints the items of all pages of a list, each as it is spelled, on a line of its own. Throws a `CliError`. */
+export async function paginate(
+  caller: Caller,
+  { endpoint, parts, settings }: ApiRequest & { settings: ResolvedSettings },
+  output: Output,
+): Promise<void> {
+  const printer = createRawPrinter(output)
+  const seen = new Set<string>()
+  const address = endpoint.service === 'gateway' ? settings.values.baseUrl : settings.values.agentsUrl
+  let next = { path: endpoint.path, query: parts.query }
+  for (;;) {
+    const place = `${next.path}?${next.query ?? ''}`
+    if (seen.has(place)) throw notUnderstood('the list does not end: next_page repeats')
+    seen.add(place)
+    const request = { ...parts, query: next.query }
+    const page = await caller.call({ ...endpoint, path: next.path }, request, read)
+    for (const item of page.texts) printer.add(`${item}\n`)
+    await printer.write()
+    if (!page.next) return printer.end()
+    next = follow(next, page.next, address)
+  }
+}
+
+const read = async ({ body }: HttpResponse) =>
+  readPage(new TextDecoder().decode(await collect(body)), 'the list')
+
+/** A page may be named by a token, or by its whole URL, which must be the service's. */
+function follow(
+  { path, query = '' }: { path: string; query: string | undefined },
+  { name, value }: Cursor,
+  address: string | undefined,
+): { path: string; query: string | undefined } {
+  if (/^https?:\/\//i.test(value)) return followAddress(value, address)
+  const kept = query.split('&').filter((field) => field !== '' && !/^(page|after_id)(=|$)/.test(field))
+  return { path, query: [...kept, `${name}=${encodeURIComponent(value)}`].join('&') }
+}
+
+function followAddress(url: string, address: string | undefined) {
+  try {
+    const { names: path, query } = readPath(url, address)
+    return { path, query }
+  } catch (error) {
+    throw error instanceof CliError ? notUnderstood(`next_page cannot be followed: ${error.message}`) : error
+  }
+}

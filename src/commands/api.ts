@@ -1,0 +1,31 @@
+import type { Command } from 'commander'
+import type { ApiOptions } from '../api/call.ts'
+import type { Context } from '../context.ts'
+import { addValue } from '../flag-values.ts'
+
+export function declare(command: Command): void {
+  command
+    .argument('<service>', 'gateway or agents')
+    .argument('<path>', 'the path, with its query, as it is sent')
+    .option('-X, --method <method>', 'the method (default: GET, or POST with a body)')
+    .option('-i, --input <file>', 'the body, from a file or - for stdin')
+    .option('--set <path=value>', 'set any field of the JSON body, repeatable', addValue)
+    .option('-o, --output <file>', 'write a whole answer to a file, replacing what is there')
+    .option('--include', 'print the status line and headers before the body')
+    .option('--paginate', 'GET: the items of all pages, each on a line')
+}
+
+export const notes = [
+  "It prints the answer's body as it is, whatever the status; the exit code says how it ended. GETs are tried again like lists, other methods only where nothing was sent, or with --retry-unknown.",
+]
+
+export const examples = [
+  'parley api agents /v1/sessions/sesn_1/events --include',
+  'parley api agents /v1/sessions/sesn_1/events -i events.json',
+  'parley api agents /v1/sessions/sesn_1/events --paginate',
+]
+
+export async function run(context: Context, options: ApiOptions, words: string[]): Promise<void> {
+  const { callApi } = await import('../api/call.ts')
+  return callApi(context, options, words)
+}

@@ -1,0 +1,61 @@
+import { childrenOf, findChild, skipBlanks } from './json/scanner.ts'
+import { notUnderstood, parse } from './json-body.ts'
+import { failureInBody, failureInstead, isErrorEnvelope } from './problem/problem.ts'
+import * as z from './zod.ts'
+
+/** How the page after this one is asked for: a parameter of the query. */
+export interface Cursor {
+  name: 'page' | 'after_id'
+  value: string
+}
+
+/** A page of a list. */
+export interface Page {
+  data: unknown[]
+  /** The same as it is spelled, each on one line. */
+  texts: string[]
+  next?: Cursor | undefined
+}
+
+/** How a page says that there is more: by the next one's token, or by the id to go on after. */
+const Continuation = z.looseObject({
+  next_page: z.catch(z.nullish(z.string()), undefined),
+  has_more: z.catch(z.nullish(z.boolean()), undefined),
+  last_id: z.catch(z.nullish(z.string()), undefined),
+})
+
+/** Reads one page of a list, or a list that is not paged; `name` is what messages call it. Throws a `CliError`. */
+export function readPage(text: string, name: string): Page {
+  const page = parse(text, name)
+  if (isErrorEnvelope(page)) throw failureInBody(page)
+  if (Array.isArray(page)) return { data: page, texts: elementsOf(`{"data":${text}}`, 'data') }
+  const data = (page as { data?: unknown } | null)?.data
+  if (data === undefined || data === null) throw failureInstead(page, `${name} has no data`)
+  if (!Array.isArray(data)) throw notUnderstood(`${name}: data must be a list`)
+  return { data, texts: elementsOf(text, 'data'), next: nextOf(page, data, name) }
+}
+
+function nextOf(page: unknown, data: unknown[], name: string): Cursor | undefined {
+  const { next_page: token, has_more: hasMore, last_id: lastId } = Continuation.safeParse(page).data ?? {}
+  if (token) return { name: 'page', value: token }
+  if (!hasMore) return undefined
+  const value = lastId ?? (data.at(-1) as { id?: unknown } | null | undefined)?.id
+  if (typeof value !== 'string' || value === '')
+    throw notUnderstood(`${name} has more, but does not say how to ask for it`)
+  return { name: 'after_id', value }
+}
+
+/**
+ * The elements of a list in the text of a JSON object, as they are spelled there, each on one line; none where the
+ * field is no list. `JSON.parse` must have accepted the text.
+ */
+export function elementsOf(text: string, field: string): string[] {
+  const list = findChild(text, skipBlanks(text, 0), field)
+  if (!list || text[list.start] !== '[') return []
+  const elements: string[] = []
+  for (const { start, end } of childrenOf(text, list.start)) elements.push(onOneLine(text.slice(start, end)))
+  return elements
+}
+
+/** In JSON a line break is between tokens only: inside text it is an escape. */
+export const onOneLine = (text: string): string => text.replace(/[\r\n]+/g, '')
