@@ -21,7 +21,7 @@ export const requestFlags = () => [
   new HeaderFlag('-H, --header <line>', "extra request header 'NAME: VALUE' or @FILE, repeatable").argParser(
     addValue,
   ),
-  new Option('--retry-unknown', 'chat, image: retry also when a request was sent and no answer came'),
+  new Option('--retry-unknown', 'chat, image, api: retry also when a request was sent and no answer came'),
   new Option('--no-stdin', 'never read stdin'),
   new Option('-v, --verbose', 'request and response heads, timings and retries on stderr'),
 ]
