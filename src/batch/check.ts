@@ -29,3 +29,16 @@ function refuseLines(bad: BadLine[], name: string): CliError {
     bad.map(({ index, problem }) => `line ${index}: ${problem}`),
   ).with(hint ? { consequence: hint } : {})
 }
+
+/** The lines that an earlier run has not done. Throws a usage error at a bad one. */
+export async function* leftOf<C extends Call>(
+  jobs: AsyncIterable<Job<C> | BadLine>,
+  name: string,
+  onSkip: () => void,
+): AsyncGenerator<Job<C>, void, undefined> {
+  for await (const job of jobs) {
+    if ('problem' in job) throw refuseLines([job], name)
+    if (job.isDone) onSkip()
+    else yield job
+  }
+}
