@@ -25,10 +25,19 @@ export interface Flights<C extends Call> {
   readonly mayBegin: boolean
   /** Nothing may begin until then. Milliseconds since the epoch. */
   readonly pausedUntil: number
-  /** The line with the lowest number of those that were refused. */
+  /** The line that was refused first. */
   takeRefused(): Task<C> | undefined
   readonly hasRefused: boolean
   begin(task: Task<C>): void
+}
+
+/** Nothing is begun for a while, because this was refused. */
+export interface Pause {
+  error: CliError
+  /** Milliseconds since the epoch. */
+  until: number
+  /** How many may be under way afterwards. */
+  places: number
 }
 
 export interface FlightsOptions<C extends Call> {
@@ -43,6 +52,7 @@ export interface FlightsOptions<C extends Call> {
   random(): number
   onAnswer(task: Task<C>, answer: Answer): void
   onFailure(task: Task<C>, error: CliError): void
+  onPause(pause: Pause): void
   /** Nothing can be asked any more. */
   onEnd(error: unknown): void
   /** Called last, whatever came of a request. */
@@ -54,22 +64,25 @@ export function createFlights<C extends Call>(options: FlightsOptions<C>): Fligh
   let schedule = createSchedule(concurrency)
   const refused: Task<C>[] = []
 
-  async function fly(task: Task<C>, ticket: Ticket): Promise<void> {
+  /** All at once: nobody is to see a request that is over and has no result. */
+  function settle(act: () => void): void {
+    schedule = leave(schedule)
     try {
-      const came = await orCut(ask(task.job, signal), signal)
-      schedule = answer(schedule, ticket, { isOk: true, now: timers.now() })
-      options.onAnswer(task, { ...came, attempts: came.attempts + task.refusals })
+      act()
     } catch (error) {
-      land(task, ticket, error)
+      options.onEnd(error)
     }
     options.onChange()
   }
 
-  function land(task: Task<C>, ticket: Ticket, error: unknown): void {
-    if (!(error instanceof CliError)) {
-      schedule = leave(schedule)
-      options.onEnd(error)
-    } else if (isRefusal(error) && !signal.aborted) takeBack(task, ticket, error)
+  function land(task: Task<C>, ticket: Ticket, came: Answer): void {
+    schedule = answer(schedule, ticket, { isOk: true, now: timers.now() })
+    options.onAnswer(task, { ...came, attempts: came.attempts + task.refusals })
+  }
+
+  function fail(task: Task<C>, ticket: Ticket, error: unknown): void {
+    if (!(error instanceof CliError)) throw error
+    if (isRefusal(error) && !signal.aborted) takeBack(task, ticket, error)
     else {
       schedule = answer(schedule, ticket, { isOk: false, now: timers.now() })
       options.onFailure(task, error.with({ attempts: (error.details.attempts ?? 1) + task.refusals }))
@@ -78,13 +91,10 @@ export function createFlights<C extends Call>(options: FlightsOptions<C>): Fligh
 
   function takeBack(task: Task<C>, ticket: Ticket, error: CliError): void {
     refused.push({ ...task, refusals: task.refusals + 1 })
-    refused.sort((one, other) => one.job.index - other.job.index)
-    try {
-      schedule = refuse(schedule, ticket, { error, now: timers.now(), deadline, random: random() })
-    } catch (end) {
-      schedule = leave(schedule)
-      options.onEnd(end)
-    }
+    const { until } = schedule.pause
+    schedule = refuse(schedule, ticket, { error, now: timers.now(), deadline, random: random() })
+    const { pause, places } = schedule
+    if (pause.until > until) options.onPause({ error, until: pause.until, places })
   }
 
   return {
@@ -103,7 +113,11 @@ export function createFlights<C extends Call>(options: FlightsOptions<C>): Fligh
     },
     begin(task) {
       schedule = begin(schedule)
-      void fly(task, schedule.pause.number)
+      const ticket = schedule.pause.number
+      orCut(() => ask(task.job, signal), signal).then(
+        (came) => settle(() => land(task, ticket, came)),
+        (error) => settle(() => fail(task, ticket, error)),
+      )
     },
   }
 }
@@ -113,10 +127,12 @@ const isRefusal = ({ kind, details }: CliError): boolean =>
   kind === 'not-sent' || (kind === 'rate-limited' && !details.isPermanent)
 
 /** Each listener is taken away again, or a batch would gather one for each line. */
-function orCut<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+function orCut<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const cut = () => reject(new CliError('unknown', 'the deadline passed', { sent: 'unknown' }))
     signal.addEventListener('abort', cut)
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', cut))
+    work()
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener('abort', cut))
   })
 }

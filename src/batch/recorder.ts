@@ -1,4 +1,5 @@
 import { CliError, OutputClosed } from '../errors.ts'
+import type { Pause } from './flights.ts'
 import { type Answer, formatAnswer, formatFailure, type Subject } from './result-line.ts'
 import type { Tally } from './tally.ts'
 import type { Window } from './window.ts'
@@ -16,6 +17,8 @@ export interface Sinks {
   note(message: string): void
   /** Called after each result. */
   onProgress?(tally: Tally): void
+  /** Called when a pause begins or becomes longer. */
+  onPause?(pause: Pause): void
 }
 
 /** A line whose request is or was under way. */

@@ -93,6 +93,7 @@ function createRun<C extends Call>(
       recorder.addFailure(task, error)
       if (halting.includes(error.kind)) halt.begin(error)
     },
+    onPause: (pause) => sinks.onPause?.(pause),
     onEnd: halt.begin,
     onChange: bell.ring,
   })

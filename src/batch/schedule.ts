@@ -46,17 +46,17 @@ export const mayBegin = ({ inFlight, places, pause }: Schedule, now: number): bo
 /** A request is begun; its ticket is the number of the last pause. */
 export const begin = (schedule: Schedule): Schedule => ({ ...schedule, inFlight: schedule.inFlight + 1 })
 
-/** A request's place is free again, and nothing else is known by it. */
+/** A request is over, and its place is free. */
 export const leave = (schedule: Schedule): Schedule => ({ ...schedule, inFlight: schedule.inFlight - 1 })
 
-/** A request was answered, well or not. Places grow by one after as many answers as there are places. */
+/** A request that is over was answered, well or not. Places grow by one after as many answers as there are places. */
 export function answer(
   schedule: Schedule,
   ticket: Ticket,
   { isOk, now }: { isOk: boolean; now: number },
 ): Schedule {
   const { pause, places, concurrency, barren } = schedule
-  const next = { ...leave(schedule), barren: isOk ? { pauses: 0, time: 0 } : barren }
+  const next = { ...schedule, barren: isOk ? { pauses: 0, time: 0 } : barren }
   if (ticket !== pause.number || places === concurrency) return next
   const answers = schedule.answers + 1
   // What a limiter lets through at once after a pause says nothing about the time after it.
@@ -66,9 +66,9 @@ export function answer(
 }
 
 /**
- * A request was refused for now: everybody pauses. The first refusal of a request that was begun after the last
- * pause makes a new one and halves the places; others can only make it longer. Throws a `CliError` where waiting
- * has no end.
+ * A request that is over was refused for now: everybody pauses. The first one that was begun after the last pause
+ * makes a new pause and halves the places; others can only make it longer. Throws a `CliError` where waiting has no
+ * end.
  */
 export function refuse(schedule: Schedule, ticket: Ticket, refusal: Refusal): Schedule {
   const { now, random } = refusal
@@ -77,11 +77,11 @@ export function refuse(schedule: Schedule, ticket: Ticket, refusal: Refusal): Sc
   // One that comes while a pause is still on was begun before it, or before it was made longer.
   const isNew = ticket === pause.number && now >= pause.until
   requireEnd(refusal, asked, isNew ? barren.time : 0)
-  if (!isNew) return leave(prolong(schedule, now + asked))
+  if (!isNew) return prolong(schedule, now, asked)
   const backoff = Math.min(500 * 2 ** barren.pauses, 8000) * (0.5 + random / 2)
   const length = Math.max(asked, backoff)
   return {
-    ...leave(schedule),
+    ...schedule,
     places: Math.max(1, Math.floor(places / 2)),
     answers: 0,
     pause: { number: pause.number + 1, from: now, until: now + length },
@@ -89,10 +89,11 @@ export function refuse(schedule: Schedule, ticket: Ticket, refusal: Refusal): Sc
   }
 }
 
-function prolong(schedule: Schedule, until: number): Schedule {
+function prolong(schedule: Schedule, now: number, asked: number): Schedule {
   const { pause, barren } = schedule
-  const added = until - pause.until
-  if (added <= 0) return schedule
+  const until = now + asked
+  if (until <= pause.until) return schedule
+  const added = until - Math.max(pause.until, now)
   return { ...schedule, pause: { ...pause, until }, barren: { ...barren, time: barren.time + added } }
 }
 

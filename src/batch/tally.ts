@@ -14,12 +14,14 @@ export interface Standing {
   lines?: number
   /** Since this run's start. */
   seconds: number
+  /** What is left of a pause, in seconds. */
+  pause?: number
 }
 
 const count = (number: number): string => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
 
 /** How far a batch has come, in one line of at most `width` columns: what matters less is left out first. */
-export function formatProgress({ tally, lines, seconds }: Standing, width: number): string {
+export function formatProgress({ tally, lines, seconds, pause }: Standing, width: number): string {
   const { ok, failed, skipped, tokens } = tally
   const done = ok + failed + skipped
   const rate = seconds > 0 ? (ok + failed) / seconds : 0
@@ -27,6 +29,7 @@ export function formatProgress({ tally, lines, seconds }: Standing, width: numbe
   const fields = [
     lines === undefined ? `${count(done)} done` : `${count(done)} of ${count(lines)} done`,
     failed > 0 ? `${count(failed)} failed` : '',
+    pause ? `paused for ${formatTime(pause)}` : '',
     left === undefined ? '' : `${formatTime(left)} left`,
     rate > 0 ? formatRate(rate) : '',
     tokens > 0 ? `${count(tokens)} tokens` : '',

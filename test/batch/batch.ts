@@ -1,5 +1,5 @@
 import { readEarlier } from '../../src/batch/earlier-results.ts'
-import type { Ask } from '../../src/batch/flights.ts'
+import type { Ask, Pause } from '../../src/batch/flights.ts'
 import { readJobs } from '../../src/batch/jobs.ts'
 import { createLedger } from '../../src/batch/ledger.ts'
 import { readLines } from '../../src/batch/lines.ts'
@@ -32,6 +32,7 @@ interface World extends Partial<RunOptions> {
   file?: TestFile
   output?: Sinks['output']
   results?: Sinks['results']
+  describe?: Sinks['describe']
 }
 
 interface Played extends Outcome {
@@ -40,6 +41,7 @@ interface Played extends Outcome {
   /** The file of results. */
   file: string
   notes: string[]
+  pauses: Pause[]
 }
 
 export const answerOf = (job: TestJob, tokens?: number): Answer => ({
@@ -66,7 +68,7 @@ export const parse = (text: string): Result[] =>
 export async function play(
   input: string | AsyncIterable<Uint8Array>,
   ask: Ask<TestCall>,
-  { isOrdered = true, file = { text: '' }, output, results, ...options }: World = {},
+  { isOrdered = true, file = { text: '' }, output, results, describe, ...options }: World = {},
 ): Promise<Played> {
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8
@@ -77,6 +79,7 @@ export async function play(
   // As `openResults` does.
   if (tail === 'torn') file.text = Buffer.from(file.text).subarray(0, end).toString()
   const notes: string[] = []
+  const pauses: Pause[] = []
   const sinks: Sinks = {
     window: isOrdered ? createWindow(4 * concurrency) : createOpenWindow(),
     output: output ?? {
@@ -89,8 +92,9 @@ export async function play(
         if (!file.isGone) file.text += `${line}\n`
       },
     },
-    describe: ({ kind, details: { attempts } }) => ({ kind, attempts }),
+    describe: describe ?? (({ kind, details: { attempts } }) => ({ kind, attempts })),
     note: (message) => notes.push(message),
+    onPause: (pause) => pauses.push(pause),
   }
   const outcome = await runBatch(readJobs(lines, prepare, ledger), ask, sinks, {
     name: 'prompts.ndjson',
@@ -103,5 +107,5 @@ export async function play(
     concurrency,
     timers,
   })
-  return { ...outcome, out: parse(out), file: file.text, notes }
+  return { ...outcome, out: parse(out), file: file.text, notes, pauses }
 }

@@ -142,7 +142,8 @@ describe('where a service refuses for now', () => {
         if (isEarly) throw failure(kind, { retryAfter: 5 })
         return answerOf(job, 1)
       }
-      const { out, tally } = await play(linesOf(20), ask, { timers, concurrency: 4 })
+      const { out, tally, pauses } = await play(linesOf(20), ask, { timers, concurrency: 4 })
+      expect(pauses.map(({ until, places }) => [until - start, places])).toEqual([[5100, 2]])
       expect(tally).toMatchObject({ ok: 20, failed: 0 })
       expect(indexes(out)).toEqual(upTo(20))
       expect(out.map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(16).fill(1)])
@@ -231,6 +232,20 @@ describe('nothing more is begun', () => {
     expect(stop).toBeInstanceOf(TypeError)
     // The line of the bug has no result; those that waited for it are given out.
     expect(indexes(out)).toEqual([...upTo(9), 11, 12])
+  })
+
+  test('after a result that cannot be made, which is a bug too', async () => {
+    const world = { describe: () => ({ tokens: 1n }) }
+    const { asked, stop } = await meet(() => Promise.reject(failure('service')), world)
+    expect(asked).toEqual(upTo(12))
+    expect(stop).toBeInstanceOf(TypeError)
+  })
+
+  test('after one that is thrown at once', async () => {
+    const ask = () => {
+      throw new TypeError('a bug')
+    }
+    expect((await play(linesOf(20), ask)).stop).toBeInstanceOf(TypeError)
   })
 
   test('once the answers took as many tokens as they may', async () => {

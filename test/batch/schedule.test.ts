@@ -1,6 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { answer, begin, createSchedule, mayBegin, refuse, type Schedule } from '../../src/batch/schedule.ts'
+import {
+  answer,
+  begin,
+  createSchedule,
+  leave,
+  mayBegin,
+  refuse,
+  type Schedule,
+} from '../../src/batch/schedule.ts'
 import { failure } from './pieces.ts'
 
 const base = { deadline: Infinity, random: 1 }
@@ -21,7 +29,7 @@ describe('a schedule', () => {
     const full = play(Array.from({ length: 8 }, () => ['b', 0, 0]))
     expect(mayBegin(play([['b', 0, 0]]), 0)).toBe(true)
     expect(mayBegin(full, 0)).toBe(false)
-    expect(mayBegin(answer(full, 0, { isOk: false, now: 0 }), 0)).toBe(true)
+    expect(mayBegin(leave(full), 0)).toBe(true)
   })
 
   test.each<[name: string, events: Parameters<typeof play>[0], expected: [places: number, until: number]]>([
@@ -172,8 +180,8 @@ describe('a schedule ends', () => {
         let now = 0
         for (let round = 0; round < 60; round++) {
           const ticket = schedule.pause.number
-          schedule = answer(begin(schedule), ticket, { isOk: isAnswered && round % 10 === 0, now })
-          schedule = refuse(begin(schedule), ticket, {
+          schedule = answer(schedule, ticket, { isOk: isAnswered && round % 10 === 0, now })
+          schedule = refuse(schedule, ticket, {
             ...base,
             error: failure(kind, { retryAfter: 20 }),
             now,
@@ -230,6 +238,7 @@ test('whatever comes: never more than places, never in a pause, always an end', 
           now = first ? Math.max(now, first.at) : schedule.pause.until
           if (!first) continue
           const { ticket, what } = first
+          schedule = leave(schedule)
           if (what.kind === 'refused') {
             left++
             const before = schedule
@@ -279,6 +288,7 @@ function meet(rate: number, latency: number, concurrency: number, lines: number)
       flights.splice(flights.indexOf(flight), 1)
       if (flight.isOk) answered++
       const { ticket } = flight
+      schedule = leave(schedule)
       schedule = flight.isOk
         ? answer(schedule, ticket, { isOk: true, now })
         : refuse(schedule, ticket, { ...base, error: limited(1), now })
