@@ -2,7 +2,7 @@ import type { Timers } from '../client/timer.ts'
 import { CliError } from '../errors.ts'
 import type { Call, Job } from './jobs.ts'
 import type { Answer } from './result-line.ts'
-import { answer, begin, createSchedule, leave, mayBegin, refuse, type Ticket } from './schedule.ts'
+import { answer, begin, createSchedule, leave, refuse, type Schedule, type Ticket } from './schedule.ts'
 
 /**
  * Asks for one line. Throws a `CliError`, at once where it is `rate-limited` or `not-sent`: then all pause, and the
@@ -19,16 +19,12 @@ export interface Task<C extends Call> {
   refusals: number
 }
 
-/** The requests that are under way. */
+/** The requests that are under way, and the lines that were refused, the first one first. */
 export interface Flights<C extends Call> {
-  readonly count: number
-  readonly mayBegin: boolean
-  /** Nothing may begin until then. Milliseconds since the epoch. */
-  readonly pausedUntil: number
-  /** The line that was refused first. */
-  takeRefused(): Task<C> | undefined
-  readonly hasRefused: boolean
-  begin(task: Task<C>): void
+  readonly options: FlightsOptions<C>
+  readonly send: (task: Task<C>) => Promise<Answer>
+  readonly refused: Task<C>[]
+  schedule: Schedule
 }
 
 /** Nothing is begun for a while, because this was refused. */
@@ -59,80 +55,85 @@ export interface FlightsOptions<C extends Call> {
   onChange(): void
 }
 
-export function createFlights<C extends Call>(options: FlightsOptions<C>): Flights<C> {
-  const { ask, signal, concurrency, deadline, timers, random } = options
-  let schedule = createSchedule(concurrency)
-  const refused: Task<C>[] = []
+export const createFlights = <C extends Call>(options: FlightsOptions<C>): Flights<C> => ({
+  options,
+  send: createSender(options),
+  refused: [],
+  schedule: createSchedule(options.concurrency),
+})
 
-  /** All at once: nobody is to see a request that is over and has no result. */
-  function settle(act: () => void): void {
-    schedule = leave(schedule)
-    try {
-      act()
-    } catch (error) {
-      options.onEnd(error)
-    }
-    options.onChange()
+/** Each with a signal of its own: many listeners of one are taken for a mistake. */
+function createSender<C extends Call>({ ask, signal }: FlightsOptions<C>): Flights<C>['send'] {
+  const open = new Set<AbortController>()
+  signal.addEventListener('abort', () => {
+    for (const request of open) request.abort(deadlinePassed())
+  })
+  return ({ job }) => {
+    const own = new AbortController()
+    open.add(own)
+    return new Promise<Answer>((resolve, reject) => {
+      own.signal.addEventListener('abort', () => reject(own.signal.reason))
+      ask(job, own.signal).then(resolve, reject)
+    }).finally(() => open.delete(own))
   }
+}
 
-  function land(task: Task<C>, ticket: Ticket, came: Answer): void {
-    schedule = answer(schedule, ticket, { isOk: true, now: timers.now() })
-    options.onAnswer(task, { ...came, attempts: came.attempts + task.refusals })
-  }
+const deadlinePassed = () => new CliError('unknown', 'the deadline passed', { sent: 'unknown' })
 
-  function fail(task: Task<C>, ticket: Ticket, error: unknown): void {
-    if (!(error instanceof CliError)) throw error
-    if (isRefusal(error) && !signal.aborted) takeBack(task, ticket, error)
-    else {
-      schedule = answer(schedule, ticket, { isOk: false, now: timers.now() })
-      options.onFailure(task, error.with({ attempts: (error.details.attempts ?? 1) + task.refusals }))
-    }
-  }
+/** A task that is under way. */
+type Flight<C extends Call> = Task<C> & { ticket: Ticket }
 
-  function takeBack(task: Task<C>, ticket: Ticket, error: CliError): void {
-    refused.push({ ...task, refusals: task.refusals + 1 })
-    const { until } = schedule.pause
-    schedule = refuse(schedule, ticket, { error, now: timers.now(), deadline, random: random() })
-    const { pause, places } = schedule
-    if (pause.until > until) options.onPause({ error, until: pause.until, places })
-  }
+/** Begins a line's request. */
+export function fly<C extends Call>(flights: Flights<C>, task: Task<C>): void {
+  flights.schedule = begin(flights.schedule)
+  const flight = { ...task, ticket: flights.schedule.pause.number }
+  flights.send(task).then(
+    (came) => settle(flights, () => land(flights, flight, came)),
+    (error) => settle(flights, () => fail(flights, flight, error)),
+  )
+}
 
-  return {
-    get count() {
-      return schedule.inFlight
-    },
-    get mayBegin() {
-      return mayBegin(schedule, timers.now())
-    },
-    get pausedUntil() {
-      return schedule.pause.until
-    },
-    takeRefused: () => refused.shift(),
-    get hasRefused() {
-      return refused.length > 0
-    },
-    begin(task) {
-      schedule = begin(schedule)
-      const ticket = schedule.pause.number
-      orCut(() => ask(task.job, signal), signal).then(
-        (came) => settle(() => land(task, ticket, came)),
-        (error) => settle(() => fail(task, ticket, error)),
-      )
-    },
+/** All at once: nobody is to see a request that is over and has no result. */
+function settle<C extends Call>(flights: Flights<C>, act: () => void): void {
+  flights.schedule = leave(flights.schedule)
+  try {
+    act()
+  } catch (error) {
+    flights.options.onEnd(error)
   }
+  flights.options.onChange()
+}
+
+function land<C extends Call>(flights: Flights<C>, flight: Flight<C>, came: Answer): void {
+  const { timers, onAnswer } = flights.options
+  flights.schedule = answer(flights.schedule, flight.ticket, { isOk: true, now: timers.now() })
+  onAnswer(flight, { ...came, attempts: came.attempts + flight.refusals })
+}
+
+function fail<C extends Call>(flights: Flights<C>, flight: Flight<C>, error: unknown): void {
+  const { signal, timers, onFailure } = flights.options
+  if (!(error instanceof CliError)) throw error
+  if (isRefusal(error) && !signal.aborted) takeBack(flights, flight, error)
+  else {
+    flights.schedule = answer(flights.schedule, flight.ticket, { isOk: false, now: timers.now() })
+    onFailure(flight, error.with({ attempts: (error.details.attempts ?? 1) + flight.refusals }))
+  }
+}
+
+function takeBack<C extends Call>(
+  flights: Flights<C>,
+  { job, place, refusals, ticket }: Flight<C>,
+  error: CliError,
+): void {
+  const { deadline, timers, random, onPause } = flights.options
+  flights.refused.push({ job, place, refusals: refusals + 1 })
+  const { until } = flights.schedule.pause
+  const refusal = { error, now: timers.now(), deadline, random: random() }
+  flights.schedule = refuse(flights.schedule, ticket, refusal)
+  const { pause, places } = flights.schedule
+  if (pause.until > until) onPause({ error, until: pause.until, places })
 }
 
 /** The line itself may well be answered, later. */
 const isRefusal = ({ kind, details }: CliError): boolean =>
   kind === 'not-sent' || (kind === 'rate-limited' && !details.isPermanent)
-
-/** Each listener is taken away again, or a batch would gather one for each line. */
-function orCut<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const cut = () => reject(new CliError('unknown', 'the deadline passed', { sent: 'unknown' }))
-    signal.addEventListener('abort', cut)
-    work()
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener('abort', cut))
-  })
-}

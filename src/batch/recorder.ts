@@ -1,13 +1,13 @@
-import { CliError, OutputClosed } from '../errors.ts'
+import type { CliError } from '../errors.ts'
 import type { Pause } from './flights.ts'
+import { createPrinter, type LineOutput, type PrinterOptions } from './printer.ts'
 import { type Answer, formatAnswer, formatFailure, type Subject } from './result-line.ts'
 import type { Tally } from './tally.ts'
 import type { Window } from './window.ts'
 
 /** Where results go. */
 export interface Sinks {
-  /** Throws as stdout does. */
-  output: { write(text: string): Promise<void> }
+  output: LineOutput
   /** Decides when a result goes to the output. */
   window: Window
   /** Takes each result as it comes. Throws a `CliError` where it cannot. */
@@ -41,45 +41,27 @@ export interface Recorder {
   end(): Promise<void>
 }
 
-export interface RecorderOptions {
+export interface RecorderOptions extends PrinterOptions {
   /** What an earlier run's answers took. */
   tokens: number
   /** How many lines it has done, as far as that is known. */
   skipped: number
-  /** Called when what was given out is taken. */
-  onIdle(): void
-  /** A result could not be written. */
-  onError(error: unknown): void
 }
 
-export function createRecorder(
-  sinks: Sinks,
-  { tokens, skipped, onIdle, onError }: RecorderOptions,
-): Recorder {
-  const { output, window, results, describe, note, onProgress } = sinks
+export function createRecorder(sinks: Sinks, { tokens, skipped, ...events }: RecorderOptions): Recorder {
+  const { window, results, describe, note, onProgress } = sinks
+  const printer = createPrinter(sinks.output, events)
   const tally: Tally = { ok: 0, failed: 0, skipped, tokens }
   let first: { index: number; error: CliError } | undefined
   let isUnmeteredTold = false
-  let unwritten = 0
-  let last: Promise<void> = Promise.resolve()
-
-  function print(line: string): void {
-    unwritten++
-    last = last
-      .then(() => output.write(`${line}\n`))
-      .catch((error) => onError(error instanceof OutputClosed ? outputGone() : error))
-      .then(() => {
-        if (--unwritten === 0) onIdle()
-      })
-  }
 
   function record(line: string, place: number): void {
     try {
       results?.append(line)
     } catch (error) {
-      onError(error)
+      events.onError(error)
     }
-    for (const ready of window.finish(place, line)) print(ready)
+    for (const ready of window.finish(place, line)) printer.print(ready)
     onProgress?.(tally)
   }
 
@@ -89,7 +71,7 @@ export function createRecorder(
       return first?.error
     },
     get isIdle() {
-      return unwritten === 0
+      return printer.isIdle
     },
     addAnswer({ job, place }, answer) {
       tally.ok++
@@ -106,10 +88,8 @@ export function createRecorder(
       record(formatFailure(job, describe(error)), place)
     },
     end() {
-      for (const line of window.takeHeld()) print(line)
-      return last
+      for (const line of window.takeHeld()) printer.print(line)
+      return printer.end()
     },
   }
 }
-
-const outputGone = () => new CliError('file', 'stdout: its reader has gone', { sent: 'yes' })

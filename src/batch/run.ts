@@ -2,11 +2,12 @@ import { callAfter, type Timers } from '../client/timer.ts'
 import { CliError } from '../errors.ts'
 import { type Bell, createBell } from './bell.ts'
 import { type Extent, leftOf } from './check.ts'
-import { type Ask, createFlights, type Flights, type Task } from './flights.ts'
+import { type Ask, createFlights, type Flights, fly, type Task } from './flights.ts'
 import { createHalt, type Halt } from './halt.ts'
 import { createIntake, type Intake } from './intake.ts'
 import type { BadLine, Call, Job } from './jobs.ts'
 import { createRecorder, type Recorder, type Sinks } from './recorder.ts'
+import { mayBegin } from './schedule.ts'
 import type { Tally } from './tally.ts'
 
 export interface RunOptions {
@@ -60,7 +61,7 @@ export async function runBatch<C extends Call>(
   const run = createRun(jobs, ask, sinks, options)
   while (!isOver(run)) {
     const task = takeTask(run)
-    if (task) run.flights.begin(task)
+    if (task) fly(run.flights, task)
     else await change(run)
   }
   run.halt.forget()
@@ -113,13 +114,13 @@ const budgetSpent = (tokens: number, most: number) =>
   })
 
 const isOver = <C extends Call>({ flights, intake, halt }: Run<C>): boolean =>
-  flights.count === 0 && (halt.isOn || (intake.isEnded && !flights.hasRefused))
+  flights.schedule.inFlight === 0 && (halt.isOn || (intake.isEnded && flights.refused.length === 0))
 
 /** The line that may be begun now, if there is one. */
 function takeTask<C extends Call>(run: Run<C>): Task<C> | undefined {
   const { halt, flights, recorder, options } = run
-  if (halt.isOn || !flights.mayBegin) return undefined
-  const task = flights.takeRefused() ?? takeNew(run)
+  if (halt.isOn || !mayBegin(flights.schedule, options.timers.now())) return undefined
+  const task = flights.refused.shift() ?? takeNew(run)
   const { tokens } = recorder.tally
   if (!task || tokens < options.mostTokens) return task
   // Only now: with nothing left to ask, a budget that is spent is no reason to stop.
@@ -133,7 +134,7 @@ function takeNew<C extends Call>({ window, recorder, intake }: Run<C>): Task<C> 
 }
 
 async function change<C extends Call>({ flights, options: { timers }, bell }: Run<C>): Promise<void> {
-  const left = flights.pausedUntil - timers.now()
+  const left = flights.schedule.pause.until - timers.now()
   const forget = left > 0 ? callAfter(timers, left, bell.ring) : () => {}
   await bell.rung()
   forget()

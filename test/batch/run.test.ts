@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { createBell } from '../../src/batch/bell.ts'
 import type { Ask } from '../../src/batch/flights.ts'
 import { type CliError, OutputClosed } from '../../src/errors.ts'
 import { createClock } from '../clock.ts'
@@ -352,7 +353,7 @@ describe('at the deadline', () => {
     expect(out.slice(5)).toMatchObject(
       [6, 7, 8].map((index) => ({ index, ok: false, error: { kind: 'unknown' } })),
     )
-    expect(signals.every(({ aborted }) => aborted)).toBe(true)
+    expect(signals.map(({ aborted }) => aborted)).toEqual([...Array(5).fill(false), true, true, true])
     expect(timers.now()).toBe(deadline)
   })
 
@@ -376,6 +377,35 @@ describe('at the deadline', () => {
     const { out, stop } = await play(linesOf(9), ask, { timers, deadline: start + 1200 })
     expect([out, (stop as CliError).kind, timers.now()]).toEqual([[], 'stopped', start + 1200])
   })
+})
+
+test('a bell that rang before it was waited for is heard, once', async () => {
+  const bell = createBell()
+  bell.ring()
+  bell.ring()
+  await bell.rung()
+  let isHeard = false
+  const next = bell.rung().then(() => (isHeard = true))
+  await turn()
+  expect(isHeard).toBe(false)
+  bell.ring()
+  await next
+})
+
+test('many at a time are taken for no mistake', async () => {
+  const warnings: Error[] = []
+  const listen = (warning: Error) => warnings.push(warning)
+  process.on('warning', listen)
+  const timers = createClock()
+  const ask: Ask<TestCall> = async (job, signal) => {
+    signal.addEventListener('abort', () => {})
+    await timers.wait(10)
+    return answerOf(job)
+  }
+  const { tally } = await play(linesOf(200), ask, { timers, concurrency: 64, deadline: timers.now() + 1e6 })
+  await turn()
+  process.off('warning', listen)
+  expect([tally.ok, warnings]).toEqual([200, []])
 })
 
 test('a stdout that takes nothing holds the intake', async () => {
