@@ -13,6 +13,7 @@ const floors: Record<string, number> = {
   'errors.ts': 0,
   wire: 1,
   ...Object.fromEntries(rooms.map((room) => [room, 2])),
+  batch: 3,
   commands: 3,
   'context.ts': 3,
   'create-context.ts': 4,

@@ -21,7 +21,7 @@ export interface ResultsOptions {
   ledger: Ledger
   /** Finds what an answer took where its line has no `usage`. */
   tokensOf(line: Record<string, unknown>): number | undefined
-  /** The longest wait for another run that writes it, or was killed while it did. Milliseconds. */
+  /** The longest wait for another run; one that was killed is waited for 5 s. Milliseconds. */
   patience: number
   /** Called once that takes a while. */
   onWait?(): void

@@ -30,6 +30,7 @@ export interface Refusal {
 
 const longestPause = 3_600_000
 const longestBarren = 300_000
+const longestCaution = 60_000
 
 export const createSchedule = (concurrency: number): Schedule => ({
   concurrency,
@@ -60,7 +61,7 @@ export function answer(
   if (ticket !== pause.number || places === concurrency) return next
   const answers = schedule.answers + 1
   // What a limiter lets through at once after a pause says nothing about the time after it.
-  const isSteady = now - pause.until >= pause.until - pause.from
+  const isSteady = now - pause.until >= Math.min(pause.until - pause.from, longestCaution)
   if (answers < places || !isSteady) return { ...next, answers }
   return { ...next, answers: 0, places: places + 1 }
 }

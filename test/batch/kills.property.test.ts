@@ -5,7 +5,7 @@ import { createClock } from '../clock.ts'
 import { answerOf, linesOf, parse, play, type TestFile } from './batch.ts'
 import { failure, type TestCall } from './pieces.ts'
 
-const runs = Number(process.env.BATCH_RUNS ?? 60)
+const runs = Number(process.env.BATCH_RUNS ?? 30)
 const lines = 40
 
 interface Act {

@@ -149,11 +149,14 @@ describe('a schedule', () => {
     expect(growth).toEqual([...expected.slice(1), ...Array(35 - expected.length + 1).fill(8)])
   })
 
-  test('does not grow by answers to requests of before the pause, nor soon after it', () => {
-    const before = play([[2, 0, 0], ...Array(9).fill(['+', 0, 9000])])
-    const soon = play([[2, 0, 0], ...Array(9).fill(['+', 1, 3999])])
-    const later = play([[2, 0, 0], ...Array(9).fill(['+', 1, 3999]), ['+', 1, 4000]])
-    expect([before.places, soon.places, later.places]).toEqual([4, 4, 5])
+  test.each([
+    ['not by answers to requests of before the pause', 2, 0, 9000, 4],
+    ['not soon after it', 2, 1, 3999, 4],
+    ['but once it has been as long as the pause', 2, 1, 4000, 5],
+    ['or a minute: not yet', 1000, 1, 1_059_999, 4],
+    ['or a minute', 1000, 1, 1_060_000, 5],
+  ])('grows %s', (_, asked, ticket, now, places) => {
+    expect(play([[asked, 0, 0], ...Array(4).fill(['+', ticket, now])]).places).toBe(places)
   })
 })
 
