@@ -44,8 +44,9 @@ export async function openResults(options: ResultsOptions): Promise<ResultsFile>
     const earlier = isResumed ? await read(file, options) : none
     return createWriter(file, held, { ...options, earlier })
   } catch (error) {
+    // Without the lock it may be somebody else's by now.
+    if (held && !isResumed) rmSync(path, { force: true })
     held?.release()
-    if (!isResumed) rmSync(path, { force: true })
     closeSync(file)
     throw error instanceof CliError ? error : failed(name, error)
   }

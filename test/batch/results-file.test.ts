@@ -103,6 +103,13 @@ describe('a file of results', () => {
     next.close()
   })
 
+  test('is not taken from a run that was quicker to lock it', async () => {
+    const path = place()
+    writeFileSync(`${path}.lock`, '')
+    await expect(open(path, { isResumed: false })).rejects.toThrow('locked')
+    expect(existsSync(path)).toBe(true)
+  })
+
   test('is left alone once another run has taken it over', async () => {
     const path = place()
     const file = await open(path)
