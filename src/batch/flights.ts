@@ -111,9 +111,9 @@ function land<C extends Call>(flights: Flights<C>, flight: Flight<C>, came: Answ
 }
 
 function fail<C extends Call>(flights: Flights<C>, flight: Flight<C>, error: unknown): void {
-  const { signal, timers, onFailure } = flights.options
+  const { timers, onFailure } = flights.options
   if (!(error instanceof CliError)) throw error
-  if (isRefusal(error) && !signal.aborted) takeBack(flights, flight, error)
+  if (isRefusal(error)) takeBack(flights, flight, error)
   else {
     flights.schedule = answer(flights.schedule, flight.ticket, { isOk: false, now: timers.now() })
     onFailure(flight, error.with({ attempts: (error.details.attempts ?? 1) + flight.refusals }))

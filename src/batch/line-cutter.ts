@@ -23,7 +23,6 @@ export async function* cutLines(
     size += piece.length
     end += piece.length
     if (size <= longest) kept.push(piece)
-    else kept = []
   }
 
   function cut(isWhole: boolean): CutLine {

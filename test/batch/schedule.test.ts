@@ -198,6 +198,19 @@ describe('a schedule ends', () => {
     },
   )
 
+  test('where one pause was made so long, but not where a late refusal began it again', () => {
+    const prolonged = play([
+      [1, 0, 0],
+      [301, 0, 500],
+    ])
+    expect(() => refuse(prolonged, 1, { ...base, error: limited(1), now: 301_500 })).toThrow('5 minutes')
+    const again = play([
+      [1, 0, 0],
+      [1, 0, 400_000],
+    ])
+    expect(refuse(again, 1, { ...base, error: limited(1), now: 401_000 }).pause.until).toBe(402_000)
+  })
+
   test('not by one long pause that many were sent into', () => {
     const many = play([
       [600, 0, 0],
