@@ -6,7 +6,7 @@ import { SessionEvent } from '../../wire/events/events.ts'
 import { elementsOf } from '../../wire/events/events-page.ts'
 import { listOldestFirst } from '../listing/selection.ts'
 import { readGiven } from '../sending/read-events.ts'
-import { createSessionState, type SessionState, type ToolUse } from '../session-state.ts'
+import { SessionState, type ToolUse } from '../session-state.ts'
 
 /** A tool use to answer; all but its id may be unknown. */
 export type PendingUse = { id: string } & Partial<ToolUse>
@@ -32,7 +32,7 @@ export async function readPending(
   if (path === undefined && (stdinKind === 'terminal' || stdinKind === 'none'))
     throw usage('no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE')
   const { name, body } = await readGiven(context, path)
-  const state = createSessionState()
+  const state = new SessionState()
   const given: string[] = []
   for (const text of spellEvents(body)) {
     const event = SessionEvent.safeParse(JSON.parse(text))
@@ -60,7 +60,7 @@ export async function findPending(
   caller: Caller,
   { parts, isAsked }: Keeping & { parts: RequestParts },
 ): Promise<Pending> {
-  const state = createSessionState()
+  const state = new SessionState()
   for await (const items of listOldestFirst(caller, parts))
     for (const { event, text } of items) state.add(event, isAsked ? text : undefined)
   return { given: [], pending: toAnswer(context, state) }

@@ -12,7 +12,7 @@ const deepest = 100
  * neither, and every line begins with a mark, also where a terminal of `columns` would have wrapped it, so that no text
  * can look like parley's own. Throws a usage error for what is too long or too deep for that.
  */
-export function describeUse({ id, text }: PendingUse, columns: number): string {
+export function showWholeToolUse({ id, text }: PendingUse, columns: number): string {
   const lines = [
     `id: ${visible(id)}`,
     ...(text === undefined ? ['nothing more is known of it'] : describeEvent(text)),

@@ -4,8 +4,9 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { SessionEvent } from '../../wire/events/events.ts'
-import { createFeed } from '../following/feed.ts'
+import { createEventPrinter } from '../following/event-printer.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
+import { printTranscript } from '../following/transcript.ts'
 import { printEvents, printIds } from '../listing/rows.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import { readReceipt } from './receipt.ts'
@@ -29,7 +30,7 @@ export async function deliverEvents(
 ): Promise<void> {
   if (await caller.preview(endpoints.sendEvents, parts)) return
   const session = parts.params.session ?? ''
-  const follower = follow ? await openBefore(context, caller, parts, ids) : undefined
+  const follower = follow ? await openBefore(context, caller, parts) : undefined
   let isAccepted = false
   try {
     const events = await caller.call(endpoints.sendEvents, parts, (answer) =>
@@ -42,8 +43,11 @@ export async function deliverEvents(
         },
       }),
     )
-    if (follower) await follower.follow(events.some(({ id }) => id) ? events : eventsOf(parts.body))
-    else await printReceipt(context, events, ids)
+    if (follower) {
+      const sent = events.some(({ id }) => id) ? events : eventsOf(parts.body)
+      const print = createEventPrinter(context, { ids })
+      await printTranscript(context, follower, { session, print, ids, certain: accepted, sent })
+    } else await printReceipt(context, events, ids)
   } catch (error) {
     throw error instanceof CliError && isAccepted
       ? afterAcceptance(error, sessionCommand(context, 'follow', session))
@@ -54,16 +58,10 @@ export async function deliverEvents(
 }
 
 /** Opens what follows the session. Until it is open nothing is sent, and a failure says so. */
-async function openBefore(
-  context: Context,
-  caller: Caller,
-  parts: Delivery,
-  ids: boolean,
-): Promise<Follower> {
+async function openBefore(context: Context, caller: Caller, parts: Delivery): Promise<Follower> {
   const { body: _, ...reading } = parts
   try {
-    const feed = createFeed(context, { ids, session: parts.params.session ?? '', certain: [accepted] })
-    return await openFollower(context, caller, reading, feed, {})
+    return await openFollower(context, caller, reading)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     const kind = error.kind === 'unknown' ? 'not-sent' : error.kind
