@@ -23,6 +23,7 @@ export class Pace {
   #poll = 0
   #stoppedSince: number | undefined
   #searchingSince: number | undefined
+  #hasGivenUp = false
 
   /** With `stays` only the end of the session counts. */
   constructor(news: News, stays: boolean) {
@@ -45,17 +46,21 @@ export class Pace {
     return this.#stoppedSince !== undefined && now - this.#stoppedSince >= (isUndone ? longestTurn : 0)
   }
 
-  /** Whether what was sent has been looked for long enough. */
+  /** Whether what was sent has been looked for long enough; the list is then read once more, soon. */
   isOverdue(now: number): boolean {
     this.#searchingSince = this.#news.isSearching ? (this.#searchingSince ?? now) : undefined
-    return this.#searchingSince !== undefined && now - this.#searchingSince > longestSearch
+    const isOverdue = this.#searchingSince !== undefined && now - this.#searchingSince > longestSearch
+    this.#hasGivenUp ||= isOverdue
+    return isOverdue
   }
 
   /** How long the next event is waited for before the list is read. Milliseconds. */
   patience(now: number): number {
     this.#settledAt ??= now + settling
     if (this.isOver(now)) return Math.max(0, this.#settledAt - now)
-    const isLooking = this.#searchingSince !== undefined || this.#stoppedSince !== undefined
+    const isLooking =
+      this.#hasGivenUp || this.#searchingSince !== undefined || this.#stoppedSince !== undefined
+    this.#hasGivenUp = false
     return (isLooking ? polls[this.#poll++ % polls.length] : undefined) ?? quiet
   }
 }
