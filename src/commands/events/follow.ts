@@ -20,12 +20,12 @@ export function declare(command: Command): void {
   declareSessionFlags(command)
   command
     .option('--history', 'also print what happened before')
-    .option('--stay', 'go on after a rest, until the session is terminated')
+    .option('--stay', 'go on when the session stops, until it is terminated')
     .option('--ids', 'print only the ids of the tool uses that wait for an answer')
 }
 
 export const notes = [
-  "It ends when the session rests: exit 0 at the end of a turn, 12 when tool uses wait for an answer ('parley events confirm'), 13 when the session was terminated or is stuck, 15 at the --deadline.",
+  "It ends when the session stops: exit 0 at the end of a turn, 12 when tool uses wait for an answer ('parley events confirm'), 13 when the session was terminated or is stuck, 15 at the --deadline.",
 ]
 
 export const examples = [

@@ -16,7 +16,7 @@ export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   input?: string | undefined
 }
 
-/** Answers tool uses that wait: those of the ids, of `-i` or stdin, or with `--pending` those that the service shows. */
+/** Answers tool uses that wait: by their ids, from `-i` or stdin, or with `--pending` those that the service shows. */
 export async function confirmToolUses(
   context: Context,
   options: ConfirmOptions,
@@ -64,8 +64,7 @@ async function decide(
   { given, pending }: Pending,
 ): Promise<string[]> {
   if (given.length > 0) {
-    if (allow || deny)
-      throw usage('the confirmations were given with their verdicts: leave out --allow and --deny')
+    if (allow || deny) throw usage('the input already says allow or deny: leave out --allow and --deny')
     return given
   }
   if (pending.length === 0) throw usage('nothing waits for an answer')

@@ -18,7 +18,7 @@ export async function askVerdicts(
   pending: PendingUse[],
 ): Promise<Verdict[]> {
   if (input.stdinKind !== 'terminal' || !host.stderr.isTerminal) {
-    throw usage('say --allow or --deny: there is no terminal to ask on')
+    throw usage('give --allow or --deny: there is no terminal to ask on')
   }
   const texts = pending.map((use) => showWholeToolUse(use, host.stderr.columns || 80))
   const questioner = createQuestioner({ ...host, cleanups })

@@ -15,8 +15,8 @@ export function describeStart(
   if (stop.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${stop.reason})`
   const idle = `${session} is idle${moment ? ` since ${moment}` : ''}`
   const why = stop.kind === 'waiting' ? 'tool uses wait for an answer' : stop.reason
-  if (stays) return `${idle} (${why}); waiting for what comes next, Ctrl-C leaves`
-  return `${idle} (${why})${stop.kind === 'waiting' ? '' : '; --stay waits for what comes next'}`
+  if (stays) return `${idle} (${why}); waiting for more events, Ctrl-C stops waiting`
+  return `${idle} (${why})${stop.kind === 'waiting' ? '' : '; --stay waits for more events'}`
 }
 
 /** How far the lines below a failure are indented. */

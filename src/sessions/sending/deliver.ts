@@ -16,12 +16,12 @@ export interface DeliveryOptions {
   follow?: boolean | undefined
 }
 
-/** What is sent: a session's own parts, and the events as JSON. */
+/** What is sent: the parts of a session's requests, and the events as JSON. */
 type Delivery = RequestParts & { body: Uint8Array }
 
 const accepted = 'the event was accepted'
 
-/** Sends events once, prints what the service made of them, and follows the session where that was asked for. */
+/** Sends events once, prints them as the service returns them, or follows the session. */
 export async function deliverEvents(
   context: Context,
   caller: Caller,
@@ -73,7 +73,7 @@ async function openBefore(context: Context, caller: Caller, parts: Delivery): Pr
   }
 }
 
-/** The events of a body, as far as they are any. */
+/** The events of a body; what is no event is left out. */
 function eventsOf(body: Uint8Array): SessionEvent[] {
   const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
   return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
@@ -85,9 +85,9 @@ function afterAcceptance(error: CliError, command: string): CliError {
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file')
     return error.with({ ...known, consequence: `${accepted}, only the output failed` })
-  const way = `${accepted}; to go on from here: ${command}`
+  const way = `${accepted}; to follow the session: ${command}`
   const { consequence = way } = error.details
-  // Any other kind says that the command may be run again, now or after a fix.
+  // Any other kind would mean that the command can be run again, now or after a fix.
   if (error.kind === 'response' || error.kind === 'stopped') return error.with({ ...known, consequence })
   const { rawBody: __, retryAfter: ___, ...details } = error.details
   return new CliError('response', `the session could not be followed: ${error.message}`, {

@@ -5,7 +5,7 @@ import { describeJsonError, tryParseJson } from '../../wire/json/parse.ts'
 export interface EventsText {
   /** What it was read from, for messages. */
   name: string
-  /** A body `{"events": […]}`, with whatever else it held. */
+  /** A body `{"events": […]}`, with all its other fields. */
   body: string
   /** Where they came one a line: each for itself. */
   lines?: string[] | undefined
