@@ -39,7 +39,7 @@ export async function confirmToolUses(
 
 function requireClear({ allow, deny, message, pending, input }: ConfirmOptions, ids: string[]): void {
   if (allow && deny) throw usage('--allow and --deny exclude each other')
-  if (message !== undefined && !deny) throw usage('--message goes with --deny only')
+  if (message !== undefined && !deny) throw usage('--message works only with --deny')
   const places = [ids.length > 0, pending, input !== undefined]
   if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
 }

@@ -92,7 +92,7 @@ async function wordsBlock(input: Input, words: string[]) {
 async function outcomeField(input: Input, name: string, value: string): Promise<object> {
   if (name === 'rubric') return { rubric: { type: 'text', content: await input.value(value, '--rubric') } }
   if (!/^[1-9]\d{0,5}$/.test(value))
-    throw usage(`--max-iterations: '${value}' is not a whole number from 1 on`)
+    throw usage(`--max-iterations: must be a whole number, 1 or more, not '${value}'`)
   return { max_iterations: Number(value) }
 }
 

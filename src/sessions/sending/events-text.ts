@@ -26,7 +26,7 @@ export async function readEventsText(text: string, name: string): Promise<Events
     throw usage(`${name}: line ${wrong.number}: not valid JSON: ${place}`)
   }
   if (texts.length < 2) {
-    const hint = "text is sent as words, or with the word '-' for stdin"
+    const hint = "to send text, give it as words, or '-' for stdin"
     throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}; ${hint}`)
   }
   return {
