@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { shellQuote } from '../io/shell-quote.ts'
 
-/** A command on the same session that a person can paste, without what is to be done there. */
+/** A command for the same session that a person can paste; arguments of its own may be added. */
 export function sessionCommand(
   { flags }: Pick<Context, 'flags'>,
   verb: 'confirm' | 'follow',
@@ -10,11 +10,11 @@ export function sessionCommand(
   const address = flags.settings.agentsUrl?.value
   const profile = flags.profile === undefined ? '' : ` --profile ${shellQuote(flags.profile)}`
   const place = address === undefined ? '' : ` --agents-url ${shellQuote(String(address))}`
-  // A detached value that begins with a hyphen would be refused.
+  // Commander takes a separate value that begins with a hyphen for a flag.
   const name = session.startsWith('-') ? `--session=${shellQuote(session)}` : `-s ${shellQuote(session)}`
   return `parley events ${verb}${profile}${place} ${name}`
 }
 
 /** What becomes of a session that is no longer followed. */
 export const goesOn = (context: Pick<Context, 'flags'>, session: string): string =>
-  `the session goes on without you; to take it up again: ${sessionCommand(context, 'follow', session)}`
+  `the session goes on; to follow it again: ${sessionCommand(context, 'follow', session)}`

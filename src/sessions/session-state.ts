@@ -1,7 +1,7 @@
 import { isStop, readStopReason, type SessionEvent } from '../wire/events/session-event.ts'
 
-/** How a session came to rest. */
-type Rest =
+/** How a session stopped. */
+type Stop =
   | { kind: 'done'; reason: string }
   /** Tool uses wait for an answer. */
   | { kind: 'waiting'; ids: string[] }
@@ -18,113 +18,99 @@ export interface ToolUse {
   text?: string | undefined
 }
 
-/** What a session's events, taken in their order, say about where it stands. */
-export interface SessionState {
-  /** `text` is what is kept of a tool use's event as it is spelled. */
-  add(event: SessionEvent, text?: string): void
-  /** Absent while the agent works, or has been sent something since. */
-  readonly rest: Rest | undefined
-  /** It was terminated or deleted, and nothing came after. */
-  readonly hasEnded: boolean
-  /** When the event came that it rests at, where that is known. */
-  readonly restingSince: string | undefined
-  /** The tool uses that the last `session.status_idle` waits for and that nobody has answered. */
-  readonly pending: string[]
-  toolUse(id: string): ToolUse | undefined
-  /** Takes note that the session was sent something: what it was at rest for is over. */
-  expectWork(): void
-}
-
-/** The fields by which an answer or a result names its tool use. */
+/** Fields with which an answer or a result names its tool use. */
 const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 
-/** Types of events that end the need for an answer: what a client says, and what the service says ran. */
+/** Types of events after which a tool use needs no answer: what a client says, and what the service says ran. */
 const isAnswer = (type: string) =>
   /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
 
-/** Types of events with which an agent is at work. An interrupt leaves an idle session idle. */
-const isWork = (type: string) =>
-  type === 'session.status_running' || (type.startsWith('user.') && type !== 'user.interrupt')
+/** Whether an agent works from this event on: it was sent by a client, or says so. An interrupt starts no work. */
+export const isWork = ({ type }: SessionEvent): boolean =>
+  type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
 
-export function createSessionState(): SessionState {
-  const toolUses = new Map<string, ToolUse>()
-  const answered = new Set<string>()
-  /** Tool uses of this turn that may want an answer. */
-  const open = new Set<string>()
-  let idle: ReturnType<typeof readStopReason> | undefined
-  let end: string | undefined
-  let isBusy = true
-  let since: string | undefined
+/** What a session's events, added in their order, say about it. */
+export class SessionState {
+  readonly #toolUses = new Map<string, ToolUse>()
+  readonly #answered = new Set<string>()
+  /** Tool uses of this turn that may need an answer. */
+  readonly #open = new Set<string>()
+  #isBusy = true
+  #idle: ReturnType<typeof readStopReason> | undefined
+  #end: string | undefined
+  #stoppedAt: string | undefined
 
-  function addToolUse(event: SessionEvent, text: string | undefined): void {
-    const { id = '', type, name, input, evaluated_permission: permission } = event
-    const spelled = text === undefined ? {} : { text }
-    toolUses.set(id, { id, type, name: typeof name === 'string' ? name : '', input, ...spelled })
-    if (permission !== 'allow' && permission !== 'deny' && !answered.has(id)) open.add(id)
+  /** `text` is what is kept of a tool use's event as it is spelled. */
+  add(event: SessionEvent, text?: string): void {
+    const { type } = event
+    if (/^agent\.(|mcp_|custom_)tool_use$/.test(type)) this.#addToolUse(event, text)
+    if (isAnswer(type)) this.#addAnswer(event)
+    // In a new turn nobody waits for what the last one left open.
+    if (type === 'user.message' || type === 'user.interrupt') this.#open.clear()
+    if (isStop(event)) this.#addStop(event)
+    else if (isWork(event)) this.#isBusy = true
   }
 
-  function addAnswer(event: SessionEvent): void {
-    for (const field of answerFields) {
-      if (typeof event[field] !== 'string') continue
-      answered.add(event[field])
-      open.delete(event[field])
-    }
+  /** Something was sent to the session that it has not shown yet, so that it has not stopped for good. */
+  expectWork(): void {
+    this.#isBusy = true
   }
 
-  function waiting(): string[] {
-    if (idle?.eventIds) return idle.eventIds.filter((id) => !answered.has(id))
-    return idle && (idle.type === undefined || idle.type === 'requires_action') ? [...open] : []
-  }
-
-  function findRest(): Rest | undefined {
-    if (isBusy) return undefined
-    if (end !== undefined) return { kind: 'ended', reason: end }
-    const { type, eventIds } = idle ?? {}
-    const ids = waiting()
-    if ((type === undefined || type === 'requires_action') && ids.length > 0) return { kind: 'waiting', ids }
+  /** Absent while the agent works, or has been sent something since. */
+  get stop(): Stop | undefined {
+    if (this.#isBusy) return undefined
+    if (this.#end !== undefined) return { kind: 'ended', reason: this.#end }
+    const { type, eventIds } = this.#idle ?? {}
+    const ids = this.pending
+    if (isWaiting(type) && ids.length > 0) return { kind: 'waiting', ids }
     // All that it waits for is answered: the agent goes on.
     if (type === 'requires_action' && eventIds?.length) return undefined
     if (type === undefined || type === 'end_turn') return { kind: 'done', reason: type ?? 'no reason given' }
     return { kind: 'stuck', reason: type }
   }
 
-  function stop(event: SessionEvent): void {
-    isBusy = false
-    end = undefined
-    since = event.processed_at ?? undefined
-    if (event.type !== 'session.status_idle') {
-      end = event.type.replace(/^session\.(status_)?/, '')
-      return
-    }
-    idle = readStopReason(event)
-    if (idle.type !== undefined && idle.type !== 'requires_action') open.clear()
+  /** When the last event came at which it stopped, where that is known. */
+  get stoppedAt(): string | undefined {
+    return this.#stoppedAt
   }
 
-  return {
-    add(event, text) {
-      const { type } = event
-      if (/^agent\.(|mcp_|custom_)tool_use$/.test(type)) addToolUse(event, text)
-      if (isAnswer(type)) addAnswer(event)
-      // A new turn: what the one before left open is open no more.
-      if (type === 'user.message' || type === 'user.interrupt') open.clear()
-      if (isStop(event)) stop(event)
-      else if (isWork(type)) isBusy = true
-    },
-    get rest() {
-      return findRest()
-    },
-    get hasEnded() {
-      return !isBusy && end !== undefined
-    },
-    get restingSince() {
-      return since
-    },
-    get pending() {
-      return waiting()
-    },
-    toolUse: (id) => toolUses.get(id),
-    expectWork() {
-      isBusy = true
-    },
+  /** The tool uses that the last `session.status_idle` waits for and that nobody has answered. */
+  get pending(): string[] {
+    if (!this.#idle) return []
+    const { type, eventIds } = this.#idle
+    if (eventIds) return eventIds.filter((id) => !this.#answered.has(id))
+    return isWaiting(type) ? [...this.#open] : []
+  }
+
+  toolUse(id: string): ToolUse | undefined {
+    return this.#toolUses.get(id)
+  }
+
+  #addToolUse(event: SessionEvent, text: string | undefined): void {
+    const { id = '', type, name, input, evaluated_permission: permission } = event
+    this.#toolUses.set(id, { id, type, name: typeof name === 'string' ? name : '', input, text })
+    if (permission !== 'allow' && permission !== 'deny' && !this.#answered.has(id)) this.#open.add(id)
+  }
+
+  #addAnswer(event: SessionEvent): void {
+    for (const field of answerFields) {
+      const id = event[field]
+      if (typeof id !== 'string') continue
+      this.#answered.add(id)
+      this.#open.delete(id)
+    }
+  }
+
+  #addStop(event: SessionEvent): void {
+    this.#isBusy = false
+    this.#stoppedAt = event.processed_at ?? undefined
+    const isIdle = event.type === 'session.status_idle'
+    this.#end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
+    if (!isIdle) return
+    this.#idle = readStopReason(event)
+    if (!isWaiting(this.#idle.type)) this.#open.clear()
   }
 }
+
+/** Whether a session that is idle for this reason may wait for answers. */
+const isWaiting = (reason: string | undefined) => reason === undefined || reason === 'requires_action'

@@ -57,6 +57,6 @@ export function sessionParts(
 
 function requireBeta(id: string, vendor: string): void {
   if (knownBetas.includes(id)) return
-  const way = `-H '${vendor}-beta: ${id}' sends it all the same`
+  const way = `-H '${vendor}-beta: ${id}' sends it anyway`
   throw usage(`--beta: there is no documented beta '${id}'${didYouMean(id, knownBetas)}; ${way}`)
 }

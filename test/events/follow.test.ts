@@ -430,7 +430,12 @@ describe('confirm', () => {
     ['ids and -i', ['t1', '-i', 'x.json', '--allow'], undefined, 'exclude each other'],
     ['no verdict without a terminal', ['t1'], undefined, '--allow or --deny'],
     ['both verdicts', ['t1', '--allow', '--deny'], undefined, 'exclude each other'],
-    ['a message with --allow', ['t1', '--allow', '--message', 'x'], undefined, '--message goes with --deny'],
+    [
+      'a message with --allow',
+      ['t1', '--allow', '--message', 'x'],
+      undefined,
+      '--message works only with --deny',
+    ],
     ['nothing that waits', ['--allow'], JSON.stringify([done('x')]), 'nothing waits'],
     [
       'a session that was answered',

@@ -43,7 +43,7 @@ describe('the first line of follow', () => {
       'since when today, and why, the session is idle',
       [message, idle({ processed_at: now, stop_reason: { type: 'end_turn' } })],
       [],
-      `${session} is idle since ${clock} \\(end_turn\\); --stay waits for what comes next`,
+      `${session} is idle since ${clock} \\(end_turn\\); --stay waits for more events`,
     ],
     [
       'since what day',

@@ -100,7 +100,7 @@ test('V26: an id alone is said to be all that is known, and the end of the input
   const world = { tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[], typed: 'y\n' }
   const ended = await run(['events', 'confirm', '-s', 's', 't1', 't2'], world)
   expect(ended).toMatchObject({ code: 2, requests: [] })
-  expect(ended.err).toContain('  | id: t1\n  | nothing more is known of it\n  allow t1? [y/n] ')
+  expect(ended.err).toContain('  | id: t1\n  | nothing more is known about it\n  allow t1? [y/n] ')
 })
 
 /** As a service spells it, which no parser keeps. */

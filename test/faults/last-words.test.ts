@@ -31,7 +31,7 @@ function session(listed: object[], live: object[] = []): Script {
   }
 }
 
-const again = (argv: string) => `to take it up again: parley events follow ${argv}`
+const again = (argv: string) => `to follow it again: parley events follow ${argv}`
 
 faults('G: last words', [
   {
@@ -56,7 +56,7 @@ faults('G: last words', [
     reqs: 1,
   },
   {
-    ...dying('out', `: the session goes on without you; ${again("-s 'a b'")}`),
+    ...dying('out', `: the session goes on; ${again("-s 'a b'")}`),
     name: 'G23 following a session',
     argv: ['events', 'follow', '-s', 'a b'],
     script: session([thinking]),
@@ -74,7 +74,7 @@ faults('G: last words', [
     conns: 3,
   },
   {
-    ...dying('out', `: the event was accepted; the session goes on without you; ${again('-s sesn_1')}`),
+    ...dying('out', `: the event was accepted; the session goes on; ${again('-s sesn_1')}`),
     name: 'G25 following what was sent',
     argv: [...events, '--follow'],
     script: session([], [message, thinking]),

@@ -16,11 +16,11 @@ export function declare(command: Command): void {
       'a session.status_idle event or a list of events, from a file or - for stdin',
     )
     .option('--ids', 'print ids only; with --follow the ids of the tool uses that wait')
-    .option('--follow', 'then follow the session until it comes to rest')
+    .option('--follow', 'then follow the session until it stops')
 }
 
 export const notes = [
-  'Without ids it answers what stdin or -i shows to be waiting. Without --allow and --deny it asks for each, on a terminal.',
+  'Without ids it answers what waits according to stdin or -i. Without --allow and --deny it asks about each, on a terminal.',
 ]
 
 export const examples = [

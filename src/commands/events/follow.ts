@@ -2,11 +2,13 @@ import type { Command } from 'commander'
 import { createCaller } from '../../calls/caller.ts'
 import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
+import { createEventPrinter } from '../../sessions/following/event-printer.ts'
 import { streamParts } from '../../sessions/following/event-stream.ts'
-import { createFeed } from '../../sessions/following/feed.ts'
 import { openFollower } from '../../sessions/following/follower.ts'
+import { printTranscript } from '../../sessions/following/transcript.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
+import type { EventItem } from '../../wire/events/events-page.ts'
 
 interface FollowOptions extends SessionOptions {
   history?: boolean | undefined
@@ -18,12 +20,12 @@ export function declare(command: Command): void {
   declareSessionFlags(command)
   command
     .option('--history', 'also print what happened before')
-    .option('--stay', 'go on after a rest, until the session is terminated')
+    .option('--stay', 'go on when the session stops, until it is terminated')
     .option('--ids', 'print only the ids of the tool uses that wait for an answer')
 }
 
 export const notes = [
-  "It ends when the session rests: exit 0 at the end of a turn, 12 when tool uses wait for an answer ('parley events confirm'), 13 when the session was terminated or is stuck, 15 at the --deadline.",
+  "It ends when the session stops: exit 0 at the end of a turn, 12 when tool uses wait for an answer ('parley events confirm'), 13 when the session was terminated or is stuck, 15 at the --deadline.",
 ]
 
 export const examples = [
@@ -33,16 +35,22 @@ export const examples = [
 ]
 
 export async function run(context: Context, options: FollowOptions): Promise<void> {
-  const { history: hasHistory, stay: stays, ids } = options
+  const { history: hasHistory, stay: stays, ids = false } = options
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)
   const parts = sessionParts(context, settings, options)
   if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
   const session = parts.params.session ?? ''
-  const feed = createFeed(context, { ids, session, stays })
-  const follower = await openFollower(context, caller, parts, feed, { hasHistory, stays })
+  const print = createEventPrinter(context, { ids })
+  const showPast = async (items: readonly EventItem[]) => {
+    for (const item of items) await print(item)
+  }
+  const follower = await openFollower(context, caller, parts, {
+    showPast: hasHistory ? showPast : undefined,
+    stays,
+  })
   try {
-    await follower.follow()
+    await printTranscript(context, follower, { session, print, ids, stays })
   } finally {
     follower.close()
   }

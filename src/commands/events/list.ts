@@ -43,7 +43,7 @@ export async function run(context: Context, options: ListOptions): Promise<void>
   const { type: types, order, limit } = options
   const query = { types, order, limit }
   const text = toQuery(query)
-  if (await caller.preview(endpoints.listEvents, { ...parts, ...(text ? { query: text } : {}) })) return
+  if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
   const raw = createRawPrinter(output)
   const printRows = createRowPrinter(context)
   const pages = listPages(caller, parts, query)

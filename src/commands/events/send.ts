@@ -11,7 +11,7 @@ import { declareSessionFlags, type SessionOptions, sessionParts } from '../../se
 type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
 
 export function declare(command: Command): void {
-  command.argument('[message...]', 'a message; piped text comes after it, or where - stands')
+  command.argument('[message...]', 'a message; piped text comes after it, or in place of -')
   declareSessionFlags(command)
   command.addOption(
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one a line'),
@@ -20,7 +20,7 @@ export function declare(command: Command): void {
   command
     .option('--no-validate', 'send what was given, if it is JSON')
     .option('--ids', 'print ids only; with --follow, ids of waiting tool uses')
-    .option('--follow', 'then follow the session until it rests')
+    .option('--follow', 'then follow the session until it stops')
 }
 
 export const examples = [

@@ -16,7 +16,7 @@ export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   input?: string | undefined
 }
 
-/** Answers tool uses that wait: those of the ids, of `-i` or stdin, or with `--pending` those that the service shows. */
+/** Answers tool uses that wait: by their ids, from `-i` or stdin, or with `--pending` those that the service shows. */
 export async function confirmToolUses(
   context: Context,
   options: ConfirmOptions,
@@ -39,7 +39,7 @@ export async function confirmToolUses(
 
 function requireClear({ allow, deny, message, pending, input }: ConfirmOptions, ids: string[]): void {
   if (allow && deny) throw usage('--allow and --deny exclude each other')
-  if (message !== undefined && !deny) throw usage('--message goes with --deny only')
+  if (message !== undefined && !deny) throw usage('--message works only with --deny')
   const places = [ids.length > 0, pending, input !== undefined]
   if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
 }
@@ -64,8 +64,7 @@ async function decide(
   { given, pending }: Pending,
 ): Promise<string[]> {
   if (given.length > 0) {
-    if (allow || deny)
-      throw usage('the confirmations were given with their verdicts: leave out --allow and --deny')
+    if (allow || deny) throw usage('the input already says allow or deny: leave out --allow and --deny')
     return given
   }
   if (pending.length === 0) throw usage('nothing waits for an answer')

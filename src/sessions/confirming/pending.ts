@@ -6,7 +6,7 @@ import { SessionEvent } from '../../wire/events/session-event.ts'
 import { elementsOf } from '../../wire/page.ts'
 import { listOldestFirst } from '../listing/selection.ts'
 import { readGiven } from '../sending/read-events.ts'
-import { createSessionState, type SessionState, type ToolUse } from '../session-state.ts'
+import { SessionState, type ToolUse } from '../session-state.ts'
 
 /** A tool use to answer; all but its id may be unknown. */
 export type PendingUse = { id: string } & Partial<ToolUse>
@@ -17,7 +17,7 @@ export interface Pending {
   pending: PendingUse[]
 }
 
-/** How much is kept of each tool use: for a question also how it is spelled. */
+/** How much is kept of each tool use: where a person is asked, also how it is spelled. */
 interface Keeping {
   isAsked: boolean
 }
@@ -32,19 +32,18 @@ export async function readPending(
   if (path === undefined && (stdinKind === 'terminal' || stdinKind === 'none'))
     throw usage('no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE')
   const { name, body } = await readGiven(context, path)
-  const state = createSessionState()
+  const state = new SessionState()
   const given: string[] = []
   for (const text of spellEvents(body)) {
     const event = SessionEvent.safeParse(JSON.parse(text))
-    if (!event.success)
-      throw usage(`${name}: a session.status_idle event, or a list of events, is wanted here`)
+    if (!event.success) throw usage(`${name}: expected a session.status_idle event, or a list of events`)
     if (event.data.type === 'user.tool_confirmation' && event.data.id === undefined) given.push(text)
     else state.add(event.data, isAsked ? text : undefined)
   }
   return given.length > 0 ? { given, pending: [] } : { given, pending: toAnswer(context, state) }
 }
 
-/** The events of a body as they are spelled; those of a page of the service's own stand one level deeper. */
+/** The events of a body as they are spelled; in a page of the service they are one level deeper. */
 function spellEvents(body: string): string[] {
   const texts: string[] = []
   for (const text of elementsOf(body, 'events')) {
@@ -60,18 +59,18 @@ export async function findPending(
   caller: Caller,
   { parts, isAsked }: Keeping & { parts: RequestParts },
 ): Promise<Pending> {
-  const state = createSessionState()
+  const state = new SessionState()
   for await (const items of listOldestFirst(caller, parts))
     for (const { event, text } of items) state.add(event, isAsked ? text : undefined)
   return { given: [], pending: toAnswer(context, state) }
 }
 
-/** Only uses of the agent's own tools are confirmed; a custom tool wants a result. */
+/** Only uses of the agent's own tools are confirmed; a custom tool needs a result. */
 function toAnswer({ note }: Context, state: SessionState): PendingUse[] {
   const uses = state.pending.map((id): PendingUse => state.toolUse(id) ?? { id })
   const isConfirmable = ({ type }: PendingUse) => type === undefined || /^agent\.(mcp_)?tool_use$/.test(type)
   for (const { id, type } of uses.filter((use) => !isConfirmable(use))) {
-    note(`${id} is an ${type}: it wants a result, not a confirmation`)
+    note(`${id} is an ${type}: it needs a result, not a confirmation`)
   }
   return uses.filter(isConfirmable)
 }

@@ -8,14 +8,14 @@ const longest = 2 ** 20
 const deepest = 100
 
 /**
- * All that is known of a tool use, for a person who is to allow it: nothing is cut or hidden, a key that is given twice
- * neither, and every line begins with a mark, also where a terminal of `columns` would have wrapped it, so that no text
+ * All that is known about a tool use, for a person who decides on it. Nothing is cut or hidden, not even a key that is
+ * there twice. Every line begins with a mark, also where a terminal of `columns` would have wrapped it, so that no text
  * can look like parley's own. Throws a usage error for what is too long or too deep for that.
  */
-export function describeUse({ id, text }: PendingUse, columns: number): string {
+export function showWholeToolUse({ id, text }: PendingUse, columns: number): string {
   const lines = [
     `id: ${visible(id)}`,
-    ...(text === undefined ? ['nothing more is known of it'] : describeEvent(text)),
+    ...(text === undefined ? ['nothing more is known about it'] : describeEvent(text)),
   ]
   if (sumOf(lines) > longest) throw tooLong()
   const width = Math.max(columns - mark.length - 1, 20)
@@ -56,7 +56,7 @@ function showJson(json: string): string[] {
     })
 }
 
-/** Numbers and repeated keys as they are spelled; texts without escapes that only hide what they say. */
+/** Numbers and repeated keys as they are spelled; texts without escapes that are not needed. */
 function layOut(json: string, indent: string): string {
   const [opening = ''] = json
   if (opening === '"') return JSON.stringify(JSON.parse(json))
@@ -73,7 +73,7 @@ function layOut(json: string, indent: string): string {
 
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
-/** What is not seen, or moves what is, as JSON escapes it. */
+/** Text whose invisible characters, and those that move others, are escaped as in JSON. */
 export const visible = (text: string): string =>
   text.replace(unseen, (char) =>
     char
@@ -103,5 +103,5 @@ const tooLong = () => unshown('longer than 1 MiB')
 
 const unshown = (why: string) =>
   usage(
-    `a tool use that waits is ${why}, and can't be shown whole: look at it with 'parley events list --raw', then answer by its id with --allow or --deny`,
+    `a tool use that waits is ${why}, so it cannot be shown whole: look at it with 'parley events list --raw', then answer by its id with --allow or --deny`,
   )

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createQuestioner, type Questioner } from '../../io/question.ts'
 import type { PendingUse } from './pending.ts'
-import { describeUse, visible } from './tool-use-text.ts'
+import { showWholeToolUse, visible } from './tool-use-text.ts'
 
 export interface Verdict {
   id: string
@@ -18,9 +18,9 @@ export async function askVerdicts(
   pending: PendingUse[],
 ): Promise<Verdict[]> {
   if (input.stdinKind !== 'terminal' || !host.stderr.isTerminal) {
-    throw usage('say --allow or --deny: there is no terminal to ask on')
+    throw usage('give --allow or --deny: there is no terminal to ask on')
   }
-  const texts = pending.map((use) => describeUse(use, host.stderr.columns || 80))
+  const texts = pending.map((use) => showWholeToolUse(use, host.stderr.columns || 80))
   const questioner = createQuestioner({ ...host, cleanups })
   try {
     const verdicts: Verdict[] = []

@@ -2,21 +2,6 @@ import type { Caller } from '../../calls/caller.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 
-/** How long a service that is away, or talks nonsense, is waited for. */
-export interface Endurance {
-  /** The service answered. */
-  answered(): void
-  /** It brought something new: whatever went wrong before is forgotten. */
-  progressed(): void
-  /** Throws a failure that waiting does not mend, and any once the deadline has passed; else says it on stderr. */
-  endure(error: unknown): void
-  /** Waits before the next attempt, longer each time. */
-  wait(): Promise<void>
-  /** Milliseconds to the deadline. */
-  left(): number
-  stopped(): CliError
-}
-
 /** How long a service may be away without one answer. Milliseconds. */
 const longestAbsence = 5 * 60_000
 
@@ -28,57 +13,75 @@ const [shortestWait, longestWait] = [250, 8000]
 
 const awayKinds = ['not-sent', 'unknown', 'service', 'rate-limited']
 
-export function createEndurance(
-  { note, timers }: Pick<Context, 'note' | 'timers'>,
-  { deadline, forgetSecrets }: Pick<Caller, 'deadline' | 'forgetSecrets'>,
-): Endurance {
-  let lastAnswer = timers.now()
-  let round = 0
-  let failures = 0
-  let hasAskedAgain = false
-  /** By the service. Milliseconds. */
-  let askedWait = 0
+/** How long a service that is away, or talks nonsense, is waited for. */
+export class Endurance {
+  readonly #context: Pick<Context, 'note' | 'timers'>
+  readonly #caller: Pick<Caller, 'deadline' | 'forgetSecrets'>
+  #lastAnswer: number
+  #attempts = 0
+  #failures = 0
+  #hasAskedAgain = false
+  /** What the service asked to be left alone for. Milliseconds. */
+  #askedWait = 0
 
-  const left = () => (deadline > 0 ? deadline - timers.now() : Infinity)
-  const stopped = () =>
-    new CliError('stopped', 'the deadline passed while the session was followed', { sent: 'yes' })
-
-  /** Whether the next attempt may go better. */
-  function isPassing({ kind, details }: CliError): boolean {
-    if (kind === 'response') return !details.isPermanent && ++failures <= mostFailures
-    askedWait = (details.retryAfter ?? 0) * 1000
-    if (awayKinds.includes(kind)) {
-      return askedWait <= longestAbsence && timers.now() - lastAnswer < longestAbsence
-    }
-    // Credentials that a command gave may have expired: it is asked once more.
-    if (details.status !== 401 || hasAskedAgain) return false
-    hasAskedAgain = forgetSecrets()
-    return hasAskedAgain
+  constructor(context: Pick<Context, 'note' | 'timers'>, caller: Pick<Caller, 'deadline' | 'forgetSecrets'>) {
+    this.#context = context
+    this.#caller = caller
+    this.#lastAnswer = context.timers.now()
   }
 
-  return {
-    answered() {
-      lastAnswer = timers.now()
-      askedWait = 0
-    },
-    progressed() {
-      this.answered()
-      round = 0
-      failures = 0
-      hasAskedAgain = false
-    },
-    endure(error) {
-      if (!(error instanceof CliError)) throw error
-      if (left() <= 0) throw stopped()
-      if (!isPassing(error)) throw error
-      note(`${error.message}; trying again`)
-    },
-    async wait() {
-      const wait = Math.max(Math.min(shortestWait * 2 ** round++, longestWait), askedWait)
-      askedWait = 0
-      await timers.wait(Math.min(wait, Math.max(left(), 0)))
-    },
-    left,
-    stopped,
+  /** Milliseconds until the deadline. */
+  get left(): number {
+    const { deadline } = this.#caller
+    return deadline > 0 ? deadline - this.#context.timers.now() : Infinity
+  }
+
+  /** The service answered. */
+  addAnswer(): void {
+    this.#lastAnswer = this.#context.timers.now()
+    this.#askedWait = 0
+  }
+
+  /** The service brought something new: whatever went wrong before is forgotten. */
+  addProgress(): void {
+    this.addAnswer()
+    this.#attempts = 0
+    this.#failures = 0
+    this.#hasAskedAgain = false
+  }
+
+  /** Throws a failure that does not pass by waiting, and any after the deadline; shows others on stderr. */
+  endure(error: unknown): void {
+    if (!(error instanceof CliError)) throw error
+    this.checkDeadline()
+    if (!this.#isPassing(error)) throw error
+    this.#context.note(`${error.message}; trying again`)
+  }
+
+  /** Throws a `CliError` after the deadline. */
+  checkDeadline(): void {
+    if (this.left > 0) return
+    throw new CliError('stopped', 'the deadline passed while the session was followed', { sent: 'yes' })
+  }
+
+  /** Waits before the next attempt, longer each time. */
+  async wait(): Promise<void> {
+    const wait = Math.max(Math.min(shortestWait * 2 ** this.#attempts++, longestWait), this.#askedWait)
+    this.#askedWait = 0
+    await this.#context.timers.wait(Math.min(wait, Math.max(this.left, 0)))
+  }
+
+  /** Whether the next attempt may go better. */
+  #isPassing({ kind, details }: CliError): boolean {
+    if (kind === 'response') return !details.isPermanent && ++this.#failures <= mostFailures
+    this.#askedWait = (details.retryAfter ?? 0) * 1000
+    if (awayKinds.includes(kind)) {
+      const absence = this.#context.timers.now() - this.#lastAnswer
+      return this.#askedWait <= longestAbsence && absence < longestAbsence
+    }
+    // Credentials that a command gave may have expired: it is asked once more.
+    if (details.status !== 401 || this.#hasAskedAgain) return false
+    this.#hasAskedAgain = this.#caller.forgetSecrets()
+    return this.#hasAskedAgain
   }
 }

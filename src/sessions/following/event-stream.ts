@@ -34,7 +34,7 @@ export async function openEventStream(
   const answer = await caller.open(endpoints.followEvents, streamParts(parts))
   const type = answer.headers['content-type'] ?? ''
   if (answer.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
-    throw answer.complete(await explainStranger(answer))
+    throw answer.complete(await explainWrongAnswer(answer))
   }
   const items = readItems(answer)
   let coming: Promise<EventItem | 'end'> | undefined
@@ -81,19 +81,19 @@ async function* readItems(response: HttpResponse): AsyncGenerator<EventItem> {
   }
 }
 
-/** A cut or a silence ends a stream; only a deadline that has passed ends the run. */
+/** A cut or a silence ends a stream; a deadline that has passed ends the run. */
 function ignoreCut(error: unknown): { done: true; value: undefined } {
   if (error instanceof CliError && !error.details.isPermanent) return { done: true, value: undefined }
   throw error
 }
 
 /** What is read of an answer that is no stream of events. Bytes. */
-const longestStranger = 256 * 1024
+const longestWrongAnswer = 256 * 1024
 
-/** Says what came in place of a stream of events: an error by its type, anything else by what it is. */
-async function explainStranger(response: HttpResponse): Promise<CliError> {
+/** What came in place of a stream of events: an error of its type, else an error that names what it is. */
+async function explainWrongAnswer(response: HttpResponse): Promise<CliError> {
   const { status, headers } = response
-  const text = new TextDecoder().decode(await collect(response.body, longestStranger))
+  const text = new TextDecoder().decode(await collect(response.body, longestWrongAnswer))
   response.close()
   const what = status === 204 ? 'empty (204)' : headers['content-type']
   const failure = failureInstead(

@@ -2,144 +2,127 @@ import type { Caller } from '../../calls/caller.ts'
 import type { RequestParts } from '../../calls/drafter.ts'
 import type { Context } from '../../context.ts'
 import type { EventItem } from '../../wire/events/events-page.ts'
-import { isStop, type SessionEvent } from '../../wire/events/session-event.ts'
+import type { SessionEvent } from '../../wire/events/session-event.ts'
 import { listOldestFirst } from '../listing/selection.ts'
-import { createEndurance } from './endurance.ts'
-import { openEventStream } from './event-stream.ts'
-import type { Feed } from './feed.ts'
-import { createSieve } from './sieve.ts'
-import { createWatch } from './watch.ts'
+import type { SessionState } from '../session-state.ts'
+import { Endurance } from './endurance.ts'
+import { type EventStream, openEventStream } from './event-stream.ts'
+import { type Step, Watch } from './watch.ts'
 
-export interface FollowOptions {
-  /** Also print what happened before. */
-  hasHistory?: boolean | undefined
-  /** Go on after a rest, until the session has ended. */
+interface FollowOptions {
+  /** Is given what happened before, page by page. */
+  showPast?: ((items: readonly EventItem[]) => Promise<void>) | undefined
+  /** Go on when the session stops, until it is terminated or deleted. */
   stays?: boolean | undefined
 }
 
-export interface Follower {
-  /**
-   * Prints a session's events until it comes to rest: of events just sent, what comes
-   * after them.
-   */
-  follow(sent?: readonly SessionEvent[]): Promise<void>
-  close(): void
-}
-
-/** Between two streams: whether a list has shown by now what happened there. */
-type Gap = 'unknown' | 'open' | 'closed'
-
-/** How long a list may take to show what the stream has brought: the waits before each look. Milliseconds. */
-const looks = [0, 250, 500, 1_000]
-
-/**
- * Takes note of what there was, before anything else is done, and opens the stream. Following lists what came since,
- * goes on with the stream, and after a cut does the same again.
- */
+/** Reads what there is, before anything is sent, and opens a stream. Throws a `CliError`. */
 export async function openFollower(
   context: Context,
   caller: Caller,
   parts: RequestParts,
-  feed: Feed,
-  { hasHistory = false, stays = false }: FollowOptions,
+  { showPast, stays = false }: FollowOptions = {},
 ): Promise<Follower> {
-  const { timers } = context
-  const sieve = createSieve()
-  const endurance = createEndurance(context, caller)
-  const watch = createWatch(sieve, timers, stays)
+  const watch = new Watch({ stays })
   for await (const items of listOldestFirst(caller, parts)) {
-    for (const item of items) {
-      sieve.addOld(item)
-      if (hasHistory) await feed.print(item)
-    }
+    for (const item of items) watch.addPast(item)
+    await showPast?.(items)
   }
-  let stream = await openEventStream(caller, parts, timers)
+  const stream = await openEventStream(caller, parts, context.timers)
+  return new Follower({ context, caller, parts, watch }, stream)
+}
 
-  async function print(items: readonly EventItem[]): Promise<void> {
-    if (items.length > 0) endurance.progressed()
-    for (const item of items) await feed.print(item)
-    if (stays) await feed.pause(sieve.state)
+interface Followed {
+  context: Context
+  caller: Caller
+  parts: RequestParts
+  watch: Watch
+}
+
+/** Brings the events of a session as they happen: does step by step what its watch says. */
+export class Follower {
+  readonly #followed: Followed
+  readonly #endurance: Endurance
+  #stream: EventStream
+
+  constructor(followed: Followed, stream: EventStream) {
+    this.#followed = followed
+    this.#stream = stream
+    this.#endurance = new Endurance(followed.context, followed.caller)
   }
 
-  /** Returns whether the list shows an event. */
-  async function readList(id?: string): Promise<boolean> {
-    const items: EventItem[] = []
-    for await (const page of listOldestFirst(caller, parts)) for (const item of page) items.push(item)
-    endurance.answered()
-    await print(sieve.addList(items))
-    return items.some(({ event }) => event.id === id)
+  /** What the events that were brought so far say about the session. */
+  get state(): SessionState {
+    return this.#followed.watch.state
+  }
+
+  /** Whether the service never showed that it worked on all that was sent. */
+  get isUndone(): boolean {
+    return this.#followed.watch.isUndone
   }
 
   /**
-   * Before the first news of a stream, lists until the list shows it, and so what happened between this stream and the
-   * one before. A list that is too late for that may at the end, when the session stops, show what the stream did not.
+   * What is new, part by part, until the session stops; of events just sent, what comes after them. A part may be
+   * empty; the first comes before anything is decided. Between two parts more may be sent and be added to the state:
+   * following goes on with what comes of it. Throws a `CliError`.
    */
-  async function closeGap(gap: Gap, event: SessionEvent): Promise<Gap> {
-    if (gap === 'closed' || (gap === 'open' && !isStop(event))) return gap
-    for (const wait of looks) {
-      if (wait > 0) await timers.wait(wait)
-      try {
-        if (await readList(event.id)) return 'closed'
-      } catch (error) {
-        // The stream is there still, and the list may be later.
-        endurance.endure(error)
-        return 'open'
-      }
-    }
-    return 'open'
-  }
-
-  /** Reads on until the session rests; returns whether it does, rather than the stream having ended. */
-  async function readStream(hasGap: boolean): Promise<boolean> {
-    watch.begin()
-    let gap: Gap = hasGap ? 'unknown' : 'closed'
+  async *news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
+    const { context, watch } = this.#followed
+    this.#endurance.addAnswer()
+    watch.addConnection()
+    if (sent) watch.addSent(sent)
     for (;;) {
-      if (watch.isOverdue()) await print(sieve.giveUp())
-      const next =
-        sieve.nextHeld() ?? (await stream.next(Math.max(0, Math.min(watch.patience(), endurance.left()))))
-      if (next === 'end') return watch.isOver()
-      if (next === 'silence') {
-        if (watch.isOver()) return true
-        if (endurance.left() <= 0) throw endurance.stopped()
-        await readList()
-      } else {
-        const isNews = sieve.isUnknown(next.event)
-        if (isNews && next.event.id !== undefined && !sieve.isLost) gap = await closeGap(gap, next.event)
-        await print(sieve.addLive(next))
-        if (isNews && watch.isOver()) return true
+      const step = watch.next(context.timers.now())
+      if (step.do === 'end') return
+      if (step.do === 'show') {
+        if (step.items.length > 0) this.#endurance.addProgress()
+        yield step.items
+        continue
       }
-    }
-  }
-
-  async function readOnce(isFirst: boolean, hasSent: boolean): Promise<boolean> {
-    if (!isFirst) stream = await openEventStream(caller, parts, timers)
-    sieve.connect()
-    // What was sent came after the first stream was opened, which so brings all that follows it.
-    const hasGap = !(isFirst && hasSent)
-    if (hasGap) await readList()
-    endurance.answered()
-    if (isFirst) feed.begin(sieve.state)
-    const isAtRest = await readStream(hasGap)
-    endurance.answered()
-    if (!isAtRest) context.note('the stream of events broke off; connecting again')
-    return isAtRest
-  }
-
-  async function follow(sent?: readonly SessionEvent[]): Promise<void> {
-    if (sent) sieve.expect(sent)
-    for (let isFirst = true; ; isFirst = false) {
       try {
-        if (await readOnce(isFirst, sent !== undefined)) break
+        await this.#carryOut(step)
       } catch (error) {
-        endurance.endure(error)
+        this.#endurance.endure(error)
+        watch.addFailure()
       }
-      stream.close()
-      await endurance.wait()
     }
-    if (sieve.isUndone)
-      context.warn('the service does not show that it has taken up what was sent: its answer may come later')
-    await feed.end(sieve.state)
   }
 
-  return { follow, close: () => stream.close() }
+  close(): void {
+    this.#stream.close()
+  }
+
+  #carryOut(step: Step): Promise<void> | undefined {
+    if (step.do === 'list') return this.#list(step.after)
+    if (step.do === 'listen') return this.#listen(step.atMost)
+    return step.do === 'connect' ? this.#connect(step.hasEnded) : undefined
+  }
+
+  async #list(after: number): Promise<void> {
+    const { context, caller, parts, watch } = this.#followed
+    if (after > 0) await context.timers.wait(after)
+    this.#endurance.checkDeadline()
+    const all: EventItem[] = []
+    for await (const items of listOldestFirst(caller, parts)) for (const item of items) all.push(item)
+    this.#endurance.addAnswer()
+    watch.addList(all)
+  }
+
+  async #listen(atMost: number): Promise<void> {
+    const { watch } = this.#followed
+    const next = await this.#stream.next(Math.max(0, Math.min(atMost, this.#endurance.left)))
+    if (next === 'silence') return watch.addSilence()
+    this.#endurance.addAnswer()
+    if (next === 'end') watch.addEnd()
+    else watch.addStreamed(next)
+  }
+
+  async #connect(hasEnded: boolean): Promise<void> {
+    const { context, caller, parts, watch } = this.#followed
+    if (hasEnded) context.note('the stream of events broke off; connecting again')
+    this.#stream.close()
+    await this.#endurance.wait()
+    this.#stream = await openEventStream(caller, parts, context.timers)
+    watch.addConnection()
+  }
 }

@@ -20,8 +20,8 @@ const narrow = 60
 const shortestType = 10
 
 /**
- * Makes what lays out events page by page for a terminal of `width` columns: at least half of it for what they say,
- * their times local, under the day. Where ids leave no room for that they are shortened, or left out.
+ * Returns a function that lays out events page by page for a terminal of `width` columns. At least half of it is for
+ * what they say. Times are local, under the day. Ids that leave no room for that are shortened, or left out.
  */
 export function createEventTable(width: number): (rows: readonly Row[]) => TableLine[] {
   let form: Form | undefined
@@ -61,7 +61,7 @@ interface Form {
   layOut(rows: readonly Row[]): string[]
 }
 
-/** Chosen for the first page; the later ones stand under the same head. */
+/** Chosen for the first page; later pages have the same head. */
 function chooseForm(width: number, rows: readonly Row[]): Form {
   const hasTimes = width >= narrow
   const ids = rows.map(([id = '']) => id)

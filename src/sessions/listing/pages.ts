@@ -21,7 +21,7 @@ export const toQuery = ({ types = [], order, limit }: ListQuery, cursor?: Cursor
     ...(cursor === undefined ? [] : [`${cursor.name}=${encodeURIComponent(cursor.value)}`]),
   ].join('&')
 
-/** Pages without an event that may follow each other: a service may filter after it has cut its pages. */
+/** How many pages in a row may be empty: a service may filter its pages after it made them. */
 const mostEmpty = 20
 
 const readPage = async ({ body }: HttpResponse) =>
@@ -37,12 +37,13 @@ export async function* listPages(
   let empty = 0
   for (let cursor: Cursor | undefined; ; ) {
     const text = toQuery(query, cursor)
-    const request = { ...parts, ...(text ? { query: text } : {}) }
+    const request = { ...parts, query: text || undefined }
     const { items, next } = await caller.call(endpoints.listEvents, request, readPage)
     if (isSeenBefore(items[0]?.event.id)) throw endless('its pages repeat')
     yield items
     if (!next) return
-    if (isSeenBefore(JSON.stringify(next))) throw endless('it leads to a page that was read already')
+    if (isSeenBefore(JSON.stringify(next)))
+      throw endless(`${next.name === 'page' ? 'next_page' : 'last_id'} repeats`)
     empty = items.length === 0 ? empty + 1 : 0
     if (empty > mostEmpty) throw endless(`${empty} pages in a row are empty`)
     cursor = next

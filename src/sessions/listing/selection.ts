@@ -3,12 +3,12 @@ import type { RequestParts } from '../../calls/drafter.ts'
 import type { EventItem } from '../../wire/events/events-page.ts'
 import { type ListQuery, listPages } from './pages.ts'
 
-/** A session's events as they happened: what the order is by default nobody says. */
+/** A session's events in the order in which they happened, which may not be the service's default. */
 export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
   selectEvents(listPages(caller, parts, { order: 'asc' }), { order: 'asc' })
 
 /**
- * Does what was asked of a list, whether the service did it or not: only these types, at most so many, newest first.
+ * Does what was asked of a list, also where the service ignored it: only these types, at most so many, in this order.
  * A list in the wrong order is read to its end before any of it is returned.
  */
 export async function* selectEvents(

@@ -4,8 +4,9 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { SessionEvent } from '../../wire/events/session-event.ts'
-import { createFeed } from '../following/feed.ts'
+import { createEventPrinter } from '../following/event-printer.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
+import { printTranscript } from '../following/transcript.ts'
 import { printEvents, printIds } from '../listing/rows.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import { readReceipt } from './receipt.ts'
@@ -15,12 +16,12 @@ export interface DeliveryOptions {
   follow?: boolean | undefined
 }
 
-/** What is sent: a session's own parts, and the events as JSON. */
+/** What is sent: the parts of a session's requests, and the events as JSON. */
 type Delivery = RequestParts & { body: Uint8Array }
 
 const accepted = 'the event was accepted'
 
-/** Sends events once, prints what the service made of them, and follows the session where that was asked for. */
+/** Sends events once, prints them as the service returns them, or follows the session. */
 export async function deliverEvents(
   context: Context,
   caller: Caller,
@@ -29,7 +30,7 @@ export async function deliverEvents(
 ): Promise<void> {
   if (await caller.preview(endpoints.sendEvents, parts)) return
   const session = parts.params.session ?? ''
-  const follower = follow ? await openBefore(context, caller, parts, ids) : undefined
+  const follower = follow ? await openBefore(context, caller, parts) : undefined
   let isAccepted = false
   try {
     const events = await caller.call(endpoints.sendEvents, parts, (answer) =>
@@ -42,8 +43,11 @@ export async function deliverEvents(
         },
       }),
     )
-    if (follower) await follower.follow(events.some(({ id }) => id) ? events : eventsOf(parts.body))
-    else await printReceipt(context, events, ids)
+    if (follower) {
+      const sent = events.some(({ id }) => id) ? events : eventsOf(parts.body)
+      const print = createEventPrinter(context, { ids })
+      await printTranscript(context, follower, { session, print, ids, certain: accepted, sent })
+    } else await printReceipt(context, events, ids)
   } catch (error) {
     throw error instanceof CliError && isAccepted
       ? afterAcceptance(error, sessionCommand(context, 'follow', session))
@@ -54,16 +58,10 @@ export async function deliverEvents(
 }
 
 /** Opens what follows the session. Until it is open nothing is sent, and a failure says so. */
-async function openBefore(
-  context: Context,
-  caller: Caller,
-  parts: Delivery,
-  ids: boolean,
-): Promise<Follower> {
+async function openBefore(context: Context, caller: Caller, parts: Delivery): Promise<Follower> {
   const { body: _, ...reading } = parts
   try {
-    const feed = createFeed(context, { ids, session: parts.params.session ?? '', certain: [accepted] })
-    return await openFollower(context, caller, reading, feed, {})
+    return await openFollower(context, caller, reading)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     const kind = error.kind === 'unknown' ? 'not-sent' : error.kind
@@ -75,7 +73,7 @@ async function openBefore(
   }
 }
 
-/** The events of a body, as far as they are any. */
+/** The events of a body; what is no event is left out. */
 function eventsOf(body: Uint8Array): SessionEvent[] {
   const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
   return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
@@ -87,9 +85,9 @@ function afterAcceptance(error: CliError, command: string): CliError {
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file')
     return error.with({ ...known, consequence: `${accepted}, only the output failed` })
-  const way = `${accepted}; to go on from here: ${command}`
+  const way = `${accepted}; to follow the session: ${command}`
   const { consequence = way } = error.details
-  // Any other kind says that the command may be run again, now or after a fix.
+  // Any other kind would mean that the command can be run again, now or after a fix.
   if (error.kind === 'response' || error.kind === 'stopped') return error.with({ ...known, consequence })
   const { rawBody: __, retryAfter: ___, ...details } = error.details
   return new CliError('response', `the session could not be followed: ${error.message}`, {

@@ -3,7 +3,7 @@ import { usage } from '../../errors.ts'
 import type { Input } from '../../io/input.ts'
 import { describeJsonError, parseJson } from '../../wire/json/parse.ts'
 
-/** An event flag as it stood among the arguments. */
+/** An event flag as it was given. */
 export interface EventFlag {
   name: string
   value: string
@@ -14,15 +14,15 @@ export type AddedEvent = { json: string } | { value: object }
 
 const flags: [name: string, value: string, about: string][] = [
   ['message', '<text>', 'a message, like the words, or @FILE'],
-  ['interrupt', '', 'an interrupt of every thread'],
-  ['interrupt-thread', '<id>', 'an interrupt of one thread'],
+  ['interrupt', '', 'interrupt every thread'],
+  ['interrupt-thread', '<id>', 'interrupt one thread'],
   ['tool-result', '<id=text>', 'the result of a tool use, or ID=@FILE'],
   ['tool-error', '<id=text>', 'why a tool use failed, or ID=@FILE'],
-  ['custom-tool-result', '<id=text>', 'that of a custom tool use, or ID=@FILE'],
+  ['custom-tool-result', '<id=text>', 'the result of a custom tool use, or ID=@FILE'],
   ['custom-tool-error', '<id=text>', 'why a custom tool use failed, or ID=@FILE'],
   ['outcome', '<text>', 'what to work toward, or @FILE'],
   ['rubric', '<text>', 'how the outcome before it is judged, or @FILE'],
-  ['max-iterations', '<n>', 'most attempts at the outcome before it'],
+  ['max-iterations', '<n>', 'at most so many attempts at the outcome before it'],
   ['system', '<text>', 'privileged context, sent last, or @FILE'],
   ['event', '<json>', 'any event, as it is, or @FILE'],
 ]
@@ -92,7 +92,7 @@ async function wordsBlock(input: Input, words: string[]) {
 async function outcomeField(input: Input, name: string, value: string): Promise<object> {
   if (name === 'rubric') return { rubric: { type: 'text', content: await input.value(value, '--rubric') } }
   if (!/^[1-9]\d{0,5}$/.test(value))
-    throw usage(`--max-iterations: '${value}' is not a whole number from 1 on`)
+    throw usage(`--max-iterations: must be a whole number, 1 or more, not '${value}'`)
   return { max_iterations: Number(value) }
 }
 

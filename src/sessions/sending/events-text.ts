@@ -5,7 +5,7 @@ import { describeJsonError, tryParseJson } from '../../wire/json/parse.ts'
 export interface EventsText {
   /** What it was read from, for messages. */
   name: string
-  /** A body `{"events": […]}`, with whatever else it held. */
+  /** A body `{"events": […]}`, with all its other fields. */
   body: string
   /** Where they came one a line: each for itself. */
   lines?: string[] | undefined
@@ -26,7 +26,7 @@ export async function readEventsText(text: string, name: string): Promise<Events
     throw usage(`${name}: line ${wrong.number}: not valid JSON: ${place}`)
   }
   if (texts.length < 2) {
-    const hint = "text is sent as words, or with the word '-' for stdin"
+    const hint = "to send text, give it as words, or '-' for stdin"
     throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}; ${hint}`)
   }
   return {

@@ -20,8 +20,8 @@ export interface EventsOptions {
 }
 
 /**
- * Gathers the request's body: the events of `-i` or stdin, then those of flags and words, each spelled as it was
- * given. Throws a usage error that names every problem.
+ * Makes the request's body: the events of `-i` or stdin, then those of flags and words, each spelled as it was given.
+ * Throws a usage error that names every problem.
  */
 export async function readEvents(
   context: Context,
@@ -70,7 +70,7 @@ function* valuesOf(texts: Iterable<string>, added: AddedEvent[]): Generator<unkn
   for (const event of added) yield 'json' in event ? JSON.parse(event.json) : event.value
 }
 
-/** So many events are joined at a time. */
+/** How many events are joined at a time. */
 const group = 1000
 
 function* piecesOf(lines: string[], added: AddedEvent[]): Generator<JsonPart> {
@@ -93,7 +93,7 @@ function* eventsIn(body: string, name: string): Generator<string> {
   for (const { start, end } of childrenOf(body, list.start)) yield body.slice(start, end)
 }
 
-/** Reads the events of a file, or of stdin, where a terminal would only be waited for. */
+/** Reads the events of a file or stdin. Throws a usage error where stdin is a terminal. */
 export async function readGiven({ input }: Context, path: string | undefined): Promise<EventsText> {
   if (path === undefined && input.stdinKind === 'terminal') {
     throw usage('no events: give words, flags, or JSON through a pipe or with -i FILE')
@@ -105,7 +105,7 @@ export async function readGiven({ input }: Context, path: string | undefined): P
 }
 
 /**
- * Checks events by every rule of the specification; tells what is only unusual. Throws a usage error. They come
+ * Checks events by every rule of the specification; notes what is only unusual. Throws a usage error. They come
  * one by one: all together they would take several times the memory of their text.
  */
 export function checkEvents(

@@ -14,8 +14,8 @@ export interface ReceiptOptions {
 }
 
 /**
- * Reads the answer to sending events. Any 2xx counts that says nothing; what it says has to be the service's, for a
- * login page has a status of 200 too. Throws a `CliError`.
+ * Reads the answer to sending events. An empty answer with any 2xx is enough; any other has to be a receipt, since a
+ * login page has status 200 too. Throws a `CliError`.
  */
 export async function readReceipt(
   { flags, output, note }: Context,
@@ -36,7 +36,7 @@ export async function readReceipt(
   else if (!isReceipt) {
     const shape = parsed.error ? `has another shape: ${describeIssues(parsed.error).join('; ')}` : ''
     const why = cut ? `is incomplete: ${cut.message}` : receipt === undefined ? 'is not JSON' : shape
-    throw isAccepted ? incomplete(response, why) : stranger(response, receipt ?? text, why)
+    throw isAccepted ? incomplete(response, why) : notReceipt(response, receipt ?? text, why)
   } else if (!parsed.data.data?.length) note('events accepted; the response names none')
   return parsed.data?.data ?? []
 }
@@ -47,8 +47,8 @@ const incomplete = ({ status }: HttpResponse, why: string) =>
     consequence: 'do not send it again',
   })
 
-/** What came instead of a receipt: whether the service ever saw the event is not known, unless it says. */
-function stranger({ status }: HttpResponse, body: unknown, why: string): CliError {
+/** What came instead of a receipt: nobody knows whether the service got the event, unless the answer says it. */
+function notReceipt({ status }: HttpResponse, body: unknown, why: string): CliError {
   const failure = failureInstead(body, `the answer (${status}) is no receipt: it ${why}`)
   return failure.kind === 'response' ? failure.with({ sent: 'unknown' }) : failure
 }
@@ -57,7 +57,7 @@ function stranger({ status }: HttpResponse, body: unknown, why: string): CliErro
 const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
   type === '' || /\bjson\b/i.test(type)
 
-/** Whether what is no JSON, or was cut, is the beginning of a receipt all the same. */
+/** Whether a text that is no JSON, or was cut, begins like a receipt. */
 const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)
 
 async function collectToCut(body: HttpResponse['body']): Promise<{ bytes: Uint8Array; cut?: CliError }> {

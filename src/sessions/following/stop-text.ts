@@ -3,33 +3,34 @@ import { CliError } from '../../errors.ts'
 import { describeMoment } from '../../io/local-time.ts'
 import { shellQuote } from '../../io/shell-quote.ts'
 import { sessionCommand } from '../session-command.ts'
-import type { SessionState, ToolUse } from '../session-state.ts'
+import type { SessionState } from '../session-state.ts'
 
-/** What a person is told before the first event: what is followed, or since when and why the session is idle. */
+/** What a person sees before the first event: what is followed, or since when and why the session is idle. */
 export function describeStart(
-  { rest, restingSince }: SessionState,
+  { stop, stoppedAt }: SessionState,
   { session, stays, now }: { session: string; stays: boolean; now: number },
 ): string {
-  if (!rest) return `following ${session}; Ctrl-C stops following, the session goes on`
-  const moment = restingSince && describeMoment(restingSince, now)
-  if (rest.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${rest.reason})`
+  if (!stop) return `following ${session}; Ctrl-C stops following, the session goes on`
+  const moment = stoppedAt && describeMoment(stoppedAt, now)
+  if (stop.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${stop.reason})`
   const idle = `${session} is idle${moment ? ` since ${moment}` : ''}`
-  const why = rest.kind === 'waiting' ? 'tool uses wait for an answer' : rest.reason
-  if (stays) return `${idle} (${why}); waiting for what comes next, Ctrl-C leaves`
-  return `${idle} (${why})${rest.kind === 'waiting' ? '' : '; --stay waits for what comes next'}`
+  const why = stop.kind === 'waiting' ? 'tool uses wait for an answer' : stop.reason
+  if (stays) return `${idle} (${why}); waiting for more events, Ctrl-C stops waiting`
+  return `${idle} (${why})${stop.kind === 'waiting' ? '' : '; --stay waits for more events'}`
 }
 
-/** How far in the lines below a failure begin. */
+/** How far the lines below a failure are indented. */
 const indent = 2
 
 /**
  * The failure with which following ends while tool uses wait. On a terminal each has one line, and so has the command,
- * which asks about them where it would be longer.
+ * which has `--pending` in place of the ids where it would be longer.
  */
 export async function stillWaiting(
   context: Context,
   session: string,
-  { ids, toolUse }: { ids: string[]; toolUse: SessionState['toolUse'] },
+  state: SessionState,
+  ids: string[],
 ): Promise<CliError> {
   const { flags, host } = context
   const isLaidOut = host.stderr.isTerminal && !flags.errors
@@ -40,16 +41,18 @@ export async function stillWaiting(
   return new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
     pending: ids,
-    problems: ids.map((id) => clip(describeUse(id, toolUse(id)), columns - indent)),
+    problems: ids.map((id) => clip(summarizeToolUse(state, id), columns - indent)),
     consequence: indent + named.length > columns ? `answer with: ${command} --pending` : named,
   })
 }
 
-/** So many ids that they would be cut are left to be asked for. */
+/** Ids that could be cut, or be read as flags, are left to `--pending`. */
 function nameUses(ids: string[]): string {
   const words = ids.map((id) => shellQuote(id)).join(' ')
   return words.length > 1000 || /(^| )-/.test(words) ? '--pending' : words
 }
 
-const describeUse = (id: string, use: ToolUse | undefined) =>
-  use ? `${id}: ${use.name} ${JSON.stringify(use.input ?? {})}` : id
+function summarizeToolUse(state: SessionState, id: string): string {
+  const use = state.toolUse(id)
+  return use ? `${id}: ${use.name} ${JSON.stringify(use.input ?? {})}` : id
+}
