@@ -1,5 +1,6 @@
 import type { SessionEvent } from '../wire/events/events.ts'
 import type { SendEvents } from '../wire/events/send-events.ts'
+import { startOf } from '../wire/text-start.ts'
 import { randomId } from './random.ts'
 
 type Parameters = SendEvents['events'][number]
@@ -65,7 +66,7 @@ export function createSession({ random, delay }: SessionOptions): Session {
     const count = /\btwo tools\b/i.test(text) ? 2 : /\b(a|one) tool\b/i.test(text) ? 1 : 0
     later(() => add('session.status_running'))
     if (count === 0) {
-      later(() => say(`The emulated agent read “${text.slice(0, 80)}”, and has nothing to do.`), endTurn)
+      later(() => say(`The emulated agent read “${startOf(text, 80)}”, and has nothing to do.`), endTurn)
       return
     }
     later(() => say('The emulated agent wants to use a tool.'))
