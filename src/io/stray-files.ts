@@ -1,15 +1,15 @@
 import { usage } from '../errors.ts'
 import type { Input } from './input.ts'
 
-/** A word that stands after a flag's file. */
+/** A word right after a flag's file. */
 export interface Neighbour {
   flag: string
   word: string
 }
 
 /**
- * A shell makes several names of `-f *.md`, and only the first is the flag's: the others would be sent as words.
- * Throws a usage error where a word after a flag's file is the name of a file too.
+ * A shell turns `-f *.md` into several names, and only the first is the flag's: the others would be sent as words.
+ * Throws a usage error where the word after a flag's file is the name of a file too.
  */
 export async function refuseStrayFiles(input: Input, neighbours: Neighbour[] = []): Promise<void> {
   for (const { flag, word } of neighbours) {

@@ -19,39 +19,32 @@ export interface HttpResponse {
 
 /**
  * Carries one request over the wire and brings its answer back, whatever its status. Where there is none it
- * throws a `CliError` of kind `not-sent`, `unknown` or `response`, whose `sent` tells how far the request got.
+ * throws a `CliError` of kind `not-sent`, `unknown` or `response`, whose `sent` says how far the request got.
  * `onSent` is called when the request's first byte leaves.
  */
 export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<HttpResponse>
 
-/** Reads a body to its end, or to `limit` bytes, beyond which the rest is left unread. */
-export async function collect(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body) {
-    chunks.push(size + chunk.length > limit ? chunk.subarray(0, limit - size) : chunk)
-    size += chunk.length
-    if (size >= limit) break
-  }
-  return Buffer.concat(chunks)
-}
-
 /** What is set aside, the next where one is full: memory that is not written to costs nothing. Bytes. */
 const sizes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 
-/** Reads a long body into one piece of memory, without the second copy that joining chunks would make. */
-export async function collectLong(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+/**
+ * Reads a body to its end, or to `limit` bytes, beyond which the rest is left unread: into one piece of memory, without
+ * the second copy that joining chunks would make.
+ */
+export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
   let whole = Buffer.allocUnsafeSlow(sizes[0] as number)
   let size = 0
   for await (const chunk of body) {
-    if (size + chunk.length > whole.length) {
-      const needed = size + chunk.length
+    const taken = chunk.length > limit - size ? chunk.subarray(0, limit - size) : chunk
+    const needed = size + taken.length
+    if (needed > whole.length) {
       const larger = Buffer.allocUnsafeSlow(sizes.find((enough) => enough >= needed) ?? needed)
       larger.set(whole.subarray(0, size))
       whole = larger
     }
-    whole.set(chunk, size)
-    size += chunk.length
+    whole.set(taken, size)
+    size = needed
+    if (size >= limit) break
   }
   return whole.subarray(0, size)
 }

@@ -1,6 +1,6 @@
-import { createAnswerReader } from './answer.ts'
 import type { AnswerSink, Form } from './answer-form.ts'
 import type { AnswerSummary } from './answer-piece.ts'
+import { createAnswerReader } from './answer-reader.ts'
 import { readEvents } from './events-form.ts'
 import { readArray, readStranger, readValues } from './json-forms.ts'
 

@@ -2,8 +2,8 @@ import { createTextDecoding } from '../charset.ts'
 import { parse } from '../json-body.ts'
 import { createSseDecoder, type SseEvent } from '../sse.ts'
 import { isKeepAlive, isTerminator, readErrorEvent } from '../stream-words.ts'
-import type { AnswerReader } from './answer.ts'
 import { type AnswerSink, brokenOff, type Form } from './answer-form.ts'
+import type { AnswerReader } from './answer-reader.ts'
 
 /** Server-sent events: those of a message stream, or native chunks. */
 export function readEvents(reader: AnswerReader, contentType: string, sink: AnswerSink): Form {

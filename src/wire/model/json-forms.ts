@@ -2,8 +2,8 @@ import { createTextDecoding } from '../charset.ts'
 import { createArraySplitter, createSequenceSplitter } from '../json/array.ts'
 import { parse, parseBody } from '../json-body.ts'
 import { isKeepAlive, isTerminator } from '../stream-words.ts'
-import type { AnswerReader } from './answer.ts'
 import { type AnswerSink, brokenOff, type Form } from './answer-form.ts'
+import type { AnswerReader } from './answer-reader.ts'
 
 /** How much is read of what is no answer, for the sake of its title. Characters. */
 const longestStranger = 1024 * 1024
