@@ -12,7 +12,7 @@ const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
 /** From the ground up; what stands on one floor has no doors between. */
 const floors = [
-  ['errors.ts', 'flag-values.ts', 'spelling.ts'],
+  ['errors.ts', 'flag-values.ts', 'loopback.ts', 'spelling.ts'],
   ['secrets.ts'],
   ['wire'],
   ['settings', 'client', 'io', 'emulator'],

@@ -8,7 +8,7 @@ import { CliError } from '../src/errors.ts'
 import { createSecrets } from '../src/secrets.ts'
 import { endpoints } from '../src/wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../src/wire/exchange.ts'
-import { notUnderstood } from '../src/wire/json-body.ts'
+import { notUnderstood } from '../src/wire/problem/not-understood.ts'
 import { answering, credentials, temporaryFolder } from './run.ts'
 
 interface Run {

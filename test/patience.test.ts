@@ -1,20 +1,20 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createPatience } from '../src/client/patience.ts'
+import { createTimeLimits } from '../src/client/time-limits.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-const patient = (timeout: number, deadline = 0) => {
+const limited = (timeout: number, deadline = 0) => {
   const ends: string[] = []
-  const patience = createPatience({ timeout, deadline, onEnd: (why) => void ends.push(why) })
-  return { patience, ends }
+  const limits = createTimeLimits({ timeout, deadline, onEnd: (why) => void ends.push(why) })
+  return { limits, ends }
 }
 
 test('a silence runs out, counted from the last byte', () => {
-  const { patience, ends } = patient(1000)
-  patience.start()
+  const { limits, ends } = limited(1000)
+  limits.start()
   vi.advanceTimersByTime(900)
-  patience.refresh()
+  limits.refresh()
   vi.advanceTimersByTime(900)
   expect(ends).toEqual([])
   vi.advanceTimersByTime(100)
@@ -22,10 +22,10 @@ test('a silence runs out, counted from the last byte', () => {
 })
 
 test('a silence of our own making counts against nobody, but the deadline does', () => {
-  const { patience, ends } = patient(1000, Date.now() + 5000)
-  patience.start()
-  patience.hold(true)
-  patience.refresh()
+  const { limits, ends } = limited(1000, Date.now() + 5000)
+  limits.start()
+  limits.pause(true)
+  limits.refresh()
   vi.advanceTimersByTime(4999)
   expect(ends).toEqual([])
   vi.advanceTimersByTime(1)
@@ -33,18 +33,18 @@ test('a silence of our own making counts against nobody, but the deadline does',
 })
 
 test('nothing is waited for after the end, though a late reader still takes up what was held', () => {
-  const { patience } = patient(1000, Date.now() + 5000)
-  patience.start()
-  patience.hold(true)
-  patience.end()
-  patience.hold(false)
-  patience.start()
-  patience.refresh()
+  const { limits } = limited(1000, Date.now() + 5000)
+  limits.start()
+  limits.pause(true)
+  limits.end()
+  limits.pause(false)
+  limits.start()
+  limits.refresh()
   expect(vi.getTimerCount()).toBe(0)
 })
 
 test('a deadline of years does not pass at once', () => {
-  const { ends } = patient(0, Date.now() + 2 ** 40)
+  const { ends } = limited(0, Date.now() + 2 ** 40)
   vi.advanceTimersByTime(60_000)
   expect(ends).toEqual([])
 })

@@ -30,7 +30,7 @@ test.each([
   ['https://127.8.9.1', ''],
   ['https://[::1]', ''],
   ['https://localhost', ''],
-  ['https://localhost.', ''],
+  ['https://localhost.', 'localhost'],
 ])('%s goes direct with NO_PROXY=%s', (url, list) => {
   expect(goesDirect(url, list)).toBe(true)
 })
@@ -51,6 +51,7 @@ test.each([
   ['https://[fd00::1]:1', '[fd00::1]:8443'],
   ['https://10.0.0.1', '10.0.0.0/'],
   ['https://a.test', '10.0.0.0/8'],
+  ['https://localhost.', ''],
   ['https://localhost.evil.test', ''],
 ])('%s goes by the proxy with NO_PROXY=%s', (url, list) => {
   expect(goesDirect(url, list)).toBe(false)

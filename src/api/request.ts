@@ -6,8 +6,8 @@ import { decodeUtf8 } from '../io/utf8.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { parseAssignment } from '../wire/json/assignment.ts'
-import { encodeJson } from '../wire/json/bytes.ts'
 import { editJson } from '../wire/json/edit.ts'
+import { encodeJson } from '../wire/json/encoder.ts'
 import { describeJsonError, parseJson } from '../wire/json/parse.ts'
 import { readPath } from './path.ts'
 
@@ -52,7 +52,7 @@ const isService = (word: string): word is Endpoint['service'] => services.includ
 
 /** What only reads may be asked for again, other requests where the caller says that a repeat does no harm. */
 const repeatOf = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
-  method === 'GET' || method === 'HEAD' ? 'always' : flags.retryUnknown ? 'failed' : 'refused'
+  method === 'GET' || method === 'HEAD' ? 'always' : flags.retryUnknown ? 'failed' : 'not-taken'
 
 const methods: readonly string[] = [
   'GET',

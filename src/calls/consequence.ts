@@ -17,7 +17,7 @@ export function consequenceOf(
   const { sent = 'no' } = details
   if (sent === 'no') return { consequence: 'nothing was sent' }
   if (endpoint === endpoints.sendEvents) return eventConsequence(kind)
-  const mayBeDone = sent === 'unknown' || (endpoint.repeat === 'refused' && kind === 'service')
+  const mayBeDone = sent === 'unknown' || (endpoint.repeat === 'not-taken' && kind === 'service')
   return mayBeDone && endpoint.repeat !== 'always'
     ? { consequence: 'the request was sent; whether it was carried out is not known' }
     : {}

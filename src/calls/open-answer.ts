@@ -31,6 +31,7 @@ export async function openAnswer(
   try {
     const sending = send(request, endpoint, {
       ...options,
+      timers: context.timers,
       onSent: reach.leave,
       onRetry(failure, wait) {
         reach.fail(failure)

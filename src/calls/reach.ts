@@ -3,16 +3,16 @@ import type { CliError } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 
 /**
- * How far the attempts of a request got, from the least to the most: a later attempt does not undo an earlier one. `refused`: it
- * was sent, and certainly not carried out; `failed`: the answer was a failure, and the request is sent again.
+ * How far the attempts of a request got, from the least to the most: a later attempt does not undo an earlier one.
+ * `not-taken`: it was sent, and certainly not carried out; `failed`: the answer was a failure, and the request is sent again.
  */
-const stages = ['no', 'refused', 'failed', 'unknown', 'answered', 'done'] as const
+const stages = ['no', 'not-taken', 'failed', 'unknown', 'answered', 'done'] as const
 
 type Stage = (typeof stages)[number]
 
 const meanings: Record<Stage, string | undefined> = {
   no: 'nothing was sent',
-  refused: 'nothing was accepted',
+  'not-taken': 'nothing was accepted',
   failed: 'the request was answered with a failure',
   unknown: 'the request was sent; it may have been carried out',
   answered: 'the answer was cut off',
@@ -75,7 +75,7 @@ function track({ repeat }: Endpoint): Tracked {
     },
     answer() {
       // A status alone is no receipt.
-      stage = repeat === 'refused' ? 'unknown' : 'answered'
+      stage = repeat === 'not-taken' ? 'unknown' : 'answered'
     },
     finish() {
       stage = 'done'
@@ -98,5 +98,5 @@ function describeAll(all: readonly (string | undefined)[]): string | undefined {
 
 function stageOf({ kind, details: { sent = 'no' } }: CliError): Stage {
   if (sent !== 'yes') return sent
-  return kind === 'rate-limited' ? 'refused' : 'failed'
+  return kind === 'rate-limited' ? 'not-taken' : 'failed'
 }

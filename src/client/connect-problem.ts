@@ -6,17 +6,17 @@ interface ConnectError {
   message?: string | undefined
   address?: string | undefined
   port?: number | undefined
-  /** The certificate that was refused. */
+  /** The certificate that is not valid. */
   cert?: { subjectaltname?: string } | undefined
   errors?: ConnectError[] | undefined
 }
 
 /**
- * Says in plain words why there is no connection to a host, or to the proxy that it is: a `CliError` of kind
+ * Says in plain words why there is no connection to a host, or to the proxy where one is given: a `CliError` of kind
  * `not-sent`.
  */
 export function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | undefined): CliError {
-  // A name with several addresses fails with all their errors, and no message of its own.
+  // For a name with several addresses, the error has one error for each and no message of its own.
   const all = error.errors ?? [error]
   const isPermanent = all.some(({ code }) => problemOf(code)?.isPermanent)
   const what = all.map((one) => describe(one, url)).join(', ')
@@ -29,7 +29,12 @@ const unknownAuthority = {
   isPermanent: true,
 } as const
 
-const noTls = { text: 'it does not speak TLS there (is the address http:// ?)', isPermanent: true } as const
+const noTls = { text: 'the server does not use TLS (is the address http:// ?)', isPermanent: true } as const
+
+const oldTls = {
+  text: 'the server supports only versions of TLS that are too old',
+  isPermanent: true,
+} as const
 
 interface ConnectProblem {
   text: string
@@ -43,7 +48,7 @@ const problems: Record<string, ConnectProblem> = {
   EHOSTUNREACH: { text: 'no route to the host' },
   ENETUNREACH: { text: 'the network is unreachable' },
   ENOTFOUND: { text: 'no such host', isPermanent: true },
-  EAI_AGAIN: { text: 'its name could not be looked up just now' },
+  EAI_AGAIN: { text: 'the name cannot be looked up at the moment' },
   DEPTH_ZERO_SELF_SIGNED_CERT: {
     text: 'its certificate is self-signed: --cacert FILE trusts it',
     isPermanent: true,
@@ -59,14 +64,8 @@ const problems: Record<string, ConnectProblem> = {
   ERR_SSL_WRONG_VERSION_NUMBER: noTls,
   ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
   EPROTO: noTls,
-  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: {
-    text: 'it speaks only versions of TLS that are too old',
-    isPermanent: true,
-  },
-  ERR_SSL_UNSUPPORTED_PROTOCOL: {
-    text: 'it speaks only versions of TLS that are too old',
-    isPermanent: true,
-  },
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: oldTls,
+  ERR_SSL_UNSUPPORTED_PROTOCOL: oldTls,
 }
 
 const problemOf = (code = '') => (Object.hasOwn(problems, code) ? problems[code] : undefined)

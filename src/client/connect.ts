@@ -2,30 +2,30 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import { CliError } from '../errors.ts'
 import { explainConnectError } from './connect-problem.ts'
-import { type HeldSocket, makeHoldable } from './hold.ts'
+import { makePausable, type PausableSocket } from './pausable-socket.ts'
 import type { HttpProxy } from './proxy.ts'
 import { setTimer } from './timer.ts'
 
 export interface ConnectOptions {
-  /** Milliseconds, for name, connection, proxy and TLS together; 0 for none. */
+  /** Milliseconds, for name, connection, proxy and TLS together; 0 for no limit. */
   timeout: number
   /** Extra CA certificates, in PEM. */
   ca: string | undefined
-  /** Finds the proxy on the way to a URL. */
+  /** Finds the proxy to use for a URL. */
   findProxy?: ((url: URL) => HttpProxy | undefined) | undefined
 }
 
 /**
- * Opens a connection; throws a `CliError`, of kind `not-sent` but for a proxy that wants other credentials, that
- * says what is wrong in plain words. `signal` ends the attempt; `meanwhile` is called while the network is at work.
+ * Opens a connection. Throws a `CliError` of kind `not-sent`, or `credentials` where the proxy wants other ones, that
+ * says in plain words what is wrong. `signal` stops it; `meanwhile` is called while the network works.
  */
 export async function openConnection(
   url: URL,
   { timeout, ca, findProxy }: ConnectOptions,
   { signal, meanwhile }: { signal: AbortSignal; meanwhile(): void },
-): Promise<HeldSocket> {
+): Promise<PausableSocket> {
   const proxy = findProxy?.(url)
-  const way = proxy ? `${url.host}, by the proxy ${proxy.url.host}` : url.host
+  const way = proxy ? `${url.host}, through the proxy ${proxy.url.host}` : url.host
   const sockets: Socket[] = []
   const over = new AbortController()
   const giveUp = (why: string) => {
@@ -41,7 +41,7 @@ export async function openConnection(
     const socket = await openWay(url, { proxy, ca, sockets, signal: over.signal, meanwhile })
     over.signal.throwIfAborted()
     socket.setNoDelay(true)
-    return makeHoldable(socket)
+    return makePausable(socket)
   } catch (error) {
     for (const socket of sockets.toReversed()) socket.destroy()
     throw error
@@ -54,9 +54,9 @@ export async function openConnection(
 interface Way {
   proxy: HttpProxy | undefined
   ca: string | undefined
-  /** Every socket on the way joins them, so that whoever gives up can reach it. */
+  /** Every socket on the way is added, so that all can be destroyed. */
   sockets: Socket[]
-  /** Ends what no socket can: a look-up. */
+  /** Stops a name look-up, which has no socket. */
   signal: AbortSignal
   meanwhile(): void
 }
@@ -78,11 +78,11 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
     return ready(secured, 'secureConnect', (error) => explain(error, host))
   }
 
-  // Before the connection is on its way, work would delay it.
+  // Only now: earlier, work would delay the connection.
   const onFound = () =>
     setImmediate(() => {
       meanwhile()
-      // Reading all the certificates takes as long as a connection does; why they can't be read is told in its place.
+      // To read all certificates takes as long as to connect. An error is reported later, by `secure`.
       const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })
@@ -96,7 +96,7 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
 type Explain = (error: Error, host: URL) => CliError
 
 interface TcpOptions extends Pick<Way, 'sockets' | 'signal'> {
-  /** Called when the connection is on its way. */
+  /** Called when the first connection has been started. */
   onFound(): void
   explain: Explain
 }
@@ -115,7 +115,7 @@ async function openTcp(url: URL, { sockets, signal, onFound, explain }: TcpOptio
   })
 }
 
-/** Waits until a socket has come that far; throws a `CliError` where it does not. */
+/** Waits for an event of a socket; throws a `CliError` where the socket fails first. */
 async function ready(socket: Socket, event: string, explain: (error: Error) => CliError): Promise<Socket> {
   let settle = () => {}
   try {
@@ -128,7 +128,7 @@ async function ready(socket: Socket, event: string, explain: (error: Error) => C
     return socket
   } finally {
     settle()
-    // What comes later is for the socket's reader; what comes after a failure is for nobody.
+    // A later error is the reader's, or nobody's: without a listener it would end the process.
     socket.on('error', () => {})
   }
 }

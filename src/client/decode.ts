@@ -1,21 +1,22 @@
 import type { Transform } from 'node:stream'
 import { CliError } from '../errors.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
+import { notUnderstood } from '../wire/problem/not-understood.ts'
 
-/** The longest body that is taken, in bytes after decoding. */
+/** The longest body that is accepted, in bytes after decoding. */
 const longest = 512 * 1024 * 1024
 
 type Body = AsyncIterable<Uint8Array>
 
-/** What servers write where there is no coding: the word for it, or a character set. */
+/** What servers write where there is no coding: a word for none, or a character set. */
 const plain = ['', 'identity', 'none', 'utf-8', 'utf8']
 
-/** How many codings are undone, one after another. */
+/** How many codings are decoded, one after another. */
 const most = 5
 
 /**
- * Undoes a `Content-Encoding` that nobody asked for, and bounds the body. A coding that is unknown, or is not what
- * it says, is a failure of the body alone: the status counts whatever the body is.
+ * Decodes a `Content-Encoding`, although none was asked for, and limits the body's length. A coding that is unknown,
+ * or does not fit the body, is a failure of the body alone: the status still counts.
  */
 export function decodeBody(response: HttpResponse): HttpResponse {
   const codings = (response.headers['content-encoding'] ?? '')
@@ -29,7 +30,7 @@ async function* bounded(body: Body): AsyncGenerator<Uint8Array> {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > longest) throw notUnderstood('it is longer than 512 MiB')
+    if (size > longest) throw unreadable('it is longer than 512 MiB')
     yield chunk
   }
 }
@@ -39,18 +40,18 @@ async function* decode(response: HttpResponse, codings: string[]): AsyncGenerato
   const unknown = codings.length > most ? codings.join(', ') : codings.find((name) => !decoders.has(name))
   if (unknown !== undefined) {
     response.close()
-    throw notUnderstood(`its encoding, ${unknown}, is unknown`)
+    throw unreadable(`its encoding, ${unknown}, is unknown`)
   }
   yield* codings.reduceRight<Body>((body, coding, index) => {
-    // Proxies write the word once more, and leave the body as it is.
-    const isSaidTwice = coding === codings[index + 1]
-    return undo(body, (start) =>
-      isSaidTwice && coding === 'gzip' && !startsAsGzip(start) ? undefined : decoders.get(coding)?.(start),
+    // Some proxies repeat the word and leave the body as it is.
+    const isRepeated = coding === codings[index + 1]
+    return decodeOne(body, (start) =>
+      isRepeated && coding === 'gzip' && !startsAsGzip(start) ? undefined : decoders.get(coding)?.(start),
     )
   }, response.body)
 }
 
-/** By coding, what undoes it in a body that begins with two known bytes. */
+/** The decoder for each coding, given the first two bytes of the body. */
 const createDecoders = (zlib: typeof import('node:zlib')) =>
   new Map<string, (start: Uint8Array) => Transform>([
     ['gzip', () => zlib.createGunzip()],
@@ -61,12 +62,12 @@ const createDecoders = (zlib: typeof import('node:zlib')) =>
 
 const startsAsGzip = ([first, second]: Uint8Array) => first === 0x1f && second === 0x8b
 
-/** The head that belongs to deflate, and that many servers leave out. */
+/** Whether it has the zlib head that deflate requires and many servers leave out. */
 const startsAsZlib = ([first = 0, second = 0]: Uint8Array) =>
   (first & 15) === 8 && ((first << 8) | second) % 31 === 0
 
-/** Undoes one coding. `choose` is given the first two bytes, and gives nothing where there is nothing to undo. */
-async function* undo(
+/** Decodes one coding. `choose` gets the first two bytes, and returns `undefined` to leave the body as it is. */
+async function* decodeOne(
   body: Body,
   choose: (start: Uint8Array) => Transform | undefined,
 ): AsyncGenerator<Uint8Array> {
@@ -99,11 +100,10 @@ async function* decompress(body: Body, decoder: Transform): AsyncGenerator<Uint8
   try {
     yield* source.pipe(decoder)
   } catch (error) {
-    throw error instanceof CliError ? error : notUnderstood('it cannot be decompressed')
+    throw error instanceof CliError ? error : unreadable('it cannot be decompressed')
   } finally {
     source.destroy()
   }
 }
 
-const notUnderstood = (why: string) =>
-  new CliError('response', `the answer cannot be read: ${why}`, { sent: 'yes' })
+const unreadable = (why: string) => notUnderstood(`the answer cannot be read: ${why}`)

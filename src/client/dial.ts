@@ -2,22 +2,22 @@ import { lookup } from 'node:dns'
 import { connect, type Socket } from 'node:net'
 import { CliError } from '../errors.ts'
 
-/** How long an address is tried alone before the next one is tried beside it. Milliseconds. */
+/** How long an address is tried before the next one is tried as well. Milliseconds. */
 const headStart = 250
 
 export interface DialOptions {
   port: number
-  /** Every socket joins them, so that whoever gives up can reach it. */
+  /** Every socket is added, so that all can be destroyed. */
   sockets: Socket[]
-  /** Ends the search for addresses; the sockets have to be ended too. */
+  /** Stops the name look-up; it does not stop the sockets. */
   signal: AbortSignal
-  /** Called when the name is known and the first connection on its way. */
+  /** Called when the addresses are known and the first connection has been started. */
   onFound(): void
 }
 
 /**
- * Connects to whichever address of a name answers first. Each is tried beside those before it, and none is given up
- * while another may still win. Throws what Node does; where all fail, an error with their `errors`.
+ * Connects to the address of a name that answers first. They are started one after another, and all are tried until
+ * one connects. Throws Node's error; where several fail, an `AggregateError`.
  */
 export async function dial(name: string, { port, sockets, signal, onFound }: DialOptions): Promise<Socket> {
   const addresses = await findAddresses(name, signal)

@@ -10,25 +10,26 @@ export function failure(reached: Reached, url: URL, what: string): CliError {
   return new CliError('response', `the answer broke off: ${what}`, { sent: 'yes' })
 }
 
-/** Names what undici reports. `received` tells how much came over the connection, in bytes. */
+/** Names what undici reports; the connection's own error counts more. */
 export function explainFailure(
-  error: NodeJS.ErrnoException & { data?: unknown },
+  reported: Error,
   reached: Reached,
   url: URL,
-  received: number,
+  connection: { errored?: Error | null | undefined; received: number },
 ): CliError {
+  const error: NodeJS.ErrnoException & { data?: unknown } = connection.errored ?? reported
   const { code, name, message } = error
-  if (isTlsAlert(error.data)) return failure(reached, url, `it speaks TLS there ${hint}`)
+  if (isTlsAlert(error.data)) return failure(reached, url, `the server expects TLS ${hint}`)
   const violation =
     name === 'HTTPParserError' ? 'malformed' : (violations.get(code ?? '') ?? violations.get(message))
   if (violation && reached !== 'nowhere') {
     const what = `the answer of ${url.host} is not proper HTTP/1.1: ${violation}`
-    // Without a head nobody has said what became of the request.
+    // Without a head it is not known what became of the request.
     return new CliError('response', what, { sent: reached === 'head' ? 'yes' : 'unknown' })
   }
   if (message === 'other side closed') {
-    // A server that speaks TLS often hangs up without a word.
-    const isMute = received === 0 && url.protocol === 'http:'
+    // A server that expects TLS often closes without an answer.
+    const isMute = connection.received === 0 && url.protocol === 'http:'
     return failure(reached, url, `the connection was closed${isMute ? ` without an answer ${hint}` : ''}`)
   }
   if (code === 'ECONNRESET' || code === 'EPIPE') return failure(reached, url, 'the connection was reset')
@@ -37,13 +38,13 @@ export function explainFailure(
 
 const hint = '(is the address https:// ?)'
 
-/** The first byte of a TLS record that is an alert. undici hands on the bytes that were no HTTP. */
+/** Whether the bytes that undici could not read as HTTP begin a TLS alert. */
 const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeAt(0) === 0x15
 
-/** What an answer did wrong that was no proper HTTP, by undici's codes and messages. */
+/** What is wrong with an answer that is not proper HTTP, by undici's codes and messages. */
 const violations = new Map([
   ['UND_ERR_HEADERS_OVERFLOW', 'its headers are too long'],
-  ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'its length is not the one that it announced'],
-  ['bad upgrade', 'it changed the protocol unasked'],
-  ['bad response', 'it answered what was not asked'],
+  ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'the body does not match Content-Length'],
+  ['bad upgrade', 'unexpected change of protocol'],
+  ['bad response', 'unexpected extra response'],
 ])

@@ -7,7 +7,7 @@ const longestHead = 16 * 1024
 
 /**
  * Asks a proxy for a tunnel to `target` (host and port). Throws a `CliError`: of kind `credentials` where the proxy
- * wants others, else `not-sent`. Whoever destroys the socket meanwhile decides the error.
+ * wants other ones, else `not-sent`, or the error with which the socket is destroyed.
  */
 export async function openTunnel(socket: Socket, proxy: HttpProxy, target: string): Promise<void> {
   const credentials = proxy.authorization ? [`Proxy-Authorization: ${proxy.authorization}`] : []
@@ -16,15 +16,15 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
   const status = Number(/^HTTP\/1\.[01] (\d{3})(?: |\r?\n)/.exec(head)?.[1])
   if (status >= 200 && status < 300) return
   const who = `the proxy ${proxy.url.host}, from ${proxy.variable},`
-  // Some proxies say 401 of a wrong password.
+  // Some proxies answer 401 to a wrong password.
   if (status === 407 || status === 401) {
     const why = proxy.authorization
       ? 'refused the user name and password'
       : 'asks for a user name and password'
     throw new CliError('credentials', `${who} ${why}: ${status}`, { sent: 'no' })
   }
-  if (Number.isNaN(status)) throw notSent(`${who} does not speak HTTP`, true)
-  throw notSent(`${who} opened no way to ${target}: ${status}`, status < 500)
+  if (Number.isNaN(status)) throw notSent(`${who} did not answer in HTTP`, true)
+  throw notSent(`${who} did not open a tunnel to ${target}: ${status}`, status < 500)
 }
 
 const notSent = (message: string, isPermanent = false) =>

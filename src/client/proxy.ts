@@ -1,12 +1,13 @@
 import { BlockList, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
+import { isLoopback } from '../loopback.ts'
 
 export interface HttpProxy {
   /** Without user name and password. */
   url: URL
   /** The value of `Proxy-Authorization`. */
   authorization?: string | undefined
-  /** The environment variable that names it. */
+  /** The environment variable that it comes from. */
   variable: string
 }
 
@@ -24,13 +25,13 @@ export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   return parseProxy(env[variable] as string, variable)
 }
 
-/** `HOST:PORT`, which curl takes for an HTTP proxy too; a host alone would leave the port to be guessed. */
+/** `HOST:PORT`, which curl accepts for an HTTP proxy too. A host alone is not enough: its port would be a guess. */
 const bareProxy = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 
 function parseProxy(given: string, variable: string): HttpProxy {
   const text = bareProxy.test(given) ? `http://${given}` : given
   const problem = (what: string) => new CliError('credentials', `${variable} ${what}`)
-  // What looks like a scheme may be a host with a port: only the slashes tell.
+  // `proxy:8080` looks like a scheme too: only the slashes show which it is.
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text))
     throw problem('must begin with http:// or https://, or be HOST:PORT')
   if (!/^https?:\/\//i.test(text))
@@ -50,7 +51,7 @@ function decode(text: string, variable: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new CliError('credentials', `${variable} holds a user name or password that is not percent-encoded`)
+    throw new CliError('credentials', `${variable} has a user name or password that is not percent-encoded`)
   }
 }
 
@@ -84,10 +85,5 @@ function isInBlock(block: string, host: string): boolean {
   return blocks.check(host, family === 4 ? 'ipv4' : 'ipv6')
 }
 
-/** A host name as it is compared: without brackets or the dot that ends it. */
+/** A host name without brackets and without a dot at its end, to compare it. */
 const bare = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
-
-function isLoopback(hostname: string): boolean {
-  const host = bare(hostname)
-  return host === 'localhost' || host === '::1' || isInBlock('127.0.0.0/8', host)
-}

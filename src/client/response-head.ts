@@ -1,12 +1,12 @@
-/** The longest start of an answer that is kept back until its head is whole, in bytes. */
+/** How much of an answer waits at most until its head is whole, in bytes. */
 const longest = 16 * 1024
 
 const start = Buffer.from('HTTP/1.')
 
 /**
- * Makes what takes the chunks of an answer and hands them on, nothing where more has to come first. It leaves out
- * interim answers, of which undici does not survive a `100 Continue`, and the repetition of a length, which it takes
- * for another one. What is no HTTP it leaves as it is.
+ * The function that it returns gets an answer chunk by chunk and returns what undici may read, or `undefined` where
+ * more must come first. It removes interim answers, because undici fails at a `100 Continue`, and repetitions of one
+ * length, because undici takes them for two lengths. Bytes that are not HTTP stay as they are.
  */
 export function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
   let kept: Buffer | undefined = Buffer.alloc(0)
@@ -34,14 +34,14 @@ export function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
   }
 }
 
-/** Whether bytes begin an answer, as far as they go. */
+/** Whether bytes, as far as they have come, begin an answer. */
 const isStart = (bytes: Buffer) =>
   bytes.subarray(0, start.length).equals(start.subarray(0, Math.min(bytes.length, start.length)))
 
-/** Line ends without their CR are for undici to refuse: no end of a head would be found in them. */
+/** Whether a line ends without CR: undici rejects it, and here the end of such a head would never be found. */
 const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
 
-/** A head that says one length several times says it once. */
+/** The head, with one `Content-Length` where it has the same one several times. */
 function withOneLength(head: string): string {
   const lines = head.split('\r\n')
   const lengths = lines.filter((line) => /^content-length:/i.test(line))

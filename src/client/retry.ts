@@ -3,9 +3,9 @@ import type { Repeat } from '../wire/endpoints.ts'
 
 export interface RetryPolicy {
   repeat: Repeat
-  /** Extra attempts. */
+  /** How many attempts may follow the first. */
   retries: number
-  /** Also try again when the request left and no answer came. */
+  /** Also try again after a request that was sent and got no answer. */
   retryUnknown: boolean
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
@@ -20,7 +20,7 @@ export interface FailedAttempt {
   isFinal?: boolean | undefined
 }
 
-export type Decision = { again: true; wait: number } | { again: false; because?: string }
+export type Decision = { again: true; wait: number } | { again: false; because?: string | undefined }
 
 const longestWait = 60_000
 
@@ -54,34 +54,5 @@ function mayRepeat({ repeat, retryUnknown }: RetryPolicy, { error }: FailedAttem
   if (error.kind === 'not-sent' || error.kind === 'rate-limited') return true
   if (error.kind === 'unknown') return repeat === 'always' || (retryUnknown && repeat === 'failed')
   if (sent !== 'yes' || status === undefined) return false
-  return repeat !== 'refused' && [408, 500, 502, 503, 504, 529].includes(status)
+  return repeat !== 'not-taken' && [408, 500, 502, 503, 504, 529].includes(status)
 }
-
-const day = '[A-Z][a-z]{2}'
-const month = '[A-Z][a-z]{2}'
-const time = '\\d{2}:\\d{2}:\\d{2}'
-
-/** The three dates of HTTP: IMF-fixdate, RFC 850, asctime. */
-const httpDate = new RegExp(
-  [
-    `^${day}, \\d{2} ${month} \\d{4} ${time} GMT$`,
-    `^[A-Z][a-z]{5,8}, \\d{2}-${month}-\\d{2} ${time} GMT$`,
-    `^${day} ${month} [ \\d]\\d ${time} \\d{4}$`,
-  ].join('|'),
-)
-
-/**
- * Reads `Retry-After` (whole seconds or one of the three HTTP dates) or `Retry-After-Ms` into seconds; anything
- * else counts as absent.
- */
-export function parseRetryAfter(headers: Record<string, string>, now: number): number | undefined {
-  const { 'retry-after': value = '', 'retry-after-ms': milliseconds = '' } = headers
-  if (/^\d+(\.\d+)?$/.test(milliseconds)) return toFinite(Number(milliseconds) / 1000)
-  if (/^\d+$/.test(value)) return toFinite(Number(value))
-  if (!httpDate.test(value)) return undefined
-  // The asctime form has no zone and means UTC; the others say GMT.
-  const date = Date.parse(value.endsWith('GMT') ? value : `${value} GMT`)
-  return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000)
-}
-
-const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)

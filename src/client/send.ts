@@ -1,13 +1,16 @@
 import { CliError } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
+import { type AnswerHead, readHead } from './answer-head.ts'
 import { decodeBody } from './decode.ts'
-import { readHead, readRefusal } from './refusal.ts'
+import { readErrorAnswer } from './error-answer.ts'
 import { decideRetry, type FailedAttempt, type RetryPolicy } from './retry.ts'
+import type { Timers } from './timer.ts'
 
 export interface SendOptions {
   exchange: Exchange
   policy: RetryPolicy
+  timers: Timers
   /** Called when the first byte of an attempt leaves. */
   onSent?: (() => void) | undefined
   /** Called before each wait, in milliseconds. */
@@ -16,33 +19,34 @@ export interface SendOptions {
 
 /** An answer of status 2xx. */
 export interface Answer extends HttpResponse {
-  /** How many it took. */
+  head: AnswerHead
+  /** How many attempts there were, this one included. */
   attempts: number
 }
 
 /**
- * Sends a request, again where that is safe, until there is an answer of status 2xx. Every attempt sends the same
- * bytes. Throws the last attempt's `CliError` where none succeeds.
+ * Sends a request, and again where that is safe, until an answer has a status of 2xx. Every attempt sends the same
+ * bytes. Throws the last attempt's `CliError`.
  */
 export async function send(
   request: HttpRequest,
   endpoint: Endpoint,
-  { exchange, policy, onSent, onRetry }: SendOptions,
+  { exchange, policy, timers, onSent, onRetry }: SendOptions,
 ): Promise<Answer> {
   let earlier: CliError | undefined
   for (let attempt = 1; ; attempt++) {
-    const result = await tryOnce(endpoint, () => exchange(request, onSent))
+    const result = await tryOnce(endpoint, timers, () => exchange(request, onSent))
     if ('status' in result) return { ...result, attempts: attempt }
-    const decision = decideRetry(policy, result, { attempt, now: Date.now(), random: Math.random() })
+    const decision = decideRetry(policy, result, { attempt, now: timers.now(), random: Math.random() })
     const failure = withEarlier(result.error, earlier)
     if (!decision.again) throw finalFailure(failure, attempt, endpoint, decision.because)
     if (failure.details.sent !== 'no' && earlier?.details.sent !== 'unknown') earlier = failure
     onRetry(failure, decision.wait)
-    await new Promise((resolve) => setTimeout(resolve, decision.wait))
+    await timers.wait(decision.wait)
   }
 }
 
-/** That the last attempt sent nothing is no comfort where an earlier one did: the furthest that any got counts. */
+/** Where the last attempt sent nothing but an earlier one did, the earlier one counts. */
 function withEarlier(failure: CliError, earlier: CliError | undefined): CliError {
   if (failure.kind !== 'not-sent' || !earlier) return failure
   const { sent = 'yes' } = earlier.details
@@ -61,8 +65,8 @@ function finalFailure(
 }
 
 /**
- * Adds what is known of an exchange to a failure of its answer's body, or of putting that body anywhere; returns
- * any other failure as it is.
+ * Adds what is known of an exchange to a failure of reading its answer, or of writing it anywhere; returns any other
+ * failure as it is.
  */
 export function completeFailure(failure: CliError, answer: Answer, endpoint: Endpoint): CliError {
   const { sent = 'no', attempts, safeToRetry = isSafeToRetry(failure, endpoint) } = failure.details
@@ -70,7 +74,8 @@ export function completeFailure(failure: CliError, answer: Answer, endpoint: End
   const isLater = attempts === undefined && (isOfAnswer || failure.kind === 'file')
   if (!isLater) return failure
   return failure.with({
-    ...readHead(answer.headers),
+    retryAfter: answer.head.retryAfter ?? failure.details.retryAfter,
+    requestId: answer.head.requestId ?? failure.details.requestId,
     status: answer.status,
     attempts: answer.attempts,
     sent: sent === 'unknown' ? sent : 'yes',
@@ -80,8 +85,9 @@ export function completeFailure(failure: CliError, answer: Answer, endpoint: End
 
 async function tryOnce(
   endpoint: Endpoint,
+  { now }: Timers,
   attempt: () => Promise<HttpResponse>,
-): Promise<HttpResponse | FailedAttempt> {
+): Promise<Omit<Answer, 'attempts'> | FailedAttempt> {
   let response: HttpResponse
   try {
     response = decodeBody(await attempt())
@@ -89,10 +95,11 @@ async function tryOnce(
     if (!(error instanceof CliError)) throw error
     return { error }
   }
-  return response.status < 300 ? response : readRefusal(response, endpoint)
+  const head = await readHead(response.headers, now())
+  return response.status < 300 ? { ...response, head } : readErrorAnswer(response, endpoint, head)
 }
 
 function isSafeToRetry(error: CliError, { repeat }: Endpoint): boolean {
   if (error.kind === 'not-sent' || error.kind === 'rate-limited') return true
-  return repeat !== 'refused' && ['service', 'response', 'unknown'].includes(error.kind)
+  return repeat !== 'not-taken' && ['service', 'response', 'unknown'].includes(error.kind)
 }

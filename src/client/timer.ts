@@ -1,17 +1,17 @@
-/** Time, which a test can turn. */
+/** The clock, which a test can replace. */
 export interface Timers {
   /** Milliseconds since the epoch. */
   now(): number
-  /** Resolves after so many milliseconds, or once the signal is given. */
+  /** Resolves after so many milliseconds, or when the signal is aborted. */
   wait(milliseconds: number, signal?: AbortSignal): Promise<void>
 }
 
-/** A timer that a wait of more than 24 days does not turn into one of a millisecond. */
+/** Like `setTimeout`, but a wait of more than 24 days does not become one of a millisecond. */
 export function setTimer(callback: () => void, milliseconds: number): NodeJS.Timeout {
   return setTimeout(callback, Math.min(Math.max(milliseconds, 0), 2 ** 31 - 1))
 }
 
-/** Has `act` called after so many milliseconds, unless the function that it returns is called before. */
+/** Calls `act` after so many milliseconds, unless the returned function is called before. */
 export function callAfter({ wait }: Timers, milliseconds: number, act: () => void): () => void {
   const isOver = new AbortController()
   void wait(milliseconds, isOver.signal).then(() => {

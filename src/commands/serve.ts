@@ -4,11 +4,12 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { parseFault } from '../emulator/faults.ts'
-import { isLoopback, listen } from '../emulator/listen.ts'
+import { listen } from '../emulator/listen.ts'
 import { type StreamStyle, streamStyles } from '../emulator/session-stream.ts'
 import { CliError, fileProblem, usage } from '../errors.ts'
 import { addValue } from '../flag-values.ts'
 import { oneLine } from '../io/escape.ts'
+import { isLoopback } from '../loopback.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
 
 interface ServeOptions {

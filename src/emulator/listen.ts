@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
+import { isLoopback } from '../loopback.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import { BodyTooLong, createBodyReader } from './request-body.ts'
 
@@ -19,9 +20,6 @@ const patience = {
   keepAliveTimeout: 5000,
   connectionsCheckingInterval: 500,
 }
-
-export const isLoopback = (host: string) =>
-  host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 
 /** Serves an exchange over HTTP. A failure of the exchange breaks the connection, as it would on a network. */
 export async function listen({

@@ -1,4 +1,4 @@
-import { readText, type SessionEvent } from '../wire/events/events.ts'
+import { readText, type SessionEvent } from '../wire/events/session-event.ts'
 import { encodeSseEvent } from '../wire/sse.ts'
 import type { Reply } from './reply.ts'
 import type { Session } from './session.ts'

@@ -1,5 +1,5 @@
-import type { SessionEvent } from '../wire/events/events.ts'
 import type { SendEvents } from '../wire/events/send-events.ts'
+import type { SessionEvent } from '../wire/events/session-event.ts'
 import { startOf } from '../wire/text-start.ts'
 import { randomId } from './random.ts'
 

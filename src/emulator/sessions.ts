@@ -1,5 +1,5 @@
-import type { SessionEvent } from '../wire/events/events.ts'
 import type { SendEvents } from '../wire/events/send-events.ts'
+import type { SessionEvent } from '../wire/events/session-event.ts'
 import { createRandom } from './random.ts'
 import { errorReply, jsonReply, type Reply } from './reply.ts'
 import { createSession, type Session } from './session.ts'

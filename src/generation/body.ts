@@ -1,7 +1,7 @@
 import { usage, usageProblems } from '../errors.ts'
 import { type Assignment, appending, assigning } from '../wire/json/assignment.ts'
-import { encodeJson, type JsonPart, partsOf } from '../wire/json/bytes.ts'
 import { editJson } from '../wire/json/edit.ts'
+import { encodeJson, type JsonPart, partsOf } from '../wire/json/encoder.ts'
 import { describeIssues, describeJsonError, parseJson } from '../wire/json/parse.ts'
 
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }

@@ -1,7 +1,7 @@
 import { usage } from '../errors.ts'
 import type { Input } from '../io/input.ts'
 import { tryDecodeUtf8 } from '../io/utf8.ts'
-import { longestText } from '../wire/json/bytes.ts'
+import { longestText } from '../wire/json/encoder.ts'
 import type { Part } from './body.ts'
 
 /**

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
-import { notUnderstood } from '../wire/json-body.ts'
 import type { AnswerSummary } from '../wire/model/answer-piece.ts'
+import { notUnderstood } from '../wire/problem/not-understood.ts'
 
 /** What is known of an answer when it was read. */
 export interface AnswerReport {

@@ -3,12 +3,12 @@ import { CliError } from '../errors.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { type HttpResponse, readBody } from '../wire/exchange.ts'
 import { isObject } from '../wire/json/parse.ts'
-import { notUnderstood } from '../wire/json-body.ts'
-import { brokenOff } from '../wire/model/answer-form.ts'
 import type { AnswerSummary } from '../wire/model/answer-piece.ts'
 import { createAnswerReader } from '../wire/model/answer-reader.ts'
-import { type AnswerValues, readValues } from '../wire/model/answer-values.ts'
-import { type Findings, findImages } from '../wire/model/images.ts'
+import { brokenOff } from '../wire/model/body-decoder.ts'
+import { type BodyValues, readBodyValues } from '../wire/model/body-values.ts'
+import { type Findings, findImages } from '../wire/model/found-images.ts'
+import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { isErrorEnvelope } from '../wire/problem/problem.ts'
 import { rescue } from './rescue.ts'
 
@@ -33,7 +33,7 @@ export async function readImageAnswer(context: Context, response: HttpResponse):
   }
   if (broken) throw await rescueBody(broken)
   try {
-    const read = readValues(bytes, response.headers['content-type'] ?? '')
+    const read = readBodyValues(bytes, response.headers['content-type'] ?? '')
     const answer = understand(read)
     // Now: decoding the images overwrites the memory that the answer is in.
     return read.failure ? { ...answer, failure: await rescueBody(read.failure) } : answer
@@ -45,7 +45,7 @@ export async function readImageAnswer(context: Context, response: HttpResponse):
 /** The answer is an error of the service's, and has nothing else to keep. */
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-function understand(read: AnswerValues): ImageAnswer {
+function understand(read: BodyValues): ImageAnswer {
   const findings = findImages(read.values)
   const { summary, failure } = summarize(read, findings.images.length > 0)
   if (findings.images.length > 0) return { ...findings, summary, failure }
@@ -91,7 +91,7 @@ async function* printed(
  * stream counts in both cases, and so does a missing end.
  */
 function summarize(
-  { values, form, failure: unread }: AnswerValues,
+  { values, form, failure: unread }: BodyValues,
   hasImages: boolean,
 ): { summary: AnswerSummary; failure: CliError | undefined } {
   const reader = createAnswerReader()

@@ -43,6 +43,7 @@ async function fetchOnce(
     const response = await send({ method: 'GET', url: url.href, headers }, link, {
       exchange: await exchange(),
       policy: { repeat: link.repeat, retries, retryUnknown: false, deadline },
+      timers: context.timers,
       onRetry: (failure) => context.note(`the image's link: ${reasonOf(failure)}; trying again`),
     })
     return { bytes: await readBody(response.body), mimeType: response.headers['content-type'] }

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { asFileFailure, CliError } from '../errors.ts'
 import { readBody } from '../wire/exchange.ts'
-import { longestText } from '../wire/json/bytes.ts'
+import { longestText } from '../wire/json/encoder.ts'
 import { tooLong } from './utf8.ts'
 
 interface Reading {

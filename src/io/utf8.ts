@@ -1,5 +1,5 @@
 import { usage } from '../errors.ts'
-import { longestText } from '../wire/json/bytes.ts'
+import { longestText } from '../wire/json/encoder.ts'
 
 /**
  * Decodes text without its byte order mark. Throws a usage error where it is too long, or not UTF-8: then with the offset

@@ -1,4 +1,4 @@
-import { isStop, readStopReason, type SessionEvent } from '../wire/events/events.ts'
+import { isStop, readStopReason, type SessionEvent } from '../wire/events/session-event.ts'
 
 /** How a session came to rest. */
 type Rest =

@@ -1,3 +1,5 @@
+import { isLoopback } from '../loopback.ts'
+
 /** Why a text cannot be a service's address, in words that never quote it (it may hold a password), or `undefined`. */
 export function addressProblem(text: string): string | undefined {
   if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
@@ -24,13 +26,8 @@ const reserved = new Set([
   3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ])
 
-/** Whether an address leaves this machine unencrypted. What counts is the parsed host. */
+/** Whether a request to an address would leave this machine unencrypted. The parsed host counts. */
 export function isPlainRemote(address: string): boolean {
   const { protocol, hostname } = new URL(address)
   return protocol === 'http:' && !isLoopback(hostname)
-}
-
-/** A `hostname` as `URL` gives it: lower case, an IPv6 address in brackets, any spelling of IPv4 made canonical. */
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
 }

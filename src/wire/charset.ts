@@ -1,14 +1,14 @@
-import { notUnderstood } from './json-body.ts'
+import { notUnderstood } from './problem/not-understood.ts'
 
-/** Decodes the bytes of a body that arrive cut anywhere; `isLast` with the last ones. */
+/** Decodes bytes of a body, cut anywhere; `isLast` with the last ones. */
 export type TextDecoding = (bytes: Uint8Array, isLast?: boolean) => string
 
 const lineFeed = 0x0a
 
 /**
- * JSON and event streams are UTF-8, and so is what calls itself something else, more often than not: a line that
- * is valid UTF-8 counts as that. With the first one that is not, the character set holds that the content type
- * names. Throws a `CliError` there where nobody knows it.
+ * JSON and event streams are UTF-8, and most of them still are when the content type names another character set.
+ * So a line that is valid UTF-8 is read as UTF-8; from the first other line on, the named character set applies. Throws
+ * a `CliError` at that line where the character set is unknown.
  */
 export function createTextDecoding(contentType: string): TextDecoding {
   const charset = /charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1]?.toLowerCase() ?? 'utf-8'
@@ -19,7 +19,7 @@ export function createTextDecoding(contentType: string): TextDecoding {
   let declared: ReturnType<typeof decoderOf> | undefined
   let kept: Uint8Array[] = []
 
-  /** Whole lines, or the last one. */
+  /** `bytes` are whole lines, or the last one. */
   function decodeLines(bytes: Uint8Array): string {
     if (!declared && isUnicode(bytes)) return unicode.decode(bytes, { stream: true })
     declared ??= decoderOf(charset)
@@ -29,7 +29,7 @@ export function createTextDecoding(contentType: string): TextDecoding {
   function isUnicode(bytes: Uint8Array): boolean {
     try {
       strict.decode(bytes)
-      // UTF-16 is full of it, and neither JSON nor an event stream may have it.
+      // UTF-16 is full of zero bytes, and neither JSON nor an event stream may have one.
       return !bytes.includes(0)
     } catch {
       return false

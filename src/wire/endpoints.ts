@@ -1,26 +1,26 @@
 import type * as z from './zod.ts'
 
 /**
- * When a request may be sent again: `refused` only after an answer that says it was not
+ * When a request may be sent again: `not-taken` only after an answer that says it was not
  * taken, `failed` also after a 5xx, `always` also when no answer came.
  */
-export type Repeat = 'refused' | 'failed' | 'always'
+export type Repeat = 'not-taken' | 'failed' | 'always'
 
 export interface Endpoint {
   service: 'gateway' | 'agents'
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
-  /** `{name}` stands for a value that becomes one path segment or a part of one. */
+  /** `{name}` is replaced by a value, as one segment of the path or a part of one. */
   path: string
   repeat: Repeat
-  /** What kind of answer is asked for, where it is not JSON. */
+  /** The content type to ask for, where it is not JSON. */
   accept?: string | undefined
-  /** Checks a request's body; loaded when it is needed, for building a schema takes as long as sending a prompt. */
+  /** Checks a request's body. Loaded when it is needed: to build a schema takes as long as to send a prompt. */
   request?(): Promise<z.ZodMiniType>
 }
 
 const generateRequest = async () => (await import('./model/generate-request.ts')).GenerateRequest
 
-/** Every endpoint that parley speaks, and its emulator answers. */
+/** Every endpoint that parley uses, and its emulator answers. */
 export const endpoints = {
   chat: {
     service: 'gateway',
@@ -47,7 +47,7 @@ export const endpoints = {
     service: 'agents',
     method: 'POST',
     path: '/v1/sessions/{session}/events',
-    repeat: 'refused',
+    repeat: 'not-taken',
     request: async () => (await import('./events/send-events.ts')).SendEvents,
   },
   listEvents: {

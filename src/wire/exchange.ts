@@ -1,7 +1,7 @@
 export interface HttpRequest {
   method: string
   url: string
-  /** Names as they are sent; no two differ only in case. */
+  /** Names are as they are sent; no two differ only in case. */
   headers: Record<string, string>
   body?: Uint8Array | undefined
 }
@@ -11,20 +11,20 @@ export interface HttpResponse {
   statusText: string
   /** Names in lower case; repeated headers are joined by a comma. */
   headers: Record<string, string>
-  /** Ends when the answer is whole; throws a `CliError` where it breaks off. Leaving it early closes the connection. */
+  /** Ends when the answer is whole; throws a `CliError` where it breaks off. To leave it early closes the connection. */
   body: AsyncIterable<Uint8Array>
-  /** Lets go of the connection: the body ends with what has come. */
+  /** Closes the connection: the body ends with what has come. */
   close(): void
 }
 
 /**
- * Carries one request over the wire and brings its answer back, whatever its status. Where there is none it
- * throws a `CliError` of kind `not-sent`, `unknown` or `response`, whose `sent` says how far the request got.
- * `onSent` is called when the request's first byte leaves.
+ * Sends one request and returns its answer, whatever the status. Where there is no answer it throws a `CliError` of
+ * kind `not-sent`, `unknown` or `response`, whose `sent` says how far the request got. `onSent` is called when the
+ * request's first byte leaves.
  */
 export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<HttpResponse>
 
-/** What is set aside, the next where one is full: memory that is not written to costs nothing. Bytes. */
+/** How much memory is reserved, the next size when one is full: unwritten memory costs nothing. Bytes. */
 const sizes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 
 /**

@@ -1,6 +1,7 @@
 import { childrenOf, findChild, skipBlanks } from './json/scanner.ts'
-import { notUnderstood, parse } from './json-body.ts'
+import { notUnderstood } from './problem/not-understood.ts'
 import { failureInBody, failureInstead, isErrorEnvelope } from './problem/problem.ts'
+import { parseReceived } from './received-json.ts'
 import * as z from './zod.ts'
 
 /** How the page after this one is asked for: a parameter of the query. */
@@ -26,7 +27,7 @@ const Continuation = z.looseObject({
 
 /** Reads one page of a list, or a list that is not paged; `name` is what messages call it. Throws a `CliError`. */
 export function readPage(text: string, name: string): Page {
-  const page = parse(text, name)
+  const page = parseReceived(text, name)
   if (isErrorEnvelope(page)) throw failureInBody(page)
   if (Array.isArray(page)) return { data: page, texts: elementsOf(`{"data":${text}}`, 'data') }
   const data = (page as { data?: unknown } | null)?.data

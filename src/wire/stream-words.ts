@@ -1,12 +1,12 @@
-import { parse } from './json-body.ts'
+import { parseReceived } from './received-json.ts'
 
 /** What stands in a stream beside the answer's own JSON, as it was seen in the field (recorded, 3). */
 
-/** The end of a stream that has no end of its own. */
+/** Whether it marks the end of a stream. */
 export const isTerminator = (data: string): boolean =>
   data[0] !== '{' && data.length < longestWord && /^"?\[DONE\]"?$/i.test(data.trim())
 
-/** What only keeps a connection open: there is nothing in it to understand. */
+/** Whether it only keeps the connection open. */
 export function isKeepAlive(data: string, event = ''): boolean {
   if (data[0] === '{') return false
   const word = data.trim()
@@ -22,7 +22,7 @@ const longestWord = 100
 /** The data of an `error` event: JSON, or the words themselves. */
 export function readErrorEvent(data: string): unknown {
   try {
-    return parse(data, 'the error')
+    return parseReceived(data, 'the error')
   } catch {
     return data
   }

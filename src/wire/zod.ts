@@ -11,7 +11,7 @@ const kinds: Record<string, string> = {
   record: 'an object',
 }
 
-// zod/mini brings no messages of its own, and compiling schemas costs more than the few values a run checks.
+// zod/mini has no messages of its own, and to compile a schema takes longer than to check the few values of a run.
 z.config({
   jitless: true,
   customError(issue) {
@@ -36,8 +36,8 @@ export * from 'zod/mini'
 const step = 1000
 
 /**
- * A list that is read no further once it has more problems than `mostCounted`: zod would keep millions of them, and
- * hand them on as the arguments of a function, for which the stack is too small.
+ * A list whose check stops when it has more problems than `mostCounted`: zod would keep millions of them, and pass
+ * them as the arguments of a function, for which the stack is too small.
  */
 export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   const schema = z.array(element)
@@ -64,7 +64,7 @@ export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   return schema
 }
 
-/** A schema that is built when it is first used: a run uses few of them, and building takes longer than parsing. */
+/** A schema that is built when it is first used: a run uses few of them, and to build takes longer than to parse. */
 export function lazily<T>(build: () => T): () => T {
   let schema: T | undefined
   return () => {

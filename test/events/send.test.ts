@@ -184,7 +184,7 @@ describe('every rule of the specification, at its boundary', () => {
   })
 
   test.each<[string, unknown, string]>([
-    ['no events', [], 'events: must hold at least one event'],
+    ['no events', [], 'events: must have at least one event'],
     [
       'an id of 0 characters',
       [confirmation({ tool_use_id: '' })],

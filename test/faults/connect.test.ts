@@ -183,7 +183,7 @@ faults('N: connect phase, nothing sent', [
     script: answering(response('{"content":[],"data":[]}')),
     code: 0,
     reqs: 1,
-    err: ['could not be looked up just now; trying again'],
+    err: ['cannot be looked up at the moment; trying again'],
   }),
   ...both({
     ...notSent,

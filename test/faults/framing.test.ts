@@ -275,7 +275,7 @@ faults('R: response framing', [
     script: answering(response('{"content":[],"data":[]}', '200 OK', ['Content-Length: 9'])),
     code: 8,
     reqs: 1,
-    err: ['its length is not the one that it announced'],
+    err: ['the body does not match Content-Length'],
   }),
   ...['100', '100 Continue', '102 Wait', '103 Early Hints'].flatMap((status) =>
     both({

@@ -164,7 +164,7 @@ const rows = await Promise.all([
   failing('X07 302 on CONNECT', saying('HTTP/1.1 302 Found\r\nlocation: http://x/\r\n\r\n')),
   failing('X07 FIN on CONNECT', (socket) => void socket.end()),
   failing('X07 RST on CONNECT', (socket) => void socket.resetAndDestroy()),
-  failing('X07 no HTTP on CONNECT', saying('SSH-2.0-x\x1b[2J\r\n\r\n'), { err: ['does not speak HTTP'] }),
+  failing('X07 no HTTP on CONNECT', saying('SSH-2.0-x\x1b[2J\r\n\r\n'), { err: ['did not answer in HTTP'] }),
   failing('X07 half a head on CONNECT', saying('HTTP/1.1 200 OK\r\nvia:')),
   failing('X07 a head without end on CONNECT', (socket) => {
     const timer = setInterval(() => socket.write(`x: ${'x'.repeat(4000)}\r\n`), 1)
@@ -172,7 +172,7 @@ const rows = await Promise.all([
   }),
   failing('X07 silence on CONNECT', () => {}, {
     argv: [...toSecure.argv, ...once, '--connect-timeout', '1'],
-    err: ['by the proxy 127.0.0.1:', 'no connection within 1 s'],
+    err: ['through the proxy 127.0.0.1:', 'no connection within 1 s'],
     atLeast: 1,
     within: 2,
   }),

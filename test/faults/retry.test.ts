@@ -50,7 +50,17 @@ faults('T: retry rules', [
       atLeast: 1.4,
     }),
   ),
-  ...['0', 'Sun, 06 Nov 1994 08:49:37 GMT', '-1', '1.5', 'soon', '', '1, 60', '2999-01-01T00:00:00Z'].map(
+  ...[
+    '0',
+    'Sun, 06 Nov 1994 08:49:37 GMT',
+    'Sun, 31 Feb 2999 08:49:37 GMT',
+    '-1',
+    '1.5',
+    'soon',
+    '',
+    '1, 60',
+    '2999-01-01T00:00:00Z',
+  ].map(
     (value): Row => ({
       ...retried,
       name: `T03 Retry-After: '${value}' waits the usual time`,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { readValues } from '../../src/wire/model/answer-values.ts'
+import { readBodyValues } from '../../src/wire/model/body-values.ts'
 import { splitDataUris } from '../../src/wire/model/data-uri.ts'
-import { findImages } from '../../src/wire/model/images.ts'
+import { findImages } from '../../src/wire/model/found-images.ts'
 
 const size = 2 ** 20
 const fill = (pattern: string) => pattern.repeat(Math.ceil(size / pattern.length))
@@ -63,7 +63,7 @@ describe('I39 a mebibyte of one pattern takes less than a second', () => {
     ] as const) {
       const read = () => {
         try {
-          findImages(readValues(Buffer.from(body), type).values)
+          findImages(readBodyValues(Buffer.from(body), type).values)
         } catch (error) {
           expect(error).toMatchObject({ kind: 'response' })
         }
@@ -77,7 +77,7 @@ test('I40 hundreds of thousands of parts and images are found without running ou
   const many = 150_000
   const part = `{"text":"data:image/x;base64,${data} data:image/x;base64,${data}"}`
   const wide = `{"content":[${`${part},`.repeat(many)}${part}]}`
-  expect(findImages(readValues(Buffer.from(wide), '').values).images).toHaveLength(many * 2 + 2)
+  expect(findImages(readBodyValues(Buffer.from(wide), '').values).images).toHaveLength(many * 2 + 2)
   const text = fill(`${image} `)
   expect(splitDataUris(text).images.length).toBeGreaterThan(15_000)
 }, 30_000)

@@ -1,4 +1,4 @@
-import { readText, type SessionEvent } from '../../wire/events/events.ts'
+import { readText, type SessionEvent } from '../../wire/events/session-event.ts'
 
 /** Finds the events that were sent among those that a session shows. */
 export interface Search {

@@ -1,5 +1,5 @@
-import { isPiece, type SessionEvent } from '../../wire/events/events.ts'
 import type { EventItem } from '../../wire/events/events-page.ts'
+import { isPiece, type SessionEvent } from '../../wire/events/session-event.ts'
 import { createSessionState, type SessionState } from '../session-state.ts'
 import { createSearch, isTask, type Search } from './search.ts'
 

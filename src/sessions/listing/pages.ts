@@ -3,8 +3,8 @@ import type { RequestParts } from '../../calls/drafter.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type EventItem, readEventsPage } from '../../wire/events/events-page.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
-import { notUnderstood } from '../../wire/json-body.ts'
 import type { Cursor } from '../../wire/page.ts'
+import { notUnderstood } from '../../wire/problem/not-understood.ts'
 
 /** What a list is asked for; a service may ignore any of it (recorded, 6). */
 export interface ListQuery {

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { toTsv } from '../../io/tsv.ts'
-import { readStopReason, readText, type SessionEvent } from '../../wire/events/events.ts'
+import { readStopReason, readText, type SessionEvent } from '../../wire/events/session-event.ts'
 
 /** An event as id, type, time and what it says. */
 export const toRow = (event: SessionEvent): string[] => [

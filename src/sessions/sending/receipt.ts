@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { printRaw } from '../../io/raw-printer.ts'
-import { EventsPage, type SessionEvent } from '../../wire/events/events.ts'
+import { EventsReceipt, type SessionEvent } from '../../wire/events/session-event.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { failureInstead, isErrorEnvelope } from '../../wire/problem/problem.ts'
@@ -25,7 +25,7 @@ export async function readReceipt(
   const { bytes, cut } = await collectToCut(response.body)
   const text = new TextDecoder().decode(bytes)
   const receipt = cut ? undefined : tryParseJson(text)
-  const parsed = EventsPage.safeParse(receipt)
+  const parsed = EventsReceipt.safeParse(receipt)
   const isReceipt = parsed.success && !isErrorEnvelope(receipt)
   const isEmpty = text.trim() === ''
   const isAccepted = isReceipt || (isEmpty ? !cut || isJson(response) : beginsAsReceipt(text))

@@ -29,7 +29,7 @@ export const eventTypes = [
   'session.deleted',
 ]
 
-/** What a type that is none of these most likely meant, as `didYouMean` says it: also one that lacks a word. */
+/** The known type that an unknown one most likely means, as `didYouMean` says it; it may lack words of the known one. */
 export function nearestType(type: string): string {
   const words = type.toLowerCase().split(/[._]/)
   const fuller = eventTypes.find((known) => words.every((word) => known.split(/[._]/).includes(word)))

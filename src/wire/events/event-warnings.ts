@@ -1,4 +1,4 @@
-import { isLongerThan } from '../characters.ts'
+import { isLongerThan } from './characters.ts'
 
 type Fields = Record<string, unknown>
 
@@ -10,7 +10,7 @@ const blockKinds = new Map<unknown, string[]>([
 
 /**
  * What public clients of such services would find odd about an event (public clients, 5). The
- * specification does not show it, so that it is no reason to refuse anything.
+ * specification does not show it, so nothing is rejected for it.
  */
 export function warnAbout(event: unknown): string[] {
   if (typeof event !== 'object' || event === null) return []

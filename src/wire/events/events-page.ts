@@ -1,9 +1,10 @@
 import { describeIssues } from '../json/parse.ts'
-import { notUnderstood, parse } from '../json-body.ts'
 import { type Cursor, onOneLine, readPage } from '../page.ts'
+import { notUnderstood } from '../problem/not-understood.ts'
 import { isErrorEnvelope, readProblem } from '../problem/problem.ts'
+import { parseReceived } from '../received-json.ts'
 import * as z from '../zod.ts'
-import { SessionEvent } from './events.ts'
+import { SessionEvent } from './session-event.ts'
 
 /** An event of a session with its exact JSON, on one line. */
 export interface EventItem {
@@ -18,7 +19,7 @@ interface EventsPage {
 
 const ListedEvents = z.array(SessionEvent)
 
-/** Reads one page of a list, or a list that is not paged. Throws a `CliError`. */
+/** Reads one page of a list, or a list without pages. Throws a `CliError`. */
 export function readEventsPage(text: string): EventsPage {
   const { data, texts, next } = readPage(text, 'the list of events')
   const events = ListedEvents.safeParse(data)
@@ -27,9 +28,9 @@ export function readEventsPage(text: string): EventsPage {
   return { items, next }
 }
 
-/** Reads the data of one event of a stream. Throws a `CliError` of kind `response`. */
+/** Reads the data of one event of a stream. Throws a `CliError`. */
 export function readEventItem(data: string): EventItem {
-  const value = parse(data, 'an event of the stream')
+  const value = parseReceived(data, 'an event of the stream')
   if (isErrorEnvelope(value)) {
     const { message } = readProblem(value)
     throw notUnderstood(`the stream of events ended with an error${message ? `: ${message}` : ''}`)

@@ -1,7 +1,7 @@
 import { mostCounted } from '../../errors.ts'
 import { didYouMean } from '../../spelling.ts'
-import { isLongerThan } from '../characters.ts'
 import * as z from '../zod.ts'
+import { isLongerThan } from './characters.ts'
 import { sentTypes } from './event-types.ts'
 
 const characters = (minimum: 0 | 1, maximum: number) =>
@@ -10,7 +10,7 @@ const characters = (minimum: 0 | 1, maximum: number) =>
     z.refine((text) => !isLongerThan(text, maximum), `must be at most ${maximum} characters long`),
   )
 
-/** A text block is checked; a block of another kind, which the specification does not show, passes. */
+/** A text block is checked; a block of another type, which the specification does not show, is accepted. */
 const ContentBlock = z.lazily(() =>
   z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
     z.check(({ value, issues }) => {
@@ -28,7 +28,7 @@ const TextBlock = z.lazily(() =>
   }),
 )
 
-/** For a check that is made also where a value is wrong in itself, so that all problems are told at once. */
+/** For a check that runs even if the value itself is wrong, so that all problems are shown at once. */
 const always = () => true
 
 const event = <T extends string, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
@@ -73,22 +73,22 @@ const EventParameters = z.lazily(() =>
 )
 type EventParameters = z.infer<ReturnType<typeof EventParameters>>
 
-/** Whether it is the event that nearly all are, which is right as it stands: a schema would copy it. */
+/** Whether it is a valid event of the most frequent kind. It needs no schema, which would copy it. */
 function isPlainMessage(event: unknown): boolean {
   const { type, content } = (event ?? {}) as { type?: unknown; content?: unknown }
   if (type !== 'user.message' || !Array.isArray(content) || content.length !== 1) return false
   return content[0]?.type === 'text' && typeof content[0].text === 'string'
 }
 
-const hosts = ['user.message', 'user.tool_result', 'user.custom_tool_result']
+const allowedBefore = ['user.message', 'user.tool_result', 'user.custom_tool_result']
 
 export interface EventProblem {
-  /** Begins with the event's index; empty for all of them. */
+  /** Begins with the event's index; empty for the whole list. */
   path: PropertyKey[]
   message: string
 }
 
-/** Checks the events of one request, which come one by one so that none has to be kept. */
+/** Checks the events of one request, one by one, so that none has to be kept. */
 export interface EventsCheck {
   add(event: unknown): void
   /** All problems, or one more than `mostCounted`. */
@@ -98,9 +98,9 @@ export interface EventsCheck {
 /** Makes a check by every rule of session events, 2.2, 4.1 and 8. */
 export function createEventsCheck(): EventsCheck {
   const problems: EventProblem[] = []
-  /** Those of the order of the events (4.1) are told last. */
+  /** Problems with the order of the events (4.1); they come last. */
   const misplaced: EventProblem[] = []
-  const tell = (list: EventProblem[], problem: EventProblem) => {
+  const note = (list: EventProblem[], problem: EventProblem) => {
     if (list.length <= mostCounted) list.push(problem)
   }
   let count = 0
@@ -111,11 +111,11 @@ export function createEventsCheck(): EventsCheck {
     add(event) {
       if (type === 'system.message') {
         const message = 'a system.message must be the last event, and there is at most one'
-        tell(misplaced, { path: [count - 1], message })
+        note(misplaced, { path: [count - 1], message })
       }
       if (problems.length <= mostCounted && !isPlainMessage(event)) {
         for (const { path, message } of EventParameters().safeParse(event).error?.issues ?? []) {
-          tell(problems, { path: [count, ...path], message })
+          note(problems, { path: [count, ...path], message })
         }
       }
       typeBefore = type
@@ -123,10 +123,10 @@ export function createEventsCheck(): EventsCheck {
       count++
     },
     end() {
-      if (count === 0) return [{ path: [], message: 'must hold at least one event' }]
-      if (type === 'system.message' && !hosts.includes(typeBefore as string)) {
-        const message = `a system.message must come right after a ${hosts.join(', ')}`
-        tell(misplaced, { path: [count - 1], message })
+      if (count === 0) return [{ path: [], message: 'must have at least one event' }]
+      if (type === 'system.message' && !allowedBefore.includes(typeBefore as string)) {
+        const message = `a system.message must come right after a ${allowedBefore.join(', ')}`
+        note(misplaced, { path: [count - 1], message })
       }
       return [...problems, ...misplaced].slice(0, mostCounted + 1)
     },

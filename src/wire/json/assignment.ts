@@ -5,7 +5,7 @@ export interface Assignment {
   path: (string | number)[]
   /** `a[]=…` adds an element. */
   appends: boolean
-  /** JSON text, spelled as the person spelled it. */
+  /** JSON text, exactly as the person wrote it. */
   json: string
   /** As it was written, for messages. */
   source: string
@@ -42,7 +42,7 @@ export function readPath(source: string): { path: (string | number)[]; end: numb
   return { path, end }
 }
 
-/** Reads `PATH=VALUE`, as `--set` takes it: a path, or `a[]` to append. Throws a usage error. */
+/** Reads the `PATH=VALUE` of `--set`: a path, or `a[]` to append. Throws a usage error. */
 export function parseAssignment(source: string): Assignment {
   const { path, end: endOfPath } = readPath(source)
   let end = endOfPath

@@ -4,14 +4,14 @@ import { formatPath } from './parse.ts'
 import { endOfValue, findChild, skipBlanks } from './scanner.ts'
 
 /**
- * Changes a JSON text in place, so that all else in it keeps its spelling; where a key stands twice, it is the value
- * that `JSON.parse` sees. Throws a usage error where a path leads through a value of another kind.
+ * Changes values in a JSON text; all the rest stays as it is written. Where a key is there twice, the last one is
+ * changed, as `JSON.parse` reads that one. Throws a usage error where a path goes through a value of another kind.
  */
 export function editJson(text: string, assignments: readonly Assignment[]): string {
   return joinAppends(assignments).reduce(edit, text)
 }
 
-/** Several additions to one list become one, for each costs a pass over the text. */
+/** Makes several additions to one list into one, because each costs a pass over the text. */
 function joinAppends(assignments: readonly Assignment[]): Assignment[] {
   const joined: (Assignment & { all: string[] })[] = []
   for (const assignment of assignments) {

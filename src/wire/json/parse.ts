@@ -1,10 +1,10 @@
 import type * as z from '../zod.ts'
 import { isDeeperThan } from './scanner.ts'
 
-/** Values lie in each other at most so deep: what walks through them recursively must not run out of stack. */
+/** How deep values may be nested: code that walks through them recursively must not run out of stack. */
 const deepest = 1000
 
-/** Parses JSON of any origin. Throws a `SyntaxError`, which may quote the text, also where it is nested too deep. */
+/** Parses JSON from anywhere. Throws a `SyntaxError`, which may quote the text, also where it is nested too deep. */
 export function parseJson(text: string): unknown {
   if (isDeeperThan(text, deepest)) throw new SyntaxError(tooDeep)
   return JSON.parse(text)
@@ -19,10 +19,10 @@ export function tryParseJson(text: string): unknown {
   }
 }
 
-/** The message of `parseJson`'s error for what is nested too deep. */
+/** The message of `parseJson`'s error for a text that is nested too deep. */
 export const tooDeep = `nested more than ${deepest} deep`
 
-/** Where and why `parseJson` refuses a text, without quoting it: it may hold a secret. */
+/** Where and why `parseJson` fails, without a quotation: the text may contain a secret. */
 export async function describeJsonError(text: string): Promise<string> {
   const { findFault } = await import('./syntax.ts')
   const fault = findFault(text, deepest)
@@ -37,7 +37,7 @@ export async function describeJsonError(text: string): Promise<string> {
   return fault ? `${place}: ${fault.reason}` : place
 }
 
-/** A JSON object, rather than a list or a single value. */
+/** Whether it is a JSON object: not a list, not a single value. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
@@ -49,7 +49,7 @@ export function formatPath(path: readonly PropertyKey[]): string {
     .replace(/^\./, '')
 }
 
-/** Every problem of a value that a schema refused, with its place. */
+/** Every problem that a schema found, with its place. */
 export function describeIssues(error: z.core.$ZodError): string[] {
   return error.issues.map(({ path, message }) =>
     path.length > 0 ? `${formatPath(path)}: ${message}` : message,

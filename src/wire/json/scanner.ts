@@ -1,4 +1,4 @@
-/** A value of an object or a list: where it begins and ends in the text. */
+/** A value in an object or a list, as a place in the text. */
 export interface Child {
   /** Of an object's field; `undefined` in a list. */
   name: string | undefined
@@ -14,7 +14,7 @@ const isBlank = (code: number) => code === 0x20 || code === 0x0a || code === 0x0
 const isOpening = (code: number) => code === 0x5b || code === 0x7b
 const isClosing = (code: number) => code === 0x5d || code === 0x7d
 
-/** The place of the first character from `start` on that is no blank. */
+/** The place of the first character from `start` on that is not blank. */
 export function skipBlanks(text: string, start: number): number {
   let place = start
   while (isBlank(text.charCodeAt(place))) place++
@@ -69,7 +69,7 @@ export function* childrenOf(text: string, start: number): Generator<Child> {
   }
 }
 
-/** A field of the object that begins at `start`, or an element of the list: where a key stands twice, the last. */
+/** A field of the object, or an element of the list, that begins at `start`. Of fields with one name it is the last. */
 export function findChild(text: string, start: number, key: string | number): Child | undefined {
   let found: Child | undefined
   let index = 0
@@ -80,7 +80,7 @@ export function findChild(text: string, start: number, key: string | number): Ch
   return found
 }
 
-/** Whether objects and lists lie in each other more than `most` deep. The text may be anything. */
+/** Whether objects and lists are nested more than `most` deep. The text may be anything. */
 export function isDeeperThan(text: string, most: number): boolean {
   if (text.length <= most) return false
   let depth = 0

@@ -5,9 +5,9 @@ interface Fault {
   reason: string
 }
 
-/** Finds where a text stops being JSON that is nested at most `deepest` deep. */
+/** Finds the first place where a text is not JSON, or is nested more than `deepest` deep. */
 export function findFault(text: string, deepest: number): Fault | undefined {
-  /** The brackets that have to come, the innermost last. */
+  /** The closing brackets that must still come, the innermost last. */
   const closing: string[] = []
   let place = skipBlanks(text, 0)
   while (true) {

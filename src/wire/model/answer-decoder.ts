@@ -1,19 +1,19 @@
-import type { AnswerSink, Form } from './answer-form.ts'
 import type { AnswerSummary } from './answer-piece.ts'
 import { createAnswerReader } from './answer-reader.ts'
-import { readEvents } from './events-form.ts'
-import { readArray, readStranger, readValues } from './json-forms.ts'
+import type { AnswerSink, BodyDecoder } from './body-decoder.ts'
+import { createEventsDecoder } from './events-decoder.ts'
+import { createArrayDecoder, createSequenceDecoder, createStrangerDecoder } from './json-decoders.ts'
 
-/** Turns an answer's bytes, in whichever form they come, into its text. */
+/** Turns an answer's bytes into its text, whatever form the body has. */
 export interface AnswerDecoder {
   readonly summary: AnswerSummary
   /** The service said that nothing follows. */
   readonly ended: boolean
-  /** How many values have come that brought text. */
+  /** How many values have brought text. */
   readonly received: number
-  /** Though it did not say so: it is whole, should nothing follow. */
+  /** The answer is whole if nothing follows, though the service did not say so. */
   readonly isSettled: boolean
-  /** `--raw` prints the body as it is, also what follows the answer's end. */
+  /** `--raw` prints the body as it is, including what follows the answer's end. */
   readonly isVerbatim: boolean
   /** Throws a `CliError` where the bytes are not understood. */
   push(bytes: Uint8Array): void
@@ -22,19 +22,19 @@ export interface AnswerDecoder {
 }
 
 /**
- * The form is known by the body's first characters, not by what was asked for; the content type decides only
- * between events and text.
+ * The body's first characters decide its form, not what was asked for; the content type decides only between events
+ * and text.
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink): AnswerDecoder {
   const reader = createAnswerReader()
   const head = createHead()
   const kept: Uint8Array[] = []
-  let form: Form | undefined
+  let decoder: BodyDecoder | undefined
 
-  function open(): Form {
-    form = chooseForm(head.start, contentType)(reader, contentType, sink)
-    for (const bytes of kept.splice(0)) form.push(bytes)
-    return form
+  function open(): BodyDecoder {
+    decoder = chooseDecoder(head.start, contentType)(reader, contentType, sink)
+    for (const bytes of kept.splice(0)) decoder.push(bytes)
+    return decoder
   }
 
   return {
@@ -46,27 +46,27 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink): Answ
       return reader.received
     },
     get isSettled() {
-      return reader.isSettled && (form?.mayEndHere ?? false)
+      return reader.isSettled && (decoder?.mayEndHere ?? false)
     },
     get isVerbatim() {
-      return form?.isVerbatim ?? false
+      return decoder?.isVerbatim ?? false
     },
     push(bytes) {
-      if (form) return form.push(bytes)
+      if (decoder) return decoder.push(bytes)
       kept.push(bytes)
       if (head.push(bytes)) open()
     },
     end() {
-      const chosen = form ?? open()
+      const chosen = decoder ?? open()
       chosen.end()
     },
   }
 }
 
-/** How many bytes of blanks may stand before an answer. */
+/** How many bytes of blanks may come before an answer. */
 const longestBlank = 64 * 1024
 
-/** Finds a body's first characters; `push` says whether they are enough to know its form. */
+/** Collects a body's first characters; `push` says whether they are enough to know its form. */
 function createHead() {
   let blanks = 0
   let start = ''
@@ -74,7 +74,7 @@ function createHead() {
     const char = String.fromCharCode(byte)
     if (start === '' && /[\s\u00ef\u00bb\u00bf]/.test(char)) return ++blanks >= longestBlank
     start += char
-    return start.length > longestName || !/[a-z]/.test(char)
+    return start.length > longestField || !/[a-z]/.test(char)
   }
   return {
     get start() {
@@ -85,15 +85,15 @@ function createHead() {
 }
 
 /** The fields that an event stream may begin with. */
-const names = ['data', 'event', 'id', 'retry']
-const longestName = 5
+const eventFields = ['data', 'event', 'id', 'retry']
+const longestField = 5
 
-function chooseForm(start: string, contentType: string): typeof readEvents {
+function chooseDecoder(start: string, contentType: string): typeof createEventsDecoder {
   const areEvents = contentType.toLowerCase().startsWith('text/event-stream')
-  if (start[0] === '[') return readArray
-  if (start[0] === '{') return areEvents ? readEvents : readValues
-  if (start[0] === '<' || contentType.startsWith('text/html')) return readStranger
-  return areEvents || names.includes(/^[a-z]*/.exec(start)?.[0] ?? '') || start[0] === ':'
-    ? readEvents
-    : readStranger
+  if (start[0] === '[') return createArrayDecoder
+  if (start[0] === '{') return areEvents ? createEventsDecoder : createSequenceDecoder
+  if (start[0] === '<' || contentType.startsWith('text/html')) return createStrangerDecoder
+  return areEvents || eventFields.includes(/^[a-z]*/.exec(start)?.[0] ?? '') || start[0] === ':'
+    ? createEventsDecoder
+    : createStrangerDecoder
 }

@@ -1,11 +1,10 @@
-/** What is decoded at once, in characters: a multiple of four, small enough to be cheap to throw away. */
+/** How much is decoded at once, in characters: a multiple of four, and small, so that a copy costs little. */
 const step = 32 * 1024
 
 /**
- * Decodes base64 strictly: the standard or the URL-safe alphabet, with or without padding and line breaks. It
- * decodes in place, since a second copy of a large image counts: `text`, in ASCII, is overwritten, and the result
- * is a view of its memory. Returns `undefined` for anything else than base64, which then is as it was but for its
- * alphabet and its line breaks.
+ * Decodes base64 strictly: the standard or the URL-safe alphabet, with or without padding and line breaks. To avoid a
+ * second copy of a large image it decodes in place: `text`, in ASCII, is overwritten, and the result is a view of its
+ * memory. Returns `undefined` where the text is not base64; only its alphabet and line breaks have changed then.
  */
 export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.length)
@@ -16,7 +15,7 @@ export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   for (let start = 0; start < end; start += step) {
     const piece = bytes.toString('latin1', start, Math.min(start + step, end))
     const count = bytes.write(piece, written, 'base64')
-    // Node skips what is not base64, so that a piece with such a character comes out too short.
+    // Node skips other characters, so the result is too short.
     if (count !== Math.floor((piece.length * 3) / 4)) {
       restore(bytes, start, piece)
       return undefined
@@ -26,7 +25,7 @@ export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   return bytes.subarray(0, written)
 }
 
-/** Encodes again what was decoded up to a piece, whose own text is at hand. */
+/** Puts a piece's text back, and encodes again all that was decoded before it. */
 function restore(bytes: Buffer, start: number, piece: string): void {
   bytes.write(piece, start, 'latin1')
   for (let end = start; end > 0; end -= step) {
@@ -34,7 +33,7 @@ function restore(bytes: Buffer, start: number, piece: string): void {
   }
 }
 
-/** Moves everything together over line breaks; returns the length that is left. */
+/** Removes line breaks; returns the length that is left. */
 function closeGaps(bytes: Buffer): number {
   if (!bytes.includes('\n') && !bytes.includes('\r')) return bytes.length
   let length = 0
@@ -42,7 +41,7 @@ function closeGaps(bytes: Buffer): number {
   return length
 }
 
-/** The length without padding, or `undefined` where no base64 can be that long. */
+/** The length without padding, or `undefined` where base64 cannot have that length. */
 function unpaddedLength(bytes: Buffer): number | undefined {
   const padding = /={0,2}$/.exec(bytes.toString('latin1', Math.max(0, bytes.length - 2)))?.[0].length ?? 0
   const length = bytes.length - padding

@@ -1,14 +1,14 @@
-/** An image that stood in a text. */
+/** An image in a data URI. */
 export interface DataUri {
   mimeType: string
   /** ASCII. */
   base64: Uint8Array
 }
 
-/** How much is read of what stands before the data. Characters. */
+/** How much is read of the part before the data. Characters. */
 const longestHead = 1000
 
-/** In text, less than this is no image but words about one. Characters. */
+/** In a text, shorter data is not an image but words about one. Characters. */
 const shortestData = 32
 
 /** A whole value that is a data URI in base64, as a view of its bytes; `undefined` for anything else. */
@@ -18,7 +18,7 @@ export function parseDataUri(value: Uint8Array): DataUri | undefined {
   return head && { mimeType: head.mimeType, base64: value.subarray(head.length) }
 }
 
-/** Takes the images out of a text that holds them as `data:` URIs, also in Markdown, whose brackets go too. */
+/** Takes images that are `data:` URIs out of a text, together with Markdown's brackets around them. */
 export function splitDataUris(text: string): { text: string; images: DataUri[] } {
   const images: DataUri[] = []
   const rest: string[] = []
@@ -47,7 +47,7 @@ function readHead(text: string): { mimeType: string; length: number } | undefine
   return mimeType && /;base64$/i.test(head) ? { mimeType, length: comma + 1 } : undefined
 }
 
-/** Only where something closes the URI can line breaks belong to it; a bare one ends at the first. */
+/** Line breaks can be part of a URI only in brackets or quotes; a bare URI ends at the first. */
 function endOfData(text: string, index: number, start: number): number {
   const isClosed = /[("'<]/.test(text[index - 1] ?? '')
   const data = isClosed ? /[\w+/=\r\n-]*/y : /[\w+/=-]*/y
@@ -57,8 +57,8 @@ function endOfData(text: string, index: number, start: number): number {
 }
 
 /**
- * The text before an image and the place after it, where Markdown's brackets around it are left out but for the
- * words in them. What follows an image is looked at by it alone, so that the time stays linear.
+ * The text before an image, and the place after it. Markdown's brackets around the image are left out; the words in
+ * them stay. Each image looks only at the text right after it, so that the time stays linear.
  */
 function withoutBrackets(text: string, before: string, end: number): [before: string, next: number] {
   const close = /\s*(?:"[^"]*"\s*)?\)/y

@@ -1,10 +1,10 @@
 import { isObject } from '../json/parse.ts'
-import { notUnderstood } from '../json-body.ts'
+import { notUnderstood } from '../problem/not-understood.ts'
 import { failureInBody, isErrorEnvelope, readProblem } from '../problem/problem.ts'
 import { isMessage } from './message-answer.ts'
 import { isNative } from './native-answer.ts'
 
-/** A whole body, out of its envelope. Throws a `CliError` where there is an error instead. */
+/** Takes a whole body out of its envelope. Throws a `CliError` where it is an error. */
 export const takeOutOfBody = (value: unknown): unknown => unwrap(value, failureInBody)
 
 /** The same for an event or a chunk of a stream. */
@@ -13,12 +13,12 @@ export function takeOutOfEvent(value: unknown, event: string): unknown {
   return unwrap(value, failureInStream)
 }
 
-/** Takes an answer out of the envelope that some gateways put it in. Throws where there is an error instead. */
+/** Takes an answer out of the envelope that some gateways put it in. Throws where it is an error. */
 function unwrap(value: unknown, failure: (error: unknown) => Error): unknown {
   const isOpen = !isObject(value) || isAnswer(value)
   const inner = isOpen ? undefined : envelopes.map((name) => Object.hasOwn(value, name) && value[name])
   const answer = inner?.find((each) => isAnswer(each) || (isObject(each) && isErrorEnvelope(each)))
-  // The words beside an answer, such as `"message": "ok"`, are no error.
+  // A message beside an answer, such as `"message": "ok"`, is not an error.
   const isFailed = answer === undefined ? isErrorEnvelope(value) : isObject(value) && Boolean(value.error)
   if (isFailed) throw failure(value)
   if (answer === undefined) return value

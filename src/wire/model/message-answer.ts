@@ -1,7 +1,7 @@
 import { isObject } from '../json/parse.ts'
 import type * as z from '../zod.ts'
-import { type AnswerPiece, mayHoldText, read } from './answer-piece.ts'
-import { Message, MessageEvent } from './generate.ts'
+import { type AnswerPiece, mayHaveText, readAs } from './answer-piece.ts'
+import { Message, MessageEvent } from './answer-schemas.ts'
 
 type Block = z.infer<ReturnType<typeof Message>>['content'][number]
 type Usage = z.infer<ReturnType<typeof Message>>['usage']
@@ -13,7 +13,7 @@ export const isMessage = (value: unknown): boolean =>
 
 /** Reads a whole message (gateway, 2.3). Throws a `CliError` where it has another shape. */
 export function readMessage(value: unknown): AnswerPiece {
-  const { content, model, stop_reason: stopReason, usage } = read(Message(), value)
+  const { content, model, stop_reason: stopReason, usage } = readAs(Message(), value)
   return {
     text: content.map(textOf).join(''),
     facts: { model, stopReason, ...countsOf(usage) },
@@ -28,7 +28,7 @@ export const isMessageEvent = (value: unknown): value is { type: string } =>
 export function readMessageEvent(value: { type: string }): AnswerPiece {
   const { type } = value
   if (type === 'ping' || type === 'message_stop') return { text: '', facts: {}, isStrange: false }
-  const { message, content_block: block, delta, usage } = read(MessageEvent(), value)
+  const { message, content_block: block, delta, usage } = readAs(MessageEvent(), value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
   return {
     text: blocks.map(textOf).join(''),
@@ -41,22 +41,22 @@ export function readMessageEvent(value: { type: string }): AnswerPiece {
   }
 }
 
-/** The text of the event that nearly all of a stream consists of, which is worth no schema. */
+/** The text of the most frequent event. It is read without a schema, which would be slow. */
 export function textDelta(value: unknown): string | undefined {
   const { type, delta } = (value ?? {}) as { type?: unknown; delta?: { type?: unknown; text?: unknown } }
   if (type !== 'content_block_delta' || delta?.type !== 'text_delta') return undefined
   return typeof delta.text === 'string' ? delta.text : undefined
 }
 
-/** Blocks and deltas that do not belong to what the answer says. */
+/** Whether a block or delta is not part of the answer's text. */
 const isAside = ({ type = '' }: Block): boolean => /think|reason|tool|signature|citation|json/i.test(type)
 
 const textOf = (block: Block): string => (isAside(block) ? '' : (block.text ?? ''))
 
 const isStrange = (block: Block): boolean =>
-  !isAside(block) && typeof block.text !== 'string' && mayHoldText(block)
+  !isAside(block) && typeof block.text !== 'string' && mayHaveText(block)
 
-/** A delta is there for what it brings. */
+/** Whether a delta should have text and has none. */
 const isUnread = (delta: Block | null | undefined): boolean =>
   !delta || (!isAside(delta) && delta.text === undefined)
 

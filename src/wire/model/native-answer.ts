@@ -1,11 +1,11 @@
 import { isObject } from '../json/parse.ts'
 import type * as z from '../zod.ts'
-import { type AnswerPiece, mayHoldText, read } from './answer-piece.ts'
-import { NativeAnswer } from './generate.ts'
+import { type AnswerPiece, mayHaveText, readAs } from './answer-piece.ts'
+import { NativeAnswer } from './answer-schemas.ts'
 
 /** What one native chunk, or a whole native body, adds to an answer. */
 export interface NativePiece extends AnswerPiece {
-  /** Whether the candidate that is printed, and the others, were said to be finished; absent where it has none. */
+  /** Whether the candidate that is printed, and the others, are finished; absent where the chunk has none. */
   finish: { first?: boolean; others?: boolean }
   hasCall: boolean
   hasUsage: boolean
@@ -21,7 +21,7 @@ const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
 /** Reads a native answer. Throws a `CliError` where it has another shape. */
 export function readNative(value: unknown): NativePiece {
-  const { candidates, promptFeedback, usageMetadata, modelVersion } = read(NativeAnswer(), value)
+  const { candidates, promptFeedback, usageMetadata, modelVersion } = readAs(NativeAnswer(), value)
   const all = candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const others = all.filter((candidate) => candidate !== first)
@@ -43,7 +43,7 @@ export function readNative(value: unknown): NativePiece {
     hasCall: parts.some((part) => isSet(part, 'functionCall') || isSet(part, 'function_call')),
     hasUsage: usageMetadata !== undefined,
     isStrange:
-      parts.some((part) => typeof part.text !== 'string' && mayHoldText(part)) || isUnread(first, all),
+      parts.some((part) => typeof part.text !== 'string' && mayHaveText(part)) || isUnread(first, all),
   }
 }
 
@@ -54,17 +54,17 @@ const textOf = (candidate: Candidate): string =>
     .map((part) => (part.thought ? '' : (part.text ?? '')))
     .join('')
 
-/** What the printed candidate says stands where nobody looks. */
+/** Whether the text may be in a place that is not read. */
 function isUnread(first: Candidate | undefined, all: Candidate[]): boolean {
   if (!first) return all.some((candidate) => textOf(candidate) !== '')
-  if (first.content) return !first.content.parts && mayHoldText(first.content)
-  return mayHoldText(first)
+  if (first.content) return !first.content.parts && mayHaveText(first.content)
+  return mayHaveText(first)
 }
 
 const isSet = (part: Record<string, unknown>, name: string): boolean =>
   Object.hasOwn(part, name) && Boolean(part[name])
 
-/** The reasons that the family's binary form has numbers for. */
+/** The reasons, by their numbers in the family's binary form. */
 const numbered = [
   undefined,
   'STOP',
@@ -78,7 +78,7 @@ const numbered = [
   'MALFORMED_FUNCTION_CALL',
 ]
 
-/** A reason by its name, where one is given at all. Those of a blocked prompt have other numbers than these. */
+/** A reason's name, where a reason is given. The numbers for a blocked prompt are different ones. */
 function reasonOf(reason: string | number | undefined, isNumbered = true): string | undefined {
   if (typeof reason === 'string') return /^$|_UNSPECIFIED$/.test(reason) ? undefined : reason
   if (!reason) return undefined

@@ -1,6 +1,6 @@
 import type { Kind } from '../../errors.ts'
 
-/** The kind of failure that one of an error's own names tells of. */
+/** The kind of failure that an error's own names mean. */
 export function kindOf(names: string[]): Kind {
   const known = names.map(
     (name) => kinds.get(plainName(name)) ?? (/^5\d\d$/.test(name) ? 'service' : undefined),

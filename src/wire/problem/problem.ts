@@ -1,8 +1,8 @@
 import { CliError } from '../../errors.ts'
 import { isObject, tryParseJson } from '../json/parse.ts'
-import { field, isGood, messageOf, namesOf } from './json.ts'
+import { field, isGood, messageOf, namesOf } from './error-json.ts'
+import { readEventData, readMarkup } from './error-text.ts'
 import { kindOf } from './kind.ts'
-import { readEventData, readMarkup } from './text.ts'
 
 /** What can be read out of an error body of any known shape (public clients, 8; recorded, 4). */
 export interface Problem {
@@ -14,13 +14,13 @@ export interface Problem {
   requestId?: string | undefined
 }
 
-/** Reads an error body: parsed JSON, or the text where it was none. */
+/** Reads an error body: parsed JSON, or text. */
 export function readProblem(body: unknown): Problem {
   if (typeof body === 'string') return readText(body)
   const value = Array.isArray(body) ? body[0] : body
   const [type] = namesOf(value)
-  const requestId = idIn(value) ?? idIn(field(value, 'error'))
-  return compact({ type, message: messageOf(body), retryAfter: readDelay(field(value, 'error')), requestId })
+  const requestId = requestIdIn(value) ?? requestIdIn(field(value, 'error'))
+  return { type, message: messageOf(body), retryAfter: readDelay(field(value, 'error')), requestId }
 }
 
 function readText(text: string): Problem {
@@ -29,15 +29,15 @@ function readText(text: string): Problem {
     if (messageOf(value) !== undefined) return readProblem(value)
   }
   const { isError: _, ...problem } = readMarkup(text)
-  return compact(problem)
+  return problem
 }
 
-const idIn = (value: unknown): string | undefined => {
+const requestIdIn = (value: unknown): string | undefined => {
   const id = field(value, 'request_id', 'requestId', 'RequestId')
   return typeof id === 'string' ? id.slice(0, 200) : undefined
 }
 
-/** The wait that the details of an error ask for: `30s`. */
+/** The wait that an error's details ask for, such as `30s`, in seconds. */
 function readDelay(error: unknown): number | undefined {
   const details = field(error, 'details')
   const delays = Array.isArray(details) ? details.map((entry) => field(entry, 'retryDelay')) : []
@@ -47,23 +47,19 @@ function readDelay(error: unknown): number | undefined {
     : undefined
 }
 
-function compact<T extends object>(fields: { [K in keyof T]: T[K] | undefined }): T {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T
-}
-
 /** Whether a body that should have been an answer is one of the error envelopes instead. */
 export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (!isObject(value)) return false
   const type = field(value, 'type')
   // A `session.error` event has an `error` too.
-  if (typeof type !== 'string') return tellsOfError(value)
+  if (typeof type !== 'string') return looksLikeError(value)
   const isProblem =
     type.endsWith('_error') || (type.includes(':') && typeof field(value, 'title') === 'string')
   return type === 'error' || (isProblem && messageOf(value) !== undefined)
 }
 
-/** What only an answer has. */
+/** The fields that only an answer has. */
 const answers = [
   'content',
   'candidates',
@@ -75,11 +71,11 @@ const answers = [
   'events',
 ]
 
-function tellsOfError(value: Record<string, unknown>): boolean {
+function looksLikeError(value: Record<string, unknown>): boolean {
   if (
     field(value, 'success') === false ||
-    isTelling(field(value, 'error')) ||
-    isTelling(field(value, 'fault'))
+    hasError(field(value, 'error')) ||
+    hasError(field(value, 'fault'))
   ) {
     return true
   }
@@ -88,15 +84,15 @@ function tellsOfError(value: Record<string, unknown>): boolean {
   const code = field(value, 'code', 'Code', 'statusCode')
   const says = messageOf(value) !== undefined
   if (code !== undefined) return says && !isGood(code)
-  // A message beside a list that is empty, or beside good news, is only a message.
-  return says && found.length === 0 && !isGoodNews(value)
+  // Beside an empty list, or a word of success, a message is only a message.
+  return says && found.length === 0 && !isSuccess(value)
 }
 
-const isGoodNews = (value: Record<string, unknown>) =>
+const isSuccess = (value: Record<string, unknown>) =>
   [field(value, 'success'), field(value, 'ok')].includes(true) || isGood(field(value, 'status'))
 
-/** Whether an `error` is one: not `{}`, not `{"code":0}`. */
-const isTelling = (error: unknown): boolean =>
+/** Whether the field `error` has an error: not `{}`, not `{"code":0}`. */
+const hasError = (error: unknown): boolean =>
   isObject(error)
     ? isFull(error) && !isGood(field(error, 'code'))
     : isFull(error) && error !== 0 && error !== false
@@ -114,14 +110,14 @@ export function failureInBody(value: unknown, status = 200): CliError {
     sent: 'yes',
     status,
     body: value,
-    ...(message === undefined ? {} : { serviceMessage: message }),
-    ...(requestId === undefined ? {} : { requestId }),
+    serviceMessage: message,
+    requestId,
   })
 }
 
 /**
- * What is wrong with a body of status 2xx that is not what was asked for, parsed JSON or text: the failure that it
- * tells of, else one of kind `response` whose message is `otherwise`. Either has the body, and what it says.
+ * The failure for an answer of status 2xx whose body, parsed JSON or text, is not what was asked for: the error that
+ * is in the body, or one of kind `response` with the message `otherwise`. Both have the body and its message.
  */
 export function failureInstead(body: unknown, otherwise: string): CliError {
   if (typeof body !== 'string' && isErrorEnvelope(body)) return failureInBody(body)
@@ -135,7 +131,7 @@ export function failureInstead(body: unknown, otherwise: string): CliError {
   return new CliError(kind, otherwise, {
     sent: 'yes',
     body,
-    ...(message === undefined ? {} : { serviceMessage: message }),
-    ...(requestId === undefined ? {} : { requestId }),
+    serviceMessage: message,
+    requestId,
   })
 }

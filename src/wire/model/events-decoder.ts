@@ -1,14 +1,18 @@
 import { createTextDecoding } from '../charset.ts'
-import { parse } from '../json-body.ts'
+import { parseReceived } from '../received-json.ts'
 import { createSseDecoder, type SseEvent } from '../sse.ts'
 import { isKeepAlive, isTerminator, readErrorEvent } from '../stream-words.ts'
-import { type AnswerSink, brokenOff, type Form } from './answer-form.ts'
 import type { AnswerReader } from './answer-reader.ts'
+import { type AnswerSink, type BodyDecoder, brokenOff } from './body-decoder.ts'
 
 /** Server-sent events: those of a message stream, or native chunks. */
-export function readEvents(reader: AnswerReader, contentType: string, sink: AnswerSink): Form {
-  const decoder = createSseDecoder({ decode: createTextDecoding(contentType), takesBare: true })
-  /** A terminator alone is an answer without text. */
+export function createEventsDecoder(
+  reader: AnswerReader,
+  contentType: string,
+  sink: AnswerSink,
+): BodyDecoder {
+  const decoder = createSseDecoder({ decode: createTextDecoding(contentType), acceptsBare: true })
+  /** A stream with a terminator alone is an answer without text. */
   let hasValues = false
 
   function read(data: string, event: string): string {
@@ -21,7 +25,7 @@ export function readEvents(reader: AnswerReader, contentType: string, sink: Answ
     if (isError) return reader.addEvent(readErrorEvent(data), event)
     if (isKeepAlive(data, event)) return ''
     hasValues = true
-    return reader.addEvent(parse(data, 'an event of the stream'), event)
+    return reader.addEvent(parseReceived(data, 'an event of the stream'), event)
   }
 
   function readAll(events: SseEvent[]): void {
@@ -47,7 +51,7 @@ export function readEvents(reader: AnswerReader, contentType: string, sink: Answ
         const { events, torn } = decoder.end()
         readAll(events)
         if (torn && isTerminator(torn.data)) reader.end()
-        else if (torn) refuseTorn(reader, torn)
+        else if (torn) throwForTorn(reader, torn)
       }
       if (!reader.isWhole) throw brokenOff()
       if (hasValues) reader.requireReadable()
@@ -55,8 +59,8 @@ export function readEvents(reader: AnswerReader, contentType: string, sink: Answ
   }
 }
 
-/** An event without its end does not count, and what it was part of is not whole; an error is told all the same. */
-function refuseTorn(reader: AnswerReader, { event, data }: SseEvent): never {
-  reader.refuse(readErrorEvent(data), event)
+/** An event that was cut off does not count, and its stream is not whole; but if it is an error, that is shown. */
+function throwForTorn(reader: AnswerReader, { event, data }: SseEvent): never {
+  reader.throwIfError(readErrorEvent(data), event)
   throw brokenOff()
 }

@@ -1,7 +1,7 @@
-/** How much of a text is converted at a time, in UTF-16 units: what lies between costs little memory. */
+/** How much of a text is converted at a time, in UTF-16 units, so that it takes little memory. */
 const piece = 256 * 1024
 
-/** The longest text that there can be, in UTF-16 units; a body has at most as many bytes. */
+/** The longest string that V8 allows, in UTF-16 units; a body has at most as many bytes. */
 export const longestText = 0x1fffffe8
 
 /** A piece of a JSON text: `json` as it is, `text` as the contents of a string. */
@@ -27,7 +27,8 @@ export function* partsOf(value: unknown): Generator<JsonPart> {
 }
 
 /**
- * A JSON text as bytes in UTF-8 from parts of it. Long ones are never joined as a text, which would double what they take. Returns `undefined` beyond `longestText` bytes.
+ * Joins the parts of a JSON text as bytes in UTF-8. It makes no text of the whole, which would take twice the memory.
+ * Returns `undefined` beyond `longestText` bytes.
  */
 export function encodeJson(parts: Iterable<JsonPart>): Uint8Array | undefined {
   let bytes: Buffer = Buffer.allocUnsafeSlow(4096)
@@ -39,7 +40,7 @@ export function encodeJson(parts: Iterable<JsonPart>): Uint8Array | undefined {
       const end = endOfPiece(whole, start)
       const next = whole.slice(start, end)
       const json = isText ? JSON.stringify(next).slice(1, -1) : next
-      // A unit takes three bytes at most.
+      // A UTF-16 unit takes three bytes at most.
       if (size + json.length * 3 > bytes.length) bytes = grown(bytes, size + json.length * 3)
       size += bytes.write(json, size)
       if (size > longestText) return undefined
@@ -49,13 +50,13 @@ export function encodeJson(parts: Iterable<JsonPart>): Uint8Array | undefined {
   return bytes.subarray(0, size)
 }
 
-/** Not between the two halves of a character. */
+/** Where a piece ends: never between the two halves of a character. */
 function endOfPiece(text: string, start: number): number {
   const end = start + piece
   return (text.charCodeAt(end - 1) & 0xfc00) === 0xd800 ? end + 1 : Math.min(end, text.length)
 }
 
-/** Memory that is not written to costs nothing, so that it may well be too much. */
+/** A larger copy. It may be much larger than needed: unwritten memory costs nothing. */
 function grown(bytes: Buffer, least: number): Buffer {
   const larger = Buffer.allocUnsafeSlow(Math.max(least, bytes.length * 8))
   larger.set(bytes)

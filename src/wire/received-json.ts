@@ -1,9 +1,10 @@
-import { CliError } from '../errors.ts'
+import type { CliError } from '../errors.ts'
 import { parseJson, tooDeep } from './json/parse.ts'
+import { notUnderstood } from './problem/not-understood.ts'
 import { failureInstead, readProblem } from './problem/problem.ts'
 
-/** Parses a body that is one JSON value. Throws a `CliError` of kind `response` that says what came instead. */
-export function parseBody(body: string, contentType: string): unknown {
+/** Parses a body that is one JSON value. Throws a `CliError` that says what came instead. */
+export function parseReceivedBody(body: string, contentType: string): unknown {
   if (body.trim() === '') throw notUnderstood('the answer is empty')
   const what = contentType.startsWith('application/json') || !contentType ? '' : ` (${contentType})`
   try {
@@ -14,17 +15,17 @@ export function parseBody(body: string, contentType: string): unknown {
   }
 }
 
-/** How much of a text that is no JSON is kept, in characters. */
+/** How much of a text that is not JSON is kept, in characters. */
 const longestKept = 64 * 1024
 
-/** Words that were to be JSON are told, but not half of a JSON text: it may hold anything. */
+/** Words are shown, but not a half JSON text: it may contain anything. */
 function failureOfText(text: string, message: string): CliError {
   const body = text.slice(0, longestKept)
   return /^\s*[[{"]/.test(body) ? notUnderstood(message).with({ body }) : failureInstead(body, message)
 }
 
-/** Parses JSON that a service sent; `what` names it in the message. Throws a `CliError` of kind `response`. */
-export function parse(text: string, what: string): unknown {
+/** Parses JSON that a service sent; `what` names it in the message. Throws a `CliError`. */
+export function parseReceived(text: string, what: string): unknown {
   try {
     return parseJson(text)
   } catch (error) {
@@ -34,10 +35,3 @@ export function parse(text: string, what: string): unknown {
     throw notUnderstood(`${what} is not JSON`, message)
   }
 }
-
-/** A failure of kind `response`; `serviceMessage` is what the service said instead, unescaped. */
-export const notUnderstood = (message: string, serviceMessage?: string) =>
-  new CliError('response', message, {
-    sent: 'yes',
-    ...(serviceMessage === undefined ? {} : { serviceMessage }),
-  })

@@ -1,16 +1,16 @@
 import * as z from '../zod.ts'
 
-/** A field that is only shown, never relied on: a value of another type counts as absent. */
+/** A field that is only shown: a value of another type counts as absent. */
 const shown = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
 
 const text = z.lazily(() => z.nullish(z.string()))
 const shownText = z.lazily(() => shown(z.string()))
 const shownNumber = z.lazily(() => shown(z.number()))
 
-/** A text where one block or part of it could stand: a plain string counts as that. */
+/** Makes a plain string a block with that text. */
 const toBlock = (value: unknown): unknown => (typeof value === 'string' ? { text: value } : value)
 
-/** The same for a list of them: one alone may stand without the list. */
+/** The same for a list; one block alone need not be in a list. */
 function toBlocks(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toBlock)
   const block = toBlock(value)

@@ -1,25 +1,25 @@
 import { parseDataUri, splitDataUris } from './data-uri.ts'
-import type { SparseJson } from './sparse-json.ts'
+import type { LargeJson } from './large-json.ts'
 
 /** An image in an answer: its base64, or a link to it. */
 export type FoundImage = { mimeType: string | undefined } & ({ base64: Uint8Array } | { uri: string })
 
-/** What an answer shows: its images in their order, and its text without them. */
+/** An answer's images, in order, and its text without them. */
 export interface Findings {
   images: FoundImage[]
   texts: string[]
-  /** What the service says of its end. */
+  /** The service's explanations of why the answer ended. */
   reasons: string[]
 }
 
 type Fields = Record<string, unknown>
-type BytesOf = SparseJson['bytesOf']
+type BytesOf = LargeJson['bytesOf']
 
 /**
- * Finds the images in the values of an answer, whatever lies around them: a known field is enough, since nothing may
- * cost an image that was paid for. An image in a thought counts, a thought's text does not.
+ * Finds the images in the values of an answer. A known field is enough, whatever is around it, so that no image is
+ * lost that was paid for. An image in a thought counts, a thought's text does not.
  */
-export function findImages(values: readonly SparseJson[]): Findings {
+export function findImages(values: readonly LargeJson[]): Findings {
   const findings: Findings = { images: [], texts: [], reasons: [] }
   const texts = createTextCollector(findings)
   for (const { value, bytesOf } of values) {
@@ -39,7 +39,7 @@ export function findImages(values: readonly SparseJson[]): Findings {
   return findings
 }
 
-/** Every object of a value, in its order, with the name of the field that it or its list is in. */
+/** Every object in a value, in order, with the name of the field that has it or its list. */
 function* objectsIn(root: unknown): Generator<[name: string, fields: Fields]> {
   const waiting: [string, unknown][] = [['', root]]
   for (let next = waiting.pop(); next; next = waiting.pop()) {
@@ -56,10 +56,10 @@ function* objectsIn(root: unknown): Generator<[name: string, fields: Fields]> {
 }
 
 /** Where a field `text` is a part of the answer, and not of a citation or the like. */
-const textHolders = ['parts', 'content', 'delta', 'content_block']
+const textFields = ['parts', 'content', 'delta', 'content_block']
 
 const textsOf = (name: string, { text, content }: Fields): string[] =>
-  [textHolders.includes(name) ? text : undefined, content].filter((each) => typeof each === 'string')
+  [textFields.includes(name) ? text : undefined, content].filter((each) => typeof each === 'string')
 
 /** The images that one object is itself (recorded, 2); those inside it are found when it is their turn. */
 function imagesOf(name: string, fields: Fields, bytesOf: BytesOf): FoundImage[] {
@@ -85,11 +85,11 @@ const fromLink = (uri: Uint8Array, mimeType: string | undefined): FoundImage =>
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Puts together what a stream brings in pieces: a data URI may be cut anywhere. */
+/** Joins text that a stream sends in pieces: a data URI may be cut anywhere. */
 function createTextCollector({ images, texts }: Findings) {
   let pieces: string[] = []
   let isThought = false
-  /** The next piece goes on where the last one ended. */
+  /** The next piece continues the last one. */
   let goesOn = false
 
   function end(): void {
@@ -105,7 +105,7 @@ function createTextCollector({ images, texts }: Findings) {
       if (!goesOn || isThought !== isNextThought) end()
       pieces.push(utf8.decode(bytes))
       isThought = isNextThought
-      // A further text of the same value is a part of its own.
+      // Another text of the same value is a separate part.
       goesOn = false
     },
     nextValue(): void {

@@ -1,12 +1,12 @@
 import { isObject, tryParseJson } from '../json/parse.ts'
 
-/** How deep an error may be wrapped, and how many of several are told. */
+/** How deep an error may be nested, and how many of several are shown. */
 const [deepest, most] = [5, 20]
 
-/** The longest text that is taken, in characters: far more than is ever shown. */
+/** How much of a text is read, in characters: far more than is ever shown. */
 const longest = 64 * 1024
 
-/** A field of an object's own, never of its prototype. */
+/** The first field of these names that has a value: the object's own, never its prototype's. */
 export const field = (value: unknown, ...names: string[]): unknown =>
   names
     .filter((name) => isObject(value) && Object.hasOwn(value, name))
@@ -16,7 +16,7 @@ export const field = (value: unknown, ...names: string[]): unknown =>
 const wordsOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value.slice(0, longest).trim() : undefined
 
-/** What an error's JSON says to a person, whichever of the known shapes it has. */
+/** The message in an error's JSON, in any of the known shapes. */
 export function messageOf(value: unknown, depth = 0): string | undefined {
   if (depth > deepest) return undefined
   if (typeof value === 'string') return unwrap(value, depth)
@@ -37,25 +37,25 @@ export function messageOf(value: unknown, depth = 0): string | undefined {
   )
 }
 
-/** `what: why`, or either. */
+/** `what: why`, or the one that is there. */
 const joined = (what: string | undefined, why: string | undefined) =>
   what !== undefined && why !== undefined && what !== why ? `${what}: ${why}` : (what ?? why)
 
-/** A problem with the place where it is. */
+/** A message with the place that it is about. */
 function placed(place: unknown, message: string | undefined): string | undefined {
   if (message === undefined || !Array.isArray(place)) return message
   const steps = place.filter((step) => typeof step === 'string' || typeof step === 'number')
   return `${steps.slice(0, most).join('.')}: ${message}`
 }
 
-/** Words, or what is said in the JSON that they are. */
+/** A text, or the message in it where it is JSON itself. */
 function unwrap(text: string, depth: number): string | undefined {
   const words = wordsOf(text)
   if (words === undefined || !/^[[{]/.test(words)) return words
   return messageOf(tryParseJson(words), depth + 1) ?? words
 }
 
-/** The names and numbers that an error has for itself, the most telling first. */
+/** The names and numbers by which an error calls itself, the most exact first. */
 export function namesOf(value: unknown): string[] {
   const error = field(value, 'error')
   const places = [error, field(value, 'fault'), value]
@@ -67,6 +67,6 @@ export function namesOf(value: unknown): string[] {
     .map(String)
 }
 
-/** Whether a code means that all is well: 0, 200, `ok`. */
+/** Whether a code means success: 0, 200, `ok`. */
 export const isGood = (code: unknown): boolean =>
   /^(?:0|2\d\d|ok|success)$/i.test(typeof code === 'number' || typeof code === 'string' ? String(code) : '')

@@ -4,9 +4,9 @@ export interface JsonSplitter {
   push(text: string): string[]
   /** The array's closing bracket came; anything further is ignored. */
   readonly closed: boolean
-  /** A value has begun that is not complete. */
+  /** A value has begun and is not complete. */
   readonly isInside: boolean
-  /** What has come of it. */
+  /** What has come of that value. */
   readonly rest: string
 }
 
@@ -16,7 +16,7 @@ export const createArraySplitter = () => createSplitter(1)
 /** Cuts values that follow each other, with or without line breaks between them. */
 export const createSequenceSplitter = () => createSplitter(0)
 
-/** `level` is how deep the values stand. What is no JSON becomes a value too, for the parser to refuse. */
+/** `level` is how deep the values are. Text that is not JSON becomes a value too, and the parser rejects it later. */
 function createSplitter(level: 0 | 1): JsonSplitter {
   const separator = level === 0 ? '\n' : ','
   let depth = 0
@@ -56,7 +56,7 @@ function createSplitter(level: 0 | 1): JsonSplitter {
 
   function takeKept(tail: string): string {
     if (kept.length === 0) return tail.trim()
-    // Joined at once: a long value would be copied once more.
+    // One join: otherwise a long value would be copied twice.
     const value = kept.concat(tail).join('')
     kept = []
     return value.trim()

@@ -1,15 +1,15 @@
 import { createTextDecoding } from '../charset.ts'
-import { createArraySplitter, createSequenceSplitter } from '../json/array.ts'
-import { parse, parseBody } from '../json-body.ts'
+import { createArraySplitter, createSequenceSplitter } from '../json/splitter.ts'
+import { parseReceived, parseReceivedBody } from '../received-json.ts'
 import { isKeepAlive, isTerminator } from '../stream-words.ts'
-import { type AnswerSink, brokenOff, type Form } from './answer-form.ts'
 import type { AnswerReader } from './answer-reader.ts'
+import { type AnswerSink, type BodyDecoder, brokenOff } from './body-decoder.ts'
 
-/** How much is read of what is no answer, for the sake of its title. Characters. */
+/** How much is read of a body that is not an answer, to find its message. Characters. */
 const longestStranger = 1024 * 1024
 
 /** A JSON array of chunks. */
-export function readArray(reader: AnswerReader, contentType: string, sink: AnswerSink): Form {
+export function createArrayDecoder(reader: AnswerReader, contentType: string, sink: AnswerSink): BodyDecoder {
   const decode = createTextDecoding(contentType)
   const splitter = createArraySplitter()
 
@@ -39,7 +39,7 @@ function readChunks(reader: AnswerReader, chunks: string[], sink: AnswerSink): v
     for (const chunk of chunks) {
       if (isTerminator(chunk)) reader.end()
       if (reader.ended) return
-      if (!isKeepAlive(chunk)) text += reader.addEvent(parse(chunk, 'a chunk of the stream'))
+      if (!isKeepAlive(chunk)) text += reader.addEvent(parseReceived(chunk, 'a chunk of the stream'))
     }
   } finally {
     sink.text(text)
@@ -47,11 +47,15 @@ function readChunks(reader: AnswerReader, chunks: string[], sink: AnswerSink): v
 }
 
 /** One JSON value, or several in a row, without any framing (recorded, 3). */
-export function readValues(reader: AnswerReader, contentType: string, sink: AnswerSink): Form {
+export function createSequenceDecoder(
+  reader: AnswerReader,
+  contentType: string,
+  sink: AnswerSink,
+): BodyDecoder {
   const decode = createTextDecoding(contentType)
   const splitter = createSequenceSplitter()
   let isStream = /ndjson|jsonl|json-?lines/i.test(contentType)
-  /** The only value so far: a body of its own, or the first of several. */
+  /** The only value so far: the whole body, or the first of several. */
   let first: string | undefined
 
   function take(values: string[]): void {
@@ -61,7 +65,7 @@ export function readValues(reader: AnswerReader, contentType: string, sink: Answ
       first = one
       if (second === undefined) return
       isStream = second[0] === '{' || isTerminator(second)
-      if (!isStream) parseBody(all.join('\n'), contentType)
+      if (!isStream) parseReceivedBody(all.join('\n'), contentType)
     }
     readChunks(reader, all, sink)
   }
@@ -78,7 +82,7 @@ export function readValues(reader: AnswerReader, contentType: string, sink: Answ
     end() {
       take(splitter.push(decode(new Uint8Array(), true)))
       const { rest } = splitter
-      if (!isStream) return addBody(reader, parseBody((first ?? '') + rest, contentType), sink)
+      if (!isStream) return addBody(reader, parseReceivedBody((first ?? '') + rest, contentType), sink)
       if (isTerminator(rest)) reader.end()
       if (!reader.isWhole || (rest !== '' && !reader.ended)) throw brokenOff()
       reader.requireReadable()
@@ -86,8 +90,12 @@ export function readValues(reader: AnswerReader, contentType: string, sink: Answ
   }
 }
 
-/** What is no answer, but may say why. */
-export function readStranger(reader: AnswerReader, contentType: string, sink: AnswerSink): Form {
+/** A body that is not an answer; it may say why. */
+export function createStrangerDecoder(
+  reader: AnswerReader,
+  contentType: string,
+  sink: AnswerSink,
+): BodyDecoder {
   const decode = createTextDecoding(contentType)
   const pieces: string[] = []
   let size = 0
@@ -99,10 +107,10 @@ export function readStranger(reader: AnswerReader, contentType: string, sink: An
       const piece = decode(bytes)
       pieces.push(piece)
       size += piece.length
-      if (size > longestStranger) parseBody(`${pieces.join('')}…`, contentType)
+      if (size > longestStranger) parseReceivedBody(`${pieces.join('')}…`, contentType)
     },
     end() {
-      addBody(reader, parseBody(pieces.join('') + decode(new Uint8Array(), true), contentType), sink)
+      addBody(reader, parseReceivedBody(pieces.join('') + decode(new Uint8Array(), true), contentType), sink)
     },
   }
 }

@@ -1,26 +1,26 @@
-import { notUnderstood } from '../json-body.ts'
+import { notUnderstood } from '../problem/not-understood.ts'
 
-/** What is parsed must fit into a text. Bytes. */
+/** How much can be parsed: it must fit into a string. Bytes. */
 const most = 500 * 1024 * 1024
 
-/** From here on a string is cut out. Bytes. */
+/** A string of this length or more is cut out. Bytes. */
 const long = 64 * 1024
 
-/** A JSON value whose long strings were left as the bytes they came in; marks stand in their places. */
-export interface SparseJson {
+/** A JSON value with marks in place of its long strings, which stay as bytes. */
+export interface LargeJson {
   value: unknown
-  /** The bytes of a string of the value, in UTF-8, whether it was left out or not. */
+  /** The bytes of one of the value's strings, in UTF-8, whether it was cut out or not. */
   bytesOf(text: string): Uint8Array
 }
 
 /**
- * Parses JSON, in UTF-8, but for its long strings: a large image would be copied again and again on its way
- * through them. A string with an escape in it is parsed like any other. `parse` gets the text that is left. Throws a
- * `CliError` of kind `response` where that is longer than a text can be.
+ * Parses JSON in UTF-8 without its long strings, because a large image would be copied several times. A long string
+ * with an escape is not cut out. `parse` gets the text that is left. Throws a `CliError` where that is longer than a
+ * string can be.
  */
-export function parseSparse(body: Uint8Array, parse: (text: string) => unknown): SparseJson {
+export function parseLargeJson(body: Uint8Array, parse: (text: string) => unknown): LargeJson {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
-  // Nobody who sends an answer can guess it.
+  // Random, so that no service can send it.
   const mark = crypto.randomUUID()
   const strings: Buffer[] = []
   const kept: Buffer[] = []

@@ -1,6 +1,6 @@
 import * as z from '../zod.ts'
 
-/** An event as the service tells of it: only what is printed or followed is read, unknown kinds pass. */
+/** An event as the service sends it. Only fields that are printed or followed are read, and any type is accepted. */
 export const SessionEvent = z.looseObject({
   id: z.catch(z.optional(z.string()), undefined),
   type: z.string(),
@@ -9,14 +9,14 @@ export const SessionEvent = z.looseObject({
 export type SessionEvent = z.infer<typeof SessionEvent>
 
 /** The answer to sending events (session events, 2.3; public clients, 1). */
-export const EventsPage = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
+export const EventsReceipt = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
 
 const StopReason = z.looseObject({
   type: z.string(),
   event_ids: z.catch(z.optional(z.array(z.unknown())), undefined),
 })
 
-/** Why a session is idle: some services say it as a text, or not at all. `eventIds` where it names what waits. */
+/** Why a session is idle. Some services give a text, or nothing. `eventIds` are the events that wait. */
 export function readStopReason({ stop_reason: reason }: SessionEvent): {
   type?: string | undefined
   eventIds?: string[] | undefined
@@ -31,7 +31,7 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): {
 
 const Blocks = z.array(z.looseObject({ type: z.string(), text: z.catch(z.optional(z.string()), undefined) }))
 
-/** The text of an event's content: a list of blocks, or the text itself. */
+/** The text in an event's content, which is a list of blocks or the text itself. */
 export function readText({ content }: SessionEvent): string {
   if (typeof content === 'string') return content
   const blocks = Blocks.safeParse(content)
@@ -42,6 +42,6 @@ export function readText({ content }: SessionEvent): string {
 export const isPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 
-/** Whether a session stops with it, for now or for good. */
+/** Whether the session stops with this event, for now or for good. */
 export const isStop = ({ type }: SessionEvent): boolean =>
   /^session\.(status_idle|status_terminated|deleted)$/.test(type)

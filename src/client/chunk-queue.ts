@@ -1,17 +1,17 @@
-/** What is held for a slow reader before the sender is made to wait, and how little is left when it may go on. */
+/** How much may wait for a slow reader before the socket is paused, and how little is left when it goes on. Bytes. */
 const high = 512 * 1024
 const low = 128 * 1024
 
-/** A body on its way from a socket that must not be kept waiting to a reader that may be slow. */
+/** A body between a socket that must not wait and a reader that may be slow. */
 export interface ChunkQueue extends AsyncIterable<Uint8Array> {
   push(chunk: Uint8Array): void
-  /** Ends the body, or breaks it off with an error. What was pushed before is still read. */
+  /** Ends the body, with an error where one is given. What was pushed before is still read. */
   close(error?: Error): void
 }
 
 export interface Flow {
-  /** Called when too much is held, and again with `false` when the reader has caught up. */
-  hold(isFull: boolean): void
+  /** Called with `true` when too much waits, and with `false` when the reader has caught up. */
+  pause(isPaused: boolean): void
   /** Called once, when the reader leaves before the end. */
   leave(): void
 }
@@ -47,7 +47,7 @@ export function createChunkQueue(flow: Flow): ChunkQueue {
         size -= chunk.length
         if (isFull && size < low) {
           isFull = false
-          flow.hold(false)
+          flow.pause(false)
         }
         yield chunk
       }
@@ -60,7 +60,7 @@ export function createChunkQueue(flow: Flow): ChunkQueue {
       size += chunk.length
       if (!isFull && size > high) {
         isFull = true
-        flow.hold(true)
+        flow.pause(true)
       }
       wake()
     },

@@ -1,9 +1,9 @@
-/** What a body that is no JSON says of an error. */
+/** What a body that is not JSON says about an error. */
 export interface TextProblem {
   type?: string | undefined
   message?: string | undefined
   requestId?: string | undefined
-  /** It is an error in a form of its own, not just words. */
+  /** It is an error in XML, not only words. */
   isError: boolean
 }
 
@@ -24,7 +24,7 @@ export function readMarkup(text: string): TextProblem {
   }
 }
 
-/** The text of an element, wherever it is. Every repetition has a limit, for no page may keep the CPU busy. */
+/** The text of an element, wherever it is. Every repetition has a limit, so that no page keeps the CPU busy. */
 function contentOf(markup: string, name: string): string | undefined {
   const element = new RegExp(
     `<(?:\\w{1,40}:)?${name}(?:\\s[^>]{0,500})?>(?:<!\\[CDATA\\[)?([^<\\]]{0,10000})`,
@@ -33,7 +33,7 @@ function contentOf(markup: string, name: string): string | undefined {
   return element.exec(markup)?.[1]?.trim() || undefined
 }
 
-/** The data of the events in a text that is a stream of them. */
+/** The data of each event, where the text is an event stream. */
 export function readEventData(text: string): string[] {
   const start = text.slice(0, longest).trimStart()
   if (!/^(?:data|event|id|retry|):/.test(start)) return []

@@ -1,30 +1,31 @@
 import type { CliError } from '../../errors.ts'
-import { notUnderstood, parse, parseBody } from '../json-body.ts'
-import { parseSparse, type SparseJson } from './sparse-json.ts'
+import { notUnderstood } from '../problem/not-understood.ts'
+import { parseReceived, parseReceivedBody } from '../received-json.ts'
+import { type LargeJson, parseLargeJson } from './large-json.ts'
 
 /** One JSON value of an answer, and the name of the event that brought it, or `''`. */
-type AnswerValue = SparseJson & { event: string }
+type AnswerValue = LargeJson & { event: string }
 
-/** What a body that has come whole consists of. */
-export interface AnswerValues {
+/** The values of a body that has come whole. */
+export interface BodyValues {
   values: AnswerValue[]
   form: 'body' | 'chunks' | 'events'
-  /** Something among them could not be read. */
+  /** Why one of them could not be read. */
   failure?: CliError | undefined
 }
 
 /**
- * Cuts a body into its JSON values: one body, a list of chunks, chunks line by line, or the data of events. Long
- * strings stay where they are. Throws a `CliError` of kind `response` where it is none of these.
+ * Cuts a body into its JSON values. It is one value, a list of chunks, one chunk per line, or an event stream. Long
+ * strings stay where they are. Throws a `CliError` where it is none of these.
  */
-export function readValues(body: Uint8Array, contentType: string): AnswerValues {
+export function readBodyValues(body: Uint8Array, contentType: string): BodyValues {
   const start = new TextDecoder().decode(body.subarray(0, 64 * 1024)).trimStart()
   const isJson = /^[[{]/.test(start) || contentType.startsWith('text/html')
   const areEvents =
     contentType.startsWith('text/event-stream') || /^(:|data\b|event\b|id\b|retry\b)/.test(start)
-  if (!isJson && areEvents) return readEvents(body)
+  if (!isJson && areEvents) return readEventData(body)
   try {
-    return fromBody(parseSparse(body, (text) => parseBody(text, contentType)))
+    return fromBody(parseLargeJson(body, (text) => parseReceivedBody(text, contentType)))
   } catch (error) {
     const lines = start.startsWith('{') ? readLines(body) : undefined
     if (!lines) throw error
@@ -32,17 +33,18 @@ export function readValues(body: Uint8Array, contentType: string): AnswerValues 
   }
 }
 
-function fromBody({ value, bytesOf }: SparseJson): AnswerValues {
+function fromBody({ value, bytesOf }: LargeJson): BodyValues {
   const list = Array.isArray(value) ? value : [value]
   const values = list.map((each: unknown) => ({ value: each, bytesOf, event: '' }))
   return { values, form: list.length === 1 ? 'body' : 'chunks' }
 }
 
-function readLines(body: Uint8Array): AnswerValues | undefined {
+function readLines(body: Uint8Array): BodyValues | undefined {
   const values: AnswerValue[] = []
   try {
     for (const line of linesOf(body)) {
-      if (!isBlank(line)) values.push({ ...parseSparse(line, (text) => parse(text, 'a line')), event: '' })
+      if (!isBlank(line))
+        values.push({ ...parseLargeJson(line, (text) => parseReceived(text, 'a line')), event: '' })
     }
   } catch {
     return undefined
@@ -50,7 +52,7 @@ function readLines(body: Uint8Array): AnswerValues | undefined {
   return { values, form: 'chunks' }
 }
 
-function readEvents(body: Uint8Array): AnswerValues {
+function readEventData(body: Uint8Array): BodyValues {
   const values: AnswerValue[] = []
   let failure: CliError | undefined
   for (const { event, data } of eventsOf(body)) {
@@ -63,13 +65,13 @@ function readEvents(body: Uint8Array): AnswerValues {
     // Anything else is a keep-alive.
     if (first !== '{' && first !== '[') continue
     try {
-      values.push({ ...parseSparse(data, (text) => parse(text, 'an event of the stream')), event })
+      values.push({ ...parseLargeJson(data, (text) => parseReceived(text, 'an event of the stream')), event })
     } catch (error) {
       failure ??= error as CliError
     }
   }
   if (failure) return { values, form: 'events', failure }
-  if (values.length === 0) throw notUnderstood('the stream holds nothing of a documented shape')
+  if (values.length === 0) throw notUnderstood('the stream has nothing of a documented shape')
   return { values, form: 'events' }
 }
 

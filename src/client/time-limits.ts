@@ -1,49 +1,49 @@
 import { setTimer } from './timer.ts'
 
-/** How long an exchange is waited for. */
-export interface Patience {
-  /** From now on bytes are awaited. */
+/** The limits of one exchange: the longest silence, and the deadline. */
+export interface TimeLimits {
+  /** From now on bytes are expected. */
   start(): void
-  /** Some came: the silence begins anew. */
+  /** Some came: the silence is counted from now. */
   refresh(): void
-  /** While it is held, silence counts against nobody: it is of our own making. */
-  hold(isHeld: boolean): void
+  /** While reading is paused, no silence is counted: it is parley that does not read. */
+  pause(isPaused: boolean): void
   end(): void
 }
 
-export interface PatienceOptions {
+export interface TimeLimitOptions {
   /** Milliseconds: the longest silence; 0 for none. */
   timeout: number
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
-  /** Called once, when either has run out. */
+  /** Called once, when one of them is over. */
   onEnd(why: string, isDeadline: boolean): void
 }
 
-export function createPatience({ timeout, deadline, onEnd }: PatienceOptions): Patience {
+export function createTimeLimits({ timeout, deadline, onEnd }: TimeLimitOptions): TimeLimits {
   let silence: NodeJS.Timeout | undefined
-  let isHeld = false
+  let isPaused = false
   let isOver = false
   const overall =
     deadline > 0 ? setTimer(() => onEnd('the deadline passed', true), deadline - Date.now()) : undefined
 
   function start(): void {
     clearTimeout(silence)
-    if (timeout === 0 || isHeld || isOver) return
+    if (timeout === 0 || isPaused || isOver) return
     silence = setTimer(() => onEnd(`no byte came for ${timeout / 1000} s`, false), timeout)
   }
 
   return {
     start,
     refresh() {
-      if (!isHeld && !isOver) silence?.refresh()
+      if (!isPaused && !isOver) silence?.refresh()
     },
-    hold(held) {
-      isHeld = held
+    pause(paused) {
+      isPaused = paused
       start()
     },
     end() {
-      // A late reader may still take up what is held, and no timer may keep the process from its end.
+      // A late reader may still take what is in the queue, and no timer may keep the process running.
       isOver = true
       clearTimeout(silence)
       clearTimeout(overall)

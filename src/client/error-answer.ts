@@ -1,0 +1,76 @@
+import { CliError, type Kind } from '../errors.ts'
+import type { Endpoint } from '../wire/endpoints.ts'
+import type { HttpResponse } from '../wire/exchange.ts'
+import { tryParseJson } from '../wire/json/parse.ts'
+import { readProblem } from '../wire/problem/problem.ts'
+import type { AnswerHead } from './answer-head.ts'
+import type { FailedAttempt } from './retry.ts'
+
+/** How much of an error body is read, in bytes. */
+const longestBody = 1024 * 1024
+
+/** Turns an answer whose status is not 2xx into a failure. */
+export async function readErrorAnswer(
+  response: HttpResponse,
+  { service }: Endpoint,
+  head: AnswerHead,
+): Promise<FailedAttempt> {
+  const { status, statusText, headers } = response
+  const rawBody = await collectStart(response)
+  const body = jsonOrText(rawBody)
+  const problem = readProblem(body)
+  const retryAfter = head.retryAfter ?? problem.retryAfter
+  const what = status < 400 ? describeRedirect(headers.location) : `${nameOf[service]} answered`
+  const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
+  const error = new CliError(kindOfStatus(status, head.retryAfter !== undefined), message, {
+    sent: 'yes',
+    status,
+    head: { status, statusText, headers },
+    rawBody,
+    body,
+    retryAfter,
+    requestId: head.requestId ?? problem.requestId,
+    serviceMessage: problem.message,
+  })
+  return { error, retryAfter, isFinal: headers['x-should-retry']?.toLowerCase() === 'false' }
+}
+
+const nameOf = { gateway: 'the gateway', agents: 'the session service' }
+
+/** The body as far as it comes: the status counts even when the body breaks off. */
+async function collectStart(response: HttpResponse): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  try {
+    for await (const chunk of response.body) {
+      chunks.push(chunk.subarray(0, longestBody - size))
+      size += chunk.length
+      if (size >= longestBody) break
+    }
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+  }
+  return Buffer.concat(chunks)
+}
+
+function kindOfStatus(status: number, hasRetryAfter: boolean): Kind {
+  if (status === 401 || status === 403 || status === 407) return 'credentials'
+  if (status === 402) return 'payment'
+  if (status === 429 || (status === 503 && hasRetryAfter)) return 'rate-limited'
+  return status >= 500 ? 'service' : 'refused'
+}
+
+/** Names the target of a redirect that is not followed, without a user name or password. */
+function describeRedirect(location: string | undefined): string {
+  const target = location
+    ?.split(/([/\\])/)
+    .map((part) => part.slice(part.lastIndexOf('@') + 1))
+    .join('')
+  return `redirect not followed${target ? `, to ${target}` : ''}:`
+}
+
+function jsonOrText(bytes: Uint8Array): unknown {
+  const text = new TextDecoder().decode(bytes)
+  const value = tryParseJson(text)
+  return value === undefined ? text : value
+}
