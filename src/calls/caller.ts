@@ -1,9 +1,8 @@
-import type { RetryPolicy } from '../client/retry.ts'
 import type { Context } from '../context.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
-import { createAuthority } from './credential.ts'
+import { type Authority, createAuthority } from './credential.ts'
 import { createDrafter, type RequestParts } from './drafter.ts'
 import { chooseExchange } from './exchange-choice.ts'
 import { type OpenAnswer, openAnswer } from './open-answer.ts'
@@ -32,32 +31,19 @@ export interface Caller {
   forgetSecrets(): boolean
 }
 
-export function createCaller(context: Context, settings: ResolvedSettings): Caller {
+/**
+ * `isOneOfMany`: many calls follow each other, so that connections are kept, and how long all of them wait after a
+ * refusal is for whoever makes the calls to decide.
+ */
+export function createCaller(
+  context: Context,
+  settings: ResolvedSettings,
+  { isOneOfMany = false }: { isOneOfMany?: boolean } = {},
+): Caller {
   const deadline = deadlineOf(context, settings)
   const authority = createAuthority(context, settings)
   const draft = createDrafter(context, settings)
-  const startReach = createReaches(context)
-  const showWaiting = createWaiting(context)
-  let opened: Promise<Exchange> | undefined
-
-  function exchange(): Promise<Exchange> {
-    opened ??= chooseExchange(context, settings, deadline)
-    return opened
-  }
-
-  async function open(endpoint: Endpoint, parts: RequestParts): Promise<OpenAnswer> {
-    const whole = await draft(endpoint, parts)
-    const request = await authority.authorize(whole)
-    const sending = {
-      exchange: await exchange(),
-      policy: policyFor(endpoint, context, { settings, deadline }),
-      reach: startReach(endpoint),
-      secretOrigin: whole.credential ? secretOriginOf(settings, endpoint.service)?.name : '--header',
-      showWaiting,
-    }
-    if (parts.meanwhile) setImmediate(parts.meanwhile)
-    return openAnswer(context, { endpoint, request }, sending)
-  }
+  const { exchange, open } = createOpener(context, settings, { draft, authority, deadline, isOneOfMany })
 
   return {
     deadline,
@@ -83,13 +69,43 @@ export function createCaller(context: Context, settings: ResolvedSettings): Call
   }
 }
 
-const policyFor = (
-  { repeat }: Endpoint,
-  { flags }: Context,
-  { settings, deadline }: { settings: ResolvedSettings; deadline: number },
-): RetryPolicy => ({
-  repeat,
-  retries: settings.values.retries,
-  retryUnknown: flags.retryUnknown ?? false,
-  deadline,
-})
+interface OpenerParts {
+  draft: ReturnType<typeof createDrafter>
+  authority: Authority
+  deadline: number
+  isOneOfMany: boolean
+}
+
+function createOpener(
+  context: Context,
+  settings: ResolvedSettings,
+  { draft, authority, deadline, isOneOfMany }: OpenerParts,
+): Pick<Caller, 'exchange' | 'open'> {
+  const { retries } = settings.values
+  const { retryUnknown = false } = context.flags
+  const policy = { retries, retryUnknown, leavesRefusals: isOneOfMany, deadline }
+  const startReach = createReaches(context)
+  const showWaiting = createWaiting(context)
+  let opened: Promise<Exchange> | undefined
+
+  function exchange(): Promise<Exchange> {
+    opened ??= chooseExchange(context, settings, { deadline, keepsConnections: isOneOfMany })
+    return opened
+  }
+
+  async function open(endpoint: Endpoint, parts: RequestParts): Promise<OpenAnswer> {
+    const whole = await draft(endpoint, parts)
+    const request = await authority.authorize(whole)
+    const sending = {
+      exchange: await exchange(),
+      policy: { ...policy, repeat: endpoint.repeat },
+      reach: startReach(endpoint),
+      secretOrigin: whole.credential ? secretOriginOf(settings, endpoint.service)?.name : '--header',
+      showWaiting,
+    }
+    if (parts.meanwhile) setImmediate(parts.meanwhile)
+    return openAnswer(context, { endpoint, request }, sending)
+  }
+
+  return { exchange, open }
+}

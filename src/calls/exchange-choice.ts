@@ -6,18 +6,25 @@ import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
+interface ExchangeNeeds {
+  /** Milliseconds since the epoch; 0 for none. */
+  deadline: number
+  /** Many requests follow each other. */
+  keepsConnections: boolean
+}
+
 /**
  * Chooses what carries this run's requests: the network, or for the demo profile the emulator; with `--verbose` it is
- * logged. `deadline` as in `ExchangeOptions`.
+ * logged.
  */
 export async function chooseExchange(
   context: Context,
   settings: ResolvedSettings,
-  deadline: number,
+  needs: ExchangeNeeds,
 ): Promise<Exchange> {
   const { host, flags } = context
   const create = settings.profile === demoName ? createDemoExchange : createNetworkExchange
-  const exchange = host.exchange ?? (await create(context, settings, deadline))
+  const exchange = host.exchange ?? (await create(context, settings, needs))
   return flags.verbose ? withLog(exchange, context) : exchange
 }
 
@@ -30,18 +37,22 @@ async function createDemoExchange({ note }: Context): Promise<Exchange> {
 async function createNetworkExchange(
   { host, input, cleanups, warn }: Context,
   { values, origins }: ResolvedSettings,
-  deadline: number,
+  { deadline, keepsConnections }: ExchangeNeeds,
 ): Promise<Exchange> {
-  const { createHttpExchange } = await import('../client/exchange.ts')
+  const [{ createHttpExchange }, { createConnections, keepConnections }] = await Promise.all([
+    import('../client/exchange.ts'),
+    import('../client/connections.ts'),
+  ])
   if (host.env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     warn('NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the check of TLS certificates: others may read everything')
   }
+  const connect = {
+    timeout: values.connectTimeout * 1000,
+    ca: await readCertificates(input, values.cacert, { origin: origins.cacert?.name, env: host.env }),
+    findProxy: await loadProxies(host.env),
+  }
   return createHttpExchange({
-    connect: {
-      timeout: values.connectTimeout * 1000,
-      ca: await readCertificates(input, values.cacert, { origin: origins.cacert?.name, env: host.env }),
-      findProxy: await loadProxies(host.env),
-    },
+    connections: keepsConnections ? keepConnections(connect, cleanups) : createConnections(connect),
     timeout: values.timeout * 1000,
     deadline,
     open: cleanups,

@@ -1,60 +1,83 @@
-import type { Client, Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { HttpRequest } from '../wire/exchange.ts'
-import { type ConnectOptions, openConnection } from './connect.ts'
-import type { PausableSocket } from './pausable-socket.ts'
+import { type Connection, type Connections, close } from './connections.ts'
 
-/** A request on a connection of its own. */
+/** A request on a connection that no other request uses. */
 export interface Dispatched {
   /** Stops reading, or goes on. */
   pause(isPaused: boolean): void
+  /** The answer is whole: the connection is free. */
+  release(): void
   /** Closes the connection, or stops opening it: the process does not wait for it. */
   close(): void
   /** The connection's own error. */
   readonly errored: Error | null | undefined
-  /** Bytes. */
+  /** Bytes that came since the request was sent. */
   readonly received: number
 }
 
 export interface DispatchOptions {
-  connect: ConnectOptions
+  connections: Connections
   handler: Dispatcher.DispatchHandler
   /** Called when there is no connection, or it did not take the request. */
   onError(error: Error): void
 }
 
-/** Opens a connection and sends a request there; the handler gets the answer. */
-export function dispatch(request: HttpRequest, { connect, handler, onError }: DispatchOptions): Dispatched {
+/** Sends a request over a connection; the handler gets the answer. */
+export function dispatch(
+  request: HttpRequest,
+  { connections, handler, onError }: DispatchOptions,
+): Dispatched {
   const url = new URL(request.url)
   const over = new AbortController()
-  let connection: PausableSocket | undefined
-  let client: Client | undefined
+  let connection: Connection | undefined
+  let bytesBefore = 0
 
   async function send(): Promise<void> {
-    connection = await openConnection(url, connect, { signal: over.signal, meanwhile: loadClient })
-    const { createClient } = await loadClient()
-    if (over.signal.aborted) return void connection.socket.destroy()
-    client = createClient(url, connection.socket)
-    client.dispatch(optionsOf(request, url), handler)
+    const taken = await connections.take(url, over.signal)
+    if (over.signal.aborted) return close(taken)
+    connection = taken
+    bytesBefore = taken.socket.bytesRead
+    const isStale = taken.isUsed
+    taken.client.dispatch(optionsOf(request, url), isStale ? replacing(handler, again) : handler)
   }
+
+  const again = () => void send().catch(onError)
 
   send().catch(onError)
   return {
     pause: (isPaused) => connection?.pause(isPaused),
+    release() {
+      if (connection) connections.giveBack(url, connection)
+    },
     close() {
       over.abort()
-      client?.destroy().catch(() => {})
-      connection?.socket.destroy()
+      if (connection) close(connection)
     },
     get errored() {
       return connection?.socket.errored
     },
     get received() {
-      return connection?.socket.bytesRead ?? 0
+      return (connection?.socket.bytesRead ?? 0) - bytesBefore
     },
   }
 }
 
-const loadClient = () => import('./undici-client.ts')
+/** A handler that takes another connection where the server closed this one before anything was sent. */
+function replacing(handler: Dispatcher.DispatchHandler, again: () => void): Dispatcher.DispatchHandler {
+  let isSent = false
+  return {
+    ...handler,
+    onRequestStart(controller, context) {
+      isSent = true
+      handler.onRequestStart?.(controller, context)
+    },
+    onResponseError(controller, error) {
+      if (isSent) handler.onResponseError?.(controller, error)
+      else again()
+    },
+  }
+}
 
 const optionsOf = ({ method, headers, body }: HttpRequest, url: URL) => ({
   origin: url.origin,

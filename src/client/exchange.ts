@@ -1,13 +1,13 @@
 import { CliError } from '../errors.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { createChunkQueue } from './chunk-queue.ts'
-import type { ConnectOptions } from './connect.ts'
+import type { Connections } from './connections.ts'
 import { dispatch } from './dispatch.ts'
 import { explainFailure, failure, type Reached } from './exchange-problem.ts'
 import { createTimeLimits } from './time-limits.ts'
 
 export interface ExchangeOptions {
-  connect: ConnectOptions
+  connections: Connections
   /** Milliseconds: the longest wait for the answer's head, and the longest silence after it; 0 for none. */
   timeout: number
   /** Milliseconds since the epoch; 0 for none. */
@@ -16,7 +16,7 @@ export interface ExchangeOptions {
   open: Set<() => void>
 }
 
-/** The exchange over the network: each request has a connection of its own, and it is always known how far it got. */
+/** The exchange over the network: it is always known how far a request got. */
 export function createHttpExchange(options: ExchangeOptions): Exchange {
   return (request, onSent) =>
     new Promise((resolve, reject) => attempt(request, options, { onSent, resolve, reject }))
@@ -31,7 +31,7 @@ interface Reports {
 
 function attempt(
   request: HttpRequest,
-  { connect, timeout, deadline, open }: ExchangeOptions,
+  { connections, timeout, deadline, open }: ExchangeOptions,
   { onSent, resolve, reject }: Reports,
 ): void {
   const url = new URL(request.url)
@@ -60,6 +60,14 @@ function attempt(
     queue.close()
   }
 
+  /** The answer is whole. */
+  function end(): void {
+    open.delete(finish)
+    limits.end()
+    connection.release()
+    queue.close()
+  }
+
   function fail(error: Error): void {
     const known = error instanceof CliError ? error : explainFailure(error, reached, url, connection)
     // Before `finish`: when the connection closes, undici fails the request once more, in words of its own.
@@ -70,7 +78,7 @@ function attempt(
 
   open.add(finish)
   const connection = dispatch(request, {
-    connect,
+    connections,
     onError: fail,
     handler: {
       onRequestStart() {
@@ -91,7 +99,7 @@ function attempt(
       onResponseEnd() {
         // When no length is given, undici takes a reset for the end of the body.
         if (connection.errored) fail(connection.errored)
-        else close()
+        else end()
       },
       onResponseError: (_, error) => fail(error),
     },

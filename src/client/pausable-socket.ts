@@ -5,6 +5,8 @@ import { createHeadTidier } from './response-head.ts'
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void
+  /** What comes next is the head of one more answer. */
+  expectAnswer(): void
 }
 
 /**
@@ -14,7 +16,7 @@ export interface PausableSocket {
 export function makePausable(socket: Socket): PausableSocket {
   let isPaused = false
   const read = socket.read.bind(socket)
-  const tidy = createHeadTidier()
+  let tidy = createHeadTidier()
   socket.read = (size) => {
     if (isPaused) return null
     for (let chunk = read(size); chunk !== null; chunk = read(size)) {
@@ -28,6 +30,9 @@ export function makePausable(socket: Socket): PausableSocket {
     pause(paused) {
       isPaused = paused
       if (!paused) setImmediate(() => socket.emit('readable'))
+    },
+    expectAnswer() {
+      tidy = createHeadTidier()
     },
   }
 }

@@ -7,6 +7,8 @@ export interface RetryPolicy {
   retries: number
   /** Also try again after a request that was sent and got no answer. */
   retryUnknown: boolean
+  /** What was refused for now, or not sent at all, is not tried again here. */
+  leavesRefusals?: boolean | undefined
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
 }
@@ -49,9 +51,9 @@ export function decideRetry(
   return { again: true, wait }
 }
 
-function mayRepeat({ repeat, retryUnknown }: RetryPolicy, { error }: FailedAttempt): boolean {
+function mayRepeat({ repeat, retryUnknown, leavesRefusals }: RetryPolicy, { error }: FailedAttempt): boolean {
   const { status, sent } = error.details
-  if (error.kind === 'not-sent' || error.kind === 'rate-limited') return true
+  if (error.kind === 'not-sent' || error.kind === 'rate-limited') return !leavesRefusals
   if (error.kind === 'unknown') return repeat === 'always' || (retryUnknown && repeat === 'failed')
   if (sent !== 'yes' || status === undefined) return false
   return repeat !== 'not-taken' && [408, 500, 502, 503, 504, 529].includes(status)

@@ -1,0 +1,80 @@
+import type { Client } from 'undici'
+import { type ConnectOptions, openConnection } from './connect.ts'
+import type { PausableSocket } from './pausable-socket.ts'
+
+/** A connection to a server, and undici's client that uses it. */
+export interface Connection extends PausableSocket {
+  client: Client
+  /** It has carried a request before, and the server may be about to close it. */
+  isUsed: boolean
+}
+
+/** Where requests get their connections from. */
+export interface Connections {
+  /** Throws as `openConnection` does. */
+  take(url: URL, signal: AbortSignal): Promise<Connection>
+  /** Takes back one whose answer is whole. */
+  giveBack(url: URL, connection: Connection): void
+}
+
+/** A new connection for each request, closed after it. */
+export const createConnections = (options: ConnectOptions): Connections => ({
+  take: (url, signal) => connect(url, options, signal),
+  giveBack: (_, connection) => close(connection),
+})
+
+/** Connections that are kept for the next request to the same server. `open` gets what closes each one that is idle. */
+export function keepConnections(options: ConnectOptions, open: Set<() => void>): Connections {
+  const idle = new Map<string, Map<Connection, () => void>>()
+
+  function keep(origin: string, connection: Connection): void {
+    const { socket } = connection
+    const ofServer = idle.get(origin) ?? new Map<Connection, () => void>()
+    idle.set(origin, ofServer)
+    const forget = () => {
+      ofServer.delete(connection)
+      open.delete(drop)
+      socket.off('close', drop).off('end', drop)
+    }
+    const drop = () => {
+      forget()
+      close(connection)
+    }
+    ofServer.set(connection, forget)
+    open.add(drop)
+    socket.once('close', drop).once('end', drop)
+  }
+
+  return {
+    async take(url, signal) {
+      // What the server has closed in the meantime is seen first.
+      await new Promise(setImmediate)
+      for (const [connection, forget] of idle.get(url.origin) ?? []) {
+        forget()
+        connection.expectAnswer()
+        return { ...connection, isUsed: true }
+      }
+      return connect(url, options, signal)
+    },
+    // undici closes it now, where the server said that it will.
+    giveBack: (url, connection) =>
+      void setImmediate(() => {
+        const { destroyed, readableEnded } = connection.socket
+        if (destroyed || readableEnded) close(connection)
+        else keep(url.origin, connection)
+      }),
+  }
+}
+
+export function close({ client, socket }: Connection): void {
+  client.destroy().catch(() => {})
+  socket.destroy()
+}
+
+async function connect(url: URL, options: ConnectOptions, signal: AbortSignal): Promise<Connection> {
+  const opened = await openConnection(url, options, { signal, meanwhile: loadClient })
+  const { createClient } = await loadClient()
+  return { ...opened, client: createClient(url, opened.socket), isUsed: false }
+}
+
+const loadClient = () => import('./undici-client.ts')
