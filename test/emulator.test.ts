@@ -1,6 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
+import { composeAnswer } from '../src/emulator/chat.ts'
 import { createEmulator, type EmulatorOptions } from '../src/emulator/emulator.ts'
+import { imageReply } from '../src/emulator/image.ts'
 import { type HttpRequest, readBody } from '../src/wire/exchange.ts'
 
 const events = '/v1/sessions/sesn_1/events'
@@ -202,5 +204,36 @@ describe('W: what such services do', { timeout: 20_000 }, () => {
     expect((await ask('POST', events, deep)).status).toBe(200)
     const text = '[,{'.repeat(100_000)
     expect((await ask('POST', events, message(text))).status).toBe(200)
+  })
+})
+
+describe('what no schema checks', () => {
+  const odd: unknown[] = [{ toString: 1 }, { valueOf: 1, toString: null }, null, 5, [[]]]
+  const kinds: [string, (value: unknown) => object][] = [
+    ['an outcome', (description) => ({ type: 'user.define_outcome', description })],
+    ['a result', (id) => ({ type: 'user.tool_result', tool_use_id: id })],
+    ['a custom result', (id) => ({ type: 'user.custom_tool_result', custom_tool_use_id: id })],
+    ['a block', (text) => ({ type: 'user.message', content: [{ type: 'image', text }] })],
+    ['an id and a time', (value) => ({ type: 'user.interrupt', id: value, processed_at: value, is: 'kept' })],
+  ]
+
+  test.each(kinds)('%s may be of any kind, and the service gives the id and the time', async (_, make) => {
+    const { ask } = emulate()
+    for (const value of odd) {
+      const { status, text } = await ask('POST', events, JSON.stringify({ events: [make(value)] }))
+      expect([value, status]).toEqual([value, 200])
+      const [event] = JSON.parse(text).data
+      expect(event).toMatchObject({ id: expect.stringMatching(/^sevt_\w+$/) })
+      expect(new Date(event.processed_at).toISOString()).toBe(event.processed_at)
+      const { id: _id, processed_at: _at, ...sent } = make(value) as Record<string, unknown>
+      expect(event).toMatchObject(sent)
+    }
+    expect((await ask('GET', `${events}?created_at[gt]=2020-01-01`)).status).toBe(200)
+  })
+
+  test('a conversation of any length is answered', async () => {
+    const turns = Array.from({ length: 130_000 }, (_, i) => ({ parts: [{ text: `${i}` }] }))
+    expect(composeAnswer({ contents: turns }, 'alpha-2.5-pro', '0').text).toContain('“129999”')
+    expect(imageReply({ contents: turns }, 'painter', '0').status).toBe(200)
   })
 })

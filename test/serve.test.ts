@@ -103,6 +103,19 @@ test('W12: fails as it is told to, as often as asked', async () => {
   expect((await chat(served)).code).toBe(0)
 })
 
+test('--rate answers 429 with Retry-After beyond so many a second, and goes on answering', async () => {
+  const served = await serve('--rate', '2', '--fault', 'chat:500x1')
+  const answers = await Promise.all(Array.from({ length: 40 }, () => call(served)))
+  const statuses = answers.map(({ status }) => status)
+  expect(statuses.slice().sort()[0]).toBe(200)
+  expect(statuses.filter((status) => status === 500)).toHaveLength(1)
+  const refused = answers.filter(({ status }) => status === 429)
+  // More than a fraction of them pass only on a machine on which this takes ten seconds.
+  expect(refused.length).toBeGreaterThan(20)
+  for (const { headers } of refused) expect(headers.get('retry-after')).toBe('1')
+  expect((await chat(served)).code).toBe(0)
+})
+
 test('depends on the prompt and the seed, and keeps to the output limit', async () => {
   const one = await run(['chat', 'One', '--profile', 'demo'], {})
   const served = await serve('--seed', '7')

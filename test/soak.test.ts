@@ -18,7 +18,7 @@ const ledger = new Map<string, Verdict[]>()
 /** The streams that were sent to their end, by the run's mark. */
 const told = new Map<string, Told>()
 
-const random = createRandom(seed)
+const random = createRandom([seed])
 const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)] as T
 
 const streamed = response(

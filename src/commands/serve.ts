@@ -1,11 +1,12 @@
-import { type FileHandle, open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { parseFault } from '../emulator/faults.ts'
 import { listen } from '../emulator/listen.ts'
+import { logToFile, logToStream } from '../emulator/log.ts'
 import { type StreamStyle, streamStyles } from '../emulator/session-stream.ts'
+import { taskForms } from '../emulator/task.ts'
 import { CliError, fileProblem, usage } from '../errors.ts'
 import { addValue } from '../flag-values.ts'
 import { oneLine } from '../io/escape.ts'
@@ -19,6 +20,7 @@ interface ServeOptions {
   apiKey?: string | undefined
   strict?: boolean | undefined
   fault?: string[] | undefined
+  rate?: number | undefined
   latency: number
   chunkDelay: number
   streamStyle?: StreamStyle[] | undefined
@@ -38,14 +40,15 @@ export function declare(command: Command): void {
       'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
       addValue,
     )
+    .option('--rate <n>', 'at most n requests a second in all; 429 beyond it', parseRate)
     .option('--latency <ms>', 'wait before each answer, or 500ms, 2s', parseMilliseconds, 0)
-    .option('--chunk-delay <ms>', 'wait between the pieces of a stream, or 500ms, 2s', parseMilliseconds, 0)
+    .option('--chunk-delay <ms>', 'wait between the pieces of a stream', parseMilliseconds, 0)
     .addOption(
       new Option('--stream-style <style>', 'what streams of events do, repeatable')
         .choices(streamStyles)
         .argParser(parseStyle),
     )
-    .option('--seed <text>', 'other answers', '0')
+    .option('--seed <text>', 'vary the generated answers', '0')
     .option('--log <file>', 'log requests to a file, too')
 }
 
@@ -60,6 +63,12 @@ function parseWhole(value: string): number {
   return Number(value)
 }
 
+function parseRate(value: string): number {
+  const rate = parseWhole(value)
+  if (rate === 0) throw new InvalidArgumentError('It must be at least 1.')
+  return rate
+}
+
 function parseMilliseconds(value: string): number {
   const milliseconds = parseDuration(value, 'ms')
   if (milliseconds === undefined || milliseconds >= 2 ** 31)
@@ -68,8 +77,8 @@ function parseMilliseconds(value: string): number {
 }
 
 export const notes = [
-  'It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens every time; the word before the colon is the endpoint: chat, image, events, list, follow.',
-  'The emulated agent answers each message at once. One that says "a tool" or "two tools" makes it ask for tool uses and wait; it goes on when they are confirmed, denied or given a result.',
+  'It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens every time; limit it to one endpoint: chat:, image:, events:, list:, follow:. Of its sessions it keeps 32 MiB, those used last.',
+  `The emulated agent answers each message at once. "a tool" or "two tools" in it, or lines such as these, make it ask for tool uses and wait; it goes on when they are confirmed, denied or given a result.\n${taskForms}`,
   'Streams of events differ by service: message names every event "message", comments adds comments, deltas sends a message in pieces first, replay begins with all events that there were.',
 ]
 
@@ -79,7 +88,7 @@ export const examples = [
 ]
 
 export async function run(
-  { output, note, tell, host, secrets, whenInterrupted }: Context,
+  { output, note, host, cleanups, secrets, whenInterrupted, timers, flags }: Context,
   options: ServeOptions,
 ): Promise<void> {
   const accessToken = options.accessToken ?? crypto.randomUUID()
@@ -92,13 +101,20 @@ export async function run(
     apiKey,
     ...(session ? { sessions: [session.session] } : {}),
     faults: (options.fault ?? []).map((spec) => parseFault(spec, faultEndpoints)),
+    ...(options.rate === undefined ? {} : { limit: { rate: options.rate, now: timers.now } }),
     latency: options.latency,
     chunkDelay: options.chunkDelay,
     seed: options.seed,
     streamStyles: options.streamStyle ?? [],
   })
   if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
-  const log = options.log === undefined ? undefined : await openLog(options.log, host.cwd)
+  const logs = [
+    ...(flags.quiet ? [] : [logToStream(host.stderr.open())]),
+    ...(options.log === undefined ? [] : [await logToFile(resolve(host.cwd, options.log), options.log)]),
+  ]
+  cleanups.add(() => {
+    for (const log of logs) log.flush()
+  })
   const server = await listen({
     port: options.port,
     host: options.host,
@@ -106,8 +122,7 @@ export async function run(
     onRequest({ method, path, status }) {
       const what = oneLine(secrets.redact(`${method} ${path}`), 300)
       const line = `${new Date().toISOString()} ${what} ${status ?? 'broken off'}`
-      tell(line)
-      log?.write(`${line}\n`).catch(() => {})
+      for (const log of logs) log.add(line)
     },
   }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ERR_SOCKET_BAD_PORT') throw usage('--port must be from 0 to 65535')
@@ -120,12 +135,4 @@ export async function run(
   )
   whenInterrupted(() => 'no longer listening')
   await new Promise((resolve) => server.once('close', resolve))
-}
-
-async function openLog(path: string, cwd: string): Promise<FileHandle> {
-  try {
-    return await open(resolve(cwd, path), 'a', 0o600)
-  } catch (error) {
-    throw new CliError('file', `${path}: ${fileProblem(error)}`)
-  }
 }

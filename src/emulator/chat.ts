@@ -28,7 +28,7 @@ export function composeAnswer(request: GenerateRequest, model: string, seed: str
   const turns = request.contents ?? []
   const texts = turns.map((turn) => (turn.parts ?? []).map((part) => part.text ?? '').join(' '))
   const prompt = texts.at(-1)?.replace(/\s+/g, ' ').trim() ?? ''
-  const random = createRandom(seed, model, ...texts)
+  const random = createRandom([seed, model, ...texts])
   const quoted = prompt.length > 80 ? `${startOf(prompt, 80)}…` : prompt
   const chosen = remarks.filter(() => random() < 0.5)
   const whole = [`Hello from parley's emulator! You said: “${quoted}”.`, ...chosen].join(' ')

@@ -6,7 +6,9 @@ import type { GenerateRequest } from '../wire/model/generate-request.ts'
 import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } from './chat.ts'
 import { header, readBody } from './checked-body.ts'
 import { type Fault, takeFault } from './faults.ts'
+import { createLimiter, type Limit } from './limiter.ts'
 import { createRandom, randomId } from './random.ts'
+import { faultReply, limitReply, pageReply, strayReply } from './refusals.ts'
 import { deliver, errorReply, type Reply } from './reply.ts'
 import { findRoute, type Route } from './route.ts'
 import type { StreamStyle } from './session-stream.ts'
@@ -17,6 +19,8 @@ export interface EmulatorOptions {
   accessToken?: string | undefined
   apiKey?: string | undefined
   faults?: Fault[] | undefined
+  /** For all callers and endpoints together; what is beyond it is 429, and uses up no fault. */
+  limit?: Limit | undefined
   /** Milliseconds before an answer begins. */
   latency?: number | undefined
   /** Milliseconds between two pieces of a stream, and between two events of an agent. */
@@ -26,6 +30,8 @@ export interface EmulatorOptions {
   sessions?: readonly string[] | undefined
   /** What streams of events do beside what is documented. */
   streamStyles?: readonly StreamStyle[] | undefined
+  /** What all sessions may take together, in characters of JSON; those used last are kept. */
+  sessionRoom?: number | undefined
 }
 
 /** A call to one endpoint, checked. */
@@ -39,8 +45,9 @@ type Handlers = Record<EndpointName, (call: Call) => Reply | Promise<Reply>>
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
 function createHandlers(options: EmulatorOptions): Handlers {
-  const { seed = '0', chunkDelay = 0, sessions: only, streamStyles: styles = [] } = options
-  const sessions = createSessions({ seed, delay: chunkDelay, styles, ...(only ? { only } : {}) })
+  const { seed = '0', chunkDelay: delay = 0, sessions: only, streamStyles: styles = [] } = options
+  const room = options.sessionRoom ?? 32 * 1024 * 1024
+  const sessions = createSessions({ seed, delay, styles, room, ...(only ? { only } : {}) })
   const compose = ({ body, params }: Call) => composeAnswer(body as GenerateRequest, params.model ?? '', seed)
   return {
     chat(call) {
@@ -73,19 +80,21 @@ export const faultEndpoints = [...new Set(Object.values(faultNames))]
 /** Emulates both services: checks what the specification says, answers in the documented shapes. */
 export function createEmulator(options: EmulatorOptions): Exchange {
   const { faults = [], latency = 0, chunkDelay = 0, seed = '0' } = options
-  const random = createRandom(seed)
+  const random = createRandom([seed])
   const handlers = createHandlers(options)
+  const take = options.limit ? createLimiter(options.limit) : () => true
 
   return async (request) => {
     if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
     const delivery = { requestId: randomId('req', random), delay: chunkDelay }
     const { route, methods } = findRoute(request)
     if (!route) return deliver(strayReply(methods), delivery)
+    if (!take()) return deliver(limitReply, delivery)
     const fault = takeFault(faults, faultNames[route.name])
     if (fault === 'reset')
       throw new CliError('unknown', 'the emulator reset the connection', { sent: 'unknown' })
     if (fault === 'stall') return new Promise(() => {})
-    if (fault === 'html') return deliver(page, delivery)
+    if (fault === 'html') return deliver(pageReply, delivery)
     if (typeof fault === 'number') return deliver(faultReply(fault), delivery)
     const refusal = refuse(route.endpoint, request, options)
     const reply = refusal ?? (await answer(route, request, handlers))
@@ -94,20 +103,6 @@ export function createEmulator(options: EmulatorOptions): Exchange {
     return deliver(reply, fault === 'cut' ? { ...delivery, cut } : delivery)
   }
 }
-
-const page: Reply = {
-  status: 200,
-  contentType: 'text/html',
-  pieces: ['<!doctype html><html><head><title>Please log in</title></head><body>A web page.</body></html>'],
-}
-
-const faultReply = (status: number) =>
-  errorReply(status, `asked to fail with ${status}`, status === 429 ? { 'retry-after': '1' } : undefined)
-
-const strayReply = (methods: string[]): Reply =>
-  methods.length === 0
-    ? errorReply(404, 'there is no such endpoint')
-    : errorReply(405, `the method must be ${methods.join(' or ')}`, { allow: methods.join(', ') })
 
 /** What a `HEAD` gets: everything but the body. */
 function headOf({ status, contentType, headers = {}, close }: Reply): Reply {

@@ -9,7 +9,7 @@ const size = 256
 /** The image endpoint's success body (gateway, 2.2): a text part, and a picture as the family shows it. */
 export function imageReply(request: GenerateRequest, model: string, seed: string): Reply {
   const texts = (request.contents ?? []).flatMap((turn) => (turn.parts ?? []).map((part) => part.text ?? ''))
-  const picture = draw(createRandom(seed, model, ...texts))
+  const picture = draw(createRandom([seed, model, ...texts]))
   const promptTokens = Math.max(1, Math.ceil(texts.join(' ').length / 4))
   return jsonReply(200, {
     candidates: [

@@ -1,5 +1,5 @@
 /** Numbers that look random and depend on nothing but the texts given: the same run gives the same answers. */
-export function createRandom(...seeds: string[]): () => number {
+export function createRandom(seeds: readonly string[]): () => number {
   let state = 0x811c9dc5
   for (const char of seeds.join('\n')) state = Math.imul(state ^ (char.codePointAt(0) ?? 0), 0x01000193)
   return () => {
@@ -10,8 +10,11 @@ export function createRandom(...seeds: string[]): () => number {
   }
 }
 
+const digits = '0123456789abcdefghijklmnopqrstuvwxyz'
+
 /** An id such as `msg_01h4…`. */
 export function randomId(prefix: string, random: () => number): string {
-  const digits = Array.from({ length: 20 }, () => Math.floor(random() * 36).toString(36))
-  return `${prefix}_${digits.join('')}`
+  let id = `${prefix}_`
+  for (let i = 0; i < 20; i++) id += digits[Math.floor(random() * digits.length)]
+  return id
 }

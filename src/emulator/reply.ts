@@ -72,10 +72,13 @@ export function deliver(reply: Reply, { requestId, delay, cut }: Delivery): Http
       if (cut) throw cut()
     }
   }
+  // What is known whole goes out at once; a cut shows only where the end is not known before.
+  const whole = Array.isArray(pieces) && pieces.length === 1 && !cut ? String(pieces[0]) : undefined
+  const length = whole === undefined ? {} : { 'content-length': String(Buffer.byteLength(whole)) }
   return {
     status: reply.status,
     statusText: '',
-    headers: { 'content-type': reply.contentType, 'request-id': requestId, ...reply.headers },
+    headers: { 'content-type': reply.contentType, 'request-id': requestId, ...length, ...reply.headers },
     body: body(),
     close: reply.close ?? (() => {}),
   }

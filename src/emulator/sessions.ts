@@ -5,7 +5,7 @@ import { errorReply, jsonReply, type Reply } from './reply.ts'
 import { createSession, type Session } from './session.ts'
 import { followReply, type StreamStyle } from './session-stream.ts'
 
-/** The emulated session service: sessions live as long as it does. */
+/** The emulated session service: sessions live as long as it does, while there is room. */
 export interface Sessions {
   send(id: string, body: SendEvents): Reply
   list(id: string, query: URLSearchParams): Reply
@@ -18,22 +18,47 @@ export interface SessionsOptions {
   /** With it, only the sessions named exist; without, any session is made when it is first spoken of. */
   only?: readonly string[] | undefined
   styles: readonly StreamStyle[]
+  /** What all sessions may take together, in characters of JSON. */
+  room: number
 }
 
 const longestPage = 100
 
-export function createSessions({ seed, delay, only, styles }: SessionsOptions): Sessions {
+export function createSessions({ seed, delay, only, styles, room }: SessionsOptions): Sessions {
   const sessions = new Map<string, Session>()
+  let kept = 0
+  const grow = (size: number) => {
+    kept += size
+  }
+
+  /** Forgets those that nobody has used for longest. */
+  function makeRoom(current: Session): void {
+    for (const [id, session] of sessions) {
+      if (kept <= room) return
+      if (session === current || session.isInUse) continue
+      sessions.delete(id)
+      kept -= session.size
+    }
+  }
 
   function withSession(id: string, use: (session: Session) => Reply): Reply {
     if (only && !only.includes(id)) return errorReply(404, `there is no session ${id}`)
-    const session = sessions.get(id) ?? createSession({ random: createRandom(seed, id), delay })
+    const session = sessions.get(id) ?? createSession({ random: createRandom([seed, id]), delay, grow })
+    // The one that was used last comes last.
+    sessions.delete(id)
     sessions.set(id, session)
+    makeRoom(session)
     return use(session)
   }
 
+  function send(session: Session, { events }: SendEvents): Reply {
+    if (kept > room) return errorReply(413, 'the sessions in use have no more room')
+    const taken = session.accept(events)
+    return 'misfit' in taken ? errorReply(400, taken.misfit) : jsonReply(200, { data: taken.accepted })
+  }
+
   return {
-    send: (id, { events }) => withSession(id, (session) => jsonReply(200, { data: session.accept(events) })),
+    send: (id, body) => withSession(id, (session) => send(session, body)),
     list: (id, query) => withSession(id, (session) => listReply(session.events, query)),
     follow: (id, query) => withSession(id, (session) => followReply(session, query, styles)),
   }
