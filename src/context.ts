@@ -1,22 +1,22 @@
 import type { Timers } from './client/timer.ts'
 import type { Input, Stdin } from './io/input.ts'
-import type { Output, Stdout } from './io/output.ts'
+import type { Output, StdStream } from './io/output.ts'
 import type { ColourChoice, Style } from './io/style.ts'
 import type { Secrets } from './secrets.ts'
-import type { Place } from './settings/folder.ts'
+import type { ProcessInfo } from './settings/folder.ts'
 import type { SettingSources } from './settings/resolve.ts'
 import type { Exchange } from './wire/exchange.ts'
 
-/** The outside world, as the program is given it. */
-export interface Host extends Place {
+/** The outside world, as the program sees it. */
+export interface Host extends ProcessInfo {
   stdin: Stdin
-  stdout: Stdout
-  stderr: Stdout
-  /** Takes the network's place. */
+  stdout: StdStream
+  stderr: StdStream
+  /** Used instead of the network. */
   exchange?: Exchange | undefined
-  /** Throws a usage error where they are not what was typed. */
+  /** Throws a usage error where the arguments are not what was typed. */
   checkArguments?(argv: string[]): void
-  /** Takes the place of the clock. */
+  /** Used instead of the clock. */
   timers?: Timers | undefined
   /** Has `clean` called when a signal comes, prints what it returns on stderr, and lets the signal end the process. */
   onSignal?(clean: () => string): void
@@ -40,19 +40,18 @@ export interface SharedFlags {
   settings: SettingSources['flags']
 }
 
-/** What ends a run early, or may not be shown of it. */
+/** What any part of a run can add to. */
 export interface Run {
-  /** Leaves nothing behind: stops the spinner, ends a half-written line, removes temporary files. Synchronous. */
+  /** Called when the run ends, in any way: to stop a spinner, end a line, remove a temporary file. Synchronous. */
   cleanups: Set<() => void>
   secrets: Secrets
   /**
-   * Has this said when a signal or a bug ends the run: what has become of what was to be done. Only the last one
-   * that was given is asked.
+   * Sets what is printed when a signal or a bug ends the run: what happened to the work. Only the last call counts.
    */
   whenInterrupted(describe: () => string | undefined): void
 }
 
-/** What a command is handed. */
+/** What a command gets. */
 export interface Context extends Run {
   host: Host
   flags: SharedFlags
@@ -63,13 +62,13 @@ export interface Context extends Run {
   timers: Timers
   /** For stderr, coloured or not. */
   style: Style
-  /** Tells the person something on a line of stderr, escaped, unless `--quiet`. */
+  /** Prints a line on stderr, escaped and with parley's name, unless `--quiet`. */
   note(line: string): void
   /**
-   * The same for what matters to the result or to safety: also with `--quiet`, and with `--errors json` as a line
-   * of JSON.
+   * The same for what matters to the result or to safety: printed also with `--quiet`, and with `--errors json` as
+   * a line of JSON.
    */
   warn(line: string): void
-  /** The same for a line that is laid out, and escaped, already. */
+  /** Prints a line that needs no escaping, unless `--quiet`. */
   tell(line: string): void
 }

@@ -14,10 +14,14 @@ export const outcomes = {
     when: '429, or 503 with Retry-After, after the retries',
     again: 'yes, later',
   },
-  service: { exit: 7, when: 'other 5xx, after the retries', again: 'not an event' },
-  response: { exit: 8, when: 'answered, but not understood or not whole', again: 'not an event' },
-  'not-sent': { exit: 9, when: 'name, connection, TLS, proxy: no byte of the request left', again: 'yes' },
-  unknown: { exit: 10, when: 'the request left, no answer came', again: 'not an event' },
+  service: { exit: 7, when: 'other 5xx, after the retries', again: 'not for events' },
+  response: { exit: 8, when: 'the answer was not understood, or not complete', again: 'not for events' },
+  'not-sent': {
+    exit: 9,
+    when: 'name, connection, TLS, proxy: nothing of the request was sent',
+    again: 'yes',
+  },
+  unknown: { exit: 10, when: 'the request was sent, no answer came', again: 'not for events' },
   file: { exit: 11, when: 'a local file, or stdout, cannot be read or written', again: 'see the message' },
   waiting: { exit: 12, when: '`follow`: tool uses wait for an answer', again: 'after the answer' },
   stuck: { exit: 13, when: '`follow`: the session was terminated or is stuck', again: '' },
@@ -30,12 +34,12 @@ export const outcomes = {
 
 export type Kind = keyof typeof outcomes
 
-/** How far a request got: `unknown` means that it left and no answer came. */
+/** How far a request got: `unknown` means that it was sent and no answer came. */
 export type Sent = 'no' | 'unknown' | 'yes'
 
 export interface FailureDetails {
   sent?: Sent | undefined
-  /** One line for the person: what this failure means for what was to be done. */
+  /** One line for the person: what this failure means for the work. */
   consequence?: string | undefined
   status?: number | undefined
   /** Seconds. */
@@ -43,9 +47,9 @@ export interface FailureDetails {
   requestId?: string | undefined
   attempts?: number | undefined
   safeToRetry?: boolean | undefined
-  /** No second attempt can mend it: an unknown name, a bad certificate. */
+  /** A second attempt cannot help: an unknown name, a bad certificate. */
   isPermanent?: boolean | undefined
-  /** What is wrong, one by one, where it is more than one thing. */
+  /** Every problem, where there is more than one. */
   problems?: string[] | undefined
   /** The tool uses that a session waits for. */
   pending?: string[] | undefined
@@ -75,7 +79,7 @@ export class CliError extends Error {
     return outcomes[this.kind].exit
   }
 
-  /** The same failure with more known about it. */
+  /** The same failure with more details. */
   with(details: FailureDetails): CliError {
     return new CliError(this.kind, this.message, { ...this.details, ...details })
   }
@@ -86,10 +90,10 @@ export class OutputClosed extends Error {}
 
 export const usage = (message: string): CliError => new CliError('usage', message)
 
-/** Whoever finds more problems than these may stop looking. */
+/** A check may stop when it has found more problems than these. */
 export const mostCounted = 1000
 
-/** A usage error with every problem of an input that was found; each names its place. */
+/** A usage error with every problem that was found in an input; each names its place. */
 export function usageProblems(name: string, problems: string[]): CliError {
   if (problems.length <= 1) return usage(`${name}: ${problems[0]}`)
   const count = problems.length > mostCounted ? `more than ${mostCounted}` : problems.length
@@ -112,11 +116,11 @@ const fileProblems: Record<string, string> = {
   EPERM: 'permission denied',
   EISDIR: 'it is a folder',
   ENOTDIR: 'a part of its path is not a folder',
-  EEXIST: 'it exists already',
+  EEXIST: 'it already exists',
   ENOSPC: 'no space left on the disk',
   EROFS: 'the disk is read-only',
   ELOOP: 'too many symbolic links',
   ENAMETOOLONG: 'the name is too long',
   EIO: 'input/output error',
-  EPIPE: 'its reader has gone',
+  EPIPE: 'nothing reads it any more',
 }

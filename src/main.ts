@@ -20,12 +20,12 @@ export async function main(argv: string[], host: Host): Promise<number> {
   }
   host.onSignal?.(() => {
     cleanUp(cleanups)
-    const fate = describe()
-    return `parley: interrupted${fate === undefined ? '' : `: ${fate}`}\n`
+    const state = describe()
+    return `parley: interrupted${state === undefined ? '' : `: ${state}`}\n`
   })
   host.onCrash?.((error) => fail(unexpected(error, describe())))
   try {
-    // Without the command tree, which takes longer to load than this.
+    // Loading the command tree would take longer than all the rest.
     if (argv.length === 1 && /^(-V|--version)$/.test(argv[0] ?? '')) {
       await say(host.stdout, `${version}\n`)
       return 0
@@ -53,23 +53,23 @@ function cleanUp(cleanups: Set<() => void>): void {
     try {
       clean()
     } catch {
-      // What cannot be undone, on a disk that is gone, keeps nothing else from being undone.
+      // A cleanup that fails does not stop the others.
     }
   }
 }
 
-/** A bug. Its message may quote anything, so only its kind and its place in the program are told. */
-function unexpected(error: unknown, fate: string | undefined): CliError {
+/** A bug. Its message may quote anything, so only its kind and its place in the program are shown. */
+function unexpected(error: unknown, state: string | undefined): CliError {
   const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
   const frames = stack.slice(stack.indexOf(message) + message.length)
   const place = /^\s+at .*?([^\s()/\\]+:\d+:\d+)\)?$/m.exec(frames)?.[1] ?? 'an unknown place'
   return new CliError('unexpected', `a bug in parley ${version}: ${name} at ${place}`, {
     sent: 'unknown',
-    consequence: `${fate ? `${fate}; ` : ''}please report this line, with the command but without its secrets`,
+    consequence: `${state ? `${state}; ` : ''}please report this line, with the command but without its secrets`,
   })
 }
 
-/** The flags that decide how a failure is told, read from the bare arguments: they hold also where those are wrong. */
+/** Prints a failure. Its flags are read from the bare arguments, because they apply also where those are wrong. */
 async function report(failure: CliError, argv: string[], host: Host, secrets: Secrets): Promise<void> {
   const [{ renderFailure, renderFailureAsJson }, { createStyle, toColourChoice, wantsColour }] =
     await Promise.all([import('./io/failure.ts'), import('./io/style.ts')])

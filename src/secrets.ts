@@ -3,11 +3,11 @@ import { CliError } from './errors.ts'
 /** The secrets of a run, which no text on stderr shows. */
 export interface Secrets {
   add(secret: string): void
-  /** Takes out of a text the secrets, which a service may repeat, and what URLs in it have of their own. */
+  /** A text without the secrets, which a service may repeat, and without passwords and keys in URLs. */
   redact(text: string): string
-  /** Headers as they may be shown: those that are secret by their names have `[redacted]` for a value. */
+  /** Headers as they may be shown: a header that is secret by its name has the value `[redacted]`. */
   redactHeaders(headers: Record<string, string>): Record<string, string>
-  /** A failure whose texts have no secret, before any of them is cut: half a secret is one too. */
+  /** A failure without secrets in its texts. To be called before a text is cut: half a secret is a secret too. */
   redactFailure(failure: CliError): CliError
 }
 
@@ -38,7 +38,7 @@ export function createSecrets(): Secrets {
   }
 }
 
-/** A shorter secret may be a part of any word. Characters. */
+/** Characters. A shorter secret may be a part of any word. */
 const shortest = 4
 
 /** A text without a secret, also as JSON or a URL spells it. */
@@ -53,7 +53,7 @@ const redactUrls = (text: string): string =>
     .replace(/((?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2})[^\s/\\?#"]*@/gi, '$1[redacted]@')
     .replace(/([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi, '$1[redacted]')
 
-/** How deep a body is shown: what is nested much deeper could not be written out again. */
+/** Levels of a body that are shown: with many more, it could not be written as JSON. */
 const deepest = 200
 
 function redactJson(value: unknown, redact: Secrets['redact'], depth = 0): unknown {
@@ -65,7 +65,7 @@ function redactJson(value: unknown, redact: Secrets['redact'], depth = 0): unkno
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, inner(each)]))
 }
 
-/** By its name alone, so rather one header too many; but what tells of a limit only counts tokens. */
+/** Judged by its name, so some harmless headers count as secret. But a rate limit's headers only count tokens. */
 export function isSecretHeader(name: string): boolean {
   if (/^(www|proxy)-authenticate$/i.test(name)) return false
   if (/rate-?limit/i.test(name) && /-(limit|remaining|reset)$/i.test(name)) return false

@@ -1,9 +1,9 @@
 import { closest, distance } from 'fastest-levenshtein'
 
-/** Nobody misspells a longer word, and comparing takes long. */
+/** A longer word is hardly a misspelling, and takes long to compare. */
 const longest = 100
 
-/** What a misspelt word most likely meant, as the end of a message: ` (did you mean x?)`, or nothing. */
+/** What a misspelt word probably means, as the end of a message: ` (did you mean x?)`, or nothing. */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   if (word.length > longest) return ''
   const candidate = closest(word, candidates)

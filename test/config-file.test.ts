@@ -161,7 +161,7 @@ describe('what it holds', () => {
     ]) {
       const ended = await run(['config', ...argv], world)
       expect(ended).toMatchObject({ code: 3, out: '' })
-      expect(ended.err).toContain('another version of parley')
+      expect(ended.err).toContain('written by a newer parley')
     }
     expect(text()).toBe(before)
   })

@@ -126,7 +126,7 @@ describe('set, get, unset', () => {
     const given = also({ PARLEY_BASE_URL: 'https://b.test' })
     const got = await run(['config', 'get', 'baseUrl'], given)
     expect(got).toMatchObject({ code: 0, out: 'https://a.test\n' })
-    expect(got.err).toContain('PARLEY_BASE_URL in the environment comes before it')
+    expect(got.err).toContain('PARLEY_BASE_URL in the environment overrides it')
     expect((await run(['config', 'set', 'baseUrl', 'https://c.test'], given)).err).toContain(
       'PARLEY_BASE_URL',
     )
@@ -135,11 +135,11 @@ describe('set, get, unset', () => {
   test('C25: a secret and the command for it take the place of each other, and it is said', async () => {
     const { env, file } = world({ profiles: { default: work } })
     const first = await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })
-    expect(first.err).toBe('parley: accessToken was removed: accessTokenCommand takes its place\n')
+    expect(first.err).toBe('parley: accessToken was removed: accessTokenCommand replaces it\n')
     expect((await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })).err).toBe('')
     expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessTokenCommand: 'pass show x' })
     const second = await run(['config', 'set', 'accessToken'], { env, stdin: 'other-token\n' })
-    expect(second.err).toBe('parley: accessTokenCommand was removed: accessToken takes its place\n')
+    expect(second.err).toBe('parley: accessTokenCommand was removed: accessToken replaces it\n')
     expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessToken: 'other-token' })
   })
 
@@ -174,7 +174,7 @@ describe('profiles', () => {
     const marked = await run(['config', 'profiles'], { env, tty: ['stdout'] })
     expect(marked.out).toBe('  default\n  two\n* three\n  demo\n')
     expect((await run(['config', 'use', 'two'], also({ PARLEY_PROFILE: 'three' }))).err).toContain(
-      'PARLEY_PROFILE (three) comes before it',
+      'PARLEY_PROFILE (three) overrides it',
     )
   })
 
@@ -182,10 +182,10 @@ describe('profiles', () => {
     const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
     const ended = await run(['config', 'delete', 'work'], { env })
     expect(ended).toMatchObject({ code: 0, out: '' })
-    expect(ended.err).toBe("parley: 'work' was the current profile: now 'default' is\n")
+    expect(ended.err).toBe("parley: 'work' was the current profile; now 'default' is\n")
     expect(file()).toEqual({ version: 1, profiles: { default: {} } })
     const none = await run(['config', 'delete', 'default'], { env })
-    expect(none.err).toContain("'default' was the current profile: now none is: 'parley config use NAME'")
+    expect(none.err).toContain("'default' was the current profile; now none is ('parley config use NAME'")
   })
 
   test('a profile that is not there is exit 3 with the nearest one', async () => {
@@ -218,7 +218,7 @@ describe('profiles', () => {
     expect((await run(['config', 'delete', 'other'], { env })).err).toContain('now none is')
   })
 
-  test('C23: demo is built in: it is chosen call by call, and not changed or deleted', async () => {
+  test('C23: demo is built in: it is chosen for each call, and not changed or deleted', async () => {
     const { env, path } = world({ profiles: {} })
     const before = readFileSync(path, 'utf8')
     const used = await run(['config', 'use', 'demo'], { env })
@@ -361,7 +361,7 @@ describe('which value holds', () => {
       expect(ended.out).toContain(
         'timeout\t(must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds)',
       )
-      expect(ended.err).toContain("'basUrl', which is no setting (did you mean baseUrl?)")
+      expect(ended.err).toContain("unknown setting 'basUrl' (did you mean baseUrl?)")
       expect(ended.out + ended.err).not.toContain('canary')
     }
   })
@@ -411,7 +411,7 @@ describe('config init', () => {
       workspaceId: 'ws_1',
     })
     expect(ended.err).toContain('(baseUrl) [https://old.test]: ')
-    expect(ended.err).toContain('accessToken holds characters that no header can carry\n')
+    expect(ended.err).toContain('accessToken has characters that are not allowed in a header\n')
     expect(ended.err).toContain('agentsUrl must begin with https:// or http://\n')
     expect(ended.err).not.toContain('canary')
   })
@@ -429,7 +429,7 @@ describe('config init', () => {
     const steps = {
       chat: "'parley chat --profile new Hello' tries it",
       events: "'parley events list --profile new -s SESSION' tries it",
-      accessToken: "'parley config set --profile new accessToken' is still to be done",
+      accessToken: "'parley config set --profile new accessToken' is still needed",
     }
     expect(Object.entries(steps).flatMap(([step, said]) => (err.includes(said) ? [step] : []))).toEqual(
       proposed,

@@ -39,7 +39,7 @@ test.each(['', ...groups, ...names])('help on "%s" is a page that a terminal sho
   expect(lines.filter((line) => line.length > 80)).toEqual([])
 })
 
-test.each(['', ...groups, ...names, ...Object.keys(topics)])(
+test.each(['', ...groups, ...names, ...topics])(
   'the prose of help on "%s" is no wider than a narrow terminal',
   async (name) => {
     const wide = (await helpOn(name, 48)).split('\n').filter((line) => /^\S/.test(line) && line.length > 48)
@@ -47,7 +47,7 @@ test.each(['', ...groups, ...names, ...Object.keys(topics)])(
   },
 )
 
-test.each(Object.keys(topics))('the topic %s is at most 80 columns wide', async (topic) => {
+test.each(topics)('the topic %s is at most 80 columns wide', async (topic) => {
   expect((await helpOn(topic)).split('\n').filter((line) => line.length > 80)).toEqual([])
 })
 

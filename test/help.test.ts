@@ -53,7 +53,7 @@ test('flags may stand before and after help', async () => {
 test('help names the documented models, and the variables that are no settings', async () => {
   const { out } = await run(['chat', '--help'])
   expect(out).toContain('{family}-3-pro-preview')
-  expect(out).toMatch(/\{family\} is the setting\s+family/)
+  expect(out).toMatch(/\{family\}\s+is\s+the\s+setting\s+family/)
   expect((await run(['help', 'environment'])).out).toContain('PARLEY_SESSION')
 })
 

@@ -171,7 +171,7 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
     ['a misspelt flag', ['chat', 'x', '--strem'], undefined, 2, 'did you mean --stream?'],
     ['a misspelt command', ['chatt'], undefined, 2, 'did you mean chat?'],
     ['a detached value with a hyphen', ['chat', 'x', '--set', '--raw'], undefined, 2, "--set='--raw'"],
-    ['a missing value', ['chat', 'x', '--model'], undefined, 2, 'argument missing'],
+    ['a missing value', ['chat', 'x', '--model'], undefined, 2, '--model needs a value'],
     ['both previews', ['chat', 'x', '--curl', '--dry-run'], undefined, 2, 'exclude each other'],
     [
       'a flag of another command',

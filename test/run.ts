@@ -5,7 +5,7 @@ import { Readable, Writable } from 'node:stream'
 import { realTimers } from '../src/client/timer.ts'
 import type { Host } from '../src/context.ts'
 import { createEmulator } from '../src/emulator/emulator.ts'
-import type { Stdout } from '../src/io/output.ts'
+import type { StdStream } from '../src/io/output.ts'
 import { main } from '../src/main.ts'
 import type { Exchange, HttpRequest } from '../src/wire/exchange.ts'
 
@@ -87,7 +87,7 @@ async function* pieces(stdin: NonNullable<World['stdin']>): AsyncGenerator<Uint8
   for (const piece of Array.isArray(stdin) ? stdin : [stdin]) yield Buffer.from(piece as string)
 }
 
-function collector(isTerminal: boolean): { end: Stdout; bytes(): Uint8Array } {
+function collector(isTerminal: boolean): { end: StdStream; bytes(): Uint8Array } {
   const chunks: Buffer[] = []
   const stream = new Writable({
     write(chunk: Buffer, _, done) {

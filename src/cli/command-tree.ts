@@ -56,17 +56,14 @@ export const entries: Record<string, Entry> = {
       },
       set: {
         summary: 'set a value in a profile',
-        namesSetting: true,
         load: () => import('../commands/config/set.ts'),
       },
       get: {
         summary: 'print a value of a profile',
-        namesSetting: true,
         load: () => import('../commands/config/get.ts'),
       },
       unset: {
         summary: 'remove a value from a profile',
-        namesSetting: true,
         load: () => import('../commands/config/unset.ts'),
       },
       list: { summary: 'list the values of a profile', load: () => import('../commands/config/list.ts') },

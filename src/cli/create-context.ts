@@ -5,7 +5,7 @@ import { createInput } from '../io/input.ts'
 import { createOutput } from '../io/output.ts'
 import { createStyle, wantsColour } from '../io/style.ts'
 
-/** Puts together what a command is handed. */
+/** Makes what a command gets. */
 export async function createContext(host: Host, flags: SharedFlags, run: Run): Promise<Context> {
   const { redact } = run.secrets
   const print = (line: string) => void host.stderr.open().write(`${redact(line)}\n`)

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 
-/** What a command's module gives. */
+/** What a command's module exports. */
 interface CommandModule {
   /** Its arguments and flags. */
   declare?(command: Command): void
@@ -9,11 +9,11 @@ interface CommandModule {
   notes?: readonly string[] | undefined
   /** Commands that run as printed. */
   examples: readonly string[]
-  /** A number is an exit code that is no failure. */
+  /** Returns an exit code where that is not 0 and nothing failed. */
   run(context: Context, options: never, words: string[], grammar: Grammar): Promise<number> | Promise<void>
 }
 
-/** What a command may ask of the commands. */
+/** What a command can do with all commands. */
 export interface Grammar {
   /** Prints the help of the command that the words name. Throws a usage error where they name none. */
   showHelp(words: string[]): Promise<void>
@@ -22,12 +22,10 @@ export interface Grammar {
 /** A command, or a group of commands. */
 export interface Entry {
   summary: string
-  /** Makes requests, and so has the flags that every request command has. */
+  /** Sends requests, so it has the shared flags for requests. */
   isRequest?: true | undefined
-  /** Its requests do something; those of others only read. */
+  /** Its requests change something; those of the others only read. */
   sends?: true | undefined
-  /** Its first word is the name of a setting. */
-  namesSetting?: true | undefined
-  load?(): Promise<CommandModule>
+  load?: (() => Promise<CommandModule>) | undefined
   group?: Record<string, Entry> | undefined
 }

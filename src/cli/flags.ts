@@ -1,27 +1,27 @@
 import { type Command, Option } from 'commander'
 import type { SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
-import { addValue } from '../flag-values.ts'
+import { addValue, HeaderFlag } from '../flag-values.ts'
 import { flagOf, hasFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
 import { addNote } from './help-text.ts'
 
-/** Flags that every command has. */
+/** Flags of every command. */
 export const generalFlags = () => [
-  new Option('--profile <name>', 'which profile; the built-in profile demo needs no credentials'),
-  new Option('-q, --quiet', 'nothing on stderr but errors and the warnings that matter'),
-  new Option('--errors <form>', 'json: a failure is one line of JSON on stderr').choices(['json']),
+  new Option('--profile <name>', 'the profile to use; the built-in profile demo needs no credentials'),
+  new Option('-q, --quiet', 'only errors and important warnings on stderr'),
+  new Option('--errors <form>', 'json: print a failure as one line of JSON on stderr').choices(['json']),
   new Option('--color <when>', 'auto, always or never').choices(['auto', 'always', 'never']),
 ]
 
-/** Flags that every command has that sends a request. */
+/** Flags of every command that sends a request. */
 export const requestFlags = () => [
   new Option('--raw', "print the service's exact JSON"),
   new Option('--dry-run', 'send nothing; print the request as JSON'),
   new Option('--curl', 'send nothing; print the request as a curl command'),
-  new Option('-H, --header <line>', "extra request header 'NAME: VALUE' or @FILE, repeatable").argParser(
+  new HeaderFlag('-H, --header <line>', "extra request header 'NAME: VALUE' or @FILE, repeatable").argParser(
     addValue,
   ),
-  new Option('--retry-unknown', 'chat, image: also try again when the request left and no answer came'),
+  new Option('--retry-unknown', 'chat, image, api: retry also when a request was sent and no answer came'),
   new Option('--no-stdin', 'never read stdin'),
   new Option('-v, --verbose', 'request and response heads, timings and retries on stderr'),
 ]
@@ -33,13 +33,16 @@ export function declareRequestFlags(command: Command): void {
   declareShared(command, [...requestFlags(), ...generalFlags(), ...settingFlags])
 }
 
-/** Ends a command's help with where the flags are that are not its own. */
+/** Ends a command's help with a pointer to the shared flags. */
 export function pointToSharedFlags(command: Command, isRequest: boolean): void {
   const flags = isRequest
     ? '--profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url)'
     : '--profile NAME, -q, --errors json, --color WHEN'
   addNote(command, `Shared flags: ${flags}: see 'parley help settings'.`)
 }
+
+/** Whether a word is a flag, and not the one for help. */
+export const isFlag = (word: string): boolean => word.startsWith('-') && word !== '--help' && word !== '-h'
 
 const sharedHeading = 'Shared flags:'
 
@@ -58,7 +61,7 @@ function settingFlag(name: SettingName): Option {
 }
 
 /**
- * The flags that were given, before the command's name or after it; the innermost counts. `commands` goes from
+ * The shared flags that were given, before or after the command's name; the innermost counts. `commands` goes from
  * the root to the command that was called. Throws a usage error for a flag that this command does not have.
  */
 export function readSharedFlags(commands: Command[]): SharedFlags {

@@ -1,6 +1,6 @@
 import { type Command, Help } from 'commander'
 
-/** Where there is less room than this, text is left to the terminal. */
+/** On a narrower screen the terminal breaks the lines. */
 export const minWidthToWrap = 20
 
 const layoutFor = (width = 80) => Object.assign(new Help(), { helpWidth: width, minWidthToWrap })
@@ -15,7 +15,7 @@ export function addNote(command: Command, ...sentences: string[]): void {
   command.addHelpText('after', `\n${sentences.join(' ')}`)
 }
 
-/** Breaks lines that are wider than the screen. Those that are indented are to be copied, and stay. */
+/** Breaks lines that are wider than the screen, but no indented lines: they are there to be copied. */
 export function fold(text: string, width: number | undefined): string {
   const layout = layoutFor(width)
   const lines = text
@@ -24,7 +24,7 @@ export function fold(text: string, width: number | undefined): string {
   return lines.join('\n')
 }
 
-/** Two columns, of which the second is broken where it is too wide. */
+/** Two columns; the second is wrapped. */
 export function formatList(rows: [term: string, about: string][], width: number | undefined): string {
   const layout = layoutFor(width)
   const termWidth = Math.max(...rows.map(([term]) => term.length))

@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import type { Grammar } from './entry.ts'
 import { fold } from './help-text.ts'
-import { topics } from './topics.ts'
+import { isTopic, topics } from './topics.ts'
 
 export function declare(command: Command): void {
-  command.argument('[command...]', `a command, or a topic: ${Object.keys(topics).join(', ')}`)
+  command.argument('[command...]', `a command, or a topic: ${topics.join(', ')}`)
 }
 
 export const examples = ['parley help events send', 'parley help exit-codes']
@@ -18,9 +18,8 @@ export async function run(
   { showHelp }: Grammar,
 ): Promise<void> {
   const [name = ''] = words
-  const topic = Object.hasOwn(topics, name) ? topics[name] : undefined
-  if (!topic) return showHelp(words)
+  if (!isTopic(name)) return showHelp(words)
   const { columns } = host.stdout
-  const write = await topic()
-  await output.write(fold(write(columns), columns))
+  const { writers } = await import('./topic-texts.ts')
+  await output.write(fold(writers[name](columns), columns))
 }

@@ -1,7 +1,7 @@
 import { didYouMean } from '../spelling.ts'
 import { documentedModels } from '../wire/model/models.ts'
 import { entries } from './command-tree.ts'
-import { topics } from './topics.ts'
+import { isTopic, topics } from './topics.ts'
 
 const init = "'parley config init' asks for addresses and credentials"
 
@@ -11,14 +11,14 @@ const models = [
   "where {family} is a setting, see 'parley help settings'",
 ].join('; ')
 
-/** Where to find what people try. What is a command of a group is found there without this. */
+/** Words that people try, and where to find what they mean. Commands of groups need no row here. */
 const pointers = new Map([
   ['login', init],
   ['auth', init],
   ['configure', init],
   ['setup', init],
   ['init', init],
-  ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' forget the credentials"],
+  ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' remove the credentials"],
   ['models', models],
   ['model', models],
   ['ask', "'parley chat'"],
@@ -28,20 +28,26 @@ const pointers = new Map([
   ['config show', "'parley config list'"],
 ])
 
-/** Says of words that name no command, or after `help` no topic either, what was most likely meant. */
-export function describeStranger(words: string[], isHelp: boolean): string {
+/** Words that are no command; with `isHelp`, words after `help` that are no topic either. */
+export interface UnknownWords {
+  words: string[]
+  isHelp: boolean
+}
+
+/** Says that there is no such command, and which one was probably meant. */
+export function describeUnknown({ words, isHelp }: UnknownWords): string {
   const typed = words.join(' ')
   const start = `there is no command ${isHelp ? 'and no topic ' : ''}'${typed}'`
   const way = pointers.get(typed) ?? findElsewhere(typed, isHelp)
   if (way !== undefined) return `${start}: ${way}`
   const group = words.slice(0, -1)
-  const names = [...namesIn(group), ...(isHelp && group.length === 0 ? Object.keys(topics) : [])]
+  const names = [...namesIn(group), ...(isHelp && group.length === 0 ? topics : [])]
   const word = words.at(-1) ?? ''
   return `${start}${names.length === 0 ? '' : guess(word, names) || listOf(group)}`
 }
 
 function listOf(group: string[]): string {
-  if (group.length > 0) return `; 'parley ${group.join(' ')} --help' lists what there is`
+  if (group.length > 0) return `; 'parley ${group.join(' ')} --help' lists its commands`
   return "; 'parley --help' lists the commands, 'parley chat' asks a model"
 }
 
@@ -50,7 +56,7 @@ function findElsewhere(typed: string, isHelp: boolean): string | undefined {
   const groups = Object.keys(entries).filter((name) => Object.hasOwn(entries[name]?.group ?? {}, typed))
   if (groups.length > 0)
     return groups.map((group) => `'parley ${isHelp ? 'help ' : ''}${group} ${typed}'`).join(' or ')
-  return !isHelp && Object.hasOwn(topics, typed) ? `'parley help ${typed}'` : undefined
+  return !isHelp && isTopic(typed) ? `'parley help ${typed}'` : undefined
 }
 
 function namesIn(group: string[]): string[] {
@@ -59,7 +65,7 @@ function namesIn(group: string[]): string[] {
   return Object.keys(level)
 }
 
-/** By its beginning, else by its letters. */
+/** The names that begin like the word, else the most similar one. */
 function guess(word: string, names: string[]): string {
   const begun = word.length > 2 ? names.filter((name) => name.startsWith(word)) : []
   return begun.length > 0 ? ` (did you mean ${begun.join(' or ')}?)` : didYouMean(word, names)

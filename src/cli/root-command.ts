@@ -3,9 +3,9 @@ import { addNote, minWidthToWrap } from './help-text.ts'
 import { ParleyCommand } from './parley-command.ts'
 import { topics } from './topics.ts'
 
-const others = Object.keys(topics).filter((name) => name !== 'settings')
+const others = topics.filter((name) => name !== 'settings')
 
-/** `parley` itself: how all commands print help and fail, and the page that a newcomer sees. */
+/** `parley` itself: its help page, and how all commands print help and fail. */
 export function createRoot(print: (text: string) => void, host: Host, version: string): ParleyCommand {
   const root = new ParleyCommand('parley')
   root

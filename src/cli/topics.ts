@@ -1,12 +1,6 @@
-import type { Topic } from './topic-texts.ts'
+/** Help that belongs to no command. */
+export const topics = ['settings', 'profiles', 'environment', 'input', 'exit-codes'] as const
 
-const read = async (name: keyof typeof import('./topic-texts.ts')) => (await import('./topic-texts.ts'))[name]
+export type TopicName = (typeof topics)[number]
 
-/** Help that belongs to no command, by name. */
-export const topics: Record<string, () => Promise<Topic>> = {
-  settings: () => read('settings'),
-  profiles: () => read('profiles'),
-  environment: () => read('environment'),
-  input: () => read('input'),
-  'exit-codes': () => read('exitCodes'),
-}
+export const isTopic = (name: string): name is TopicName => topics.some((topic) => topic === name)

@@ -10,13 +10,13 @@ export function declare(command: Command): void {
     .option('-X, --method <method>', 'the method (default: GET, or POST with a body)')
     .option('-i, --input <file>', 'the body, from a file or - for stdin')
     .option('--set <path=value>', 'set any field of the JSON body, repeatable', addValue)
-    .option('-o, --output <file>', 'write a whole answer to a file, replacing what is there')
+    .option('-o, --output <file>', 'write a complete answer to a file, replacing the file')
     .option('--include', 'print the status line and headers before the body')
     .option('--paginate', 'GET: the items of all pages, each on a line')
 }
 
 export const notes = [
-  "It prints the answer's body as it is, whatever the status; the exit code says how it ended. GETs are tried again like lists, other methods only where nothing was sent, or with --retry-unknown.",
+  "It prints the answer's body as it is, whatever the status; the exit code says how it ended. A GET is retried as events list is, another method only where nothing was sent, or with --retry-unknown.",
 ]
 
 export const examples = [

@@ -1,33 +1,34 @@
 import type { Command } from 'commander'
 import type { ChatOptions } from '../chat/ask.ts'
 import type { Context } from '../context.ts'
-import { addValue, parseCount, parseNumber } from '../flag-values.ts'
+import { addValue, FileFlag, parseCount, parseNumber } from '../flag-values.ts'
 import { documentedModels } from '../wire/model/models.ts'
 
 export function declare(command: Command): void {
   command
-    .argument('[prompt...]', 'what to ask; piped text comes after it, or where - stands')
+    .argument('[prompt...]', 'what to ask; piped text comes after it, or in place of -')
     .option('-m, --model <name>', 'the model (default: the setting chatModel, else {family}-2.5-pro)')
     .option('--system <text>', 'system instruction, or @FILE')
     .option('--temperature <n>', 'sampling temperature', parseNumber)
-    .option('--max-output-tokens <n>', 'longest answer', parseCount)
-    .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
-    .option(
-      '-f, --file <file>',
-      'add a text, image, audio, video or PDF file, or - for stdin, repeatable',
-      addValue,
+    .option('--max-output-tokens <n>', 'longest answer, in tokens', parseCount)
+    .addOption(new FileFlag('-i, --input <file>', 'a whole request body, from a file or - for stdin'))
+    .addOption(
+      new FileFlag(
+        '-f, --file <file>',
+        'add a text, image, audio, video or PDF file, or - for stdin, repeatable',
+      ).argParser(addValue),
     )
     .option('--set <path=value>', 'set any field of the body, repeatable', addValue)
-    .option('--stream', 'print the answer as it comes')
+    .option('--stream', 'print the answer as it arrives')
     .option('--no-stream', 'wait for the whole answer')
-    .option('--fail-on-cut', 'exit 8 where the answer is cut, stopped or empty')
-    .option('-o, --output <file>', 'write the answer to a file once it is whole, replacing what is there')
+    .option('--fail-on-cut', 'exit 8 if the answer is cut, stopped or empty')
+    .option('-o, --output <file>', 'write the answer to a file once it is complete, replacing the file')
     .option('--thread <file>', 'keep the conversation in a file')
-    .option('--usage', 'show model, tokens and seconds in a pipe, too')
+    .option('--usage', 'show model, tokens and seconds also in a pipe')
 }
 
 export const notes = [
-  `Documented models: ${documentedModels.join(', ')}. Any other name is passed on. {family} is the setting family, the vendor word in the gateway's paths and model names: alpha, where nothing else is set.`,
+  `Documented models: ${documentedModels.join(', ')}. Any other name is sent as it is. {family} is the setting family, the vendor word in the gateway's paths and model names (default alpha).`,
 ]
 
 export const examples = [
@@ -37,7 +38,7 @@ export const examples = [
   "parley chat --thread talk.json 'And then?'",
 ]
 
-/** Asking loads what help and a wrong flag can do without. */
+/** The work is loaded only here: help and usage errors do not need it. */
 export async function run(context: Context, options: ChatOptions, words: string[]): Promise<void> {
   const { ask } = await import('../chat/ask.ts')
   return ask(context, options, words)

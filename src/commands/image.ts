@@ -1,27 +1,32 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { addValue, parseCount, parseNumber } from '../flag-values.ts'
+import { addValue, FileFlag, parseCount, parseNumber } from '../flag-values.ts'
 import type { ImageOptions } from '../images/make.ts'
 
 export function declare(command: Command): void {
   command
-    .argument('[prompt...]', 'what to draw; piped text comes after it, or where - stands')
+    .argument('[prompt...]', 'what to draw; piped text comes after it, or in place of -')
     .option('-m, --model <name>', 'the model (default: the setting imageModel)')
     .option('--temperature <n>', 'sampling temperature', parseNumber)
-    .option('--max-output-tokens <n>', 'longest answer', parseCount)
-    .option('-i, --input <file>', 'a whole request body, from a file or - for stdin')
-    .option('-f, --file <file>', 'add a reference image or a text, or - for stdin, repeatable', addValue)
+    .option('--max-output-tokens <n>', 'longest answer, in tokens', parseCount)
+    .addOption(new FileFlag('-i, --input <file>', 'a whole request body, from a file or - for stdin'))
+    .addOption(
+      new FileFlag(
+        '-f, --file <file>',
+        'add a reference image or a text, or - for stdin, repeatable',
+      ).argParser(addValue),
+    )
     .option('--set <path=value>', 'set any field of the body, repeatable', addValue)
-    .option('-o, --output <file>', 'a file, a folder with a / at its end, or - for stdout')
+    .option('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout')
     .option('--force', 'replace files that exist')
     .option('--download', 'fetch images that the answer only links to')
     .option('--preview', 'show the images, on a terminal')
     .option('--no-preview', 'do not show them')
-    .option('--usage', 'show model, tokens and seconds in a pipe, too')
+    .option('--usage', 'show model, tokens and seconds also in a pipe')
 }
 
 export const notes = [
-  "Files are named from the prompt, and none is overwritten: the next free number is taken. No model is documented: without -m, 'parley config set imageModel NAME' names the one to use.",
+  "Files are named after the prompt, and no file is overwritten: the next free number is added to the name. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
 ]
 
 export const examples = [

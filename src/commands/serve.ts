@@ -59,7 +59,7 @@ function parseStyle(value: string, earlier: StreamStyle[] = []): StreamStyle[] {
 }
 
 function parseWhole(value: string): number {
-  if (!/^\d{1,9}$/.test(value)) throw new InvalidArgumentError('It must be a whole number.')
+  if (!/^\d{1,9}$/.test(value)) throw new InvalidArgumentError('not a whole number')
   return Number(value)
 }
 
@@ -72,7 +72,7 @@ function parseRate(value: string): number {
 function parseMilliseconds(value: string): number {
   const milliseconds = parseDuration(value, 'ms')
   if (milliseconds === undefined || milliseconds >= 2 ** 31)
-    throw new InvalidArgumentError(`It must be a duration ${durationForms}; a bare number is milliseconds.`)
+    throw new InvalidArgumentError(`not a duration ${durationForms}; a bare number is milliseconds`)
   return milliseconds
 }
 

@@ -16,7 +16,7 @@ export interface Stdin {
   /** Does what Ctrl-C does while the terminal is not raw. */
   interrupt?(): void
   /** Does what Ctrl-Z does while the terminal is not raw, and resolves when the run goes on. */
-  suspend?(): Promise<void>
+  suspend?: (() => Promise<void>) | undefined
 }
 
 /** What a command reads: stdin, once, and files. Texts must be UTF-8. */

@@ -42,7 +42,7 @@ export async function findObstacle(path: string, replaces: boolean): Promise<str
     throw error
   })
   if (!found) return undefined
-  if (found.isFile()) return replaces ? undefined : 'it exists already (--force replaces it)'
+  if (found.isFile()) return replaces ? undefined : 'it already exists (--force replaces it)'
   if (found.isSymbolicLink()) return 'it is a symbolic link, which is not replaced'
   return found.isDirectory()
     ? 'it is a folder (with a / at its end, images go into it)'

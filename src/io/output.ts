@@ -10,8 +10,8 @@ export interface Output {
   flush(): Promise<void>
 }
 
-/** What file descriptor 1 or 2 is. */
-export interface Stdout {
+/** stdout or stderr of the process: file descriptor 1 or 2. */
+export interface StdStream {
   isTerminal: boolean
   /** Of a terminal: how wide it is. */
   columns?: number | undefined
@@ -25,7 +25,7 @@ export interface Stdout {
  * Writes to stdout. Throws `OutputClosed` when its reader has gone, and a `CliError` of kind `file` when it
  * cannot be written for another reason.
  */
-export function createOutput(stdout: Stdout): Output {
+export function createOutput(stdout: StdStream): Output {
   let failure: NodeJS.ErrnoException | undefined
   let last: Promise<void> = Promise.resolve()
   let stream: Writable | undefined
@@ -65,7 +65,7 @@ export function createOutput(stdout: Stdout): Output {
 }
 
 /** Writes a short text, such as help. Throws as an `Output` does. */
-export async function say(stdout: Stdout, text: string): Promise<void> {
+export async function say(stdout: StdStream, text: string): Promise<void> {
   const bytes = Buffer.from(text)
   let written = 0
   try {

@@ -1,4 +1,4 @@
-import type { Stdout } from './output.ts'
+import type { StdStream } from './output.ts'
 
 /** A sign of life on a terminal. */
 export interface Spinner {
@@ -8,7 +8,7 @@ export interface Spinner {
 const delay = 300
 
 /** Shows a spinner after 300 ms; a quick answer never loads it. */
-export function startSpinner(stream: Stdout, text: string, isColoured: boolean): Spinner {
+export function startSpinner(stream: StdStream, text: string, isColoured: boolean): Spinner {
   let spinner: { stop(): unknown } | undefined
   let isOver = false
   const timer = setTimeout(async () => {

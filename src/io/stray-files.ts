@@ -4,6 +4,8 @@ import type { Input } from './input.ts'
 /** A word right after a flag's file. */
 export interface Neighbour {
   flag: string
+  /** Whether the flag can be given for each of several files. */
+  isRepeatable: boolean
   word: string
 }
 
@@ -12,9 +14,9 @@ export interface Neighbour {
  * Throws a usage error where the word after a flag's file is the name of a file too.
  */
 export async function refuseStrayFiles(input: Input, neighbours: Neighbour[] = []): Promise<void> {
-  for (const { flag, word } of neighbours) {
+  for (const { flag, isRepeatable, word } of neighbours) {
     if (!(await input.isFile(word))) continue
-    const way = flag === '-f' ? 'give -f before each' : 'give one'
+    const way = isRepeatable ? `give ${flag} before each` : 'give one'
     throw usage(
       `${flag} takes one file, and '${word}' is another: ${way}; what is meant as words goes after --`,
     )

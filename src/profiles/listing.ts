@@ -23,7 +23,7 @@ export async function listProfile(context: Context, options: ListOptions): Promi
         .filter((name) => profile.values[name] !== undefined)
         .map((name) => describeValue(profile, name))
   await print(context, rows)
-  noteStrangers(context, profile)
+  noteUnknownKeys(context, profile)
   if (options.effective) noteMismatches(context, explanations)
 }
 
@@ -36,7 +36,7 @@ function describeProfile({ host }: Context, { name, chosenBy }: Profile): string
   return ['profile', name, chosenBy, profilePath(host) ?? '']
 }
 
-/** Setting, value, where from, and what else there is for it: one row, or none. */
+/** One row, or none: setting, value, where it comes from, and the other values that were given. */
 function describe({ setting, chosen, overridden, ignored }: Explanation): string[][] {
   const others = [
     ...overridden
@@ -60,27 +60,27 @@ function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
   return problem ? `(${problem})` : maskValue(candidate.setting, candidate.value)
 }
 
-/** On a terminal what was set stands out from the defaults, and most of all what overrides something. */
+/** On a terminal defaults are dim, and rows with more than one value are yellow. */
 async function print({ output, style }: Context, rows: string[][]): Promise<void> {
   if (!output.isTerminal) {
     for (const row of rows) await output.write(toTsv(row))
     return
   }
   const { createTable } = await import('../io/columns.ts')
-  // Nothing is cut: the last column is what the person looks for.
+  // Nothing is cut: the last column is the one that matters.
   for (const [index, line] of createTable({ width: Infinity })(rows).entries()) {
     const [name, , from, others] = rows[index] ?? []
-    const isAside = from === 'default' && name !== 'profile'
-    const paint = isAside ? style.dim : name !== 'profile' && others ? style.yellow : String
+    const isDefault = from === 'default' && name !== 'profile'
+    const paint = isDefault ? style.dim : name !== 'profile' && others ? style.yellow : String
     await output.write(`${paint(line)}\n`)
   }
 }
 
-/** A misspelt key in the file sets nothing. */
-function noteStrangers({ note }: Context, { name, values }: Profile): void {
+/** A misspelt key in the file has no effect. */
+function noteUnknownKeys({ note }: Context, { name, values }: Profile): void {
   for (const key of Object.keys(values)) {
     if (settingNames.some((known) => known === key)) continue
-    note(`profile '${name}' holds '${key}', which is no setting${didYouMean(key, settingNames)}`)
+    note(`profile '${name}': unknown setting '${key}'${didYouMean(key, settingNames)}`)
   }
 }
 

@@ -14,7 +14,7 @@ import type { SettingName } from '../settings/table.ts'
 
 export type Values = Record<string, unknown>
 
-/** Reads the chosen profile, and what holds beside it. */
+/** Reads the chosen profile, and finds out which values apply. */
 export async function readProfile({
   host,
   flags,
@@ -24,7 +24,7 @@ export async function readProfile({
   return { profile, explanations: explainSettings({ flags: flags.settings, profile, env: host.env }) }
 }
 
-/** Changes the file, loading what that takes only now. */
+/** Changes the profile file. Only this loads the code that writes it. */
 export async function changeFile(
   { host, note }: Context,
   change: (file: ProfileFile) => ProfileFile | undefined,
@@ -33,7 +33,7 @@ export async function changeFile(
   await changeProfiles(host, note, change)
 }
 
-/** Changes the values of the chosen profile, which comes into being with its first. Returns its name. */
+/** Changes the values of the chosen profile; the first value creates it. Returns its name. */
 export async function changeProfile(
   context: Context,
   change: (values: Values) => Values | undefined,
@@ -50,26 +50,30 @@ export async function changeProfile(
   return name
 }
 
-/** Throws a usage error, with the way out, for a name that a profile of one's own cannot have. */
+/** Throws a usage error, which says what to do, for a name that no profile in the file can have. */
 export function requireOwnName({ name, chosenBy }: { name: string; chosenBy: string }): void {
   if (name === demoName) {
-    const ways =
-      chosenBy === 'config use' ? `'parley config use ${defaultName}', or --profile NAME` : undefined
-    const way =
-      ways ?? (chosenBy === 'PARLEY_PROFILE' ? 'unset PARLEY_PROFILE, or --profile NAME' : 'name another')
+    const way = waysOut.get(chosenBy) ?? 'name another'
     throw usage(`the profile ${demoName}, chosen by ${chosenBy}, is built in and cannot be changed: ${way}`)
   }
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._@-]{0,63}$/u.test(name)) {
-    throw usage(`a profile's name must be letters, digits, dots, hyphens, underscores or @, at most 64`)
+    throw usage(
+      'a profile name has at most 64 letters, digits and . _ @ -, and begins with a letter or a digit',
+    )
   }
 }
 
-/** Says where a profile's value is not the one that holds. */
+const waysOut = new Map([
+  ['config use', `'parley config use ${defaultName}', or --profile NAME`],
+  ['PARLEY_PROFILE', 'unset PARLEY_PROFILE, or --profile NAME'],
+])
+
+/** Says when the environment overrides a profile's value. */
 export function noteOverride({ note }: Context, explanations: Explanation[], setting: SettingName): void {
   const explanation = explanations.find((each) =>
     [each.chosen, ...each.overridden].some((candidate) => candidate?.setting === setting),
   )
   if (explanation?.chosen?.origin.source === 'environment') {
-    note(`${explanation.chosen.origin.name} in the environment comes before it`)
+    note(`${explanation.chosen.origin.name} in the environment overrides it`)
   }
 }

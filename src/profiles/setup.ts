@@ -10,11 +10,11 @@ import { type SettingName, settingOf } from '../settings/table.ts'
 import { changeProfile, requireOwnName, type Values } from './profile.ts'
 import { withValue } from './values.ts'
 
-/** Asks for all that a profile needs, then saves it. Throws a usage error where there is no terminal. */
+/** Asks for everything that a profile needs, then saves it. Throws a usage error where there is no terminal. */
 export async function setUpProfile(context: Context): Promise<void> {
   const { host, flags, input, note, cleanups } = context
   if (input.stdinKind !== 'terminal') {
-    throw usage("config init asks on a terminal, and stdin is none: use 'parley config set'")
+    throw usage("config init asks on a terminal, and stdin is not one: use 'parley config set'")
   }
   const path = requireProfilePath(host)
   const file = await readProfiles(host, note)
@@ -34,13 +34,13 @@ export async function setUpProfile(context: Context): Promise<void> {
   note(`saved: ${nextSteps(answers.reduce(withAnswer, known), flags.profile ? ` --profile ${name}` : '')}`)
 }
 
-/** For each service that has an address: what tries it, or what it still lacks. */
+/** For each service that has an address: the command that tries it, or what is still missing. */
 function nextSteps(values: Values, flag: string): string {
   const steps = services
     .filter(({ address }) => values[address] !== undefined)
     .map(({ secret, command, trial: [words, rest] }) =>
       (values[secret] ?? values[command]) === undefined
-        ? `'parley config set${flag} ${secret}' is still to be done`
+        ? `'parley config set${flag} ${secret}' is still needed`
         : `'parley ${words}${flag} ${rest}' tries it`,
     )
   return [`'parley config list --effective${flag}' shows it`, ...steps].join(', ')
@@ -67,14 +67,15 @@ const services = [
   },
 ] as const
 
-/** Asks for what each service needs; for one without an address, nothing more. */
+/** Asks for what each service needs. For a service without an address, only the address. */
 async function interview(
   questioner: Questioner,
   known: Values,
   say: (line: string) => void,
 ): Promise<Answer[]> {
   const answers: Answer[] = []
-  const isSet = async (name: SettingName) => {
+  /** Resolves with whether the setting has a value then. */
+  const ask = async (name: SettingName) => {
     const values = answers.reduce(withAnswer, known)
     const current = values[name] ?? defaultOf(name, values)
     const value = await askFor(name, { current, questioner, say })
@@ -82,14 +83,14 @@ async function interview(
     return (value ?? current) !== undefined
   }
   for (const { address, secret, command, others } of services) {
-    if (!(await isSet(address))) continue
-    if (!(await isSet(secret))) await isSet(command)
-    for (const other of others) await isSet(other)
+    if (!(await ask(address))) continue
+    if (!(await ask(secret))) await ask(command)
+    for (const other of others) await ask(other)
   }
   return answers
 }
 
-/** The model of a chat follows the family, so it is no default of the table's. */
+/** The default chat model depends on the family, so the table of settings has none. */
 const defaultOf = (name: SettingName, { family = settingOf('family').default }: Values): unknown =>
   name === 'chatModel' ? `${family}-2.5-pro` : settingOf(name).default
 

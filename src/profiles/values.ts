@@ -1,13 +1,13 @@
 import { type SettingName, secretOfCommand, settingNames } from '../settings/table.ts'
 import type { Values } from './profile.ts'
 
-/** A secret and the command for it take each other's place. */
-export const rivalsOf = (name: SettingName): string[] =>
+/** The settings that a value for this one replaces: a secret and the command that prints it exclude each other. */
+export const replacedBy = (name: SettingName): string[] =>
   settingNames.filter((other) => secretOfCommand[other] === name || secretOfCommand[name] === other)
 
-/** A profile's values with one more, and without what it takes the place of. */
+/** A profile's values with one more, and without those that it replaces. */
 export function withValue(values: Values, name: SettingName, value: unknown): Values {
-  const rivals = rivalsOf(name)
-  const kept = Object.entries(values).filter(([key]) => !rivals.includes(key))
+  const replaced = replacedBy(name)
+  const kept = Object.entries(values).filter(([key]) => !replaced.includes(key))
   return { ...Object.fromEntries(kept), [name]: value }
 }

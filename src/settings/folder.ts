@@ -1,8 +1,8 @@
 import { isAbsolute, join, resolve } from 'node:path'
 import { CliError } from '../errors.ts'
 
-/** What decides where the profile file lies, and whose it has to be. */
-export interface Place {
+/** What a process knows about itself: it decides where the profile file is, and whose it must be. */
+export interface ProcessInfo {
   env: Readonly<Record<string, string | undefined>>
   cwd: string
   platform: NodeJS.Platform
@@ -10,22 +10,22 @@ export interface Place {
   uid?: number | undefined
 }
 
-/** The folder of the profile file, or `undefined` where the environment tells of none. */
-function configFolder({ env, cwd, platform }: Place): string | undefined {
+/** The folder of the profile file, or `undefined` where the environment names none. */
+function configFolder({ env, cwd, platform }: ProcessInfo): string | undefined {
   if (env.PARLEY_CONFIG_DIR) return resolve(cwd, env.PARLEY_CONFIG_DIR)
   const folder = platformFolder(env, platform)
   return folder && join(folder, 'parley')
 }
 
-/** The profile file's path, or `undefined` where there is no place for one. */
-export function profilePath(place: Place): string | undefined {
-  const folder = configFolder(place)
+/** The profile file's path, or `undefined` where there is no home folder. */
+export function profilePath(info: ProcessInfo): string | undefined {
+  const folder = configFolder(info)
   return folder && join(folder, 'config.json')
 }
 
-/** The same; throws a `CliError` where there is no place. */
-export function requireProfilePath(place: Place): string {
-  const path = profilePath(place)
+/** The same; throws a `CliError` where there is none. */
+export function requireProfilePath(info: ProcessInfo): string {
+  const path = profilePath(info)
   if (path !== undefined) return path
   throw new CliError(
     'credentials',
@@ -33,7 +33,7 @@ export function requireProfilePath(place: Place): string {
   )
 }
 
-function platformFolder(env: Place['env'], platform: NodeJS.Platform): string | undefined {
+function platformFolder(env: ProcessInfo['env'], platform: NodeJS.Platform): string | undefined {
   if (platform === 'win32') return absolute(env.APPDATA)
   const home = absolute(env.HOME)
   if (platform === 'darwin') return home && join(home, 'Library', 'Preferences')

@@ -12,7 +12,7 @@ export function findSetting(spelling: string): SettingName {
     ...settingNames.map(flagOf),
     ...settingNames.map(variableOf),
   ])
-  throw usage(`there is no setting '${spelling}'${hint}; 'parley help settings' lists them`)
+  throw usage(`unknown setting '${spelling}'${hint}; 'parley help settings' lists them`)
 }
 
 const bare = (spelling: string) =>
@@ -28,7 +28,7 @@ export function maskValue(name: SettingName, value: unknown): string {
   return text.length < 8 ? '…' : `…${text.slice(-4)}`
 }
 
-/** A value in the spelling in which `config set` and the environment take it. */
+/** A value as `config set` and the environment accept it. */
 export function formatValue(value: unknown): string {
   if (Array.isArray(value)) return value.join(',')
   return typeof value === 'object' ? JSON.stringify(value) : String(value)

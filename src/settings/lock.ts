@@ -4,7 +4,7 @@ import { CliError, type Kind } from '../errors.ts'
 
 /** The right to write a file, which only one process has at a time. */
 export interface Lock {
-  /** False once another process took this one for dead. */
+  /** False once another process removed the lock, because this process seemed dead. */
   isHeld(): boolean
   release(): void
 }
@@ -12,34 +12,34 @@ export interface Lock {
 export interface LockOptions {
   /** The longest wait for it. Milliseconds. */
   longest: number
-  /** What has shown no sign of life for so long was left behind by a killed process. Milliseconds. */
+  /** A lock without a sign of life for so long was left behind by a killed process. Milliseconds. */
   silence: number
-  /** What kind of failure it is where it does not come free. */
+  /** The kind of the failure where the lock does not become free. */
   kind: Kind
-  /** What it means that it does not. */
+  /** The consequence of that failure. */
   consequence: string
-  /** Called once the wait takes a while. */
+  /** Called once, when the wait has taken a while. */
   onWait?(): void
 }
 
-/** How often a holder shows that it lives. Milliseconds. */
+/** How often a holder shows that it is alive. Milliseconds. */
 const beat = 1000
 
 /** Milliseconds. */
 const aWhile = 2000
 
-/** Waits for the lock of a file, a file beside it. Throws a `CliError` where it does not come free. */
+/** Waits for the lock of a file, which is a file beside it. Throws a `CliError` where it does not become free. */
 export async function lock(path: string, { longest, onWait, ...options }: LockOptions): Promise<Lock> {
   const name = `${path}.lock`
   const [holder, guard] = [watch(name, options.silence), watch(`${name}.clearing`, options.silence)]
   const start = performance.now()
   let file = make(name)
-  for (let isTold = false; file === undefined; file = make(name)) {
+  for (let isReported = false; file === undefined; file = make(name)) {
     if (holder.isSilent()) clear(name, holder, guard)
     const waited = performance.now() - start
     if (waited > longest) throw stuck(path, name, options)
-    if (!isTold && waited > aWhile) {
-      isTold = true
+    if (!isReported && waited > aWhile) {
+      isReported = true
       onWait?.()
     }
     await wait(20 + Math.random() * 80)
@@ -47,7 +47,7 @@ export async function lock(path: string, { longest, onWait, ...options }: LockOp
   return hold(name, file)
 }
 
-/** As long as its file is open, no other one can have its number. */
+/** While the lock's file is open, no other file can have its inode number. */
 function hold(name: string, file: number): Lock {
   const { ino } = fstatSync(file, { bigint: true })
   const isHeld = () => lstatSync(name, { bigint: true, throwIfNoEntry: false })?.ino === ino
@@ -69,13 +69,13 @@ function showLife(file: number): void {
   try {
     futimesSync(file, new Date(), new Date())
   } catch {
-    // Taken for dead, a holder finds out when it asks whether it still is one.
+    // A holder that lost its lock learns it from isHeld.
   }
 }
 
 interface Watched {
   name: string
-  /** Nothing about it has changed for long: by this process's own clock, since others' may differ, and are set. */
+  /** It has not changed for long, by this process's own clock: other clocks may differ, or be set. */
   isSilent(): boolean
 }
 
@@ -95,8 +95,8 @@ function watch(name: string, silence: number): Watched {
 }
 
 /**
- * Removes a lock that was left behind. Of all who wait for it one alone may do so, and looks again first: the others
- * would remove the lock that the first of them has taken since.
+ * Removes a lock that was left behind. Only one of the waiting processes may do this, and it looks again first: a
+ * second one would remove the lock that the first has taken since.
  */
 function clear(name: string, holder: Watched, guard: Watched): void {
   const file = make(guard.name)
@@ -105,8 +105,9 @@ function clear(name: string, holder: Watched, guard: Watched): void {
     return
   }
   try {
-    // An earlier version's was a folder.
-    if (holder.isSilent()) rmSync(name, { force: true, recursive: lstatSync(name).isDirectory() })
+    // In an earlier version the lock was a folder.
+    const isFolder = lstatSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false
+    if (holder.isSilent()) rmSync(name, { force: true, recursive: isFolder })
   } finally {
     closeSync(file)
     rmSync(guard.name, { force: true })
@@ -127,6 +128,6 @@ const stuck = (
   name: string,
   { kind, consequence }: Pick<LockOptions, 'kind' | 'consequence'>,
 ) =>
-  new CliError(kind, `${path}: another parley keeps it locked: if none is running, remove ${name}`, {
+  new CliError(kind, `${path}: another parley has locked it: if none is running, remove ${name}`, {
     consequence,
   })

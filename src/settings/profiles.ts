@@ -2,11 +2,11 @@ import { CliError, fileProblem } from '../errors.ts'
 import { didYouMean } from '../spelling.ts'
 import { describeJsonError, formatPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
-import { type Place, profilePath } from './folder.ts'
+import { type ProcessInfo, profilePath } from './folder.ts'
 import { readProtected, type Warn } from './protection.ts'
 import type { SettingName } from './table.ts'
 
-/** The profile file: what other versions of parley added to it passes through. */
+/** The profile file. Fields that another version of parley added are kept. */
 const ProfileFile = z.lazily(() =>
   z.looseObject({
     version: z.optional(z.unknown()),
@@ -21,14 +21,14 @@ export interface Profile {
   values: Partial<Record<SettingName, unknown>>
   /** Chosen by `--profile`, so that the environment's addresses and secrets don't mix with it. */
   isNamed: boolean
-  /** What chose it, as a person would look for it. */
+  /** What chose it, such as `--profile` or `config use`. */
   chosenBy: string
 }
 
 /** The name of the profile that answers from the built-in emulator, and cannot be changed. */
 export const demoName = 'demo'
 
-/** The name of the profile that holds where none was chosen. */
+/** The name of the profile that applies where none was chosen. */
 export const defaultName = 'default'
 
 const demo = {
@@ -44,12 +44,12 @@ const demo = {
 }
 
 /** Reads the profile file; a file that is not there is an empty one. Throws a `CliError` that never quotes it. */
-export async function readProfiles(place: Place, warn: Warn): Promise<ProfileFile> {
-  const path = profilePath(place)
+export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<ProfileFile> {
+  const path = profilePath(info)
   if (path === undefined) return {}
   let bytes: Uint8Array | undefined
   try {
-    bytes = readProtected(path, place, warn)
+    bytes = readProtected(path, info, warn)
   } catch (error) {
     if (error instanceof CliError) throw error
     throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
@@ -57,7 +57,7 @@ export async function readProfiles(place: Place, warn: Warn): Promise<ProfileFil
   return bytes === undefined ? {} : parseProfiles(bytes, path)
 }
 
-/** What is returned is what stands there, not zod's copy of it, which would lack a key such as `__proto__`. */
+/** Returns the parsed JSON, not zod's copy of it, which would lack a key such as `__proto__`. */
 async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFile> {
   const broken = (why: string) => new CliError('credentials', `${path}: ${why}`)
   let text = ''
@@ -74,17 +74,21 @@ async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFi
   return content as ProfileFile
 }
 
-/** Reads the profile that holds; the built-in one needs no file, and is there beside one that cannot be read. */
-export async function readProfile(place: Place, warn: Warn, named: string | undefined): Promise<Profile> {
-  const choice = { named, env: place.env }
+/** Reads the profile that applies. The built-in one needs no file, so a broken file does not matter to it. */
+export async function readProfile(
+  info: ProcessInfo,
+  warn: Warn,
+  named: string | undefined,
+): Promise<Profile> {
+  const choice = { named, env: info.env }
   const isBuiltIn = chooseName({}, choice).name === demoName
-  return chooseProfile(isBuiltIn ? {} : await readProfiles(place, warn), choice)
+  return chooseProfile(isBuiltIn ? {} : await readProfiles(info, warn), choice)
 }
 
 /** Chooses the profile: `--profile`, else `PARLEY_PROFILE`, else the file's current one, else `default`. */
 function chooseProfile(
   file: ProfileFile,
-  { named, env }: { named: string | undefined; env: Place['env'] },
+  { named, env }: { named: string | undefined; env: ProcessInfo['env'] },
 ): Profile {
   const { name, chosenBy, isAsked } = chooseName(file, { named, env })
   if (name === demoName) return { ...demo, chosenBy }
@@ -93,10 +97,10 @@ function chooseProfile(
   return { name, chosenBy, values: values ?? {}, isNamed: named !== undefined }
 }
 
-/** The name of the profile that holds, whether there is such a profile or not. */
+/** The name of the profile that applies, whether it exists or not. */
 export function chooseName(
   { current }: ProfileFile,
-  { named, env }: { named: string | undefined; env: Place['env'] },
+  { named, env }: { named: string | undefined; env: ProcessInfo['env'] },
 ): { name: string; chosenBy: string; isAsked: boolean } {
   if (named) return { name: named, chosenBy: '--profile', isAsked: true }
   if (env.PARLEY_PROFILE) return { name: env.PARLEY_PROFILE, chosenBy: 'PARLEY_PROFILE', isAsked: true }

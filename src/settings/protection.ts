@@ -12,25 +12,25 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { CliError, fileProblem } from '../errors.ts'
-import type { Place } from './folder.ts'
+import type { ProcessInfo } from './folder.ts'
 
-/** Tells the person of something odd that does not stop the run. */
+/** Warns the person of something unusual that does not stop the run. */
 export type Warn = (line: string) => void
 
 const forOthers = 0o077
 
 /**
- * Reads a file of secrets, or returns `undefined` where there is none. One that others can read is set to 0600,
- * and its folder to 0700, where they are the user's own; a link or a file of root's is read as it is, with a warning.
- * Throws a `CliError` for a file of another user's, or anything but a file.
+ * Reads a file of secrets, or returns `undefined` where there is none. If others can read it, its mode becomes 0600 and
+ * that of its folder 0700, where both are the user's own; a link or a file of root is read unchanged, with a warning.
+ * Throws a `CliError` for a file of another user, or anything but a file.
  */
-export function readProtected(path: string, place: Place, warn: Warn): Uint8Array | undefined {
+export function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array | undefined {
   const file = openExisting(path)
   if (file === undefined) return undefined
   try {
     const stat = fstatSync(file)
-    if (!stat.isFile()) throw refusal(path, describeKind(stat))
-    if (place.uid !== undefined) protect(path, { file, stat, place, warn })
+    if (!stat.isFile()) throw failure(path, describeKind(stat))
+    if (info.uid !== undefined) protect(path, { file, stat, info, warn })
     return readFileSync(file)
   } finally {
     closeSync(file)
@@ -39,11 +39,11 @@ export function readProtected(path: string, place: Place, warn: Warn): Uint8Arra
 
 function openExisting(path: string): number | undefined {
   try {
-    // Without O_NONBLOCK a named pipe in the file's place would be waited for.
+    // Without O_NONBLOCK this would wait for the other end of a named pipe.
     return openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    if (lookAt(path)) throw refusal(path, 'it is a symbolic link to nothing')
+    if (lookAt(path)) throw failure(path, 'it is a symbolic link to nothing')
     return undefined
   }
 }
@@ -51,13 +51,13 @@ function openExisting(path: string): number | undefined {
 interface Opened {
   file: number
   stat: Stats
-  place: Place
+  info: ProcessInfo
   warn: Warn
 }
 
-function protect(path: string, { file, stat, place, warn }: Opened): void {
-  const { uid } = place
-  if (stat.uid !== uid && stat.uid !== 0) throw refusal(path, `it belongs to another user (uid ${stat.uid})`)
+function protect(path: string, { file, stat, info, warn }: Opened): void {
+  const { uid } = info
+  if (stat.uid !== uid && stat.uid !== 0) throw failure(path, `it belongs to another user (uid ${stat.uid})`)
   const isOpen = (stat.mode & forOthers) !== 0
   const oddities = [
     ...(lookAt(path)?.isSymbolicLink() ? ['it is a symbolic link'] : []),
@@ -69,11 +69,11 @@ function protect(path: string, { file, stat, place, warn }: Opened): void {
     return
   }
   if (isOpen) tighten(path, () => fchmodSync(file, 0o600), warn)
-  protectFolder(dirname(path), place, warn)
+  protectFolder(dirname(path), info, warn)
 }
 
-/** A folder of the user's own choosing may serve other ends as well, so its mode is left alone. */
-function protectFolder(folder: string, { uid, env }: Place, warn: Warn): void {
+/** A folder that the user chose may have other files in it, so its mode is not changed. */
+function protectFolder(folder: string, { uid, env }: ProcessInfo, warn: Warn): void {
   const stat = lookAt(folder)
   if (env.PARLEY_CONFIG_DIR || stat?.uid !== uid || !stat?.isDirectory()) return
   if ((stat.mode & forOthers) !== 0) tighten(folder, () => chmodSync(folder, 0o700), warn)
@@ -89,23 +89,23 @@ function tighten(path: string, change: () => void, warn: Warn): void {
 }
 
 /** Makes the folder of a file of secrets. Throws a `CliError` where the file may not be replaced. */
-export function prepareProtected(path: string, place: Place, warn: Warn): void {
+export function prepareProtected(path: string, info: ProcessInfo, warn: Warn): void {
   const folder = dirname(path)
   makeFolder(folder)
   for (const each of [folder, path]) {
     if (lookAt(each)?.isSymbolicLink()) {
-      throw refusal(each, 'it is a symbolic link: change the file that it leads to')
+      throw failure(each, 'it is a symbolic link: change the file that it points to')
     }
   }
   const stat = lookAt(path)
-  if (stat && !stat.isFile()) throw refusal(path, describeKind(stat))
-  if (stat && place.uid !== undefined && stat.uid !== place.uid) {
-    throw refusal(path, `it belongs to another user (uid ${stat.uid}), and is not changed`)
+  if (stat && !stat.isFile()) throw failure(path, describeKind(stat))
+  if (stat && info.uid !== undefined && stat.uid !== info.uid) {
+    throw failure(path, `it belongs to another user (uid ${stat.uid}), and is not changed`)
   }
-  if (place.uid !== undefined) protectFolder(folder, place, warn)
+  if (info.uid !== undefined) protectFolder(folder, info, warn)
 }
 
-/** With its parents, which Node's own way would try for ever where one cannot be made, as in /proc. */
+/** With its parents. Node's recursive mkdir never returns where a folder cannot be made, as in /proc. */
 function makeFolder(folder: string): void {
   if (lookAt(folder)) return
   if (dirname(folder) !== folder) makeFolder(dirname(folder))
@@ -114,7 +114,7 @@ function makeFolder(folder: string): void {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     // Another writer may have made it since; its parent is there.
-    if (code === 'ENOENT') throw refusal(folder, 'no folder can be made there')
+    if (code === 'ENOENT') throw failure(folder, 'no folder can be made there')
     if (code !== 'EEXIST') throw error
   }
 }
@@ -130,4 +130,4 @@ function lookAt(path: string): Stats | undefined {
 
 const describeKind = (stat: Stats) => (stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
 
-const refusal = (path: string, why: string) => new CliError('credentials', `${path}: ${why}`)
+const failure = (path: string, why: string) => new CliError('credentials', `${path}: ${why}`)

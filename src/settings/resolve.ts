@@ -5,7 +5,7 @@ import { type SettingName, secretOfCommand, settingNames, settingOf, variableOf 
 
 interface Origin {
   source: 'flag' | 'profile' | 'environment' | 'default'
-  /** As a person would look for it: `--timeout`, `PARLEY_TIMEOUT`, `profile 'work'`. */
+  /** As a person knows it: `--timeout`, `PARLEY_TIMEOUT`, `profile 'work'`. */
   name: string
 }
 
@@ -18,20 +18,20 @@ export interface ResolvedSettings {
   isNamed: boolean
 }
 
-/** A value that some place gives for a setting, unchecked. */
+/** A value that was given for a setting, unchecked. */
 export interface Candidate {
   setting: SettingName
   value: unknown
   origin: Origin
 }
 
-/** Which value holds for a setting, and which others there are. A secret and the command for it are one setting. */
+/** Which value applies for a setting, and which others there are. A secret and the command for it are one setting. */
 export interface Explanation {
   setting: SettingName
   chosen: Candidate | undefined
-  /** What `chosen` comes before, most decisive first. */
+  /** What `chosen` overrides, strongest first. */
   overridden: Candidate[]
-  /** The environment's, which never mixes with a profile named by `--profile`. */
+  /** Those of the environment that never mix with a profile named by `--profile`. */
   ignored: Candidate[]
 }
 
@@ -41,7 +41,7 @@ export interface SettingSources {
   env: Readonly<Record<string, string | undefined>>
 }
 
-/** What belongs to one profile and may not be mixed with the environment's when that profile is named. */
+/** Settings that are never taken from the environment when `--profile` names a profile. */
 const bound: readonly SettingName[] = [
   'baseUrl',
   'accessToken',
@@ -86,7 +86,7 @@ export function explainSettings({ flags, profile, env }: SettingSources): Explan
     })
 }
 
-/** One place that gives values, as a function that finds what it gives for a setting. */
+/** One source of values, as a function that finds its value for a setting. */
 function layer(
   source: Origin['source'],
   readValue: (setting: SettingName) => unknown,
@@ -99,7 +99,7 @@ function layer(
 }
 
 /**
- * Settles every setting. Throws a `CliError` that names the place of a value that is not valid, never the value.
+ * Finds the value of every setting. Throws a `CliError` that names the place of a value that is not valid, never the value.
  */
 export function resolveSettings(sources: SettingSources): ResolvedSettings {
   const values: Record<string, unknown> = {}

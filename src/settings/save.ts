@@ -2,15 +2,15 @@ import { readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
 import { CliError, fileProblem } from '../errors.ts'
-import { type Place, requireProfilePath } from './folder.ts'
+import { type ProcessInfo, requireProfilePath } from './folder.ts'
 import { lock } from './lock.ts'
 import { type ProfileFile, readProfiles } from './profiles.ts'
 import { prepareProtected, type Warn } from './protection.ts'
 
-/** The form of the file that this version writes. */
+/** The version of the file's format. */
 const version = 1
 
-/** Who has the lock writes at once. */
+/** A process that has the lock writes at once, so the lock is soon free again. */
 const waiting = {
   longest: 60_000,
   silence: 3000,
@@ -18,18 +18,18 @@ const waiting = {
   consequence: 'nothing was changed',
 } as const
 
-/** Makes the new file out of the old one; `undefined` leaves the old one as it is. */
+/** Makes the new file from the old one; `undefined` changes nothing. */
 export type Change = (file: ProfileFile) => ProfileFile | undefined
 
 /**
  * Changes the profile file: one writer at a time, written whole or not at all, readable by its owner only. Throws
  * a `CliError` of kind `credentials` where it cannot or may not be written.
  */
-export async function changeProfiles(place: Place, warn: Warn, change: Change): Promise<void> {
-  const path = requireProfilePath(place)
+export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Change): Promise<void> {
+  const path = requireProfilePath(info)
   try {
-    prepareProtected(path, place, warn)
-    while (!(await changeOnce(path, { place, warn, change }))) {}
+    prepareProtected(path, info, warn)
+    while (!(await changeOnce(path, { info, warn, change }))) {}
   } catch (error) {
     if (error instanceof CliError) throw error
     throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
@@ -37,32 +37,32 @@ export async function changeProfiles(place: Place, warn: Warn, change: Change): 
 }
 
 /**
- * Returns false where another writer took this one for dead and went ahead. From lock to release nothing is waited
- * for unless the file is broken, so a signal finds neither a lock nor a temporary file to be removed.
+ * Returns false where another process removed this one's lock, because it seemed dead. Between lock and release
+ * nothing takes long unless the file is broken, so a signal never leaves a lock or a temporary file behind.
  */
 async function changeOnce(
   path: string,
-  { place, warn, change }: { place: Place; warn: Warn; change: Change },
+  { info, warn, change }: { info: ProcessInfo; warn: Warn; change: Change },
 ): Promise<boolean> {
   const { isHeld, release } = await lock(path, waiting)
   try {
     removeLeftovers(path)
-    const file = await readProfiles(place, warn)
+    const file = await readProfiles(info, warn)
     if (file.version !== undefined && file.version !== version) throw tooNew(path)
     const changed = change(file)
     if (!isHeld()) return false
     if (changed) write(path, changed)
     return true
+  } catch (error) {
+    // The next holder removes the temporary file of a writer that was paused for long: nothing was written.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT' && !isHeld()) return false
+    throw error
   } finally {
     release()
   }
 }
 
-const tooNew = (path: string) =>
-  new CliError(
-    'credentials',
-    `${path}: another version of parley wrote it, and its form is not known to this one`,
-  )
+const tooNew = (path: string) => new CliError('credentials', `${path}: written by a newer parley`)
 
 /** Only a writer that was killed leaves its temporary file behind, with the secrets in it. */
 function removeLeftovers(path: string): void {
@@ -79,7 +79,7 @@ function write(path: string, file: ProfileFile): void {
     configName: basename(path, '.json'),
     configFileMode: 0o600,
     accessPropertiesByDotNotation: false,
-    // What is there has been read already, more carefully.
+    // The file was already read, with more checks.
     deserialize: () => ({}),
   })
   conf.store = { version, ...file }

@@ -5,7 +5,7 @@ import { addressProblem } from './address.ts'
 import { durationForms, parseDuration } from './duration.ts'
 import type { SettingName, settings } from './table.ts'
 
-/** Flags and the environment give text; the profile file may hold numbers and booleans too. */
+/** Flags and the environment give text; the profile file may have numbers and booleans too. */
 const fromText = (convert: (text: string) => unknown) =>
   z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
 
@@ -19,7 +19,7 @@ const booleans = new Map<unknown, boolean>([
   ...['false', 'no', 'off', '0', 0].map((word) => [word, false] as const),
 ])
 
-/** In any case; the file may also hold the bare numbers. */
+/** Upper or lower case; the file may also have the numbers 1 and 0. */
 const toBoolean = (value: unknown) =>
   booleans.get(typeof value === 'string' ? value.trim().toLowerCase() : value) ?? value
 
@@ -50,21 +50,21 @@ const word = z.lazily(() =>
     .string('must be text')
     .check(z.regex(/^[A-Za-z][A-Za-z0-9-]*$/, 'must be a word of letters, digits and hyphens')),
 )
-const uncarried = 'holds characters that no header can carry'
-const secret = z.lazily(() => text().check(z.regex(/^[\x21-\x7e]*$/, uncarried)))
-const headerText = z.lazily(() => text().check(z.regex(/^[\t\x20-\x7e]*$/, uncarried)))
+const notInHeader = 'has characters that are not allowed in a header'
+const secret = z.lazily(() => text().check(z.regex(/^[\x21-\x7e]*$/, notInHeader)))
+const headerText = z.lazily(() => text().check(z.regex(/^[\t\x20-\x7e]*$/, notInHeader)))
 const beta = z.lazily(() =>
   z.string().check(
     z.check(({ value, issues }) => {
       if (betas.includes(value)) return
-      const message = `holds no documented beta: '${value}'${didYouMean(value, betas)}; -H '{vendor}-beta: …' sends it all the same`
+      const message = `has an unknown beta: '${value}'${didYouMean(value, betas)}; -H '{vendor}-beta: …' sends it anyway`
       issues.push({ code: 'custom', message, input: value })
     }),
   ),
 )
 const betaList = z.lazily(() => z.pipe(fromText(toList), z.array(beta())))
 
-/** Betas as they may stand there until they are sent: a header of the person's own may take their place. */
+/** Betas that are not sent yet are not checked: the person's own header may replace them. */
 export const anyBetas = z.lazily(() => z.pipe(fromText(toList), z.array(z.string())))
 
 const address = z.lazily(() =>

@@ -1,14 +1,14 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { CliError } from '../errors.ts'
-import type { Place } from './folder.ts'
+import type { ProcessInfo } from './folder.ts'
 import { schemas } from './schemas.ts'
 import { type SettingName, settingNames, settingOf, variableOf } from './table.ts'
 
 export interface SecretCommand {
-  /** The setting that holds the command. */
+  /** The setting that has the command. */
   setting: SettingName
   command: string
-  /** Where it stands, as a person would look for it. */
+  /** Where the command comes from, such as `profile 'work'`. */
   origin: string
 }
 
@@ -19,18 +19,18 @@ const longestRun = 60_000
 const longest = 2 ** 20
 
 /**
- * Has the shell run a command and takes the first line of its output for the secret. The command has an empty
+ * Runs a command in the shell; the first line of its output is the secret. The command has an empty
  * stdin, and none of the environment's secrets; on a terminal it may ask the person there. Throws a `CliError` with
- * the command's stderr where it fails; `cleanups` can end it at any time, with all that it has started. `deadline`
+ * the command's stderr where it fails; `cleanups` can end it at any time, with all processes that it started. `deadline`
  * is milliseconds since the epoch, or Infinity.
  */
 export async function runSecretCommand(
   { setting, command, origin }: SecretCommand,
-  { env, cwd, platform, hasTerminal, deadline }: Place & { hasTerminal: boolean; deadline: number },
+  { env, cwd, platform, hasTerminal, deadline }: ProcessInfo & { hasTerminal: boolean; deadline: number },
   cleanups: Set<() => void>,
 ): Promise<string> {
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
-  // Only a leader of a session can be ended with all of it, but a new session has no terminal.
+  // Only with a session of its own can all its processes be ended, but a new session has no terminal.
   const isLeader = !hasTerminal && platform !== 'win32'
   const options = { env: withoutSecrets(env), cwd, shell: true, detached: isLeader } as const
   const child = spawn(command, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -46,7 +46,9 @@ export async function runSecretCommand(
   const [line = ''] = stdout.split('\n', 1)
   const parsed = schemas.accessToken().safeParse(line)
   if (parsed.success) return parsed.data
-  throw failed(line.trim() ? 'printed a secret with characters that no header can carry' : 'printed nothing')
+  throw failed(
+    line.trim() ? 'printed a secret with characters that are not allowed in a header' : 'printed nothing',
+  )
 }
 
 /** What a process printed, and why it failed, if it did. Calls `stop` for one that takes or prints too much. */
@@ -59,7 +61,7 @@ function watch(
   return new Promise((resolve) => {
     const end = (problem?: string) => {
       clearTimeout(timer)
-      // Whoever escaped, and still has these open, is waited for no longer.
+      // A process that escaped may still have these open: it is not waited for.
       child.stdout?.destroy()
       child.stderr?.destroy()
       child.unref()
@@ -88,7 +90,7 @@ function describe(code: number | null, signal: NodeJS.Signals | null): string | 
   return code === 0 ? undefined : `failed with exit code ${code}`
 }
 
-/** Ends a process and those that it has started: asks them to end, and soon after does not ask. Synchronous. */
+/** Ends a process and those that it started, by TERM and soon after by KILL. Synchronous. */
 function endFamily(child: ChildProcess, isLeader: boolean): void {
   if (child.pid === undefined) return
   const targets = isLeader ? [`-${child.pid}`] : descendants(child.pid).map(String)
@@ -97,7 +99,7 @@ function endFamily(child: ChildProcess, isLeader: boolean): void {
   if (error) child.kill('SIGKILL')
 }
 
-/** The process itself, and all below it that the system tells of. */
+/** The process itself, and all below it that the system lists. */
 function descendants(pid: number): number[] {
   const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
   const processes = (stdout ?? '').split('\n').map((line) => line.trim().split(/\s+/).map(Number))
@@ -108,7 +110,7 @@ function descendants(pid: number): number[] {
   return family
 }
 
-function withoutSecrets(env: Place['env']): Record<string, string | undefined> {
+function withoutSecrets(env: ProcessInfo['env']): Record<string, string | undefined> {
   const secrets = settingNames.filter((name) => settingOf(name).secret).map(variableOf)
   return Object.fromEntries(Object.entries(env).filter(([name]) => !secrets.includes(name)))
 }

@@ -1,12 +1,12 @@
-/** What a person needs to know about a setting. Its check stands in `schemas.ts`. */
+/** What a person needs to know about a setting. Its check is in `schemas.ts`. */
 interface Setting {
   about: string
   default?: unknown
   /** Shown as `…last4`, and has no flag. */
   secret?: true | undefined
-  /** Has no flag that every request command takes. */
+  /** Is not a flag of every request command. */
   noFlag?: true | undefined
-  /** The flag of a command's own that stands for it. */
+  /** The flag of single commands that sets it. */
   ownFlag?: string | undefined
 }
 
@@ -35,7 +35,7 @@ export const settings = {
   chatModel: { about: 'the model for chat', noFlag: true, ownFlag: '-m' },
   imageModel: { about: 'the model for images', noFlag: true, ownFlag: '-m' },
   answerRole: { about: 'the role of an answer kept by --thread', default: 'model' },
-  stream: { about: 'print the answer as it comes', default: false, noFlag: true, ownFlag: '--stream' },
+  stream: { about: 'print the answer as it arrives', default: false, noFlag: true, ownFlag: '--stream' },
   streamVia: { about: 'how streaming is asked for: query, path or body', default: 'query' },
   failOnCut: {
     about: 'fail (exit 8) where an answer was cut or stopped, or has no text',
@@ -44,13 +44,13 @@ export const settings = {
     ownFlag: '--fail-on-cut',
   },
   timeout: {
-    about: 'longest wait for an answer to start, and longest silence after; 0 is none',
+    about: 'longest wait for an answer to start, and longest silence after; 0 is no limit',
     default: 600,
   },
-  deadline: { about: 'longest time for everything, retries included; 0 is none', default: 0 },
+  deadline: { about: 'longest time for everything, retries included; 0 is no limit', default: 0 },
   connectTimeout: { about: 'longest wait for a connection', default: 10 },
   retries: { about: 'extra attempts', default: 2 },
-  cacert: { about: "a file of CA certificates in PEM, beside the system's" },
+  cacert: { about: "a file of CA certificates in PEM, in addition to the system's" },
   allowHttp: { about: 'allow plain http to other machines, where tokens travel unencrypted', default: false },
 } as const satisfies Record<string, Setting>
 
@@ -60,7 +60,7 @@ export const settingNames = Object.keys(settings) as SettingName[]
 
 export const settingOf = (name: SettingName): Setting => settings[name]
 
-/** Whether every request command takes it as a flag; see `flagOf`. */
+/** Whether every request command has it as a flag; see `flagOf`. */
 export const hasFlag = (name: SettingName): boolean => !settingOf(name).secret && !settingOf(name).noFlag
 
 /** The secret that a setting's command prints, such as `accessToken` for `accessTokenCommand`. */

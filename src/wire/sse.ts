@@ -40,7 +40,7 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
   let size = 0
 
   function takeLine(line: string): void {
-    size = line === '' ? 0 : size + line.length
+    size = line === '' ? 0 : size + line.length + 1
     if (line === '') {
       dispatch()
       return

@@ -310,7 +310,7 @@ describe('every rule of the specification, at its boundary', () => {
     const env = { PARLEY_BETAS: 'nope' }
     const refused = await send(['x'], { env })
     expect(refused).toMatchObject({ code: 3, requests: [] })
-    expect(refused.err).toContain("PARLEY_BETAS holds no documented beta: 'nope'")
+    expect(refused.err).toContain("PARLEY_BETAS has an unknown beta: 'nope'")
     expect(await send(['x', '--betas', 'nope'])).toMatchObject({ code: 2, requests: [] })
     const replaced = await send(['x', '-H', 'Vendor-Beta: nope', '--beta', 'nope'], { env })
     expect(replaced.requests[0]?.headers).toMatchObject({ 'Vendor-Beta': 'nope' })

@@ -151,7 +151,7 @@ faults('N: connect phase, nothing sent', [
       )
     },
     code: 3,
-    err: [/^parley: 'workspaceId' in profile 'default' holds characters [^\n]*\n$/],
+    err: [/^parley: 'workspaceId' in profile 'default' has characters [^\n]*\n$/],
     files: ['home/.config/parley/config.json'],
   },
   ...both({

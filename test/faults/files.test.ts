@@ -67,7 +67,7 @@ faults('Files of answers', [
     script: (socket) => void setTimeout(() => socket.write(ok), 1000),
     code: 11,
     reqs: 1,
-    err: ['pipe: its reader has gone; the part that came is not kept'],
+    err: ['pipe: nothing reads it any more; the part that came is not kept'],
   },
   {
     name: 'F22 one file for -o and --thread',
@@ -306,7 +306,7 @@ faults('Conversations', [
     script: () => {},
     code: 11,
     reqs: 1,
-    err: [/keeps it locked: if none is running, remove \S+t\.json\.lock\n {2}nothing was sent/],
+    err: [/has locked it: if none is running, remove \S+t\.json\.lock\n {2}nothing was sent/],
     within: 12,
   },
 ])

@@ -153,7 +153,7 @@ faults('P: chat --system, --temperature and -f -', [
     ...refused,
     name: 'P53 no --temperature',
     argv: [...chat, '--temperature', 'warm'],
-    err: ['It must be a number.'],
+    err: ["--temperature: 'warm' is not a number"],
   },
   {
     name: 'P54 -f - adds a text after the words, once',

@@ -432,7 +432,7 @@ faults('L: addresses and ids', [
       name: `L14 port ${port}, which browsers refuse`,
       url: () => `http://127.0.0.1:${port}`,
       code: 3,
-      err: [`must not use port ${port}, where another protocol is spoken`],
+      err: [`must not use port ${port}, which belongs to another protocol`],
     }),
   ),
 ])

@@ -93,7 +93,7 @@ describe('checks before anything is sent', () => {
     const cwd = folderWith({ 'a.png': 'mine' })
     const refused = await image(['x', '-o', 'a.png'], { cwd })
     expect(refused).toMatchObject({ code: 11, out: '', requests: [], files: ['a.png'] })
-    expect(refused.err).toBe('parley: a.png: it exists already (--force replaces it)\n')
+    expect(refused.err).toBe('parley: a.png: it already exists (--force replaces it)\n')
     expect(refused.read('a.png').toString()).toBe('mine')
     const forced = await image(['x', '-o', 'a.png', '--force'], { cwd })
     expect(forced).toMatchObject({ code: 0, out: 'a.png\n', files: ['a.png'] })

@@ -19,15 +19,15 @@ export async function run(context: Context, _: unknown, [name = '']: string[]): 
     const { current, ...rest } = file
     wasCurrent = chooseName(file, { named: undefined, env: {} }).name === name
     const profiles = Object.fromEntries(Object.entries(file.profiles ?? {}).filter(([key]) => key !== name))
-    const changed = { ...rest, ...(current === undefined || wasCurrent ? {} : { current }), profiles }
+    const changed = { ...rest, current: wasCurrent ? undefined : current, profiles }
     hasDefault = profileValues(changed, defaultName) !== undefined
     return changed
   })
   if (wasCurrent) {
     const now = hasDefault
       ? `now '${defaultName}' is`
-      : "now none is: 'parley config use NAME' chooses one, 'parley config init' makes one"
-    context.note(`'${name}' was the current profile: ${now}`)
+      : "now none is ('parley config use NAME' chooses one, 'parley config init' creates one)"
+    context.note(`'${name}' was the current profile; ${now}`)
   }
   if (context.host.env.PARLEY_PROFILE === name) context.note('PARLEY_PROFILE still names it')
 }

@@ -1,14 +1,13 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
+import { SettingArgument } from '../../flag-values.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { noteOverride, readProfile } from '../../profiles/profile.ts'
 import { findSetting, formatValue, maskValue } from '../../settings/key.ts'
 
 export function declare(command: Command): void {
-  command
-    .argument('<key>', "a setting: 'parley help settings' lists them")
-    .option('--reveal', 'show a secret whole')
+  command.addArgument(new SettingArgument()).option('--reveal', 'show the whole secret')
 }
 
 export const examples = ['parley config get baseUrl', 'parley config get accessToken --reveal']

@@ -3,7 +3,7 @@ import type { Context } from '../../context.ts'
 import { type ListOptions, listProfile } from '../../profiles/listing.ts'
 
 export function declare(command: Command): void {
-  command.option('--effective', 'every value that holds, where it comes from, and what it overrides')
+  command.option('--effective', 'every value that applies, where it comes from, and what it overrides')
 }
 
 export const notes = ['In a pipe the columns are separated by tabs.']

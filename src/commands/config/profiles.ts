@@ -5,7 +5,7 @@ import { chooseName, profileNames, readProfiles } from '../../settings/profiles.
 
 export const examples = ['parley config profiles']
 
-/** One name a line, and nothing else for scripts; on a terminal the current one is marked. */
+/** One name a line, for scripts nothing else; on a terminal the current one is marked. */
 export async function run({ host, flags, note, output }: Context): Promise<void> {
   const file = await readProfiles(host, note)
   const current = chooseName(file, { named: flags.profile, env: host.env }).name
@@ -15,6 +15,6 @@ export async function run({ host, flags, note, output }: Context): Promise<void>
     await output.write(output.isTerminal ? `${mark}${oneLine(name)}\n` : toTsv([name]))
   }
   if (output.isTerminal && !names.includes(current)) {
-    note(`there is no profile '${current}' yet: 'parley config init' makes it`)
+    note(`there is no profile '${current}' yet: 'parley config init' creates it`)
   }
 }

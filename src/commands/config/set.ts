@@ -1,17 +1,18 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { SettingArgument } from '../../flag-values.ts'
 import { createQuestioner } from '../../io/question.ts'
 import { changeProfile, noteOverride, readProfile } from '../../profiles/profile.ts'
-import { rivalsOf, withValue } from '../../profiles/values.ts'
+import { replacedBy, withValue } from '../../profiles/values.ts'
 import { findSetting } from '../../settings/key.ts'
 import { schemas } from '../../settings/schemas.ts'
 import { type SettingName, settingOf } from '../../settings/table.ts'
 
 export function declare(command: Command): void {
   command
-    .argument('<key>', "a setting: 'parley help settings' lists them")
-    .argument('[value]', 'its value; a secret is read from stdin, or asked for and not shown')
+    .addArgument(new SettingArgument())
+    .argument('[value]', 'its value; a secret is read from stdin or a hidden prompt')
 }
 
 export const examples = [
@@ -24,7 +25,7 @@ export const examples = [
 export async function run(context: Context, _: unknown, [key = '', given]: string[]): Promise<void> {
   const name = findSetting(key)
   if (settingOf(name).secret && given !== undefined && given !== '-') {
-    throw usage(`${name} is a secret, and arguments stay in the shell's history: give it on stdin`)
+    throw usage(`${name} is a secret, and arguments stay in the shell's history: pass it on stdin`)
   }
   context.whenInterrupted(() => 'nothing was changed')
   const text = given === undefined || given === '-' ? await readValue(context, name) : given
@@ -33,10 +34,10 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   let replaced: string[] = []
   context.whenInterrupted(() => undefined)
   await changeProfile(context, (values) => {
-    replaced = rivalsOf(name).filter((rival) => Object.hasOwn(values, rival))
+    replaced = replacedBy(name).filter((other) => Object.hasOwn(values, other))
     return withValue(values, name, parsed.data)
   })
-  for (const rival of replaced) context.note(`${rival} was removed: ${name} takes its place`)
+  for (const other of replaced) context.note(`${other} was removed: ${name} replaces it`)
   const { explanations } = await readProfile(context)
   noteOverride(context, explanations, name)
 }

@@ -1,20 +1,21 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
+import { SettingArgument } from '../../flag-values.ts'
 import { changeProfile } from '../../profiles/profile.ts'
 import { findSetting } from '../../settings/key.ts'
 
 export function declare(command: Command): void {
-  command.argument('<key>', "a setting: 'parley help settings' lists them")
+  command.addArgument(new SettingArgument())
 }
 
 export const examples = ['parley config unset accessToken']
 
 export async function run(context: Context, _: unknown, [key = '']: string[]): Promise<void> {
   const name = findSetting(key)
-  let isThere = false
+  let wasSet = false
   const profile = await changeProfile(context, ({ [name]: value, ...rest }) => {
-    isThere = value !== undefined
-    return isThere ? rest : undefined
+    wasSet = value !== undefined
+    return wasSet ? rest : undefined
   })
-  if (!isThere) context.note(`${name} was not set in the profile '${profile}'`)
+  if (!wasSet) context.note(`${name} was not set in the profile '${profile}'`)
 }

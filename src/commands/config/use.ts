@@ -5,20 +5,20 @@ import { changeFile } from '../../profiles/profile.ts'
 import { defaultName, demoName, noSuchProfile, profileValues } from '../../settings/profiles.ts'
 
 export function declare(command: Command): void {
-  command.argument('<name>', 'the profile that holds from now on')
+  command.argument('<name>', 'the profile to use from now on')
 }
 
 export const examples = ['parley config use work']
 
 export async function run(context: Context, _: unknown, [name = '']: string[]): Promise<void> {
   if (name === demoName) {
-    throw usage(`${demoName} is chosen call by call: --profile ${demoName}, or PARLEY_PROFILE=${demoName}`)
+    throw usage(`${demoName} is chosen for each call: --profile ${demoName}, or PARLEY_PROFILE=${demoName}`)
   }
   await changeFile(context, (file) => {
-    // The way back is open also where there is no such profile yet.
+    // The default profile can be chosen also before it exists.
     if (profileValues(file, name) === undefined && name !== defaultName) throw noSuchProfile(file, name)
     return { ...file, current: name }
   })
   const { PARLEY_PROFILE } = context.host.env
-  if (PARLEY_PROFILE) context.note(`PARLEY_PROFILE (${PARLEY_PROFILE}) comes before it`)
+  if (PARLEY_PROFILE) context.note(`PARLEY_PROFILE (${PARLEY_PROFILE}) overrides it`)
 }

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { createCaller } from '../../calls/caller.ts'
 import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
+import { FileFlag } from '../../flag-values.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/deliver.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
 import { type EventsOptions, readEvents } from '../../sessions/sending/read-events.ts'
@@ -12,7 +13,9 @@ type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
 export function declare(command: Command): void {
   command.argument('[message...]', 'a message; piped text comes after it, or where - stands')
   declareSessionFlags(command)
-  command.option('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one a line')
+  command.addOption(
+    new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one a line'),
+  )
   declareEventFlags(command)
   command
     .option('--no-validate', 'send what was given, if it is JSON')

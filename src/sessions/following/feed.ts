@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { escapeControls, oneLine } from '../../io/escape.ts'
-import type { Stdout } from '../../io/output.ts'
+import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { toTsv } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/events/events-page.ts'
@@ -68,7 +68,7 @@ export function createFeed(
     return `— ${row.map((cell) => oneLine(cell)).join(' ')}`
   }
 
-  async function asDimLine(text: string, { columns }: Stdout): Promise<string> {
+  async function asDimLine(text: string, { columns }: StdStream): Promise<string> {
     const { clip } = await import('../../io/width.ts')
     return style.dim(clip(text, columns || 80))
   }

@@ -1,0 +1,91 @@
+import type { Command } from 'commander'
+import type { Host, Run } from '../context.ts'
+import { createContext } from './create-context.ts'
+import type { Entry, Grammar } from './entry.ts'
+import {
+  declareGeneralFlags,
+  declareRequestFlags,
+  isFlag,
+  pointToSharedFlags,
+  readSharedFlags,
+} from './flags.ts'
+import { addExamples, addNote } from './help-text.ts'
+import type { ParleyCommand } from './parley-command.ts'
+import type { UnknownWords } from './pointers.ts'
+
+/** One parse of the arguments: what the commands need, and what they leave for its end. */
+export interface Parse extends Grammar {
+  readonly argv: string[]
+  readonly host: Host
+  readonly run: Run
+  exitCode: number
+  unknown: UnknownWords | undefined
+}
+
+/** Gives a group its commands. What a command or a group needs is loaded when it is called. */
+export function addCommands(parent: ParleyCommand, children: Record<string, Entry>, parse: Parse): void {
+  const path = pathOf(parent)
+  parent.enablePositionalOptions()
+  // Most runs have their flags after the command's name, and do not need these.
+  if (parse.argv.slice(0, path.length).some(isFlag)) declareRequestFlags(parent)
+  catchUnknown(parent, parse)
+  const loaders = new Map<Command, () => Promise<void> | void>()
+  parent.hook('preSubcommand', (_, called) => {
+    const load = loaders.get(called)
+    // `help help` comes here twice.
+    loaders.delete(called)
+    return load?.()
+  })
+  for (const [name, entry] of Object.entries(children)) {
+    const command = parent
+      .command(name)
+      .summary(entry.summary)
+      .description(sentence(entry.summary))
+      .helpCommand(false)
+    const { group } = entry
+    loaders.set(command, () => (group ? addGroup(command, group, parse) : prepare(command, entry, parse)))
+  }
+}
+
+/** commander reports an unknown word by an event, but before --help it just prints the help of the group. */
+function catchUnknown(parent: ParleyCommand, parse: Parse): void {
+  const meet = ([word = '-']: readonly string[]) => {
+    if (!word.startsWith('-')) parse.unknown = { words: [...namesOf(parent), word], isHelp: false }
+    return ''
+  }
+  parent.on('command:*', meet).addHelpText('before', () => meet(parent.args))
+}
+
+function addGroup(command: ParleyCommand, group: Record<string, Entry>, parse: Parse): void {
+  addCommands(command.usage('<command> [flags]'), group, parse)
+  const words = ['parley', ...namesOf(command), Object.keys(group)[0], '--help']
+  addNote(command, `'${words.join(' ')}' shows the flags and examples of one of them.`)
+}
+
+/** Gives a command its flags, its help and its action. */
+async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Promise<void> {
+  const module = await entry.load?.()
+  module?.declare?.(command)
+  for (const note of module?.notes ?? []) addNote(command, note)
+  if (module) addExamples(command, module.examples)
+  if (entry.isRequest) declareRequestFlags(command)
+  else declareGeneralFlags(command)
+  pointToSharedFlags(command, entry.isRequest ?? false)
+  command.usage(command.usage().replace('[options]', '[flags]'))
+  command.action(async () => {
+    const context = await createContext(parse.host, readSharedFlags(pathOf(command)), parse.run)
+    if (entry.sends) parse.run.whenInterrupted(() => 'nothing was sent')
+    parse.exitCode = (await module?.run(context, command.opts() as never, command.args, parse)) ?? 0
+  })
+}
+
+/** The commands from the root to this one. */
+const pathOf = (command: Command): Command[] =>
+  command.parent ? [...pathOf(command.parent), command] : [command]
+
+const namesOf = (command: Command) =>
+  pathOf(command)
+    .slice(1)
+    .map((each) => each.name())
+
+const sentence = (summary: string) => `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`

@@ -1,0 +1,48 @@
+import { writeSync } from 'node:fs'
+import type { StdStream } from './io/output.ts'
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** The process dies by the signal itself, so that a shell's loop stops too; a second signal ends it at once. */
+export function onSignal(clean: () => string, stderr: StdStream): void {
+  for (const signal of signals) {
+    process.once(signal, () => {
+      stopListening()
+      try {
+        // A full stderr does not block once it is a stream.
+        stderr.open()
+        writeSync(2, clean())
+      } catch {
+        // The signal ends the process also where stderr is gone.
+      }
+      process.kill(process.pid, signal)
+    })
+  }
+}
+
+/** From now on a signal ends the process at once. */
+export function stopListening(): void {
+  for (const signal of signals) process.removeAllListeners(signal)
+}
+
+/** Sends what Ctrl-C sends. */
+export const interrupt = (): void => void process.kill(process.pid, 'SIGINT')
+
+/** Stops the whole job, as Ctrl-Z does, and resolves when it goes on. A job that no shell could wake is not stopped. */
+export function suspend(): Promise<void> {
+  return new Promise((resolve) => {
+    const goOn = () => {
+      clearTimeout(timer)
+      process.off('SIGCONT', goOn)
+      resolve()
+    }
+    const timer = setTimeout(goOn, 200)
+    process.once('SIGCONT', goOn)
+    process.kill(0, 'SIGTSTP')
+  })
+}
+
+/** Has an error reported that nothing caught, and ends the process with the exit code that it gets. */
+export function onCrash(report: (error: unknown) => Promise<number>): void {
+  process.on('uncaughtException', async (error) => process.exit(await report(error).catch(() => 1)))
+}

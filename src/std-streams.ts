@@ -1,0 +1,71 @@
+import { fstatSync, writeSync } from 'node:fs'
+import type { Stdin } from './io/input.ts'
+import type { StdStream } from './io/output.ts'
+import { stopListening } from './signals.ts'
+
+/** stdout or stderr; `openStream` is called when it is first needed. */
+export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): StdStream {
+  let stream: NodeJS.WriteStream | undefined
+  let isOnTerminal: boolean | undefined
+  const open = () => {
+    stream ??= neverBlocking(openStream())
+    return stream
+  }
+  return {
+    get isTerminal() {
+      isOnTerminal ??= isTerminal(descriptor)
+      return isOnTerminal
+    },
+    get columns() {
+      return this.isTerminal ? open().columns : undefined
+    },
+    open,
+    writeNow(bytes) {
+      if (stream) return 0
+      // This is the last thing that a run writes. It may block, and then a signal has to end it at once.
+      stopListening()
+      return writeAll(descriptor, bytes)
+    },
+  }
+}
+
+/** Node's writes to a terminal block: while nobody reads there, no signal would be noticed. */
+function neverBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
+  const { _handle } = stream as { _handle?: { setBlocking?(isBlocking: boolean): void } }
+  if (stream.isTTY && process.platform !== 'win32') _handle?.setBlocking?.(false)
+  return stream
+}
+
+function writeAll(descriptor: number, bytes: Uint8Array): number {
+  let written = 0
+  try {
+    while (written < bytes.length) written += writeSync(descriptor, bytes.subarray(written))
+  } catch (error) {
+    // Another process that has the same pipe may have made it non-blocking.
+    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+  }
+  return written
+}
+
+/** Does not open the stream, and loads Node's terminal module only for a device. */
+function isTerminal(descriptor: number): boolean {
+  try {
+    return (
+      fstatSync(descriptor).isCharacterDevice() && process.getBuiltinModule('node:tty').isatty(descriptor)
+    )
+  } catch {
+    return false
+  }
+}
+
+export function findStdinKind(): Stdin['kind'] {
+  try {
+    const stat = fstatSync(0)
+    if (stat.isFIFO() || stat.isSocket()) return 'pipe'
+    if (stat.isFile()) return 'file'
+    if (stat.isDirectory()) return 'folder'
+    return isTerminal(0) ? 'terminal' : 'none'
+  } catch {
+    return 'none'
+  }
+}
