@@ -1,0 +1,139 @@
+import type { Timers } from '../client/timer.ts'
+import { CliError } from '../errors.ts'
+import type { Call, Job } from './jobs.ts'
+import type { Answer } from './result-line.ts'
+import { answer, begin, createSchedule, leave, refuse, type Schedule, type Ticket } from './schedule.ts'
+
+/**
+ * Asks for one line. Throws a `CliError`, at once where it is `rate-limited` or `not-sent`: then all pause, and the
+ * line is asked again. What comes after the signal is not waited for.
+ */
+export type Ask<C extends Call> = (job: Job<C>, signal: AbortSignal) => Promise<Answer>
+
+/** A line that was begun. */
+export interface Task<C extends Call> {
+  job: Job<C>
+  /** In the window. */
+  place: number
+  /** How often it was refused. */
+  refusals: number
+}
+
+/** The requests that are under way, and the lines that were refused, the first one first. */
+export interface Flights<C extends Call> {
+  readonly options: FlightsOptions<C>
+  readonly send: (task: Task<C>) => Promise<Answer>
+  readonly refused: Task<C>[]
+  schedule: Schedule
+}
+
+/** Nothing is begun for a while, because this was refused. */
+export interface Pause {
+  error: CliError
+  /** Milliseconds since the epoch. */
+  until: number
+  /** How many may be under way afterwards. */
+  places: number
+}
+
+export interface FlightsOptions<C extends Call> {
+  ask: Ask<C>
+  /** Given when nothing is waited for any longer. */
+  signal: AbortSignal
+  concurrency: number
+  /** Milliseconds since the epoch; Infinity for none. */
+  deadline: number
+  timers: Timers
+  /** From 0 to 1. */
+  random(): number
+  onAnswer(task: Task<C>, answer: Answer): void
+  onFailure(task: Task<C>, error: CliError): void
+  onPause(pause: Pause): void
+  /** Nothing can be asked any more. */
+  onEnd(error: unknown): void
+  /** Called last, whatever came of a request. */
+  onChange(): void
+}
+
+export const createFlights = <C extends Call>(options: FlightsOptions<C>): Flights<C> => ({
+  options,
+  send: createSender(options),
+  refused: [],
+  schedule: createSchedule(options.concurrency),
+})
+
+/** Each with a signal of its own: many listeners of one are taken for a mistake. */
+function createSender<C extends Call>({ ask, signal }: FlightsOptions<C>): Flights<C>['send'] {
+  const open = new Set<AbortController>()
+  signal.addEventListener('abort', () => {
+    for (const request of open) request.abort(deadlinePassed())
+  })
+  return ({ job }) => {
+    const own = new AbortController()
+    open.add(own)
+    return new Promise<Answer>((resolve, reject) => {
+      own.signal.addEventListener('abort', () => reject(own.signal.reason))
+      ask(job, own.signal).then(resolve, reject)
+    }).finally(() => open.delete(own))
+  }
+}
+
+const deadlinePassed = () => new CliError('unknown', 'the deadline passed', { sent: 'unknown' })
+
+/** A task that is under way. */
+type Flight<C extends Call> = Task<C> & { ticket: Ticket }
+
+/** Begins a line's request. */
+export function fly<C extends Call>(flights: Flights<C>, task: Task<C>): void {
+  flights.schedule = begin(flights.schedule)
+  const flight = { ...task, ticket: flights.schedule.pause.number }
+  flights.send(task).then(
+    (came) => settle(flights, () => land(flights, flight, came)),
+    (error) => settle(flights, () => fail(flights, flight, error)),
+  )
+}
+
+/** All at once: nobody is to see a request that is over and has no result. */
+function settle<C extends Call>(flights: Flights<C>, act: () => void): void {
+  flights.schedule = leave(flights.schedule)
+  try {
+    act()
+  } catch (error) {
+    flights.options.onEnd(error)
+  }
+  flights.options.onChange()
+}
+
+function land<C extends Call>(flights: Flights<C>, flight: Flight<C>, came: Answer): void {
+  const { timers, onAnswer } = flights.options
+  flights.schedule = answer(flights.schedule, flight.ticket, { isOk: true, now: timers.now() })
+  onAnswer(flight, { ...came, attempts: came.attempts + flight.refusals })
+}
+
+function fail<C extends Call>(flights: Flights<C>, flight: Flight<C>, error: unknown): void {
+  const { timers, onFailure } = flights.options
+  if (!(error instanceof CliError)) throw error
+  if (isRefusal(error)) takeBack(flights, flight, error)
+  else {
+    flights.schedule = answer(flights.schedule, flight.ticket, { isOk: false, now: timers.now() })
+    onFailure(flight, error.with({ attempts: (error.details.attempts ?? 1) + flight.refusals }))
+  }
+}
+
+function takeBack<C extends Call>(
+  flights: Flights<C>,
+  { job, place, refusals, ticket }: Flight<C>,
+  error: CliError,
+): void {
+  const { deadline, timers, random, onPause } = flights.options
+  flights.refused.push({ job, place, refusals: refusals + 1 })
+  const { until } = flights.schedule.pause
+  const refusal = { error, now: timers.now(), deadline, random: random() }
+  flights.schedule = refuse(flights.schedule, ticket, refusal)
+  const { pause, places } = flights.schedule
+  if (pause.until > until) onPause({ error, until: pause.until, places })
+}
+
+/** The line itself may well be answered, later. */
+const isRefusal = ({ kind, details }: CliError): boolean =>
+  kind === 'not-sent' || (kind === 'rate-limited' && !details.isPermanent)

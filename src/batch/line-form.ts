@@ -1,0 +1,103 @@
+import { usage } from '../errors.ts'
+import { isObject, parseJson } from '../wire/json/parse.ts'
+import { childrenOf, findChild, skipBlanks } from '../wire/json/scanner.ts'
+
+/** What one line of a batch asks for: a prompt, or a whole body as it is spelled there. */
+export type LineForm = { id?: Id; model?: string } & ({ prompt: string } | { body: string })
+
+/** How the caller names a line. */
+export type Id = string | number
+
+const ownFields = ['id', 'prompt', 'model']
+
+/** The names that other services' batch files have for the id and for the body. */
+const idNames = ['custom_id', 'key']
+const bodyNames = ['body', 'params', 'request']
+const ignoredNames = ['method', 'url']
+
+const expected = 'it must be a prompt in quotes, {"prompt"}, a body with "contents", or {"custom_id","body"}'
+
+/** Reads a line's JSON. Throws a `SyntaxError` where it is none, and a usage error for any other form. */
+export function readForm(line: string): LineForm {
+  const value = parseJson(line)
+  if (typeof value === 'string') return { prompt: readPrompt(value) }
+  if (!isObject(value)) throw usage(expected)
+  if (Object.hasOwn(value, 'contents')) return readBody(line, value)
+  if (Object.hasOwn(value, 'prompt')) return readOwn(value)
+  const [bodyName] = only(value, bodyNames)
+  if (bodyName === undefined) throw usage(expected)
+  return readForeign(line, value, bodyName)
+}
+
+function readOwn(value: Record<string, unknown>): LineForm {
+  refuseOthers(value, ownFields)
+  const id = readId(value, 'id')
+  return {
+    ...(id === undefined ? {} : { id }),
+    ...readModel(value),
+    prompt: readPrompt(value.prompt),
+  }
+}
+
+function readForeign(line: string, value: Record<string, unknown>, bodyName: string): LineForm {
+  const [idName] = only(value, idNames)
+  if (idName === undefined) throw usage(`it has a "${bodyName}", but no "custom_id" and no "key"`)
+  refuseOthers(value, [idName, bodyName, ...ignoredNames])
+  const body = value[bodyName]
+  if (!isObject(body)) throw usage(`its "${bodyName}" must be an object`)
+  const id = readId(value, idName)
+  const { start, end } = findChild(line, 0, bodyName) as { start: number; end: number }
+  return { ...(id === undefined ? {} : { id }), ...readBody(line.slice(start, end), body) }
+}
+
+/** A body has no field for the model, whose name is in the address. */
+function readBody(body: string, value: Record<string, unknown>): { model?: string; body: string } {
+  const model = readModel(value)
+  return { ...model, body: 'model' in model ? withoutField(body, 'model') : body }
+}
+
+function readPrompt(prompt: unknown): string {
+  if (typeof prompt !== 'string') throw usage('its "prompt" must be a text')
+  if (prompt.trim() === '') throw usage('its prompt is empty')
+  return prompt
+}
+
+function readModel(value: Record<string, unknown>): { model?: string } {
+  if (!Object.hasOwn(value, 'model')) return {}
+  const { model } = value
+  if (typeof model !== 'string' || model === '') throw usage('its "model" must be a name')
+  return { model }
+}
+
+function readId(value: Record<string, unknown>, name: string): Id | undefined {
+  if (!Object.hasOwn(value, name)) return undefined
+  const id = value[name]
+  if (typeof id === 'string' || Number.isSafeInteger(id)) return id as Id
+  throw usage(`its "${name}" must be a text or a whole number`)
+}
+
+/** Those of the names that the object has. Throws where it has two: which one counts would be a guess. */
+function only(value: Record<string, unknown>, names: string[]): string[] {
+  const found = names.filter((name) => Object.hasOwn(value, name))
+  if (found.length > 1) throw usage(`it has both "${found[0]}" and "${found[1]}"`)
+  return found
+}
+
+function refuseOthers(value: Record<string, unknown>, known: string[]): void {
+  const other = Object.keys(value).find((name) => !known.includes(name))
+  if (other === undefined) return
+  throw usage(`it has ${JSON.stringify(other.slice(0, 50))}, which a line of this form cannot have`)
+}
+
+/** The object without this field, wherever and however often it is there; all else stays as it is spelled. */
+function withoutField(object: string, name: string): string {
+  const kept: string[] = []
+  let start = object.indexOf('{') + 1
+  let end = start
+  for (const child of childrenOf(object, start - 1)) {
+    end = skipBlanks(object, child.end)
+    if (child.name !== name) kept.push(object.slice(start, end))
+    start = end + 1
+  }
+  return `{${kept.join(',')}${object.slice(end)}`
+}

@@ -1,0 +1,26 @@
+import { isUtf8 } from 'node:buffer'
+import { cutLines } from './line-cutter.ts'
+
+/** A line of a batch's input that is not empty: its text, or what is wrong with it. */
+export type Line = { number: number } & ({ text: string } | { problem: string })
+
+const mebibyte = 1024 * 1024
+const longestMebibytes = 64
+
+/** Reads the lines of a batch's input one by one, with their numbers from 1. */
+export async function* readLines(
+  chunks: AsyncIterable<Uint8Array>,
+  longest = longestMebibytes * mebibyte,
+): AsyncGenerator<Line, void, undefined> {
+  let number = 0
+  for await (const { bytes } of cutLines(chunks, longest)) {
+    number++
+    if (!bytes) yield { number, problem: `it is longer than ${longest / mebibyte} MiB` }
+    else if (!isUtf8(bytes)) yield { number, problem: 'it is not UTF-8 text' }
+    else {
+      // This takes a byte order mark away too.
+      const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim()
+      if (text !== '') yield { number, text }
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import { closeSync, createReadStream, fstatSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
+import { CliError, fileProblem } from '../errors.ts'
+import { type Lock, lock } from '../settings/lock.ts'
+import { type Earlier, readEarlier } from './earlier-results.ts'
+import type { Ledger } from './ledger.ts'
+
+/** A file that a batch's results are added to, whatever becomes of the batch. */
+export interface ResultsFile {
+  earlier: Earlier
+  /** Adds a line, which is whole in the file or not there. Throws a `CliError` where it could not be written. */
+  append(line: string): void
+  /** Lets others write it; one that was made and has nothing in it is removed. */
+  close(): void
+}
+
+export interface ResultsOptions {
+  path: string
+  /** As the person wrote it. */
+  name: string
+  isResumed: boolean
+  ledger: Ledger
+  /** Finds what an answer took where its line has no `usage`. */
+  tokensOf(line: Record<string, unknown>): number | undefined
+  /** The longest wait for another run; one that was killed is waited for 5 s. Milliseconds. */
+  patience: number
+  /** Called once that takes a while. */
+  onWait?(): void
+}
+
+/** What is kept locked by a run that shows no sign of life for so long is free. Milliseconds. */
+const silence = 5000
+
+/**
+ * Opens a file for the results, which nobody else writes until it is closed. Resumed, its torn last line is taken
+ * away, and its results are in the ledger. Throws a `CliError` of kind `file`.
+ */
+export async function openResults(options: ResultsOptions): Promise<ResultsFile> {
+  const { path, name, isResumed } = options
+  const file = openFile(options)
+  let held: Lock | undefined
+  try {
+    requireRegular(file, name)
+    held = await takeLock(options)
+    const earlier = isResumed ? await read(file, options) : none
+    return createWriter(file, held, { ...options, earlier })
+  } catch (error) {
+    // Without the lock it may be somebody else's by now.
+    if (held && !isResumed) rmSync(path, { force: true })
+    held?.release()
+    closeSync(file)
+    throw error instanceof CliError ? error : failed(name, error)
+  }
+}
+
+const none: Earlier = { results: 0, tokens: 0, end: 0, tail: 'none', others: 0 }
+
+const failed = (name: string, error: unknown) => new CliError('file', `${name}: ${fileProblem(error)}`)
+
+function openFile({ path, name, isResumed }: ResultsOptions): number {
+  try {
+    return openSync(path, isResumed ? 'a+' : 'ax+', 0o600)
+  } catch (error) {
+    const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST'
+    if (isThere) throw new CliError('file', `${name}: it exists already; --resume goes on with it`)
+    throw failed(name, error)
+  }
+}
+
+function requireRegular(file: number, name: string): void {
+  if (!fstatSync(file).isFile()) throw new CliError('file', `${name}: it is no regular file`)
+}
+
+const takeLock = ({ path, patience, onWait }: ResultsOptions): Promise<Lock> =>
+  lock(path, {
+    longest: patience,
+    silence,
+    kind: 'file',
+    consequence: 'nothing was sent',
+    ...(onWait ? { onWait } : {}),
+  })
+
+async function read(file: number, { name, ledger, tokensOf }: ResultsOptions): Promise<Earlier> {
+  const chunks = createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
+  const earlier = await readEarlier(chunks, ledger, tokensOf)
+  // Whatever it is, it is not ours to change.
+  if (earlier.results === 0 && earlier.others > 0) {
+    throw new CliError('file', `${name}: it has no results of a batch`)
+  }
+  if (earlier.tail === 'torn') ftruncateSync(file, earlier.end)
+  if (earlier.tail === 'whole') writeSync(file, '\n')
+  return earlier
+}
+
+function createWriter(
+  file: number,
+  held: Lock,
+  { path, name, earlier, isResumed }: ResultsOptions & { earlier: Earlier },
+): ResultsFile {
+  let size = fstatSync(file).size
+  let isClosed = false
+  return {
+    earlier,
+    append(line) {
+      // Asleep for long, a run may be taken for dead, and another goes on with its file.
+      if (!held.isHeld()) throw new CliError('file', `${name}: another parley has taken it over`)
+      const bytes = Buffer.from(`${line}\n`)
+      try {
+        writeWhole(file, bytes)
+        size += bytes.length
+      } catch (error) {
+        ftruncateSync(file, size)
+        throw failed(name, error)
+      }
+    },
+    close() {
+      if (isClosed) return
+      isClosed = true
+      if (size === 0 && !isResumed && held.isHeld()) rmSync(path, { force: true })
+      closeSync(file)
+      held.release()
+    },
+  }
+}
+
+/** In one write, but where a disk is full: the next one then says so. */
+function writeWhole(file: number, bytes: Uint8Array): void {
+  for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes.subarray(written))
+}

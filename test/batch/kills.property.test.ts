@@ -1,0 +1,91 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Ask } from '../../src/batch/flights.ts'
+import { createClock } from '../clock.ts'
+import { answerOf, linesOf, parse, play, type TestFile } from './batch.ts'
+import { failure, type TestCall } from './pieces.ts'
+
+const runs = Number(process.env.BATCH_RUNS ?? 30)
+const lines = 40
+
+interface Act {
+  kind: 'ok' | 'rate-limited' | 'not-sent' | 'service' | 'response' | 'unknown' | 'payment'
+  retryAfter: number
+  time: number
+}
+
+/** What a service does with one request, and how long it takes. */
+const act: fc.Arbitrary<Act> = fc.record({
+  kind: fc.oneof(
+    { weight: 12, arbitrary: fc.constant('ok' as const) },
+    { weight: 2, arbitrary: fc.constantFrom('rate-limited' as const, 'not-sent' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('service' as const, 'response' as const, 'unknown' as const) },
+    { weight: 1, arbitrary: fc.constant('payment' as const) },
+  ),
+  retryAfter: fc.integer({ min: 0, max: 20 }),
+  time: fc.integer({ min: 0, max: 10_000 }),
+})
+
+/** At which of its requests a run is killed, and how much of another line is in the file then. */
+const kill = fc.record({ at: fc.integer({ min: 1, max: 40 }), torn: fc.integer({ min: 0, max: 40 }) })
+const tornLine = '{"index":39,"id":"id 39","hash":"0123456789abcdef"'
+
+/** One run, to its end or until it is killed. */
+async function live(file: TestFile, acts: () => Act, concurrency: number, killAt: number | undefined) {
+  const timers = createClock()
+  let die = () => {}
+  const death = new Promise<void>((resolve) => (die = resolve))
+  let asked = 0
+  let open = 0
+  let paid = 0
+  const ask: Ask<TestCall> = async (job) => {
+    expect(++open).toBeLessThanOrEqual(concurrency)
+    if (++asked === killAt) {
+      file.isGone = true
+      die()
+    }
+    const { kind, retryAfter, time } = acts()
+    await timers.wait(time)
+    if (file.isGone) return new Promise(() => {})
+    open--
+    if (kind !== 'ok') throw failure(kind, { retryAfter, attempts: 1 })
+    paid++
+    return answerOf(job, 1)
+  }
+  const ended = await Promise.race([play(linesOf(lines), ask, { timers, concurrency, file }), death])
+  return { ended, open, paid }
+}
+
+test('through failures and kills every line is ok once in the end, and none is torn', async () => {
+  const property = fc.asyncProperty(
+    fc.infiniteStream(act),
+    fc.array(kill, { maxLength: 6 }),
+    fc.integer({ min: 1, max: 9 }),
+    async (stream, kills, concurrency) => {
+      let text = ''
+      let paid = 0
+      const results = () => parse(text)
+      for (let round = 0; round === 0 || results().filter(({ ok }) => ok).length < lines; round++) {
+        expect(round).toBeLessThan(300)
+        const file: TestFile = { text }
+        const killed = kills[round]
+        const life = await live(file, () => stream.next().value, concurrency, killed?.at)
+        paid += life.paid
+        text = file.text
+        if (life.ended) {
+          const { ok, failed, skipped } = life.ended.tally
+          expect(life.ended.out).toHaveLength(ok + failed)
+          if (life.ended.stop !== undefined) continue
+          expect(ok + failed + skipped).toBe(lines)
+          expect(ok + skipped).toBe(results().filter((result) => result.ok).length)
+        } else text += tornLine.slice(0, killed?.torn)
+      }
+      const good = results().filter(({ ok }) => ok)
+      expect(new Set(good.map(({ id }) => id)).size).toBe(lines)
+      expect(good).toHaveLength(lines)
+      // What was answered is written at once, so that nothing that was paid for is asked again.
+      expect(paid).toBe(lines)
+    },
+  )
+  await fc.assert(property, { numRuns: runs })
+})

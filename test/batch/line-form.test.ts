@@ -1,0 +1,73 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { readForm } from '../../src/batch/line-form.ts'
+
+describe('forms of a line', () => {
+  const body = '{ "contents": [ {"n": 1.10, "big": 12345678901234567890} ], "x":1e400 }'
+
+  test.each<[line: string, form: object]>([
+    ['"a \\u00e9"', { prompt: 'a é' }],
+    ['{"prompt":"p"}', { prompt: 'p' }],
+    ['{"id":"a","prompt":"p","model":"m"}', { id: 'a', prompt: 'p', model: 'm' }],
+    ['{"id":7,"prompt":"p"}', { id: 7, prompt: 'p' }],
+    [body, { body }],
+    [`{"custom_id":"a","method":"POST","url":"/v1","body":${body}}`, { id: 'a', body }],
+    [`{"key":"a","request": ${body} }`, { id: 'a', body }],
+    [`{"params":${body},"custom_id":"a"}`, { id: 'a', body }],
+    [`{"custom_id":"a","body":{"contents":[]},"body":${body}}`, { id: 'a', body }],
+    ['{"contents":[],"prompt":"p"}', { body: '{"contents":[],"prompt":"p"}' }],
+  ])('%s', (line, form) => expect(readForm(line)).toEqual(form))
+
+  test.each([
+    ['{"model":"m","contents":[1.0]}', '{"contents":[1.0]}'],
+    ['{"contents":[1.0],"model":"m"}', '{"contents":[1.0]}'],
+    ['{ "a" : 1 , "model" : "x" , "contents" : [] }', '{ "a" : 1 , "contents" : [] }'],
+    ['{"model":"x","contents":[],"mod\\u0065l":"m","z":{"model":1}}', '{"contents":[],"z":{"model":1}}'],
+  ])('the model is taken out of %s', (line, left) => {
+    expect(readForm(line)).toEqual({ model: expect.stringMatching(/^[mx]$/), body: left })
+  })
+
+  test('any body is left as it is spelled, but for its model', () => {
+    const blank = fc.constantFrom('', ' ', '  ')
+    const value = fc.oneof(fc.constantFrom('1.10', '-0', '1e400', '"\\u0041"'), fc.json())
+    const field = fc.tuple(fc.constantFrom('a', 'b', 'contents2', 'modelx'), value, blank, blank)
+    const spell = (fields: [string, string, string, string][]) =>
+      fields.map(([name, json, before, after]) => `${before}"${name}"${after}:${before}${json}${after}`)
+    fc.assert(
+      fc.property(fc.array(field), fc.array(field), (before, after) => {
+        const [front, back] = [spell(before), spell(after)]
+        const whole = (model: string[]) => `{${[...front, ...model, '"contents":[]', ...back].join(',')}}`
+        expect(readForm(whole([' "model" : "m" ']))).toEqual({ model: 'm', body: whole([]) })
+      }),
+    )
+  })
+})
+
+describe('bad lines', () => {
+  test.each([
+    ['[1]', /must be a prompt/],
+    ['7', /must be a prompt/],
+    ['null', /must be a prompt/],
+    ['{}', /must be a prompt/],
+    ['{"messages":[]}', /must be a prompt/],
+    ['{"__proto__":{"contents":[]}}', /must be a prompt/],
+    ['"  "', /prompt is empty/],
+    ['{"prompt":""}', /prompt is empty/],
+    ['{"prompt":["p"]}', /"prompt" must be a text/],
+    ['{"prompt":"p","temperature":1}', /it has "temperature"/],
+    ['{"prompt":"p","id":null}', /"id" must be/],
+    ['{"prompt":"p","id":1.5}', /"id" must be/],
+    ['{"prompt":"p","model":""}', /"model" must be/],
+    ['{"contents":[],"model":7}', /"model" must be/],
+    ['{"body":{"contents":[]}}', /no "custom_id" and no "key"/],
+    ['{"custom_id":"a","key":"b","body":{}}', /both "custom_id" and "key"/],
+    ['{"custom_id":"a","body":{},"request":{}}', /both "body" and "request"/],
+    ['{"custom_id":"a","body":"{}"}', /"body" must be an object/],
+    ['{"custom_id":"a","body":{},"priority":1}', /it has "priority"/],
+  ])('%s', (line, why) => expect(() => readForm(line)).toThrow(why))
+
+  test('what is not JSON, or nested too deep, is told as that', () => {
+    expect(() => readForm('hello')).toThrow(SyntaxError)
+    expect(() => readForm('['.repeat(2000) + ']'.repeat(2000))).toThrow(SyntaxError)
+  })
+})

@@ -1,0 +1,64 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { cutLines } from '../../src/batch/line-cutter.ts'
+import { readLines } from '../../src/batch/lines.ts'
+import { gather, streamOf } from './pieces.ts'
+
+const read = (whole: string | Uint8Array, size?: number) => gather(readLines(streamOf(whole, size)))
+
+test.each([
+  ['nothing', '', []],
+  ['a last line without a line break', '"a"\n"b"', ['1 "a"', '2 "b"']],
+  ['carriage returns', '"a"\r\n"b"\r\n', ['1 "a"', '2 "b"']],
+  ['empty lines, which count', '\n"a"\n\r\n  \t\n"b"\n\n', ['2 "a"', '5 "b"']],
+  ['a byte order mark', '\ufeff"a"\n', ['1 "a"']],
+  ['nothing but a byte order mark', '\ufeff\n"a"', ['2 "a"']],
+  ['blanks around', '  {"a": 1} \t\n', ['1 {"a": 1}']],
+])('lines are read: %s', async (_, text, expected) => {
+  const lines = await read(text)
+  expect(lines.map((line) => `${line.number} ${'text' in line ? line.text : 'bad'}`)).toEqual(expected)
+})
+
+test('what is not UTF-8, or too long, is bad, and the lines after it are read', async () => {
+  const bytes = Buffer.concat([
+    Buffer.from('"\xff"\n', 'latin1'),
+    Buffer.from(`"ok"\n${'x'.repeat(101)}\n"ok"`),
+  ])
+  expect(await gather(readLines(streamOf(bytes, 7), 100))).toEqual([
+    { number: 1, problem: 'it is not UTF-8 text' },
+    { number: 2, text: '"ok"' },
+    { number: 3, problem: expect.stringMatching(/^it is longer than/) },
+    { number: 4, text: '"ok"' },
+  ])
+})
+
+test('lines and the places where they end are the same, however the bytes are cut', async () => {
+  const text = fc.string({ unit: fc.constantFrom('a', '\n', '\r', 'é'), maxLength: 60 })
+  await fc.assert(
+    fc.asyncProperty(text, fc.integer({ min: 1, max: 70 }), async (whole, size) => {
+      const cut = await gather(cutLines(streamOf(whole, size), 1000))
+      const pieces = whole.split('\n')
+      const expected = pieces.map((piece, at) => ({
+        text: piece,
+        end: Buffer.byteLength(pieces.slice(0, at + 1).join('\n')) + (at < pieces.length - 1 ? 1 : 0),
+        isWhole: at < pieces.length - 1,
+      }))
+      if (expected.at(-1)?.text === '') expected.pop()
+      expect(
+        cut.map(({ bytes, end, isWhole }) => ({ text: Buffer.from(bytes ?? []).toString(), end, isWhole })),
+      ).toEqual(expected)
+    }),
+  )
+})
+
+test('a line without end takes no memory beyond its bound', async () => {
+  let given = 0
+  async function* endless() {
+    const chunk = Buffer.alloc(1024 * 1024, 'x')
+    for (; given < 600; given++) yield chunk
+  }
+  const before = process.memoryUsage().rss
+  const lines = await gather(readLines(endless(), 1024 * 1024))
+  expect(lines).toEqual([{ number: 1, problem: 'it is longer than 1 MiB' }])
+  expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024)
+})

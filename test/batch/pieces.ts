@@ -1,0 +1,30 @@
+import type { Job, Prepare } from '../../src/batch/jobs.ts'
+import { CliError, type FailureDetails, type Kind } from '../../src/errors.ts'
+
+/** A text or bytes as a stream of pieces of this size. */
+export async function* streamOf(whole: string | Uint8Array, size = 65_536): AsyncGenerator<Uint8Array> {
+  const bytes = Buffer.from(whole as string)
+  for (let start = 0; start < bytes.length; start += size) yield bytes.subarray(start, start + size)
+}
+
+export async function gather<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
+
+export interface TestCall {
+  model: string
+  body: Uint8Array
+}
+
+export type TestJob = Job<TestCall>
+
+/** The simplest call: what the line says. */
+export const prepare: Prepare<TestCall> = (form) => ({
+  model: form.model ?? 'test-model',
+  body: Buffer.from('prompt' in form ? JSON.stringify(form.prompt) : form.body),
+})
+
+export const failure = (kind: Kind, details: FailureDetails = {}) =>
+  new CliError(kind, `it ended with ${kind}`, details)

@@ -1,0 +1,283 @@
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { readEarlier } from '../../src/batch/earlier-results.ts'
+import { createLedger } from '../../src/batch/ledger.ts'
+import { openResults, type ResultsOptions } from '../../src/batch/results-file.ts'
+import { temporaryFolder } from '../run.ts'
+import { streamOf } from './pieces.ts'
+
+const place = () => join(temporaryFolder(), 'results.ndjson')
+
+const open = (path: string, options: Partial<ResultsOptions> = {}) =>
+  openResults({
+    path,
+    name: 'results.ndjson',
+    isResumed: true,
+    ledger: createLedger(),
+    tokensOf: () => undefined,
+    patience: 300,
+    ...options,
+  })
+
+const line = (index: number, { isOk = true, tokens = 10 } = {}) =>
+  JSON.stringify({
+    index,
+    id: `id ${index}`,
+    hash: `hash ${index}`,
+    ok: isOk,
+    usage: { totalTokens: tokens },
+  })
+
+const isDone = (ledger: ReturnType<typeof createLedger>, index: number) =>
+  ledger.enter({ hash: `hash ${index}` }).isDone
+
+describe('a file of results', () => {
+  test('is made for its owner alone, and each line is in it at once', async () => {
+    const path = place()
+    const file = await open(path, { isResumed: false })
+    file.append(line(1))
+    expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
+    file.append(line(2))
+    expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n${line(2)}\n`)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(existsSync(`${path}.lock`)).toBe(true)
+    file.close()
+    expect(existsSync(`${path}.lock`)).toBe(false)
+  })
+
+  test('that nothing came to is not left behind', async () => {
+    const path = place()
+    const file = await open(path, { isResumed: false })
+    file.close()
+    file.close()
+    expect(existsSync(path)).toBe(false)
+  })
+
+  test('is not written over', async () => {
+    const path = place()
+    writeFileSync(path, `${line(1)}\n`)
+    await expect(open(path, { isResumed: false })).rejects.toMatchObject({
+      kind: 'file',
+      message: 'results.ndjson: it exists already; --resume goes on with it',
+    })
+    expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
+  })
+
+  test('is not made through a link', async () => {
+    const path = place()
+    symlinkSync(`${path}.elsewhere`, path)
+    await expect(open(path, { isResumed: false })).rejects.toMatchObject({ kind: 'file' })
+    expect(existsSync(`${path}.elsewhere`)).toBe(false)
+  })
+
+  test('must be a place for a file', async () => {
+    const path = place()
+    await expect(open(join(path, 'in', 'nothing'))).rejects.toThrow('results.ndjson: no such file or folder')
+    mkdirSync(path)
+    await expect(open(path)).rejects.toThrow('results.ndjson: it is a folder')
+    await expect(open('/dev/null')).rejects.toThrow('results.ndjson: it is no regular file')
+  })
+
+  test('is written by one run alone', async () => {
+    const path = place()
+    const file = await open(path)
+    await expect(open(path)).rejects.toMatchObject({
+      kind: 'file',
+      message: expect.stringContaining('locked'),
+    })
+    file.append(line(1))
+    file.close()
+    const next = await open(path)
+    expect(next.earlier.results).toBe(1)
+    next.close()
+  })
+
+  test('is not taken from a run that was quicker to lock it', async () => {
+    const path = place()
+    writeFileSync(`${path}.lock`, '')
+    await expect(open(path, { isResumed: false })).rejects.toThrow('locked')
+    expect(existsSync(path)).toBe(true)
+  })
+
+  test('is left alone once another run has taken it over', async () => {
+    const path = place()
+    const file = await open(path)
+    file.append(line(1))
+    writeFileSync(`${path}.other`, '')
+    renameSync(`${path}.other`, `${path}.lock`)
+    expect(() => file.append(line(2))).toThrow('results.ndjson: another parley has taken it over')
+    file.close()
+    expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
+    expect(existsSync(`${path}.lock`)).toBe(true)
+  })
+})
+
+describe('resumed', () => {
+  test('what is ok is done, the last line of a hash counts, and what was spent is summed', async () => {
+    const path = place()
+    const lines = [
+      line(1),
+      line(2, { isOk: false }),
+      line(3),
+      line(3, { isOk: false }),
+      line(2),
+      line(4, { isOk: false }),
+    ]
+    writeFileSync(path, lines.map((each) => `${each}\n`).join(''))
+    const ledger = createLedger()
+    const file = await open(path, { ledger })
+    expect(file.earlier).toMatchObject({ results: 6, tokens: 30 })
+    ledger.startPass()
+    expect([1, 2, 3, 4, 5].map((index) => isDone(ledger, index))).toEqual([true, true, false, false, false])
+    file.append(line(5))
+    file.close()
+    expect(readFileSync(path, 'utf8')).toBe([...lines, line(5), ''].join('\n'))
+  })
+
+  test.each(Array.from({ length: 11 }, (_, at) => at * 7))(
+    'a line torn after %i bytes is taken away',
+    async (length) => {
+      for (const before of ['', `${line(1)}\n`]) {
+        const path = place()
+        writeFileSync(path, before + line(2).slice(0, length))
+        const ledger = createLedger()
+        const file = await open(path, { ledger })
+        ledger.startPass()
+        expect(isDone(ledger, 2)).toBe(false)
+        file.append(line(3))
+        file.close()
+        expect(readFileSync(path, 'utf8')).toBe(`${before}${line(3)}\n`)
+      }
+    },
+  )
+
+  test('a last line that only lacks its line break is kept', async () => {
+    const path = place()
+    writeFileSync(path, `${line(1)}\n${line(2)}`)
+    const ledger = createLedger()
+    const file = await open(path, { ledger })
+    ledger.startPass()
+    expect(isDone(ledger, 2)).toBe(true)
+    file.append(line(3))
+    file.close()
+    expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n${line(2)}\n${line(3)}\n`)
+  })
+
+  test('a file that is not there is made', async () => {
+    const path = place()
+    const file = await open(path)
+    file.append(line(1))
+    file.close()
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
+  })
+
+  test.each([
+    ['prompts', '"a"\n"b"\n"c"'],
+    ['words without a line break', 'what I have to say'],
+    ['bytes', Buffer.alloc(1000)],
+    ['other JSON', '{"index":1}\n{"index":2}\n{"ind'],
+  ])('a file of something else is not touched: %s', async (_, content) => {
+    const path = place()
+    writeFileSync(path, content)
+    await expect(open(path)).rejects.toMatchObject({
+      kind: 'file',
+      message: 'results.ndjson: it has no results of a batch',
+    })
+    expect(readFileSync(path)).toEqual(Buffer.from(content as string))
+    expect(existsSync(`${path}.lock`)).toBe(false)
+  })
+
+  test('lines of other kinds among the results are passed over', async () => {
+    const strange = [
+      'no JSON',
+      '[1]',
+      'null',
+      '{"hash":7,"ok":true}',
+      '{"hash":"hash 2","ok":"yes"}',
+      '{"__proto__":{"hash":"hash 2","ok":true}}',
+      '['.repeat(100_000),
+      '\0'.repeat(4096),
+      '\xff\xfe',
+    ]
+    const ledger = createLedger()
+    const bytes = Buffer.from([line(1), ...strange, line(3), ''].join('\n'), 'latin1')
+    expect(await readEarlier(streamOf(bytes, 1000), ledger, () => undefined)).toEqual({
+      results: 2,
+      others: strange.length,
+      tokens: 20,
+      end: bytes.length,
+      tail: 'none',
+    })
+    ledger.startPass()
+    expect([1, 2, 3].map((index) => isDone(ledger, index))).toEqual([true, false, true])
+  })
+
+  test('tokens are counted where they are numbers, else found in the response', async () => {
+    const odd = [-5, '7', null, true, {}].map((totalTokens, at) =>
+      JSON.stringify({ hash: `h${at}`, ok: true, usage: { totalTokens } }),
+    )
+    const raw =
+      '{"hash":"r","ok":true,"response":{"tokens":4}}\n{"hash":"f","ok":false,"response":{"tokens":9}}'
+    const tokensOf = (result: Record<string, unknown>) => (result.response as { tokens: number })?.tokens
+    const { tokens } = await readEarlier(streamOf([...odd, raw, ''].join('\n')), createLedger(), tokensOf)
+    expect(tokens).toBe(4)
+  })
+
+  test('a large one is read to its end', async () => {
+    const path = place()
+    const text = 'an answer of some length, as they are. '.repeat(10)
+    const results = Array.from({ length: 20_000 }, (_, at) => ({ ...JSON.parse(line(at + 1)), text }))
+    writeFileSync(path, results.map((result) => `${JSON.stringify(result)}\n`).join(''))
+    const ledger = createLedger()
+    const file = await open(path, { ledger })
+    file.close()
+    expect(file.earlier).toMatchObject({ results: 20_000, tokens: 200_000 })
+    ledger.startPass()
+    expect([1, 19_999, 20_001].map((index) => isDone(ledger, index))).toEqual([true, true, false])
+  })
+})
+
+/** The kernel writes as much as fits, and then no more, as on a full disk. */
+const limitFiles = (bytes: string) =>
+  spawnSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]).status === 0
+
+test.skipIf(!limitFiles('unlimited'))(
+  'what does not fit (prlimit) leaves no torn line, and all before it',
+  async () => {
+    const path = place()
+    const file = await open(path, { isResumed: false })
+    const long = JSON.stringify({ text: 'x'.repeat(3000) })
+    file.append(long)
+    limitFiles('4096')
+    try {
+      expect(() => file.append(long)).toThrow(/^results.ndjson: /)
+      expect(readFileSync(path, 'utf8')).toBe(`${long}\n`)
+      file.append(line(2))
+    } finally {
+      limitFiles('unlimited')
+    }
+    file.append(long)
+    file.close()
+    expect(readFileSync(path, 'utf8')).toBe([long, line(2), long, ''].join('\n'))
+  },
+)
+
+test('a file that may not be written is refused', async () => {
+  if (process.getuid?.() === 0) return
+  const path = place()
+  writeFileSync(path, '')
+  chmodSync(path, 0o400)
+  await expect(open(path)).rejects.toThrow('permission denied')
+})

@@ -1,0 +1,427 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { createBell } from '../../src/batch/bell.ts'
+import type { Ask } from '../../src/batch/flights.ts'
+import { type CliError, OutputClosed } from '../../src/errors.ts'
+import { createClock } from '../clock.ts'
+import { answerOf, linesOf, parse, play } from './batch.ts'
+import { failure, type TestCall } from './pieces.ts'
+
+const indexes = (results: { index: number }[]) => results.map(({ index }) => index)
+const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
+
+/** Answers after a second, or longer where a line is slow; counts how many are under way. */
+function service(timers: ReturnType<typeof createClock>, slow: Record<number, number> = {}) {
+  const seen = { asked: [] as number[], open: 0, most: 0 }
+  const ask: Ask<TestCall> = async (job) => {
+    seen.asked.push(job.index)
+    seen.most = Math.max(seen.most, ++seen.open)
+    await timers.wait(slow[job.index] ?? 1000)
+    seen.open--
+    return answerOf(job, 10)
+  }
+  return { ask, seen }
+}
+
+describe('a batch', () => {
+  test('asks every line once, so many at a time, and gives results in order', async () => {
+    const timers = createClock()
+    const { ask, seen } = service(timers, { 1: 2500, 7: 9000 })
+    const { out, file, tally, stop, failure } = await play(linesOf(100), ask, { timers })
+    expect(indexes(out)).toEqual(upTo(100))
+    expect(indexes(parse(file)).sort((a, b) => a - b)).toEqual(upTo(100))
+    expect(indexes(parse(file))).not.toEqual(upTo(100))
+    expect(seen).toMatchObject({ asked: upTo(100), most: 8 })
+    expect({ tally, stop, failure }).toEqual({ tally: { ok: 100, failed: 0, skipped: 0, tokens: 1000 } })
+    expect(out[6]).toMatchObject({ index: 7, id: 'id 7', ok: true, text: 'answer to "p7"', attempts: 1 })
+  })
+
+  test('gives results as they come where no order is asked for', async () => {
+    const timers = createClock()
+    const { ask } = service(timers, { 1: 60_000 })
+    const { out } = await play(linesOf(60), ask, { timers, isOrdered: false })
+    expect(indexes(out)).toEqual([...upTo(60).slice(1), 1])
+  })
+
+  test('waits for a line whose result is next, once so many others wait for it', async () => {
+    const timers = createClock()
+    const { ask, seen } = service(timers, { 3: 3_600_000 })
+    const most: number[] = []
+    const interrupted = new AbortController()
+    const running = play(linesOf(100), ask, { timers, concurrency: 2, interrupted: interrupted.signal })
+    for (let count = 0; count < 500; count++) {
+      await turn()
+      most.push(seen.asked.length)
+      if (seen.asked.length === 10 && seen.open === 1) break
+    }
+    interrupted.abort()
+    const { out } = await running
+    // Two were given out; the slow one and seven others are within the window of eight.
+    expect(seen.asked).toEqual(upTo(10))
+    expect(indexes(out)).toEqual(upTo(10))
+  })
+
+  test('an empty one is done at once', async () => {
+    const { out, tally, stop } = await play('\n\n', () => Promise.reject(new Error('nothing to ask')))
+    expect({ out, tally, stop }).toEqual({ out: [], tally: { ok: 0, failed: 0, skipped: 0, tokens: 0 } })
+  })
+
+  test('tells the failure of the line with the lowest number', async () => {
+    const timers = createClock()
+    const ask: Ask<TestCall> = async (job) => {
+      await timers.wait(10_000 - job.index * 100)
+      if (job.index % 3 === 0) throw failure(job.index === 3 ? 'response' : 'service', { attempts: 3 })
+      return answerOf(job, 1)
+    }
+    const { out, tally, stop, failure: first } = await play(linesOf(10), ask, { timers })
+    expect(out.filter(({ ok }) => !ok).map(({ index, error }) => [index, error])).toEqual([
+      [3, { kind: 'response', attempts: 3 }],
+      [6, { kind: 'service', attempts: 3 }],
+      [9, { kind: 'service', attempts: 3 }],
+    ])
+    expect({ tally, stop, kind: first?.kind }).toEqual({
+      tally: { ok: 7, failed: 3, skipped: 0, tokens: 7 },
+      stop: undefined,
+      kind: 'response',
+    })
+  })
+
+  test('says once that an answer does not tell its tokens', async () => {
+    const { notes, tally } = await play(linesOf(5), async (job) => answerOf(job))
+    expect(notes).toEqual([expect.stringMatching(/^line \d: the answer does not say how many tokens/)])
+    expect(tally).toMatchObject({ ok: 5, tokens: 0 })
+  })
+
+  test('goes on where an earlier run stopped', async () => {
+    const asked: number[] = []
+    const ask: Ask<TestCall> = async (job) => {
+      asked.push(job.index)
+      if (asked.length < 5 && job.index === 2) throw failure('service')
+      return answerOf(job, 10)
+    }
+    const first = await play(linesOf(4), ask)
+    expect(first.tally).toEqual({ ok: 3, failed: 1, skipped: 0, tokens: 30 })
+    const second = await play(linesOf(6), ask, { file: { text: first.file } })
+    expect(asked).toEqual([1, 2, 3, 4, 2, 5, 6])
+    expect(second.tally).toEqual({ ok: 3, failed: 0, skipped: 3, tokens: 60 })
+    expect(indexes(second.out)).toEqual([2, 5, 6])
+    expect(parse(second.file).map(({ index, ok }) => [index, ok])).toEqual([
+      ...parse(first.file).map(({ index, ok }) => [index, ok]),
+      [2, true],
+      [5, true],
+      [6, true],
+    ])
+  })
+})
+
+test('what an earlier run has done counts from the start, where the input was checked', async () => {
+  const first = await play(linesOf(4), async (job) => answerOf(job))
+  const world = {
+    file: { text: first.file },
+    extent: { lines: 6, left: 2 },
+    interrupted: AbortSignal.abort(),
+  }
+  expect((await play(linesOf(6), async (job) => answerOf(job), world)).tally.skipped).toBe(4)
+  const whole = { file: { text: first.file }, extent: { lines: 6, left: 2 } }
+  expect((await play(linesOf(6), async (job) => answerOf(job), whole)).tally).toMatchObject({
+    ok: 2,
+    skipped: 4,
+  })
+})
+
+describe('where a service refuses for now', () => {
+  test.each(['rate-limited', 'not-sent'] as const)(
+    'all pause, and each line is asked again: %s',
+    async (kind) => {
+      const timers = createClock()
+      const start = timers.now()
+      const times: number[] = []
+      const ask: Ask<TestCall> = async (job) => {
+        times.push(timers.now() - start)
+        const isEarly = timers.now() - start < 5000
+        await timers.wait(100)
+        if (isEarly) throw failure(kind, { retryAfter: 5 })
+        return answerOf(job, 1)
+      }
+      const { out, tally, pauses } = await play(linesOf(20), ask, { timers, concurrency: 4 })
+      expect(pauses.map(({ until, places }) => [until - start, places])).toEqual([[5100, 2]])
+      expect(tally).toMatchObject({ ok: 20, failed: 0 })
+      expect(indexes(out)).toEqual(upTo(20))
+      expect(out.map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(16).fill(1)])
+      expect(times.slice(0, 6)).toEqual([0, 0, 0, 0, 5100, 5100])
+    },
+  )
+
+  test('a line that is not to be asked again has failed', async () => {
+    const ask: Ask<TestCall> = () =>
+      Promise.reject(failure('rate-limited', { isPermanent: true, attempts: 1 }))
+    const { tally, stop, failure: first } = await play(linesOf(3), ask)
+    expect([tally.failed, stop, first?.kind]).toEqual([3, undefined, 'rate-limited'])
+  })
+
+  test('a pipe that is silent keeps no line from being asked again', async () => {
+    const timers = createClock()
+    let times = 0
+    const ask: Ask<TestCall> = async (job) => {
+      if (times++ === 0) throw failure('rate-limited', { retryAfter: 1 })
+      finish()
+      return answerOf(job)
+    }
+    let finish = () => {}
+    const silence = new Promise<void>((resolve) => (finish = resolve))
+    async function* pipe() {
+      yield Buffer.from('"a"\n')
+      await silence
+      yield Buffer.from('"b"\n')
+    }
+    const { tally } = await play(pipe(), ask, { timers })
+    expect([tally.ok, times]).toEqual([2, 3])
+  })
+
+  test.each([
+    ['rate-limited', {}, /5 minutes of pauses/],
+    ['not-sent', {}, /5 minutes of pauses/],
+    ['rate-limited', { retryAfter: 7200 }, /more than an hour/],
+  ] as const)('without end, it ends: %s %o', async (kind, details, why) => {
+    const timers = createClock()
+    const start = timers.now()
+    const ask: Ask<TestCall> = async (job) => {
+      await timers.wait(10)
+      if (job.index > 2) throw failure(kind, details)
+      return answerOf(job)
+    }
+    const { out, tally, stop } = await play(linesOf(50), ask, { timers })
+    expect(stop).toMatchObject({ kind, message: expect.stringMatching(why) })
+    expect(indexes(out)).toEqual([1, 2])
+    expect(tally).toMatchObject({ ok: 2, failed: 0 })
+    expect(timers.now() - start).toBeLessThan(400_000)
+  })
+})
+
+describe('nothing more is begun', () => {
+  /** What came of 100 lines, 4 at a time, of which the tenth does this. */
+  async function meet(
+    tenth: (timers: ReturnType<typeof createClock>) => Promise<never> | undefined,
+    world = {},
+  ) {
+    const timers = createClock()
+    const asked: number[] = []
+    const ask: Ask<TestCall> = async (job) => {
+      asked.push(job.index)
+      await timers.wait(job.index === 10 ? 500 : 1000)
+      if (job.index === 10) await tenth(timers)
+      return answerOf(job, 10)
+    }
+    return { asked, ...(await play(linesOf(100), ask, { timers, concurrency: 4, ...world })) }
+  }
+
+  test.each(['credentials', 'payment', 'file'] as const)(
+    'after a failure that the next would share: %s',
+    async (kind) => {
+      const { asked, out, file, stop, tally } = await meet(() => Promise.reject(failure(kind)))
+      expect(asked).toEqual(upTo(12))
+      expect((stop as CliError).kind).toBe(kind)
+      expect(indexes(out)).toEqual(upTo(12))
+      expect(parse(file)).toHaveLength(12)
+      expect(tally).toMatchObject({ ok: 11, failed: 1 })
+    },
+  )
+
+  test('after an error that has no name, which is a bug', async () => {
+    const { asked, out, stop } = await meet(() => Promise.reject(new TypeError('a bug')))
+    expect(asked).toEqual(upTo(12))
+    expect(stop).toBeInstanceOf(TypeError)
+    // The line of the bug has no result; those that waited for it are given out.
+    expect(indexes(out)).toEqual([...upTo(9), 11, 12])
+  })
+
+  test('after a result that cannot be made, which is a bug too', async () => {
+    const world = { describe: () => ({ tokens: 1n }) }
+    const { asked, stop } = await meet(() => Promise.reject(failure('service')), world)
+    expect(asked).toEqual(upTo(12))
+    expect(stop).toBeInstanceOf(TypeError)
+  })
+
+  test('after one that is thrown at once', async () => {
+    const ask = () => {
+      throw new TypeError('a bug')
+    }
+    expect((await play(linesOf(20), ask)).stop).toBeInstanceOf(TypeError)
+  })
+
+  test('once the answers took as many tokens as they may', async () => {
+    const { asked, tally, stop } = await meet(() => undefined, { mostTokens: 100 })
+    expect((stop as CliError).kind).toBe('stopped')
+    expect(tally.tokens).toBeGreaterThanOrEqual(100)
+    expect(tally.tokens).toBeLessThanOrEqual(100 + 4 * 10)
+    expect(asked.length * 10).toBe(tally.tokens)
+  })
+
+  test('where an earlier run took them all', async () => {
+    const earlier = '{"index":1,"hash":"h","ok":true,"usage":{"totalTokens":100}}\n'
+    const { asked, stop } = await meet(() => undefined, { mostTokens: 100, file: { text: earlier } })
+    expect([asked, (stop as CliError).kind]).toEqual([[], 'stopped'])
+  })
+
+  test('but not where the last answer takes the last token', async () => {
+    const all = await meet(() => undefined, { mostTokens: 1000 })
+    expect([all.tally.ok, all.stop]).toEqual([100, undefined])
+    const again = await meet(() => undefined, { mostTokens: 1000, file: { text: all.file } })
+    expect([again.asked, again.tally.skipped, again.stop]).toEqual([[], 100, undefined])
+  })
+
+  test('once it is interrupted; what is under way is finished', async () => {
+    const interrupted = new AbortController()
+    const { asked, out, stop, tally } = await meet(
+      () => {
+        interrupted.abort()
+        return undefined
+      },
+      { interrupted: interrupted.signal },
+    )
+    expect(asked).toEqual(upTo(12))
+    expect(indexes(out)).toEqual(upTo(12))
+    expect([stop, tally.ok]).toEqual([undefined, 12])
+  })
+
+  test('where it was interrupted, or the deadline had passed, before it began', async () => {
+    expect((await meet(() => undefined, { interrupted: AbortSignal.abort() })).asked).toEqual([])
+    const late = await meet(() => undefined, { deadline: 1 })
+    expect([late.asked, (late.stop as CliError).kind]).toEqual([[], 'stopped'])
+  })
+
+  test('once stdout is closed; the results still have what was under way', async () => {
+    const gone = { write: () => Promise.reject(new OutputClosed()) }
+    const { asked, file, stop } = await meet(() => undefined, { output: gone })
+    expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader has gone' })
+    expect(asked).toEqual(upTo(4))
+    expect(parse(file)).toHaveLength(4)
+  })
+
+  test('once the results cannot be written; stdout still has what was under way', async () => {
+    let lines = 0
+    const full = {
+      append() {
+        if (++lines > 6) throw failure('file')
+      },
+    }
+    const { asked, out, stop } = await meet(() => undefined, { results: full })
+    expect((stop as CliError).kind).toBe('file')
+    expect(asked.length).toBeLessThanOrEqual(11)
+    expect(indexes(out)).toEqual(asked)
+  })
+
+  test('after a bad line of a pipe, but what came before it is asked', async () => {
+    const asked: number[] = []
+    const ask: Ask<TestCall> = async (job) => {
+      asked.push(job.index)
+      if (asked.length === 1) throw failure('rate-limited', { retryAfter: 1 })
+      return answerOf(job)
+    }
+    const { out, stop } = await play('"a"\n"b"\nc\n"d"\n', ask)
+    expect(stop).toMatchObject({
+      kind: 'usage',
+      message: 'prompts.ndjson: line 3: it is not JSON: column 1: value expected',
+      details: { consequence: expect.stringContaining('jq -R') },
+    })
+    expect(indexes(out)).toEqual([1, 2])
+  })
+
+  test('where the input breaks off', async () => {
+    async function* broken() {
+      yield Buffer.from('"a"\n"b"\n')
+      throw failure('file')
+    }
+    const { out, stop } = await play(broken(), async (job) => answerOf(job))
+    expect([(stop as CliError).kind, indexes(out)]).toEqual(['file', [1, 2]])
+  })
+})
+
+describe('at the deadline', () => {
+  test('what is under way is cut off, and has failed', async () => {
+    const timers = createClock()
+    const signals: AbortSignal[] = []
+    const ask: Ask<TestCall> = async (job, signal) => {
+      signals.push(signal)
+      await timers.wait(job.index <= 5 ? 1000 : 1e9)
+      return answerOf(job)
+    }
+    const deadline = timers.now() + 60_000
+    const { out, stop, tally } = await play(linesOf(50), ask, { timers, concurrency: 3, deadline })
+    expect(stop).toMatchObject({ kind: 'stopped', message: 'the deadline passed' })
+    expect(tally).toMatchObject({ ok: 5, failed: 3 })
+    expect(out.slice(5)).toMatchObject(
+      [6, 7, 8].map((index) => ({ index, ok: false, error: { kind: 'unknown' } })),
+    )
+    expect(signals.map(({ aborted }) => aborted)).toEqual([...Array(5).fill(false), true, true, true])
+    expect(timers.now()).toBe(deadline)
+  })
+
+  test('a silent pipe is not waited for any longer', async () => {
+    const timers = createClock()
+    async function* silent() {
+      yield Buffer.from('"a"\n')
+      await new Promise(() => {})
+    }
+    const { out, stop } = await play(silent(), async (job) => answerOf(job), {
+      timers,
+      deadline: timers.now() + 1000,
+    })
+    expect([indexes(out), (stop as CliError).kind]).toEqual([[1], 'stopped'])
+  })
+
+  test('one that comes in a pause ends it', async () => {
+    const timers = createClock()
+    const start = timers.now()
+    const ask: Ask<TestCall> = () => Promise.reject(failure('rate-limited'))
+    const { out, stop } = await play(linesOf(9), ask, { timers, deadline: start + 1200 })
+    expect([out, (stop as CliError).kind, timers.now()]).toEqual([[], 'stopped', start + 1200])
+  })
+})
+
+test('a bell that rang before it was waited for is heard, once', async () => {
+  const bell = createBell()
+  bell.ring()
+  bell.ring()
+  await bell.rung()
+  let isHeard = false
+  const next = bell.rung().then(() => (isHeard = true))
+  await turn()
+  expect(isHeard).toBe(false)
+  bell.ring()
+  await next
+})
+
+test('many at a time are taken for no mistake', async () => {
+  const warnings: Error[] = []
+  const listen = (warning: Error) => warnings.push(warning)
+  process.on('warning', listen)
+  const timers = createClock()
+  const ask: Ask<TestCall> = async (job, signal) => {
+    signal.addEventListener('abort', () => {})
+    await timers.wait(10)
+    return answerOf(job)
+  }
+  const { tally } = await play(linesOf(200), ask, { timers, concurrency: 64, deadline: timers.now() + 1e6 })
+  await turn()
+  process.off('warning', listen)
+  expect([tally.ok, warnings]).toEqual([200, []])
+})
+
+test('a stdout that takes nothing holds the intake', async () => {
+  const asked: number[] = []
+  let open = () => {}
+  const isOpen = new Promise<void>((resolve) => (open = resolve))
+  const running = play(
+    linesOf(100),
+    async (job) => {
+      asked.push(job.index)
+      return answerOf(job)
+    },
+    { concurrency: 4, output: { write: () => isOpen } },
+  )
+  for (let count = 0; count < 50; count++) await turn()
+  expect(asked.length).toBeLessThanOrEqual(8)
+  open()
+  expect((await running).tally.ok).toBe(100)
+})
