@@ -102,7 +102,7 @@ const config = {
           priority: 1,
           test: /src\/(calls\/(caller|settings)|chat\/ask|generation\/(footer|prompt)|client\/(send|exchange|connections)|wire\/(sse|received-json))\.ts$/,
         },
-        { name: 'answer', priority: 0, test: /src\/chat\/answer\.ts$/ },
+        { name: 'answer', priority: 0, test: /src\/chat\/printed-answer\.ts$/ },
         { name: 'events', priority: 0, test: /src\/commands\/events\/(send|confirm|list|follow)\.ts$/ },
       ],
     },

@@ -106,6 +106,10 @@ export function fileProblem(error: unknown): string {
   return (code && fileProblems[code]) || code || message
 }
 
+/** A file's failure with its name in the message; what is a `CliError` already stays as it is. */
+export const asFileFailure = (error: unknown, name: string): CliError =>
+  error instanceof CliError ? error : new CliError('file', `${name}: ${fileProblem(error)}`)
+
 const fileProblems: Record<string, string> = {
   ENOENT: 'no such file or folder',
   EACCES: 'permission denied',

@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import { escapeJson } from '../io/escape.ts'
+import { tryDecodeUtf8 } from '../io/utf8.ts'
 import type { Secrets } from '../secrets.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
@@ -27,10 +28,10 @@ export async function previewRequest(
   await output.flush()
 }
 
-/** A carriage return can stand between JSON's words only, and would let what follows cover them. */
+/** In JSON a carriage return is only white space, but on a terminal what follows it would cover the line. */
 const showJson = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
-/** The request as JSON text, secrets redacted; the body's JSON stays as it is, to the letter. */
+/** The request as JSON text, secrets redacted; the body's JSON stays exactly as it is. */
 function toDryRun({ method, url, headers, body, credential }: Draft, { redactHeaders }: Secrets): string {
   const shown = redactHeaders({
     ...(credential ? { [credential.header]: `${credential.prefix}[redacted]` } : {}),
@@ -46,11 +47,7 @@ function toDryRun({ method, url, headers, body, credential }: Draft, { redactHea
 }
 
 function bodyAsJson(body: Uint8Array): string {
-  let text: string
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(body)
-  } catch {
-    return JSON.stringify({ base64: Buffer.from(body).toString('base64') })
-  }
+  const text = tryDecodeUtf8(body)
+  if (text === undefined) return JSON.stringify({ base64: Buffer.from(body).toString('base64') })
   return tryParseJson(text) === undefined ? JSON.stringify(text) : text.trim()
 }

@@ -1,4 +1,5 @@
 import type { SessionEvent } from '../wire/events/session-event.ts'
+import { startOf } from '../wire/text-start.ts'
 import { composeResult, describeDenial, describeResult, readString, textsOf } from './agent-words.ts'
 import { createSchedule } from './schedule.ts'
 import { readTask, type Step } from './task.ts'
@@ -46,7 +47,7 @@ export function createAgent({ add, delay }: AgentOptions): Agent {
       beginRound()
       return
     }
-    const text = texts.join(' ').slice(0, 80)
+    const text = startOf(texts.join(' '), 80)
     if (remarks.length === 0) later(() => say(`The emulated agent read “${text}”, and has nothing to do.`))
     goOn()
   }

@@ -335,7 +335,7 @@ faults('N: connect phase, nothing sent', [
     url: secure,
     argv: [...chat, '--cacert', import.meta.filename],
     code: 3,
-    err: ['--cacert', 'holds no certificate'],
+    err: ['--cacert', 'has no PEM certificate'],
   },
   {
     name: 'S05 --cacert that is not there',

@@ -194,7 +194,7 @@ faults('U: sent, no answer', [
     script: closing(`${headOf('200 OK', 'content-length: 900')}{"candidates":[`),
     code: 8,
     reqs: 1,
-    err: ['what came of it is kept as'],
+    err: ['the part that came is kept as'],
     files: [expect.stringMatching(/^tmp\/parley-[\w-]+\.json$/)],
   },
 ])
