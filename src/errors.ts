@@ -47,7 +47,7 @@ export interface FailureDetails {
   requestId?: string | undefined
   attempts?: number | undefined
   safeToRetry?: boolean | undefined
-  /** A second attempt cannot help: an unknown name, a bad certificate. */
+  /** A second attempt cannot help: an unknown name, a bad certificate, `x-should-retry: false`. */
   isPermanent?: boolean | undefined
   /** Every problem, where there is more than one. */
   problems?: string[] | undefined

@@ -12,6 +12,9 @@ import { secretOriginOf } from './service-settings.ts'
 import { deadlineOf } from './settings.ts'
 import { createWaiting } from './waiting.ts'
 
+/** `attempts` is how many there were, the last one included. */
+type ReadableAnswer = HttpResponse & { attempts: number }
+
 /** Sends the requests of a run. Many calls may be under way at once: each failure says how far its own call got. */
 export interface Caller {
   /** With `--dry-run` or `--curl` prints a request. Returns whether it did: then nothing is to be sent. */
@@ -20,7 +23,7 @@ export interface Caller {
    * Sends a request, and returns what `read` makes of the answer. Throws a `CliError` that says how far the request
    * got, also where `read` fails. Nothing is sent where an address or a credential is missing or may not be used.
    */
-  call<T>(endpoint: Endpoint, parts: RequestParts, read: (answer: HttpResponse) => Promise<T>): Promise<T>
+  call<T>(endpoint: Endpoint, parts: RequestParts, read: (answer: ReadableAnswer) => Promise<T>): Promise<T>
   /** The same up to the answer's head. */
   open(endpoint: Endpoint, parts: RequestParts): Promise<OpenAnswer>
   /** What carries the requests, for one that is not to a service. */
@@ -52,7 +55,7 @@ export function createCaller(
     async preview(endpoint, parts) {
       const { dryRun, curl } = context.flags
       if (!dryRun && !curl) return false
-      await previewRequest(context, settings, await draft(endpoint, parts))
+      await previewRequest(context, settings, { draft: await draft(endpoint, parts), isOneOfMany })
       return true
     },
     open,
@@ -85,7 +88,8 @@ function createOpener(
   const { retryUnknown = false } = context.flags
   const policy = { retries, retryUnknown, leavesRefusals: isOneOfMany, deadline }
   const startReach = createReaches(context)
-  const showWaiting = createWaiting(context)
+  // Many calls have a progress line of their own.
+  const showWaiting = isOneOfMany ? <T>(work: Promise<T>) => work : createWaiting(context)
   let opened: Promise<Exchange> | undefined
 
   function exchange(): Promise<Exchange> {

@@ -9,6 +9,8 @@ import type { Reach } from './reach.ts'
 
 /** An answer of status 2xx that is read piece by piece. */
 export interface OpenAnswer extends HttpResponse {
+  /** How many there were, this one included. */
+  attempts: number
   /** The answer was read. */
   finish(): void
   /** Adds what is known of the call to a failure of reading the answer, or of writing it anywhere. */

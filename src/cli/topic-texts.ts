@@ -1,4 +1,5 @@
 import type { Option } from 'commander'
+import { batchFlags } from '../batch/flags.ts'
 import { outcomes } from '../errors.ts'
 import { hasFlag, type SettingName, settingNames, settingOf, variableOf } from '../settings/table.ts'
 import { generalFlags, requestFlags } from './flags.ts'
@@ -41,6 +42,23 @@ function describeSetting(name: SettingName): string {
   const details = [...defaults, ...flags].join(', ')
   return details === '' ? about : `${about} (${details})`
 }
+
+const batch: Topic = (
+  width,
+) => `--batch FILE of chat and image has many requests, one on each line: a prompt as a JSON text, {"id","prompt","model"}, a request body, or a line of another service's batch file, {"custom_id","body"}. 'jq -R .' makes JSON texts of plain lines.
+
+  parley chat --batch prompts.ndjson > answers.ndjson
+  parley chat --batch prompts.ndjson --results r.ndjson --resume
+  jq -R . prompts.txt | parley chat --batch - 'In one word:'
+  parley image --batch prompts.ndjson -o pics/
+
+Words come before each line's prompt; flags such as --set count for every line, -m for lines that name no model. A file is checked whole before the first request.
+
+Each result is one line: {"index","id","hash","ok":true,"text",…} or {"index","id","hash","ok":false,"error":{…}}. When the service asks to wait, all wait. A 401, 402 or 403 stops the batch. The first Ctrl-C finishes what was begun, the second one ends at once; --results with --resume goes on from there.
+
+Flags:
+${formatList(batchFlags().map(flagRow), width)}
+`
 
 const environment: Topic = (
   width,
@@ -126,5 +144,6 @@ export const writers: Record<TopicName, Topic> = {
   profiles,
   environment,
   input,
+  batch,
   'exit-codes': exitCodes,
 }

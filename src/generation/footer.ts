@@ -31,15 +31,23 @@ export function printReport(context: Context, report: AnswerReport): void {
 
 /** Throws a `CliError` where an answer is cut, stopped or empty (`--fail-on-cut`). */
 export function requireUncut(context: Context, report: AnswerReport): void {
-  const cuts = cutsOf(report)
-  const [cut = report.isBlank ? noText : undefined] = cuts
+  const cut = cutOf(report)
   if (cut === undefined) return
   printUsage(context, report)
   throw notUnderstood(cut)
 }
 
+/** In which way an answer is less than what was asked for; `undefined` where it is not. */
+export function cutOf(report: Pick<AnswerReport, 'summary' | 'isBlank' | 'isAssumed'>): string | undefined {
+  const [cut = report.isBlank ? noText : undefined] = cutsOf(report)
+  return cut
+}
+
 /** Says in which ways an answer was cut or stopped, as far as is known. */
-function cutsOf({ summary: { stopReason, stopMessage }, isAssumed }: AnswerReport): string[] {
+function cutsOf({
+  summary: { stopReason, stopMessage },
+  isAssumed,
+}: Pick<AnswerReport, 'summary' | 'isAssumed'>): string[] {
   const isStopped = stopReason !== undefined && !normalEnds.includes(stopReason)
   const why = stopMessage ? `: ${oneLine(stopMessage, 300)}` : ''
   return [

@@ -7,15 +7,14 @@ import { escapeControls } from '../io/escape.ts'
 import type { Settings } from '../settings/schemas.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
-import { decodeBase64 } from '../wire/model/base64.ts'
 import type { FoundImage } from '../wire/model/found-images.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { readImageAnswer } from './image-answer.ts'
-import { fetchLink, type LinkClient, onOneLine, rescueLinks } from './link.ts'
+import { type LinkClient, onOneLine, rescueLinks } from './link.ts'
+import { load } from './load.ts'
 import { type ImageRequestOptions, readImageRequest } from './request.ts'
-import { rescue } from './rescue.ts'
-import { type Image, printLine, saveImages } from './save.ts'
+import { printLine, printPath, saveImages } from './save.ts'
 import { createShow } from './show.ts'
 
 export interface ImageOptions extends ImageRequestOptions {
@@ -43,7 +42,7 @@ export async function makeImages(context: Context, options: ImageOptions, words:
   await caller.call(endpoints.image, parts, (response) => receive(context, response, { options, ...target }))
 }
 
-function chooseModel({ model }: ImageOptions, { imageModel }: Settings): string {
+export function chooseModel({ model }: Pick<ImageOptions, 'model'>, { imageModel }: Settings): string {
   const chosen = model ?? imageModel
   if (chosen !== undefined) return chosen
   throw usage("no image model: give -m NAME, or set one with 'parley config set imageModel NAME'")
@@ -102,18 +101,17 @@ async function saveAnswer(
   if (loads.length === 0 && output === '-') {
     throw await rescueLinks(context, notUnderstood('the answer has only links to images'), links)
   }
-  await saveImages(context, loads, { destination, show: createShow(context, preview) })
+  const show = createShow(context, preview)
+  await saveImages(context, loads, {
+    destination,
+    async onSaved(path, { bytes, extension }) {
+      await printPath(context, path)
+      await show(bytes, extension)
+    },
+  })
   // After the images: a stdout that cannot be written must not cost one.
   if (output !== '-') for (const uri of links) await printLine(context, uri)
   await context.output.flush()
-}
-
-async function load(context: Context, image: FoundImage, client: LinkClient): Promise<Image> {
-  if ('uri' in image) return fetchLink(context, image.uri, client)
-  const bytes = decodeBase64(image.base64)
-  if (bytes) return { bytes, mimeType: image.mimeType }
-  const failure = notUnderstood("an image's data is not proper base64")
-  throw await rescue(context, failure, { bytes: image.base64, extension: 'txt', what: 'it' })
 }
 
 /** The words beside the images. A mark first: a line never begins with a service's text. */

@@ -13,12 +13,12 @@ export interface Image {
 
 export interface SaveOptions {
   destination: Destination
-  /** Called with each image that was saved. */
-  show(bytes: Uint8Array, extension: string): Promise<void>
+  /** Called with each image that was saved as a file. */
+  onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
 }
 
 /**
- * Saves images one by one and prints their paths. A failure does not stop the others; an image that cannot be saved
+ * Saves images one by one. A failure does not stop the others; an image that cannot be saved
  * at its destination is kept in the temporary folder. Throws a `CliError` at the end that names every failure.
  */
 export async function saveImages(
@@ -60,7 +60,7 @@ function summarize(failures: CliError[], count: number): CliError {
 async function saveImage(
   context: Context,
   { bytes, mimeType }: Image,
-  { destination, show }: SaveOptions,
+  { destination, onSaved }: SaveOptions,
 ): Promise<void> {
   const { extension, isMislabelled } = await recognizeFormat(bytes, mimeType)
   if (extension === undefined) {
@@ -73,13 +73,15 @@ async function saveImage(
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
     throw error instanceof CliError ? await rescue(context, error, { bytes, extension }) : error
   })
-  if (path === undefined) return
-  await printLine(context, path).catch((error: unknown) => {
+  if (path !== undefined) await onSaved(path, { bytes, extension })
+}
+
+/** Prints where an image is. */
+export const printPath = (context: Context, path: string): Promise<void> =>
+  printLine(context, path).catch((error: unknown) => {
     if (!(error instanceof CliError)) throw error
     throw new CliError('file', `${path} is saved, but its path was not printed: ${error.message}`)
   })
-  await show(bytes, extension)
-}
 
 /** Prints a path or a link, which has no line breaks, as one line; on a terminal control characters are made visible. */
 export async function printLine({ output }: Context, text: string): Promise<void> {

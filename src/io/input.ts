@@ -28,6 +28,8 @@ export interface Input {
   inTime<T>(work: Promise<T>, whatGoesOn: string): Promise<T>
   /** All of stdin, for one reader only; `reader` is its name in the message that a second one gets. */
   stdin(reader: string): Promise<string>
+  /** stdin piece by piece, for one reader. */
+  stdinChunks(reader: string): AsyncIterable<Uint8Array>
   file(path: string): Promise<Uint8Array>
   isFile(path: string): Promise<boolean>
   /** A file's bytes, or stdin's for `-`. */
@@ -56,12 +58,17 @@ export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: Input
   let firstReader: string | undefined
   let deadline = Infinity
 
-  async function readStdin(reader: string): Promise<Uint8Array> {
+  function takeStdin(reader: string): void {
     if (!readsStdin) throw usage(`${reader} reads stdin, which --no-stdin forbids`)
     if (firstReader) throw usage(`stdin can be read only once: ${firstReader} and ${reader} both ask for it`)
     firstReader = reader
     if (stdin.kind === 'folder') throw new CliError('file', 'stdin: it is a folder')
-    const onIdle = () => note('waiting for stdin (--no-stdin skips it)')
+  }
+
+  const onIdle = () => note('waiting for stdin (--no-stdin skips it)')
+
+  async function readStdin(reader: string): Promise<Uint8Array> {
+    takeStdin(reader)
     return readWhole(async () => stdin.open(), { name: 'stdin', deadline, onIdle })
   }
 
@@ -78,6 +85,10 @@ export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: Input
     },
     inTime: (work, whatGoesOn) => inTime(work, deadline, `while ${whatGoesOn}`),
     stdin: stdinText,
+    stdinChunks(reader) {
+      takeStdin(reader)
+      return withHint(stdin.open(), onIdle)
+    },
     file,
     async isFile(path) {
       const stat = await fs.stat(resolve(cwd, path)).catch(() => undefined)
@@ -99,6 +110,19 @@ export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: Input
       if (value === '@-') return stdinText(`${flag} @-`)
       return decodeUtf8(await file(value.slice(1), value), value)
     },
+  }
+}
+
+/** The chunks of a stream; `onIdle` is called where none has come after 2 s. */
+async function* withHint(stream: Readable, onIdle: () => void): AsyncGenerator<Uint8Array> {
+  const hint = setTimeout(onIdle, 2000)
+  try {
+    for await (const chunk of stream) {
+      clearTimeout(hint)
+      yield chunk
+    }
+  } finally {
+    clearTimeout(hint)
   }
 }
 

@@ -9,7 +9,10 @@ import { readBody } from '../../src/wire/exchange.ts'
 const exchange = createEmulator({})
 const url = 'https://agents.test/v1/sessions/sesn_1/events'
 const headers = { 'x-api-key': 'k', 'content-type': 'application/json' }
-const get = (path: string) => exchange({ method: 'GET', url: url + path, headers })
+const get = async (path: string) => ({
+  ...(await exchange({ method: 'GET', url: url + path, headers })),
+  attempts: 1,
+})
 
 /** Reads from the emulator's session without anything between. */
 const caller = {
