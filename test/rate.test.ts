@@ -83,10 +83,10 @@ describe('a limit of requests a second', () => {
 })
 
 test.each([
-  ['0', 'must be at least 1'],
-  ['-1', 'must be a whole number'],
-  ['0.5', 'must be a whole number'],
-  ['x', 'must be a whole number'],
+  ['0', 'is not a whole number of 1 or more'],
+  ['-1', 'is not a whole number of 1 or more'],
+  ['0.5', 'is not a whole number of 1 or more'],
+  ['x', 'is not a whole number of 1 or more'],
 ])('serve --rate=%s is exit 2', async (value, said) => {
   const ended = await run(['serve', `--rate=${value}`])
   expect(ended).toMatchObject({ code: 2, out: '' })
