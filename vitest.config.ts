@@ -22,6 +22,8 @@ export default defineConfig({
     maxWorkers: '100%',
     // What hangs is stopped; a busy machine is not to decide a test.
     testTimeout: 20_000,
+    // A young generation that is large is collected seldom.
+    execArgv: ['--max-semi-space-size=64'],
     reporters: ['default', saySkipped],
   },
 })
