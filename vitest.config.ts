@@ -20,6 +20,8 @@ export default defineConfig({
   test: {
     // By default one core is left free, and half of two is much where most of the time goes into waiting.
     maxWorkers: '100%',
+    // Loading the program anew for each file would cost more than most files' tests do; none changes what it loads.
+    isolate: false,
     // What hangs is stopped; a busy machine is not to decide a test.
     testTimeout: 20_000,
     // A young generation that is large is collected seldom.
