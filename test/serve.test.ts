@@ -105,7 +105,14 @@ test('W12: fails as it is told to, as often as asked', async () => {
 
 test('depends on the prompt and the seed, and keeps to the output limit', async () => {
   const one = await run(['chat', 'One', '--profile', 'demo'], {})
+  const other = await serve('--seed', '8')
+  const said = await chat(other)
+  expect(await chat(other)).toMatchObject({ out: said.out })
+  other.child.kill()
   const served = await serve('--seed', '7')
+  const differently = await chat(served)
+  expect([said.code, differently.code]).toEqual([0, 0])
+  expect(differently.out).not.toBe(said.out)
   const limited = await chat(served, '--max-output-tokens', '3')
   expect(limited).toMatchObject({ code: 0, out: 'Hello from p\n' })
   expect(limited.err).toContain('cut at the output limit')

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { createRandom } from '../src/emulator/random.ts'
-import { message, run } from './run.ts'
+import { hurried, message, run } from './run.ts'
 import { response, type ScriptedServer, serve } from './server.ts'
 import { serveSessions } from './soak-sessions.ts'
 import { endings, sendStream, type Told } from './soak-streams.ts'
@@ -9,7 +9,7 @@ import { endings, sendStream, type Told } from './soak-streams.ts'
 // `npm run soak` asks for 2,000 runs.
 const runs = Number(process.env.SOAK_RUNS ?? 150)
 const seed = process.env.SOAK_SEED ?? '1'
-const atOnce = 8
+const atOnce = 16
 
 /** What the server made of each run's requests, in their order, by the run's mark. */
 type Verdict = 'taken' | 'refused' | 'failed'
@@ -81,7 +81,7 @@ async function soakOnce(mark: string, server: ScriptedServer) {
   // Some find nobody there.
   const url = random() < 0.05 ? 'http://127.0.0.1:2' : server.url
   const env = { PARLEY_BASE_URL: url, PARLEY_AGENTS_URL: url }
-  const ended = await run(argv, { exchange: 'network', env })
+  const ended = await run(argv, { exchange: 'network', env, timers: hurried() })
   const error = ended.code === 0 ? undefined : JSON.parse(ended.err).error
   return {
     mark,

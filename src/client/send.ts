@@ -4,10 +4,12 @@ import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { decodeBody } from './decode.ts'
 import { readHead, readRefusal } from './refusal.ts'
 import { decideRetry, type FailedAttempt, type RetryPolicy } from './retry.ts'
+import type { Timers } from './timer.ts'
 
 export interface SendOptions {
   exchange: Exchange
   policy: RetryPolicy
+  timers: Timers
   /** Called before each wait, in milliseconds. */
   onRetry(failure: CliError, wait: number): void
 }
@@ -25,7 +27,7 @@ export interface Answer extends HttpResponse {
 export async function send(
   request: HttpRequest,
   endpoint: Endpoint,
-  { exchange, policy, onRetry }: SendOptions,
+  { exchange, policy, timers, onRetry }: SendOptions,
 ): Promise<Answer> {
   let earlier: CliError | undefined
   for (let attempt = 1; ; attempt++) {
@@ -36,7 +38,7 @@ export async function send(
     if (!decision.again) throw finalFailure(failure, attempt, endpoint, decision.because)
     if (failure.details.sent !== 'no' && earlier?.details.sent !== 'unknown') earlier = failure
     onRetry(failure, decision.wait)
-    await new Promise((resolve) => setTimeout(resolve, decision.wait))
+    await timers.wait(decision.wait)
   }
 }
 

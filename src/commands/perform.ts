@@ -125,7 +125,7 @@ async function exchangeOnce(
     secretOrigin,
   }: { exchange: Exchange; deadline: number; secretOrigin: string | undefined },
 ): Promise<HttpResponse> {
-  const { flags, progress, note } = context
+  const { flags, progress, timers, note } = context
   // What only reads may end at any time.
   const reach = (stake: NonNullable<Progress['sent']>) => {
     if (endpoint.method !== 'GET') progress.sent = stake
@@ -137,6 +137,7 @@ async function exchangeOnce(
     const answer = await send(request, endpoint, {
       exchange,
       policy: { repeat: endpoint.repeat, retries, retryUnknown: flags.retryUnknown ?? false, deadline },
+      timers,
       onRetry(failure, wait) {
         furthest = furtherOf(furthest, stakeOf(failure))
         reach(furthest)

@@ -41,6 +41,7 @@ async function fetchOnce(
     const response = await send({ method: 'GET', url: url.href, headers }, link, {
       exchange: await chooseExchange(context, settings, deadline),
       policy: { repeat: link.repeat, retries: settings.values.retries, retryUnknown: false, deadline },
+      timers: context.timers,
       onRetry: (failure) => context.note(`the image's link: ${reasonOf(failure)}; trying again`),
     })
     return { bytes: await collectLong(response.body), mimeType: response.headers['content-type'] }
