@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { createRandom } from '../src/emulator/random.ts'
-import { hurried, message, run } from './run.ts'
+import { message, run } from './run.ts'
 import { response, type ScriptedServer, serve } from './server.ts'
 import { serveSessions } from './soak-sessions.ts'
 import { endings, sendStream, type Told } from './soak-streams.ts'
@@ -81,7 +81,7 @@ async function soakOnce(mark: string, server: ScriptedServer) {
   // Some find nobody there.
   const url = random() < 0.05 ? 'http://127.0.0.1:2' : server.url
   const env = { PARLEY_BASE_URL: url, PARLEY_AGENTS_URL: url }
-  const ended = await run(argv, { exchange: 'network', env, timers: hurried() })
+  const ended = await run(argv, { exchange: 'network', env })
   const error = ended.code === 0 ? undefined : JSON.parse(ended.err).error
   return {
     mark,
@@ -130,17 +130,19 @@ test(
   async () => {
     const server = await serve(meet)
     const sessions = await serveSessions(runs, Number(seed), random)
-    const astray: string[] = []
+    const follows: Promise<string[]>[] = []
     const ended: Awaited<ReturnType<typeof soakOnce>>[] = []
     let next = 0
     const work = async () => {
       while (next < runs) {
         const index = next++
         ended.push(await soakOnce(`mark-${index}`, server))
-        if (index % 4 === 0) astray.push(...(await sessions.follow(index)))
+        // A session takes its time, which others need not wait for.
+        if (index % 4 === 0) follows.push(sessions.follow(index))
       }
     }
     await Promise.all(Array.from({ length: atOnce }, work))
+    const astray = (await Promise.all(follows)).flat()
     await server.close()
     sessions.close()
 
