@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import type { Reporter } from 'vitest/node'
+import { BaseSequencer, type Reporter, type TestSpecification } from 'vitest/node'
 
 let isPart = false
 
@@ -16,10 +16,23 @@ const saySkipped: Reporter = {
   },
 }
 
+/** The files that take longest, which nothing should have to wait for at the end. */
+const longest = ['hostile', 'soak', 'config-file', 'recipes', 'faults/input', 'properties', 'faults/framing']
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification) =>
+      longest.some((name) => moduleId.endsWith(`/test/${name}.test.ts`))
+    const sorted = await super.sort(files)
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
+  }
+}
+
 export default defineConfig({
   test: {
     // By default one core is left free, and half of two is much where most of the time goes into waiting.
     maxWorkers: '100%',
+    sequence: { sequencer: LongestFirst },
     // Loading the program anew for each file would cost more than most files' tests do; none changes what it loads.
     isolate: false,
     // What hangs is stopped; a busy machine is not to decide a test.
