@@ -6,10 +6,15 @@ import type { main } from '../../src/main.ts'
 import { type Ending, environment, type Launch, readFiles, removeFolder } from './world.ts'
 
 const require = createRequire(import.meta.url)
+const names = require('./preload.cjs') as { mapNames(): void; unmapNames(): void }
+names.unmapNames()
+
+/** Other test files look up what there is. */
+export const { unmapNames } = names
 
 /** Runs the built command's own code in this process, as `launch` does in one of its own. */
 export async function runInside({ argv, stdin, env }: Launch, folder: string): Promise<Ending> {
-  require('./preload.cjs')
+  names.mapNames()
   const program = require('../../dist/main.cjs') as { main: typeof main }
   const [out, err] = [collector(), collector()]
   const host: Host = {

@@ -6,9 +6,9 @@ const { isIP } = require('node:net')
 const asked = {}
 const { lookup } = dns
 
-dns.lookup = (name, options, callback) => {
+function lookUp(name, options, callback) {
   // What a server listens on.
-  if (isIP(name)) return lookup(name, options, callback)
+  if (isIP(name) || typeof options === 'function') return lookup(name, options, callback)
   asked[name] = (asked[name] ?? 0) + 1
   const fail = (code) =>
     process.nextTick(
@@ -25,6 +25,14 @@ dns.lookup = (name, options, callback) => {
   if (options.all) process.nextTick(callback, null, addresses)
   else process.nextTick(callback, null, addresses[0].address, addresses[0].family)
 }
+
+exports.mapNames = () => {
+  dns.lookup = lookUp
+}
+exports.unmapNames = () => {
+  dns.lookup = lookup
+}
+exports.mapNames()
 
 const { TEST_PEAK } = process.env
 if (TEST_PEAK) {

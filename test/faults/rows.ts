@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { type Script, type ScriptedServer, type ServeOptions, serve } from '../server.ts'
 import type { Certificate } from './certificates.ts'
-import { runInside } from './inside.ts'
+import { runInside, unmapNames } from './inside.ts'
 import { canaries, type Ending, type Launch, launch, makeFolders, type World } from './world.ts'
 
 /** One row of the fault matrix: what is run, what it meets, and how it must end. */
@@ -63,6 +63,7 @@ type Code = Ending['code']
 export function faults(group: string, rows: readonly Row[]): void {
   const ids = new Set<string>()
   describe.concurrent(group, { timeout: 20_000 }, () => {
+    afterAll(unmapNames)
     for (const row of rows) {
       const id = /^[A-Z]+\d+/.exec(row.name)?.[0] ?? row.name
       const isProcess = needsProcess(row) || !ids.has(id)
@@ -114,6 +115,8 @@ async function run(row: Row): Promise<void> {
   try {
     const tookToDie = row.signal ? await interrupt(world, server, row.signal) : 0
     const [ending] = await Promise.all([world.ended, row.during?.(world, server)])
+    // What the run sent is there, but this process may not have come to read it.
+    await pause(0)
     check(row, ending, server)
     expect(tookToDie, 'seconds from the signal to the end').toBeLessThan(0.5)
     row.check?.({ ending, server })
