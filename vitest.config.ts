@@ -28,17 +28,30 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/** What fills memory, or is many processes: a large process takes long to start another. */
+const alone = [
+  'test/faults/*.test.ts',
+  'test/{,image/}hostile.test.ts',
+  'test/properties.test.ts',
+  'test/soak.test.ts',
+]
+
 export default defineConfig({
   test: {
     // By default one core is left free, and half of two is much where most of the time goes into waiting.
     maxWorkers: '100%',
     sequence: { sequencer: LongestFirst },
-    // Loading the program anew for each file would cost more than most files' tests do; none changes what it loads.
-    isolate: false,
     // What hangs is stopped; a busy machine is not to decide a test.
     testTimeout: 20_000,
-    // A young generation that is large is collected seldom.
-    execArgv: ['--max-semi-space-size=64'],
     reporters: ['default', saySkipped],
+    projects: [
+      // A young generation that is large is collected seldom.
+      { extends: true, test: { name: 'alone', include: alone, execArgv: ['--max-semi-space-size=64'] } },
+      // To load the program anew for each of these would cost more than most of their tests do.
+      {
+        extends: true,
+        test: { name: 'together', include: ['test/**/*.test.ts'], exclude: alone, isolate: false },
+      },
+    ],
   },
 })
