@@ -15,6 +15,9 @@ const list = ['events', 'list', '-s', 'sesn_1']
 const image = ['image', 'a fox', '-m', 'painter', '-q']
 const confirm = ['events', 'confirm', '-s', 'sesn_1', '--allow']
 
+/** Where runs that write nothing may be. */
+const cwd = temporaryFolder()
+
 /** An answer that is right for whatever was asked. */
 const anything = answering('{"content":[],"data":[]}')
 
@@ -24,11 +27,17 @@ const answered =
     body: (text: Buffer) => string | Buffer,
     options?: Parameters<typeof answering>[1],
   ): Place =>
-  (text) => ({ argv, world: { exchange: answering(body(text), options) } })
+  (text) => ({
+    argv,
+    world: { exchange: answering(body(text), options), cwd: argv === image ? temporaryFolder() : cwd },
+  })
 
 const piped =
   (argv: string[]): Place =>
-  (text) => ({ argv, world: { stdin: text, exchange: anything } })
+  (text) => ({
+    argv,
+    world: { stdin: text, exchange: anything, cwd: argv[0] === 'image' ? temporaryFolder() : cwd },
+  })
 
 const inFile =
   (argv: string[], path: string, folder = '.'): Place =>
