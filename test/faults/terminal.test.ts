@@ -65,8 +65,9 @@ faults('V: terminal safety', [
           'latin1',
         ),
       ),
-    code: [3, 8],
+    code: 3,
     reqs: 1,
+    err: ['answered 401 No', 'request id: a\\u009bb\n'],
   }),
   ...both({
     name: 'V07 hostile header values with -v',
