@@ -10,6 +10,7 @@ import type { FileOutput } from '../io/file-output.ts'
 import type { Settings } from '../settings/schemas.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { assigning, parseAssignment } from '../wire/json/assignment.ts'
+import { chooseLayout } from './layout.ts'
 import type { Thread } from './thread.ts'
 
 export interface ChatOptions extends PromptOptions {
@@ -23,6 +24,7 @@ export interface ChatOptions extends PromptOptions {
   output?: string | undefined
   thread?: string | undefined
   usage?: boolean | undefined
+  markdown?: boolean | undefined
 }
 
 /** Asks a model and prints its answer. */
@@ -32,6 +34,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const { values, ...settings } = await readSettings(context)
   const assignments = (options.set ?? []).map(parseAssignment)
   const system = await readSystem(context, options.system)
+  const layout = chooseLayout(context, options, values)
   const prompt = await readPrompt(context.input, words, options)
   const file = await openOutput(context, options.output)
   const thread = await readThread(context, options.thread, { output: options.output, prompt, values })
@@ -50,7 +53,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     body: isStream && values.streamVia === 'body' ? await askForStream(body) : body,
     query: isStream && values.streamVia !== 'body' ? 'alt=sse' : undefined,
     headers: isStream ? { Accept: 'text/event-stream, application/json' } : undefined,
-    meanwhile: loadReader,
+    meanwhile: () => Promise.all([loadReader(), layout?.load()]),
   }
   if (await caller.preview(endpoint, parts)) return
   const told = await caller.call(endpoint, parts, async (response) => {
@@ -58,6 +61,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     const printed = await keepingParts(context, file, async () => {
       const printed = await printAnswer(response, file ?? context.output, {
         isRaw: flags.raw ?? false,
+        printer: await layout?.createPrinter(),
         keepsText: thread !== undefined,
         cleanups,
         timers: context.timers,
@@ -129,14 +133,7 @@ function buildWhole(
   { system, temperature, maxOutputTokens, assignments }: Omit<BodyParts, 'given' | 'turn'>,
 ): Promise<Uint8Array> {
   const given = prompt.given ?? thread?.given
-  return buildBody({
-    ...(given ? { given } : {}),
-    turn: prompt.turn,
-    ...(system === undefined ? {} : { system }),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    assignments,
-  })
+  return buildBody({ given, turn: prompt.turn, system, temperature, maxOutputTokens, assignments })
 }
 
 const chatEndpoint = ({ streamVia }: Settings, isStream: boolean) =>
