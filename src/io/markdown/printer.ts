@@ -2,7 +2,7 @@ import type { AnswerPrinter } from '../answer-printer.ts'
 import { escapeControls } from '../escape.ts'
 import type { Output } from '../output.ts'
 import { widthOf } from '../width.ts'
-import { createBlocks } from './blocks.ts'
+import { Blocks } from './blocks.ts'
 import { createPage } from './page.ts'
 import { createMeasure, createPaint } from './paint.ts'
 
@@ -22,7 +22,7 @@ export function createMarkdownPrinter(
 ): AnswerPrinter {
   const page = createPage({ columns, paint: createPaint(isColoured), measure: createMeasure(widthOf) })
   let highlighter: typeof import('./highlighter.ts') | undefined
-  const blocks = createBlocks(page, (language) => highlighter?.createHighlight(language))
+  const blocks = new Blocks(page, (language) => highlighter?.createHighlight(language))
   let pending = ''
   /** Half a character or a line break, and what a fence is seen by. */
   let kept = ''
