@@ -1,10 +1,10 @@
 import { Code, readFence } from './code.ts'
-import { createFlow, type Flow } from './flow.ts'
+import { Flow } from './flow.ts'
 import type { createHighlight } from './highlighter.ts'
 import { type Found, Opening } from './opening.ts'
 import { Outline } from './outline.ts'
 import type { Page } from './page.ts'
-import { createTables, type Tables } from './table.ts'
+import { Tables } from './table.ts'
 
 /** The longest line that is kept back for what it may turn out to be, in characters. */
 const longestLine = 4000
@@ -27,8 +27,8 @@ export class Blocks {
   constructor(page: Page, highlightFor: typeof createHighlight) {
     this.#page = page
     this.#highlightFor = highlightFor
-    this.#flow = createFlow(page)
-    this.#tables = createTables(page, this.#flow)
+    this.#flow = new Flow(page)
+    this.#tables = new Tables(page, this.#flow)
     this.#opening = new Opening(this.#outline, this.#flow)
   }
 
