@@ -1,10 +1,15 @@
 import { looks, type Span } from './paint.ts'
 
 /** What a line is inside of. */
-export type Container =
-  | { kind: 'quote' }
-  /** Its later lines are indented by at least `need` columns, and shown indented by `width`. */
-  | { kind: 'item'; need: number; marker: Span[]; width: number }
+export type Container = { kind: 'quote' } | Item
+
+/** Its later lines are indented by at least `need` columns, and shown indented by `width`. */
+export interface Item {
+  kind: 'item'
+  need: number
+  marker: Span[]
+  width: number
+}
 
 /** Deeper ones are text, as each level takes room from every line. */
 export const mostContainers = 12
@@ -29,8 +34,7 @@ export function createItem(typed: string, indent: number, around: readonly Conta
 }
 
 /** The same item with a box, in place of its bullet or after its number. */
-export function withBox(item: Container, isDone: boolean): Container {
-  if (item.kind === 'quote') return item
+export function withBox(item: Item, isDone: boolean): Item {
   const box: Span = isDone ? { text: '☑', look: looks.done } : { text: '☐', look: looks.marker }
   const kept = item.width > 2 ? item.marker : []
   return {

@@ -23,7 +23,7 @@ const longestStart = 200
  * Reads the first characters of a line, without the blanks before them. It is called after each character until the
  * line is known, so that no text waits longer than necessary.
  */
-export function readLineStart(head: string, isLineEnd: boolean, isInItem: boolean): LineStart {
+export function readLineStart(head: string, isLineEnd: boolean, isAtItem: boolean): LineStart {
   const first = head[0] as string
   if (first === '>') return { kind: 'quote' }
   if (first === '|') return { kind: 'bar' }
@@ -33,7 +33,7 @@ export function readLineStart(head: string, isLineEnd: boolean, isInItem: boolea
   if (first === '-' || first === '*' || first === '_') return readRule(head, isLineEnd)
   if (first === '+') return head.length === 1 && !isLineEnd ? more : readItem(head)
   if (isDigit(first)) return readNumber(head, isLineEnd)
-  if (first === '[' && isInItem) return readTask(head, isLineEnd)
+  if (first === '[' && isAtItem) return readTask(head, isLineEnd)
   return text
 }
 

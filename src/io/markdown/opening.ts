@@ -65,7 +65,7 @@ export class Opening {
 
   #decide(isLineEnd: boolean): Found | undefined {
     const text = this.#head
-    const start = readLineStart(text, isLineEnd, this.#outline.hasMarker)
+    const start = readLineStart(text, isLineEnd, this.#outline.isAtItem)
     switch (start.kind) {
       case 'more':
         return undefined

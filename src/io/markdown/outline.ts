@@ -1,4 +1,4 @@
-import { type Container, createItem, leadOf, mostContainers, withBox } from './containers.ts'
+import { type Container, createItem, type Item, leadOf, mostContainers, withBox } from './containers.ts'
 import type { Span } from './paint.ts'
 
 /** The quotes and items that the line being read is inside of. */
@@ -29,6 +29,11 @@ export class Outline {
   /** Whether an item begins on this line. */
   get hasMarker(): boolean {
     return this.#containers.slice(this.#firstNew).some(({ kind }) => kind === 'item')
+  }
+
+  /** Whether what comes next is the beginning of an item. */
+  get isAtItem(): boolean {
+    return this.#containers.slice(this.#firstNew).at(-1)?.kind === 'item'
   }
 
   get hasRoom(): boolean {
@@ -93,10 +98,8 @@ export class Outline {
 
   /** The item that has just begun is a task. */
   tick(isDone: boolean): void {
-    this.#containers = [
-      ...this.#containers.slice(0, -1),
-      withBox(this.#containers.at(-1) as Container, isDone),
-    ]
+    const item = this.#containers.at(-1) as Item
+    this.#containers = [...this.#containers.slice(0, -1), withBox(item, isDone)]
   }
 
   #open(container: Container): void {
