@@ -52,6 +52,7 @@ async function chunksOf(argv: string[], env: Record<string, string> = {}): Promi
 test.each([
   ['--version', ['main']],
   ['-V', ['main']],
+  ['completion bash', ['main', 'scripts']],
   ['--help', ['main', 'program']],
   ['chat --help', ['main', 'program']],
   ['chat --nonsense', ['main', 'program']],
