@@ -1,6 +1,8 @@
 import { createRequire } from 'node:module'
 import type { Plugin, RolldownOptions } from 'rolldown'
+import { version } from './package.json'
 import { findScript } from './src/cli/completion/scripts.ts'
+import { renderManPage } from './src/cli/man-page.ts'
 
 const { ERROR, TYPE } = createRequire(import.meta.url)('undici/lib/llhttp/constants.js')
 
@@ -84,12 +86,19 @@ const withScripts: Plugin = {
   },
 }
 
+const withManPage: Plugin = {
+  name: 'with-man-page',
+  async generateBundle() {
+    this.emitFile({ type: 'asset', fileName: 'parley.1', source: await renderManPage(version) })
+  },
+}
+
 const config = {
   input: { main: 'src/main.ts' },
   // What every run loads is one file: others take from it what they need.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
-  plugins: [withLessOfUndici, withoutExecutables, withEagerModules, withScripts],
+  plugins: [withLessOfUndici, withoutExecutables, withEagerModules, withScripts, withManPage],
   // In a snap's terminal conf would write in place instead of replacing the file.
   transform: { define: { 'process.env.SNAP': 'undefined' } },
   output: {

@@ -94,6 +94,7 @@ test('the package holds what runs, needs nothing beside it, and is small', async
   expect(paths.filter((path) => !/^(dist\/[\w-]+|bin\/parley)\.cjs$/.test(path)).toSorted()).toEqual([
     'LICENSE',
     'README.md',
+    'dist/parley.1',
     'package.json',
   ])
   const alone = temporaryFolder()

@@ -9,12 +9,16 @@ export interface Outline {
   /** The words after `parley`. */
   words: string[]
   summary: string
+  /** What comes after the words. */
+  usage: string
   /** The commands of a group, by name. */
   children: Record<string, Entry>
   arguments: readonly Argument[]
   flags: Option[]
   /** Flags that other commands have, too. */
   shared: Option[]
+  notes: readonly string[]
+  examples: readonly string[]
 }
 
 /** Everything that the command tree says, for what is written once for all commands. */
@@ -33,10 +37,13 @@ async function outlinesOf(entry: Entry, words: string[], command = new ParleyCom
   const own: Outline = {
     words,
     summary,
+    usage: command.usage().replace('[options]', '[flags]'),
     children,
     arguments: command.registeredArguments,
     flags: command.options.filter((option) => !isShared(option)),
     shared: command.options.filter(isShared),
+    notes: module?.notes ?? [],
+    examples: module?.examples ?? [],
   }
   const inner = Object.entries(children).map(([name, child]) => outlinesOf(child, [...words, name]))
   return [own, ...(await Promise.all(inner)).flat()]
