@@ -1,7 +1,9 @@
 import { version } from '../package.json'
 import type { Host, Run } from './context.ts'
 import { CliError, OutputClosed } from './errors.ts'
+import { createFacts } from './facts.ts'
 import { say } from './io/output.ts'
+import type { End } from './report.ts'
 import { createSecrets, type Secrets } from './secrets.ts'
 
 export { createProcessHost } from './host.ts'
@@ -10,18 +12,22 @@ export { createProcessHost } from './host.ts'
 export async function main(argv: string[], host: Host): Promise<number> {
   const cleanups = new Set<() => void>()
   const secrets = createSecrets()
+  const facts = createFacts()
+  const start = Date.now()
   let describe: () => string | undefined = () => undefined
+  let writeReport = (_: End) => {}
   const run: Run = {
     cleanups,
     secrets,
+    facts,
     whenInterrupted(next) {
       describe = next
     },
   }
-  host.onSignal?.(() => {
+  host.onSignal?.((exit) => {
     cleanUp(cleanups)
-    const state = describe()
-    return `parley: interrupted${state === undefined ? '' : `: ${state}`}\n`
+    const states = [describe(), problemOf(() => conclude({ exit, isSignal: true }))?.message]
+    return `parley: interrupted${states.map((state) => (state === undefined ? '' : `: ${state}`)).join('')}\n`
   })
   host.onCrash?.((error) => fail(unexpected(error, describe())))
   try {
@@ -31,8 +37,18 @@ export async function main(argv: string[], host: Host): Promise<number> {
       return 0
     }
     host.checkArguments?.(argv)
+    const name = flagValue(wordsOf(argv), '--report')
+    if (name !== undefined) {
+      const { openReport } = await import('./report.ts')
+      writeReport = openReport(name, { cwd: host.cwd, facts, secrets, start })
+    }
     const { runProgram } = await import('./cli/program.ts')
-    return await runProgram(argv, host, { run, version })
+    const exit = await runProgram(argv, host, { run, version }).catch((error: unknown) => {
+      if (error instanceof OutputClosed) return 0
+      throw error
+    })
+    conclude({ exit })
+    return exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
     return await fail(error instanceof CliError ? error : unexpected(error, describe()))
@@ -42,9 +58,28 @@ export async function main(argv: string[], host: Host): Promise<number> {
 
   async function fail(failure: CliError): Promise<number> {
     cleanUp(cleanups)
-    await report(failure, argv, host, secrets)
-    return failure.exitCode
+    const { kind, message, details, exitCode } = failure
+    const problem = problemOf(() => conclude({ exit: exitCode, failure }))
+    const whole = problem ? new CliError(kind, `${message}; ${problem.message}`, details) : failure
+    await report(whole, argv, host, secrets)
+    return exitCode
   }
+
+  /** Writes the report, once. */
+  function conclude(end: End): void {
+    const write = writeReport
+    writeReport = () => {}
+    write(end)
+  }
+}
+
+function problemOf(work: () => void): Error | undefined {
+  try {
+    work()
+  } catch (error) {
+    return error as Error
+  }
+  return undefined
 }
 
 function cleanUp(cleanups: Set<() => void>): void {
@@ -73,7 +108,7 @@ function unexpected(error: unknown, state: string | undefined): CliError {
 async function report(failure: CliError, argv: string[], host: Host, secrets: Secrets): Promise<void> {
   const [{ renderFailure, renderFailureAsJson }, { createStyle, toColourChoice, wantsColour }] =
     await Promise.all([import('./io/failure.ts'), import('./io/style.ts')])
-  const words = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
+  const words = wordsOf(argv)
   const isJson = flagValue(words, '--errors') === 'json'
   const choice = toColourChoice(flagValue(words, '--color'))
   const isColoured = wantsColour(choice, host.env, host.stderr.isTerminal)
@@ -83,8 +118,14 @@ async function report(failure: CliError, argv: string[], host: Host, secrets: Se
   await say(host.stderr, secrets.redact(text)).catch(() => {})
 }
 
+/** The arguments that may be flags. */
+const wordsOf = (argv: string[]) => (argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv)
+
 /** The value of a flag, as its own word or attached; the last one counts. */
 function flagValue(words: string[], flag: string): string | undefined {
   const index = words.findLastIndex((word) => word === flag || word.startsWith(`${flag}=`))
-  return words[index] === flag ? words[index + 1] : words[index]?.slice(flag.length + 1)
+  if (words[index] !== flag) return words[index]?.slice(flag.length + 1)
+  const value = words[index + 1]
+  // As everywhere, a value that begins with a hyphen must be attached.
+  return value !== undefined && /^-./.test(value) ? undefined : value
 }

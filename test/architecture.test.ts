@@ -13,7 +13,7 @@ const read = (file: string) => readFileSync(join(source, file), 'utf8')
 /** From the ground up; rooms on one floor do not import each other. */
 const floors = [
   ['errors.ts', 'flag-values.ts', 'loopback.ts', 'spelling.ts'],
-  ['secrets.ts'],
+  ['secrets.ts', 'facts.ts'],
   ['wire'],
   ['settings', 'client', 'io', 'emulator'],
   ['context.ts'],
@@ -25,6 +25,7 @@ const floors = [
   ['signals.ts'],
   ['std-streams.ts'],
   ['host.ts'],
+  ['report.ts'],
   ['main.ts'],
 ]
 

@@ -39,6 +39,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     await thread?.add({ question: prompt.turn, answer: printed.text, role: values.answerRole })
     return printed
   })
+  if (file && options.output !== undefined) context.facts.files?.push(options.output)
   printReport(context, report)
 }
 

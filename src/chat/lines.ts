@@ -1,6 +1,7 @@
 import { createCaller } from '../calls/caller.ts'
 import { createSecretRenewal } from '../calls/fresh-secret.ts'
 import type { Context } from '../context.ts'
+import { addAnswer } from '../facts.ts'
 import { cutOf } from '../generation/footer.ts'
 import { buildLineBody, readLineParts } from '../generation/line-body.ts'
 import { tokensOf, usageOf } from '../generation/token-usage.ts'
@@ -54,6 +55,7 @@ export async function readChatLines(
       const answer = await withFreshSecret(() =>
         caller.call(endpoints.chat, requestOf(call), (response) => readLine(response, { isRaw, failOnCut })),
       )
+      addAnswer(context.facts, answer)
       return { ...answer, seconds: (timers.now() - start) / 1000 }
     },
   }

@@ -23,6 +23,7 @@ export const requestFlags = () => [
   ),
   new Option('--retry-unknown', 'chat, image, api: retry also when a request was sent and no answer came'),
   new Option('--no-stdin', 'never read stdin'),
+  new Option('--report <file>', 'write what the run came to as JSON, whatever its end'),
   new Option('-v, --verbose', 'request and response heads, timings and retries on stderr'),
 ]
 
