@@ -48,7 +48,7 @@ export interface SharedFlags {
   header?: string[] | undefined
   quiet?: boolean | undefined
   verbose?: boolean | undefined
-  errors?: 'json' | undefined
+  errors?: 'json' | 'github' | undefined
   color?: ColourChoice | undefined
   stdin?: boolean | undefined
   settings: SettingSources['flags']

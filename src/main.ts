@@ -1,4 +1,5 @@
 import { version } from '../package.json'
+import { flagValue } from './bare-flags.ts'
 import type { Host, Run } from './context.ts'
 import { CliError, OutputClosed } from './errors.ts'
 import { createFacts } from './facts.ts'
@@ -9,7 +10,9 @@ import { createSecrets, type Secrets } from './secrets.ts'
 export { createProcessHost } from './host.ts'
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
-export async function main(argv: string[], host: Host): Promise<number> {
+export async function main(argv: string[], outer: Host): Promise<number> {
+  const isForGithub = flagValue(argv, '--errors') === 'github'
+  const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
   const cleanups = new Set<() => void>()
   const secrets = createSecrets()
   const facts = createFacts()
@@ -27,7 +30,9 @@ export async function main(argv: string[], host: Host): Promise<number> {
   host.onSignal?.((exit) => {
     cleanUp(cleanups)
     const states = [describe(), problemOf(() => conclude({ exit, isSignal: true }))?.message]
-    return `parley: interrupted${states.map((state) => (state === undefined ? '' : `: ${state}`)).join('')}\n`
+    return guard(
+      `parley: interrupted${states.map((state) => (state === undefined ? '' : `: ${state}`)).join('')}\n`,
+    )
   })
   host.onCrash?.((error) => fail(unexpected(error, describe())))
   try {
@@ -37,7 +42,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
       return 0
     }
     host.checkArguments?.(argv)
-    const name = flagValue(wordsOf(argv), '--report')
+    const name = flagValue(argv, '--report')
     if (name !== undefined) {
       const { openReport } = await import('./report.ts')
       writeReport = openReport(name, { cwd: host.cwd, facts, secrets, start })
@@ -62,6 +67,7 @@ export async function main(argv: string[], host: Host): Promise<number> {
     const problem = problemOf(() => conclude({ exit: exitCode, failure }))
     const whole = problem ? new CliError(kind, `${message}; ${problem.message}`, details) : failure
     await report(whole, argv, host, secrets)
+    if (isForGithub) await annotate(whole, facts.command, outer, secrets)
     return exitCode
   }
 
@@ -108,9 +114,8 @@ function unexpected(error: unknown, state: string | undefined): CliError {
 async function report(failure: CliError, argv: string[], host: Host, secrets: Secrets): Promise<void> {
   const [{ renderFailure, renderFailureAsJson }, { createStyle, toColourChoice, wantsColour }] =
     await Promise.all([import('./io/failure.ts'), import('./io/style.ts')])
-  const words = wordsOf(argv)
-  const isJson = flagValue(words, '--errors') === 'json'
-  const choice = toColourChoice(flagValue(words, '--color'))
+  const isJson = flagValue(argv, '--errors') === 'json'
+  const choice = toColourChoice(flagValue(argv, '--color'))
   const isColoured = wantsColour(choice, host.env, host.stderr.isTerminal)
   const shown = secrets.redactFailure(failure)
   const text = isJson ? renderFailureAsJson(shown) : renderFailure(shown, await createStyle(isColoured))
@@ -118,14 +123,24 @@ async function report(failure: CliError, argv: string[], host: Host, secrets: Se
   await say(host.stderr, secrets.redact(text)).catch(() => {})
 }
 
-/** The arguments that may be flags. */
-const wordsOf = (argv: string[]) => (argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv)
+/** Nothing that a run says is a command to the runner that reads it. */
+async function withGuard(host: Host) {
+  const { guardLines, guardText } = await import('./io/guarded-lines.ts')
+  const stderr = { value: guardLines(host.stderr), enumerable: true }
+  // A spread would ask for the current folder, which may be gone.
+  const guarded = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(host), stderr }) as Host
+  return { host: guarded, guard: (text: string) => guardText(text) }
+}
 
-/** The value of a flag, as its own word or attached; the last one counts. */
-function flagValue(words: string[], flag: string): string | undefined {
-  const index = words.findLastIndex((word) => word === flag || word.startsWith(`${flag}=`))
-  if (words[index] !== flag) return words[index]?.slice(flag.length + 1)
-  const value = words[index + 1]
-  // As everywhere, a value that begins with a hyphen must be attached.
-  return value !== undefined && /^-./.test(value) ? undefined : value
+/** Prints a failure for a runner, past the guard. */
+async function annotate(
+  failure: CliError,
+  command: string | undefined,
+  { stderr }: Host,
+  secrets: Secrets,
+): Promise<void> {
+  const { renderAnnotation } = await import('./io/failure.ts')
+  const name = command === undefined ? 'parley' : `parley ${command}`
+  const text = renderAnnotation(secrets.redactFailure(failure), name)
+  await say(stderr, secrets.redact(text)).catch(() => {})
 }
