@@ -59,6 +59,10 @@ test('imports only go down, and rooms on one floor have no doors between them', 
   expect(wrong).toEqual([])
 })
 
+test('no file is longer than two screens', () => {
+  expect(files.filter((file) => read(file).split('\n').length > 151)).toEqual([])
+})
+
 test('no imports go in a circle', () => {
   const targets = new Map(files.map((file) => [file, importsOf(file)]))
   const done = new Set<string>()

@@ -8,6 +8,7 @@ import type { FileOutput } from '../io/file-output.ts'
 import { keepingPart } from '../io/kept-part.ts'
 import type { Settings } from '../settings/schemas.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
+import { chooseLayout, type Layout } from './layout.ts'
 import type { PrintedAnswer } from './printed-answer.ts'
 import { buildChatRequest, type ChatRequestOptions, readQuestion } from './request.ts'
 import type { Thread } from './thread.ts'
@@ -17,6 +18,7 @@ export interface ChatOptions extends ChatRequestOptions {
   output?: string | undefined
   thread?: string | undefined
   usage?: boolean | undefined
+  markdown?: boolean | undefined
 }
 
 /** Asks a model and prints its answer. */
@@ -24,6 +26,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const start = Date.now()
   const settings = await readSettings(context)
   const { values } = settings
+  const layout = chooseLayout(context, options, values)
   const question = await readQuestion(context, words, options)
   const { prompt } = question
   const file = await openOutput(context, options.output)
@@ -33,8 +36,10 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const caller = createCaller(file ? withoutRaw(context) : context, settings)
   if (await caller.preview(endpoint, parts)) return
   const failOnCut = options.failOnCut ?? values.failOnCut
-  const target = { file, keepsText: thread !== undefined, failOnCut, start, isAsked: options.usage }
-  const report = await caller.call(endpoint, { ...parts, meanwhile: loadPrinter }, async (response) => {
+  const isAsked = options.usage
+  const target = { file, layout, keepsText: thread !== undefined, failOnCut, start, isAsked }
+  const meanwhile = () => Promise.all([loadPrinter(), layout?.load()])
+  const report = await caller.call(endpoint, { ...parts, meanwhile }, async (response) => {
     const printed = await receive(context, response, target)
     await thread?.add({ question: prompt.turn, answer: printed.text, role: values.answerRole })
     return printed
@@ -51,6 +56,8 @@ const loadPrinter = () => import('./printed-answer.ts')
 interface Target {
   /** Instead of stdout. */
   file: FileOutput | undefined
+  /** Of Markdown. */
+  layout: Layout | undefined
   keepsText: boolean
   failOnCut: boolean
   /** When the run began: milliseconds since the epoch. */
@@ -64,14 +71,16 @@ const receive = (context: Context, response: HttpResponse, target: Target) =>
 
 /** Prints the answer, or writes its file. Throws with `failOnCut` where it is not whole. */
 async function printTo(
-  { file, keepsText, failOnCut, start, isAsked }: Target,
+  { file, layout, keepsText, failOnCut, start, isAsked }: Target,
   context: Context,
   response: HttpResponse,
 ): Promise<PrintedAnswer & AnswerReport> {
   const { flags, output, cleanups, timers } = context
   const { printAnswer } = await loadPrinter()
   const isRaw = flags.raw ?? false
-  const printed = await printAnswer(response, file ?? output, { isRaw, keepsText, cleanups, timers })
+  const printer = await layout?.createPrinter()
+  const how = { isRaw, printer, keepsText, cleanups, timers }
+  const printed = await printAnswer(response, file ?? output, how)
   const report = { ...printed, seconds: (Date.now() - start) / 1000, isAsked }
   if (failOnCut) requireUncut(context, report)
   await file?.commit()

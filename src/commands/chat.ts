@@ -26,6 +26,8 @@ export function declare(command: Command): void {
     .option('--fail-on-cut', 'exit 8 if the answer is cut, stopped or empty')
     .option('-o, --output <file>', 'write the answer to a file once it is complete, replacing the file')
     .option('--thread <file>', 'keep the conversation in a file')
+    .option('--markdown', 'lay out Markdown, in a pipe too (on a terminal it is the default)')
+    .option('--no-markdown', 'print the text as it is')
     .option('--usage', 'show model, tokens and seconds also in a pipe')
   declareBatchFlags(command)
 }

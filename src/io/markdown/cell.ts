@@ -1,0 +1,82 @@
+import { createInline } from './inline.ts'
+import { looks, type Span } from './paint.ts'
+import { createWords } from './words.ts'
+
+/** One line of a cell. */
+export interface CellLine {
+  spans: Span[]
+  width: number
+}
+
+type Measure = (text: string) => number
+
+interface Word extends CellLine {
+  /** Begins a line, for `<br>` was before it. */
+  isFirst: boolean
+  isSpaced: boolean
+}
+
+/** The words of a table's cell. */
+export function wordsOf(cell: string, measure: Measure, isHead: boolean): Word[] {
+  const inline = createInline(isHead ? looks.bold : '')
+  const found: Word[] = []
+  let isFirst = true
+  const words = createWords((word, isSpaced) => {
+    const spans = inline.read(word, isSpaced && !isFirst)
+    found.push({ spans, width: measure(textOf(spans)), isFirst, isSpaced: isSpaced && !isFirst })
+    isFirst = false
+  })
+  for (const line of cell.split(/<br ?\/?>/i)) {
+    words.push(line.trim())
+    words.end()
+    isFirst = true
+  }
+  return found
+}
+
+/** How wide a cell would like to be. */
+export function widthOf(words: Word[]): number {
+  let widest = 0
+  let width = 0
+  for (const word of words) {
+    width = (word.isFirst ? 0 : width) + word.width
+    widest = Math.max(widest, width)
+  }
+  return widest
+}
+
+/** The lines of a cell that may be so wide; a word that is wider is cut. */
+export function fold(words: Word[], width: number, measure: Measure): CellLine[] {
+  const lines: CellLine[] = []
+  let line: CellLine = { spans: [], width: 0 }
+  const begin = () => {
+    line = { spans: [], width: 0 }
+    lines.push(line)
+  }
+  const add = (spans: Span[], taken: number) => {
+    line.spans.push(...spans)
+    line.width += taken
+  }
+  begin()
+  for (const [at, word] of words.entries()) {
+    if (word.isFirst && at > 0) begin()
+    if (line.width + word.width <= width) {
+      add(word.spans, word.width)
+      continue
+    }
+    if (line.width > 0) begin()
+    const spans = word.isSpaced ? word.spans.slice(1) : word.spans
+    for (const { text, look } of spans) {
+      for (const { segment } of characters.segment(text)) {
+        const taken = measure(segment)
+        if (line.width > 0 && line.width + taken > width) begin()
+        add([{ text: segment, look }], taken)
+      }
+    }
+  }
+  return lines
+}
+
+const characters = new Intl.Segmenter()
+
+export const textOf = (spans: readonly Span[]): string => spans.map(({ text }) => text).join('')
