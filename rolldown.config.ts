@@ -90,7 +90,7 @@ const config = {
         {
           name: 'start',
           priority: 3,
-          test: /src\/(main|host|errors|secrets|facts|bare-flags|io\/output)\.ts$|package\.json$/,
+          test: /src\/(main|host|errors|secrets|facts|bare-flags|reporting|io\/output)\.ts$|package\.json$/,
         },
         {
           name: 'program',

@@ -4,7 +4,7 @@ import type { Host, Run } from './context.ts'
 import { CliError, OutputClosed } from './errors.ts'
 import { createFacts } from './facts.ts'
 import { say } from './io/output.ts'
-import type { End } from './report.ts'
+import { createReporting } from './reporting.ts'
 import { createSecrets, type Secrets } from './secrets.ts'
 
 export { createProcessHost } from './host.ts'
@@ -16,9 +16,15 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const cleanups = new Set<() => void>()
   const secrets = createSecrets()
   const facts = createFacts()
-  const start = Date.now()
+  const reporting = createReporting(argv, {
+    get cwd() {
+      return host.cwd
+    },
+    facts,
+    secrets,
+    start: Date.now(),
+  })
   let describe: () => string | undefined = () => undefined
-  let writeReport = (_: End) => {}
   const run: Run = {
     cleanups,
     secrets,
@@ -29,10 +35,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
   host.onSignal?.((exit) => {
     cleanUp(cleanups)
-    const states = [describe(), problemOf(() => conclude({ exit, isSignal: true }))?.message]
-    return guard(
-      `parley: interrupted${states.map((state) => (state === undefined ? '' : `: ${state}`)).join('')}\n`,
-    )
+    const states = [describe(), reporting.tryWrite({ exit, isSignal: true })]
+    return guard(`${['parley: interrupted', ...states.filter((state) => state !== undefined)].join(': ')}\n`)
   })
   host.onCrash?.((error) => fail(unexpected(error, describe())))
   try {
@@ -42,17 +46,13 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       return 0
     }
     host.checkArguments?.(argv)
-    const name = flagValue(argv, '--report')
-    if (name !== undefined) {
-      const { openReport } = await import('./report.ts')
-      writeReport = openReport(name, { cwd: host.cwd, facts, secrets, start })
-    }
+    await reporting.open()
     const { runProgram } = await import('./cli/program.ts')
     const exit = await runProgram(argv, host, { run, version }).catch((error: unknown) => {
       if (error instanceof OutputClosed) return 0
       throw error
     })
-    conclude({ exit })
+    reporting.write({ exit })
     return exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
@@ -64,28 +64,12 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   async function fail(failure: CliError): Promise<number> {
     cleanUp(cleanups)
     const { kind, message, details, exitCode } = failure
-    const problem = problemOf(() => conclude({ exit: exitCode, failure }))
-    const whole = problem ? new CliError(kind, `${message}; ${problem.message}`, details) : failure
+    const problem = reporting.tryWrite({ exit: exitCode, failure })
+    const whole = problem === undefined ? failure : new CliError(kind, `${message}; ${problem}`, details)
     await report(whole, argv, host, secrets)
     if (isForGithub) await annotate(whole, facts.command, outer, secrets)
     return exitCode
   }
-
-  /** Writes the report, once. */
-  function conclude(end: End): void {
-    const write = writeReport
-    writeReport = () => {}
-    write(end)
-  }
-}
-
-function problemOf(work: () => void): Error | undefined {
-  try {
-    work()
-  } catch (error) {
-    return error as Error
-  }
-  return undefined
 }
 
 function cleanUp(cleanups: Set<() => void>): void {

@@ -13,8 +13,9 @@ export interface End {
   failure?: CliError | undefined
 }
 
-interface ReportSource {
-  cwd: string
+export interface ReportSource {
+  /** A relative name begins there. */
+  readonly cwd: string
   facts: Facts
   secrets: Secrets
   /** When the run began: milliseconds since the epoch. */

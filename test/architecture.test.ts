@@ -26,6 +26,7 @@ const floors = [
   ['std-streams.ts'],
   ['host.ts'],
   ['report.ts'],
+  ['reporting.ts'],
   ['main.ts'],
 ]
 

@@ -46,8 +46,6 @@ export async function answerBatch<C extends Call>(
   { options, work }: { options: BatchOptions; work: LineWork<C> },
 ): Promise<void> {
   checkBatchFlags(options, context.flags.curl)
-  // They are in the results.
-  context.facts.files = undefined
   const source = await openSource(context, options.batch ?? '')
   const deadline = deadlineOf(context, settings) || Infinity
   const batch = { context, options, work, source, ledger: createLedger(), deadline }

@@ -33,7 +33,8 @@ export function createReport(context: Context, { lines, isResumable }: ReportOpt
   const line = createStatusLine(host.stderr)
   const isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
   let tally: Tally = { ok: 0, failed: 0, skipped: 0, tokens: 0 }
-  context.facts.counts = tally
+  // The names of files are in the results.
+  Object.assign(context.facts, { counts: tally, files: undefined })
   let pausedUntil = 0
   let forget = () => {}
 
