@@ -70,7 +70,7 @@ const withEagerModules: Plugin = {
 }
 
 const config = {
-  input: { main: 'src/main.ts' },
+  input: { main: 'src/main.ts', 'schema-worker': 'src/chat/schema/worker.ts' },
   // What every run loads is one file: others take from it what they need.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',

@@ -63,7 +63,8 @@ const describeStop = (reason: string): string =>
     ? 'the answer was cut at the output limit (--max-output-tokens)'
     : `the answer was stopped: ${oneLine(reason, 100)}`
 
-function printUsage(
+/** Prints what an answer took. */
+export function printUsage(
   { host, tell, style, facts }: Context,
   { summary, seconds, isAsked }: AnswerReport,
 ): void {
