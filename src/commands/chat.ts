@@ -30,7 +30,7 @@ export function declare(command: Command): void {
     .option('--schema-retries <n>', 'ask again so often where it does not fit', (value: string) =>
       value === '0' ? 0 : parseCount(value),
     )
-    .option('--markdown', 'lay out Markdown, also in a pipe')
+    .option('--markdown', 'lay out Markdown (default: on a terminal)')
     .option('--no-markdown', 'print the text as it is')
     .option('--usage', 'show model, tokens and seconds also in a pipe')
   declareBatchFlags(command)
