@@ -185,6 +185,14 @@ test('a batch gives the JSON of each line, or its failure', async () => {
   })
   expect(again).toMatchObject({ code: 0 })
   expect(JSON.parse(again.out)).toMatchObject({ ok: true, json: { name: 'Ada' } })
+  const limits = ['--concurrency', '1', '--max-total-tokens', '16']
+  const spent = await run(['chat', '--batch', '-', '--schema', 's.json', '--schema-retries=1', ...limits], {
+    cwd: folderWith(person),
+    stdin: '"a"\n"b"\n',
+    exchange: answers('{}', fitting, fitting),
+  })
+  expect(spent.code).toBe(15)
+  expect(spent.requests).toHaveLength(2)
 })
 
 test.each([

@@ -55,17 +55,20 @@ export async function readChatLines(
     preview: async (call: Call) => void (await caller.preview(endpoints.chat, requestOf(call))),
     async ask({ call }: { call: Call }) {
       const start = timers.now()
+      let tokens: number | undefined
       const askOnce = async (body: Uint8Array, isLast: boolean) => {
         const how = { isRaw, failOnCut, schema, isLast }
         const answer = await withFreshSecret(() =>
           caller.call(endpoints.chat, requestOf({ ...call, body }), (response) => readLine(response, how)),
         )
         addAnswer(context.facts, answer)
+        // Answers that did not fit are paid for too.
+        tokens = answer.tokens === undefined ? tokens : (tokens ?? 0) + answer.tokens
         return answer
       }
       const answer = await (schema ? schema.untilFits(call.body, askOnce) : askOnce(call.body, true))
       if ('failure' in answer) throw answer.failure
-      return { ...answer, seconds: (timers.now() - start) / 1000 }
+      return { ...answer, tokens, seconds: (timers.now() - start) / 1000 }
     },
   }
 }
