@@ -43,6 +43,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // What hangs is stopped; a busy machine is not to decide a test.
     testTimeout: 20_000,
+    globalSetup: 'test/temporary.ts',
     reporters: ['default', saySkipped],
     projects: [
       // A young generation that is large is collected seldom.

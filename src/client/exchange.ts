@@ -87,7 +87,8 @@ function attempt(
       },
       onResponseEnd() {
         // When no length is given, undici takes a reset for the end of the body.
-        if (connection.errored) return fail(connection.errored)
+        const error = connection.errored
+        if (error) return fail(error)
         finish(true)
       },
       onResponseError: (_, error) => fail(error),
