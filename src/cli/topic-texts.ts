@@ -3,6 +3,7 @@ import { outcomes } from '../errors.ts'
 import { hasFlag, type SettingName, settingNames, settingOf, variableOf } from '../settings/table.ts'
 import { generalFlags, requestFlags } from './flags.ts'
 import { formatList } from './help-text.ts'
+import { policyText } from './policy-topic.ts'
 import type { TopicName } from './topics.ts'
 
 /** A text for a screen of so many columns. */
@@ -126,5 +127,6 @@ export const writers: Record<TopicName, Topic> = {
   profiles,
   environment,
   input,
+  policy: () => policyText,
   'exit-codes': exitCodes,
 }

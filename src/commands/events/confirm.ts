@@ -15,7 +15,7 @@ export function declare(command: Command): void {
       '-i, --input <file>',
       'a session.status_idle event or a list of events, from a file or - for stdin',
     )
-    .option('--policy <file>', "decide by rules: 'parley help events run' describes them")
+    .option('--policy <file>', "decide by rules: see 'parley help policy'")
     .option('--audit <file>', 'with --policy: record each decision and answer')
     .option('--ids', 'print ids only; with --follow the ids of the tool uses that wait')
     .option('--follow', 'then follow the session until it stops')

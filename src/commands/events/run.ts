@@ -11,7 +11,7 @@ export function declare(command: Command): void {
   command
     .addOption(new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin'))
     .option('--policy <file>', 'the rules that decide about tool uses')
-    .option('--audit <file>', 'record each decision and answer, and use it to go on')
+    .option('--audit <file>', 'record decisions and answers, to go on by it')
     .option('--tool <name=command>', 'carry out a tool by a command, repeatable', addValue)
     .option('--tool-timeout <seconds>', 'the longest time for a command (default 600)')
   declareEventFlags(command)
@@ -21,13 +21,11 @@ export function declare(command: Command): void {
 }
 
 export const notes = [
-  'Rules: {"rules": [{"tool": "bash", "input": {"command": "git status"}, "decision": "allow"}], "default": {"decision": "deny", "reason": "not in CI"}}. The strictest rule that matches counts: deny, ask, allow.',
-  'An allow names every field of the input, and its * does not match what a shell reads as its own. It does not know options of a program: "git *" runs anything. So allow whole commands.',
-  'Exit 12: tool uses wait for an answer; 14: something was denied; 15: the deadline passed.',
+  "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer; 14: something was denied; 15: the deadline passed.",
 ]
 
 export const examples = [
-  "parley events run 'Run the tests' -s sesn_1 --policy rules.json --audit log.ndjson",
+  "parley events run 'Test it' -s sesn_1 --policy rules.json --audit log.ndjson",
   'parley events run -s sesn_1 --policy rules.json --audit log.ndjson',
   "parley events run 'Deploy' -s sesn_1 --tool deploy='jq -r .env | ./deploy.sh'",
 ]

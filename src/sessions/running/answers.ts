@@ -21,6 +21,9 @@ export class Answers {
     this.#stopsBefore = new Set(session.state.stops)
   }
 
+  /** What the service's list says now; nothing where the service is away for a moment. */
+  look = () => this.#fates.look()
+
   /** Whether it may be posted. What an earlier run began to answer is left to `settleDoubtful`. */
   mayPost(call: Answer['call']): boolean {
     if (this.#fates.mayBeRepeated(call.id)) return true
@@ -52,7 +55,7 @@ export class Answers {
     for (let left = answers; left.length > 0; ) {
       const known = new Set(state.stops)
       for (const { call } of left) this.#begin(call)
-      const outcome = await postOnce(this.#session, left, () => this.#fates.look())
+      const outcome = await postOnce(this.#session, left, this.look)
       context.whenInterrupted(() => fate)
       named.push(...outcome.named)
       for (const answer of outcome.accepted) this.#accept(answer)

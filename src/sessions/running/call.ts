@@ -8,6 +8,8 @@ export interface Call extends ToolCall {
   id: string
   /** Of the event. */
   type: string
+  /** The whole event as it is spelled. */
+  text: string
   /** The input as it is spelled. */
   inputText: string
   /** The thread that it came from, where it names one. */
@@ -29,6 +31,7 @@ export function readCall({ id, type, text }: ToolUse): Call | undefined {
   return {
     id,
     type,
+    text,
     name: typeof name === 'string' ? name : '',
     input: event.input === undefined ? {} : event.input,
     inputText,

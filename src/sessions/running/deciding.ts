@@ -1,13 +1,12 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { type Asker, canAsk } from '../confirming/verdicts.ts'
-import type { SessionState } from '../session-state.ts'
 import type { Call } from './call.ts'
 import { judge, type Rules, type Verdict, waitsForResult } from './verdict.ts'
 
 /** Decides about tool uses by rules, and asks a person where these say so and somebody is there. */
 export async function decideAll(
-  { context, asker, state }: { context: Context; asker: Asker; state: SessionState },
+  { context, asker }: { context: Context; asker: Asker },
   rules: Rules,
   calls: readonly Call[],
 ): Promise<Verdict[]> {
@@ -20,7 +19,7 @@ export async function decideAll(
   const said = await ask(
     context,
     asker,
-    questions.map(({ call: { id } }) => ({ ...state.toolUse(id), id })),
+    questions.map(({ call: { id, name, text } }) => ({ id, name, text })),
   )
   return verdicts.map((verdict) => {
     const isAllowed = said.get(verdict.call.id)

@@ -8,6 +8,9 @@ import type { RunningSession } from './running-session.ts'
 /** How long the service's list is asked what became of an answer. Milliseconds. */
 const longestDoubt = 30_000
 
+/** How long the list has to show that a session waits anew before that is believed: it may lag. Milliseconds. */
+const longestLag = 5_000
+
 /** The waits between two looks at the list; the last one stays. Milliseconds. */
 const waits = [100, 250, 500, 1_000, 2_000]
 
@@ -27,6 +30,8 @@ export class Fates {
   readonly #session: RunningSession
   /** The service went on without these answers, and asks for them again. */
   readonly #repeatable = new Set<string>()
+  /** Since when the list shows that the session waits for it anew. */
+  readonly #askedSince = new Map<string, number>()
 
   constructor(session: RunningSession) {
     this.#session = session
@@ -39,6 +44,7 @@ export class Fates {
   /** It is about to be repeated. */
   forget(id: string): void {
     this.#repeatable.delete(id)
+    this.#askedSince.delete(id)
   }
 
   /** What the list says now; nothing where the service is away for a moment. Throws a `CliError`. */
@@ -46,7 +52,8 @@ export class Fates {
     const { context, caller, parts } = this.#session
     const seen = new SessionState()
     try {
-      for await (const items of listOldestFirst(caller, parts)) for (const { event } of items) seen.add(event)
+      for await (const items of listOldestFirst(caller, parts))
+        for (const { event, text } of items) seen.add(event, text)
       return seen
     } catch (error) {
       new Endurance(context, caller).endure(error)
@@ -88,7 +95,7 @@ export class Fates {
   }
 
   #isSettled({ id, name }: Named, seen: SessionState, old: ReadonlySet<string>): boolean {
-    const { audit, state } = this.#session
+    const { audit, state, context } = this.#session
     if (seen.isAnswered(id)) {
       audit.add({ toolUse: id, name, event: 'accepted' })
       state.add({ type: 'user.tool_confirmation', tool_use_id: id })
@@ -96,8 +103,14 @@ export class Fates {
     }
     const last = [...seen.stops].at(-1)
     if (last === undefined || old.has(last)) return false
-    // It is asked for again, or nobody waits for it any more.
-    if (seen.pending.includes(id)) this.#repeatable.add(id)
+    // Where it is not among what the session waits for, nobody waits for it any more.
+    if (seen.pending.includes(id)) {
+      const now = context.timers.now()
+      const since = this.#askedSince.get(id) ?? now
+      this.#askedSince.set(id, since)
+      if (now - since < longestLag) return false
+      this.#repeatable.add(id)
+    }
     // Who follows the session has yet to see that.
     if (!state.stops.has(last)) state.expectWork()
     return true

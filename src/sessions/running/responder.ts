@@ -3,12 +3,13 @@ import type { SessionEvent } from '../../wire/events/session-event.ts'
 import type { Asker } from '../confirming/verdicts.ts'
 import { type Answer, confirmation, result } from './answer-events.ts'
 import { Answers } from './answers.ts'
-import { type Call, readCall } from './call.ts'
+import type { Call } from './call.ts'
 import { decideAll } from './deciding.ts'
 import { type JobOptions, Jobs } from './jobs.ts'
 import { Record } from './record.ts'
 import type { RunningSession } from './running-session.ts'
 import { Unasked } from './unasked.ts'
+import { Uses } from './uses.ts'
 import { type Rules, type Verdict, waitsForResult } from './verdict.ts'
 
 interface Responding extends RunningSession {
@@ -24,6 +25,7 @@ interface Responding extends RunningSession {
 export class Responder {
   readonly #with: Responding
   readonly #answers: Answers
+  readonly #uses: Uses
   readonly #jobs: Jobs
   readonly #unasked: Unasked
   readonly #record: Record
@@ -34,6 +36,7 @@ export class Responder {
     const { context, audit, rules, jobs } = responding
     this.#with = responding
     this.#answers = new Answers(responding)
+    this.#uses = new Uses(responding, this.#answers.look)
     this.#jobs = new Jobs(responding, { ...jobs, tools: rules.tools })
     this.#unasked = new Unasked(rules)
     this.#record = new Record(context, audit)
@@ -59,7 +62,7 @@ export class Responder {
   async answer(): Promise<SessionEvent[]> {
     const named: SessionEvent[] = []
     for (let isMore = true; isMore; ) {
-      const calls = this.#next()
+      const calls = await this.#next()
       const jobs: Call[] = []
       const found = calls.map((call) => this.#jobs.find(call))
       const fresh = calls.filter((_, index) => !found[index])
@@ -76,17 +79,17 @@ export class Responder {
   }
 
   /** The tool uses that wait and may be answered now; what cannot be is left open. */
-  #next(): Call[] {
-    const { state, context, waiting } = this.#with
+  async #next(): Promise<Call[]> {
+    const { waiting, context } = this.#with
     const ids = waiting().filter((id) => !this.#open.has(id))
-    return ids.flatMap((id) => {
-      const use = state.toolUse(id)
-      const call = /^[\w-]{1,128}$/.test(id) && use ? readCall(use) : undefined
-      if (call) return this.#answers.mayPost(call) ? [call] : []
+    const valid = ids.filter((id) => /^[\w-]{1,128}$/.test(id))
+    const calls = await this.#uses.read(valid)
+    for (const id of ids.filter((each) => !calls.some((call) => call.id === each))) {
       this.#open.add(id)
-      context.note(`${id} is not answered: ${use ? 'its id is not valid' : 'nothing is known of it'}`)
-      return []
-    })
+      const why = valid.includes(id) ? 'nothing is known of it' : 'its id is not valid'
+      context.note(`${id} is not answered: ${why}`)
+    }
+    return calls.filter((call) => this.#answers.mayPost(call))
   }
 
   /** The answer to what needs nothing more; what a command has to carry out is added to `jobs`. */

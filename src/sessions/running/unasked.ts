@@ -1,5 +1,5 @@
 import type { EventItem } from '../../wire/events/events-page.ts'
-import { readStopReason } from '../../wire/events/session-event.ts'
+import { isStop, readStopReason } from '../../wire/events/session-event.ts'
 import { readCall } from './call.ts'
 import { judge, type Rules, type Verdict } from './verdict.ts'
 
@@ -29,6 +29,7 @@ export class Unasked {
       this.addPast([item])
       const { type } = item.event
       if (/^agent\.(mcp_)?tool_use$/.test(type)) return this.#addUse(item)
+      if (isStop(item.event)) return this.#addStop()
       return /^agent\.(mcp_)?tool_result$/.test(type) ? this.#addResult(item) : []
     })
   }
@@ -38,10 +39,19 @@ export class Unasked {
     if (!call || call.permission === 'ask' || call.permission === 'deny') return []
     const verdict = judge(call, this.#rules)
     if (verdict.decision !== 'deny') return []
-    // With a command for it here it waits for that.
+    // With a command for it here it may wait for that.
     if (call.permission === 'allow' && !this.#rules.tools.has(call.name)) return [verdict]
     this.#denied.set(id, verdict)
     return []
+  }
+
+  /** What the service allowed itself, and does not wait for, runs. */
+  #addStop(): Verdict[] {
+    const running = [...this.#denied.values()].filter(
+      ({ call: { id, permission } }) => permission === 'allow' && !this.#asked.has(id),
+    )
+    for (const { call } of running) this.#denied.delete(call.id)
+    return running
   }
 
   #addResult({ event }: EventItem): Verdict[] {
