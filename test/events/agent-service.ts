@@ -4,7 +4,16 @@ import type { Exchange, HttpResponse } from '../../src/wire/exchange.ts'
 export type Event = { id?: string; type: string } & Record<string, unknown>
 
 /** What becomes of a request that posts. A reset may come before the service took it, or after. */
-export type Fate = 'takes' | 'loses' | 'resets' | 'fails' | 'fails late' | 'refuses' | 'limits' | 'cuts'
+export type Fate =
+  | 'takes'
+  | 'loses'
+  | 'stalls'
+  | 'resets'
+  | 'fails'
+  | 'fails late'
+  | 'refuses'
+  | 'limits'
+  | 'cuts'
 
 export interface AgentScript {
   /** What happened before. */
@@ -104,7 +113,7 @@ export function createAgentService(script: AgentScript): AgentService {
     return accepted
   }
 
-  function takePost(text: string): HttpResponse {
+  function takePost(text: string): HttpResponse | Promise<HttpResponse> {
     const { events: given } = JSON.parse(text) as { events: Event[] }
     lists = 0
     const isTask = given.some((event) => idOf(event) === '')
@@ -116,6 +125,7 @@ export function createAgentService(script: AgentScript): AgentService {
     if (fate === 'refuses')
       return reply(400, '{"type":"error","error":{"type":"invalid_request_error","message":"no"}}')
     if (fate === 'fails') return reply(500, '{}')
+    if (fate === 'stalls') return new Promise(() => {})
     if (fate === 'loses') throw reset()
     const accepted = take(given)
     if (fate === 'resets') throw reset()

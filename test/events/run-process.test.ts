@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { listen } from '../../src/emulator/listen.ts'
 import { createRandom } from '../../src/emulator/random.ts'
-import { execute, start } from '../process.ts'
+import { canRun, execute, start } from '../process.ts'
 import { temporaryFolder } from '../run.ts'
 import { canType, type } from '../typing.ts'
 import { type AgentScript, type AgentService, createAgentService, type Event } from './agent-service.ts'
@@ -88,6 +88,24 @@ test('Y64: killed while its answer was on the way, it does not send it again', a
   expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
   expect(err).toContain('the answer to t1')
 })
+
+test('Y67: the deadline passes while an answer is on the way: 10', async () => {
+  const { service, cwd, env } = await serve({ rounds: [[use('t1')]], fate: () => 'stalls' })
+  const { code, err } = await execute([...argv, 'go', '--deadline', '2'], { cwd, env })
+  expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
+  expect(err).toContain('it is not known whether the answer to t1 arrived')
+})
+
+test.skipIf(!canRun('prlimit', '--version'))(
+  'Y68: an audit that cannot be written any more is 11, and nothing is answered (needs prlimit)',
+  async () => {
+    const { service, cwd, env } = await serve({ rounds: [[use('t1')]] })
+    const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', '--fsize=100'] })
+    expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
+    expect(err).toContain('the audit file a.ndjson: ')
+    expect(err).toContain('to go on: parley events run -s s1')
+  },
+)
 
 test.each(['SIGINT', 'SIGTERM'] as const)(
   'Y65: %s ends the command too, and says how to go on',

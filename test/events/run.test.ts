@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -412,6 +413,7 @@ describe('the audit as a journal', () => {
   test.each([
     ['a link', (path: string) => symlinkSync('/dev/null', path), 'it is a link'],
     ['a folder', (path: string) => mkdirSync(path), 'it is a folder'],
+    ['a FIFO', (path: string) => execFileSync('mkfifo', [path]), 'it is no regular file'],
   ])('Y59: %s is refused, and nothing is sent', async (_, make, why) => {
     const cwd = temporaryFolder()
     make(join(cwd, 'audit.ndjson'))

@@ -6,6 +6,8 @@ const endings: Kind[] = ['waiting', 'stuck', 'denied', 'unknown']
 interface Progress {
   /** The task was accepted. */
   hasTask: boolean
+  /** The session is followed: whatever was to be sent first was sent. */
+  isBegun: boolean
   /** How to go on with the session. */
   way: string
   /** The deadline has passed. */
@@ -13,9 +15,9 @@ interface Progress {
 }
 
 /** A failure must not look like a reason to send the task again. */
-export function explainFailure(error: unknown, { hasTask, way, isLate }: Progress): unknown {
+export function explainFailure(error: unknown, { hasTask, isBegun, way, isLate }: Progress): unknown {
   if (!(error instanceof CliError)) return error
-  if (isLate && error.kind === 'not-sent' && hasTask) {
+  if (isLate && error.kind === 'not-sent' && isBegun) {
     return new CliError('stopped', error.message, { sent: 'yes', safeToRetry: false, consequence: way })
   }
   if (error.kind === 'stopped') return error.with({ safeToRetry: false, consequence: way })

@@ -94,7 +94,12 @@ async function work(
     const failure = responder.record.failure(session)
     if (failure) throw failure
   } catch (error) {
-    throw explainFailure(error, { ...progress, way, isLate: isLate(context, caller) })
+    throw explainFailure(error, {
+      ...progress,
+      isBegun: !body || progress.hasTask,
+      way,
+      isLate: isLate(context, caller),
+    })
   } finally {
     follower.close()
   }
