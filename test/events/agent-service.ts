@@ -26,8 +26,8 @@ export interface AgentScript {
   fate?(): Fate
   /** Called when a post with answers has arrived, before anything becomes of it. */
   onPost?(): void
-  /** Called when the list is asked for: how many times since the last post. */
-  onList?(count: number): void
+  /** Called when the list is asked for, with how many times since the last post; may say how many events it shows. */
+  onList?(count: number): number | undefined
   /** After how many events a stream breaks off, for the next stream. */
   cut?(): number
   /** How long the list is behind. Milliseconds. */
@@ -135,9 +135,9 @@ export function createAgentService(script: AgentScript): AgentService {
   }
 
   function takeList(): HttpResponse {
-    script.onList?.(++lists)
+    const most = script.onList?.(++lists) ?? Infinity
     const limit = Date.now() - (script.lag ?? 0)
-    const shown = events.filter((_, index) => (times[index] ?? 0) <= limit)
+    const shown = events.filter((_, index) => index < most && (times[index] ?? 0) <= limit)
     return reply(200, JSON.stringify({ data: shown, next_page: null }))
   }
 

@@ -305,6 +305,7 @@ describe('an answer whose fate is unknown', () => {
       fate: once('loses'),
       onList(count) {
         if (service.posts === 1 && count === 2) service.add(waits('t1'))
+        return undefined
       },
     })
     const { code, audit } = await go({ world: { exchange: service.exchange } })
@@ -318,6 +319,31 @@ describe('an answer whose fate is unknown', () => {
       'sent',
       'accepted',
     ])
+  })
+
+  test('Y69: a list that lags shows a newer stop before the answer: it is not sent again', async () => {
+    const fates: Fate[] = ['takes', 'resets']
+    const service = createAgentService({
+      rounds: [[bash('t1', 'git status'), custom('c1', 'x')]],
+      fate: () => fates.shift() ?? 'takes',
+      onList(count) {
+        if (service.posts !== 2 || count > 4) return undefined
+        const answer = service.events.findIndex(({ custom_tool_use_id: id }) => id === 'c1')
+        return count === 1 ? answer - 2 : answer
+      },
+    })
+    const cwd = temporaryFolder()
+    const words = ['do it', '--tool', 'x=until [ -e go ]; do sleep 0.01; done', '--tool-timeout', '1h']
+    const running = go({ words, cwd, world: { exchange: service.exchange } })
+    // The session waits anew, for the command alone, before that ends.
+    while (service.events.filter(({ type }) => type === 'session.status_idle').length < 2)
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    writeFileSync(join(cwd, 'go'), '')
+    expect((await running).code).toBe(0)
+    expect({ posts: service.posts, answers: service.taken.get('c1')?.length }).toEqual({
+      posts: 2,
+      answers: 1,
+    })
   })
 
   test('Y53: limited: it was not taken, and is sent again', async () => {
