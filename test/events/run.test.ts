@@ -111,7 +111,7 @@ test('what is denied gets its reason, the agent goes on, and the run ends with 1
     },
   ])
   expect(requests.filter(({ method }) => method === 'POST')).toHaveLength(2)
-  expect(err).toContain('of its tool uses 2 were denied')
+  expect(err).toContain('s1 ended its turn with 2 tool uses denied\n')
   expect(err).toContain('deny bash {"command":"rm -rf x"}')
   expect(err).toContain('(rules[1]: no deleting)')
   expect(audit.filter(({ event }) => event === 'decision').map(({ by }) => by)).toEqual([

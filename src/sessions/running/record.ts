@@ -59,13 +59,12 @@ export class Record {
   failure(session: string): CliError | undefined {
     const all = [...this.#denied, ...this.#unasked]
     if (all.length === 0) return undefined
+    const count = ({ length }: Verdict[]) => `${length} tool ${length === 1 ? 'use' : 'uses'}`
     const what = [
-      ...(this.#denied.length > 0
-        ? [`${this.#denied.length} ${this.#denied.length === 1 ? 'was' : 'were'} denied`]
-        : []),
-      ...(this.#unasked.length > 0 ? [`${this.#unasked.length} ran unasked although denied`] : []),
+      ...(this.#denied.length > 0 ? [`${count(this.#denied)} denied`] : []),
+      ...(this.#unasked.length > 0 ? [`${count(this.#unasked)} that ran unasked although denied`] : []),
     ]
-    return new CliError('denied', `${session} ended its turn, but of its tool uses ${what.join(', ')}`, {
+    return new CliError('denied', `${session} ended its turn with ${what.join(', and with ')}`, {
       sent: 'yes',
       safeToRetry: false,
       problems: all.map(describeVerdict),
