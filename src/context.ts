@@ -20,8 +20,18 @@ export interface Host extends ProcessInfo {
   timers?: Timers | undefined
   /** Has `clean` called when a signal comes, prints what it returns on stderr, and lets the signal end the process. */
   onSignal?(clean: () => string): void
+  /** Has `act` called in place of the first SIGINT; later ones end the process as ever. */
+  takeInterrupt?(act: () => void): Interrupt
   /** Has `report` called for an error that nothing caught, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
+}
+
+/** A SIGINT that does not end the process at once. */
+export interface Interrupt {
+  /** The first one ends the process again. */
+  giveBack(): void
+  /** Ends the process as the SIGINT would have; does not resolve. */
+  raise(): Promise<never>
 }
 
 /** The flags that every request command has, as they were given. */

@@ -32,8 +32,8 @@ export const outcomes = {
   denied: { exit: 14, when: '`run`: the turn ended, but something was denied', again: '' },
   stopped: {
     exit: 15,
-    when: '`follow`, `run`: the deadline passed while the session was followed',
-    again: '`follow` goes on, and `run` without its task',
+    when: '`follow`, `run`, `--batch`: the deadline, or the limit of tokens, came before the end',
+    again: '`follow`, `run` without its task, `--resume` go on',
   },
 } as const
 
@@ -52,7 +52,7 @@ export interface FailureDetails {
   requestId?: string | undefined
   attempts?: number | undefined
   safeToRetry?: boolean | undefined
-  /** A second attempt cannot help: an unknown name, a bad certificate. */
+  /** A second attempt cannot help: an unknown name, a bad certificate, `x-should-retry: false`. */
   isPermanent?: boolean | undefined
   /** Every problem, where there is more than one. */
   problems?: string[] | undefined
@@ -110,6 +110,10 @@ export function fileProblem(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   return (code && fileProblems[code]) || code || message
 }
+
+/** A file's failure with its name in the message; what is a `CliError` already stays as it is. */
+export const asFileFailure = (error: unknown, name: string): CliError =>
+  error instanceof CliError ? error : new CliError('file', `${name}: ${fileProblem(error)}`)
 
 const fileProblems: Record<string, string> = {
   ENOENT: 'no such file or folder',

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import type { Host } from './context.ts'
 import { usage } from './errors.ts'
-import { interrupt, onCrash, onSignal, suspend } from './signals.ts'
+import { interrupt, onCrash, onSignal, suspend, takeInterrupt } from './signals.ts'
 import { createStdStream, findStdinKind } from './std-streams.ts'
 
 /** The process as a host. Its streams are opened when they are first used. */
@@ -32,6 +32,7 @@ export function createProcessHost(): Host {
     stderr,
     checkArguments,
     onSignal: (clean) => onSignal(clean, stderr),
+    takeInterrupt,
     onCrash,
   }
 }

@@ -1,4 +1,5 @@
 import { writeSync } from 'node:fs'
+import type { Interrupt } from './context.ts'
 import type { StdStream } from './io/output.ts'
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -23,6 +24,28 @@ export function onSignal(clean: () => string, stderr: StdStream): void {
 /** From now on a signal ends the process at once. */
 export function stopListening(): void {
   for (const signal of signals) process.removeAllListeners(signal)
+}
+
+/** Has `act` called in place of the first SIGINT. */
+export function takeInterrupt(act: () => void): Interrupt {
+  const others = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
+  const giveBack = () => {
+    process.off('SIGINT', takeFirst)
+    if (process.listenerCount('SIGINT') === 0) for (const listener of others) process.on('SIGINT', listener)
+  }
+  const takeFirst = () => {
+    giveBack()
+    act()
+  }
+  process.removeAllListeners('SIGINT')
+  process.on('SIGINT', takeFirst)
+  return {
+    giveBack,
+    raise() {
+      interrupt()
+      return new Promise(() => {})
+    },
+  }
 }
 
 /** Sends what Ctrl-C sends. */

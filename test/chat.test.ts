@@ -112,7 +112,7 @@ describe('asking', () => {
 
   test('an answer without text is exit 0 with a note, a blocked prompt tells why', async () => {
     const empty = await run(['chat', 'x'], { exchange: answering(message('')) })
-    expect(empty).toMatchObject({ code: 0, out: '', err: 'parley: the answer holds no text\n' })
+    expect(empty).toMatchObject({ code: 0, out: '', err: 'parley: the answer has no text\n' })
     const blocked = await run(['chat', 'x'], {
       exchange: answering('{"promptFeedback":{"blockReason":"SAFETY"}}'),
     })

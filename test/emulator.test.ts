@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { composeAnswer } from '../src/emulator/chat.ts'
 import { createEmulator, type EmulatorOptions } from '../src/emulator/emulator.ts'
 import { imageReply } from '../src/emulator/image.ts'
-import { collect, type HttpRequest } from '../src/wire/exchange.ts'
+import { type HttpRequest, readBody } from '../src/wire/exchange.ts'
 
 const events = '/v1/sessions/sesn_1/events'
 const chat = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
@@ -23,7 +23,7 @@ function emulate(options: EmulatorOptions = {}) {
     send,
     async ask(...request: Parameters<typeof send>) {
       const { status, headers, body } = await send(...request)
-      return { status, headers, text: Buffer.from(await collect(body)).toString() }
+      return { status, headers, text: Buffer.from(await readBody(body)).toString() }
     },
     /** What a stream brings until a text has come, and what does meanwhile. */
     async watch(path: string, until: string | RegExp, meanwhile?: () => unknown) {

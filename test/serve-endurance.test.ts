@@ -7,7 +7,7 @@ import { Writable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { logToStream } from '../src/emulator/log.ts'
-import { collect } from '../src/wire/exchange.ts'
+import { readBody } from '../src/wire/exchange.ts'
 import { start } from './process.ts'
 import { temporaryFolder } from './run.ts'
 
@@ -53,7 +53,7 @@ test('an answer that is known whole has its length, one that comes in pieces has
   const ask = async (target: string, method = 'POST') =>
     createEmulator({})({ method, url: `http://emulator${target}`, headers, body: Buffer.from(body) })
   const whole = await ask(path)
-  expect((await collect(whole.body)).length).toBe(Number(whole.headers['content-length']))
+  expect((await readBody(whole.body)).length).toBe(Number(whole.headers['content-length']))
   expect((await ask(`${path}?alt=sse`)).headers).not.toHaveProperty('content-length')
 })
 
@@ -122,7 +122,7 @@ test('sessions take so much memory and no more: those used last are kept', async
       headers: { 'x-api-key': 'k', 'content-type': 'application/json' },
       ...(text === undefined ? {} : { body: Buffer.from(JSON.stringify({ events: [event] })) }),
     })
-    const answer = Buffer.from(await collect(body)).toString()
+    const answer = Buffer.from(await readBody(body)).toString()
     return { status, events: (JSON.parse(answer).data ?? []) as { type: string }[] }
   }
   const long = 'x'.repeat(10_000)

@@ -3,6 +3,7 @@ import { readSettings } from '../calls/settings.ts'
 import type { Context } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
 import { type FileOutput, openFileOutput } from '../io/file-output.ts'
+import { keepingPart } from '../io/kept-part.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { paginate } from './paginate.ts'
 import { createPrinter, type Printer } from './printer.ts'
@@ -61,27 +62,4 @@ async function printRefusal(print: Printer, { details: { head, rawBody } }: CliE
 
 async function openFile({ host }: Context, name: string | undefined): Promise<FileOutput | undefined> {
   return name === undefined || name === '-' ? undefined : openFileOutput(name, host.cwd)
-}
-
-/** Whatever ends an answer early, a signal too: what has come of it stays, and the person is told where. */
-async function keepingPart(
-  { cleanups, whenInterrupted }: Context,
-  file: FileOutput | undefined,
-  work: () => Promise<void>,
-): Promise<void> {
-  if (!file) return work()
-  const keep = () => {
-    const outcome = file.keep()
-    if (outcome) whenInterrupted(() => `the answer was cut off; ${outcome}`)
-  }
-  cleanups.add(keep)
-  try {
-    await work()
-  } catch (error) {
-    const outcome = file.keep()
-    if (!outcome || !(error instanceof CliError)) throw error
-    throw new CliError(error.kind, `${error.message}; ${outcome}`, error.details)
-  } finally {
-    cleanups.delete(keep)
-  }
 }

@@ -3,7 +3,7 @@ import { CliError } from '../errors.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import { collect, type HttpResponse } from '../wire/exchange.ts'
+import { type HttpResponse, readBody } from '../wire/exchange.ts'
 import { type Cursor, readPage } from '../wire/page.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { readPath } from './path.ts'
@@ -33,7 +33,7 @@ export async function paginate(
 }
 
 const read = async ({ body }: HttpResponse) =>
-  readPage(new TextDecoder().decode(await collect(body)), 'the list')
+  readPage(new TextDecoder().decode(await readBody(body)), 'the list')
 
 /** A page may be named by a token, or by its whole URL, which must be the service's. */
 function follow(

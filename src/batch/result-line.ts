@@ -3,12 +3,16 @@ import type { Id } from './line-form.ts'
 /** What came of one line that was answered. */
 export interface Answer {
   /** One of these; `json` and `response` are JSON texts, shown as they are spelled. */
-  content: { text: string } | { files: string[] } | { json: string } | { response: string }
-  model?: string
-  stopReason?: string
-  usage?: object
+  content:
+    | { text: string }
+    | { files: string[]; links?: string[] | undefined; text?: string | undefined }
+    | { json: string }
+    | { response: string }
+  model?: string | undefined
+  stopReason?: string | undefined
+  usage?: object | undefined
   /** All that it took; `undefined` where the service does not say. */
-  tokens?: number
+  tokens?: number | undefined
   attempts: number
   seconds: number
 }
@@ -16,7 +20,7 @@ export interface Answer {
 /** The line that a result belongs to. */
 export interface Subject {
   index: number
-  id?: Id
+  id?: Id | undefined
   hash: string
 }
 

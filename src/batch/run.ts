@@ -22,7 +22,7 @@ export interface RunOptions {
   /** What an earlier run's answers took. */
   earlierTokens: number
   /** Of an input that was checked before. */
-  extent?: Extent
+  extent?: Extent | undefined
   /** Given when nothing new is to be begun, and what is under way is to be finished. */
   interrupted: AbortSignal
   timers: Timers

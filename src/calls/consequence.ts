@@ -2,8 +2,7 @@ import type { CliError, FailureDetails } from '../errors.ts'
 import { type Endpoint, endpoints } from '../wire/endpoints.ts'
 
 /**
- * What a failed request means for what was to be done. `secretOrigin` names where the secret of
- * the request came from.
+ * What a failed request means for what was to be done. `secretOrigin` names where the request's secret came from.
  */
 export function consequenceOf(
   { kind, details }: CliError,
@@ -25,8 +24,8 @@ export function consequenceOf(
 }
 
 /**
- * A request that must not be repeated. Gateways answer 5xx also after the service took an event, and what is no
- * receipt of the service's may come from anybody.
+ * Of a request that must not be repeated. A gateway may answer 5xx after the service accepted an event, and an answer
+ * that is no receipt may come from anybody.
  */
 const eventConsequence = (kind: CliError['kind']): FailureDetails =>
   ['unknown', 'service', 'response'].includes(kind)

@@ -9,31 +9,26 @@ import { type SettingName, variableOf } from '../settings/table.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
 import { type Draft, withSecret } from './draft.ts'
+import { addressOf, describeMismatch, secretOriginOf, secretsOf } from './service-settings.ts'
 import { deadlineOf } from './settings.ts'
 
-/** The setting that holds a service's address. */
-export const addressOf = (service: Endpoint['service']) => (service === 'gateway' ? 'baseUrl' : 'agentsUrl')
-
-/** The settings that hold a service's secret, or the command for it. */
-const secretsOf = {
-  gateway: ['accessToken', 'accessTokenCommand'],
-  agents: ['apiKey', 'apiKeyCommand'],
-} as const
-
-/** What gives a run's requests their secrets. */
+/** Gives a run's requests their secrets. */
 export interface Authority {
   /**
    * Completes a request with its secret. Throws a `CliError` of kind `credentials` where the address or the secret is
-   * missing, or the one may not be used with the other.
+   * missing, or the secret may not go to that address.
    */
   authorize(draft: Draft): Promise<HttpRequest>
-  /** Forgets what commands gave. Returns whether there was anything. */
+  /** Forgets the secrets that commands printed. Returns whether there were any. */
   forget(): boolean
 }
 
 export function createAuthority(context: Context, settings: ResolvedSettings): Authority {
-  /** By service: no command runs twice. */
-  const given = new Map<Endpoint['service'], Promise<string>>()
+  /** By service, so that no command runs twice. */
+  const printed = new Map<Endpoint['service'], Promise<string>>()
+
+  /** The services whose new address was already noted. */
+  const noted = new Set<Endpoint['service']>()
 
   async function readSecret(service: Endpoint['service']): Promise<string> {
     const [plain, setting] = secretsOf[service]
@@ -41,15 +36,15 @@ export function createAuthority(context: Context, settings: ResolvedSettings): A
     if (secret !== undefined) return secret
     const command = settings.values[setting]
     if (command === undefined) throw missing([plain], settings)
-    const running = given.get(service) ?? askCommand(context, settings, { setting, command })
-    given.set(service, running)
+    const running = printed.get(service) ?? askCommand(context, settings, { setting, command })
+    printed.set(service, running)
     return running
   }
 
   return {
     forget() {
-      const hasAny = given.size > 0
-      given.clear()
+      const hasAny = printed.size > 0
+      printed.clear()
       return hasAny
     },
     async authorize(draft) {
@@ -67,7 +62,8 @@ export function createAuthority(context: Context, settings: ResolvedSettings): A
 
       const problem = describeMismatch(settings, service)
       if (problem) throw unusable(problem)
-      noteOtherPlace(context, settings, { service, address })
+      if (!noted.has(service)) noteOtherAddress(context, settings, { service, address })
+      noted.add(service)
       const secret = await readSecret(service)
       context.secrets.add(secret)
       return withSecret(draft, secret)
@@ -75,16 +71,16 @@ export function createAuthority(context: Context, settings: ResolvedSettings): A
   }
 }
 
-/** A profile's secret that goes to an address of a flag's is worth a word. */
-function noteOtherPlace(
+/** Says that a profile's secret goes to an address that a flag gave. */
+function noteOtherAddress(
   { note }: Context,
   settings: ResolvedSettings,
   { service, address }: { service: Endpoint['service']; address: string },
 ): void {
   const secret = secretOriginOf(settings, service)
-  const place = settings.origins[addressOf(service)]
-  if (place?.source !== 'flag' || secret?.source !== 'profile') return
-  note(`the secret of ${secret.name} goes to ${new URL(address).host}, as ${place.name} says`)
+  const origin = settings.origins[addressOf(service)]
+  if (origin?.source !== 'flag' || secret?.source !== 'profile') return
+  note(`the secret of ${secret.name} goes to ${new URL(address).host}, as ${origin.name} says`)
 }
 
 function requireEncrypted(settings: ResolvedSettings, service: Endpoint['service']): string {
@@ -99,24 +95,6 @@ function requireEncrypted(settings: ResolvedSettings, service: Endpoint['service
   return address
 }
 
-/** Why a service's secret may not go to its address, or `undefined`. */
-export function describeMismatch(
-  settings: Pick<ResolvedSettings, 'origins'>,
-  service: Endpoint['service'],
-): string | undefined {
-  const address = settings.origins[addressOf(service)]
-  const secret = secretOriginOf(settings, service)
-  if (address?.source !== 'environment' || secret?.source !== 'profile') return undefined
-  const way = `set ${variableOf(secretsOf[service][0])} too, or choose a profile with --profile`
-  return `the secret of ${secret.name} does not go to the address in ${address.name}: ${way}`
-}
-
-/** Where a service's secret comes from, or the command for it. */
-export function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, service: Endpoint['service']) {
-  const [plain, command] = secretsOf[service]
-  return origins[plain] ?? origins[command]
-}
-
 async function askCommand(
   context: Context,
   settings: ResolvedSettings,
@@ -128,8 +106,10 @@ async function askCommand(
   const hasTerminal = host.stdin.kind === 'terminal' || host.stderr.isTerminal
   const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
   const deadline = deadlineOf(context, settings) || Infinity
-  const place = { ...host, hasTerminal, deadline }
-  return runSecretCommand({ setting, command, origin }, place, cleanups).finally(() => clearTimeout(hint))
+  const surroundings = { ...host, hasTerminal, deadline }
+  return runSecretCommand({ setting, command, origin }, surroundings, cleanups).finally(() =>
+    clearTimeout(hint),
+  )
 }
 
 const unusable = (message: string) => new CliError('credentials', message)
@@ -141,7 +121,7 @@ const names: { [K in SettingName]?: [what: string, service: string] } = {
   apiKey: ['no API key', 'the session service'],
 }
 
-/** Of one service: its address, its secret, or both. */
+/** `settings` are one service's: for its address, its secret, or both. */
 function missing(settings: SettingName[], { profile, isNamed }: ResolvedSettings): CliError {
   const what = settings.map((name) => names[name]?.[0]).join(' and ')
   const flag = profile === defaultName ? '' : ` --profile ${shellQuote(profile)}`

@@ -7,8 +7,8 @@ const longestArgument = 100 * 1024
 
 /**
  * The request as a shell command. Secrets come from the environment through curl's standard input, so that they
- * never stand among a process's arguments; a long body comes through the shell's own printf, which has no limit.
- * For a terminal, what could control it is written in escapes that bash and zsh read.
+ * are never among a process's arguments; a long body comes through the shell's own printf, which has no limit.
+ * For a terminal, control characters are written as escapes, which bash and zsh read.
  */
 export function toCurl(draft: Draft, variable: string, isTerminal: boolean): string {
   const { method, url, headers, body, credential } = draft
@@ -27,7 +27,7 @@ export function toCurl(draft: Draft, variable: string, isTerminal: boolean): str
   const text = quote(Buffer.from(body ?? []).toString('utf8'))
   const isLong = body !== undefined && body.length > longestArgument
   if (body) lines.push(`--data-binary ${isLong ? '@/dev/fd/3' : text}`)
-  // Before a long body curl would ask for leave.
+  // Before a long body curl would wait for `100 Continue`.
   if (isLong) lines.push("--header 'Expect:'")
 
   const printSecrets =
@@ -38,8 +38,8 @@ export function toCurl(draft: Draft, variable: string, isTerminal: boolean): str
 
 const secretNames = (headers: Draft['headers']) => Object.keys(headers).filter(isSecretHeader)
 
-/** The variables that `toCurl`'s command reads for headers of the person's own. */
+/** The variables that `toCurl`'s command reads for secret headers of `-H`. */
 export const curlVariables = ({ headers }: Draft): string[] => secretNames(headers).map(variableFor)
 
-/** `X-Api-Key` is read from `$X_API_KEY`; a header's name may hold more than a variable's. */
+/** `X-Api-Key` is read from `$X_API_KEY`; a header's name may have characters that a variable's may not. */
 const variableFor = (name: string): string => name.toUpperCase().replace(/^\d|\W/g, '_')

@@ -2,24 +2,24 @@ import { usage } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
 
-/** A secret that a request needs, by the setting that holds it; it joins the request only when it is sent. */
+/** A secret that a request needs, named by its setting; it is added only when the request is sent. */
 interface Credential {
   setting: 'accessToken' | 'apiKey'
   header: string
   prefix: string
 }
 
-/** A request, whole but for its secret. */
+/** A request without its secret. */
 export interface Draft extends HttpRequest {
   endpoint: Endpoint
-  /** Absent where a header of the person's own takes its place. */
+  /** Absent where a header of `-H` replaces it. */
   credential?: Credential | undefined
 }
 
 export interface DraftParts {
   /** The service's address, or `undefined` where none is set (which only a dry run allows). */
   address: string | undefined
-  /** What the endpoint's path names in braces. */
+  /** Values for the names in braces in the endpoint's path. */
   params: Record<string, string>
   query?: string | undefined
   headers?: Record<string, string> | undefined
@@ -35,7 +35,7 @@ const credentials = {
 
 const addressPlaceholder = { gateway: '{base_url}', agents: '{agents_url}' }
 
-/** Builds the request to an endpoint; throws a usage error for a value that cannot stand in a path or a header. */
+/** Builds the request to an endpoint; throws a usage error for a value that is not allowed in a path or a header. */
 export function draftRequest(endpoint: Endpoint, parts: DraftParts): Draft {
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => pathSegment(name, parts.params[name]))
   const address = parts.address?.replace(/\/+$/, '') ?? addressPlaceholder[endpoint.service]
@@ -55,8 +55,8 @@ export function draftRequest(endpoint: Endpoint, parts: DraftParts): Draft {
     method: endpoint.method,
     url: `${address}${path}${parts.query ? `?${parts.query}` : ''}`,
     headers,
-    ...(parts.body ? { body: parts.body } : {}),
-    ...(hasHeader(headers, credential.header) ? {} : { credential }),
+    body: parts.body,
+    credential: hasHeader(headers, credential.header) ? undefined : credential,
   }
 }
 
@@ -67,7 +67,7 @@ export function withSecret(draft: Draft, secret: string | undefined): HttpReques
   return { ...request, headers: { [credential.header]: credential.prefix + secret, ...request.headers } }
 }
 
-/** Percent-encodes a value as one path segment, or refuses one that would change the path. */
+/** Percent-encodes a value as one path segment. Throws a usage error for one that would change the path. */
 function pathSegment(name: string, value = ''): string {
   const what = name === 'session' ? 'the session id' : `the ${name}`
   if (value === '') throw usage(`${what} must not be empty`)
@@ -78,7 +78,7 @@ function pathSegment(name: string, value = ''): string {
   return encodeURIComponent(value)
 }
 
-/** What the transport sets, or undici refuses to send. */
+/** What is set for every request, or undici does not send. */
 const forbidden = [
   'host',
   'content-length',
@@ -89,7 +89,7 @@ const forbidden = [
   'expect',
 ]
 
-/** Reads `NAME: VALUE`, as `-H` takes it; throws a usage error. */
+/** Reads the `NAME: VALUE` of `-H`; throws a usage error. */
 export function parseHeader(line: string): [name: string, value: string] {
   const colon = line.indexOf(':')
   const name = line.slice(0, Math.max(colon, 0))

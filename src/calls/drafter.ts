@@ -2,21 +2,21 @@ import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import { addressOf } from './credential.ts'
 import { type Draft, type DraftParts, draftRequest, parseHeader } from './draft.ts'
+import { addressOf } from './service-settings.ts'
 
-/** What varies from one request of a run to the next. */
+/** What is different from one request of a run to the next. */
 export type RequestParts = Omit<DraftParts, 'address' | 'extraHeaders'> & {
-  /** Loads what reads the answer, while the service is at work. */
+  /** Called while the answer is waited for: loads what reads it. */
   meanwhile?: (() => void) | undefined
 }
 
-/** Makes what drafts all of a run's requests, with what flags and settings say of each. Throws a usage error. */
+/** Makes what drafts all of a run's requests, from flags and settings too. Drafting throws a usage error. */
 export function createDrafter(
   context: Context,
   { values }: ResolvedSettings,
 ): (endpoint: Endpoint, parts: RequestParts) => Promise<Draft> {
-  // Once for all requests: a header may stand on stdin.
+  // Read once for all requests: `@-` is stdin.
   let headers: Promise<Record<string, string>> | undefined
   return async (endpoint, parts) => {
     if (context.flags.retryUnknown && endpoint.repeat !== 'failed')

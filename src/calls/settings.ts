@@ -3,7 +3,7 @@ import { usage } from '../errors.ts'
 import { demoName, readProfile } from '../settings/profiles.ts'
 import { type ResolvedSettings, resolveSettings } from '../settings/resolve.ts'
 
-/** Reads the settings that hold for a command, from wherever they are. */
+/** Reads the settings that apply to a command, from flags, environment and profile. */
 export async function readSettings(context: Context): Promise<ResolvedSettings> {
   const { host, flags, note, input } = context
   const profile = await readProfile(host, note, flags.profile)

@@ -1,9 +1,9 @@
 import type { Option } from 'commander'
-import { outcomes } from '../errors.ts'
-import { hasFlag, type SettingName, settingNames, settingOf, variableOf } from '../settings/table.ts'
+import { batchFlags } from '../batch/flags.ts'
 import { generalFlags, requestFlags } from './flags.ts'
 import { formatList } from './help-text.ts'
 import { policyText } from './policy-topic.ts'
+import { exitRows, settingRows, variableRows } from './topic-rows.ts'
 import type { TopicName } from './topics.ts'
 
 /** A text for a screen of so many columns. */
@@ -21,10 +21,7 @@ Each has one name in three spellings: baseUrl in a profile, --base-url as a flag
   parley config list --effective
 
 Settings:
-${formatList(
-  settingNames.map((name) => [name, describeSetting(name)]),
-  width,
-)}
+${formatList(settingRows(), width)}
 
 Flags of every command:
 ${formatList(generalFlags().map(flagRow), width)}
@@ -35,46 +32,35 @@ ${formatList(requestFlags().map(flagRow), width)}
 
 const flagRow = ({ flags, description }: Option): [string, string] => [flags, description]
 
-function describeSetting(name: SettingName): string {
-  const { about, default: value, ownFlag } = settingOf(name)
-  const defaults = value === undefined ? [] : [`default ${value}`]
-  const flags = hasFlag(name) ? [] : [ownFlag === undefined ? 'no flag' : `flag ${ownFlag}`]
-  const details = [...defaults, ...flags].join(', ')
-  return details === '' ? about : `${about} (${details})`
-}
+const batch: Topic = (
+  width,
+) => `--batch FILE of chat and image has many requests, one on each line: a prompt as a JSON text, {"id","prompt","model"}, a request body, or a line of another service's batch file, {"custom_id","body"}. 'jq -R .' makes JSON texts of plain lines.
+
+  parley chat --batch prompts.ndjson > answers.ndjson
+  parley chat --batch prompts.ndjson --results r.ndjson --resume
+  jq -R . prompts.txt | parley chat --batch - 'In one word:'
+  parley image --batch prompts.ndjson -o pics/
+
+Words come before each line's prompt; flags such as --set count for every line, -m for lines that name no model. A file is checked whole before the first request.
+
+Each result is one line: {"index","id","hash","ok":true,"text",…} or {"index","id","hash","ok":false,"error":{…}}. When the service asks to wait, all wait. A 401, 402 or 403 stops the batch. The first Ctrl-C finishes what was begun, the second one ends at once; --results with --resume goes on from there.
+
+Flags:
+${formatList(batchFlags().map(flagRow), width)}
+`
 
 const environment: Topic = (
   width,
 ) => `Every setting can be set in the environment; an empty value counts as not set. With --profile, addresses and secrets never come from the environment.
 
-${formatList(
-  [
-    ...settingNames.map((name): [string, string] => [variableOf(name), settingOf(name).about]),
-    ['PARLEY_PROFILE', 'the current profile'],
-    ['PARLEY_SESSION', 'the session of events send, confirm, run, list and follow'],
-    ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
-    ['HTTPS_PROXY, HTTP_PROXY', 'a proxy; also ALL_PROXY, and NO_PROXY for hosts that need none'],
-    ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to the system's"],
-    ['NO_COLOR, FORCE_COLOR', 'no colour, or always colour; TERM=dumb means no colour'],
-  ],
-  width,
-)}
+${formatList(variableRows(), width)}
 `
 
 const exitCodes: Topic = (
   width,
 ) => `How a run ended, and in brackets whether the same command may be run again.
 
-${formatList(
-  [
-    ['0', 'done'],
-    ...Object.entries(outcomes).map(([kind, { exit, when, again }]): [string, string] => [
-      `${exit}`.padEnd(4) + kind,
-      `${when}${again && ` [${again}]`}`.replaceAll('`', ''),
-    ]),
-  ],
-  width,
-)}
+${formatList(exitRows(), width)}
 
 A signal ends parley by that signal: a shell sees 130 or 143.
 `
@@ -127,6 +113,7 @@ export const writers: Record<TopicName, Topic> = {
   profiles,
   environment,
   input,
+  batch,
   policy: () => policyText,
   'exit-codes': exitCodes,
 }

@@ -31,8 +31,9 @@ export async function readErrorAnswer(
     retryAfter,
     requestId: head.requestId ?? problem.requestId,
     serviceMessage: problem.message,
+    isPermanent: headers['x-should-retry']?.toLowerCase() === 'false' || undefined,
   })
-  return { error, retryAfter, isFinal: headers['x-should-retry']?.toLowerCase() === 'false' }
+  return { error, retryAfter }
 }
 
 const nameOf = { gateway: 'the gateway', agents: 'the session service' }

@@ -18,8 +18,6 @@ export interface FailedAttempt {
   error: CliError
   /** Seconds. */
   retryAfter?: number | undefined
-  /** `x-should-retry: false`. */
-  isFinal?: boolean | undefined
 }
 
 export type Decision = { again: true; wait: number } | { again: false; because?: string | undefined }
@@ -35,7 +33,7 @@ export function decideRetry(
   failed: FailedAttempt,
   { attempt, now, random }: { attempt: number; now: number; random: number },
 ): Decision {
-  if (attempt > policy.retries || failed.isFinal || failed.error.details.isPermanent) return { again: false }
+  if (attempt > policy.retries || failed.error.details.isPermanent) return { again: false }
   if (!mayRepeat(policy, failed)) return { again: false }
   const backoff = Math.min(500 * 2 ** (attempt - 1), 8000) * (0.5 + random / 2)
   const wait = Math.max((failed.retryAfter ?? 0) * 1000, backoff)

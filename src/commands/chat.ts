@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
+import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
 import type { ChatOptions } from '../chat/ask.ts'
 import type { Context } from '../context.ts'
+import { usage } from '../errors.ts'
 import { addValue, FileFlag, parseCount, parseNumber } from '../flag-values.ts'
 import { documentedModels } from '../wire/model/models.ts'
 
@@ -22,9 +24,12 @@ export function declare(command: Command): void {
     .option('--stream', 'print the answer as it arrives')
     .option('--no-stream', 'wait for the whole answer')
     .option('--fail-on-cut', 'exit 8 if the answer is cut, stopped or empty')
-    .option('-o, --output <file>', 'write the answer to a file once it is complete, replacing the file')
+    .option('-o, --output <file>', 'write the complete answer to a file, replacing it')
     .option('--thread <file>', 'keep the conversation in a file')
+    .option('--markdown', 'lay out Markdown (default: on a terminal)')
+    .option('--no-markdown', 'print the text as it is')
     .option('--usage', 'show model, tokens and seconds also in a pipe')
+  declareBatchFlags(command)
 }
 
 export const notes = [
@@ -39,7 +44,31 @@ export const examples = [
 ]
 
 /** The work is loaded only here: help and usage errors do not need it. */
-export async function run(context: Context, options: ChatOptions, words: string[]): Promise<void> {
+export async function run(
+  context: Context,
+  options: ChatOptions & BatchOptions,
+  words: string[],
+): Promise<void> {
+  if (options.batch !== undefined) return runBatch(context, options, words)
+  refuseBatchFlags(options)
   const { ask } = await import('../chat/ask.ts')
   return ask(context, options, words)
+}
+
+async function runBatch(
+  context: Context,
+  options: ChatOptions & BatchOptions,
+  words: string[],
+): Promise<void> {
+  if (options.thread !== undefined) throw usage('--thread keeps one conversation, --batch has many requests')
+  if (options.output !== undefined)
+    throw usage('-o is for one answer: --batch prints results, --results FILE keeps them')
+  const [{ answerBatch }, { readChatLines }, { readSettings }] = await Promise.all([
+    import('../batch/batch.ts'),
+    import('../chat/lines.ts'),
+    import('../calls/settings.ts'),
+  ])
+  const settings = await readSettings(context)
+  const work = await readChatLines(context, settings, { options, words })
+  await answerBatch(context, settings, { options, work })
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
 import { addValue, FileFlag, parseCount, parseNumber } from '../flag-values.ts'
 import type { ImageOptions } from '../images/make.ts'
@@ -23,6 +24,7 @@ export function declare(command: Command): void {
     .option('--preview', 'show the images, on a terminal')
     .option('--no-preview', 'do not show them')
     .option('--usage', 'show model, tokens and seconds also in a pipe')
+  declareBatchFlags(command)
 }
 
 export const notes = [
@@ -36,7 +38,28 @@ export const examples = [
   `parley image 'a fox' --set 'generationConfig.imageConfig.aspectRatio="16:9"'`,
 ]
 
-export async function run(context: Context, options: ImageOptions, words: string[]): Promise<void> {
+export async function run(
+  context: Context,
+  options: ImageOptions & BatchOptions,
+  words: string[],
+): Promise<void> {
+  if (options.batch !== undefined) return runBatch(context, options, words)
+  refuseBatchFlags(options)
   const { makeImages } = await import('../images/make.ts')
   return makeImages(context, options, words)
+}
+
+async function runBatch(
+  context: Context,
+  options: ImageOptions & BatchOptions,
+  words: string[],
+): Promise<void> {
+  const [{ answerBatch }, { readImageLines }, { readSettings }] = await Promise.all([
+    import('../batch/batch.ts'),
+    import('../images/lines.ts'),
+    import('../calls/settings.ts'),
+  ])
+  const settings = await readSettings(context)
+  const work = await readImageLines(context, settings, { options, words })
+  await answerBatch(context, settings, { options, work })
 }

@@ -1,4 +1,5 @@
 import type { GenerateRequest } from '../wire/model/generate-request.ts'
+import { startOf } from '../wire/text-start.ts'
 import { createRandom, randomId } from './random.ts'
 import { eventsReply, jsonReply, type Reply } from './reply.ts'
 
@@ -28,11 +29,11 @@ export function composeAnswer(request: GenerateRequest, model: string, seed: str
   const texts = turns.map((turn) => (turn.parts ?? []).map((part) => part.text ?? '').join(' '))
   const prompt = texts.at(-1)?.replace(/\s+/g, ' ').trim() ?? ''
   const random = createRandom([seed, model, ...texts])
-  const quoted = prompt.length > 80 ? `${prompt.slice(0, 80)}…` : prompt
+  const quoted = prompt.length > 80 ? `${startOf(prompt, 80)}…` : prompt
   const chosen = remarks.filter(() => random() < 0.5)
   const whole = [`Hello from parley's emulator! You said: “${quoted}”.`, ...chosen].join(' ')
   const limit = (request.generationConfig?.maxOutputTokens ?? Infinity) * 4
-  const text = whole.slice(0, limit)
+  const text = startOf(whole, limit)
   return {
     id: randomId('msg', random),
     model,

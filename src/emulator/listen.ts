@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
 import { isLoopback } from '../loopback.ts'
-import { collect, type Exchange, type HttpResponse } from '../wire/exchange.ts'
+import { type Exchange, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { BodyTooLong, createBodyReader } from './request-body.ts'
 
 export interface ListenOptions {
@@ -97,7 +97,7 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
     goOn()
   })
   response.writeHead(answer.status, answer.headers)
-  if (answer.headers['content-length'] !== undefined) return void response.end(await collect(answer.body))
+  if (answer.headers['content-length'] !== undefined) return void response.end(await readBody(answer.body))
   // A stream may have nothing to tell for long.
   response.flushHeaders()
   for await (const chunk of answer.body) {

@@ -1,4 +1,5 @@
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
+import { startOf } from '../wire/text-start.ts'
 
 /** A tool use that the emulated agent is asked for. */
 export interface Step {
@@ -56,7 +57,7 @@ function readLines(texts: readonly string[]): Task {
     count++
     const { step, isLater } = readStep(line)
     if (!step)
-      remarks.push(`The emulated agent does not understand “${line.slice(0, 80)}”: see the help on serve.`)
+      remarks.push(`The emulated agent does not understand “${startOf(line, 80)}”: see the help on serve.`)
     else if (isLater || rounds.length === 0) rounds.push([step])
     else rounds.at(-1)?.push(step)
   }

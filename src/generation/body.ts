@@ -7,11 +7,11 @@ import { describeIssues, describeJsonError, parseJson } from '../wire/json/parse
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
 
 export interface BodyParts {
-  /** A body that was given, as it was spelled, and what to call it in a message. */
+  /** The text of a body that the person gave, and its name in messages. */
   given?: { text: string; name: string } | undefined
   /** One more user turn. */
   turn: Part[]
-  /** What the model is to keep to: the native format's `systemInstruction`. */
+  /** Instructions to the model: `systemInstruction` of the native format. */
   system?: string | undefined
   maxOutputTokens?: number | undefined
   temperature?: number | undefined
@@ -19,8 +19,8 @@ export interface BodyParts {
 }
 
 /**
- * Builds a generation request's body. What was given stays as it is spelled, to the letter; flags are merged over
- * it. Throws a usage error for a body that is no generation request.
+ * Builds a generation request's body. A given body keeps its exact text; only what flags set is changed in it. Throws a
+ * usage error for a body that is not a generation request.
  */
 export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const config = {

@@ -1,19 +1,20 @@
 import { usage } from '../errors.ts'
 import type { Input } from '../io/input.ts'
+import { tryDecodeUtf8 } from '../io/utf8.ts'
 import { longestText } from '../wire/json/encoder.ts'
 import type { Part } from './body.ts'
 
 /**
- * Reads a file, or stdin for `-`, into parts of a turn: text as its name and the text, an image, audio, video or PDF
- * as inline data, known by its bytes.
+ * Reads a file, or stdin for `-`, into parts of a turn: text as the file's name and the text; an image, audio, video or
+ * PDF file, recognized by its bytes, as inline data.
  */
 export async function readFileParts(input: Input, path: string): Promise<Part[]> {
   const bytes = await input.bytes(path, '-f -')
   const name = path === '-' ? 'stdin' : path
   if (bytes.length === 0) throw usage(`${name}: ${path === '-' ? 'it' : 'the file'} is empty`)
   const isPdf = Buffer.from(bytes.subarray(0, 5)).toString('latin1') === '%PDF-'
-  // Text comes first: a magic number such as BMP's may begin a sentence.
-  const text = isPdf ? undefined : asText(bytes)
+  // Text is tried first: a sentence may begin with a magic number such as BMP's.
+  const text = isPdf || bytes.includes(0) ? undefined : tryDecodeUtf8(bytes)
   if (text !== undefined) return path === '-' ? [{ text }] : [{ text: `${path}:\n` }, { text }]
   const { fileTypeFromBuffer } = await import('file-type')
   const mimeType = (await fileTypeFromBuffer(bytes))?.mime
@@ -25,16 +26,7 @@ export async function readFileParts(input: Input, path: string): Promise<Part[]>
   throw usage(`${name}: neither UTF-8 text nor an image, audio, video or PDF file`)
 }
 
-/** In base64 it must still be a text. */
+/** Its base64 must fit into a text. */
 const longestFile = Math.floor(longestText / 4) * 3
 
 const asBuffer = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length)
-
-function asText(bytes: Uint8Array): string | undefined {
-  if (bytes.length > longestText || bytes.includes(0)) return undefined
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
-}

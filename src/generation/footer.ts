@@ -3,42 +3,51 @@ import { oneLine } from '../io/escape.ts'
 import type { AnswerSummary } from '../wire/model/answer-piece.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 
-export interface Told {
+/** What is known of an answer when it was read. */
+export interface AnswerReport {
   summary: AnswerSummary
   isBlank: boolean
   isDamaged: boolean
-  /** As in `PrintedAnswer`. */
+  /** The service did not end the stream. */
   isAssumed?: boolean | undefined
   seconds: number
-  /** `--usage`: also where stderr is no terminal. */
+  /** `--usage`: also where stderr is not a terminal. */
   isAsked: boolean | undefined
 }
 
-/** Ends that need no word; any other is worth a warning. */
+/** Normal reasons to stop; any other is worth a warning. */
 const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP', 'stop']
 
-const noText = 'the answer holds no text'
+const noText = 'the answer has no text'
 
-/** Says on stderr what a text does not: how it ended, and what it took. */
-export function tellAbout(context: Context, told: Told): void {
+/** Prints on stderr what the text does not show: how it ended, and what it cost. */
+export function printReport(context: Context, report: AnswerReport): void {
   const { note, warn } = context
-  if (told.isBlank) note(noText)
-  if (told.isDamaged) note('the answer holds \ufffd: some of its bytes may not have been UTF-8')
-  for (const cut of cutsOf(told)) warn(cut)
-  tellUsage(context, told)
+  if (report.isBlank) note(noText)
+  if (report.isDamaged) note('the answer contains \ufffd: some of its bytes may not have been UTF-8')
+  for (const cut of cutsOf(report)) warn(cut)
+  printUsage(context, report)
 }
 
-/** Throws a `CliError` where an answer is less than what was asked for (`--fail-on-cut`). */
-export function requireUncut(context: Context, told: Told): void {
-  const cuts = cutsOf(told)
-  const [cut = told.isBlank ? noText : undefined] = cuts
+/** Throws a `CliError` where an answer is cut, stopped or empty (`--fail-on-cut`). */
+export function requireUncut(context: Context, report: AnswerReport): void {
+  const cut = cutOf(report)
   if (cut === undefined) return
-  tellUsage(context, told)
+  printUsage(context, report)
   throw notUnderstood(cut)
 }
 
-/** In which ways an answer is not what it would have become, as far as the service tells. */
-function cutsOf({ summary: { stopReason, stopMessage }, isAssumed }: Told): string[] {
+/** In which way an answer is less than what was asked for; `undefined` where it is not. */
+export function cutOf(report: Pick<AnswerReport, 'summary' | 'isBlank' | 'isAssumed'>): string | undefined {
+  const [cut = report.isBlank ? noText : undefined] = cutsOf(report)
+  return cut
+}
+
+/** Says in which ways an answer was cut or stopped, as far as is known. */
+function cutsOf({
+  summary: { stopReason, stopMessage },
+  isAssumed,
+}: Pick<AnswerReport, 'summary' | 'isAssumed'>): string[] {
   const isStopped = stopReason !== undefined && !normalEnds.includes(stopReason)
   const why = stopMessage ? `: ${oneLine(stopMessage, 300)}` : ''
   return [
@@ -52,12 +61,12 @@ const describeStop = (reason: string): string =>
     ? 'the answer was cut at the output limit (--max-output-tokens)'
     : `the answer was stopped: ${oneLine(reason, 100)}`
 
-function tellUsage({ host, tell, style }: Context, { summary, seconds, isAsked }: Told): void {
-  // A dash first: what a service wrote never stands at the start of a line, where CI systems look for commands.
-  if (isAsked || host.stderr.isTerminal) tell(style.dim(`— ${footer(summary, seconds)}`))
+function printUsage({ host, tell, style }: Context, { summary, seconds, isAsked }: AnswerReport): void {
+  // A dash first: CI systems look for commands at the start of a line, where no service's text may be.
+  if (isAsked || host.stderr.isTerminal) tell(style.dim(`— ${describeUsage(summary, seconds)}`))
 }
 
-function footer(summary: AnswerSummary, seconds: number): string {
+function describeUsage(summary: AnswerSummary, seconds: number): string {
   const { model, stopReason, inputTokens, outputTokens, cachedTokens } = summary
   const fields = [
     model,

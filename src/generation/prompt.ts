@@ -13,15 +13,15 @@ export interface PromptOptions {
 }
 
 export interface Prompt {
-  /** A body that was given, as it was spelled. */
+  /** The text of a body that the person gave, and its name in messages. */
   given?: { text: string; name: string } | undefined
-  /** The user's turn; empty where the body holds it all. */
+  /** The user's turn; empty where the body has it all. */
   turn: Part[]
-  /** The words of the turn, for whoever needs a name. */
+  /** The words of the turn, to name a file by. */
   text: string
 }
 
-/** Gathers what is asked from words, `-i`, `-f` and stdin. */
+/** Reads what is asked from words, `-i`, `-f` and stdin. Throws a usage error. */
 export async function readPrompt(input: Input, words: string[], options: PromptOptions): Promise<Prompt> {
   await refuseStrayFiles(input, options.neighbours)
   if (options.input === '-' && words.includes('-')) throw usage('-i - and the word - both ask for stdin')
@@ -41,7 +41,7 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
     const piped = isTaken ? '' : await input.piped('the prompt')
     const texts = [prompt ?? '', piped].filter((text) => text !== '')
     return {
-      ...(given ? { given } : {}),
+      given,
       turn: [...texts.map((text) => ({ text })), ...files],
       text: prompt ?? '',
     }
@@ -57,7 +57,7 @@ async function readFiles(input: Input, paths: string[]): Promise<Part[]> {
   return parts
 }
 
-/** Without words stdin is the prompt, or a body; files alone can do without. */
+/** Without words stdin is the prompt or a body; with files it may be empty. */
 async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
   if (input.stdinKind === 'terminal' && !hasFiles) {
     throw usage('no prompt: give one as words, through a pipe, or with -i FILE')

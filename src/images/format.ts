@@ -1,4 +1,4 @@
-/** Every kind of image that a file is named for. */
+/** The extension of each kind of image that is known. */
 const extensions = new Map(
   Object.entries({
     'image/png': 'png',
@@ -19,24 +19,21 @@ const extensions = new Map(
 )
 
 export interface Format {
-  /** Absent where neither the bytes nor the MIME type tell of a known kind. */
+  /** Absent where neither the bytes nor the MIME type say a known kind. */
   extension?: string | undefined
-  /** Something else than the service says. */
+  /** The service says another kind. */
   isMislabelled: boolean
 }
 
-/** What kind of image it is: by its bytes, and where they do not tell, by its MIME type. */
+/** Recognizes the kind of an image by its bytes, or where they do not show it by its MIME type. */
 export async function recognizeFormat(bytes: Uint8Array, mimeType = ''): Promise<Format> {
   const claim = mimeType.replace(/;.*/s, '').trim().toLowerCase()
   const found = await findType(bytes)
   const isPlain = found === undefined || found === 'application/xml'
   if (claim === 'image/svg+xml' && isPlain) return { extension: 'svg', isMislabelled: false }
-  // What is known to be no image is not named like one, whatever the service says.
+  // Bytes that are known not to be an image get no image's extension, whatever the service says.
   const extension = extensions.get(found ?? claim)
-  return {
-    ...(extension === undefined ? {} : { extension }),
-    isMislabelled: claim !== '' && extensions.get(claim) !== extension,
-  }
+  return { extension, isMislabelled: claim !== '' && extensions.get(claim) !== extension }
 }
 
 const pngSignature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
@@ -46,12 +43,13 @@ const sampleLength = 4100
 
 async function findType(bytes: Uint8Array): Promise<string | undefined> {
   const sample = bytes.subarray(0, sampleLength)
-  // The usual case, without the time that loading the library takes; the library also wants whole chunks.
+  // The usual case first: loading the library takes time, and it recognizes a PNG only by whole chunks.
   if (pngSignature.equals(sample.subarray(0, pngSignature.length))) return 'image/png'
   const { fileTypeFromBuffer } = await import('file-type')
   return (await fileTypeFromBuffer(sample))?.mime
 }
 
+/** Other extensions for the same kind. */
 const sameKind = new Map(
   Object.entries({
     jpeg: 'jpg',

@@ -2,19 +2,19 @@ import { createCaller } from '../calls/caller.ts'
 import { readSettings } from '../calls/settings.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import { tellAbout } from '../generation/footer.ts'
+import { printReport } from '../generation/footer.ts'
 import { escapeControls } from '../io/escape.ts'
-import type { ResolvedSettings } from '../settings/resolve.ts'
+import type { Settings } from '../settings/schemas.ts'
 import { endpoints } from '../wire/endpoints.ts'
-import { decodeBase64 } from '../wire/model/base64.ts'
+import type { HttpResponse } from '../wire/exchange.ts'
 import type { FoundImage } from '../wire/model/found-images.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
-import { readImageAnswer } from './answer.ts'
-import { fetchLink, keepLinks, onOneLine } from './link.ts'
-import { choosePlace, type Place } from './place.ts'
-import { keep } from './recovery.ts'
+import { chooseDestination, type Destination } from './destination.ts'
+import { readImageAnswer } from './image-answer.ts'
+import { type LinkClient, onOneLine, rescueLinks } from './link.ts'
+import { load } from './load.ts'
 import { type ImageRequestOptions, readImageRequest } from './request.ts'
-import { type Image, printLine, saveImages } from './save.ts'
+import { printLine, printPath, saveImages } from './save.ts'
 import { createShow } from './show.ts'
 
 export interface ImageOptions extends ImageRequestOptions {
@@ -28,86 +28,94 @@ export interface ImageOptions extends ImageRequestOptions {
 
 /** Asks for images, saves them and prints their paths. */
 export async function makeImages(context: Context, options: ImageOptions, words: string[]): Promise<void> {
-  const { flags } = context
   const start = Date.now()
-  const settings = await readSettings(context)
-  const { family, imageModel } = settings.values
-  const model = options.model ?? imageModel
-  if (model === undefined) {
-    throw usage("no image model: give -m NAME, or set one with 'parley config set imageModel NAME'")
-  }
+  const { values, ...settings } = await readSettings(context)
+  const model = chooseModel(options, values)
   const { body, name } = await readImageRequest(context.input, words, options)
-  if (flags.raw && options.output !== undefined) context.note('--raw saves nothing: -o is ignored')
-  const isSaved = !flags.raw && !flags.dryRun && !flags.curl
-  const place = isSaved
-    ? await choosePlace(context, { output: options.output, name, replaces: options.force ?? false })
-    : undefined
-  const caller = createCaller(context, settings)
-  const parts = { params: { family, model }, body }
+  const destination = await openDestination(context, options, name)
+
+  const caller = createCaller(context, { values, ...settings })
+  const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
-  await caller.call(endpoints.image, parts, async (response) => {
-    const { images, texts, summary, failure } = await readImageAnswer(context, response)
-    try {
-      if (place) await saveAnswer(context, options, { images, place, settings, deadline: caller.deadline })
-    } finally {
-      tellTexts(context, texts)
-      const seconds = (Date.now() - start) / 1000
-      tellAbout(context, { summary, isBlank: false, isDamaged: false, seconds, isAsked: options.usage })
-    }
-    if (failure) throw failure
-  })
+  const client = { exchange: caller.exchange, retries: values.retries, deadline: caller.deadline }
+  const target = { destination, client, start }
+  await caller.call(endpoints.image, parts, (response) => receive(context, response, { options, ...target }))
 }
 
-interface Answered {
-  images: FoundImage[]
-  place: Place
-  settings: ResolvedSettings
-  /** Milliseconds since the epoch; 0 for none. */
-  deadline: number
+export function chooseModel({ model }: Pick<ImageOptions, 'model'>, { imageModel }: Settings): string {
+  const chosen = model ?? imageModel
+  if (chosen !== undefined) return chosen
+  throw usage("no image model: give -m NAME, or set one with 'parley config set imageModel NAME'")
 }
 
-/** Saves the images of an answer; its links are printed, or with `--download` followed. */
+/** Where the images go; `undefined` where none is to be saved. */
+async function openDestination(
+  context: Context,
+  { output, force: replaces = false }: ImageOptions,
+  name: string,
+): Promise<Destination | undefined> {
+  const { raw, dryRun, curl } = context.flags
+  if (raw && output !== undefined) context.note('--raw saves nothing: -o is ignored')
+  return raw || dryRun || curl ? undefined : chooseDestination(context, { output, name, replaces })
+}
+
+interface Target {
+  options: ImageOptions
+  /** Absent where no image is saved. */
+  destination: Destination | undefined
+  client: LinkClient
+  /** When the run began: milliseconds since the epoch. */
+  start: number
+}
+
+/** Reads an answer, saves its images and prints the rest. */
+async function receive(context: Context, response: HttpResponse, target: Target): Promise<void> {
+  const { options, destination, client, start } = target
+  const { images, texts, summary, failure } = await readImageAnswer(context, response)
+  try {
+    if (destination) await saveAnswer(context, images, { options, destination, client })
+  } finally {
+    printTexts(context, texts)
+    const seconds = (Date.now() - start) / 1000
+    printReport(context, { summary, isBlank: false, isDamaged: false, seconds, isAsked: options.usage })
+  }
+  if (failure) throw failure
+}
+
+interface Saving extends Pick<Target, 'options' | 'client'> {
+  destination: Destination
+}
+
+/** Saves the images of an answer; its links are printed, or with `--download` fetched. */
 async function saveAnswer(
   context: Context,
-  options: ImageOptions,
-  { images, place, settings, deadline }: Answered,
+  images: readonly FoundImage[],
+  { options: { download, output, preview }, destination, client }: Saving,
 ): Promise<void> {
-  const { output } = context
   context.whenInterrupted(() => 'the answer had come; an image whose path was not printed is lost')
-  const links = options.download ? [] : images.filter((image) => 'uri' in image)
-  for (const { uri } of links)
-    context.note(`an image is only linked to, --download fetches it: ${onOneLine(uri)}`)
+  const links = download ? [] : images.filter((image) => 'uri' in image).map(({ uri }) => onOneLine(uri))
+  for (const uri of links) context.note(`an image is only linked to, --download fetches it: ${uri}`)
   const loads = images
-    .filter((image) => options.download || 'base64' in image)
-    .map((image) => () => load(context, settings, { image, deadline }))
-  if (loads.length === 0 && options.output === '-')
-    throw await keepLinks(
-      context,
-      notUnderstood('the answer has only links to images'),
-      links.map(({ uri }) => uri),
-    )
-  await saveImages(context, loads, { place, show: createShow(context, options.preview) })
-  // After the images: a stdout that cannot be written must not cost one.
-  if (options.output !== '-') for (const { uri } of links) await printLine(context, onOneLine(uri))
-  await output.flush()
-}
-
-async function load(
-  context: Context,
-  settings: ResolvedSettings,
-  { image, deadline }: { image: FoundImage; deadline: number },
-): Promise<Image> {
-  if ('uri' in image) return fetchLink(context, settings, { uri: image.uri, deadline })
-  const bytes = decodeBase64(image.base64)
-  if (!bytes) {
-    const failure = notUnderstood("an image's data is not proper base64")
-    throw await keep(context, failure, { bytes: image.base64, extension: 'txt', what: 'it' })
+    .filter((image) => download || 'base64' in image)
+    .map((image) => () => load(context, image, client))
+  if (loads.length === 0 && output === '-') {
+    throw await rescueLinks(context, notUnderstood('the answer has only links to images'), links)
   }
-  return { bytes, mimeType: image.mimeType }
+  const show = createShow(context, preview)
+  await saveImages(context, loads, {
+    destination,
+    async onSaved(path, { bytes, extension }) {
+      await printPath(context, path)
+      await show(bytes, extension)
+    },
+  })
+  // After the images: a stdout that cannot be written must not cost one.
+  if (output !== '-') for (const uri of links) await printLine(context, uri)
+  await context.output.flush()
 }
 
-/** The words beside the images. A mark first: a service's text never stands at the start of a line. */
-function tellTexts({ tell, style }: Context, texts: string[]): void {
+/** The words beside the images. A mark first: a line never begins with a service's text. */
+function printTexts({ tell, style }: Context, texts: string[]): void {
   for (const line of texts.flatMap((text) => text.trim().split('\n')))
     tell(style.dim(`| ${escapeControls(line)}`))
 }

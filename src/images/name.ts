@@ -1,14 +1,14 @@
 const longest = 60
 
-/** How much of a prompt is looked at. Characters. */
+/** How much of a prompt is read. Characters. */
 const beginning = 1000
 
-/** Names that Windows keeps for devices, whatever their extension. */
+/** Names that Windows reserves for devices, with any extension. */
 const reserved = /^(con|prn|aux|nul|com\d|lpt\d)$/
 
 /**
- * A file's name from a prompt, without extension: letters and digits of any script, and hyphens, at most 60
- * characters; `image` where nothing is left.
+ * Makes a file's name from a prompt, without extension: letters and digits of any script, and hyphens, at most 60
+ * characters; `image` where none is left.
  */
 export function nameFrom(prompt: string): string {
   const words = prompt
@@ -20,7 +20,7 @@ export function nameFrom(prompt: string): string {
   return reserved.test(name) ? `image-${name}` : name || 'image'
 }
 
-/** The last turn's words, of a body that was given whole. */
+/** The words of a body's last turn. */
 export async function promptOf(body: Uint8Array): Promise<string> {
   const { GenerateRequest } = await import('../wire/model/generate-request.ts')
   const parsed = GenerateRequest.safeParse(JSON.parse(new TextDecoder().decode(body)))

@@ -10,7 +10,7 @@ export interface ImageRequestOptions extends PromptOptions {
   set?: string[] | undefined
 }
 
-/** The request's body, and a name for what it asks for. Throws a usage error. */
+/** Reads the request's body, and makes a file name from what it asks for. Throws a usage error. */
 export async function readImageRequest(
   input: Input,
   words: string[],
@@ -20,10 +20,10 @@ export async function readImageRequest(
   const { given, turn, text } = await readPrompt(input, words, options)
   const { temperature, maxOutputTokens } = options
   const body = await buildBody({
-    ...(given ? { given } : {}),
+    given,
     turn,
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    temperature,
+    maxOutputTokens,
     assignments,
   })
   return { body, name: nameFrom(text || (await promptOf(body))) }

@@ -1,25 +1,25 @@
 import type { Context } from '../context.ts'
 import { CliError, OutputClosed } from '../errors.ts'
 import { escapeControls } from '../io/escape.ts'
+import type { Destination } from './destination.ts'
 import { recognizeFormat } from './format.ts'
-import type { Place } from './place.ts'
-import { keep } from './recovery.ts'
+import { rescue } from './rescue.ts'
 
-/** An image at hand, and what the service calls it. */
+/** An image's bytes, and its kind as the service says it. */
 export interface Image {
   bytes: Uint8Array
   mimeType: string | undefined
 }
 
 export interface SaveOptions {
-  place: Place
-  /** Called with each image that was saved. */
-  show(bytes: Uint8Array, extension: string): Promise<void>
+  destination: Destination
+  /** Called with each image that was saved as a file. */
+  onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
 }
 
 /**
- * Saves images one by one and prints their paths. What fails keeps no other from being saved, and one that cannot
- * go to its place is kept in the temporary folder. Throws a `CliError` at the end that names every failure.
+ * Saves images one by one. A failure does not stop the others; an image that cannot be saved
+ * at its destination is kept in the temporary folder. Throws a `CliError` at the end that names every failure.
  */
 export async function saveImages(
   context: Context,
@@ -31,7 +31,8 @@ export async function saveImages(
   for (const load of images) {
     try {
       const image = await load()
-      if (images.length > options.place.capacity) throw await keep(context, tooMany(images.length), image)
+      if (images.length > options.destination.capacity)
+        throw await rescue(context, tooMany(images.length), image)
       await saveImage(context, image, options)
     } catch (error) {
       if (error instanceof CliError) failures.push(error)
@@ -44,7 +45,7 @@ export async function saveImages(
 }
 
 const tooMany = (count: number) =>
-  new CliError('file', `-o - takes exactly one image, and the answer holds ${count}`)
+  new CliError('file', `-o - can write only one image, and the answer has ${count}`)
 
 function summarize(failures: CliError[], count: number): CliError {
   const [first] = failures as [CliError]
@@ -59,28 +60,30 @@ function summarize(failures: CliError[], count: number): CliError {
 async function saveImage(
   context: Context,
   { bytes, mimeType }: Image,
-  { place, show }: SaveOptions,
+  { destination, onSaved }: SaveOptions,
 ): Promise<void> {
   const { extension, isMislabelled } = await recognizeFormat(bytes, mimeType)
   if (extension === undefined) {
     const claim = mimeType ? ` (it is called ${mimeType})` : ''
-    throw await keep(context, new CliError('response', `the service sent no known kind of image${claim}`), {
+    throw await rescue(context, new CliError('response', `the service sent no known kind of image${claim}`), {
       bytes,
     })
   }
   if (isMislabelled) context.note(`the service calls an image ${mimeType}, but its bytes are ${extension}`)
-  const path = await place.put(bytes, extension).catch(async (error: unknown) => {
-    throw error instanceof CliError ? await keep(context, error, { bytes, extension }) : error
+  const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
+    throw error instanceof CliError ? await rescue(context, error, { bytes, extension }) : error
   })
-  if (path === undefined) return
-  await printLine(context, path).catch((error: unknown) => {
+  if (path !== undefined) await onSaved(path, { bytes, extension })
+}
+
+/** Prints where an image is. */
+export const printPath = (context: Context, path: string): Promise<void> =>
+  printLine(context, path).catch((error: unknown) => {
     if (!(error instanceof CliError)) throw error
     throw new CliError('file', `${path} is saved, but its path was not printed: ${error.message}`)
   })
-  await show(bytes, extension)
-}
 
-/** A path or a link as a line of its own, which it must not break; a terminal gets control characters visible. */
+/** Prints a path or a link, which has no line breaks, as one line; on a terminal control characters are made visible. */
 export async function printLine({ output }: Context, text: string): Promise<void> {
   await output.write(`${output.isTerminal ? escapeControls(text) : text}\n`)
   await output.flush()

@@ -3,19 +3,19 @@ import type { Output } from './output.ts'
 
 /** Prints an answer's text as it comes. */
 export interface AnswerPrinter {
-  /** Takes text cut anywhere, also inside a line break or a character. */
+  /** Adds text that may be cut anywhere, also inside a line break or a character. */
   add(text: string): void
   /** Writes what was added; resolves when there is room for more. */
   write(): Promise<void>
   /** Ends the text with one newline and waits until it is written. */
   end(): Promise<void>
-  /** Ends a line that was left half-written on a terminal; synchronous, for where there is no time left. */
+  /** Ends a half-written line on a terminal. Synchronous, so that a signal can call it. */
   breakLine(): void
 }
 
 /** On a terminal, control characters are made visible; anywhere else the text stays as it is. */
 export function createAnswerPrinter(output: Output): AnswerPrinter {
-  /** Line breaks and half a character, kept back until it is known what follows. */
+  /** Line breaks and half a character, not printed until it is known what follows. */
   let kept = ''
   let keepsHalf = false
   let pending = ''
@@ -26,8 +26,8 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
     add(text) {
       if (text === '') return
       const end = findEnd(text)
-      const isMoreOfThem = end === 0 && isLineBreak(text[0]) && !keepsHalf
-      if (!isMoreOfThem) {
+      const isMoreBreaks = end === 0 && isLineBreak(text[0]) && !keepsHalf
+      if (!isMoreBreaks) {
         pending += kept
         kept = ''
       }
@@ -58,7 +58,7 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
   }
 }
 
-/** Where what is kept back begins. */
+/** Where the text that is not printed yet begins. */
 function findEnd(text: string): number {
   let end = text.length
   while (isLineBreak(text[end - 1])) end--
@@ -67,5 +67,5 @@ function findEnd(text: string): number {
 
 const isLineBreak = (char: string | undefined): boolean => char === '\n' || char === '\r'
 
-/** Ends in the first half of a character. */
+/** Whether it ends in the first half of a character. */
 const isHalf = (text: string): boolean => /[\ud800-\udbff]/.test(text.slice(-1))

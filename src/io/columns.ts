@@ -2,14 +2,14 @@ import { oneLine } from './escape.ts'
 import { clip, pad, widthOf } from './width.ts'
 
 export interface TableOptions {
-  /** How wide the terminal is; `Infinity` where nothing is to be cut. */
+  /** The width of the terminal; `Infinity` where nothing must be cut. */
   width: number
-  /** How wide each column may be but the last, which takes what is left. */
+  /** The greatest width of each column but the last, which gets the rest. */
   most?: readonly number[] | undefined
 }
 
 /**
- * Makes what lays out rows as aligned columns. Of rows that come later, a column is at least as wide as before.
+ * Makes what lays out rows as aligned columns. It can be called again for more rows: a column never gets narrower.
  */
 export function createTable({ width, most = [] }: TableOptions) {
   const widths: number[] = []

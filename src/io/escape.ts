@@ -1,4 +1,6 @@
-/** C0 but newline and tab, DEL, C1, and the bidi controls that reorder what stands around them. */
+import { startOf } from '../wire/text-start.ts'
+
+/** C0 but newline and tab, DEL, C1, and the bidi controls, which reorder the text around them. */
 const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g
 
 /**
@@ -22,12 +24,8 @@ const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padSt
 
 /** Remote text as a single line of at most `length` characters. */
 export function oneLine(text: string, length = 500): string {
-  const line = escapeControls(
-    text
-      .slice(0, length * 4)
-      .replace(/\s+/g, ' ')
-      .trim(),
-  )
-  const characters = [...line]
-  return characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : line
+  const start = startOf(text, length * 4)
+  const characters = [...escapeControls(start.replace(/\s+/g, ' ').trim())]
+  const isWhole = characters.length <= length && start.length === text.length
+  return isWhole ? characters.join('') : `${characters.slice(0, length - 1).join('')}…`
 }

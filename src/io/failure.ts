@@ -2,10 +2,10 @@ import { type CliError, mostCounted } from '../errors.ts'
 import { escapeJson, oneLine } from './escape.ts'
 import type { Style } from './style.ts'
 
-/** How many problems of one input are told. */
+/** How many problems of one input are shown. */
 const mostProblems = 20
 
-/** A failure as a person reads it: what failed, what that means, what the service said. */
+/** A failure as text for a person: what failed, what that means, what the service said. */
 export function renderFailure(error: CliError, style: Style): string {
   const { consequence, serviceMessage, requestId, problems = [] } = error.details
   const lines = [`${style.red('parley:')} ${oneLine(error.message, 2000)}`]
@@ -22,25 +22,25 @@ export function renderFailure(error: CliError, style: Style): string {
 const longestText = 4096
 
 /** A failure as one line of JSON, for `--errors json`. */
-export function renderFailureAsJson({ kind, exitCode, message, details }: CliError): string {
+export const renderFailureAsJson = (failure: CliError): string =>
+  `${escapeJson(JSON.stringify({ error: describeFailure(failure) }))}\n`
+
+/** What programs are told of a failure. */
+export function describeFailure({ kind, exitCode, message, details }: CliError): object {
   const { status, retryAfter, requestId, sent = 'no', safeToRetry = false, attempts, body } = details
-  const said = details.serviceMessage ?? details.problems?.slice(0, mostProblems).join('; ')
+  const reason = details.serviceMessage ?? details.problems?.slice(0, mostProblems).join('; ')
   const shownBody = typeof body === 'string' ? body.slice(0, longestText) : body
-  return `${escapeJson(
-    JSON.stringify({
-      error: {
-        kind,
-        exit: exitCode,
-        status,
-        message: oneLine(said ? `${message}: ${said}` : message, 2000),
-        retryAfter,
-        requestId: requestId && oneLine(requestId, 200),
-        sent,
-        safeToRetry,
-        attempts,
-        pending: details.pending,
-        body: shownBody,
-      },
-    }),
-  )}\n`
+  return {
+    kind,
+    exit: exitCode,
+    status,
+    message: oneLine(reason ? `${message}: ${reason}` : message, 2000),
+    retryAfter,
+    requestId: requestId && oneLine(requestId, 200),
+    sent,
+    safeToRetry,
+    attempts,
+    pending: details.pending,
+    body: shownBody,
+  }
 }

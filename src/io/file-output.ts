@@ -1,51 +1,52 @@
 import { closeSync, constants, promises as fs, openSync, type Stats } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { CliError, fileProblem, usage } from '../errors.ts'
-import { type Draft, startDraft } from './draft.ts'
+import { asFileFailure, CliError, fileProblem, usage } from '../errors.ts'
 import type { Output } from './output.ts'
+import { createTemporaryFile, type TemporaryFile } from './temporary-file.ts'
 
-/** A file that takes an answer: a draft beside it until it is whole. */
+/** A file for an answer: a temporary file beside it until the answer is whole. */
 export interface FileOutput extends Output {
-  /** Puts the whole answer in the place of what was there. */
+  /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
-   * Keeps what a broken answer had brought as `FILE.part`, or under the next name that is free. Returns in words what
-   * became of it, or `undefined` where there was nothing. Does not throw, and takes no time: also for a signal.
+   * Keeps the part of a broken answer that came, as `FILE.part` or under the next free name. Returns in words where it is,
+   * or `undefined` where nothing came. Does not throw and is synchronous, so that a signal can call it.
    */
   keep(): string | undefined
-  /** Leaves nothing of it. Does not throw either. */
+  /** Removes everything. Does not throw either. */
   discard(): void
 }
 
 /**
- * Makes ready to write a file, without touching it: throws a `CliError` of kind `file` where it could not be
- * written. A device or a pipe is written directly, and a link leads to its target. A file keeps its mode; a new
- * one gets `mode`, by default that of any new file.
+ * Prepares to write a file, without changing it yet: throws a `CliError` of kind `file` where it cannot be written. A
+ * device or a pipe is written directly, and of a link its target. A file keeps its mode; a new one gets `mode`, by
+ * default that of any new file.
  */
 export async function openFileOutput(name: string, cwd: string, mode?: number): Promise<FileOutput> {
   if (name === '') throw usage('a file must have a name')
-  const wrap = (error: unknown) => new CliError('file', `${name}: ${fileProblem(error)}`)
   const path = resolve(cwd, name)
   const target = await fs.realpath(path).catch(() => path)
   const existing = await fs.stat(target).catch(() => undefined)
   if (existing?.isDirectory() || name.endsWith('/')) throw new CliError('file', `${name}: it is a folder`)
   const isRegular = existing === undefined || existing.isFile()
-  const places = [...(isRegular ? [dirname(target)] : []), ...(existing ? [target] : [])]
-  for (const place of places) {
-    await fs.access(place, constants.W_OK).catch((error) => {
-      const isFolder = place !== target && (error as NodeJS.ErrnoException).code === 'ENOENT'
-      throw isFolder ? new CliError('file', `${name}: there is no folder ${dirname(name)}/`) : wrap(error)
+  const needed = [...(isRegular ? [dirname(target)] : []), ...(existing ? [target] : [])]
+  for (const path of needed) {
+    await fs.access(path, constants.W_OK).catch((error) => {
+      const isFolder = path !== target && (error as NodeJS.ErrnoException).code === 'ENOENT'
+      throw isFolder
+        ? new CliError('file', `${name}: there is no folder ${dirname(name)}/`)
+        : asFileFailure(error, name)
     })
   }
   const pipe = existing?.isFIFO() ? await openPipe(target, name) : undefined
   const shown = target === path ? name : target
   const sink = isRegular
-    ? createDraftSink(target, shown, existing?.mode ?? mode)
+    ? createFileSink(target, shown, existing?.mode ?? mode)
     : createDeviceSink(target, pipe)
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
-      throw wrap(error)
+      throw asFileFailure(error, name)
     })
   return {
     isTerminal: false,
@@ -59,11 +60,11 @@ export async function openFileOutput(name: string, cwd: string, mode?: number): 
 
 type Sink = Pick<FileOutput, 'write' | 'commit' | 'keep' | 'discard'>
 
-function createDraftSink(target: string, name: string, mode: Stats['mode'] | undefined): Sink {
-  let draft: Draft | undefined
+function createFileSink(target: string, name: string, mode: Stats['mode'] | undefined): Sink {
+  let file: TemporaryFile | undefined
   const begin = () => {
-    draft ??= startDraft(target, { mode, isExact: mode !== undefined })
-    return draft
+    file ??= createTemporaryFile(target, { mode, isExact: mode !== undefined })
+    return file
   }
   return {
     async write(chunk) {
@@ -71,35 +72,35 @@ function createDraftSink(target: string, name: string, mode: Stats['mode'] | und
     },
     async commit() {
       begin().replace(target)
-      draft = undefined
+      file = undefined
     },
     keep() {
-      const left = draft
-      draft = undefined
+      const left = file
+      file = undefined
       return left && keepPart(left, target, name)
     },
     discard() {
-      draft?.remove()
-      draft = undefined
+      file?.remove()
+      file = undefined
     },
   }
 }
 
-function keepPart(draft: Draft, target: string, name: string): string | undefined {
+function keepPart(file: TemporaryFile, target: string, name: string): string | undefined {
   try {
-    for (let number = 1; draft.size > 0; number++) {
+    for (let number = 1; file.size > 0; number++) {
       const suffix = number === 1 ? '.part' : `.part-${number}`
-      if (draft.link(target + suffix)) return `what had come is kept as ${name}${suffix}`
+      if (file.link(target + suffix)) return `the part that came is kept as ${name}${suffix}`
     }
   } catch (error) {
-    return `what had come could not be kept as ${name}.part: ${fileProblem(error)}`
+    return `the part that came could not be kept as ${name}.part: ${fileProblem(error)}`
   } finally {
-    draft.remove()
+    file.remove()
   }
   return undefined
 }
 
-/** Opens a pipe that somebody reads: another would be waited for without an end. */
+/** Opens a pipe that somebody reads: opening any other would wait for ever. */
 async function openPipe(path: string, name: string): Promise<FileHandle> {
   let probe: number
   try {
@@ -128,7 +129,7 @@ function createDeviceSink(path: string, opened: FileHandle | undefined): Sink {
       await file.close()
       isWhole = true
     },
-    keep: () => (file && !isWhole ? 'what had come is not kept' : undefined),
+    keep: () => (file && !isWhole ? 'the part that came is not kept' : undefined),
     discard() {},
   }
 }

@@ -1,17 +1,17 @@
 import { createReadStream, promises as fs } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
-import { CliError, fileProblem, usage } from '../errors.ts'
+import { asFileFailure, CliError, usage } from '../errors.ts'
 import { inTime, openFifo, readWhole } from './read-whole.ts'
 import { decodeUtf8 } from './utf8.ts'
 
-/** What stands behind file descriptor 0. `none` is nothing to wait for: closed, or a device such as /dev/null. */
+/** What file descriptor 0 is. `none`: there is nothing to wait for, it is closed or a device such as /dev/null. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
   open(): Readable
-  /** A person is there, who may have typed before there was a question. */
+  /** A person types here, and may have typed before there was a question. */
   isLive?: boolean | undefined
-  /** Of a terminal: whether keys come one by one and unseen, Ctrl-C among them. */
+  /** Of a terminal: whether keys, Ctrl-C too, are delivered one by one and are not shown. */
   setRaw?(isRaw: boolean): void
   /** Does what Ctrl-C does while the terminal is not raw. */
   interrupt?(): void
@@ -19,26 +19,28 @@ export interface Stdin {
   suspend?: (() => Promise<void>) | undefined
 }
 
-/** Everything that a command reads of its own accord: stdin, once, and files. Texts are checked to be UTF-8. */
+/** What a command reads: stdin, once, and files. Texts must be UTF-8. */
 export interface Input {
   readonly stdinKind: Stdin['kind']
-  /** From now on stdin and FIFOs are read no longer than to this moment: milliseconds since the epoch. */
+  /** From now on, reading stdin and FIFOs ends at this moment: milliseconds since the epoch. */
   endAt(deadline: number): void
-  /** Waits for what a person has to say, no longer than to that moment. */
+  /** Waits for a person's answer, no longer than to that moment. */
   inTime<T>(work: Promise<T>, whatGoesOn: string): Promise<T>
-  /** stdin whole, for one reader; `reader` names it in the message that a second one gets. */
+  /** All of stdin, for one reader only; `reader` is its name in the message that a second one gets. */
   stdin(reader: string): Promise<string>
+  /** stdin piece by piece, for one reader. */
+  stdinChunks(reader: string): AsyncIterable<Uint8Array>
   file(path: string): Promise<Uint8Array>
   isFile(path: string): Promise<boolean>
   /** A file's bytes, or stdin's for `-`. */
   bytes(path: string, reader: string): Promise<Uint8Array>
   /** A file's text, or stdin's for `-`. */
   text(path: string, reader: string): Promise<string>
-  /** What a pipe, socket or file adds to words; nothing where it is read otherwise. */
+  /** The text of a stdin that is a pipe, socket or file, to add to words; empty where something else reads it. */
   piped(reader: string): Promise<string>
   /** Words as one text; the word `-` is stdin's text. */
   words(words: string[], reader: string): Promise<string>
-  /** The value of a flag that takes `@FILE`, `@-` and `@@`. */
+  /** The value of a flag that accepts `@FILE`, `@-` and `@@`. */
   value(value: string, flag: string): Promise<string>
 }
 
@@ -47,7 +49,7 @@ export interface InputOptions {
   cwd: string
   /** False with `--no-stdin`. */
   readsStdin: boolean
-  /** A header asks for it, which is read after the words. */
+  /** A header, which is read after the words, asks for stdin. */
   isForHeader: boolean
   note(line: string): void
 }
@@ -56,29 +58,21 @@ export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: Input
   let firstReader: string | undefined
   let deadline = Infinity
 
-  async function readStdin(reader: string): Promise<Uint8Array> {
+  function takeStdin(reader: string): void {
     if (!readsStdin) throw usage(`${reader} reads stdin, which --no-stdin forbids`)
     if (firstReader) throw usage(`stdin can be read only once: ${firstReader} and ${reader} both ask for it`)
     firstReader = reader
     if (stdin.kind === 'folder') throw new CliError('file', 'stdin: it is a folder')
-    const onIdle = () => note('waiting for stdin (--no-stdin skips it)')
+  }
+
+  const onIdle = () => note('waiting for stdin (--no-stdin skips it)')
+
+  async function readStdin(reader: string): Promise<Uint8Array> {
+    takeStdin(reader)
     return readWhole(async () => stdin.open(), { name: 'stdin', deadline, onIdle })
   }
 
-  async function file(path: string, name = path): Promise<Uint8Array> {
-    const place = resolve(cwd, path)
-    try {
-      const stat = await fs.stat(place)
-      if (stat.isFile() || stat.isDirectory()) return await fs.readFile(place)
-      const onIdle = () => note(`waiting for ${name}`)
-      const open = stat.isFIFO()
-        ? (signal: AbortSignal) => openFifo(place, signal)
-        : async () => createReadStream(place)
-      return await readWhole(open, { name, deadline, onIdle })
-    } catch (error) {
-      throw error instanceof CliError ? error : new CliError('file', `${name}: ${fileProblem(error)}`)
-    }
-  }
+  const file = (path: string, name = path) => readFile(resolve(cwd, path), { name, deadline, note })
 
   const bytes = (path: string, reader: string) => (path === '-' ? readStdin(reader) : file(path))
 
@@ -91,6 +85,10 @@ export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: Input
     },
     inTime: (work, whatGoesOn) => inTime(work, deadline, `while ${whatGoesOn}`),
     stdin: stdinText,
+    stdinChunks(reader) {
+      takeStdin(reader)
+      return withHint(stdin.open(), onIdle)
+    },
     file,
     async isFile(path) {
       const stat = await fs.stat(resolve(cwd, path)).catch(() => undefined)
@@ -105,18 +103,48 @@ export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: Input
       const isPiped = isFree && (stdin.kind === 'pipe' || stdin.kind === 'file')
       return isPiped ? stdinText(reader) : ''
     },
-    async words(words, reader) {
-      const texts: string[] = []
-      for (const word of words) {
-        texts.push(word === '-' ? (await stdinText(`the word - of ${reader}`)).replace(/\r?\n$/, '') : word)
-      }
-      return texts.join(' ')
-    },
+    words: (words, reader) => joinWords(words, () => stdinText(`the word - of ${reader}`)),
     async value(value, flag) {
       if (!value.startsWith('@')) return value
       if (value.startsWith('@@')) return value.slice(1)
       if (value === '@-') return stdinText(`${flag} @-`)
       return decodeUtf8(await file(value.slice(1), value), value)
     },
+  }
+}
+
+/** The chunks of a stream; `onIdle` is called where none has come after 2 s. */
+async function* withHint(stream: Readable, onIdle: () => void): AsyncGenerator<Uint8Array> {
+  const hint = setTimeout(onIdle, 2000)
+  try {
+    for await (const chunk of stream) {
+      clearTimeout(hint)
+      yield chunk
+    }
+  } finally {
+    clearTimeout(hint)
+  }
+}
+
+async function joinWords(words: string[], readStdin: () => Promise<string>): Promise<string> {
+  const texts: string[] = []
+  for (const word of words) texts.push(word === '-' ? (await readStdin()).replace(/\r?\n$/, '') : word)
+  return texts.join(' ')
+}
+
+async function readFile(
+  path: string,
+  { name, deadline, note }: { name: string; deadline: number; note(line: string): void },
+): Promise<Uint8Array> {
+  try {
+    const stat = await fs.stat(path)
+    if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
+    const onIdle = () => note(`waiting for ${name}`)
+    const open = stat.isFIFO()
+      ? (signal: AbortSignal) => openFifo(path, signal)
+      : async () => createReadStream(path)
+    return await readWhole(open, { name, deadline, onIdle })
+  } catch (error) {
+    throw asFileFailure(error, name)
   }
 }

@@ -1,4 +1,4 @@
-/** A moment as the clock on the wall shows it. */
+/** A moment in the local time zone. */
 interface LocalTime {
   /** `2026-01-31` */
   date: string
@@ -8,12 +8,12 @@ interface LocalTime {
   zone: string
 }
 
-/** Reads a service's timestamp, which is UTC where it does not say otherwise; `undefined` where it is none. */
+/** Reads a service's timestamp, which is UTC unless it names a zone; `undefined` where it is not a timestamp. */
 export function toLocalTime(timestamp: string): LocalTime | undefined {
   const [, moment, zone = 'Z'] = /^(\d{4}-\d\d-\d\dT[\d:.]{5,20})(Z|[+-]\d\d:?\d\d)?$/i.exec(timestamp) ?? []
   const utc = new Date(`${moment}${zone}`)
   if (Number.isNaN(utc.getTime())) return undefined
-  // Moved by its distance from UTC, a moment's UTC fields are the local ones.
+  // Shifted by the offset from UTC, the UTC fields are the local ones.
   const offset = -utc.getTimezoneOffset()
   const [date = '', time = ''] = new Date(utc.getTime() + offset * 60_000).toISOString().split('T')
   return { date, time: time.slice(0, 8), zone: `UTC${offset === 0 ? '' : clock(offset)}` }
@@ -26,7 +26,7 @@ function clock(offset: number): string {
 
 const two = (number: number) => String(number).padStart(2, '0')
 
-/** The time alone where it is of today. What is no timestamp stays as it is. */
+/** The local time, with the date unless it is today's. A text that is not a timestamp stays as it is. */
 export function describeMoment(timestamp: string, now: number): string {
   const moment = toLocalTime(timestamp)
   if (!moment) return timestamp

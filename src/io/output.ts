@@ -1,10 +1,10 @@
 import type { Writable } from 'node:stream'
 import { CliError, fileProblem, OutputClosed } from '../errors.ts'
 
-/** A place to write to: stdout, or a file in its stead. */
+/** What a command writes to: stdout, or a file instead. */
 export interface Output {
   readonly isTerminal: boolean
-  /** Hands bytes or text on at once; resolves when there is room for more. */
+  /** Writes bytes or text at once; resolves when there is room for more. */
   write(chunk: Uint8Array | string): Promise<void>
   /** Resolves when everything is written. */
   flush(): Promise<void>
@@ -15,9 +15,9 @@ export interface StdStream {
   isTerminal: boolean
   /** Of a terminal: how wide it is. */
   columns?: number | undefined
-  /** Takes longer than writing a line does, so it is left to whoever has much to write. */
+  /** Slower than `writeNow` for one line: for those who write much. */
   open(): Writable
-  /** Writes as much as is taken at once, and returns how many bytes that was; none where the stream is open. */
+  /** Writes what can be written at once, and returns how many bytes that was; none where the stream is open. */
   writeNow(bytes: Uint8Array): number
 }
 

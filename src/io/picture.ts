@@ -1,7 +1,7 @@
 /** A terminal's way of showing pictures among its text. */
 export type PictureProtocol = 'kitty' | 'iterm2'
 
-/** What the terminal says of itself; inside a multiplexer that is not to be relied on. */
+/** Finds it from what the terminal says about itself, which is not reliable inside a multiplexer. */
 export function findPictureProtocol(
   env: Readonly<Record<string, string | undefined>>,
 ): PictureProtocol | undefined {
@@ -12,13 +12,13 @@ export function findPictureProtocol(
   return /^(iTerm\.app|WezTerm)$/.test(TERM_PROGRAM) || LC_TERMINAL === 'iTerm2' ? 'iterm2' : undefined
 }
 
-/** Larger pictures would only hold the terminal up. Bytes. */
+/** Larger pictures would only slow the terminal down. Bytes. */
 const largest = 16 * 1024 * 1024
 
-/** The most that the Kitty protocol takes in one piece, in characters of base64. */
+/** The longest piece that the Kitty protocol accepts, in characters of base64. */
 const pieceLength = 4096
 
-/** The sequence that shows a picture, or `undefined` where it cannot: the Kitty protocol takes PNG only. */
+/** The sequence that shows a picture, or `undefined` where there is none: the Kitty protocol accepts PNG only. */
 export function renderPicture(
   protocol: PictureProtocol,
   bytes: Uint8Array,
@@ -30,7 +30,7 @@ export function renderPicture(
   const pieces = base64.match(new RegExp(`.{1,${pieceLength}}`, 'g')) ?? []
   return `${pieces
     .map((piece, index) => {
-      // q=2: the terminal is not to answer, nobody would read it.
+      // q=2: the terminal must not answer, as nobody would read it.
       const head = index === 0 ? 'a=T,f=100,q=2,' : ''
       return `\x1b_G${head}m=${index < pieces.length - 1 ? 1 : 0};${piece}\x1b\\`
     })

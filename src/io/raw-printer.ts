@@ -1,7 +1,7 @@
 import { escapeJson } from './escape.ts'
 import type { Output } from './output.ts'
 
-/** Prints bytes as they came; only a terminal gets what could control it as JSON escapes. */
+/** Prints bytes as they came; on a terminal, control characters become JSON escapes. */
 export interface RawPrinter {
   add(chunk: Uint8Array | string): void
   /** Writes what was added; resolves when there is room for more. */
@@ -33,7 +33,7 @@ export function createRawPrinter(output: Output): RawPrinter {
   }
 }
 
-/** Prints a body that is all there; resolves when there is room for more. */
+/** Prints a whole body; resolves when there is room for more. */
 export function printRaw(output: Output, bytes: Uint8Array): Promise<void> {
   const printer = createRawPrinter(output)
   printer.add(bytes)

@@ -1,8 +1,8 @@
 import { closeSync, constants, open, openSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
-import { CliError, fileProblem } from '../errors.ts'
-import { collectLong } from '../wire/exchange.ts'
+import { asFileFailure, CliError } from '../errors.ts'
+import { readBody } from '../wire/exchange.ts'
 import { longestText } from '../wire/json/encoder.ts'
 import { tooLong } from './utf8.ts'
 
@@ -16,8 +16,8 @@ interface Reading {
 }
 
 /**
- * Reads a stream that others fill, to its end. Throws a `CliError` where the deadline comes first, or where it is
- * longer than a text can be.
+ * Reads a stream to its end. Throws a `CliError` where the deadline comes first, or where the stream is longer than a
+ * text can be.
  */
 export async function readWhole(
   openStream: (signal: AbortSignal) => Promise<Readable>,
@@ -31,9 +31,9 @@ export async function readWhole(
     const stop = () => stream.destroy(tooLate(`while ${name} was read`))
     if (late.signal.aborted) stop()
     late.signal.addEventListener('abort', stop)
-    return await collectLong(bounded(stream, name, () => clearTimeout(hint)))
+    return await readBody(bounded(stream, name, () => clearTimeout(hint)))
   } catch (error) {
-    throw error instanceof CliError ? error : new CliError('file', `${name}: ${fileProblem(error)}`)
+    throw asFileFailure(error, name)
   } finally {
     clearTimeout(hint)
     clearTimeout(end)
@@ -69,13 +69,13 @@ async function* bounded(stream: Readable, name: string, onChunk: () => void): As
   }
 }
 
-/** Opening a FIFO waits for somebody who writes to it, in a thread that only such a one can wake. */
+/** Opens a FIFO, which waits in a thread until it is opened for writing; where `signal` aborts, this does so itself. */
 export async function openFifo(path: string, signal: AbortSignal): Promise<Readable> {
   const wake = () => {
     try {
       closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK))
     } catch {
-      // One that may not be written to can only be waited for.
+      // Where it may not be opened for writing, the thread goes on waiting.
     }
   }
   signal.addEventListener('abort', wake)

@@ -3,15 +3,15 @@ const bare = /^[\w@%+:,./-][\w@%+=:,./-]*$/
 export const plainQuote = (text: string): string =>
   bare.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
-/** What could control a terminal; lines and tabs could not. */
+/** Characters that could control a terminal; line breaks and tabs stay. */
 export const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+/g
 
-/** What a single line would not show as it is. */
+/** Characters that a single line would not show as they are. */
 const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu
 
 /**
- * A word as a shell reads it back, byte for byte. What matches `hidden` is written in escapes, which bash and zsh know
- * but not every sh; by default that is all that a single line would not show as it is.
+ * A word as a shell reads it back, byte for byte. What matches `hidden` is written as escapes, which bash and zsh know
+ * but not every sh; by default these are all characters that a single line would not show as they are.
  */
 export function shellQuote(text: string, hidden: RegExp = unseen): string {
   if (text.search(hidden) < 0) return plainQuote(text)

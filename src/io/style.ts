@@ -9,7 +9,7 @@ const plain: Style = { dim: String, bold: String, red: String, yellow: String }
 
 export type ColourChoice = 'auto' | 'always' | 'never'
 
-/** Reads what `--color` was given, right or wrong. */
+/** Reads the value of `--color`; one that is not valid counts as `auto`. */
 export const toColourChoice = (text: string | undefined): ColourChoice =>
   text === 'always' || text === 'never' ? text : 'auto'
 

@@ -2,24 +2,32 @@ import { usage } from '../errors.ts'
 import { longestText } from '../wire/json/encoder.ts'
 
 /**
- * Text must be UTF-8; a byte order mark is dropped. Throws a usage error for a text that is too long, and with the
- * offset of the first bad byte.
+ * Decodes text without its byte order mark. Throws a usage error where it is too long, or not UTF-8: then with the offset
+ * of the first bad byte.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string): string {
   if (bytes.length > longestText) throw tooLong(name)
+  const text = tryDecodeUtf8(bytes)
+  if (text === undefined) throw usage(`${name}: not UTF-8 text: byte ${firstInvalid(bytes)} is not valid`)
+  return text
+}
+
+/** The same, or `undefined` where the bytes are not UTF-8, or too long. */
+export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
+  if (bytes.length > longestText) return undefined
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
-    throw usage(`${name}: not UTF-8 text: byte ${firstInvalid(bytes)} is not valid`)
+    return undefined
   }
 }
 
-/** Of what is longer than any text can be. */
+/** The failure of an input that is longer than any text can be. */
 export const tooLong = (name: string) => usage(`${name}: longer than 512 MiB, the most that parley reads`)
 
 const step = 64 * 1024
 
-/** The first byte that makes the text before it invalid: its neighbourhood first, then by halves. */
+/** The offset of the first byte that is not valid: first by steps, then by halves. */
 function firstInvalid(bytes: Uint8Array): number {
   let valid = 0
   while (valid + step < bytes.length && isValidStart(bytes.subarray(valid, valid + step))) {

@@ -1,7 +1,7 @@
 import stringWidth from 'string-width'
 import { oneLine } from './escape.ts'
 
-/** How many columns of a terminal a text takes: wide characters two, those that join the one before none. */
+/** How many columns of a terminal a text fills: two for a wide character, none for one that combines with another. */
 export const widthOf = (text: string): number => stringWidth(text, { countAnsiEscapeCodes: true })
 
 const characters = new Intl.Segmenter()
@@ -10,7 +10,7 @@ const characters = new Intl.Segmenter()
 export function clip(text: string, width: number): string {
   const longest = width * 4
   const line = oneLine(text, longest).replace(/\p{Cs}/gu, '\ufffd')
-  // So much of it was looked at.
+  // `oneLine` reads no more than this.
   const isWhole = text.length <= longest * 4
   if (isWhole && widthOf(line) <= width) return line
   let shown = ''
@@ -23,6 +23,6 @@ export function clip(text: string, width: number): string {
   return `${shown.trimEnd()}…`
 }
 
-/** The same text with blanks after it, so that the next begins `width` columns on. */
+/** Adds blanks to a text, up to `width` columns. */
 export const pad = (text: string, width: number): string =>
   text + ' '.repeat(Math.max(0, width - widthOf(text)))

@@ -1,4 +1,4 @@
-import { describeMismatch } from '../calls/credential.ts'
+import { describeMismatch } from '../calls/service-settings.ts'
 import type { Context } from '../context.ts'
 import { toTsv } from '../io/tsv.ts'
 import { profilePath } from '../settings/folder.ts'

@@ -96,6 +96,7 @@ export const schemas = {
   stream: toggle,
   streamVia: z.lazily(() => z.enum(['query', 'path', 'body'])),
   failOnCut: toggle,
+  markdown: toggle,
   timeout: seconds,
   deadline: seconds,
   connectTimeout: seconds,

@@ -43,6 +43,12 @@ export const settings = {
     noFlag: true,
     ownFlag: '--fail-on-cut',
   },
+  markdown: {
+    about: 'lay out Markdown on a terminal',
+    default: true,
+    noFlag: true,
+    ownFlag: '--markdown',
+  },
   timeout: {
     about: 'longest wait for an answer to start, and longest silence after; 0 is no limit',
     default: 600,

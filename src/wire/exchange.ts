@@ -24,34 +24,29 @@ export interface HttpResponse {
  */
 export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<HttpResponse>
 
-/** Reads a body to its end, or to `limit` bytes, beyond which the rest is left unread. */
-export async function collect(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body) {
-    chunks.push(size + chunk.length > limit ? chunk.subarray(0, limit - size) : chunk)
-    size += chunk.length
-    if (size >= limit) break
-  }
-  return Buffer.concat(chunks)
-}
-
 /** How much memory is reserved, the next size when one is full: unwritten memory costs nothing. Bytes. */
 const sizes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 
-/** Reads a long body into one piece of memory, without the second copy that joining chunks would make. */
-export async function collectLong(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  let whole = Buffer.allocUnsafeSlow(sizes[0] as number)
+/**
+ * Reads a body to its end, or to `limit` bytes, beyond which the rest is left unread: into one piece of memory, without
+ * the second copy that joining chunks would make.
+ */
+export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
+  let whole = Buffer.alloc(0)
   let size = 0
   for await (const chunk of body) {
-    if (size + chunk.length > whole.length) {
-      const needed = size + chunk.length
-      const larger = Buffer.allocUnsafeSlow(sizes.find((enough) => enough >= needed) ?? needed)
+    const taken = chunk.length > limit - size ? chunk.subarray(0, limit - size) : chunk
+    const needed = size + taken.length
+    if (needed > whole.length) {
+      // A short body is most often one chunk, and gets a piece of its own size.
+      const reserved = size === 0 ? needed : (sizes.find((enough) => enough >= needed) ?? needed)
+      const larger = Buffer.allocUnsafeSlow(reserved)
       larger.set(whole.subarray(0, size))
       whole = larger
     }
-    whole.set(chunk, size)
-    size += chunk.length
+    whole.set(taken, size)
+    size = needed
+    if (size >= limit) break
   }
   return whole.subarray(0, size)
 }

@@ -4,24 +4,27 @@ import { realTimers } from '../../src/client/timer.ts'
 import type { Context } from '../../src/context.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { openFollower } from '../../src/sessions/following/follower.ts'
-import { collect } from '../../src/wire/exchange.ts'
+import { readBody } from '../../src/wire/exchange.ts'
 
 const exchange = createEmulator({})
 const url = 'https://agents.test/v1/sessions/sesn_1/events'
 const headers = { 'x-api-key': 'k', 'content-type': 'application/json' }
-const get = (path: string) => exchange({ method: 'GET', url: url + path, headers })
+const get = async (path: string) => ({
+  ...(await exchange({ method: 'GET', url: url + path, headers })),
+  attempts: 1,
+})
 
 /** Reads from the emulator's session without anything between. */
 const caller = {
   deadline: 0,
   call: async (_, { query }, read) => read(await get(query ? `?${query}` : '')),
-  open: async () => ({ ...(await get('/stream')), complete: (error: unknown) => error }),
+  open: async () => ({ ...(await get('/stream')), complete: (error: unknown) => error, finish() {} }),
 } as Pick<Caller, 'deadline' | 'call' | 'open'> as Caller
 
 async function send(...events: object[]): Promise<void> {
   const body = Buffer.from(JSON.stringify({ events }))
   const answer = await exchange({ method: 'POST', url, headers, body })
-  expect(Buffer.from(await collect(answer.body)).toString()).toContain('"data"')
+  expect(Buffer.from(await readBody(answer.body)).toString()).toContain('"data"')
 }
 
 test('who follows a session can answer its tool uses, and is brought what comes of that', async () => {

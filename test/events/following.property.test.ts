@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Timers } from '../../src/client/timer.ts'
-import { collect, type Exchange } from '../../src/wire/exchange.ts'
+import { type Exchange, readBody } from '../../src/wire/exchange.ts'
 import { createClock } from '../clock.ts'
 import { run } from '../run.ts'
 import { afterSent, fromNow, idsOf, judge } from './judge.ts'
@@ -25,7 +25,7 @@ async function followByList(exchange: Exchange, timers: Timers, isSent: boolean)
   const get = async (query: string) =>
     JSON.parse(
       Buffer.from(
-        await collect((await exchange({ method: 'GET', url: url + query, headers: {} })).body),
+        await readBody((await exchange({ method: 'GET', url: url + query, headers: {} })).body),
       ).toString(),
     )
 
@@ -47,7 +47,7 @@ async function followByList(exchange: Exchange, timers: Timers, isSent: boolean)
   if (isSent) {
     const body = Buffer.from(JSON.stringify({ events: [{ type: 'user.message', content }] }))
     const answer = Buffer.from(
-      await collect((await exchange({ method: 'POST', url, headers: {}, body })).body),
+      await readBody((await exchange({ method: 'POST', url, headers: {}, body })).body),
     ).toString()
     sent = JSON.parse(answer || '{}').data?.[0]?.id
   }

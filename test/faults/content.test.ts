@@ -90,8 +90,8 @@ faults('R: response content', [
     script: answering(
       response(Buffer.from(message('é€'), 'utf16le'), '200 OK', type('application/json; charset=utf-16')),
     ),
-    code: [0, 8],
-    out: (out) => ['é€\n', ''].includes(out.toString()),
+    code: 0,
+    out: 'é€\n',
     reqs: 1,
   },
   {

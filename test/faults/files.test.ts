@@ -40,7 +40,7 @@ faults('Files of answers', [
     script: broken,
     code: 8,
     reqs: 1,
-    err: ['what had come is kept as a.txt.part-2\n'],
+    err: ['the part that came is kept as a.txt.part-2\n'],
     files: ['cwd/a.txt.part-2'],
     within: 5,
   },
@@ -67,7 +67,7 @@ faults('Files of answers', [
     script: (socket) => void setTimeout(() => socket.write(ok), 1000),
     code: 11,
     reqs: 1,
-    err: ['pipe: nothing reads it any more; what had come is not kept'],
+    err: ['pipe: nothing reads it any more; the part that came is not kept'],
   },
   {
     name: 'F22 one file for -o and --thread',
@@ -130,7 +130,7 @@ faults('Files of answers', [
     },
     code: 'SIGTERM',
     reqs: 1,
-    err: ['the answer was cut off; what had come is kept as a.txt.part\n'],
+    err: ['the answer was cut off; the part that came is kept as a.txt.part\n'],
     files: ['cwd/a.txt.part'],
   },
   {

@@ -419,7 +419,7 @@ faults('R: what bodies were seen to be', [
     script: answering(response(message(''))),
     argv: chat,
     out: '',
-    err: ['the answer holds no text'],
+    err: ['the answer has no text'],
   },
   {
     ...whole,
@@ -436,7 +436,7 @@ faults('R: what bodies were seen to be', [
     argv: [...chat, '--fail-on-cut'],
     code: 8,
     out: '',
-    err: [/^parley: the answer holds no text\n$/],
+    err: [/^parley: the answer has no text\n$/],
   },
   {
     ...whole,

@@ -364,7 +364,7 @@ faults('Y: a rest that is not the end', [
         ),
     }),
     code: 0,
-    out: (out) => out.includes('new\n') && out.toString().endsWith('i2\tsession.status_idle\t\tend_turn\n'),
+    out: 'earlier\ni1\tsession.status_idle\t\tend_turn\nr2\tsession.status_running\t\t\nnew\ni2\tsession.status_idle\t\tend_turn\n',
     reqs: expect.any(Number),
     check: postsOnce,
   },

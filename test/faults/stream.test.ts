@@ -153,7 +153,7 @@ faults('E: streams', [
     name: 'E13 no text at all',
     script: answering(sseHead + stop),
     out: '',
-    err: ['the answer holds no text'],
+    err: ['the answer has no text'],
   },
   {
     ...early,

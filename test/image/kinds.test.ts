@@ -46,7 +46,7 @@ describe('kinds', () => {
   test('an explicit name is kept, with a warning where its extension disagrees', async () => {
     const wrong = await image(['x', '-o', 'a.jpg'])
     expect(wrong).toMatchObject({ code: 0, out: 'a.jpg\n', files: ['a.jpg'] })
-    expect(wrong.err).toContain('a.jpg: the name stays')
+    expect(wrong.err).toContain('a.jpg: this name is used')
     for (const name of ['a', 'b.PNG'])
       expect(await image(['x', '-o', name])).toMatchObject({ out: `${name}\n`, err: '' })
     expect((await image(['x', '-o', 'a.jpeg'], parts(inline(jpeg, 'image/jpeg')))).err).toBe('')

@@ -46,7 +46,7 @@ describe('stdout and stderr', () => {
   test('-o - keeps several images in the temporary folder', async () => {
     const ended = await image(['x', '-o', '-'], parts(inline(png(1)), inline(png(2))))
     expect(ended).toMatchObject({ code: 11, out: '' })
-    expect(ended.err).toContain('exactly one image')
+    expect(ended.err).toContain('only one image')
     expect(ended.kept).toHaveLength(2)
     for (const name of ended.kept) expect(ended.err).toContain(name)
   })
@@ -122,7 +122,7 @@ describe('the emulator', () => {
     const cut = createEmulator({ faults: [parseFault('cut', faultEndpoints)] })
     const broken = await image(['x'], { exchange: cut })
     expect(broken).toMatchObject({ code: 8, out: '', files: [] })
-    expect(broken.err).toContain('what came of it is kept as')
+    expect(broken.err).toContain('the part that came is kept as')
     expect(broken.kept).toHaveLength(1)
   })
 })

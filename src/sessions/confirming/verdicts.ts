@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createQuestioner, type Questioner } from '../../io/question.ts'
+import { startOf } from '../../wire/text-start.ts'
 import type { PendingUse } from './pending.ts'
 import { showWholeToolUse, visible } from './tool-use-text.ts'
 
@@ -63,4 +64,4 @@ async function ask(questioner: Questioner, { id, name }: PendingUse): Promise<bo
 }
 
 /** It was shown whole above. */
-const brief = (text: string): string => visible(text.length > 60 ? `${text.slice(0, 59)}…` : text)
+const brief = (text: string): string => visible(text.length > 60 ? `${startOf(text, 59)}…` : text)

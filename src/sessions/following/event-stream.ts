@@ -4,7 +4,7 @@ import type { Timers } from '../../client/timer.ts'
 import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type EventItem, readEventItem } from '../../wire/events/events-page.ts'
-import { collect, type HttpResponse } from '../../wire/exchange.ts'
+import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json/parse.ts'
 import { failureInstead } from '../../wire/problem/problem.ts'
 import { createSseDecoder } from '../../wire/sse.ts'
@@ -93,7 +93,7 @@ const longestWrongAnswer = 256 * 1024
 /** What came in place of a stream of events: an error of its type, else an error that names what it is. */
 async function explainWrongAnswer(response: HttpResponse): Promise<CliError> {
   const { status, headers } = response
-  const text = new TextDecoder().decode(await collect(response.body, longestWrongAnswer))
+  const text = new TextDecoder().decode(await readBody(response.body, longestWrongAnswer))
   response.close()
   const what = status === 204 ? 'empty (204)' : headers['content-type']
   const failure = failureInstead(

@@ -37,14 +37,17 @@ export async function stillWaiting(
   const columns = isLaidOut ? host.stderr.columns || 80 : Infinity
   const command = sessionCommand(context, 'confirm', session)
   const named = `answer with: ${command} ${nameUses(ids)} --allow (or --deny)`
-  const { clip } = isLaidOut ? await import('../../io/width.ts') : { clip: String }
+  const { clip, widthOf } = isLaidOut ? await import('../../io/width.ts') : asItIs
   return new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
     pending: ids,
     problems: ids.map((id) => clip(summarizeToolUse(state, id), columns - indent)),
-    consequence: indent + named.length > columns ? `answer with: ${command} --pending` : named,
+    consequence: indent + widthOf(named) > columns ? `answer with: ${command} --pending` : named,
   })
 }
+
+/** Where nothing is laid out, no width counts. */
+const asItIs = { clip: String, widthOf: () => 0 }
 
 /** Ids that could be cut, or be read as flags, are left to `--pending`. */
 function nameUses(ids: string[]): string {

@@ -1,6 +1,7 @@
 import { createTable, gap } from '../../io/columns.ts'
 import { toLocalTime } from '../../io/local-time.ts'
 import { clip, widthOf } from '../../io/width.ts'
+import { startOf } from '../../wire/text-start.ts'
 
 /** An event's id, type, time and text. */
 type Row = readonly string[]
@@ -29,7 +30,7 @@ export function createEventTable(width: number): (rows: readonly Row[]) => Table
   return (all) => {
     const lines: TableLine[] = []
     // Measuring takes far longer than showing, and no cell can show more than this.
-    const brief = (cell = '') => cell.slice(0, 4 * width)
+    const brief = (cell = '') => startOf(cell, 4 * width)
     const rows = all.map(([id, type, ...rest]): Row => [brief(id), brief(type), ...rest])
     if (rows.length === 0) return lines
     const times = rows.map(([, , timestamp = '']) => toLocalTime(timestamp))

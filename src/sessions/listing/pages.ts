@@ -2,7 +2,7 @@ import type { Caller } from '../../calls/caller.ts'
 import type { RequestParts } from '../../calls/drafter.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type EventItem, readEventsPage } from '../../wire/events/events-page.ts'
-import { collect, type HttpResponse } from '../../wire/exchange.ts'
+import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import type { Cursor } from '../../wire/page.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 
@@ -25,7 +25,7 @@ export const toQuery = ({ types = [], order, limit }: ListQuery, cursor?: Cursor
 const mostEmpty = 20
 
 const readPage = async ({ body }: HttpResponse) =>
-  readEventsPage(new TextDecoder().decode(await collect(body)))
+  readEventsPage(new TextDecoder().decode(await readBody(body)))
 
 /** A session's events, page by page. */
 export async function* listPages(

@@ -6,41 +6,45 @@ import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
-interface CarrierOptions {
+interface ExchangeNeeds {
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
   /** Many requests follow each other. */
-  keepsConnections?: boolean | undefined
+  keepsConnections: boolean
 }
 
-/** What carries this run's requests: the network, or for the demo profile the emulator. */
-export async function openExchange(
+/**
+ * Chooses what carries this run's requests: the network, or for the demo profile the emulator; with `--verbose` it is
+ * logged.
+ */
+export async function chooseExchange(
   context: Context,
   settings: ResolvedSettings,
-  options: CarrierOptions,
+  needs: ExchangeNeeds,
 ): Promise<Exchange> {
-  const exchange = context.host.exchange ?? (await chooseExchange(context, settings, options))
-  return context.flags.verbose ? logged(exchange, context) : exchange
+  const { host, flags } = context
+  const create = settings.profile === demoName ? createDemoExchange : createNetworkExchange
+  const exchange = host.exchange ?? (await create(context, settings, needs))
+  return flags.verbose ? withLog(exchange, context) : exchange
 }
 
-async function chooseExchange(
-  { host, input, cleanups, note, warn }: Context,
-  { values, profile, origins }: ResolvedSettings,
-  { deadline, keepsConnections = false }: CarrierOptions,
+async function createDemoExchange({ note }: Context): Promise<Exchange> {
+  note('the demo profile: answers come from the built-in emulator, no model is called')
+  const { createEmulator } = await import('../emulator/emulator.ts')
+  return createEmulator({})
+}
+
+async function createNetworkExchange(
+  { host, input, cleanups, warn }: Context,
+  { values, origins }: ResolvedSettings,
+  { deadline, keepsConnections }: ExchangeNeeds,
 ): Promise<Exchange> {
-  if (profile === demoName) {
-    note('the demo profile: answers come from the built-in emulator, no model is called')
-    const { createEmulator } = await import('../emulator/emulator.ts')
-    return createEmulator({})
-  }
   const [{ createHttpExchange }, { createConnections, keepConnections }] = await Promise.all([
     import('../client/exchange.ts'),
     import('../client/connections.ts'),
   ])
   if (host.env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
-    warn(
-      'NODE_TLS_REJECT_UNAUTHORIZED=0 switches off the verification of TLS certificates: anyone may listen',
-    )
+    warn('NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the check of TLS certificates: others may read everything')
   }
   const connect = {
     timeout: values.connectTimeout * 1000,
@@ -55,7 +59,7 @@ async function chooseExchange(
   })
 }
 
-/** Only where the environment speaks of proxies there is anything to look up. */
+/** Nothing is loaded where the environment names no proxy. */
 async function loadProxies(env: Host['env']) {
   if (!Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name) && env[name])) return undefined
   const { findProxy } = await import('../client/proxy.ts')
@@ -70,17 +74,17 @@ async function readCertificates(
   if (path === undefined) return undefined
   const own = Buffer.from(await input.file(path)).toString()
   if (!own.includes('-----BEGIN CERTIFICATE-----')) {
-    throw new CliError('credentials', `${origin}: ${path} holds no certificate in PEM`)
+    throw new CliError('credentials', `${origin}: ${path} has no PEM certificate`)
   }
-  // Node forgets these where a context has certificates of its own; it has complained where they are not readable.
+  // Node ignores NODE_EXTRA_CA_CERTS once other certificates are given. It warns by itself where it cannot read them.
   const extra = env.NODE_EXTRA_CA_CERTS
     ? await fs.readFile(env.NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '')
     : ''
   return `${own}\n${extra}`
 }
 
-/** Tells on stderr what goes out and comes back, secrets redacted. */
-function logged(exchange: Exchange, { tell, secrets }: Context): Exchange {
+/** Shows on stderr what is sent and what comes back, secrets redacted. */
+function withLog(exchange: Exchange, { tell, secrets }: Context): Exchange {
   const log = (mark: '>' | '<', lines: string[]) => {
     for (const line of lines) tell(`${mark} ${oneLine(secrets.redact(line), 4000)}`)
   }

@@ -2,43 +2,43 @@ import { constants } from 'node:fs'
 import { access, mkdir, stat } from 'node:fs/promises'
 import { dirname, extname, resolve } from 'node:path'
 import type { Context } from '../context.ts'
-import { CliError, fileProblem, usage } from '../errors.ts'
+import { asFileFailure, CliError, usage } from '../errors.ts'
 import { createFile, findObstacle } from '../io/new-file.ts'
 import { disagrees } from './format.ts'
 
-/** Where images are put. */
-export interface Place {
-  /** How many it takes. */
+/** Where images are saved. */
+export interface Destination {
+  /** How many images it has room for. */
   readonly capacity: number
-  /** Puts one image there; returns its path as it is printed, if it has one. Throws a `CliError` of kind `file`. */
-  put(bytes: Uint8Array, extension: string): Promise<string | undefined>
+  /** Saves one image; returns its path as it is printed, if it has one. Throws a `CliError` of kind `file`. */
+  save(bytes: Uint8Array, extension: string): Promise<string | undefined>
 }
 
-export interface PlaceOptions {
+export interface DestinationOptions {
   /** `-o`: a file, a folder with a slash at its end, or `-`. */
   output: string | undefined
-  /** For files that are not named by `-o`; without extension. */
+  /** The name of files that `-o` does not name; without extension. */
   name: string
   replaces: boolean
 }
 
-/** Chooses the place, and throws a `CliError` where it is known now that nothing can be put there. */
-export async function choosePlace(
+/** Chooses the destination. Throws a `CliError` where it is known now that nothing can be saved there. */
+export async function chooseDestination(
   context: Context,
-  { output, name, replaces }: PlaceOptions,
-): Promise<Place> {
+  { output, name, replaces }: DestinationOptions,
+): Promise<Destination> {
   if (output === '') throw usage('-o needs a file, a folder with a / at its end, or -')
-  if (output === '-') return stdoutPlace(context)
+  if (output === '-') return toStdout(context)
   if (/[\r\n]/.test(output ?? '')) throw usage('-o must not have a line break: stdout has one path a line')
-  if (output === undefined || output.endsWith('/')) return folderPlace(context, output ?? '', name, replaces)
-  return filePlace(context, output, replaces)
+  if (output === undefined || output.endsWith('/')) return toFolder(context, output ?? '', name, replaces)
+  return toFile(context, output, replaces)
 }
 
-function stdoutPlace({ output }: Context): Place {
+function toStdout({ output }: Context): Destination {
   if (output.isTerminal) throw usage('-o - would write an image to the terminal: redirect it, or name a file')
   return {
     capacity: 1,
-    async put(bytes) {
+    async save(bytes) {
       await output.write(bytes)
       await output.flush()
       return undefined
@@ -46,19 +46,19 @@ function stdoutPlace({ output }: Context): Place {
   }
 }
 
-/** Files with names of our own, each with the next number that is free. */
-async function folderPlace(
+/** Files named from the prompt, each with the next free number. */
+async function toFolder(
   { host, cleanups }: Context,
   folder: string,
   name: string,
   replaces: boolean,
-): Promise<Place> {
+): Promise<Destination> {
   const path = resolve(host.cwd, folder)
   await checked(folder || path, () => requireFolder(path, folder !== ''))
   let count = 0
   return {
     capacity: Infinity,
-    put: (bytes, extension) =>
+    save: (bytes, extension) =>
       checked(folder || path, async () => {
         await mkdir(path, { recursive: true })
         for (;;) {
@@ -71,8 +71,12 @@ async function folderPlace(
   }
 }
 
-/** The very file that was named; further images are numbered. */
-async function filePlace({ host, note, cleanups }: Context, name: string, replaces: boolean): Promise<Place> {
+/** The file that `-o` names; further images are numbered. */
+async function toFile(
+  { host, note, cleanups }: Context,
+  name: string,
+  replaces: boolean,
+): Promise<Destination> {
   const check = async (file: string) => {
     const obstacle = await findObstacle(resolve(host.cwd, file), replaces)
     if (obstacle) throw new CliError('file', `${file}: ${obstacle}`)
@@ -85,13 +89,14 @@ async function filePlace({ host, note, cleanups }: Context, name: string, replac
   let count = 0
   return {
     capacity: Infinity,
-    async put(bytes, kind) {
+    async save(bytes, kind) {
       const file = numbered(name.slice(0, name.length - extension.length), ++count) + extension
-      if (disagrees(file, kind)) note(`${file}: the name stays, though the image is of the kind ${kind}`)
+      if (disagrees(file, kind)) note(`${file}: this name is used, but the image is ${kind}`)
       return checked(file, async () => {
         await check(file)
-        const isThere = await createFile(resolve(host.cwd, file), bytes, { replaces, cleanups })
-        if (!isThere) throw new CliError('file', `${file}: it has appeared meanwhile, and is not overwritten`)
+        const isCreated = await createFile(resolve(host.cwd, file), bytes, { replaces, cleanups })
+        if (!isCreated)
+          throw new CliError('file', `${file}: it was created meanwhile, and is not overwritten`)
         return file
       })
     },
@@ -100,7 +105,7 @@ async function filePlace({ host, note, cleanups }: Context, name: string, replac
 
 const numbered = (name: string, count: number) => (count === 1 ? name : `${name}-${count}`)
 
-/** Throws where a folder cannot be written to, or, if it may be made, the nearest one above it that exists. */
+/** Throws where a folder cannot be written to; if it may be made, where the nearest existing one above it cannot. */
 async function requireFolder(path: string, mayBeMade: boolean): Promise<void> {
   try {
     if (!(await stat(path)).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
@@ -115,6 +120,6 @@ async function checked<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw error instanceof CliError ? error : new CliError('file', `${name}: ${fileProblem(error)}`)
+    throw asFileFailure(error, name)
   }
 }

@@ -4,21 +4,21 @@ import type { Context } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { createFile } from '../io/new-file.ts'
 
-export interface Kept {
+export interface Rescued {
   bytes: Uint8Array
   extension?: string | undefined
-  /** As the message calls it. */
+  /** Its name in the message. */
   what?: string | undefined
 }
 
 /**
- * Keeps what was paid for and has no place to go, in the temporary folder and for its owner's eyes only. Returns the
- * failure that made it necessary, with the path in its message.
+ * Keeps in the temporary folder, readable by its owner alone, what was paid for and could not be saved. Returns the
+ * failure that made this necessary, with the path in its message.
  */
-export async function keep(
+export async function rescue(
   { host, cleanups }: Context,
   failure: CliError,
-  { bytes, extension = 'bin', what = 'the image' }: Kept,
+  { bytes, extension = 'bin', what = 'the image' }: Rescued,
 ): Promise<CliError> {
   const folder = host.env.TMPDIR || tmpdir()
   const path = join(folder, `parley-${crypto.randomUUID()}.${extension}`)

@@ -11,30 +11,33 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** A file under a name of its own, beside the one that it is to become. All but `write` is done at once. */
-export interface Draft {
+/** A file under a name of its own, beside the one that it becomes. All methods but `write` are synchronous. */
+export interface TemporaryFile {
   /** How many bytes have been written. */
   readonly size: number
   write(chunk: Uint8Array | string): Promise<void>
-  /** Takes the place of what is there; the draft is gone. */
+  /** Renames it to the target, replacing what is there. */
   replace(target: string): void
-  /** Is also found under a name where nothing is; returns whether it is. */
+  /** Gives it a second name. Returns `false` where something has that name. */
   link(path: string): boolean
-  /** What took a place stays. Does not throw: what cannot be removed is left. */
+  /** Removes it under its own name. Does not throw: what cannot be removed is left. */
   remove(): void
 }
 
-export interface DraftOptions {
+export interface TemporaryFileOptions {
   mode?: number | undefined
-  /** Whatever the process's umask says. */
+  /** The mode is set without the process's umask. */
   isExact?: boolean | undefined
 }
 
 /**
- * Begins a draft: made exclusively, so that it is never another's file or a link. Opened here and now: a file opened in
- * the background could appear after a signal's cleaning up. Throws what the file system throws, as its methods do.
+ * Creates it exclusively, so that it is never another's file or a link, and synchronously: a file created in the
+ * background could appear after a signal's cleanup. Throws what the file system throws, as its methods do.
  */
-export function startDraft(target: string, { mode = 0o666, isExact = false }: DraftOptions = {}): Draft {
+export function createTemporaryFile(
+  target: string,
+  { mode = 0o666, isExact = false }: TemporaryFileOptions = {},
+): TemporaryFile {
   const path = join(dirname(target), `.parley-${crypto.randomUUID()}.part`)
   let file: number | undefined = openSync(path, 'wx', mode)
   let size = 0
@@ -48,7 +51,7 @@ export function startDraft(target: string, { mode = 0o666, isExact = false }: Dr
       try {
         step()
       } catch {
-        // It must not hide why it is to be removed.
+        // This failure must not hide the one before it.
       }
     }
   }
@@ -81,11 +84,11 @@ export function startDraft(target: string, { mode = 0o666, isExact = false }: Dr
 
 const writeSome = (file: number | undefined, bytes: Uint8Array): Promise<number> =>
   new Promise((resolve, reject) => {
-    if (file === undefined) throw new Error('the draft is closed')
+    if (file === undefined) throw new Error('the file is closed')
     write(file, bytes, (error, written) => (error ? reject(error) : resolve(written)))
   })
 
-/** A link is never made over something that exists; where there are no links, neither is this copy. */
+/** Neither a link nor, where there are no links, a copy ever replaces something that exists. */
 function linkInto(path: string, other: string): boolean {
   try {
     try {
@@ -101,5 +104,5 @@ function linkInto(path: string, other: string): boolean {
   }
 }
 
-/** How a file system says that it has no links. */
+/** The errors of a file system without links. */
 const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']

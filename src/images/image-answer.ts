@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
-import { collectLong, type HttpResponse } from '../wire/exchange.ts'
+import { type HttpResponse, readBody } from '../wire/exchange.ts'
 import { isObject } from '../wire/json/parse.ts'
 import type { AnswerSummary } from '../wire/model/answer-piece.ts'
 import { createAnswerReader } from '../wire/model/answer-reader.ts'
@@ -10,56 +10,56 @@ import { type BodyValues, readBodyValues } from '../wire/model/body-values.ts'
 import { type Findings, findImages } from '../wire/model/found-images.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { isErrorEnvelope } from '../wire/problem/problem.ts'
-import { keep } from './recovery.ts'
+import { rescue } from './rescue.ts'
 
 export interface ImageAnswer extends Findings {
   summary: AnswerSummary
-  /** What is wrong with the answer beside its images. */
+  /** What else is wrong with the answer. */
   failure?: CliError | undefined
 }
 
 /**
  * Reads an answer, with `--raw` printing its bytes as they come. Throws a `CliError` where there is no image in it,
- * with the reason and the text that the service gave instead; such an answer was paid for, and is kept.
+ * with the reason and the text that the service gave instead; that answer was paid for, so it is kept in a file.
  */
 export async function readImageAnswer(context: Context, response: HttpResponse): Promise<ImageAnswer> {
   const { bytes, failure: broken } = await readBytes(context, response)
-  const keepBody = async (failure: CliError) => {
-    const what = broken ? 'what came of it' : 'the answer'
+  const rescueBody = async (failure: CliError) => {
+    const what = broken ? 'the part that came' : 'the answer'
     const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
     return context.flags.raw || bytes.length === 0
       ? failure
-      : keep(context, failure, { bytes, extension, what })
+      : rescue(context, failure, { bytes, extension, what })
   }
-  if (broken) throw await keepBody(broken)
+  if (broken) throw await rescueBody(broken)
   try {
     const read = readBodyValues(bytes, response.headers['content-type'] ?? '')
     const answer = understand(read)
-    // Now: reading the images takes the memory that the answer is in.
-    return read.failure ? { ...answer, failure: await keepBody(read.failure) } : answer
+    // Now: decoding the images overwrites the memory that the answer is in.
+    return read.failure ? { ...answer, failure: await rescueBody(read.failure) } : answer
   } catch (error) {
-    throw error instanceof CliError && !isTold(error) ? await keepBody(error) : error
+    throw error instanceof CliError && !isErrorAnswer(error) ? await rescueBody(error) : error
   }
 }
 
-/** An error that the service told of is understood: there is nothing else in it. */
-const isTold = ({ details: { body } }: CliError) => isErrorEnvelope(body)
+/** The answer is an error of the service's, and has nothing else to keep. */
+const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
 function understand(read: BodyValues): ImageAnswer {
   const findings = findImages(read.values)
   const { summary, failure } = summarize(read, findings.images.length > 0)
-  if (findings.images.length > 0) return { ...findings, summary, ...(failure ? { failure } : {}) }
+  if (findings.images.length > 0) return { ...findings, summary, failure }
   if (failure) throw failure
   const reason = summary.stopReason ? `: ${summary.stopReason}` : ''
   const said = [...findings.texts, ...findings.reasons].join(' ')
   throw notUnderstood(`the answer has no image${reason}`, said || undefined)
 }
 
-/** All that came, also where it broke off. */
+/** Reads all that comes, also where it breaks off. */
 async function readBytes(
   { flags, output }: Context,
   { body }: HttpResponse,
-): Promise<{ bytes: Uint8Array; failure?: CliError }> {
+): Promise<{ bytes: Uint8Array; failure: CliError | undefined }> {
   let failure: CliError | undefined
   async function* untilBroken(): AsyncGenerator<Uint8Array> {
     try {
@@ -70,8 +70,8 @@ async function readBytes(
     }
   }
   const read = untilBroken()
-  const bytes = await collectLong(flags.raw ? printed(read, createRawPrinter(output)) : read)
-  return failure ? { bytes, failure } : { bytes }
+  const bytes = await readBody(flags.raw ? printed(read, createRawPrinter(output)) : read)
+  return { bytes, failure }
 }
 
 async function* printed(
@@ -87,23 +87,22 @@ async function* printed(
 }
 
 /**
- * What surrounds the images may be as strange as it likes; without any it has to make sense. An error in a stream
- * counts in any case, and so does an end that was not told of.
+ * Reads what is beside the images. With images it may have any shape, without them it must be understood. An error in a
+ * stream counts in both cases, and so does a missing end.
  */
 function summarize(
   { values, form, failure: unread }: BodyValues,
   hasImages: boolean,
-): { summary: AnswerSummary; failure?: CliError } {
+): { summary: AnswerSummary; failure: CliError | undefined } {
   const reader = createAnswerReader()
   let failure = unread
   let hasEnd = false
   for (const { value, event } of values) {
     const isError = event === 'error' || isErrorEnvelope(value)
-    const inner = isError ? value : unwrap(value)
-    hasEnd ||= isAnswerPiece(inner)
+    hasEnd ||= needsEnd(value)
     try {
-      if (form === 'body') reader.addBody(inner)
-      else reader.addEvent(inner, event)
+      if (form === 'body') reader.addBody(value)
+      else reader.addEvent(value, event)
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       if (!hasImages || (isError && form !== 'body')) failure ??= error
@@ -111,21 +110,14 @@ function summarize(
   }
   const { summary } = reader
   if (form === 'events' && hasEnd && summary.stopReason === undefined) failure ??= brokenOff()
-  return failure ? { summary, failure } : { summary }
+  return { summary, failure }
 }
 
-/** Of the kinds that tell of their end. */
+/** A piece of a stream that has an end of its own, also in an envelope as some gateways add it. */
+const needsEnd = (value: unknown): boolean =>
+  isAnswerPiece(value) || (isObject(value) && [value.response, value.data].some(isAnswerPiece))
+
 const isAnswerPiece = (value: unknown): boolean =>
   isObject(value) &&
   (Object.hasOwn(value, 'candidates') ||
     (typeof value.type === 'string' && /^(message|content_block)_/.test(value.type)))
-
-/** Takes off what some gateways put around an answer: `{"response":…}`, `{"code":0,"data":…}`. */
-function unwrap(value: unknown): unknown {
-  if (!isObject(value)) return value
-  const isBare = ['candidates', 'content', 'promptFeedback', 'type'].some((name) =>
-    Object.hasOwn(value, name),
-  )
-  const inner = [value.response, value.data].find(isObject)
-  return isBare || inner === undefined ? value : inner
-}

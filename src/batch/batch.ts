@@ -1,0 +1,164 @@
+import { realpathSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { deadlineOf } from '../calls/settings.ts'
+import type { Context } from '../context.ts'
+import { CliError, usage } from '../errors.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
+import { checkJobs, type Extent } from './check.ts'
+import { type BatchOptions, checkBatchFlags } from './flags.ts'
+import type { Ask } from './flights.ts'
+import { type Call, type Prepare, readJobs } from './jobs.ts'
+import { createLedger, type Ledger } from './ledger.ts'
+import { readLines } from './lines.ts'
+import { createReport, type Report } from './report.ts'
+import { openResults, type ResultsFile } from './results-file.ts'
+import { type Outcome, runBatch } from './run.ts'
+import { openSource, type Source } from './source.ts'
+import { createOpenWindow, createWindow, type Window } from './window.ts'
+
+/** What one line of a batch does. */
+export interface LineWork<C extends Call> {
+  prepare: Prepare<C>
+  ask: Ask<C>
+  /** What an answer took, found in a result that was written with `--raw`. */
+  tokensOf(line: Record<string, unknown>): number | undefined
+  /** Prints the request in one line. */
+  preview(call: C): Promise<void>
+}
+
+/** An open batch. */
+interface Batch<C extends Call> {
+  context: Context
+  options: BatchOptions
+  work: LineWork<C>
+  source: Source
+  ledger: Ledger
+  /** Milliseconds since the epoch, or Infinity. */
+  deadline: number
+}
+
+const defaultConcurrency = 8
+
+/** Has every line of a file asked, several at a time, and prints what comes of each. Throws a `CliError`. */
+export async function answerBatch<C extends Call>(
+  context: Context,
+  settings: ResolvedSettings,
+  { options, work }: { options: BatchOptions; work: LineWork<C> },
+): Promise<void> {
+  checkBatchFlags(options, context.flags.curl)
+  const source = await openSource(context, options.batch ?? '')
+  const deadline = deadlineOf(context, settings) || Infinity
+  const batch = { context, options, work, source, ledger: createLedger(), deadline }
+  if (context.flags.dryRun) return preview(batch)
+  // With --resume the ledger has to know the results first.
+  const extent = options.resume ? undefined : await check(batch)
+  const results = await openFile(batch)
+  try {
+    await answer(batch, { extent: extent ?? (await check(batch)), results })
+  } finally {
+    results?.close()
+  }
+}
+
+const jobsOf = <C extends Call>({ source, work, ledger }: Batch<C>) =>
+  readJobs(readLines(source.read()), work.prepare, ledger)
+
+async function check<C extends Call>(batch: Batch<C>): Promise<Extent | undefined> {
+  return batch.source.isRepeatable ? checkJobs(jobsOf(batch), batch.source.name) : undefined
+}
+
+async function preview<C extends Call>(batch: Batch<C>): Promise<void> {
+  await check(batch)
+  for await (const job of jobsOf(batch)) {
+    if ('problem' in job) throw usage(`${batch.source.name}: line ${job.index}: ${job.problem}`)
+    await batch.work.preview(job.call)
+  }
+}
+
+async function openFile<C extends Call>(batch: Batch<C>): Promise<ResultsFile | undefined> {
+  const { context, options, source, ledger, deadline, work } = batch
+  const { results: name, resume: isResumed = false } = options
+  if (name === undefined) return undefined
+  const path = realPath(resolve(context.host.cwd, name))
+  if (source.isRepeatable && realPath(resolve(context.host.cwd, source.name)) === path)
+    throw usage('--batch and --results name the same file')
+  const patience = Math.min(longestWait, deadline - Date.now())
+  const onWait = () => context.note(`waiting for another parley that uses ${name}`)
+  return openResults({ path, name, isResumed, ledger, tokensOf: work.tokensOf, patience, onWait })
+}
+
+/** A run that was killed is waited for 5 s; one that is alive is not. Milliseconds. */
+const longestWait = 7000
+
+/** Where a link leads, if it leads anywhere. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
+interface Opened {
+  extent: Extent | undefined
+  results: ResultsFile | undefined
+}
+
+async function answer<C extends Call>(batch: Batch<C>, { extent, results }: Opened): Promise<void> {
+  const { context, options, source, deadline, work } = batch
+  const { concurrency = defaultConcurrency } = options
+  const window = options.unordered ? createOpenWindow() : createWindow(4 * concurrency)
+  const report = createReport(context, { lines: extent?.lines, isResumable: results !== undefined })
+  const interrupted = new AbortController()
+  const interrupt = context.host.takeInterrupt?.(() => {
+    report.note('finishing what was begun; a second Ctrl-C ends at once')
+    interrupted.abort()
+  })
+  const stop = () => endNow(context, window, results)
+  context.cleanups.add(stop)
+  const outcome = await runBatch(
+    jobsOf(batch),
+    work.ask,
+    { ...report.sinks, window, results },
+    {
+      name: source.name,
+      concurrency,
+      deadline,
+      mostTokens: options.maxTotalTokens ?? Infinity,
+      earlierTokens: results?.earlier.tokens ?? 0,
+      extent,
+      interrupted: interrupted.signal,
+      timers: context.timers,
+      random: Math.random,
+    },
+  ).finally(report.end)
+  context.cleanups.delete(stop)
+  await finish(batch, { outcome, report })
+  if (interrupted.signal.aborted) await interrupt?.raise()
+  interrupt?.giveBack()
+  throwFailure(outcome)
+}
+
+/** A signal ends the run at once: what waits for its turn is printed out of turn. */
+function endNow({ output }: Context, window: Window, results: ResultsFile | undefined): void {
+  for (const line of window.takeHeld()) void output.write(`${line}\n`).catch(() => {})
+  results?.close()
+}
+
+async function finish<C extends Call>(
+  { context, ledger }: Batch<C>,
+  { outcome, report }: { outcome: Outcome; report: Report },
+): Promise<void> {
+  await context.output.flush()
+  report.sum(outcome.tally)
+  if (outcome.stop === undefined && ledger.strangers > 0)
+    context.note(`${ledger.strangers} of the results belong to no line of the input`)
+}
+
+/** Why the batch stopped, else the failure of the first line that failed. */
+function throwFailure({ stop, failure, tally: { ok, failed, skipped } }: Outcome): void {
+  if (stop !== undefined) throw stop
+  if (!failure) return
+  const message = `${failed} of ${ok + failed + skipped} requests failed, the first of them: ${failure.message}`
+  throw new CliError(failure.kind, message, failure.details)
+}

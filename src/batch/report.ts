@@ -1,0 +1,84 @@
+import { callAfter } from '../client/timer.ts'
+import type { Context } from '../context.ts'
+import { escapeJson } from '../io/escape.ts'
+import { describeFailure } from '../io/failure.ts'
+import { createStatusLine } from '../io/status-line.ts'
+import type { Pause } from './flights.ts'
+import type { Sinks } from './recorder.ts'
+import { formatEnd, formatProgress, type Tally } from './tally.ts'
+
+/** What a person is told of a batch. */
+export interface Report {
+  sinks: Omit<Sinks, 'window' | 'results'>
+  note(line: string): void
+  /** Nothing more comes. */
+  end(): void
+  /** Says what it has come to. */
+  sum(tally: Tally): void
+}
+
+interface ReportOptions {
+  /** All lines, where that is known. */
+  lines: number | undefined
+  /** There is a file that `--resume` goes on with. */
+  isResumable: boolean
+}
+
+/** How often the progress line is written anew. Milliseconds. */
+const step = 250
+
+export function createReport(context: Context, { lines, isResumable }: ReportOptions): Report {
+  const { host, flags, timers, output, secrets } = context
+  const start = timers.now()
+  const line = createStatusLine(host.stderr)
+  const isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
+  let tally: Tally = { ok: 0, failed: 0, skipped: 0, tokens: 0 }
+  let pausedUntil = 0
+  let forget = () => {}
+
+  const standing = () => ({
+    tally,
+    lines,
+    seconds: (timers.now() - start) / 1000,
+    pause: Math.max(0, (pausedUntil - timers.now()) / 1000),
+  })
+
+  function tick(): void {
+    line.show(formatProgress(standing(), (host.stderr.columns || 80) - 1))
+    forget = callAfter(timers, step, tick)
+  }
+
+  if (isShown) tick()
+  const onResume = isResumable ? '; the same command with --resume goes on' : ''
+  context.whenInterrupted(() => `${formatEnd(standing())}${onResume}`)
+  context.cleanups.add(line.remove)
+  const note = (text: string) => line.above(() => context.note(text))
+
+  return {
+    sinks: {
+      output: {
+        write: (text) => line.above(() => output.write(output.isTerminal ? escapeJson(text) : text)),
+      },
+      describe: (error) => describeFailure(secrets.redactFailure(error)),
+      note,
+      onProgress(next) {
+        tally = next
+      },
+      onPause({ error, until, places }: Pause) {
+        pausedUntil = until
+        const wait = ((until - timers.now()) / 1000).toFixed(1)
+        note(`${error.message}; all wait ${wait} s, then ${places} at a time`)
+      },
+    },
+    note,
+    end() {
+      forget()
+      line.remove()
+      context.cleanups.delete(line.remove)
+    },
+    sum(last) {
+      tally = last
+      context.note(formatEnd({ ...standing(), pause: 0 }))
+    },
+  }
+}

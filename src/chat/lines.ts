@@ -1,0 +1,89 @@
+import { createCaller } from '../calls/caller.ts'
+import { createSecretRenewal } from '../calls/fresh-secret.ts'
+import type { Context } from '../context.ts'
+import { cutOf } from '../generation/footer.ts'
+import { buildLineBody, readLineParts } from '../generation/line-body.ts'
+import { tokensOf, usageOf } from '../generation/token-usage.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
+import { endpoints } from '../wire/endpoints.ts'
+import { type HttpResponse, readBody } from '../wire/exchange.ts'
+import { createAnswerDecoder } from '../wire/model/answer-decoder.ts'
+import { notUnderstood } from '../wire/problem/not-understood.ts'
+import { parseReceivedBody } from '../wire/received-json.ts'
+import type { ChatOptions } from './ask.ts'
+
+/** One line of a batch: a prompt, or a whole body. */
+type Line = { model?: string | undefined } & ({ prompt: string } | { body: string })
+
+interface Call {
+  model: string
+  body: Uint8Array
+}
+
+/** Makes what asks a model for each line of a batch. Throws a usage error. */
+export async function readChatLines(
+  context: Context,
+  settings: ResolvedSettings,
+  { options, words }: { options: ChatOptions; words: string[] },
+) {
+  const { values } = settings
+  const { flags, timers } = context
+  const isRaw = flags.raw ?? false
+  const parts = await readLineParts(context, words, options)
+  const model = options.model ?? values.chatModel ?? `${values.family}-2.5-pro`
+  const failOnCut = options.failOnCut ?? values.failOnCut
+  // A failure's body is a part of its result.
+  const quiet = { ...context, flags: { ...flags, raw: false }, whenInterrupted() {} }
+  const caller = createCaller(quiet, settings, { isOneOfMany: true })
+  const withFreshSecret = createSecretRenewal(caller)
+
+  const requestOf = (call: Call) => ({
+    params: { family: values.family, model: call.model },
+    body: call.body,
+  })
+
+  return {
+    tokensOf,
+    prepare: async (line: Line): Promise<Call> => ({
+      model: line.model ?? model,
+      body: await buildLineBody(line, parts),
+    }),
+    preview: async (call: Call) => void (await caller.preview(endpoints.chat, requestOf(call))),
+    async ask({ call }: { call: Call }) {
+      const start = timers.now()
+      const answer = await withFreshSecret(() =>
+        caller.call(endpoints.chat, requestOf(call), (response) => readLine(response, { isRaw, failOnCut })),
+      )
+      return { ...answer, seconds: (timers.now() - start) / 1000 }
+    },
+  }
+}
+
+interface Reading {
+  isRaw: boolean
+  failOnCut: boolean
+}
+
+/** Reads a whole answer as the result of a line. Throws a `CliError`. */
+async function readLine(response: HttpResponse & { attempts: number }, { isRaw, failOnCut }: Reading) {
+  const bytes = await readBody(response.body)
+  const contentType = response.headers['content-type'] ?? ''
+  const pieces: string[] = []
+  const decoder = createAnswerDecoder(contentType, { text: (text) => void pieces.push(text), raw: undefined })
+  decoder.push(bytes)
+  decoder.end()
+  const { summary } = decoder
+  const text = pieces.join('')
+  const cut = failOnCut ? cutOf({ summary, isBlank: text.trim() === '' }) : undefined
+  if (cut !== undefined) throw notUnderstood(cut)
+  const usage = usageOf(summary)
+  const { model, stopReason } = summary
+  const content = isRaw ? { response: readJson(bytes, contentType) } : { text }
+  return { content, model, stopReason, usage, tokens: usage?.totalTokens, attempts: response.attempts }
+}
+
+function readJson(bytes: Uint8Array, contentType: string): string {
+  const text = new TextDecoder().decode(bytes)
+  parseReceivedBody(text, contentType)
+  return text
+}

@@ -1,0 +1,28 @@
+import type { AnswerSummary } from '../wire/model/answer-piece.ts'
+import { createAnswerReader } from '../wire/model/answer-reader.ts'
+
+/** The tokens of an answer, as far as the service tells. */
+export interface TokenUsage {
+  inputTokens?: number | undefined
+  outputTokens?: number | undefined
+  cacheReadInputTokens?: number | undefined
+  totalTokens: number
+}
+
+/** `undefined` where the service tells nothing. */
+export function usageOf({ inputTokens, outputTokens, cachedTokens }: AnswerSummary): TokenUsage | undefined {
+  if (inputTokens === undefined && outputTokens === undefined) return undefined
+  const totalTokens = (inputTokens ?? 0) + (outputTokens ?? 0)
+  return { inputTokens, outputTokens, cacheReadInputTokens: cachedTokens, totalTokens }
+}
+
+/** What a result of a batch took that has the service's own answer (`--raw`). */
+export function tokensOf({ response }: Record<string, unknown>): number | undefined {
+  const reader = createAnswerReader()
+  try {
+    reader.addBody(response)
+  } catch {
+    // What is understood of it counts.
+  }
+  return usageOf(reader.summary)?.totalTokens
+}

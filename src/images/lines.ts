@@ -1,0 +1,121 @@
+import { createCaller } from '../calls/caller.ts'
+import { createSecretRenewal } from '../calls/fresh-secret.ts'
+import type { Context } from '../context.ts'
+import { CliError, usage } from '../errors.ts'
+import { buildLineBody, readLineParts } from '../generation/line-body.ts'
+import { tokensOf, usageOf } from '../generation/token-usage.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
+import { endpoints } from '../wire/endpoints.ts'
+import { type HttpResponse, readBody } from '../wire/exchange.ts'
+import type { AnswerSummary } from '../wire/model/answer-piece.ts'
+import { parseReceivedBody } from '../wire/received-json.ts'
+import { chooseDestination } from './destination.ts'
+import { readImageAnswer } from './image-answer.ts'
+import { type LinkClient, onOneLine } from './link.ts'
+import { load } from './load.ts'
+import { chooseModel, type ImageOptions } from './make.ts'
+import { nameFrom, promptOf } from './name.ts'
+import { saveImages } from './save.ts'
+
+/** One line of a batch: a prompt, or a whole body. */
+type Line = { model?: string | undefined } & ({ prompt: string } | { body: string })
+
+interface Call {
+  model: string
+  body: Uint8Array
+  /** Of its files, without extension. */
+  name: string
+}
+
+/** Makes what asks for images for each line of a batch. Throws a usage error. */
+export async function readImageLines(
+  context: Context,
+  settings: ResolvedSettings,
+  { options, words }: { options: ImageOptions; words: string[] },
+) {
+  const { values } = settings
+  const { flags, timers } = context
+  const folder = readFolder(options)
+  const parts = await readLineParts(context, words, options)
+  const quiet = { ...context, flags: { ...flags, raw: false }, whenInterrupted() {} }
+  const caller = createCaller(quiet, settings, { isOneOfMany: true })
+  const withFreshSecret = createSecretRenewal(caller)
+  const client = { exchange: caller.exchange, retries: values.retries, deadline: caller.deadline }
+
+  const requestOf = ({ model, body }: Call) => ({ params: { family: values.family, model }, body })
+
+  function read(response: HttpResponse, name: string) {
+    return flags.raw ? readRaw(response) : readLine(quiet, response, { options, folder, name, client })
+  }
+
+  return {
+    tokensOf,
+    async prepare(line: Line, index: number): Promise<Call> {
+      const body = await buildLineBody(line, parts)
+      const words = 'prompt' in line ? line.prompt : await promptOf(body)
+      return { model: line.model ?? chooseModel(options, values), body, name: `${index}-${nameFrom(words)}` }
+    },
+    preview: async (call: Call) => void (await caller.preview(endpoints.image, requestOf(call))),
+    async ask({ call }: { call: Call }) {
+      const start = timers.now()
+      const answer = await withFreshSecret(() =>
+        caller.call(endpoints.image, requestOf(call), async (response) => ({
+          ...(await read(response, call.name)),
+          attempts: response.attempts,
+        })),
+      )
+      return { ...answer, seconds: (timers.now() - start) / 1000 }
+    },
+  }
+}
+
+/** Many images go into a folder. */
+function readFolder({ output }: ImageOptions): string | undefined {
+  if (output === undefined || output.endsWith('/')) return output
+  throw usage('--batch saves many images: -o must be a folder, with a / at its end')
+}
+
+interface Target {
+  options: ImageOptions
+  folder: string | undefined
+  name: string
+  client: LinkClient
+}
+
+/** Reads a whole answer, and saves its images. Throws a `CliError`. */
+async function readLine(context: Context, response: HttpResponse, target: Target) {
+  const { options, folder: output, name, client } = target
+  const { images, texts, summary, failure } = await readImageAnswer(context, response)
+  const links = options.download
+    ? []
+    : images.filter((image) => 'uri' in image).map(({ uri }) => onOneLine(uri))
+  const loads = images
+    .filter((image) => options.download || 'base64' in image)
+    .map((image) => () => load(context, image, client))
+  const destination = await chooseDestination(context, { output, name, replaces: options.force ?? false })
+  const files: string[] = []
+  await saveImages(context, loads, { destination, onSaved: async (path) => void files.push(path) })
+  if (failure) throw withFiles(failure, files)
+  const text = texts.join('\n')
+  const content = {
+    files,
+    links: links.length > 0 ? links : undefined,
+    text: text === '' ? undefined : text,
+  }
+  return { content, ...factsOf(summary) }
+}
+
+const withFiles = (failure: CliError, files: string[]): CliError =>
+  new CliError(failure.kind, `${failure.message}; saved: ${files.join(', ')}`, failure.details)
+
+/** With `--raw` nothing is saved. */
+async function readRaw(response: HttpResponse) {
+  const text = new TextDecoder().decode(await readBody(response.body))
+  const value = parseReceivedBody(text, response.headers['content-type'] ?? '')
+  return { content: { response: text }, tokens: tokensOf({ response: value }) }
+}
+
+function factsOf(summary: AnswerSummary) {
+  const usage = usageOf(summary)
+  return { model: summary.model, stopReason: summary.stopReason, usage, tokens: usage?.totalTokens }
+}
