@@ -112,7 +112,7 @@ function land<C extends Call>(flights: Flights<C>, flight: Flight<C>, came: Answ
 
 function fail<C extends Call>(flights: Flights<C>, flight: Flight<C>, error: unknown): void {
   const { timers, onFailure } = flights.options
-  if (!(error instanceof CliError)) throw error
+  if (!(error instanceof CliError) || isOfAll(error)) throw error
   if (isRefusal(error)) takeBack(flights, flight, error)
   else {
     flights.schedule = answer(flights.schedule, flight.ticket, { isOk: false, now: timers.now() })
@@ -133,6 +133,10 @@ function takeBack<C extends Call>(
   const { pause, places } = flights.schedule
   if (pause.until > until) onPause({ error, until: pause.until, places })
 }
+
+/** No line can be asked, and this one was not: a setting is missing or wrong. */
+const isOfAll = ({ kind, details: { sent = 'no' } }: CliError): boolean =>
+  sent === 'no' && ['credentials', 'usage', 'file'].includes(kind)
 
 /** The line itself may well be answered, later. */
 const isRefusal = ({ kind, details }: CliError): boolean =>

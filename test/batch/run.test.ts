@@ -218,7 +218,9 @@ describe('nothing more is begun', () => {
   test.each(['credentials', 'payment', 'file'] as const)(
     'after a failure that the next would share: %s',
     async (kind) => {
-      const { asked, out, file, stop, tally } = await meet(() => Promise.reject(failure(kind)))
+      const { asked, out, file, stop, tally } = await meet(() =>
+        Promise.reject(failure(kind, { sent: 'yes' })),
+      )
       expect(asked).toEqual(upTo(12))
       expect((stop as CliError).kind).toBe(kind)
       expect(indexes(out)).toEqual(upTo(12))
@@ -291,7 +293,7 @@ describe('nothing more is begun', () => {
   })
 
   test('once stdout is closed; the results still have what was under way', async () => {
-    const gone = { write: () => Promise.reject(new OutputClosed()) }
+    const gone = { write: () => Promise.reject(new OutputClosed()), flush: async () => {} }
     const { asked, file, stop } = await meet(() => undefined, { output: gone })
     expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader has gone' })
     expect(asked).toEqual(upTo(4))
@@ -418,7 +420,7 @@ test('a stdout that takes nothing holds the intake', async () => {
       asked.push(job.index)
       return answerOf(job)
     },
-    { concurrency: 4, output: { write: () => isOpen } },
+    { concurrency: 4, output: { write: () => isOpen, flush: async () => {} } },
   )
   for (let count = 0; count < 50; count++) await turn()
   expect(asked.length).toBeLessThanOrEqual(8)
