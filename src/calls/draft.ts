@@ -106,6 +106,7 @@ export function parseHeader(line: string): [name: string, value: string] {
 }
 
 function mergeHeaders(own: Record<string, string>, extra: Record<string, string>): Record<string, string> {
+  if (Object.keys(extra).length === 0) return own
   const replaced = new Set(Object.keys(extra).map((name) => name.toLowerCase()))
   const kept = Object.entries(own).filter(([name]) => !replaced.has(name.toLowerCase()))
   return { ...Object.fromEntries(kept), ...extra }
