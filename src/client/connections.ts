@@ -56,13 +56,18 @@ export function keepConnections(options: ConnectOptions, open: Set<() => void>):
       }
       return connect(url, options, signal())
     },
-    // undici closes it now, where the server said that it will.
-    giveBack: (url, connection) =>
-      void setImmediate(() => {
+    giveBack(url, connection) {
+      const drop = () => close(connection)
+      open.add(drop)
+      // undici closes it now, where the server said that it will.
+      setImmediate(() => {
+        // Not kept where the run has ended meanwhile.
+        if (!open.delete(drop)) return
         const { destroyed, readableEnded } = connection.socket
-        if (destroyed || readableEnded) close(connection)
+        if (destroyed || readableEnded) drop()
         else keep(url.origin, connection)
-      }),
+      })
+    },
   }
 }
 

@@ -287,12 +287,11 @@ describe('a service that refuses', () => {
   })
 
   test('for now: all wait once, and no line has failed', async () => {
-    let refused = 0
+    const refused = new Set(['1', '2', '3', '4'])
     const exchange: Exchange = async (request, onSent) => {
       onSent?.()
-      const answer = refused < 4 ? status(429, { 'retry-after': '2' }) : answering(message('hi'))
-      refused++
-      return answer(request)
+      const isRefused = refused.delete(promptOf(request) ?? '')
+      return (isRefused ? status(429, { 'retry-after': '2' }) : answering(message('hi')))(request)
     }
     const timers = hurried()
     const argv = [...batch, '--concurrency', '4', '--retries', '0']
