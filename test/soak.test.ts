@@ -167,5 +167,5 @@ test(
   async () => {
     expect(await soakBatch(runs * 5, kills, random)).toEqual([])
   },
-  60_000 + runs * 200,
+  60_000 + runs * 600,
 )
