@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import type { Reporter } from 'vitest/node'
+import { BaseSequencer, type Reporter, type TestSpecification } from 'vitest/node'
 
 let isPart = false
 
@@ -16,12 +16,43 @@ const saySkipped: Reporter = {
   },
 }
 
+/** The files that take longest, which nothing should have to wait for at the end. */
+const longest = ['hostile', 'soak', 'config-file', 'recipes', 'faults/input', 'properties', 'faults/framing']
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification) =>
+      longest.some((name) => moduleId.endsWith(`/test/${name}.test.ts`))
+    const sorted = await super.sort(files)
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
+  }
+}
+
+/** What fills memory, or is many processes: a large process takes long to start another. */
+const alone = [
+  'test/faults/*.test.ts',
+  'test/{,image/}hostile.test.ts',
+  'test/properties.test.ts',
+  'test/soak.test.ts',
+]
+
 export default defineConfig({
   test: {
     // By default one core is left free, and half of two is much where most of the time goes into waiting.
     maxWorkers: '100%',
+    sequence: { sequencer: LongestFirst },
     // What hangs is stopped; a busy machine is not to decide a test.
     testTimeout: 20_000,
+    globalSetup: 'test/temporary.ts',
     reporters: ['default', saySkipped],
+    projects: [
+      // A young generation that is large is collected seldom.
+      { extends: true, test: { name: 'alone', include: alone, execArgv: ['--max-semi-space-size=64'] } },
+      // To load the program anew for each of these would cost more than most of their tests do.
+      {
+        extends: true,
+        test: { name: 'together', include: ['test/**/*.test.ts'], exclude: alone, isolate: false },
+      },
+    ],
   },
 })

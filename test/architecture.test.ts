@@ -12,8 +12,8 @@ const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
 /** From the ground up; rooms on one floor do not import each other. */
 const floors = [
-  ['errors.ts', 'flag-values.ts', 'loopback.ts', 'spelling.ts'],
-  ['secrets.ts'],
+  ['errors.ts', 'bare-flags.ts', 'flag-values.ts', 'loopback.ts', 'spelling.ts'],
+  ['secrets.ts', 'facts.ts'],
   ['wire'],
   ['settings', 'client', 'io', 'emulator'],
   ['context.ts'],
@@ -25,6 +25,8 @@ const floors = [
   ['signals.ts'],
   ['std-streams.ts'],
   ['host.ts'],
+  ['report.ts'],
+  ['reporting.ts'],
   ['main.ts'],
 ]
 
@@ -58,6 +60,10 @@ test('imports only go down, and rooms on one floor have no doors between them', 
   expect(wrong).toEqual([])
 })
 
+test('no file is longer than two screens', () => {
+  expect(files.filter((file) => read(file).split('\n').length > 151)).toEqual([])
+})
+
 test('no imports go in a circle', () => {
   const targets = new Map(files.map((file) => [file, importsOf(file)]))
   const done = new Set<string>()
@@ -77,8 +83,8 @@ test('commands/ and the command tree name the same commands', () => {
     Object.entries(level).flatMap(([name, { group }]) =>
       group ? pathsIn(group, `${before}${name}/`) : [`${before}${name}.ts`],
     )
-  // Help is the grammar's own.
-  const own = ['cli/help.ts']
+  // These are about the grammar itself.
+  const own = ['cli/completion.ts', 'cli/help.ts']
   const commands = files.filter((file) => roomOf(file) === 'commands' || own.includes(file))
   const named = pathsIn(entries, '').map(
     (path) => (own.includes(`cli/${path}`) ? 'cli/' : 'commands/') + path,

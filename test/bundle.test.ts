@@ -34,6 +34,7 @@ test('every library is in one chunk, and those that a request loads hold few', (
   expect(librariesIn('request.cjs')).toEqual(['zod'])
   expect(librariesIn('undici-client.cjs')).toEqual(['undici'])
   expect(librariesIn('answer.cjs')).toEqual([])
+  expect(librariesIn('schema-worker.cjs')).toEqual(['@cfworker/json-schema'])
 })
 
 /** The chunks that a run of the built program loads. */
@@ -52,6 +53,7 @@ async function chunksOf(argv: string[], env: Record<string, string> = {}): Promi
 test.each([
   ['--version', ['main']],
   ['-V', ['main']],
+  ['completion bash', ['main', 'scripts']],
   ['--help', ['main', 'program']],
   ['chat --help', ['main', 'program']],
   ['chat --nonsense', ['main', 'program']],
@@ -93,6 +95,7 @@ test('the package holds what runs, needs nothing beside it, and is small', async
   expect(paths.filter((path) => !/^(dist\/[\w-]+|bin\/parley)\.cjs$/.test(path)).toSorted()).toEqual([
     'LICENSE',
     'README.md',
+    'dist/parley.1',
     'package.json',
   ])
   const alone = temporaryFolder()

@@ -357,9 +357,10 @@ describe('many writers', () => {
     const { folder, path, text, world } = settled({})
     writeFileSync(`${path}.lock`, '')
     const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
-    const all = await Promise.all(
-      names.map((name, i) => execute(['config', 'set', '--profile', name, 'timeout', `${i}`], world)),
-    )
+    // The lock is between runs, wherever they are: most are cheap ones of this process.
+    const write = (name: string, i: number) =>
+      (i % 5 === 0 ? execute : run)(['config', 'set', '--profile', name, 'timeout', `${i}`], world)
+    const all = await Promise.all(names.map(write))
     expect(all.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
     const { profiles } = JSON.parse(text())
     expect(names.map((name) => profiles[name]?.timeout)).toEqual(names.map((_, i) => i))
@@ -400,14 +401,14 @@ describe('many writers', () => {
     )
     const write = async (name: string, preload: string) => {
       const env = { ...world.env, NODE_OPTIONS: `--require ${preload}` }
-      const runs = Array.from({ length: 25 }, (_, i) =>
+      const runs = Array.from({ length: 10 }, (_, i) =>
         execute(['config', 'set', '--profile', `${name}${i}`, 'timeout', `${i}`], { ...world, env }),
       )
       return Promise.all(runs)
     }
     const all = (await Promise.all([write('a', slow), write('b', clock)])).flat()
     expect(all.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
-    expect(Object.keys(JSON.parse(text()).profiles)).toHaveLength(50)
+    expect(Object.keys(JSON.parse(text()).profiles)).toHaveLength(20)
     expect(leftovers(folder)).toEqual([])
   })
 

@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { binary, execute, start } from './process.ts'
 import { run, temporaryFolder } from './run.ts'
@@ -85,13 +86,14 @@ test.each([[['--version']], [['-q', '--version']], [['--help']]])(
   },
 )
 
-test.each(['--version', '--help', 'chat --nonsense', 'chat'])(
+test.concurrent.each(['--version', '--help', 'chat --nonsense', 'chat'])(
   'a signal ends a run whose last words meet a full pipe: %s',
-  (argv) => {
+  async (argv) => {
     // A run that is still there 2 s after SIGTERM is killed, which is 137.
     const shell = `(head -c 65536 /dev/zero; sleep 3 | timeout -k 2 1 "$0" "$1" ${argv}; echo $? > code) 2>&1 | (sleep 4; cat > all)`
     const cwd = temporaryFolder()
-    execFileSync('bash', ['-c', shell, process.execPath, binary], { cwd, env: { ...process.env, HOME: cwd } })
+    const env = { ...process.env, HOME: cwd }
+    await promisify(execFile)('bash', ['-c', shell, process.execPath, binary], { cwd, env })
     expect(readFileSync(`${cwd}/code`, 'utf8')).toBe('124\n')
   },
 )

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { realTimers } from '../src/client/timer.ts'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { createLimiter } from '../src/emulator/limiter.ts'
 import { run } from './run.ts'
@@ -42,7 +43,9 @@ describe('a limit of requests a second', () => {
 
   test('who waits as long as told is answered', async () => {
     const exchange = createEmulator({ limit: { rate: 1, now: Date.now } })
-    const ended = await inTurn(2, () => run(['chat', 'hi', '--retries', '1'], { exchange }))
+    const ended = await inTurn(2, () =>
+      run(['chat', 'hi', '--retries', '1'], { exchange, timers: realTimers }),
+    )
     expect(codes(ended)).toEqual([0, 0])
     expect(ended.at(-1)?.err).toContain('429')
   })
@@ -83,10 +86,10 @@ describe('a limit of requests a second', () => {
 })
 
 test.each([
-  ['0', 'must be at least 1'],
-  ['-1', 'must be a whole number'],
-  ['0.5', 'must be a whole number'],
-  ['x', 'must be a whole number'],
+  ['0', 'is not a whole number of 1 or more'],
+  ['-1', 'is not a whole number of 1 or more'],
+  ['0.5', 'is not a whole number of 1 or more'],
+  ['x', 'is not a whole number of 1 or more'],
 ])('serve --rate=%s is exit 2', async (value, said) => {
   const ended = await run(['serve', `--rate=${value}`])
   expect(ended).toMatchObject({ code: 2, out: '' })

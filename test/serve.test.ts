@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, expect, test } from 'vitest'
+import { realTimers } from '../src/client/timer.ts'
 import { run, temporaryFolder } from './run.ts'
 
 const parley = join(import.meta.dirname, '../bin/parley.cjs')
@@ -42,6 +43,7 @@ const call = (
 const chat = ({ baseUrl, accessToken }: Served, ...argv: string[]) =>
   run(['chat', 'Say hello', ...argv], {
     exchange: 'network',
+    timers: realTimers,
     env: { PARLEY_BASE_URL: baseUrl, PARLEY_ACCESS_TOKEN: accessToken },
   })
 
@@ -118,7 +120,14 @@ test('--rate answers 429 with Retry-After beyond so many a second, and goes on a
 
 test('depends on the prompt and the seed, and keeps to the output limit', async () => {
   const one = await run(['chat', 'One', '--profile', 'demo'], {})
+  const other = await serve('--seed', '8')
+  const said = await chat(other)
+  expect(await chat(other)).toMatchObject({ out: said.out })
+  other.child.kill()
   const served = await serve('--seed', '7')
+  const differently = await chat(served)
+  expect([said.code, differently.code]).toEqual([0, 0])
+  expect(differently.out).not.toBe(said.out)
   const limited = await chat(served, '--max-output-tokens', '3')
   expect(limited).toMatchObject({ code: 0, out: 'Hello from p\n' })
   expect(limited.err).toContain('cut at the output limit')

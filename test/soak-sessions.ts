@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { realTimers } from '../src/client/timer.ts'
 import { listen } from '../src/emulator/listen.ts'
 import type { Exchange } from '../src/wire/exchange.ts'
 import { afterSent, fromNow, idsOf, judge } from './events/judge.ts'
@@ -47,7 +48,8 @@ export async function serveSessions(count: number, seed: number, random: () => n
       : ['follow', ...(hasHistory ? ['--history'] : [])]
     const argv = ['events', ...words, '-s', `s${index}`, '--timeout', '1.5', ...(isRaw ? ['--raw'] : [])]
     const env = { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}` }
-    const { code, out, err } = await run([...argv, '--deadline', '60'], { exchange: 'network', env })
+    const world = { exchange: 'network', env, timers: realTimers } as const
+    const { code, out, err } = await run([...argv, '--deadline', '60'], world)
     const expected = scenario.isSent ? afterSent(scenario) : fromNow(scenario, service, hasHistory)
     const wrong = [
       ...(code === scenario.code ? [] : [`exit ${code} for ${scenario.code}`]),

@@ -2,9 +2,11 @@ import type { Caller } from '../calls/caller.ts'
 import { CliError } from '../errors.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
+import { tryDecodeUtf8 } from '../io/utf8.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { type HttpResponse, readBody } from '../wire/exchange.ts'
 import { type Cursor, readPage } from '../wire/page.ts'
+import { createPageTrail } from '../wire/page-trail.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { readPath } from './path.ts'
 import type { ApiRequest } from './request.ts'
@@ -16,24 +18,30 @@ export async function paginate(
   output: Output,
 ): Promise<void> {
   const printer = createRawPrinter(output)
-  const seen = new Set<string>()
+  const trail = createPageTrail('the list')
   const address = endpoint.service === 'gateway' ? settings.values.baseUrl : settings.values.agentsUrl
   let next = { path: endpoint.path, query: parts.query }
+  let by = 'next_page'
   for (;;) {
-    const place = `${next.path}?${next.query ?? ''}`
-    if (seen.has(place)) throw notUnderstood('the list does not end: next_page repeats')
-    seen.add(place)
+    trail.addMark(`${next.path}?${next.query ?? ''}`, `${by} repeats`)
     const request = { ...parts, query: next.query }
     const page = await caller.call({ ...endpoint, path: next.path }, request, read)
     for (const item of page.texts) printer.add(`${item}\n`)
     await printer.write()
     if (!page.next) return printer.end()
+    trail.addPage(page.texts.length)
+    by = page.next.name === 'page' ? 'next_page' : 'last_id'
     next = follow(next, page.next, address)
   }
 }
 
-const read = async ({ body }: HttpResponse) =>
-  readPage(new TextDecoder().decode(await readBody(body)), 'the list')
+const read = async ({ body }: HttpResponse) => readPage(decode(await readBody(body)), 'the list')
+
+function decode(bytes: Uint8Array): string {
+  const text = tryDecodeUtf8(bytes)
+  if (text === undefined) throw notUnderstood('the list is not UTF-8 text')
+  return text
+}
 
 /** A page may be named by a token, or by its whole URL, which must be the service's. */
 function follow(

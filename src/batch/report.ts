@@ -30,6 +30,8 @@ export function createReport(context: BatchContext, { lines, isResumable }: Repo
   const start = timers.now()
   const isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
   let tally: Tally = { ok: 0, failed: 0, skipped: 0, tokens: 0 }
+  // The names of files are in the results.
+  Object.assign(context.facts, { counts: tally, files: undefined })
   let pausedUntil = 0
   let forget = () => {}
 
@@ -61,6 +63,7 @@ export function createReport(context: BatchContext, { lines, isResumable }: Repo
       note,
       onProgress(next) {
         tally = next
+        context.facts.counts = tally
       },
       onPause({ error, until, places }: Pause) {
         pausedUntil = until

@@ -1,5 +1,5 @@
 import type { Timers } from '../client/timer.ts'
-import { createAnswerPrinter } from '../io/answer-printer.ts'
+import { type AnswerPrinter, createAnswerPrinter } from '../io/answer-printer.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
@@ -20,6 +20,8 @@ export interface PrintedAnswer {
 
 export interface PrintOptions {
   isRaw: boolean
+  /** Prints the text; by default as it is. */
+  printer?: AnswerPrinter | undefined
   keepsText: boolean
   cleanups: Set<() => void>
   timers: Timers
@@ -29,9 +31,8 @@ export interface PrintOptions {
 export async function printAnswer(
   response: HttpResponse,
   output: Output,
-  { isRaw, keepsText, cleanups, timers }: PrintOptions,
+  { isRaw, printer = createAnswerPrinter(output), keepsText, cleanups, timers }: PrintOptions,
 ): Promise<PrintedAnswer> {
-  const printer = createAnswerPrinter(output)
   const raw = createRawPrinter(output)
   const text = watchText(keepsText)
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', {

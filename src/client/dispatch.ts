@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { HttpRequest } from '../wire/exchange.ts'
 import { type Connection, type Connections, close } from './connections.ts'
+import { errorOf } from './socket-error.ts'
 
 /** A request on a connection that no other request uses. */
 export interface Dispatched {
@@ -61,7 +62,7 @@ export function dispatch(
       if (connection) close(connection)
     },
     get errored() {
-      return connection?.socket.errored
+      return connection && errorOf(connection.socket)
     },
     get received() {
       return (connection?.socket.bytesRead ?? 0) - bytesBefore

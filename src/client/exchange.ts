@@ -46,25 +46,14 @@ function attempt(
       connection.pause(isPaused)
       limits.pause(isPaused)
     },
-    leave: finish,
+    leave: () => finish(),
   })
 
-  function finish(): void {
+  function finish(isWhole = false): void {
     open.delete(finish)
     limits.end()
-    connection.close()
-  }
-
-  function close(): void {
-    finish()
-    queue.close()
-  }
-
-  /** The answer is whole. */
-  function end(): void {
-    open.delete(finish)
-    limits.end()
-    connection.release()
+    if (isWhole) connection.release()
+    else connection.close()
     queue.close()
   }
 
@@ -91,7 +80,7 @@ function attempt(
         if (status < 200) return
         reached = 'head'
         limits.start()
-        resolve({ status, statusText, headers: flatten(headers), body: queue, close })
+        resolve({ status, statusText, headers: flatten(headers), body: queue, close: () => finish() })
       },
       onResponseData(_, chunk) {
         limits.refresh()
@@ -99,8 +88,9 @@ function attempt(
       },
       onResponseEnd() {
         // When no length is given, undici takes a reset for the end of the body.
-        if (connection.errored) fail(connection.errored)
-        else end()
+        const error = connection.errored
+        if (error) return fail(error)
+        finish(true)
       },
       onResponseError: (_, error) => fail(error),
     },

@@ -8,7 +8,7 @@ import { logToFile, logToStream } from '../emulator/log.ts'
 import { type StreamStyle, streamStyles } from '../emulator/session-stream.ts'
 import { taskForms } from '../emulator/task.ts'
 import { CliError, fileProblem, usage } from '../errors.ts'
-import { addValue } from '../flag-values.ts'
+import { addValue, parseCount } from '../flag-values.ts'
 import { oneLine } from '../io/escape.ts'
 import { isLoopback } from '../loopback.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
@@ -40,7 +40,7 @@ export function declare(command: Command): void {
       'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
       addValue,
     )
-    .option('--rate <n>', 'at most n requests a second in all; 429 beyond it', parseRate)
+    .option('--rate <n>', 'at most n requests a second in all; 429 beyond it', parseCount)
     .option('--latency <ms>', 'wait before each answer, or 500ms, 2s', parseMilliseconds, 0)
     .option('--chunk-delay <ms>', 'wait between the pieces of a stream', parseMilliseconds, 0)
     .addOption(
@@ -61,12 +61,6 @@ function parseStyle(value: string, earlier: StreamStyle[] = []): StreamStyle[] {
 function parseWhole(value: string): number {
   if (!/^\d{1,9}$/.test(value)) throw new InvalidArgumentError('not a whole number')
   return Number(value)
-}
-
-function parseRate(value: string): number {
-  const rate = parseWhole(value)
-  if (rate === 0) throw new InvalidArgumentError('It must be at least 1.')
-  return rate
 }
 
 function parseMilliseconds(value: string): number {

@@ -7,15 +7,6 @@ export const readString = (value: unknown): string => (typeof value === 'string'
 export const textsOf = ({ content }: SessionEvent): string[] =>
   Array.isArray(content) ? content.map((block) => readString(block?.text)) : []
 
-/** The type and the fields of the event by which the service says what a tool of its own gave. */
-export function composeResult({ id, type, session_thread_id: thread }: SessionEvent): [string, object] {
-  const content = [{ type: 'text', text: 'emulated output' }]
-  const place = thread === undefined ? {} : { session_thread_id: thread }
-  return type === 'agent.mcp_tool_use'
-    ? ['agent.mcp_tool_result', { mcp_tool_use_id: id, content, ...place }]
-    : ['agent.tool_result', { tool_use_id: id, content, ...place }]
-}
-
 export function describeDenial(use: SessionEvent, reason: string): string {
   return `The emulated agent does without ${use.name}, which was denied${reason && `: “${brief(reason)}”`}.`
 }

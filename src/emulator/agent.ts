@@ -1,147 +1,146 @@
 import type { SessionEvent } from '../wire/events/session-event.ts'
 import { startOf } from '../wire/text-start.ts'
-import { composeResult, describeDenial, describeResult, readString, textsOf } from './agent-words.ts'
+import { type AddEvent, createVoice, type Voice } from './agent-voice.ts'
+import { describeDenial, describeResult, readString, textsOf } from './agent-words.ts'
 import { createSchedule } from './schedule.ts'
 import { readTask, type Step } from './task.ts'
+import { ToolUses } from './tool-uses.ts'
 
 /** Reacts to what a session is sent, a moment later. */
-export interface Agent {
-  react(event: SessionEvent): void
-  /** Says that answers begin, and that they end: what they let the agent do comes once for all of them. */
-  beginAnswers(): void
-  endAnswers(): void
-  /** Whether it has something to do now; where it waits for answers it has not. */
-  readonly isBusy: boolean
+export class Agent {
+  readonly #add: AddEvent
+  readonly #voice: Voice
+  /** What the agent does next, unless it is interrupted. */
+  readonly #doings: ReturnType<typeof createSchedule>
+  readonly #uses = new ToolUses()
+  #rounds: Step[][] = []
+  /** It says that it is done, once it is. */
+  #isAtTask = false
+
+  /** `delay` is milliseconds between two events. */
+  constructor(add: AddEvent, delay: number) {
+    this.#add = add
+    this.#voice = createVoice(add)
+    this.#doings = createSchedule(delay)
+  }
+
+  /** Whether it has something to do now. While it waits for answers it has not. */
+  get isBusy(): boolean {
+    return this.#doings.length > 0
+  }
+
   /** A tool use of this session, whether it still waits or not. */
-  toolUse(id: string): SessionEvent | undefined
-}
-
-export interface AgentOptions {
-  /** Adds an event to the session. */
-  add(type: string, fields?: object): SessionEvent
-  /** Milliseconds between two events. */
-  delay: number
-}
-
-export function createAgent({ add, delay }: AgentOptions): Agent {
-  const uses = new Map<string, SessionEvent>()
-  const waiting = new Set<string>()
-  let rounds: Step[][] = []
-  /** Whether it is to say that it is done, once it is. */
-  let isAtTask = false
-  /** What the agent does, unless it is interrupted. */
-  const doings = createSchedule(delay)
-  const later = doings.add
-
-  const idle = (type: string, fields: object = {}) =>
-    add('session.status_idle', { stop_reason: { type, ...fields } })
-  const say = (text: string) => add('agent.message', { content: [{ type: 'text', text }] })
-
-  function work(texts: string[]): void {
-    const { rounds: asked, remarks } = readTask(texts)
-    later(() => add('session.status_running'), ...remarks.map((remark) => () => say(remark)))
-    if (asked.length > 0) {
-      later(() => say('The emulated agent wants to use a tool.'))
-      rounds.push(...asked)
-      isAtTask = true
-      beginRound()
-      return
-    }
-    const text = startOf(texts.join(' '), 80)
-    if (remarks.length === 0) later(() => say(`The emulated agent read “${text}”, and has nothing to do.`))
-    goOn()
+  toolUse(id: string): SessionEvent | undefined {
+    return this.#uses.get(id)
   }
 
-  function beginRound(): void {
-    for (const step of rounds.shift() ?? []) {
+  react(event: SessionEvent): void {
+    const { type } = event
+    if (type === 'user.message') this.#work(textsOf(event))
+    else if (type === 'user.define_outcome') this.#work([readString(event.description)])
+    else if (type === 'user.tool_confirmation') this.#confirm(event)
+    else if (type === 'user.tool_result') this.#report(event.tool_use_id, event)
+    else if (type === 'user.custom_tool_result') this.#report(event.custom_tool_use_id, event)
+    else if (type === 'user.interrupt') this.#interrupt(readString(event.session_thread_id) || undefined)
+  }
+
+  /** Several answers follow, up to `endAnswers`: the agent goes on once for all of them. */
+  beginAnswers(): void {
+    this.#later(() => this.#voice.run())
+  }
+
+  endAnswers(): void {
+    this.#isAtTask = true
+    this.#goOn()
+  }
+
+  #later(...acts: (() => unknown)[]): void {
+    this.#doings.add(...acts)
+  }
+
+  #work(texts: string[]): void {
+    const { rounds, remarks } = readTask(texts)
+    this.#later(() => this.#voice.run())
+    for (const remark of remarks) this.#later(() => this.#voice.say(remark))
+    if (rounds.length > 0) {
+      this.#later(() => this.#voice.say('The emulated agent wants to use a tool.'))
+      this.#rounds.push(...rounds)
+      this.#isAtTask = true
+      this.#beginRound()
+    } else {
+      const text = `The emulated agent read “${startOf(texts.join(' '), 80)}”, and has nothing to do.`
+      if (remarks.length === 0) this.#later(() => this.#voice.say(text))
+      this.#goOn()
+    }
+  }
+
+  #beginRound(): void {
+    for (const step of this.#rounds.shift() ?? []) {
       let use: SessionEvent
-      later(() => {
-        use = beginUse(step)
+      this.#later(() => {
+        use = this.#beginUse(step)
       })
-      if (step.isUnasked) later(() => bringResult(use))
+      if (step.isUnasked) this.#later(() => this.#voice.bringResult(use))
     }
-    goOn()
+    this.#goOn()
   }
 
-  function beginUse({ type, fields, isUnasked }: Step): SessionEvent {
-    const use = add(type, fields)
-    uses.set(use.id ?? '', use)
-    if (!isUnasked) waiting.add(use.id ?? '')
+  #beginUse({ type, fields, isUnasked }: Step): SessionEvent {
+    const use = this.#add(type, fields)
+    this.#uses.add(use, { waits: !isUnasked })
     return use
   }
 
-  const bringResult = (use: SessionEvent) => add(...composeResult(use))
-
-  /** What is answered twice, or was never asked, changes nothing. */
-  function answer(id: string, act: (use: SessionEvent) => void): void {
-    const use = uses.get(id)
-    if (use && waiting.delete(id)) later(() => act(use))
+  /** A second answer, or one that nobody asked for, changes nothing. */
+  #answer(id: string, act: (use: SessionEvent) => void): void {
+    const use = this.#uses.takeWaiting(id)
+    if (use) this.#later(() => act(use))
   }
 
-  function confirm(event: SessionEvent): void {
-    const isAllowed = event.result === 'allow'
-    const why = readString(event.deny_message)
-    answer(readString(event.tool_use_id), (use) => {
-      if (isAllowed) bringResult(use)
-      else say(describeDenial(use, why))
+  #confirm(event: SessionEvent): void {
+    const { tool_use_id: id, result, deny_message: why } = event
+    this.#answer(readString(id), (use) => {
+      if (result === 'allow') this.#voice.bringResult(use)
+      else this.#voice.say(describeDenial(use, readString(why)))
     })
+  }
+
+  #report(id: unknown, event: SessionEvent): void {
+    this.#answer(readString(id), (use) => this.#voice.say(describeResult(use, event)))
   }
 
   /** When nothing else is to be done: waits, begins the next round, or ends the turn. */
-  function goOn(): void {
-    later(() => {
-      if (doings.length > 1) return
-      if (waiting.size > 0) idle('requires_action', { event_ids: [...waiting] })
-      else if (rounds.length > 0) beginRound()
-      else {
-        if (isAtTask) say('The emulated agent is done.')
-        isAtTask = false
-        idle('end_turn')
-      }
+  #goOn(): void {
+    this.#later(() => {
+      if (this.#doings.length > 1) return
+      const { waiting } = this.#uses
+      if (waiting.length > 0) this.#voice.idle('requires_action', { event_ids: waiting })
+      else if (this.#rounds.length > 0) this.#beginRound()
+      else this.#endTurn()
     })
   }
 
-  function interrupt(thread: string | undefined): void {
-    // Where the agent rests, and waits for nothing, there is nothing to interrupt.
-    if (doings.length === 0 && waiting.size === 0) return
-    if (thread === undefined) {
-      doings.cut()
-      rounds = []
-      // The one thing that is still done may ask for a tool use.
-      later(() => {
-        waiting.clear()
-        isAtTask = false
-      })
-      goOn()
-      return
-    }
-    const ids = [...waiting].filter((id) => uses.get(id)?.session_thread_id === thread)
-    for (const id of ids) waiting.delete(id)
-    if (ids.length > 0) goOn()
+  #endTurn(): void {
+    if (this.#isAtTask) this.#voice.say('The emulated agent is done.')
+    this.#isAtTask = false
+    this.#voice.idle('end_turn')
   }
 
-  const report = (id: unknown, event: SessionEvent) =>
-    answer(readString(id), (use) => say(describeResult(use, event)))
+  #interrupt(thread: string | undefined): void {
+    // An agent that is idle, and waits for nothing, has nothing to interrupt.
+    if (this.#doings.length === 0 && this.#uses.waiting.length === 0) return
+    if (thread === undefined) this.#interruptAll()
+    else if (this.#uses.drop(thread)) this.#goOn()
+  }
 
-  const reactions = new Map<string, (event: SessionEvent) => void>([
-    ['user.message', (event) => work(textsOf(event))],
-    ['user.define_outcome', (event) => work([readString(event.description)])],
-    ['user.tool_confirmation', confirm],
-    ['user.tool_result', (event) => report(event.tool_use_id, event)],
-    ['user.custom_tool_result', (event) => report(event.custom_tool_use_id, event)],
-    ['user.interrupt', (event) => interrupt(readString(event.session_thread_id) || undefined)],
-  ])
-
-  return {
-    get isBusy() {
-      return doings.length > 0
-    },
-    toolUse: (id) => uses.get(id),
-    react: (event) => reactions.get(event.type)?.(event),
-    beginAnswers: () => later(() => add('session.status_running')),
-    endAnswers() {
-      isAtTask = true
-      goOn()
-    },
+  #interruptAll(): void {
+    this.#doings.cut()
+    this.#rounds = []
+    // The one thing that is still done may ask for a tool use.
+    this.#later(() => {
+      this.#uses.drop()
+      this.#isAtTask = false
+    })
+    this.#goOn()
   }
 }

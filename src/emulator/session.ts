@@ -1,6 +1,6 @@
 import type { SendEvents } from '../wire/events/send-events.ts'
 import type { SessionEvent } from '../wire/events/session-event.ts'
-import { createAgent } from './agent.ts'
+import { Agent } from './agent.ts'
 import { findMisfit } from './misfit.ts'
 import { randomId } from './random.ts'
 
@@ -35,7 +35,7 @@ export function createSession({ random, delay, grow }: SessionOptions): Session 
   const listeners = new Set<(event: SessionEvent) => void>()
   let size = 0
   take(emptySize)
-  const agent = createAgent({ add, delay })
+  const agent = new Agent(add, delay)
 
   function take(more: number): void {
     size += more
@@ -64,7 +64,7 @@ export function createSession({ random, delay, grow }: SessionOptions): Session 
       return listeners.size > 0 || agent.isBusy
     },
     accept(parameters) {
-      const misfit = findMisfit(parameters, agent.toolUse)
+      const misfit = findMisfit(parameters, (id) => agent.toolUse(id))
       if (misfit !== undefined) return { misfit }
       const hasAnswers = parameters.some(({ type }) => isAnswer(type))
       if (hasAnswers) agent.beginAnswers()

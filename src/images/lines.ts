@@ -3,6 +3,7 @@ import { pathSegment } from '../calls/draft.ts'
 import { createSecretRenewal } from '../calls/fresh-secret.ts'
 import type { Context } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
+import { addAnswer } from '../facts.ts'
 import { buildLineBody, readLineParts } from '../generation/line-body.ts'
 import { tokensOf, usageOf } from '../generation/token-usage.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -66,6 +67,7 @@ export async function readImageLines(
           attempts: response.attempts,
         })),
       )
+      addAnswer(context.facts, answer)
       return { ...answer, seconds: (timers.now() - start) / 1000 }
     },
   }

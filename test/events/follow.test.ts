@@ -55,7 +55,6 @@ async function serveSession(
 const over = (served: ScriptedServer, ...argv: string[]) =>
   run(['events', ...argv], {
     exchange: 'network',
-    timers: hurried(),
     env: { ...world.env, PARLEY_AGENTS_URL: served.url },
   })
 
@@ -253,7 +252,6 @@ describe('follow, where things go wrong', () => {
     const served = await serveSession([[]], [[[done('a')], 'stay']])
     const ended = await run(['events', 'send', 'x', '--follow', '-H', '@-'], {
       exchange: 'network',
-      timers: hurried(),
       stdin: 'X-Trace: 7\n',
       env: { ...world.env, PARLEY_AGENTS_URL: served.url },
     })

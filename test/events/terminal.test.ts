@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, hurried, run, temporaryFolder } from '../run.ts'
+import { answering, run, temporaryFolder } from '../run.ts'
 import { pointedAt, response, serve } from '../server.ts'
 import { canType, type } from '../typing.ts'
 
@@ -23,7 +23,6 @@ async function follow(
     exchange,
     env,
     tty: ['stdout', 'stderr'],
-    timers: hurried(),
     ...world,
   })
 }

@@ -3,10 +3,13 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:
 import { message } from '../run.ts'
 import { response } from '../server.ts'
 import { answering, chunked, closing, headOf, ok, okText, resetting } from './answers.ts'
-import { both, chat, events, faults, type Row, stream } from './rows.ts'
+import { both, chat, events, faultsInside, type Row, stream } from './rows.ts'
 
 const hi = message('hi')
 const half = hi.slice(0, 40)
+const long = message('x'.repeat(24 * 2 ** 20))
+/** Zeros, 200 MiB of them. */
+const bomb = gzipSync(Buffer.alloc(200 * 2 ** 20))
 const cutAt = headOf('200 OK', `content-length: ${hi.length}`) + half
 const halfReceipt = `${headOf('200 OK', 'content-length: 200')}{"data":[{"id":"sevt_1"`
 const doNotResend = 'the event was accepted'
@@ -32,7 +35,7 @@ const codings: [name: string, coding: string, body: Uint8Array][] = [
   ['R62 identity, gzip', 'identity, gzip', gzipSync(hi)],
 ]
 
-faults('R: response framing', [
+faultsInside('R: response framing', [
   { ...cut, name: 'R01 half of the length, then FIN (chat)', script: closing(cutAt) },
   { ...cutReceipt, name: 'R01 half of the length, then FIN (events)', script: closing(halfReceipt) },
   { ...cut, name: 'R02 half of the length, then RST (chat)', script: resetting(cutAt) },
@@ -101,8 +104,9 @@ faults('R: response framing', [
   ...both({
     name: 'R10 lines that end in a bare LF',
     script: answering(response('{"content":[],"data":[]}').toString().replaceAll('\r\n', '\n')),
-    code: [0, 8],
+    code: 8,
     reqs: 1,
+    err: ['is not proper HTTP/1.1'],
   }),
   ...both({
     name: 'R10 a length and chunks at once',
@@ -159,7 +163,7 @@ faults('R: response framing', [
   ...both({ name: 'R33 an unknown encoding', script: coded('zst\u00ff', Buffer.from(hi)), code: 8, reqs: 1 }),
   {
     name: 'R34 a gzip bomb',
-    script: coded('gzip', gzipSync(Buffer.alloc(200 * 1024 * 1024))),
+    script: coded('gzip', bomb),
     code: 8,
     reqs: 1,
     err: ['is not JSON'],
@@ -167,9 +171,7 @@ faults('R: response framing', [
   },
   {
     name: 'R34 a gzip bomb in a failure',
-    script: answering(
-      response(gzipSync(Buffer.alloc(200 * 1024 * 1024)), '400 Bad Request', ['content-encoding: gzip']),
-    ),
+    script: answering(response(bomb, '400 Bad Request', ['content-encoding: gzip'])),
     code: 4,
     reqs: 1,
     memory: 150,
@@ -196,15 +198,15 @@ faults('R: response framing', [
     shell: 'set -o pipefail; parley chat hi | (sleep 1; cat)',
     script: closing(open + message('x'.repeat(2 ** 20))),
     code: 0,
-    out: (out) => out.length === 2 ** 20 + 1,
+    out: `${'x'.repeat(2 ** 20)}\n`,
     reqs: 1,
   },
   {
     name: 'R38 a known length, 24 MB, FIN, and a slow reader',
     shell: 'set -o pipefail; parley chat hi --raw | (sleep 1; cat)',
-    script: closing(response(message('x'.repeat(24 * 2 ** 20)))),
+    script: closing(response(long)),
     code: 0,
-    out: (out) => out.length > 24 * 2 ** 20 && out.toString('latin1').endsWith('}}'),
+    out: (out) => out.equals(Buffer.from(`${long}`)),
     reqs: 1,
     memory: 170,
   },

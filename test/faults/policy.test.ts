@@ -2,7 +2,7 @@ import { afterAll } from 'vitest'
 import { response, serve } from '../server.ts'
 import { answering, ok, okText } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
-import { both, chat, faults, type Row } from './rows.ts'
+import { both, chat, faultsInside, type Row } from './rows.ts'
 
 const other = await serve(() => {})
 afterAll(() => other.close())
@@ -32,7 +32,7 @@ const locations = [
 ]
 const named = (name: string) => ({ url: ({ port }: { port: number }) => `http://${name}:${port}` })
 
-faults('D: redirects', [
+faultsInside('D: redirects', [
   ...[301, 302, 303, 307, 308].flatMap((status) =>
     ['/elsewhere', other.url].flatMap((location) =>
       both({
@@ -65,21 +65,28 @@ faults('D: redirects', [
       err: ['redirect not followed', /^(?!.*secretword)/s],
     }),
   ),
-  ...['a\x1b[2Jb', 'a\rb', 'a\x80\x9bb'].map(
-    (location): Row => ({
+  ...(
+    [
+      ['a\x1b[2Jb', 8, 'is not proper HTTP/1.1'],
+      ['a\rb', 8, 'is not proper HTTP/1.1'],
+      ['a\x80\x9bb', 4, 'redirect not followed, to a\\u0080\\u009bb: 302 Moved'],
+    ] as const
+  ).map(
+    ([location, code, said]): Row => ({
       name: `D07 to ${JSON.stringify(location)}`,
       script: (socket) =>
         void socket.write(
           Buffer.from(`HTTP/1.1 302 Moved\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`, 'latin1'),
         ),
-      code: [4, 8],
+      code,
       reqs: 1,
+      err: [said],
     }),
   ),
   { name: 'D08 a redirect without a target', script: answering(response('', '304 Same')), code: 4, reqs: 1 },
 ])
 
-faults('S: where a secret may go', [
+faultsInside('S: where a secret may go', [
   ...both({
     name: 'S01 plain http to another machine',
     ...named('gateway.test'),

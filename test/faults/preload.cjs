@@ -1,10 +1,14 @@
-// Loaded into the command under test by NODE_OPTIONS: names that need no network, and how much memory was used.
+// Loaded into the command under test: names that need no network, and how much memory was used.
 const dns = require('node:dns')
 const { writeFileSync } = require('node:fs')
+const { isIP } = require('node:net')
 
 const asked = {}
+const { lookup } = dns
 
-dns.lookup = (name, options, callback) => {
+function lookUp(name, options, callback) {
+  // What a server listens on.
+  if (isIP(name) || typeof options === 'function') return lookup(name, options, callback)
   asked[name] = (asked[name] ?? 0) + 1
   const fail = (code) =>
     process.nextTick(
@@ -22,6 +26,17 @@ dns.lookup = (name, options, callback) => {
   else process.nextTick(callback, null, addresses[0].address, addresses[0].family)
 }
 
-process.on('exit', () => {
-  writeFileSync(process.env.TEST_PEAK, String(process.resourceUsage().maxRSS))
-})
+exports.mapNames = () => {
+  dns.lookup = lookUp
+}
+exports.unmapNames = () => {
+  dns.lookup = lookup
+}
+exports.mapNames()
+
+const { TEST_PEAK } = process.env
+if (TEST_PEAK) {
+  process.on('exit', () => {
+    writeFileSync(TEST_PEAK, String(process.resourceUsage().maxRSS))
+  })
+}

@@ -1,6 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { type Script, type ScriptedServer, type ServeOptions, serve } from '../server.ts'
 import type { Certificate } from './certificates.ts'
+import { runInside, unmapNames } from './inside.ts'
 import { canaries, type Ending, type Launch, launch, makeFolders, type World } from './world.ts'
 
 /** One row of the fault matrix: what is run, what it meets, and how it must end. */
@@ -44,6 +45,8 @@ export interface Row extends Partial<Launch> {
   isRaw?: boolean
   /** stderr is a log, whose lines begin otherwise. */
   isLog?: boolean
+  /** Its point is the process, though nothing else here says so. */
+  isProcess?: boolean
   /** Why the row cannot run here. */
   skip?: string | false
   /** Goes on beside the run. */
@@ -53,17 +56,53 @@ export interface Row extends Partial<Launch> {
 
 type Code = Ending['code']
 
-/** Runs the rows of a group against the built command, a few at a time. */
-export function faults(group: string, rows: readonly Row[]): void {
+/**
+ * Runs the rows of a group against the built command, a few at a time: the first of each id as a process, and the
+ * others too where they need one.
+ */
+export const faults = (group: string, rows: readonly Row[]): void =>
+  runRows(group, rows, ({ name }) => /^[A-Z]+\d+/.exec(name)?.[0] ?? name)
+
+/**
+ * The same for rows that differ in what comes over the network or what their arguments say, which main() gets by
+ * the same code in a process of its own and in this one. What a process adds is how it ends: all that was written is
+ * out, nothing keeps the process alive, the exit code is that of main(). So the first row of each command and exit
+ * code is one, and those that need one by themselves; the others show that no connection is left open.
+ */
+export const faultsInside = (group: string, rows: readonly Row[]): void =>
+  runRows(group, rows, ({ argv = chat, code }) =>
+    [argv[0], argv[0] === 'events' && argv[1], argv.includes('--stream'), code].join(),
+  )
+
+/** Of rows of the same sort the first is a process. */
+function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => string): void {
+  const sorts = new Set<string>()
   describe.concurrent(group, { timeout: 20_000 }, () => {
+    afterAll(unmapNames)
     for (const row of rows) {
+      const sort = sortOf(row)
+      const isProcess = needsProcess(row) || !sorts.has(sort)
       if (row.skip) test.skip(`${row.name} (${row.skip})`)
-      else test(row.name, () => run(row))
+      else test(row.name, () => (isProcess ? run(row) : runWithin(row)))
+      sorts.add(sort)
     }
   })
 }
 
-async function run(row: Row): Promise<void> {
+/** What a shell, a signal, a limit of memory or Node's own environment has to do with. */
+const needsProcess = ({ shell, signal, during, memory, env = {}, isProcess = false }: Row): boolean =>
+  isProcess ||
+  [shell, signal, during, memory].some((need) => need !== undefined) ||
+  Object.keys(env).some((name) => name.startsWith('NODE_'))
+
+interface Stage {
+  server: ScriptedServer
+  folder: string
+  argv: string[]
+  env: Record<string, string>
+}
+
+async function setUp(row: Row): Promise<Stage> {
   const { tls, ...listen } = row.listen ?? {}
   const refuse: Script = (socket) => void socket.destroy()
   const server = await serve(row.script ?? refuse, { ...listen, ...(tls ? { tls: tls() } : {}) })
@@ -71,10 +110,30 @@ async function run(row: Row): Promise<void> {
   row.prepare?.(folder)
   const url = row.url?.(server) ?? server.url
   const env = { PARLEY_BASE_URL: url, PARLEY_AGENTS_URL: url, ...row.envOf?.(server), ...row.env }
-  const world = launch({ argv: chat, ...row, env }, folder)
+  return { server, folder, argv: row.argv ?? chat, env }
+}
+
+async function runWithin(row: Row): Promise<void> {
+  const { server, folder, argv, env } = await setUp(row)
+  try {
+    const ending = await runInside({ ...row, argv, env }, folder)
+    // What is left open would keep a process alive. Where nobody reads, nobody sees the end.
+    while (!row.listen?.onConnection && server.sockets.size > 0) await pause(5)
+    check(row, ending, server)
+    row.check?.({ ending, server })
+  } finally {
+    await server.close()
+  }
+}
+
+async function run(row: Row): Promise<void> {
+  const { server, folder, argv, env } = await setUp(row)
+  const world = launch({ ...row, argv, env }, folder)
   try {
     const tookToDie = row.signal ? await interrupt(world, server, row.signal) : 0
     const [ending] = await Promise.all([world.ended, row.during?.(world, server)])
+    // What the run sent is there, but this process may not have come to read it.
+    await pause(0)
     check(row, ending, server)
     expect(tookToDie, 'seconds from the signal to the end').toBeLessThan(0.5)
     row.check?.({ ending, server })

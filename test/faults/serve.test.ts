@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { temporaryFolder } from '../run.ts'
 import { serve as occupy } from '../server.ts'
 
@@ -21,12 +21,24 @@ interface Served {
   peak(): number
 }
 
+let shared: Promise<Served> | undefined
+const children: ChildProcess[] = []
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL')
+})
+
+/** The one for whoever needs it neither fresh nor with flags. */
+const plainServe = (): Promise<Served> => {
+  shared ??= serve()
+  return shared
+}
+
 /** Starts the built `parley serve`, under another command if need be. */
 async function serve(argv: string[] = [], under: string[] = []): Promise<Served> {
   const command = [...under, process.execPath, parley, 'serve', '--access-token', token, '--api-key', token]
   const env = { PATH: process.env.PATH, HOME: temporaryFolder() }
   const child = spawn(command[0] as string, [...command.slice(1), ...argv], { env })
-  onTestFinished(() => void child.kill('SIGKILL'))
+  children.push(child)
   let log = ''
   child.stderr.on('data', (chunk) => {
     log += chunk
@@ -78,7 +90,7 @@ async function isWell(served: Served): Promise<void> {
 
 describe('W: serve under attack', { timeout: 20_000 }, () => {
   test('W01 listens on loopback only', async () => {
-    const { port } = await serve()
+    const { port } = await plainServe()
     const hex = port.toString(16).toUpperCase().padStart(4, '0')
     const listening = ['/proc/net/tcp', '/proc/net/tcp6']
       .flatMap((file) => readFileSync(file, 'utf8').split('\n'))
@@ -107,7 +119,7 @@ describe('W: serve under attack', { timeout: 20_000 }, () => {
     ['a name without dots', post(['Host: localhost.'])],
     ['no Host at all', 'GET / HTTP/1.0\r\n\r\n'],
   ])('W03 403 for %s', async (_, bytes) => {
-    const answer = await raw(await serve(), bytes)
+    const answer = await raw(await plainServe(), bytes)
     expect(status(answer)).toBe(403)
     expect(answer).not.toMatch(/access-control/i)
   })
@@ -115,7 +127,7 @@ describe('W: serve under attack', { timeout: 20_000 }, () => {
   test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:80', '[::1]:80'])(
     'W03 the Host %s is fine',
     async (host) => {
-      expect(status(await raw(await serve(), post([`Host: ${host}`])))).toBe(200)
+      expect(status(await raw(await plainServe(), post([`Host: ${host}`])))).toBe(200)
     },
   )
 
@@ -234,13 +246,13 @@ describe('W: serve under attack', { timeout: 20_000 }, () => {
     [400, 'an asterisk for a path', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'],
     [400, 'a whole URL for a path', post([], 'http://evil.test/')],
   ])('W06 W07 %i for %s', async (expected, _, bytes) => {
-    const served = await serve()
+    const served = await plainServe()
     expect(status(await raw(served, bytes))).toBe(expected)
     await isWell(served)
   })
 
   test('W06 CONNECT and an upgrade lead nowhere', async () => {
-    const served = await serve()
+    const served = await plainServe()
     expect(await raw(served, 'CONNECT evil.test:80 HTTP/1.1\r\nHost: evil.test:80\r\n\r\n')).toBe('')
     expect(status(await raw(served, post(['Upgrade: websocket'])))).toBe(200)
   })

@@ -21,7 +21,7 @@ faults('V: terminal safety', [
   ...hostile.flatMap(([id, what, raw, shown]): Row[] => [
     {
       name: `${id} ${what} on a terminal`,
-      shell: onTerminal('parley chat hi 2>err'),
+      shell: onTerminal('parley chat hi --no-markdown 2>err'),
       script: answering(response(message(raw))),
       skip: isTerminalThere,
       code: 0,
@@ -31,11 +31,21 @@ faults('V: terminal safety', [
     },
     {
       name: `${id} ${what} cut anywhere, on a terminal`,
-      shell: onTerminal('parley chat hi --stream 2>err'),
+      shell: onTerminal('parley chat hi --stream --no-markdown 2>err'),
       script: answering(sseHead + [...raw].map(delta).join('') + stop),
       skip: isTerminalThere,
       code: 0,
       out: `${shown.replaceAll('\n', '\r\n')}\r\n`,
+      reqs: 1,
+      files: ['cwd/err'],
+    },
+    {
+      name: `${id} ${what} on a terminal, as Markdown`,
+      shell: onTerminal('parley chat hi --markdown --color never 2>err'),
+      script: answering(response(message(`\`${raw.replace(/\r?\n/g, ' ')}\``))),
+      skip: isTerminalThere,
+      code: 0,
+      out: `${shown.replaceAll('\n', ' ').replaceAll(' \t', ' ')}\r\n`,
       reqs: 1,
       files: ['cwd/err'],
     },
@@ -65,8 +75,9 @@ faults('V: terminal safety', [
           'latin1',
         ),
       ),
-    code: [3, 8],
+    code: 3,
     reqs: 1,
+    err: ['answered 401 No', 'request id: a\\u009bb\n'],
   }),
   ...both({
     name: 'V07 hostile header values with -v',

@@ -49,6 +49,18 @@ export function makeFolders(): string {
   return folder
 }
 
+/** What a run in a folder of `makeFolders` has in its environment: little, and what it is given. */
+export const environment = (folder: string, more: Launch['env']): Record<string, string> => ({
+  PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
+  HOME: join(folder, 'home'),
+  XDG_CONFIG_HOME: join(folder, 'home/.config'),
+  TMPDIR: join(folder, 'tmp'),
+  PARLEY_ACCESS_TOKEN: canaries.token,
+  PARLEY_API_KEY: canaries.key,
+  PARLEY_SESSION: 'sesn_1',
+  ...more,
+})
+
 /** Starts the built command in a folder of `makeFolders`, with nothing in its environment but what is given. */
 export function launch({ argv, shell, stdin, env }: Launch, folder: string): World {
   const start = performance.now()
@@ -60,16 +72,9 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Wor
     detached: true,
     stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     env: {
-      PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
-      HOME: join(folder, 'home'),
-      XDG_CONFIG_HOME: join(folder, 'home/.config'),
-      TMPDIR: join(folder, 'tmp'),
-      PARLEY_ACCESS_TOKEN: canaries.token,
-      PARLEY_API_KEY: canaries.key,
-      PARLEY_SESSION: 'sesn_1',
       NODE_OPTIONS: `--require ${JSON.stringify(preload)}`,
       TEST_PEAK: join(folder, 'peak'),
-      ...env,
+      ...environment(folder, env),
     },
   })
   child.stdin?.on('error', () => {})
@@ -105,11 +110,13 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Wor
         memory: readPeak(folder),
         files,
       })
-      rmSync(folder, { recursive: true, force: true })
+      removeFolder(folder)
     })
   })
   return { folder, cwd, child, out, err, ended }
 }
+
+export const removeFolder = (folder: string) => rmSync(folder, { recursive: true, force: true })
 
 function readPeak(folder: string): number {
   try {
@@ -119,7 +126,7 @@ function readPeak(folder: string): number {
   }
 }
 
-function readFiles(folder: string): Map<string, string> {
+export function readFiles(folder: string): Map<string, string> {
   const files = ['home', 'cwd', 'tmp'].flatMap((place) =>
     readdirSync(join(folder, place), { recursive: true, withFileTypes: true, encoding: 'utf8' })
       // Node's compile cache is kept for the next run.

@@ -1,0 +1,77 @@
+import { type ParseOptions, SugarHigh, tokenize } from 'sugar-high/core'
+import { lang, languages } from 'sugar-high/lang'
+import type { Span } from './paint.ts'
+
+/** Gives a line of code its colours; lines come in order, without their newlines. */
+export type Highlight = (line: string) => Span[]
+
+const keywords =
+  'abstract any as async await boolean break case catch class const continue debugger declare default delete do else enum export extends finally for from function if implements import in infer instanceof interface keyof let namespace never new null number object of override private protected public readonly return satisfies static string super switch this throw try type typeof undefined unknown var void while with yield true false'
+
+/** The library's own options know JSX and regular expressions, but then it reads parts again and again. */
+const script: ParseOptions = {
+  keywords: new Set(keywords.split(' ')),
+  templateStrings: true,
+  onCommentStart: (char, next) => (char !== '/' ? 0 : next === '*' ? 2 : next === '/' ? 1 : 0),
+  onCommentEnd: (before, char) => (char === '\n' ? 1 : before === '*' && char === '/' ? 2 : 0),
+}
+
+const colours = new Map([
+  ['keyword', '35'],
+  ['string', '32'],
+  ['class', '33'],
+  ['property', '36'],
+  ['entity', '36'],
+  ['comment', '2'],
+])
+
+/** The colours of a language that a fence names; `undefined` where it is unknown. */
+export function createHighlight(language: string): Highlight | undefined {
+  const id = lang(language)
+  if (id === 'diff') return highlightDiff
+  const options =
+    id === 'javascript' || id === 'typescript' ? script : languages.find((each) => each.id === id)?.config
+  if (!options || id === 'markdown' || id === 'plaintext') return undefined
+  /** The beginning of the comment or string that this line is inside of. */
+  let opening = ''
+  return (line) => {
+    const before = opening === '' ? '' : `${opening}\n`
+    const text = `${before}${line}\n${probe}`
+    const tokens = tokenize(text, options)
+    const whole = tokens.map(([, value]) => value).join('')
+    if (whole !== text) return [{ text: line, look: '' }]
+    opening = openingOf(tokens)
+    return cut(tokens, before.length, before.length + line.length)
+  }
+}
+
+/** Put after a line, to see whether a comment or a string goes on there. */
+const probe = 'x'
+
+function openingOf(tokens: [number, string][]): string {
+  const [type, value] = tokens.at(-1) as [number, string]
+  if (value === probe) return ''
+  if (nameOf(type) === 'comment') return value.slice(0, 4).trimEnd()
+  // A string ends with its line, unless it began with a backtick or three quotes.
+  const isTriple = tokens.at(-2)?.[1] === '""' || tokens.at(-2)?.[1] === "''"
+  return value[0] === '`' || isTriple ? (value[0] as string).repeat(isTriple ? 3 : 1) : ''
+}
+
+const nameOf = (type: number) => SugarHigh.TokenTypes[type] ?? ''
+
+/** The tokens from one place to another. */
+function cut(tokens: [number, string][], from: number, to: number): Span[] {
+  const spans: Span[] = []
+  let at = 0
+  for (const [type, value] of tokens) {
+    const text = value.slice(Math.max(0, from - at), Math.max(0, to - at))
+    if (text !== '') spans.push({ text, look: colours.get(nameOf(type)) ?? '' })
+    at += value.length
+  }
+  return spans
+}
+
+function highlightDiff(line: string): Span[] {
+  const look = line.startsWith('@@') ? '36' : line[0] === '+' ? '32' : line[0] === '-' ? '31' : ''
+  return [{ text: line, look }]
+}

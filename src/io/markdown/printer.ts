@@ -1,0 +1,76 @@
+import type { AnswerPrinter } from '../answer-printer.ts'
+import { escapeControls } from '../escape.ts'
+import type { Output } from '../output.ts'
+import { widthOf } from '../width.ts'
+import { Blocks } from './blocks.ts'
+import { Page } from './page.ts'
+import { createMeasure, createPaint } from './paint.ts'
+
+export interface MarkdownOptions {
+  /** The width of the terminal; without it nothing is wrapped. */
+  columns?: number | undefined
+  isColoured: boolean
+}
+
+/**
+ * Prints Markdown as it comes, laid out for a terminal, and never moves or repeats what was printed. Control
+ * characters are made visible first, also in a pipe.
+ */
+export function createMarkdownPrinter(
+  output: Output,
+  { columns = Infinity, isColoured }: MarkdownOptions,
+): AnswerPrinter {
+  const page = new Page({ columns, paint: createPaint(isColoured), measure: createMeasure(widthOf) })
+  let highlighter: typeof import('./highlighter.ts') | undefined
+  const blocks = new Blocks(page, (language) => highlighter?.createHighlight(language))
+  let pending = ''
+  /** Half a character or half a line break at the end. */
+  let kept = ''
+  /** The last characters, which may be the beginning of a fence. */
+  let tail = ''
+  let isOver = false
+
+  /** The colours of code are loaded when the first of it comes. */
+  async function prepare(text: string): Promise<void> {
+    const seen = tail + text
+    tail = seen.slice(-2)
+    if (isColoured && !highlighter && /```|~~~/.test(seen)) highlighter = await import('./highlighter.ts')
+  }
+
+  function layOut(text: string): string {
+    blocks.push(escapeControls(text))
+    if (isOver) blocks.end()
+    return page.take()
+  }
+
+  function take(isEnd: boolean): string {
+    const text = kept + pending
+    pending = ''
+    const end = isEnd || !/[\r\ud800-\udbff]$/.test(text) ? text.length : text.length - 1
+    kept = text.slice(end)
+    return text.slice(0, end).replaceAll('\r\n', '\n')
+  }
+
+  return {
+    add(text) {
+      pending += text
+    },
+    async write() {
+      const text = take(false)
+      await prepare(text)
+      await output.write(layOut(text))
+    },
+    async end() {
+      const text = take(true)
+      await prepare(text)
+      isOver = true
+      await output.write(layOut(text))
+      await output.flush()
+    },
+    breakLine() {
+      if (isOver) return
+      isOver = true
+      output.write(layOut(take(true))).catch(() => {})
+    },
+  }
+}

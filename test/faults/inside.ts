@@ -1,0 +1,55 @@
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { Readable, Writable } from 'node:stream'
+import type { Host } from '../../src/context.ts'
+import type { main } from '../../src/main.ts'
+import { type Ending, environment, type Launch, readFiles, removeFolder } from './world.ts'
+
+const require = createRequire(import.meta.url)
+const names = require('./preload.cjs') as { mapNames(): void; unmapNames(): void }
+names.unmapNames()
+
+/** Other test files look up what there is. */
+export const { unmapNames } = names
+
+/** Runs the built command's own code in this process, as `launch` does in one of its own. */
+export async function runInside({ argv, stdin, env }: Launch, folder: string): Promise<Ending> {
+  names.mapNames()
+  const program = require('../../dist/main.cjs') as { main: typeof main }
+  const [out, err] = [collector(), collector()]
+  const host: Host = {
+    env: environment(folder, env),
+    cwd: join(folder, 'cwd'),
+    platform: process.platform,
+    uid: process.getuid?.(),
+    stdin: { kind: stdin === undefined ? 'none' : 'pipe', open: () => open(stdin) },
+    stdout: out.end,
+    stderr: err.end,
+  }
+  const start = performance.now()
+  const code = await program.main(argv, host)
+  const seconds = (performance.now() - start) / 1000
+  const files = readFiles(folder)
+  removeFolder(folder)
+  return { code, out: out.bytes(), err: err.bytes().toString(), seconds, memory: 0, files }
+}
+
+function open(stdin: Launch['stdin']): Readable {
+  if (stdin === undefined) return Readable.from([])
+  const isWhole = typeof stdin === 'string' || stdin instanceof Uint8Array
+  return isWhole ? Readable.from([Buffer.from(stdin as string)]) : new Readable({ read() {} })
+}
+
+function collector(): { end: Host['stdout']; bytes(): Buffer } {
+  const chunks: Buffer[] = []
+  const stream = new Writable({
+    write(chunk: Buffer, _, done) {
+      chunks.push(chunk)
+      done()
+    },
+  })
+  return {
+    end: { isTerminal: false, open: () => stream, writeNow: () => 0 },
+    bytes: () => Buffer.concat(chunks),
+  }
+}

@@ -1,0 +1,167 @@
+import { describe, expect, test } from 'vitest'
+import { print, printPieces } from './print.ts'
+
+/** Colours as tags: `<1;35>text</>`. */
+const tagged = (text: string) => text.replace(/\x1b\[0m/g, '</>').replace(/\x1b\[([\d;]+)m/g, '<$1>')
+
+const coloured = async (text: string, columns?: number) =>
+  tagged(await print(text, { isColoured: true, columns }))
+
+test.each([
+  ['# One\n## Two\n### Three', '<1;4;35>One</>\n<1;35>Two</>\n<1>Three</>\n'],
+  ['#no heading\n####### nor this', '#no heading\n####### nor this\n'],
+  ['**bold** *it* _it_ ***both*** ~~gone~~', '<1>bold</> <3>it</> <3>it</> <1;3>both</> <9>gone</>\n'],
+  ['a **b c** d', 'a <1>b</><1> c</> d\n'],
+  ['**one\ntwo** three', '<1>one</>\n<1>two</> three\n'],
+  ['**never closed\n\nnext', '<1>never</><1> closed</>\n\nnext\n'],
+  ['2*3*4, 5 * 6, snake_case_name, __init__.py', '2*3*4, 5 * 6, snake_case_name, <1>init</>.py\n'],
+  ['这是**重点：**内容', '这是<1>重</><1>点：</>内容\n'],
+  ['`a` ``b`c`` `d', '<36>a</> <36>b`c</> <36>d</>\n'],
+  ['`**x**` \\*y\\* C:\\new', '<36>**x**</> *y* C:\\new\n'],
+  ['one\\\ntwo', 'one\ntwo\n'],
+  ['[text](https://a.b/c_d_e)', '[text<2;4>](https://a.b/c_d_e)</>\n'],
+  ['a[0](x) [b] ![c](d)', 'a[0<2;4>](x)</> [b] ![c<2;4>](d)</>\n'],
+  ['<https://a.b/_c_> and https://d.e/_f_.', '<2;4>https://a.b/_c_</> and <2;4>https://d.e/_f</>_.\n'],
+  ['a <b>c</b> 1 < 2', 'a <b>c</b> 1 < 2\n'],
+])('words: %j', async (text, shown) => {
+  expect(await coloured(text)).toBe(shown)
+})
+
+describe('blocks', () => {
+  test.each([
+    ['- a\n- b\n  - c\n    - d\n+ e\n* f', '• a\n• b\n  ◦ c\n    ▪ d\n• e\n• f\n'],
+    ['1. a\n   - b\n\n   more\n2) c', '1. a\n   ◦ b\n\n   more\n2) c\n'],
+    ['1. a\n  - careless\n    - more so\n2. b', '1. a\n   ◦ careless\n     ▪ more so\n2. b\n'],
+    ['- [x] done\n- [ ] open\n- [y] text\n- [link](u)', '☑ done\n☐ open\n• [y] text\n• [link](u)\n'],
+    ['- > [x] quoted\n\n> - [x] done', '• │ [x] quoted\n\n│ ☑ done\n'],
+    ['- a\nlazy\n\nover', '• a\n  lazy\n\nover\n'],
+    ['-a\n1.b\n1986x\n- \n- b', '-a\n1.b\n1986x\n•\n• b\n'],
+    ['> a\n> b\n>\n> > c\n\nd', '│ a\n│ b\n│\n│ │ c\n\nd\n'],
+    ['- > a\n  > b\n- c', '• │ a\n  │ b\n• c\n'],
+    ['> - a\n>   - b', '│ • a\n│   ◦ b\n'],
+    ['a\n\n\n\nb\n\n', 'a\n\nb\n'],
+    ['---\n***\n- - -\n--', `${'─'.repeat(80)}\n${'─'.repeat(80)}\n${'─'.repeat(80)}\n--\n`],
+    ['```js\n  x\n\n\n# y\n```\nz', '    x\n\n\n  # y\nz\n'],
+    ['```\nnever closed\n\n', '  never closed\n'],
+    ['~~~~\n```\n~~~\n~~~~~\na', '  ```\n  ~~~\na\n'],
+    ['- a\n  ```\n  b\n   c\n  ```\n- d', '• a\n    b\n     c\n• d\n'],
+    ['- ```\n  a\n  ```', '•\n    a\n'],
+    ['> ```\n> a\nb', '│   a\nb\n'],
+    ['``` `x` ``` y', '`x` y\n'],
+    ['    a\n\n      b\n\nc', '  a\n\n    b\n\nc\n'],
+    ['a\n    b', 'a\nb\n'],
+  ])('%j', async (text, shown) => {
+    expect(await print(text)).toBe(shown)
+  })
+})
+
+describe('tables', () => {
+  test.each([
+    ['|a|bb|\n|-|-:|\n|ccc|d|\nend', undefined, 'a   │  bb\n────┼────\nccc │   d\nend\n'],
+    [
+      '|a|b|\n|:-:|-|\n|1\\|2|`x`|\n|long one|',
+      undefined,
+      '   a     │ b\n─────────┼────\n  1|2    │ x\nlong one\n',
+    ],
+    ['| a | b |\nno table', undefined, '| a | b |\nno table\n'],
+    ['| a | b |\n|---|\n', undefined, '| a | b |\n|---|\n'],
+    ['|a|b|\n|-|-|\n|1|2|3|', undefined, 'a   │ b\n────┼──────\n1   │ 2 | 3\n'],
+    ['|日本|b|\n|-|-|\n|x|y|', undefined, '日本 │ b\n─────┼────\nx    │ y\n'],
+    ['|a|b|\n|-|-|\n|one two three|x<br>y|', 13, 'a       │ b\n────────┼────\none two │ x\nthree   │ y\n'],
+    [
+      '|a|b|\n|-|-|\n|abcdefghijklmnopqrstuvwxyz|x|',
+      24,
+      `a                  │ b\n${'─'.repeat(19)}┼────\nabcdefghijklmnopqr │ x\nstuvwxyz\n`,
+    ],
+    [
+      '|name|**b**|\n|-|-|\n|an incomprehensible name|`x`|\n||z|',
+      17,
+      'name: an\n  incomprehensible\n  name\nb: x\n\nb: z\n',
+    ],
+    ['|incomprehensibility|indistinguishable|\n|-|-|\n', 17, '|incomprehensibility|indistinguishable|\n'],
+    ['> |a|\n> |-|\n> |1|\n\n- |b|', undefined, '│ a\n│ ───\n│ 1\n\n• |b|\n'],
+  ])('%j in %j columns', async (text, columns, shown) => {
+    expect(await print(text, { columns })).toBe(shown)
+  })
+
+  test('one that is longer than what is kept back goes on in its widths', async () => {
+    const rows = Array.from({ length: 20_000 }, (_, at) => `| ${10_000 + at} | ${at % 7} |\n`)
+    const written = await printPieces(['| row | b |\n|--|--|\n', ...rows])
+    expect(written.findIndex((text) => text.includes('10019'))).toBeLessThan(10_000)
+    expect(written.join('').split('\n').slice(19_990, 19_991)).toEqual(['29988 │ 3'])
+  })
+})
+
+describe('wrapping', () => {
+  test.each([
+    ['one two three four five six', 16, 'one two three\nfour five six\n'],
+    ['- one two three four five six', 18, '• one two three\n  four five six\n'],
+    ['10. one two three four five six', 18, '10. one two three\n    four five six\n'],
+    ['> one two three four five', 18, '│ one two three\n│ four five\n'],
+    ['see https://example.com/a/long/one now', 20, 'see\nhttps://example.com/a/long/one\nnow\n'],
+    ['日本語の文章は、空白がない。', 16, '日本語の文章は、\n空白がない。\n'],
+    ['日本語の文章に、空白がない。', 17, '日本語の文章に、\n空白がない。\n'],
+    ['日本語の文章には、空白がない。', 16, '日本語の文章に\nは、空白がない。\n'],
+    ['a **bold\nb** one two three four', 20, 'a bold\nb one two three four\n'],
+  ])('%j in %i columns', async (text, columns, shown) => {
+    expect(await print(text, { columns })).toBe(shown)
+  })
+})
+
+describe('what has come is shown', () => {
+  test.each([
+    [
+      ['one', ' two', ' three'],
+      ['', 'one', ' two'],
+    ],
+    [
+      ['**one', ' two', ' three'],
+      ['', 'one', ' two'],
+    ],
+    [
+      ['`one', ' two', ' three'],
+      ['', 'one', ' two'],
+    ],
+    [
+      ['[one', ' two', '](x) three'],
+      ['', '[one', ' two](x)'],
+    ],
+    [
+      ['- one', ' two', ' three'],
+      ['• ', 'one', ' two'],
+    ],
+    [
+      ['# one', ' two', ' three'],
+      ['', 'one', ' two'],
+    ],
+    [
+      ['```\none', '\ntwo', '\n'],
+      ['', '  one\n', '  two\n'],
+    ],
+    [
+      ['日', '本', '語'],
+      ['', '日', '本'],
+    ],
+  ])('of %j', async (pieces, shown) => {
+    const written = await printPieces(pieces)
+    expect(written.slice(0, pieces.length)).toEqual(shown)
+  })
+})
+
+describe('code is coloured', () => {
+  test.each([
+    [
+      'js',
+      '/* a\nb */ const x = `y\nz`',
+      ['<2>/* a</>', '<2>b */</> <35>const</> x = <32>`y</>', '<32>z`</>'],
+    ],
+    ['python', '"""a\nb""" # c', ['<32>"""a</>', '<32>b"""</> <2># c</>']],
+    ['sh', "echo 'a\nif b", ["echo <32>'a</>", '<35>if</> b']],
+    ['json', '{"a": 1}', ['{<36>"a"</>: <33>1</>}']],
+    ['diff', '+a\n-b\n c', ['<32>+a</>', '<31>-b</>', ' c']],
+    ['__proto__', 'a', ['<36>a</>']],
+  ])('%s', async (language, code, lines) => {
+    const shown = lines.map((line) => `  ${line.replace(/^ /, ' ')}\n`).join('')
+    expect(await coloured(`\`\`\`${language}\n${code}\n\`\`\`\n`)).toBe(shown)
+  })
+})
