@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { createRandom } from '../src/emulator/random.ts'
 import { message, run } from './run.ts'
 import { response, type ScriptedServer, serve } from './server.ts'
+import { soakBatch } from './soak-batch.ts'
 import { serveRuns } from './soak-runs.ts'
 import { serveSessions } from './soak-sessions.ts'
 import { endings, sendStream, type Told } from './soak-streams.ts'
@@ -162,4 +163,15 @@ test(
     expect(ended).toHaveLength(runs)
   },
   runs * 2_000,
+)
+
+// A run that follows a kill waits 5 s for the file.
+const kills = Math.ceil(runs / 150)
+
+test(
+  `a batch of ${runs * 5} lines that is killed ${kills} times has each line answered once`,
+  async () => {
+    expect(await soakBatch(runs * 5, kills, random)).toEqual([])
+  },
+  60_000 + runs * 600,
 )

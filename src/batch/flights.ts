@@ -6,9 +6,9 @@ import { answer, begin, createSchedule, leave, refuse, type Schedule, type Ticke
 
 /**
  * Asks for one line. Throws a `CliError`, at once where it is `rate-limited` or `not-sent`: then all pause, and the
- * line is asked again. What comes after the signal is not waited for.
+ * line is asked again.
  */
-export type Ask<C extends Call> = (job: Job<C>, signal: AbortSignal) => Promise<Answer>
+export type Ask<C extends Call> = (job: Job<C>) => Promise<Answer>
 
 /** A line that was begun. */
 export interface Task<C extends Call> {
@@ -27,7 +27,7 @@ export interface Flights<C extends Call> {
   schedule: Schedule
 }
 
-/** Nothing is begun for a while, because this was refused. */
+/** Nothing is begun for a while, or for longer, because this was refused. */
 export interface Pause {
   error: CliError
   /** Milliseconds since the epoch. */
@@ -62,19 +62,23 @@ export const createFlights = <C extends Call>(options: FlightsOptions<C>): Fligh
   schedule: createSchedule(options.concurrency),
 })
 
-/** Each with a signal of its own: many listeners of one are taken for a mistake. */
+/** What is under way when the signal comes has failed, and is not waited for. */
 function createSender<C extends Call>({ ask, signal }: FlightsOptions<C>): Flights<C>['send'] {
-  const open = new Set<AbortController>()
+  const open = new Set<(error: CliError) => void>()
   signal.addEventListener('abort', () => {
-    for (const request of open) request.abort(deadlinePassed())
+    for (const fail of open) fail(deadlinePassed())
   })
-  return ({ job }) => {
-    const own = new AbortController()
-    open.add(own)
-    return new Promise<Answer>((resolve, reject) => {
-      own.signal.addEventListener('abort', () => reject(own.signal.reason))
-      ask(job, own.signal).then(resolve, reject)
-    }).finally(() => open.delete(own))
+  return async ({ job }) => {
+    let fail = (_: CliError) => {}
+    try {
+      return await new Promise<Answer>((resolve, reject) => {
+        fail = reject
+        open.add(fail)
+        ask(job).then(resolve, reject)
+      })
+    } finally {
+      open.delete(fail)
+    }
   }
 }
 
@@ -112,13 +116,16 @@ function land<C extends Call>(flights: Flights<C>, flight: Flight<C>, came: Answ
 
 function fail<C extends Call>(flights: Flights<C>, flight: Flight<C>, error: unknown): void {
   const { timers, onFailure } = flights.options
-  if (!(error instanceof CliError)) throw error
+  if (!(error instanceof CliError) || isOfAll(error)) throw error
   if (isRefusal(error)) takeBack(flights, flight, error)
   else {
     flights.schedule = answer(flights.schedule, flight.ticket, { isOk: false, now: timers.now() })
     onFailure(flight, error.with({ attempts: (error.details.attempts ?? 1) + flight.refusals }))
   }
 }
+
+/** Answers that come together differ by some milliseconds. */
+const worthTelling = 1000
 
 function takeBack<C extends Call>(
   flights: Flights<C>,
@@ -127,12 +134,17 @@ function takeBack<C extends Call>(
 ): void {
   const { deadline, timers, random, onPause } = flights.options
   flights.refused.push({ job, place, refusals: refusals + 1 })
-  const { until } = flights.schedule.pause
+  const before = flights.schedule.pause
   const refusal = { error, now: timers.now(), deadline, random: random() }
   flights.schedule = refuse(flights.schedule, ticket, refusal)
   const { pause, places } = flights.schedule
-  if (pause.until > until) onPause({ error, until: pause.until, places })
+  const isNews = pause.number !== before.number || pause.until - before.until >= worthTelling
+  if (isNews) onPause({ error, until: pause.until, places })
 }
+
+/** No line can be asked, and this one was not: a setting is missing or wrong. */
+const isOfAll = ({ kind, details: { sent = 'no' } }: CliError): boolean =>
+  sent === 'no' && ['credentials', 'usage', 'file'].includes(kind)
 
 /** The line itself may well be answered, later. */
 const isRefusal = ({ kind, details }: CliError): boolean =>

@@ -93,7 +93,11 @@ function createOpener(
   let opened: Promise<Exchange> | undefined
 
   function exchange(): Promise<Exchange> {
-    opened ??= chooseExchange(context, settings, { deadline, keepsConnections: isOneOfMany })
+    // Whoever makes many calls ends them all at once.
+    opened ??= chooseExchange(context, settings, {
+      deadline: isOneOfMany ? 0 : deadline,
+      keepsConnections: isOneOfMany,
+    })
     return opened
   }
 

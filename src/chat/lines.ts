@@ -1,4 +1,5 @@
 import { createCaller } from '../calls/caller.ts'
+import { pathSegment } from '../calls/draft.ts'
 import { createSecretRenewal } from '../calls/fresh-secret.ts'
 import type { Context } from '../context.ts'
 import { addAnswer } from '../facts.ts'
@@ -48,10 +49,10 @@ export async function readChatLines(
 
   return {
     tokensOf,
-    prepare: async (line: Line): Promise<Call> => ({
-      model: line.model ?? model,
-      body: await buildLineBody(line, parts),
-    }),
+    async prepare(line: Line): Promise<Call> {
+      if (line.model !== undefined) pathSegment('model', line.model)
+      return { model: line.model ?? model, body: await buildLineBody(line, parts) }
+    },
     preview: async (call: Call) => void (await caller.preview(endpoints.chat, requestOf(call))),
     async ask({ call }: { call: Call }) {
       const start = timers.now()

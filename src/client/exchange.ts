@@ -67,6 +67,7 @@ function attempt(
 
   open.add(finish)
   const connection = dispatch(request, {
+    url,
     connections,
     onError: fail,
     handler: {
@@ -97,10 +98,7 @@ function attempt(
 }
 
 function flatten(headers: Record<string, string | string[] | undefined>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [
-      name,
-      Array.isArray(value) ? value.join(', ') : (value ?? ''),
-    ]),
-  )
+  for (const [name, value] of Object.entries(headers))
+    if (typeof value !== 'string') headers[name] = value?.join(', ') ?? ''
+  return headers as Record<string, string>
 }

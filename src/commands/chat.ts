@@ -67,12 +67,14 @@ async function runBatch(
   if (options.thread !== undefined) throw usage('--thread keeps one conversation, --batch has many requests')
   if (options.output !== undefined)
     throw usage('-o is for one answer: --batch prints results, --results FILE keeps them')
-  const [{ answerBatch }, { readChatLines }, { readSettings }] = await Promise.all([
+  const [{ answerBatch }, { createBatchContext }, { readChatLines }, { readSettings }] = await Promise.all([
     import('../batch/batch.ts'),
+    import('../batch/batch-context.ts'),
     import('../chat/lines.ts'),
     import('../calls/settings.ts'),
   ])
-  const settings = await readSettings(context)
-  const work = await readChatLines(context, settings, { options, words })
-  await answerBatch(context, settings, { options, work })
+  const told = createBatchContext(context)
+  const settings = await readSettings(told)
+  const work = await readChatLines(told, settings, { options, words })
+  await answerBatch(told, settings, { options, work })
 }

@@ -1,4 +1,5 @@
 import { createCaller } from '../calls/caller.ts'
+import { pathSegment } from '../calls/draft.ts'
 import { createSecretRenewal } from '../calls/fresh-secret.ts'
 import type { Context } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
@@ -52,6 +53,7 @@ export async function readImageLines(
   return {
     tokensOf,
     async prepare(line: Line, index: number): Promise<Call> {
+      if (line.model !== undefined) pathSegment('model', line.model)
       const body = await buildLineBody(line, parts)
       const words = 'prompt' in line ? line.prompt : await promptOf(body)
       return { model: line.model ?? chooseModel(options, values), body, name: `${index}-${nameFrom(words)}` }

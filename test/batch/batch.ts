@@ -86,6 +86,7 @@ export async function play(
       async write(text) {
         out += text
       },
+      async flush() {},
     },
     results: results ?? {
       append(line) {
