@@ -12,7 +12,7 @@ const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
 /** From the ground up; rooms on one floor do not import each other. */
 const floors = [
-  ['errors.ts', 'bare-flags.ts', 'flag-values.ts', 'loopback.ts', 'spelling.ts'],
+  ['errors.ts', 'bare-flags.ts', 'flag-values.ts', 'loopback.ts', 'process-family.ts', 'spelling.ts'],
   ['secrets.ts', 'facts.ts'],
   ['wire'],
   ['settings', 'client', 'io', 'emulator'],
