@@ -1,19 +1,19 @@
-import { realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { deadlineOf } from '../calls/settings.ts'
-import { CliError, usage } from '../errors.ts'
+import { usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { BatchContext } from './batch-context.ts'
 import { checkJobs, type Extent } from './check.ts'
 import { type BatchOptions, checkBatchFlags } from './flags.ts'
-import type { Ask } from './flights.ts'
 import { type Call, type Prepare, readJobs } from './jobs.ts'
 import { createLedger, type Ledger } from './ledger.ts'
 import { readLines } from './lines.ts'
+import { throwFailure } from './outcome.ts'
 import { createReport, type Report } from './report.ts'
 import { openResults, type ResultsFile } from './results-file.ts'
 import { type Outcome, runBatch } from './run.ts'
-import { openSource, type Source } from './source.ts'
+import type { Ask } from './sender.ts'
+import { openSource, realPath, type Source } from './source.ts'
 import { createOpenWindow, createWindow, type Window } from './window.ts'
 
 /** What one line of a batch does. */
@@ -90,15 +90,6 @@ async function openFile<C extends Call>(batch: Batch<C>): Promise<ResultsFile | 
 /** A run that was killed is waited for 5 s; one that is alive is not. Milliseconds. */
 const longestWait = 7000
 
-/** Where a link leads, if it leads anywhere. */
-function realPath(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
-  }
-}
-
 interface Opened {
   extent: Extent | undefined
   results: ResultsFile | undefined
@@ -154,14 +145,4 @@ function finish<C extends Call>(
   report.sum(tally, stop !== undefined || tally.failed > 0)
   if (stop === undefined && ledger.strangers > 0)
     context.note(`${ledger.strangers} of the results belong to no line of the input`)
-}
-
-/** Why the batch stopped, else the failure of the first line that failed. */
-function throwFailure({ stop, failure, tally: { ok, failed, skipped } }: Outcome): void {
-  const isBegun = ok + failed > 0
-  if (stop instanceof CliError && isBegun && stop.details.sent === undefined) throw stop.with({ sent: 'yes' })
-  if (stop !== undefined) throw stop
-  if (!failure) return
-  const message = `${failed} of ${ok + failed + skipped} requests failed, the first of them: ${failure.message}`
-  throw new CliError(failure.kind, message, failure.details)
 }

@@ -3,12 +3,7 @@ import { CliError } from '../errors.ts'
 import type { Call, Job } from './jobs.ts'
 import type { Answer } from './result-line.ts'
 import { answer, begin, createSchedule, leave, refuse, type Schedule, type Ticket } from './schedule.ts'
-
-/**
- * Asks for one line. Throws a `CliError`, at once where it is `rate-limited` or `not-sent`: then all pause, and the
- * line is asked again.
- */
-export type Ask<C extends Call> = (job: Job<C>) => Promise<Answer>
+import { type Ask, createSender } from './sender.ts'
 
 /** A line that was begun. */
 export interface Task<C extends Call> {
@@ -22,7 +17,7 @@ export interface Task<C extends Call> {
 /** The requests that are under way, and the lines that were refused, the first one first. */
 export interface Flights<C extends Call> {
   readonly options: FlightsOptions<C>
-  readonly send: (task: Task<C>) => Promise<Answer>
+  readonly send: Ask<C>
   readonly refused: Task<C>[]
   schedule: Schedule
 }
@@ -57,32 +52,10 @@ export interface FlightsOptions<C extends Call> {
 
 export const createFlights = <C extends Call>(options: FlightsOptions<C>): Flights<C> => ({
   options,
-  send: createSender(options),
+  send: createSender(options.ask, options.signal),
   refused: [],
   schedule: createSchedule(options.concurrency),
 })
-
-/** What is under way when the signal comes has failed, and is not waited for. */
-function createSender<C extends Call>({ ask, signal }: FlightsOptions<C>): Flights<C>['send'] {
-  const open = new Set<(error: CliError) => void>()
-  signal.addEventListener('abort', () => {
-    for (const fail of open) fail(deadlinePassed())
-  })
-  return async ({ job }) => {
-    let fail = (_: CliError) => {}
-    try {
-      return await new Promise<Answer>((resolve, reject) => {
-        fail = reject
-        open.add(fail)
-        ask(job).then(resolve, reject)
-      })
-    } finally {
-      open.delete(fail)
-    }
-  }
-}
-
-const deadlinePassed = () => new CliError('unknown', 'the deadline passed', { sent: 'unknown' })
 
 /** A task that is under way. */
 type Flight<C extends Call> = Task<C> & { ticket: Ticket }
@@ -91,7 +64,7 @@ type Flight<C extends Call> = Task<C> & { ticket: Ticket }
 export function fly<C extends Call>(flights: Flights<C>, task: Task<C>): void {
   flights.schedule = begin(flights.schedule)
   const flight = { ...task, ticket: flights.schedule.pause.number }
-  flights.send(task).then(
+  flights.send(task.job).then(
     (came) => settle(flights, () => land(flights, flight, came)),
     (error) => settle(flights, () => fail(flights, flight, error)),
   )

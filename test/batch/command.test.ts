@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { lock } from '../../src/settings/lock.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
+import { createClock } from '../clock.ts'
 import { answering, hurried, message, run, temporaryFolder } from '../run.ts'
 
 interface Line {
@@ -293,7 +294,7 @@ describe('a service that refuses', () => {
       const isRefused = refused.delete(promptOf(request) ?? '')
       return (isRefused ? status(429, { 'retry-after': '2' }) : answering(message('hi')))(request)
     }
-    const timers = hurried()
+    const timers = createClock()
     const argv = [...batch, '--concurrency', '4', '--retries', '0']
     const ended = await run(argv, { cwd: folderWith(12), exchange, timers })
     expect([ended.code, indexes(parse(ended.out)), ended.requests.length]).toEqual([0, upTo(12), 16])
@@ -428,7 +429,7 @@ describe('--results and --resume', () => {
 describe('the end of a batch', () => {
   test('at the deadline what is under way is cut', async () => {
     const cwd = folderWith(9)
-    const argv = [...results, '--concurrency', '3', '--deadline', '300ms', '--errors', 'json']
+    const argv = [...results, '--concurrency', '3', '--deadline', '3s', '--errors', 'json']
     const ended = await run(argv, { cwd, exchange: byPrompt({ 2: () => new Promise(() => {}) }) })
     expect(ended.code).toBe(15)
     const cut = resultsOf(cwd).filter(({ ok }) => !ok)

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createBell } from '../../src/batch/bell.ts'
-import type { Ask } from '../../src/batch/flights.ts'
+import type { Ask } from '../../src/batch/sender.ts'
 import { type CliError, OutputClosed } from '../../src/errors.ts'
 import { createClock } from '../clock.ts'
 import { answerOf, linesOf, parse, play } from './batch.ts'
