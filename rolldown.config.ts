@@ -1,5 +1,8 @@
 import { createRequire } from 'node:module'
 import type { Plugin, RolldownOptions } from 'rolldown'
+import { version } from './package.json'
+import { findScript } from './src/cli/completion/scripts.ts'
+import { renderManPage } from './src/cli/man-page.ts'
 
 const { ERROR, TYPE } = createRequire(import.meta.url)('undici/lib/llhttp/constants.js')
 
@@ -69,12 +72,33 @@ const withEagerModules: Plugin = {
   renderChunk: (code) => code.replace(/\(\(\((exports(, module)?)\) => \{/g, '((function ($1) {'),
 }
 
+/** The completion scripts are made here, so that a run only prints one. */
+const withScripts: Plugin = {
+  name: 'with-scripts',
+  load: {
+    filter: { id: /src[\\/]cli[\\/]completion[\\/]scripts\.ts$/ },
+    async handler() {
+      const shells = ['bash', 'zsh', 'fish']
+      const scripts = await Promise.all(shells.map(async (shell) => [shell, await findScript(shell)]))
+      return `const scripts = new Map(${JSON.stringify(scripts)})
+        export const findScript = async (shell) => scripts.get(shell)`
+    },
+  },
+}
+
+const withManPage: Plugin = {
+  name: 'with-man-page',
+  async generateBundle() {
+    this.emitFile({ type: 'asset', fileName: 'parley.1', source: await renderManPage(version) })
+  },
+}
+
 const config = {
   input: { main: 'src/main.ts' },
   // What every run loads is one file: others take from it what they need.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
-  plugins: [withLessOfUndici, withoutExecutables, withEagerModules],
+  plugins: [withLessOfUndici, withoutExecutables, withEagerModules, withScripts, withManPage],
   // In a snap's terminal conf would write in place instead of replacing the file.
   transform: { define: { 'process.env.SNAP': 'undefined' } },
   output: {

@@ -28,8 +28,8 @@ function isOwn(folder, parent) {
   return true
 }
 
-// For a bare number it would take longer than it saves, and so would asking a Node that cannot.
-const isBare = ['-V', '--version'].includes(process.argv[2])
+// For a text that is always the same it would take longer than it saves, and so would asking a Node that cannot.
+const isBare = ['-V', '--version', 'completion'].includes(process.argv[2])
 if (Number.parseInt(process.versions.node, 10) >= 22 && !isBare) keepCompiledCode()
 
 const { createProcessHost, main } = require('../dist/main.cjs')

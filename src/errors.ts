@@ -27,8 +27,8 @@ export const outcomes = {
   stuck: { exit: 13, when: '`follow`: the session was terminated or is stuck', again: '' },
   stopped: {
     exit: 15,
-    when: '`follow`: the deadline passed while the session was followed',
-    again: '`follow` goes on',
+    when: '`follow`, `--batch`: the deadline, or the limit of tokens, came before the end',
+    again: '`follow`, `--resume` go on',
   },
 } as const
 

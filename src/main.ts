@@ -25,9 +25,9 @@ export async function main(argv: string[], host: Host): Promise<number> {
   })
   host.onCrash?.((error) => fail(unexpected(error, describe())))
   try {
-    // Loading the command tree would take longer than all the rest.
-    if (argv.length === 1 && /^(-V|--version)$/.test(argv[0] ?? '')) {
-      await say(host.stdout, `${version}\n`)
+    const text = await findText(argv)
+    if (text !== undefined) {
+      await say(host.stdout, text)
       return 0
     }
     host.checkArguments?.(argv)
@@ -45,6 +45,15 @@ export async function main(argv: string[], host: Host): Promise<number> {
     await report(failure, argv, host, secrets)
     return failure.exitCode
   }
+}
+
+/** What is always the same is printed at once: loading the command tree would take longer than all the rest. */
+async function findText(argv: string[]): Promise<string | undefined> {
+  const [command = '', shell = ''] = argv
+  if (argv.length === 1 && /^(-V|--version)$/.test(command)) return `${version}\n`
+  if (argv.length !== 2 || command !== 'completion') return undefined
+  const { findScript } = await import('./cli/completion/scripts.ts')
+  return findScript(shell)
 }
 
 function cleanUp(cleanups: Set<() => void>): void {

@@ -58,11 +58,12 @@ const deepest = 200
 
 function redactJson(value: unknown, redact: Secrets['redact'], depth = 0): unknown {
   if (typeof value === 'string') return redact(value)
+  if (typeof value === 'number') return redact(String(value)) === String(value) ? value : '[redacted]'
   if (typeof value !== 'object' || value === null) return value
   if (depth === deepest) return '…'
   const inner = (each: unknown) => redactJson(each, redact, depth + 1)
   if (Array.isArray(value)) return value.map(inner)
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, inner(each)]))
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [redact(key), inner(each)]))
 }
 
 /** Judged by its name, so some harmless headers count as secret. But a rate limit's headers only count tokens. */

@@ -107,6 +107,16 @@ describe('the request', () => {
     expect(JSON.parse(shown.out)).toMatchObject({ method: 'POST', body: { a: 1 } })
     const curl = await api(['agents', '/v1/m', '-X', 'PATCH', '--set', 'a=1', '--curl'])
     expect(curl.out).toContain('--request PATCH https://agents.test/v1/m')
+    const text = await api(['gateway', '/v1/m', '-i', '-', '-H', 'content-type: text/plain', '--curl'], {
+      stdin: '@x',
+    })
+    expect(text.out).toContain('--data-raw @x')
+    const bytes = await api(['gateway', '/v1/m', '-i', '-', '-H', 'content-type: a/b', '--curl'], {
+      stdin: Uint8Array.from([255]),
+    })
+    expect(bytes).toMatchObject({ code: 2, out: '' })
+    const secret = await api(['gateway', '/v1/m?api_key=canary', '--dry-run'])
+    expect(secret.out).not.toContain('canary')
   })
 })
 
@@ -295,6 +305,11 @@ describe('pages', () => {
       'next_page repeats',
     ],
     ['whose data is no list', [{ data: {} }], 'data must be a list'],
+    [
+      'that are empty without an end',
+      Array.from({ length: 30 }, (_, page) => ({ data: [], next_page: `p${page}` })),
+      'pages in a row are empty',
+    ],
   ])('%s are an error', async (_, pages, problem) => {
     const ended = await api(['agents', '/v1/x', '--paginate'], { exchange: paging(...pages) })
     expect(ended.code).toBe(8)

@@ -52,6 +52,7 @@ async function chunksOf(argv: string[], env: Record<string, string> = {}): Promi
 test.each([
   ['--version', ['main']],
   ['-V', ['main']],
+  ['completion bash', ['main', 'scripts']],
   ['--help', ['main', 'program']],
   ['chat --help', ['main', 'program']],
   ['chat --nonsense', ['main', 'program']],
@@ -93,6 +94,7 @@ test('the package holds what runs, needs nothing beside it, and is small', async
   expect(paths.filter((path) => !/^(dist\/[\w-]+|bin\/parley)\.cjs$/.test(path)).toSorted()).toEqual([
     'LICENSE',
     'README.md',
+    'dist/parley.1',
     'package.json',
   ])
   const alone = temporaryFolder()

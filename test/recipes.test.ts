@@ -28,6 +28,7 @@ const announced: [RegExp, string][] = [
     /^(parley: sesn_1 waits for an answer| {2}toolu_\w+: bash .*| {2}answer with: parley events confirm .*)$/,
     'stderr names them, and the command that answers',
   ],
+  [/^parley: \d+ ok · 0 failed · .* tokens · \d+ s$/, 'the counts are on stderr'],
   [/^parley: PARLEY_\w+ in the environment overrides it$/, 'stderr says where the environment overrides it'],
 ]
 

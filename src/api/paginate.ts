@@ -5,6 +5,7 @@ import { createRawPrinter } from '../io/raw-printer.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { type HttpResponse, readBody } from '../wire/exchange.ts'
 import { type Cursor, readPage } from '../wire/page.ts'
+import { createPageTrail } from '../wire/page-trail.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { readPath } from './path.ts'
 import type { ApiRequest } from './request.ts'
@@ -16,18 +17,17 @@ export async function paginate(
   output: Output,
 ): Promise<void> {
   const printer = createRawPrinter(output)
-  const seen = new Set<string>()
+  const trail = createPageTrail('the list')
   const address = endpoint.service === 'gateway' ? settings.values.baseUrl : settings.values.agentsUrl
   let next = { path: endpoint.path, query: parts.query }
   for (;;) {
-    const place = `${next.path}?${next.query ?? ''}`
-    if (seen.has(place)) throw notUnderstood('the list does not end: next_page repeats')
-    seen.add(place)
+    trail.addMark(`${next.path}?${next.query ?? ''}`, 'next_page repeats')
     const request = { ...parts, query: next.query }
     const page = await caller.call({ ...endpoint, path: next.path }, request, read)
     for (const item of page.texts) printer.add(`${item}\n`)
     await printer.write()
     if (!page.next) return printer.end()
+    trail.addPage(page.texts.length)
     next = follow(next, page.next, address)
   }
 }

@@ -52,7 +52,9 @@ const isService = (word: string): word is Endpoint['service'] => services.includ
 
 /** What only reads may be asked for again, other requests where the caller says that a repeat does no harm. */
 const repeatOf = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
-  method === 'GET' || method === 'HEAD' ? 'always' : flags.retryUnknown ? 'failed' : 'not-taken'
+  readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'not-taken'
+
+const readingMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
 
 const methods: readonly string[] = [
   'GET',

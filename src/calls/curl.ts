@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer'
+import { usage } from '../errors.ts'
 import { plainQuote, shellQuote, unsafe } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
 import type { Draft } from './draft.ts'
@@ -13,7 +15,8 @@ const longestArgument = 100 * 1024
 export function toCurl(draft: Draft, variable: string, isTerminal: boolean): string {
   const { method, url, headers, body, credential } = draft
   const quote = isTerminal ? (text: string) => shellQuote(text, unsafe) : plainQuote
-  const lines = [`curl --silent --show-error --request ${method} ${quote(url)}`]
+  const how = method === 'HEAD' ? '--head' : `--request ${method}`
+  const lines = [`curl --silent --show-error ${how} ${quote(url)}`]
   if (/[[\]{}]/.test(url)) lines.push('--globoff')
   for (const [name, value] of Object.entries(headers)) {
     if (isSecretHeader(name)) continue
@@ -24,9 +27,10 @@ export function toCurl(draft: Draft, variable: string, isTerminal: boolean): str
     ...secretNames(headers).map((name) => `${name.replaceAll(/[$`]/g, '\\$&')}: $${variableFor(name)}`),
   ]
   if (secrets.length > 0) lines.push('--header @-')
-  const text = quote(Buffer.from(body ?? []).toString('utf8'))
+  const text = quote(asText(body ?? new Uint8Array()))
   const isLong = body !== undefined && body.length > longestArgument
-  if (body) lines.push(`--data-binary ${isLong ? '@/dev/fd/3' : text}`)
+  // Text after --data-binary that begins with @ would be the name of a file.
+  if (body) lines.push(isLong ? '--data-binary @/dev/fd/3' : `--data-raw ${text}`)
   // Before a long body curl would wait for `100 Continue`.
   if (isLong) lines.push("--header 'Expect:'")
 
@@ -34,6 +38,12 @@ export function toCurl(draft: Draft, variable: string, isTerminal: boolean): str
     secrets.length > 0 ? `printf '%s\\n' ${secrets.map((header) => `"${header}"`).join(' ')} | ` : ''
   const command = `${printSecrets}${lines.join(' \\\n  ')}`
   return isLong ? `printf %s ${text} | { ${command}; } 3<&0\n` : `${command}\n`
+}
+
+/** Throws a usage error for bytes that no shell's word can have. */
+function asText(body: Uint8Array): string {
+  if (!isUtf8(body) || body.includes(0)) throw usage('--curl: the body is not text; --dry-run shows it')
+  return Buffer.from(body).toString()
 }
 
 const secretNames = (headers: Draft['headers']) => Object.keys(headers).filter(isSecretHeader)

@@ -38,7 +38,7 @@ function toDryRun(draft: Draft, secrets: Secrets): string {
   const shown = headersOf(draft, secrets)
   const fields = [
     `"method": ${JSON.stringify(method)}`,
-    `"url": ${JSON.stringify(url)}`,
+    `"url": ${JSON.stringify(secrets.redact(url))}`,
     `"headers": ${JSON.stringify(shown, null, 2).replaceAll('\n', '\n  ')}`,
     ...(body ? [`"body": ${bodyAsJson(body)}`] : []),
   ]
@@ -47,7 +47,7 @@ function toDryRun(draft: Draft, secrets: Secrets): string {
 
 function toLine(draft: Draft, secrets: Secrets): string {
   const { method, url, body } = draft
-  const head = JSON.stringify({ method, url, headers: headersOf(draft, secrets) })
+  const head = JSON.stringify({ method, url: secrets.redact(url), headers: headersOf(draft, secrets) })
   return body ? `${head.slice(0, -1)},"body":${onOneLine(bodyAsJson(body))}}\n` : `${head}\n`
 }
 

@@ -41,7 +41,7 @@ export function createReaches({ whenInterrupted }: Run): (endpoint: Endpoint) =>
   const underWay = new Set<Tracked>()
   return (endpoint) => {
     const reach = track(endpoint)
-    if (endpoint.method === 'GET') return reach
+    if (endpoint.repeat === 'always') return reach
     for (const other of underWay) if (other.isOver()) underWay.delete(other)
     underWay.add(reach)
     whenInterrupted(() => {

@@ -66,6 +66,7 @@ export async function openThread(
         const given = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given, turn: question, assignments: [turn] })
         await replaceFile(await openFileOutput(name, host.cwd, 0o600), whole, cleanups)
+        context.whenInterrupted(() => undefined)
       } catch (error) {
         throw new CliError('file', asFileFailure(error, name).message, {
           sent: 'yes',

@@ -77,5 +77,9 @@ export const entries: Record<string, Entry> = {
     summary: 'a local emulator of both services, for trying out and testing',
     load: () => import('../commands/serve.ts'),
   },
+  completion: {
+    summary: 'print a script that makes TAB complete the words of parley',
+    load: () => import('./completion.ts'),
+  },
   help: { summary: 'help on a command or a topic', load: () => import('./help.ts') },
 }

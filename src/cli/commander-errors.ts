@@ -32,6 +32,10 @@ export function explain({ code, message }: CommanderError): string {
     .replace(/^error: /, '')
     .replace(theirs, ours)
     .replace(/ is Allowed choices are (.*)\.$/, ' is not one of $1')
+    .replace(
+      /^command-argument value '(.*)' is invalid for argument '(\w+)'\. Allowed choices are (.*)\.$/s,
+      "<$2>: '$1' is not one of $3",
+    )
     .replaceAll('\n', ' ')
     .replace('(Did you', '(did you')
   return code === 'commander.unknownOption' ? `${text}; words that begin with a hyphen go after --` : text

@@ -17,6 +17,8 @@ interface CommandModule {
 export interface Grammar {
   /** Prints the help of the command that the words name. Throws a usage error where they name none. */
   showHelp(words: string[]): Promise<void>
+  /** A shell's completion script. */
+  findScript(shell: string): Promise<string | undefined>
 }
 
 /** A command, or a group of commands. */

@@ -32,6 +32,7 @@ export async function runProgram(
     exitCode: 0,
     unknown: undefined,
     showHelp: (words) => showHelp(root, parse, words),
+    findScript: async (shell) => (await import('./completion/scripts.ts')).findScript(shell),
   }
   addCommands(root, entries, parse)
   await parseArguments(root, argv)

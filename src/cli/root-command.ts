@@ -34,8 +34,8 @@ export function createRoot(print: (text: string) => void, host: Host, version: s
   addNote(root, "Then 'parley config init' asks for your own addresses and credentials.")
   addNote(
     root,
-    "Each command has its own --help. 'parley help settings' is about settings and shared flags; other topics",
-    `are ${others.slice(0, -1).join(', ')} and ${others.at(-1)}.`,
+    "Each command has --help. 'parley help settings' is about settings and shared flags; other topics:",
+    `${others.join(', ')}.`,
   )
   return root
 }

@@ -1,9 +1,8 @@
 import type { Option } from 'commander'
 import { batchFlags } from '../batch/flags.ts'
-import { outcomes } from '../errors.ts'
-import { hasFlag, type SettingName, settingNames, settingOf, variableOf } from '../settings/table.ts'
 import { generalFlags, requestFlags } from './flags.ts'
 import { formatList } from './help-text.ts'
+import { exitRows, settingRows, variableRows } from './topic-rows.ts'
 import type { TopicName } from './topics.ts'
 
 /** A text for a screen of so many columns. */
@@ -21,10 +20,7 @@ Each has one name in three spellings: baseUrl in a profile, --base-url as a flag
   parley config list --effective
 
 Settings:
-${formatList(
-  settingNames.map((name) => [name, describeSetting(name)]),
-  width,
-)}
+${formatList(settingRows(), width)}
 
 Flags of every command:
 ${formatList(generalFlags().map(flagRow), width)}
@@ -34,14 +30,6 @@ ${formatList(requestFlags().map(flagRow), width)}
 `
 
 const flagRow = ({ flags, description }: Option): [string, string] => [flags, description]
-
-function describeSetting(name: SettingName): string {
-  const { about, default: value, ownFlag } = settingOf(name)
-  const defaults = value === undefined ? [] : [`default ${value}`]
-  const flags = hasFlag(name) ? [] : [ownFlag === undefined ? 'no flag' : `flag ${ownFlag}`]
-  const details = [...defaults, ...flags].join(', ')
-  return details === '' ? about : `${about} (${details})`
-}
 
 const batch: Topic = (
   width,
@@ -64,34 +52,14 @@ const environment: Topic = (
   width,
 ) => `Every setting can be set in the environment; an empty value counts as not set. With --profile, addresses and secrets never come from the environment.
 
-${formatList(
-  [
-    ...settingNames.map((name): [string, string] => [variableOf(name), settingOf(name).about]),
-    ['PARLEY_PROFILE', 'the current profile'],
-    ['PARLEY_SESSION', 'the session of events send, confirm, list and follow'],
-    ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
-    ['HTTPS_PROXY, HTTP_PROXY', 'a proxy; also ALL_PROXY, and NO_PROXY for hosts that need none'],
-    ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to the system's"],
-    ['NO_COLOR, FORCE_COLOR', 'no colour, or always colour; TERM=dumb means no colour'],
-  ],
-  width,
-)}
+${formatList(variableRows(), width)}
 `
 
 const exitCodes: Topic = (
   width,
 ) => `How a run ended, and in brackets whether the same command may be run again.
 
-${formatList(
-  [
-    ['0', 'done'],
-    ...Object.entries(outcomes).map(([kind, { exit, when, again }]): [string, string] => [
-      `${exit}`.padEnd(4) + kind,
-      `${when}${again && ` [${again}]`}`.replaceAll('`', ''),
-    ]),
-  ],
-  width,
-)}
+${formatList(exitRows(), width)}
 
 A signal ends parley by that signal: a shell sees 130 or 143.
 `

@@ -65,6 +65,15 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
       budget: [1.4, 1.35],
     },
     {
+      work: '`completion bash`',
+      isStart: true,
+      against: '`--version`',
+      job: run('completion bash'),
+      baseline: run('--version'),
+      rounds: 21,
+      budget: [1.1, 1.1],
+    },
+    {
       work: 'a usage error',
       isStart: true,
       against: '`node -e 0`',

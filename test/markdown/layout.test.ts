@@ -33,6 +33,7 @@ describe('blocks', () => {
     ['1. a\n   - b\n\n   more\n2) c', '1. a\n   ◦ b\n\n   more\n2) c\n'],
     ['1. a\n  - careless\n    - more so\n2. b', '1. a\n   ◦ careless\n     ▪ more so\n2. b\n'],
     ['- [x] done\n- [ ] open\n- [y] text\n- [link](u)', '☑ done\n☐ open\n• [y] text\n• [link](u)\n'],
+    ['- > [x] quoted\n\n> - [x] done', '• │ [x] quoted\n\n│ ☑ done\n'],
     ['- a\nlazy\n\nover', '• a\n  lazy\n\nover\n'],
     ['-a\n1.b\n1986x\n- \n- b', '-a\n1.b\n1986x\n•\n• b\n'],
     ['> a\n> b\n>\n> > c\n\nd', '│ a\n│ b\n│\n│ │ c\n\nd\n'],

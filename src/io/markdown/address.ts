@@ -1,13 +1,13 @@
 import { looks } from './paint.ts'
 
-/** What was read of a word: up to where, what it shows, and how if not as the text around it. */
+/** A piece of a word: where it ends, what is shown for it, and its look if not that of the text around it. */
 export interface Step {
   end: number
   text: string
   look?: string | undefined
 }
 
-/** The address after a link's text. A title may follow it, as words of its own. */
+/** Reads the address after a link's text, with its brackets. A title after it is in words of its own. */
 export function readTarget(word: string, at: number): Step {
   let depth = 0
   let end = at + 1

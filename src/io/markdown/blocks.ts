@@ -1,150 +1,149 @@
-import { type Code, createCode, readFence } from './code.ts'
-import { createFlow } from './flow.ts'
-import type { Highlight } from './highlighter.ts'
-import { createOpening } from './opening.ts'
-import { createOutline } from './outline.ts'
+import { Code, readFence } from './code.ts'
+import { Flow } from './flow.ts'
+import type { createHighlight } from './highlighter.ts'
+import { type Found, Opening } from './opening.ts'
+import { Outline } from './outline.ts'
 import type { Page } from './page.ts'
-import { createTables } from './table.ts'
+import { Tables } from './table.ts'
 
 /** The longest line that is kept back for what it may turn out to be, in characters. */
 const longestLine = 4000
 
-export interface Blocks {
-  push(text: string): void
-  end(): void
-}
-
 /** Reads line by line what a text is made of, and prints it as soon as that is known. */
-export function createBlocks(page: Page, highlightFor: (language: string) => Highlight | undefined): Blocks {
-  const flow = createFlow(page)
-  const tables = createTables(page, flow)
-  const outline = createOutline()
-  let mode: 'start' | 'prose' | 'fence' | 'bar' | 'code' | 'done' = 'start'
-  let isBegun = false
-  let keptLine = ''
-  let code: Code | undefined
+export class Blocks {
+  readonly #page: Page
+  readonly #highlightFor: typeof createHighlight
+  readonly #flow: Flow
+  readonly #tables: Tables
+  readonly #outline = new Outline()
+  readonly #opening: Opening
+  /** What the line is, as far as it was read; `undefined` while only its beginning was. */
+  #kind: Exclude<Found['kind'], 'container'> | undefined
+  #isLineBegun = false
+  /** The line so far, while only its end shows what it is. */
+  #keptLine = ''
+  #code: Code | undefined
 
-  const opening = createOpening(outline, {
-    text: startText,
-    rule() {
-      tables.end()
-      page.drawRule(outline.first())
-      flow.endParagraph()
-      mode = 'done'
-    },
-    whole(kind, text) {
-      if (kind === 'fence' || !outline.isSame) tables.end()
-      outline.leave()
-      keptLine = text
-      mode = kind
-    },
-    code(text) {
-      tables.end()
-      code = createCode({ page, containers: [], end: 'indent', highlight: undefined })
-      code.push(text)
-      mode = 'code'
-    },
-    container(rest) {
-      tables.end()
-      flow.endParagraph()
-      push(rest)
-    },
-    isInParagraph: () => flow.isInParagraph,
-  })
-
-  const pushers = {
-    start: opening.push,
-    prose: flow.push,
-    fence: pushWhole,
-    bar: pushWhole,
-    code: (text: string) => code?.push(text),
-    done() {},
-  }
-  const enders = {
-    start: endStart,
-    prose: flow.end,
-    fence: endFence,
-    bar: () => tables.add(keptLine, outline.next()),
-    code: endCode,
-    done() {},
+  constructor(page: Page, highlightFor: typeof createHighlight) {
+    this.#page = page
+    this.#highlightFor = highlightFor
+    this.#flow = new Flow(page)
+    this.#tables = new Tables(page, this.#flow)
+    this.#opening = new Opening(this.#outline, this.#flow)
   }
 
-  function push(text: string): void {
+  /** The text may be cut anywhere. */
+  push(text: string): void {
     for (let at = 0; at < text.length; ) {
       if (text[at] === '\n') {
-        endLine()
+        this.#endLine()
         at++
         continue
       }
-      isBegun = true
-      const found = mode === 'start' ? at + 1 : text.indexOf('\n', at)
+      this.#isLineBegun = true
+      const found = this.#kind ? text.indexOf('\n', at) : at + 1
       const end = found < 0 ? text.length : found
-      pushers[mode](text.slice(at, end))
+      this.#read(text.slice(at, end))
       at = end
     }
   }
 
-  function endLine(): void {
-    const isBlank = mode === 'start' && opening.end()
-    const ended = mode
-    mode = 'start'
-    if (ended !== 'start' || isBlank) enders[ended]()
-    isBegun = false
-    opening.startLine()
+  end(): void {
+    if (this.#isLineBegun) this.#endLine()
+    this.#tables.end()
   }
 
-  function startText(text: string, look?: string): void {
-    tables.end()
-    if (!flow.isInParagraph) outline.leave()
-    flow.start(outline.first(), outline.next(), look)
-    mode = 'prose'
-    flow.push(text)
-  }
-
-  function pushWhole(text: string): void {
-    keptLine += text
-    if (keptLine.length > longestLine) startText(keptLine)
-  }
-
-  function endStart(): void {
-    tables.end()
-    flow.endParagraph()
-    if (outline.hasMarker) page.printEmpty(outline.first())
+  /** More of a line: one character, until it is known what the line is. */
+  #read(text: string): void {
+    if (this.#kind === 'text') this.#flow.push(text)
+    else if (this.#kind === 'code') this.#code?.push(text)
+    else if (this.#kind) this.#keep(text)
     else {
-      outline.leaveBlank()
-      page.skip(outline.next())
+      const found = this.#opening.push(text)
+      if (found) this.#begin(found)
     }
   }
 
-  function endFence(): void {
-    const fence = readFence(keptLine)
-    if (fence) {
-      if (outline.hasMarker) page.printEmpty(outline.first())
-      const highlight = highlightFor(fence.language)
-      code = createCode({ page, containers: outline.containers, end: fence.end, highlight })
-      mode = 'code'
-      flow.endParagraph()
-    } else {
-      startText(keptLine)
-      flow.end()
-      mode = 'start'
+  #keep(text: string): void {
+    this.#keptLine += text
+    if (this.#keptLine.length > longestLine) this.#begin({ kind: 'text', text: this.#keptLine })
+  }
+
+  #begin(found: Found): void {
+    if (found.kind !== 'bar' || !this.#outline.isSame) this.#tables.end()
+    if (found.kind === 'container') {
+      this.#flow.endParagraph()
+      this.push(found.rest)
+      return
+    }
+    this.#kind = found.kind
+    if (found.kind === 'text') this.#beginText(found.text, found.look)
+    else if (found.kind === 'rule') this.#drawRule()
+    else if (found.kind === 'code') this.#beginCode(found.text)
+    else if (found.kind === 'blank') this.#addBlank()
+    else {
+      this.#outline.leave()
+      this.#keptLine = found.text
     }
   }
 
-  function endCode(): void {
-    const rest = code?.endLine()
-    if (rest === undefined) mode = 'code'
-    else if (rest !== '') {
-      opening.startLine()
-      push(`${rest}\n`)
+  #beginText(text: string, look: string | undefined): void {
+    const outline = this.#outline
+    // Text may go on with a paragraph that it is not inside of.
+    if (!this.#flow.isInParagraph) outline.leave()
+    this.#flow.start(outline.firstLead, outline.nextLead, look)
+    this.#flow.push(text)
+  }
+
+  #drawRule(): void {
+    this.#flow.endParagraph()
+    this.#page.drawRule(this.#outline.firstLead)
+  }
+
+  #beginCode(text: string): void {
+    this.#code = new Code({ page: this.#page, containers: [], end: 'indent' })
+    this.#code.push(text)
+  }
+
+  #addBlank(): void {
+    this.#flow.endParagraph()
+    if (this.#outline.hasMarker) this.#page.printEmpty(this.#outline.firstLead)
+    else {
+      this.#outline.leaveBlank()
+      this.#page.skip(this.#outline.nextLead)
     }
   }
 
-  return {
-    push,
-    end() {
-      if (isBegun) endLine()
-      tables.end()
-    },
+  #endLine(): void {
+    while (!this.#kind) this.#begin(this.#opening.end())
+    const rest = this.#endKind()
+    this.#kind = rest === undefined ? 'code' : undefined
+    this.#isLineBegun = false
+    this.#opening.startLine()
+    if (rest) this.push(`${rest}\n`)
+  }
+
+  /** Returns the line where it has to be read once more, else ''; `undefined` where the next line is code. */
+  #endKind(): string | undefined {
+    if (this.#kind === 'code') return this.#code?.endLine()
+    if (this.#kind === 'fence') return this.#endFence()
+    if (this.#kind === 'text') this.#flow.end()
+    if (this.#kind === 'bar') this.#tables.add(this.#keptLine, this.#outline.nextLead)
+    return ''
+  }
+
+  #endFence(): string | undefined {
+    const fence = readFence(this.#keptLine)
+    if (!fence) {
+      this.#begin({ kind: 'text', text: this.#keptLine })
+      this.#flow.end()
+      return ''
+    }
+    const { hasMarker, firstLead, containers } = this.#outline
+    if (hasMarker) this.#page.printEmpty(firstLead)
+    this.#flow.endParagraph()
+    const highlight = this.#highlightFor(fence.language)
+    this.#code = new Code({ page: this.#page, containers, end: fence.end, highlight })
+    return undefined
   }
 }

@@ -1,6 +1,9 @@
-import { createInline } from './inline.ts'
-import { looks, type Span } from './paint.ts'
-import { createWords } from './words.ts'
+import { Inline } from './inline.ts'
+import { looks, type Measure, type Span } from './paint.ts'
+import { Words } from './words.ts'
+
+/** Visible characters: one may be several of Unicode's. */
+const characters = new Intl.Segmenter()
 
 /** One line of a cell. */
 export interface CellLine {
@@ -8,22 +11,20 @@ export interface CellLine {
   width: number
 }
 
-type Measure = (text: string) => number
-
 interface Word extends CellLine {
-  /** Begins a line, for `<br>` was before it. */
+  /** Whether it begins a line: the first word, and each one after `<br>`. */
   isFirst: boolean
   isSpaced: boolean
 }
 
 /** The words of a table's cell. */
 export function wordsOf(cell: string, measure: Measure, isHead: boolean): Word[] {
-  const inline = createInline(isHead ? looks.bold : '')
+  const inline = new Inline(isHead ? looks.bold : '')
   const found: Word[] = []
   let isFirst = true
-  const words = createWords((word, isSpaced) => {
+  const words = new Words((word, isSpaced) => {
     const spans = inline.read(word, isSpaced && !isFirst)
-    found.push({ spans, width: measure(textOf(spans)), isFirst, isSpaced: isSpaced && !isFirst })
+    found.push({ spans, width: measure(spans), isFirst, isSpaced: isSpaced && !isFirst })
     isFirst = false
   })
   for (const line of cell.split(/<br ?\/?>/i)) {
@@ -34,7 +35,7 @@ export function wordsOf(cell: string, measure: Measure, isHead: boolean): Word[]
   return found
 }
 
-/** How wide a cell would like to be. */
+/** How wide a cell is if nothing is wrapped. */
 export function widthOf(words: Word[]): number {
   let widest = 0
   let width = 0
@@ -45,7 +46,7 @@ export function widthOf(words: Word[]): number {
   return widest
 }
 
-/** The lines of a cell that may be so wide; a word that is wider is cut. */
+/** Wraps a cell's words into lines of at most this width; a word that is wider is cut. */
 export function fold(words: Word[], width: number, measure: Measure): CellLine[] {
   const lines: CellLine[] = []
   let line: CellLine = { spans: [], width: 0 }
@@ -68,15 +69,12 @@ export function fold(words: Word[], width: number, measure: Measure): CellLine[]
     const spans = word.isSpaced ? word.spans.slice(1) : word.spans
     for (const { text, look } of spans) {
       for (const { segment } of characters.segment(text)) {
-        const taken = measure(segment)
+        const piece = [{ text: segment, look }]
+        const taken = measure(piece)
         if (line.width > 0 && line.width + taken > width) begin()
-        add([{ text: segment, look }], taken)
+        add(piece, taken)
       }
     }
   }
   return lines
 }
-
-const characters = new Intl.Segmenter()
-
-export const textOf = (spans: readonly Span[]): string => spans.map(({ text }) => text).join('')

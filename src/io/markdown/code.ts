@@ -6,88 +6,95 @@ import { looks, type Span } from './paint.ts'
 /** How a block of code ends: at a fence like its own, or where the indent is over. */
 export type CodeEnd = { char: string; count: number } | 'indent'
 
-export interface Code {
-  push(text: string): void
-  /** Returns the line that is no code any more; '' where it only ended it. */
-  endLine(): string | undefined
-}
-
-export interface CodeOptions {
+interface CodeOptions {
   page: Page
   containers: readonly Container[]
   end: CodeEnd
-  highlight: Highlight | undefined
+  highlight?: Highlight | undefined
 }
 
 /** The most of a line that is kept back, in characters; a longer one is printed in pieces and not coloured. */
 const longestLine = 500
 const indent: Span = { text: '  ', look: '' }
 
-/** A block of code: each line as it is, neither wrapped nor read. */
-export function createCode({ page, containers, end, highlight }: CodeOptions): Code {
-  const lead = leadOf(containers)
-  let line = ''
-  let isLong = false
-  let blanks = 0
+/** A block of code: each line as it is, not wrapped. */
+export class Code {
+  readonly #page: Page
+  readonly #containers: readonly Container[]
+  readonly #lead: readonly Span[]
+  readonly #end: CodeEnd
+  readonly #highlight: Highlight | undefined
+  #line = ''
+  /** Whether the line's beginning is printed already. */
+  #isLong = false
+  /** Blank lines that are printed with what comes after them, if that is code. */
+  #blanks = 0
 
-  function printPiece(): void {
-    const text = isLong ? line : (strip(line, containers) ?? line)
-    if (!isLong) startLine()
-    page.write([{ text, look: looks.code }])
-    isLong = true
-    line = ''
+  constructor({ page, containers, end, highlight }: CodeOptions) {
+    this.#page = page
+    this.#containers = containers
+    this.#lead = leadOf(containers)
+    this.#end = end
+    this.#highlight = highlight
   }
 
-  /** Blank lines are printed with what comes after them. */
-  function startLine(): void {
-    for (; blanks > 0; blanks--) page.printEmpty(lead)
-    page.startLine([...lead, indent])
-  }
-
-  function printLine(text: string): void {
-    if (text.trim() === '') {
-      blanks++
-      return
+  push(text: string): void {
+    for (let at = 0; at < text.length; ) {
+      const room = longestLine - this.#line.length
+      // Both halves of a character.
+      const size = /[\ud800-\udbff]/.test(text[at + room - 1] ?? '') ? room + 1 : room
+      this.#line += text.slice(at, at + size)
+      at += size
+      if (this.#line.length >= longestLine) this.#printPiece()
     }
-    startLine()
-    page.write(highlight?.(text) ?? [{ text, look: looks.code }])
-    page.endLine()
   }
 
-  function takeLine(whole: string): string | undefined {
-    const text = strip(whole, containers)
-    const isFenced = end !== 'indent'
-    if (text !== undefined && isFenced && isFence(text, end)) return ''
-    const isOver = !isFenced && text?.trim() !== '' && !text?.startsWith('    ')
-    if (text === undefined || isOver) {
-      if (blanks > 0) page.skip(lead)
-      return whole
-    }
-    printLine(isFenced ? text : text.slice(4))
+  /** Returns `undefined` while the block goes on; else the line, which is no code, or '' where it was the end. */
+  endLine(): string | undefined {
+    const line = this.#line
+    this.#line = ''
+    if (!this.#isLong) return this.#takeLine(line)
+    this.#page.write([{ text: line, look: looks.code }])
+    this.#page.endLine()
+    this.#isLong = false
     return undefined
   }
 
-  return {
-    push(text) {
-      for (let at = 0; at < text.length; ) {
-        const room = longestLine - line.length
-        const last = at + room - 1
-        // Both halves of a character.
-        const size = /[\ud800-\udbff]/.test(text[last] ?? '') ? room + 1 : room
-        line += text.slice(at, at + size)
-        at += size
-        if (line.length >= longestLine) printPiece()
-      }
-    },
-    endLine() {
-      const whole = line
-      line = ''
-      if (!isLong) return takeLine(whole)
-      page.write([{ text: whole, look: looks.code }])
-      page.endLine()
-      isLong = false
-      return undefined
-    },
+  #printPiece(): void {
+    const text = this.#isLong ? this.#line : (strip(this.#line, this.#containers) ?? this.#line)
+    if (!this.#isLong) this.#startLine()
+    this.#page.write([{ text, look: looks.code }])
+    this.#isLong = true
+    this.#line = ''
+  }
+
+  #takeLine(line: string): string | undefined {
+    const text = strip(line, this.#containers)
+    if (text !== undefined && this.#end !== 'indent') {
+      if (isFence(text, this.#end)) return ''
+      this.#printLine(text)
+    } else if (text !== undefined && (text.trim() === '' || text.startsWith('    '))) {
+      this.#printLine(text.slice(4))
+    } else {
+      if (this.#blanks > 0) this.#page.skip(this.#lead)
+      return line
+    }
+    return undefined
+  }
+
+  #printLine(text: string): void {
+    if (text.trim() === '') {
+      this.#blanks++
+      return
+    }
+    this.#startLine()
+    this.#page.write(this.#highlight?.(text) ?? [{ text, look: looks.code }])
+    this.#page.endLine()
+  }
+
+  #startLine(): void {
+    for (; this.#blanks > 0; this.#blanks--) this.#page.printEmpty(this.#lead)
+    this.#page.startLine([...this.#lead, indent])
   }
 }
 

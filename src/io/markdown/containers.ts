@@ -1,18 +1,23 @@
 import { looks, type Span } from './paint.ts'
 
 /** What a line is inside of. */
-export type Container =
-  | { kind: 'quote' }
-  /** `need`: by how much its later lines are indented, at least. */
-  | { kind: 'item'; need: number; marker: Span[]; width: number }
+export type Container = { kind: 'quote' } | Item
 
-/** Deeper ones are text: each level takes room from every line. */
+/** Its later lines are indented by at least `need` columns, and shown indented by `width`. */
+export interface Item {
+  kind: 'item'
+  need: number
+  marker: Span[]
+  width: number
+}
+
+/** Deeper ones are text, as each level takes room from every line. */
 export const mostContainers = 12
 
 const bar: Span = { text: '│ ', look: looks.frame }
 const bullets = ['•', '◦', '▪']
 
-/** An item's marker as it is shown. More than two columns are never asked for: models are careless with them. */
+/** Two columns are enough for its later lines, even after a wider number: models are careless with blanks. */
 export function createItem(typed: string, indent: number, around: readonly Container[]): Container {
   const depth = around.filter(({ kind }) => kind === 'item').length
   const isNumber = typed.length > 1
@@ -28,9 +33,8 @@ export function createItem(typed: string, indent: number, around: readonly Conta
   }
 }
 
-/** The same item with a box; a bullet gives way to it. */
-export function withBox(item: Container, isDone: boolean): Container {
-  if (item.kind === 'quote') return item
+/** The same item with a box, in place of its bullet or after its number. */
+export function withBox(item: Item, isDone: boolean): Item {
   const box: Span = isDone ? { text: '☑', look: looks.done } : { text: '☐', look: looks.marker }
   const kept = item.width > 2 ? item.marker : []
   return {
@@ -40,14 +44,14 @@ export function withBox(item: Container, isDone: boolean): Container {
   }
 }
 
-/** What is before a line: bars and blanks; the items from `fresh` on begin with it, and show their markers. */
-export const leadOf = (containers: readonly Container[], fresh = containers.length): Span[] =>
+/** What is before a line: bars and blanks, and the markers of the items from `firstNew` on, which begin with it. */
+export const leadOf = (containers: readonly Container[], firstNew = containers.length): Span[] =>
   containers.flatMap((each, at) => {
     if (each.kind === 'quote') return [bar]
-    return at >= fresh ? each.marker : [{ text: ' '.repeat(each.width), look: '' }]
+    return at >= firstNew ? each.marker : [{ text: ' '.repeat(each.width), look: '' }]
   })
 
-/** A line of code without what its containers have before it; `undefined` where a quote is over. */
+/** A line of code without what its containers have before it; `undefined` where a quote does not go on. */
 export function strip(line: string, containers: readonly Container[]): string | undefined {
   let at = 0
   for (const each of containers) {

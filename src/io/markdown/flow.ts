@@ -1,72 +1,76 @@
-import { createInline, type Inline } from './inline.ts'
+import { Inline } from './inline.ts'
 import type { Page } from './page.ts'
 import type { Span } from './paint.ts'
-import { createWords } from './words.ts'
+import { Words } from './words.ts'
 
-/** Puts words on the page as they come, each line as full as it can be. */
-export interface Flow {
-  /** The last line was text, and the next one may go on with it. */
-  readonly isInParagraph: boolean
-  /** A line of a paragraph, or with a look a heading. `first` is before it, `next` before what is moved to a new one. */
-  start(first: readonly Span[], next: readonly Span[], look?: string): void
-  push(text: string): void
-  end(): void
-  /** Something else came: no emphasis goes on. */
-  endParagraph(): void
-}
-
-/** A line is never narrower than this; a terminal that is wraps it itself. */
+/** A line has room for this many columns, however wide its lead is; a narrower terminal wraps it itself. */
 const leastRoom = 16
 
-export function createFlow(page: Page): Flow {
-  let inline: Inline = createInline()
-  let isInParagraph = false
-  let next: readonly Span[] = []
-  let column = 0
-  let lead = 0
-  let isFirst = true
-  let isOwed = false
+/** Puts words on the page as they come, each line as full as it can be. */
+export class Flow {
+  readonly #page: Page
+  readonly #words = new Words((word, hasBlank) => this.#place(word, hasBlank))
+  #inline = new Inline()
+  #isInParagraph = false
+  /** What is before the lines after the first. */
+  #nextLead: readonly Span[] = []
+  #leadWidth = 0
+  #column = 0
+  /** Nothing but the lead is on the line. */
+  #isFirst = true
+  /** A blank was before a mark that shows nothing: it is before the next word. */
+  #owesBlank = false
 
-  function place(word: string, hasBlank: boolean): void {
-    const isSpaced = (hasBlank || isOwed) && !isFirst
-    const spans = inline.read(word, isSpaced)
-    const width = page.measure(spans.map(({ text }) => text).join(''))
-    // A mark alone shows nothing.
-    isOwed = isSpaced && spans.length === 1
-    if (isOwed) return
-    if (!isFirst && column + width > Math.max(page.columns, lead + leastRoom)) {
-      page.endLine()
-      page.startLine(next)
-      column = lead
-      // The blank that was before it.
-      if (isSpaced) spans.shift()
-      column += isSpaced ? width - 1 : width
-    } else column += width
-    isFirst &&= width === 0
-    page.write(spans)
+  constructor(page: Page) {
+    this.#page = page
   }
 
-  const words = createWords(place)
-  return {
-    get isInParagraph() {
-      return isInParagraph
-    },
-    start(first, following, look) {
-      if (!isInParagraph || look) inline = createInline(look)
-      isInParagraph = !look
-      page.startLine(first)
-      next = following
-      lead = column = page.measure(first.map(({ text }) => text).join(''))
-      isFirst = true
-      isOwed = false
-    },
-    push: words.push,
-    end() {
-      words.end()
-      page.endLine()
-    },
-    endParagraph() {
-      isInParagraph = false
-    },
+  /** Whether the last line was text, so that the next one may go on with its paragraph. */
+  get isInParagraph(): boolean {
+    return this.#isInParagraph
+  }
+
+  /** Begins a line of a paragraph, or with a look a heading. The second lead is for lines that are wrapped. */
+  start(lead: readonly Span[], nextLead: readonly Span[], look?: string): void {
+    if (!this.#isInParagraph || look) this.#inline = new Inline(look)
+    this.#isInParagraph = !look
+    this.#page.startLine(lead)
+    this.#nextLead = nextLead
+    this.#leadWidth = this.#column = this.#page.measure(lead)
+    this.#isFirst = true
+    this.#owesBlank = false
+  }
+
+  push(text: string): void {
+    this.#words.push(text)
+  }
+
+  end(): void {
+    this.#words.end()
+    this.#page.endLine()
+  }
+
+  /** Something else came: no emphasis goes on. */
+  endParagraph(): void {
+    this.#isInParagraph = false
+  }
+
+  #place(word: string, hasBlank: boolean): void {
+    const isSpaced = (hasBlank || this.#owesBlank) && !this.#isFirst
+    const spans = this.#inline.read(word, isSpaced)
+    this.#owesBlank = isSpaced && spans.length === 1
+    if (this.#owesBlank) return
+    const limit = Math.max(this.#page.columns, this.#leadWidth + leastRoom)
+    if (!this.#isFirst && this.#column + this.#page.measure(spans) > limit) {
+      this.#page.endLine()
+      this.#page.startLine(this.#nextLead)
+      this.#column = this.#leadWidth
+      // The blank before the word.
+      if (isSpaced) spans.shift()
+    }
+    const width = this.#page.measure(spans)
+    this.#column += width
+    this.#isFirst &&= width === 0
+    this.#page.write(spans)
   }
 }

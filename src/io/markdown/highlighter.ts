@@ -8,7 +8,7 @@ export type Highlight = (line: string) => Span[]
 const keywords =
   'abstract any as async await boolean break case catch class const continue debugger declare default delete do else enum export extends finally for from function if implements import in infer instanceof interface keyof let namespace never new null number object of override private protected public readonly return satisfies static string super switch this throw try type typeof undefined unknown var void while with yield true false'
 
-/** Its own reader of these knows JSX and regular expressions, but goes back over what it has read. */
+/** The library's own options know JSX and regular expressions, but then it reads parts again and again. */
 const script: ParseOptions = {
   keywords: new Set(keywords.split(' ')),
   templateStrings: true,
@@ -25,40 +25,41 @@ const colours = new Map([
   ['comment', '2'],
 ])
 
-/** The colours for a language as a fence names it; `undefined` for one that is not known. */
+/** The colours of a language that a fence names; `undefined` where it is unknown. */
 export function createHighlight(language: string): Highlight | undefined {
   const id = lang(language)
   if (id === 'diff') return highlightDiff
   const options =
     id === 'javascript' || id === 'typescript' ? script : languages.find((each) => each.id === id)?.config
   if (!options || id === 'markdown' || id === 'plaintext') return undefined
-  /** How the comment or string began that the lines before have left open. */
+  /** The beginning of the comment or string that this line is inside of. */
   let opening = ''
   return (line) => {
     const before = opening === '' ? '' : `${opening}\n`
-    const tokens = tokenize(`${before}${line}\n${probe}`, options)
+    const text = `${before}${line}\n${probe}`
+    const tokens = tokenize(text, options)
     const whole = tokens.map(([, value]) => value).join('')
-    if (whole !== `${before}${line}\n${probe}`) return [{ text: line, look: '' }]
+    if (whole !== text) return [{ text: line, look: '' }]
     opening = openingOf(tokens)
     return cut(tokens, before.length, before.length + line.length)
   }
 }
 
-/** What comes after a line: if it is part of a comment or a string, that goes on. */
+/** Put after a line, to see whether a comment or a string goes on there. */
 const probe = 'x'
 
 function openingOf(tokens: [number, string][]): string {
   const [type, value] = tokens.at(-1) as [number, string]
   if (value === probe) return ''
   if (nameOf(type) === 'comment') return value.slice(0, 4).trimEnd()
-  // A quote that was left open is over with its line, unless it is one of three.
+  // A string ends with its line, unless it began with a backtick or three quotes.
   const isTriple = tokens.at(-2)?.[1] === '""' || tokens.at(-2)?.[1] === "''"
   return value[0] === '`' || isTriple ? (value[0] as string).repeat(isTriple ? 3 : 1) : ''
 }
 
 const nameOf = (type: number) => SugarHigh.TokenTypes[type] ?? ''
 
-/** The part of the tokens that the line is. */
+/** The tokens from one place to another. */
 function cut(tokens: [number, string][], from: number, to: number): Span[] {
   const spans: Span[] = []
   let at = 0

@@ -1,7 +1,7 @@
 import { isLetter, readAddress, readTarget, type Step } from './address.ts'
 import { looks, type Span } from './paint.ts'
 
-/** What has been opened and not closed: the character that opened it, or ''. */
+/** What is open: the character that opened it, or '' where it is not. */
 interface Open {
   bold: string
   italic: string
@@ -10,36 +10,37 @@ interface Open {
   ticks: number
 }
 
-/** The emphasis, code and addresses of one paragraph, heading or cell. */
-export interface Inline {
-  /** Words come in order. The blank before a word is a span of its own. */
-  read(word: string, isSpaced: boolean): Span[]
-}
-
 /**
- * Nothing waits for its end: what opens is taken at its word, and is over with the paragraph. So a mark that is never
- * closed changes how the rest of its paragraph looks, and no more.
+ * The emphasis, code and addresses of one paragraph, heading or cell. Nothing waits for the mark that closes it: a mark
+ * that is never closed changes the look of the rest of its paragraph, and no more.
  */
-export function createInline(base = ''): Inline {
-  const open: Open = { bold: '', italic: '', strike: '', ticks: 0 }
-  let last = ' '
-  return {
-    read(word, isSpaced) {
-      const before = isSpaced ? ' ' : last
-      last = word.at(-1) as string
-      const spans: Span[] = isSpaced ? [{ text: ' ', look: lookOf(open, base) }] : []
-      const blanks = spans.length
-      for (let at = 0; at < word.length; ) {
-        const step = open.ticks > 0 ? readCode(word, at, open) : readText(word, at, before, open)
-        // Read before the look is taken, for it may have closed something.
-        const look = step.look ?? lookOf(open, base)
-        const end = spans.length > blanks ? spans.at(-1) : undefined
-        if (end?.look === look) end.text += step.text
-        else if (step.text !== '') spans.push({ text: step.text, look })
-        at = step.end
-      }
-      return spans
-    },
+export class Inline {
+  readonly #base: string
+  readonly #open: Open = { bold: '', italic: '', strike: '', ticks: 0 }
+  #last = ' '
+
+  /** With a base, all has that look at least. */
+  constructor(base = '') {
+    this.#base = base
+  }
+
+  /** Words come in order. The blank before a word is a span of its own. */
+  read(word: string, isSpaced: boolean): Span[] {
+    const open = this.#open
+    const before = isSpaced ? ' ' : this.#last
+    this.#last = word.at(-1) as string
+    const spans: Span[] = isSpaced ? [{ text: ' ', look: lookOf(open, this.#base) }] : []
+    const blanks = spans.length
+    for (let at = 0; at < word.length; ) {
+      const step = open.ticks > 0 ? readCode(word, at, open) : readText(word, at, before, open)
+      // Only now, as the step may have opened or closed something.
+      const look = step.look ?? lookOf(open, this.#base)
+      const end = spans.length > blanks ? spans.at(-1) : undefined
+      if (end?.look === look) end.text += step.text
+      else if (step.text !== '') spans.push({ text: step.text, look })
+      at = step.end
+    }
+    return spans
   }
 }
 
@@ -63,21 +64,19 @@ function readCode(word: string, at: number, open: Open): Step {
 function readText(word: string, at: number, before: string, open: Open): Step {
   switch (word[at]) {
     case '\\':
-      return isMark(word[at + 1])
-        ? { end: at + 2, text: word[at + 1] as string }
-        : literally(word, at, at + 1)
+      return isMark(word[at + 1]) ? { end: at + 2, text: word[at + 1] as string } : asText(word, at, at + 1)
     case '`':
     case '*':
     case '_':
     case '~':
       return readRun(word, at, before, open)
     case ']':
-      return word[at + 1] === '(' ? readTarget(word, at) : literally(word, at, at + 1)
+      return word[at + 1] === '(' ? readTarget(word, at) : asText(word, at, at + 1)
     case '<':
     case 'h':
-      return readAddress(word, at, word[at - 1] ?? before) ?? literally(word, at, at + 1)
+      return readAddress(word, at, word[at - 1] ?? before) ?? asText(word, at, at + 1)
     default:
-      return literally(word, at, nextSpecial(word, at + 1))
+      return asText(word, at, nextSpecial(word, at + 1))
   }
 }
 
@@ -93,9 +92,9 @@ function readRun(word: string, at: number, before: string, open: Open): Step {
   return { end, text: '' }
 }
 
-const literally = (word: string, at: number, end: number): Step => ({ end, text: word.slice(at, end) })
+const asText = (word: string, at: number, end: number): Step => ({ end, text: word.slice(at, end) })
 
-/** Closes and opens what a run of one mark says; returns the marks that mean nothing. */
+/** Closes and opens what a run of one mark may; returns the marks that are text. */
 function emphasise(char: string, count: number, open: Open, before: string, after: string): string {
   if (count > 3 || (char === '~' && count !== 2)) return char.repeat(count)
   let left = count
@@ -122,12 +121,12 @@ function emphasise(char: string, count: number, open: Open, before: string, afte
 function mayOpen(char: string, count: number, before: string, after: string): boolean {
   if (isBlank(after)) return false
   if (!isLetter(before)) return true
-  // A product such as 2*3 is no emphasis, nor is a name such as snake_case.
+  // Neither a product such as 2*3 nor a name such as snake_case has emphasis.
   return char === '*' && !isMark(after) && !(count === 1 && /\w/.test(before) && /\w/.test(after))
 }
 
 const isBlank = (char: string) => /\s/.test(char)
-/** ASCII punctuation, which a backslash before it makes literal. */
+/** ASCII punctuation: after a backslash it is text. */
 const isMark = (char: string | undefined) => char !== undefined && /[!-/:-@[-`{-~]/.test(char)
 
 function endOfRun(word: string, at: number): number {

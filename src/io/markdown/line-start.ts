@@ -1,5 +1,6 @@
 /** What a line begins with. */
 export type LineStart =
+  /** Not known yet. */
   | { kind: 'more' }
   | { kind: 'text' }
   | { kind: 'quote' }
@@ -8,21 +9,21 @@ export type LineStart =
   /** An item's marker; `rest` is what was read after it. */
   | { kind: 'item'; marker: string; rest: string }
   | { kind: 'task'; isDone: boolean }
-  /** Says what it is when it has been read to its end. */
+  /** Only the end of the line shows whether it is one. */
   | { kind: 'fence' }
   | { kind: 'bar' }
 
 const more = { kind: 'more' } as const
 const text = { kind: 'text' } as const
 
-/** The longest beginning that leaves open what it is, in characters. */
+/** How much is read of a beginning that may be several things, in characters. */
 const longestStart = 200
 
 /**
- * Reads the first characters of a line, without the blanks before them. Asked again after each character until it is
- * known, so that nothing waits longer than it has to.
+ * Reads the first characters of a line, without the blanks before them. It is called after each character until the
+ * line is known, so that no text waits longer than necessary.
  */
-export function readLineStart(head: string, isLineEnd: boolean, isInItem: boolean): LineStart {
+export function readLineStart(head: string, isLineEnd: boolean, isAtItem: boolean): LineStart {
   const first = head[0] as string
   if (first === '>') return { kind: 'quote' }
   if (first === '|') return { kind: 'bar' }
@@ -32,7 +33,7 @@ export function readLineStart(head: string, isLineEnd: boolean, isInItem: boolea
   if (first === '-' || first === '*' || first === '_') return readRule(head, isLineEnd)
   if (first === '+') return head.length === 1 && !isLineEnd ? more : readItem(head)
   if (isDigit(first)) return readNumber(head, isLineEnd)
-  if (first === '[' && isInItem) return readTask(head, isLineEnd)
+  if (first === '[' && isAtItem) return readTask(head, isLineEnd)
   return text
 }
 
@@ -51,7 +52,7 @@ function readFence(head: string, isLineEnd: boolean): LineStart {
 
 const isFence = (head: string) => head.startsWith('```') || head.startsWith('~~~')
 
-/** `---`, `* * *`: until something else comes, it may also be an item, or text. */
+/** `---`, `* * *`: it may also be an item or text, until something else follows. */
 function readRule(head: string, isLineEnd: boolean): LineStart {
   const last = head.at(-1)
   const isOpen = last === head[0] || isBlank(last)

@@ -1,95 +1,97 @@
+import type { Flow } from './flow.ts'
 import { type LineStart, readLineStart } from './line-start.ts'
 import type { Outline } from './outline.ts'
 import { looks } from './paint.ts'
 
-/** What a line turned out to be; each is called with what was read of it. */
-export interface Found {
-  /** Text, or with a look a heading. */
-  text(text: string, look?: string): void
-  rule(): void
-  /** What has to be read to its end. */
-  whole(kind: 'fence' | 'bar', text: string): void
-  code(text: string): void
-  /** A quote or an item begins; `rest` is what follows. */
-  container(rest: string): void
-  /** Whether a line that is indented goes on with a paragraph. */
-  isInParagraph(): boolean
+/** The most blanks before code that are kept back. */
+const mostIndent = 100
+
+/** What a line turned out to be, with what was read of it. */
+export type Found =
+  /** With a look it is a heading. */
+  | { kind: 'text'; text: string; look?: string | undefined }
+  | { kind: 'rule' | 'code'; text: string }
+  /** Only the end of the line shows whether it is one. */
+  | { kind: 'fence' | 'bar'; text: string }
+  /** A quote or an item begins, which is open now; `rest` is what follows its marker. */
+  | { kind: 'container'; rest: string }
+  /** Without text, but it may have marks of quotes and markers. */
+  | { kind: 'blank' }
+
+/** The beginning of a line: its blanks, marks and markers, until it is known what the line is. */
+export class Opening {
+  readonly #outline: Outline
+  readonly #flow: Pick<Flow, 'isInParagraph'>
+  #head = ''
+
+  constructor(outline: Outline, flow: Pick<Flow, 'isInParagraph'>) {
+    this.#outline = outline
+    this.#flow = flow
+  }
+
+  startLine(): void {
+    this.#head = ''
+    this.#outline.startLine()
+  }
+
+  /** Returns what the line is, once that is known. */
+  push(char: string): Found | undefined {
+    if (this.#head === '') {
+      if (char === ' ' || char === '\t') {
+        this.#outline.addBlank(char)
+        return undefined
+      }
+      if (this.#outline.enter(char)) return undefined
+      if (this.#isCode()) return { kind: 'code', text: `${this.#codeIndent()}${char}` }
+    }
+    this.#head += char
+    return this.#decide(false)
+  }
+
+  /** The line ended here. Where a container began, its content is asked for next. */
+  end(): Found {
+    const found = this.#head === '' ? undefined : this.#decide(true)
+    return found ?? { kind: 'blank' }
+  }
+
+  #isCode(): boolean {
+    const { indent, containers } = this.#outline
+    return indent >= 4 && containers.length === 0 && !this.#flow.isInParagraph
+  }
+
+  #codeIndent(): string {
+    return ' '.repeat(Math.min(this.#outline.indent, mostIndent))
+  }
+
+  #decide(isLineEnd: boolean): Found | undefined {
+    const text = this.#head
+    const start = readLineStart(text, isLineEnd, this.#outline.isAtItem)
+    switch (start.kind) {
+      case 'more':
+        return undefined
+      case 'quote':
+      case 'item':
+        return this.#outline.hasRoom ? this.#open(start) : { kind: 'text', text }
+      case 'text':
+        return { kind: 'text', text }
+      case 'bar':
+        return { kind: this.#outline.hasMarker ? 'text' : 'bar', text }
+      case 'task':
+        this.#outline.tick(start.isDone)
+        return { kind: 'text', text: text.slice('[x] '.length) }
+    }
+    // Text and rows of tables may go on with what they are not inside of, but not these.
+    this.#outline.leave()
+    if (start.kind !== 'heading') return { kind: start.kind, text }
+    return { kind: 'text', text: text.slice(start.level), look: headingLook(start.level) }
+  }
+
+  #open(start: Extract<LineStart, { kind: 'quote' | 'item' }>): Found {
+    this.#head = ''
+    if (start.kind === 'item') this.#outline.openItem(start.marker)
+    else this.#outline.openQuote()
+    return { kind: 'container', rest: start.kind === 'item' ? start.rest : '' }
+  }
 }
 
-/** The beginning of a line: its blanks, marks and markers, up to where it is known what it is. */
-export interface Opening {
-  push(char: string): void
-  /** The line ended here; returns whether it is blank, but for quotes and markers. */
-  end(): boolean
-  startLine(): void
-}
-
-export function createOpening(outline: Outline, found: Found): Opening {
-  let head = ''
-  let isKnown = false
-
-  function startLine(): void {
-    head = ''
-    isKnown = false
-    outline.startLine()
-  }
-
-  function push(char: string): void {
-    if (head === '' && (char === ' ' || char === '\t')) outline.addBlank(char)
-    else if (head !== '' || !(outline.enter(char) || startCode(char))) {
-      head += char
-      decide(false)
-    }
-  }
-
-  function startCode(char: string): boolean {
-    if (outline.indent < 4 || outline.containers.length > 0 || found.isInParagraph()) return false
-    isKnown = true
-    found.code(' '.repeat(Math.min(outline.indent, 100)) + char)
-    return true
-  }
-
-  function decide(isLineEnd: boolean): void {
-    const start = readLineStart(head, isLineEnd, outline.hasMarker)
-    if (start.kind === 'more') return
-    const isContainer = start.kind === 'quote' || start.kind === 'item'
-    if (isContainer && outline.hasRoom) openContainer(start)
-    else {
-      isKnown = true
-      tell(start)
-    }
-  }
-
-  function openContainer(start: Extract<LineStart, { kind: 'quote' | 'item' }>): void {
-    head = ''
-    if (start.kind === 'quote') outline.openQuote()
-    else outline.openItem(start.marker)
-    found.container(start.kind === 'quote' ? '' : start.rest)
-  }
-
-  function tell(start: LineStart): void {
-    // Text may go on with a paragraph that it is not inside of.
-    const isText = start.kind === 'text' || (start.kind === 'bar' && outline.hasMarker)
-    if (isText || start.kind === 'quote' || start.kind === 'item' || start.kind === 'more') {
-      found.text(head)
-      return
-    }
-    if (start.kind !== 'bar') outline.leave()
-    if (start.kind === 'heading') {
-      found.text(head.slice(start.level), looks.headings[start.level - 1] ?? looks.headings.at(-1))
-    } else if (start.kind === 'task') {
-      outline.tick(start.isDone)
-      found.text(head.slice(4))
-    } else if (start.kind === 'rule') found.rule()
-    else found.whole(start.kind, head)
-  }
-
-  return {
-    push,
-    end() {
-      while (!isKnown && head !== '') decide(true)
-      return !isKnown
-    },
-    startLine,
-  }
-}
+const headingLook = (level: number) => looks.headings[level - 1] ?? looks.headings.at(-1)

@@ -1,104 +1,110 @@
-import { type Container, createItem, leadOf, mostContainers, withBox } from './containers.ts'
+import { type Container, createItem, type Item, leadOf, mostContainers, withBox } from './containers.ts'
 import type { Span } from './paint.ts'
 
-/** Which quotes and items the line is inside of that is being read. */
-export interface Outline {
-  readonly containers: readonly Container[]
+/** The quotes and items that the line being read is inside of. */
+export class Outline {
+  /** Never changed in place: a block of code keeps those that it is in. */
+  #containers: readonly Container[] = []
+  /** How many of the containers this line is known to go on with. */
+  #entered = 0
+  /** Which container is the first that begins on this line. */
+  #firstNew = Infinity
+  /** In columns. A quote's mark takes the blank after it, so there it begins below zero. */
+  #indent = 0
+
+  get containers(): readonly Container[] {
+    return this.#containers
+  }
+
   /** By how many columns what comes next is indented. */
-  readonly indent: number
-  /** The line goes on with all that the one before was in. */
-  readonly isSame: boolean
-  /** An item begins on this line. */
-  readonly hasMarker: boolean
-  readonly hasRoom: boolean
-  startLine(): void
-  addBlank(char: string): void
-  /** Finds what goes on before this character; returns whether the character was the mark of a quote. */
-  enter(char: string): boolean
-  /** Leaves what does not go on. */
-  leave(): void
-  /** Leaves what a line without text ends. */
-  leaveBlank(): void
-  openQuote(): void
-  openItem(marker: string): void
-  tick(isDone: boolean): void
+  get indent(): number {
+    return Math.max(this.#indent, 0)
+  }
+
+  /** Whether the line goes on with all that the one before was in. */
+  get isSame(): boolean {
+    return this.#entered === this.#containers.length && this.#firstNew === Infinity
+  }
+
+  /** Whether an item begins on this line. */
+  get hasMarker(): boolean {
+    return this.#containers.slice(this.#firstNew).some(({ kind }) => kind === 'item')
+  }
+
+  /** Whether what comes next is the beginning of an item. */
+  get isAtItem(): boolean {
+    return this.#containers.slice(this.#firstNew).at(-1)?.kind === 'item'
+  }
+
+  get hasRoom(): boolean {
+    return this.#entered < mostContainers
+  }
+
   /** What is before the line, with the markers of items that begin on it. */
-  first(): Span[]
-  next(): Span[]
-}
-
-export function createOutline(): Outline {
-  let containers: Container[] = []
-  let matched = 0
-  let fresh = Infinity
-  let indent = 0
-
-  function open(container: Container): void {
-    leave()
-    fresh = Math.min(fresh, containers.length)
-    containers = [...containers, container]
-    matched = containers.length
-    // A quote's mark takes the blank after it.
-    indent = container.kind === 'quote' ? -1 : 0
+  get firstLead(): Span[] {
+    return leadOf(this.#containers, this.#firstNew)
   }
 
-  function leave(): void {
-    containers = containers.slice(0, matched)
+  /** What is before the lines after it. */
+  get nextLead(): Span[] {
+    return leadOf(this.#containers)
   }
 
-  function enter(char: string): boolean {
-    for (; matched < containers.length; matched++) {
-      const container = containers[matched] as Container
-      if (container.kind === 'quote') {
-        if (char !== '>') return false
-        matched++
-        indent = -1
-        return true
-      }
-      if (indent < container.need) return false
-      indent -= container.need
+  startLine(): void {
+    this.#entered = 0
+    this.#indent = 0
+    this.#firstNew = Infinity
+  }
+
+  addBlank(char: string): void {
+    this.#indent += char === '\t' ? 4 - (this.#indent & 3) : 1
+  }
+
+  /** Enters what goes on before this character; returns whether the character was the mark of a quote that goes on. */
+  enter(char: string): boolean {
+    let container = this.#containers[this.#entered]
+    while (container?.kind === 'item' && this.#indent >= container.need) {
+      this.#indent -= container.need
+      container = this.#containers[++this.#entered]
     }
-    return false
+    if (container?.kind !== 'quote' || char !== '>') return false
+    this.#entered++
+    this.#indent = -1
+    return true
   }
 
-  return {
-    get containers() {
-      return containers
-    },
-    get indent() {
-      return Math.max(indent, 0)
-    },
-    get isSame() {
-      return matched === containers.length && fresh === Infinity
-    },
-    get hasMarker() {
-      return containers.slice(fresh).some(({ kind }) => kind === 'item')
-    },
-    get hasRoom() {
-      return matched < mostContainers
-    },
-    startLine() {
-      matched = indent = 0
-      fresh = Infinity
-    },
-    addBlank(char) {
-      indent += char === '\t' ? 4 - (indent & 3) : 1
-    },
-    enter,
-    leave,
-    leaveBlank() {
-      while (containers[matched]?.kind === 'item') matched++
-      leave()
-    },
-    openQuote: () => open({ kind: 'quote' }),
-    openItem(marker) {
-      leave()
-      open(createItem(marker, Math.max(indent, 0), containers))
-    },
-    tick(isDone) {
-      containers = [...containers.slice(0, -1), withBox(containers.at(-1) as Container, isDone)]
-    },
-    first: () => leadOf(containers, fresh),
-    next: () => leadOf(containers),
+  /** Leaves what does not go on. */
+  leave(): void {
+    this.#containers = this.#containers.slice(0, this.#entered)
+  }
+
+  /** Leaves what a line without text ends: a quote, not an item. */
+  leaveBlank(): void {
+    while (this.#containers[this.#entered]?.kind === 'item') this.#entered++
+    this.leave()
+  }
+
+  openQuote(): void {
+    this.leave()
+    this.#open({ kind: 'quote' })
+    this.#indent = -1
+  }
+
+  openItem(marker: string): void {
+    this.leave()
+    this.#open(createItem(marker, this.indent, this.#containers))
+    this.#indent = 0
+  }
+
+  /** The item that has just begun is a task. */
+  tick(isDone: boolean): void {
+    const item = this.#containers.at(-1) as Item
+    this.#containers = [...this.#containers.slice(0, -1), withBox(item, isDone)]
+  }
+
+  #open(container: Container): void {
+    this.#firstNew = Math.min(this.#firstNew, this.#containers.length)
+    this.#containers = [...this.#containers, container]
+    this.#entered = this.#containers.length
   }
 }

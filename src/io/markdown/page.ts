@@ -1,65 +1,73 @@
-import { looks, type Paint, type Span } from './paint.ts'
+import { looks, type Measure, type Paint, type Span } from './paint.ts'
 
 const widestRule = 80
 
-/** Where the text goes. */
-export interface Page {
+interface PageOptions {
   /** `Infinity` where nothing is wrapped. */
   columns: number
   paint: Paint
-  /** The columns that a text takes. */
-  measure(text: string): number
-  /** One blank line, however often it is called, and only if something follows. */
-  skip(lead: readonly Span[]): void
-  startLine(lead: readonly Span[]): void
-  /** A line that has nothing after its lead. */
-  printEmpty(lead: readonly Span[]): void
-  write(spans: readonly Span[]): void
-  drawRule(lead: readonly Span[]): void
-  endLine(): void
-  /** What was written since it was last called. */
-  take(): string
+  measure: Measure
 }
 
-export function createPage({ columns, paint, measure }: Pick<Page, 'columns' | 'paint' | 'measure'>): Page {
-  let text = ''
-  let isEmpty = true
-  let skipped: readonly Span[] | undefined
-  const line = (lead: readonly Span[]) => paint(withoutEnd(lead))
-  return {
-    columns,
-    paint,
-    measure,
-    skip(lead) {
-      skipped ??= lead
-    },
-    startLine(lead) {
-      if (skipped && !isEmpty) text += `${line(commonOf(skipped, lead))}\n`
-      skipped = undefined
-      isEmpty = false
-      text += paint(lead)
-    },
-    printEmpty(lead) {
-      this.startLine(withoutEnd(lead))
+/** Where the text goes, line by line; each line begins with its lead, such as the bars of quotes. */
+export class Page {
+  readonly columns: number
+  readonly measure: Measure
+  readonly #paint: Paint
+  #text = ''
+  #isEmpty = true
+  /** The lead of a blank line that is printed if something follows. */
+  #skipped: readonly Span[] | undefined
+
+  constructor({ columns, paint, measure }: PageOptions) {
+    this.columns = columns
+    this.measure = measure
+    this.#paint = paint
+  }
+
+  /** One blank line, however often it is called, and only if something follows. */
+  skip(lead: readonly Span[]): void {
+    this.#skipped ??= lead
+  }
+
+  startLine(lead: readonly Span[]): void {
+    if (this.#skipped && !this.#isEmpty) {
+      this.write(withoutEnd(commonOf(this.#skipped, lead)))
       this.endLine()
-    },
-    write(spans) {
-      text += paint(spans)
-    },
-    drawRule(lead) {
-      const taken = measure(lead.map((span) => span.text).join(''))
-      const room = Math.max(Math.min(columns, widestRule) - taken, 3)
-      this.startLine([...lead, { text: '─'.repeat(room), look: looks.frame }])
-      this.endLine()
-    },
-    endLine() {
-      text += '\n'
-    },
-    take() {
-      const taken = text
-      text = ''
-      return taken
-    },
+    }
+    this.#skipped = undefined
+    this.#isEmpty = false
+    this.write(lead)
+  }
+
+  write(spans: readonly Span[]): void {
+    this.#text += this.#paint(spans)
+  }
+
+  endLine(): void {
+    this.#text += '\n'
+  }
+
+  printLine(spans: readonly Span[]): void {
+    this.startLine(spans)
+    this.endLine()
+  }
+
+  /** A line that has nothing after its lead. */
+  printEmpty(lead: readonly Span[]): void {
+    this.printLine(withoutEnd(lead))
+  }
+
+  drawRule(lead: readonly Span[]): void {
+    const room = Math.max(Math.min(this.columns, widestRule) - this.measure(lead), 3)
+    this.printLine([...lead, { text: '─'.repeat(room), look: looks.frame }])
+  }
+
+  /** Returns what was written since it was last called. */
+  take(): string {
+    const taken = this.#text
+    this.#text = ''
+    return taken
   }
 }
 
@@ -71,7 +79,7 @@ function withoutEnd(lead: readonly Span[]): Span[] {
     .map((span, at) => (at === end ? { ...span, text: span.text.trimEnd() } : span))
 }
 
-/** A quote goes on over a blank line if it does on both sides. */
+/** The bars of a quote are on a blank line if they are on the lines before and after it. */
 function commonOf(before: readonly Span[], after: readonly Span[]): readonly Span[] {
   const end = before.findIndex(({ text }, at) => after[at]?.text !== text)
   return end < 0 ? before : before.slice(0, end)

@@ -4,7 +4,7 @@ export interface Span {
   look: string
 }
 
-/** How each thing looks; the 16 colours only, so that it fits any terminal's own theme. */
+/** How each thing looks. Only the 16 colours, which every terminal shows in its own theme. */
 export const looks = {
   /** By level; deeper ones look like the last. */
   headings: ['1;4;35', '1;35', '1'],
@@ -18,13 +18,15 @@ export const looks = {
   done: '32',
 } as const
 
+const textOf = (spans: readonly Span[]): string => spans.map(({ text }) => text).join('')
+
 export type Paint = (spans: readonly Span[]) => string
 
-/** Each run ends plain, so that nothing is left switched on wherever the text stops. */
+/** Each piece that has a look ends plain, so that no look is left on wherever the text stops. */
 export const createPaint =
   (isColoured: boolean): Paint =>
   (spans) => {
-    if (!isColoured) return spans.map(({ text }) => text).join('')
+    if (!isColoured) return textOf(spans)
     let painted = ''
     for (let at = 0; at < spans.length; ) {
       const { look } = spans[at] as Span
@@ -35,10 +37,14 @@ export const createPaint =
     return painted
   }
 
-/** Most words are ASCII, or one character of Chinese or Japanese: they take no looking at. */
+/** How many columns something takes. */
+export type Measure = (spans: readonly Span[]) => number
+
+/** Most words are ASCII, or one character of Chinese or Japanese: those need no slow look. */
 export const createMeasure =
-  (widthOf: (text: string) => number) =>
-  (text: string): number => {
+  (widthOf: (text: string) => number): Measure =>
+  (spans) => {
+    const text = textOf(spans)
     if (/^[\x20-\x7e]*$/.test(text)) return text.length
     return /^[\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uff01-\uff60]$/.test(text) ? 2 : widthOf(text)
   }

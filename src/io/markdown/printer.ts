@@ -2,30 +2,31 @@ import type { AnswerPrinter } from '../answer-printer.ts'
 import { escapeControls } from '../escape.ts'
 import type { Output } from '../output.ts'
 import { widthOf } from '../width.ts'
-import { createBlocks } from './blocks.ts'
-import { createPage } from './page.ts'
+import { Blocks } from './blocks.ts'
+import { Page } from './page.ts'
 import { createMeasure, createPaint } from './paint.ts'
 
 export interface MarkdownOptions {
-  /** How wide the terminal is; without, nothing is wrapped. */
+  /** The width of the terminal; without it nothing is wrapped. */
   columns?: number | undefined
   isColoured: boolean
 }
 
 /**
- * Prints Markdown as it comes, laid out for a terminal. What was printed is never moved or printed again; control
- * characters are made visible before anything else is read, wherever it goes.
+ * Prints Markdown as it comes, laid out for a terminal, and never moves or repeats what was printed. Control
+ * characters are made visible first, also in a pipe.
  */
 export function createMarkdownPrinter(
   output: Output,
   { columns = Infinity, isColoured }: MarkdownOptions,
 ): AnswerPrinter {
-  const page = createPage({ columns, paint: createPaint(isColoured), measure: createMeasure(widthOf) })
+  const page = new Page({ columns, paint: createPaint(isColoured), measure: createMeasure(widthOf) })
   let highlighter: typeof import('./highlighter.ts') | undefined
-  const blocks = createBlocks(page, (language) => highlighter?.createHighlight(language))
+  const blocks = new Blocks(page, (language) => highlighter?.createHighlight(language))
   let pending = ''
-  /** Half a character or a line break, and what a fence is seen by. */
+  /** Half a character or half a line break at the end. */
   let kept = ''
+  /** The last characters, which may be the beginning of a fence. */
   let tail = ''
   let isOver = false
 

@@ -2,17 +2,17 @@ import { fold, wordsOf } from './cell.ts'
 import type { Page } from './page.ts'
 import { looks, type Span } from './paint.ts'
 
-/** What is before a cell, in columns; a longer one is cut, for every row repeats it. */
+/** The widest name, in columns: a wider one is cut, as every row repeats it. */
 const longestName = 24
 
-/** A row of a table that has no room for its columns: a line for each cell, with its column's name. */
+/** Prints a row of a table that has no room for its columns: each cell on a line of its own, after its column's name. */
 export function printRecord(
   page: Page,
   lead: readonly Span[],
   head: readonly string[],
   row: readonly string[],
 ): void {
-  const room = Math.max(page.columns - page.measure(lead.map(({ text }) => text).join('')) - 2, 16)
+  const room = Math.max(page.columns - page.measure(lead) - 2, 16)
   for (const [column, cell] of row.entries()) {
     if (cell === '') continue
     const name = fold(wordsOf(head[column] ?? '', page.measure, true), longestName, page.measure)[0]
@@ -32,8 +32,7 @@ export function printRecord(
       ...rest,
     ]
     for (const [at, line] of fold(words, room, page.measure).entries()) {
-      page.startLine([...lead, { text: at === 0 ? '' : '  ', look: '' }, ...line.spans])
-      page.endLine()
+      page.printLine([...lead, { text: at === 0 ? '' : '  ', look: '' }, ...line.spans])
     }
   }
   page.skip(lead)

@@ -9,17 +9,17 @@ export interface Layout {
   alignments: readonly Alignment[]
 }
 
-/** Wider than this is no column, also where the page has no end: a few letters must not make much of nothing. */
+/** The widest column, even where nothing is wrapped: a short text must not become a lot of blanks. */
 const widest = 100
 const narrowest = 3
-/** A word of so many columns is not cut, if there is any room. */
+/** A word up to this width is not cut if there is room. */
 const longestUncut = 24
-/** Columns that have less on average are too narrow, if words have to be cut. */
+/** If words have to be cut, columns narrower than this on average are not worth it. */
 const leastShare = 10
 
 /**
- * How wide the columns are: as they would like to be, or else the wide ones give way, so that the row has room.
- * `undefined` where they would have to be too narrow to be read.
+ * How wide each column is: as wide as its text, but the widest ones are made narrower until a row fits into the room.
+ * `undefined` where they would be too narrow to be read.
  */
 export function fitColumns(
   rows: readonly (readonly string[])[],
@@ -41,7 +41,7 @@ export function fitColumns(
   return shrink(wanted, needed, left) ?? (isNarrow ? undefined : shrink(wanted, [], left))
 }
 
-/** The widest that fit into the room if none is cut below what it needs; `undefined` where nothing fits. */
+/** The widest columns that fit, none narrower than it needs to be; `undefined` where none do. */
 function shrink(wanted: number[], needed: number[], room: number): number[] | undefined {
   for (let most = widest; most >= narrowest; most--) {
     const widths = wanted.map((width, column) => Math.min(width, Math.max(most, needed[column] ?? 0)))
@@ -63,14 +63,13 @@ export function printRow(
   const height = Math.max(1, ...cells.map(({ length }) => length))
   for (let at = 0; at < height; at++) {
     const spans: Span[] = []
-    // Nothing is after the last cell that has text.
+    // A line ends with its last cell that has text.
     const end = cells.findLastIndex((lines) => (lines[at]?.width ?? 0) > 0)
     for (let column = 0; column <= end; column++) {
       if (column > 0) spans.push({ text: ' │ ', look: looks.frame })
       spans.push(...align(cells[column]?.[at], layout, column, column === end))
     }
-    page.startLine([...lead, ...spans])
-    page.endLine()
+    page.printLine([...lead, ...spans])
   }
 }
 
@@ -89,6 +88,5 @@ function align(
 
 export function printRule(page: Page, lead: readonly Span[], { widths }: Layout): void {
   const text = widths.map((width) => '─'.repeat(width)).join('─┼─')
-  page.startLine([...lead, { text, look: looks.frame }])
-  page.endLine()
+  page.printLine([...lead, { text, look: looks.frame }])
 }

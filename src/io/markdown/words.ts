@@ -1,51 +1,48 @@
 /** The longest word that is kept back, in characters: what is longer is printed in pieces. */
 const longestWord = 2000
 
-export interface Words {
-  push(text: string): void
-  /** The line has ended. */
-  end(): void
-}
+/** Cuts a line where it may be wrapped: into words, and the characters of scripts that have no blanks. */
+export class Words {
+  readonly #take: (word: string, isSpaced: boolean) => void
+  #word = ''
+  #last = ''
+  #isSpaced = false
 
-/**
- * Cuts a line into what may be moved to the next one: words, and the characters of scripts that have no blanks. `take`
- * also gets whether a blank was before it.
- */
-export function createWords(take: (word: string, isSpaced: boolean) => void): Words {
-  let word = ''
-  let last = ''
-  let isSpaced = false
-
-  function flush(): void {
-    if (word === '') return
-    take(word, isSpaced)
-    word = ''
-    isSpaced = false
+  /** `take` gets each word, and whether a blank was before it. */
+  constructor(take: (word: string, isSpaced: boolean) => void) {
+    this.#take = take
   }
 
-  return {
-    push(text) {
-      for (const char of text) {
-        if (char === ' ' || char === '\t') {
-          flush()
-          isSpaced = true
-          continue
-        }
-        if (word.length >= longestWord || (word !== '' && mayBreak(last, char))) flush()
-        word += char
-        last = char
+  push(text: string): void {
+    for (const char of text) {
+      if (char === ' ' || char === '\t') {
+        this.#flush()
+        this.#isSpaced = true
+        continue
       }
-    },
-    end() {
-      // It says that the line ends here, which it does anyway.
-      if (word.endsWith('\\') && !word.endsWith('\\\\')) word = word.slice(0, -1)
-      flush()
-      isSpaced = false
-    },
+      if (this.#word.length >= longestWord || mayBreak(this.#last, char)) this.#flush()
+      this.#word += char
+      this.#last = char
+    }
+  }
+
+  /** The line has ended. */
+  end(): void {
+    // A backslash there says that the line ends, which it does anyway.
+    if (this.#word.endsWith('\\') && !this.#word.endsWith('\\\\')) this.#word = this.#word.slice(0, -1)
+    this.#flush()
+    this.#isSpaced = false
+  }
+
+  #flush(): void {
+    if (this.#word === '') return
+    this.#take(this.#word, this.#isSpaced)
+    this.#word = ''
+    this.#isSpaced = false
   }
 }
 
-/** Between Chinese or Japanese characters, but not before what closes, nor after what opens or marks. */
+/** Between Chinese or Japanese characters, but not before a closing mark, nor after an opening one or one of Markdown. */
 function mayBreak(before: string, after: string): boolean {
   if (!isWide(before) && !isWide(after)) return false
   return !/[\p{Pe}\p{Pf}\p{Po}\p{M}\u30fc\u3005\u200d]/u.test(after) && !isBound(before)
@@ -63,5 +60,5 @@ const isWide = (char: string) => {
   )
 }
 
-/** What belongs to the character after it: opening brackets, and all ASCII but letters and digits. */
+/** Whether it belongs to the character after it: opening brackets, and ASCII but letters and digits. */
 const isBound = (char: string) => /[\p{Ps}\p{Pi}!-/:-@[-`{-~]/u.test(char)

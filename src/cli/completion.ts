@@ -1,0 +1,29 @@
+import { Argument, type Command } from 'commander'
+import type { Context } from '../context.ts'
+import type { Grammar } from './entry.ts'
+
+export function declare(command: Command): void {
+  command.addArgument(
+    new Argument('<shell>', 'the shell that the script is for').choices(['bash', 'zsh', 'fish']),
+  )
+}
+
+export const notes = [
+  `With the first of these lines in ~/.bashrc, or the second in ~/.zshrc, TAB completes commands, flags and their values; the third is for fish, and once is enough. The script can also be a file in the shell's folder for completions, for zsh with the name _parley.
+
+  eval "$(parley completion bash)"
+  eval "$(parley completion zsh)"
+  parley completion fish > ~/.config/fish/completions/parley.fish`,
+]
+
+export const examples = ['parley completion bash > parley.bash', 'parley completion zsh > _parley']
+
+/** Without flags `main` prints the script. */
+export async function run(
+  { output }: Context,
+  _: unknown,
+  [shell = '']: string[],
+  { findScript }: Grammar,
+): Promise<void> {
+  await output.write((await findScript(shell)) ?? '')
+}
