@@ -33,6 +33,8 @@ export function createReport(context: Context, { lines, isResumable }: ReportOpt
   const line = createStatusLine(host.stderr)
   const isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
   let tally: Tally = { ok: 0, failed: 0, skipped: 0, tokens: 0 }
+  // The names of files are in the results.
+  Object.assign(context.facts, { counts: tally, files: undefined })
   let pausedUntil = 0
   let forget = () => {}
 
@@ -63,6 +65,7 @@ export function createReport(context: Context, { lines, isResumable }: ReportOpt
       note,
       onProgress(next) {
         tally = next
+        context.facts.counts = tally
       },
       onPause({ error, until, places }: Pause) {
         pausedUntil = until

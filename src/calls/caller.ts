@@ -98,6 +98,10 @@ function createOpener(
   }
 
   async function open(endpoint: Endpoint, parts: RequestParts): Promise<OpenAnswer> {
+    const { facts } = context
+    // Of many calls that name different models none is the run's.
+    facts.model = isOneOfMany ? undefined : parts.params.model
+    facts.session = parts.params.session
     const whole = await draft(endpoint, parts)
     const request = await authority.authorize(whole)
     const sending = {

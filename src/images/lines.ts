@@ -2,6 +2,7 @@ import { createCaller } from '../calls/caller.ts'
 import { createSecretRenewal } from '../calls/fresh-secret.ts'
 import type { Context } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
+import { addAnswer } from '../facts.ts'
 import { buildLineBody, readLineParts } from '../generation/line-body.ts'
 import { tokensOf, usageOf } from '../generation/token-usage.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -64,6 +65,7 @@ export async function readImageLines(
           attempts: response.attempts,
         })),
       )
+      addAnswer(context.facts, answer)
       return { ...answer, seconds: (timers.now() - start) / 1000 }
     },
   }
