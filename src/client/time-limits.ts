@@ -24,18 +24,31 @@ export function createTimeLimits({ timeout, deadline, onEnd }: TimeLimitOptions)
   let silence: NodeJS.Timeout | undefined
   let isPaused = false
   let isOver = false
+  /** How often bytes came. */
+  let refreshes = 0
   const overall =
     deadline > 0 ? setTimer(() => onEnd('the deadline passed', true), deadline - Date.now()) : undefined
 
   function start(): void {
+    refreshes++
     clearTimeout(silence)
     if (timeout === 0 || isPaused || isOver) return
-    silence = setTimer(() => onEnd(`no byte came for ${timeout / 1000} s`, false), timeout)
+    silence = setTimer(expire, timeout)
+  }
+
+  /** A process that was held up finds its timers due before it has looked for the bytes that came meanwhile. */
+  function expire(): void {
+    const before = refreshes
+    setImmediate(() => {
+      if (refreshes === before && !isPaused && !isOver)
+        onEnd(`no byte came for ${timeout / 1000} s`, false)
+    })
   }
 
   return {
     start,
     refresh() {
+      refreshes++
       if (!isPaused && !isOver) silence?.refresh()
     },
     pause(paused) {

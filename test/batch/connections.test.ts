@@ -95,7 +95,7 @@ describe('a server that closes a connection while it is idle', () => {
     const { code, server } = await ask(8, 4, (socket, request, count) => {
       if (count > 4) return void socket.write(answerTo(request))
       isRefused = true
-      socket.write(response('{}', '429 Slow', ['retry-after: 1']))
+      socket.write(response('{}', '429 Slow', ['retry-after: 20']))
       setTimeout(() => socket.end(), 50)
     })
     expect([code, isRefused, server.requests.length]).toEqual([0, true, 12])

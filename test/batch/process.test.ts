@@ -107,12 +107,13 @@ const shares = (cwd: string, env: Record<string, string>, how: string) =>
       HOME: cwd,
       ...credentials,
       ...env,
-      PARLEY: `${process.execPath} ${binary}`,
+      NODE: process.execPath,
+      PARLEY: binary,
     },
   })
 
 const share =
-  'split -n r/$I/4 in.ndjson | $PARLEY chat -q --batch - --results share-$I.ndjson --resume >/dev/null'
+  'split -n r/$I/4 in.ndjson | "$NODE" "$PARLEY" chat -q --batch - --results share-$I.ndjson --resume >/dev/null'
 
 test.skipIf(!canRun('split', '--version'))(
   'shares that split deals out have every line once (needs split)',
