@@ -1,5 +1,6 @@
 import { Inline } from './inline.ts'
 import { looks, type Measure, type Span } from './paint.ts'
+import { cutLines } from './ticks.ts'
 import { Words } from './words.ts'
 
 /** Visible characters: one may be several of Unicode's. */
@@ -27,7 +28,8 @@ export function wordsOf(cell: string, measure: Measure, isHead: boolean): Word[]
     found.push({ spans, width: measure(spans), isFirst, isSpaced: isSpaced && !isFirst })
     isFirst = false
   })
-  for (const line of cell.split(/<br ?\/?>/i)) {
+  for (const line of cutLines(cell)) {
+    inline.startLine()
     words.push(line.trim())
     words.end()
     isFirst = true
