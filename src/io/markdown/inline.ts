@@ -12,9 +12,13 @@ interface Piece {
   run?: Run
 }
 
-/** What is open: the character that opened it, or '' where it is not. */
+/** The character that opened it, or '' where it is not open. */
 type Open = Record<Kind, string>
 
+/** How often each is open inside of the word. */
+type Depth = Record<Kind, number>
+
+const plain: Depth = { bold: 0, italic: 0, strike: 0 }
 const nothing: Open = { bold: '', italic: '', strike: '' }
 
 /**
@@ -40,15 +44,15 @@ export class Inline {
     this.#last = ' '
   }
 
-  /** Words come in order. The blank before a word is a span of its own. */
+  /** Words come in order; a line that is all known is one. The blank before a word is a span of its own. */
   read(word: string, isSpaced: boolean): Span[] {
     const isCode = this.#ticks > 0
-    const spans: Span[] = isSpaced ? [{ text: ' ', look: this.#lookOf(nothing, isCode) }] : []
+    const spans: Span[] = isSpaced ? [{ text: ' ', look: this.#lookOf(plain, isCode) }] : []
     const blanks = spans.length
     const pieces = this.#cut(word, isSpaced ? ' ' : this.#last)
     this.#last = word.at(-1) as string
     pair(pieces.map(({ run }) => run))
-    const inWord = { ...nothing }
+    const inWord = { ...plain }
     for (const piece of pieces) {
       const { text, look } = piece.run ? this.#readMark(piece.run, inWord) : piece
       const shown = { text, look: look ?? this.#lookOf(inWord, piece.isCode) }
@@ -61,11 +65,9 @@ export class Inline {
 
   #cut(word: string, before: string): Piece[] {
     const pieces: Piece[] = []
-    const letter = word.search(/[\p{L}\p{N}]/u)
-    const firstLetter = letter < 0 ? word.length : letter
     for (let at = 0; at < word.length; ) {
       const found = this.#ticks > 0 || word[at] === '`' ? this.#readCode(word, at) : undefined
-      pieces.push(...(found ?? [readText(word, at, before, firstLetter)]))
+      pieces.push(...(found ?? [readText(word, at, before)]))
       at = pieces.at(-1)?.end as number
     }
     return pieces
@@ -79,15 +81,15 @@ export class Inline {
     const end = findTicks(word, from, count)
     const code = { end: end ?? word.length, text: word.slice(from, end), isCode: true }
     this.#ticks = end === undefined ? count : 0
-    if (end !== undefined && isOpening) return [{ ...code, end: end + count }]
+    if (end !== undefined && isOpening && code.text.trim() !== '') return [{ ...code, end: end + count }]
     const mark = (end: number): Piece => ({ end, text: '`'.repeat(count), look: looks.mark })
     return [...(isOpening ? [mark(from)] : []), code, ...(end === undefined ? [] : [mark(end + count)])]
   }
 
-  #readMark(run: Run, inWord: Open): { text: string; look?: string | undefined } {
+  #readMark(run: Run, inWord: Depth): { text: string; look?: string | undefined } {
     const { mark, role } = run
     if (!role) return { text: mark, look: this.#changes(run) ? looks.mark : undefined }
-    for (const kind of kindsOf(mark)) inWord[kind] = role === 'begin' ? mark : ''
+    for (const kind of kindsOf(mark)) inWord[kind] += role === 'begin' ? 1 : -1
     // `__init__` is a name more often than it is bold.
     return { text: mark.startsWith('__') ? mark : '', look: looks.mark }
   }
@@ -104,24 +106,24 @@ export class Inline {
     return opened.length > 0
   }
 
-  #lookOf(inWord: Open, isCode = false): string {
+  #lookOf(inWord: Depth, isCode = false): string {
     const all = [this.#base]
     for (const kind of ['bold', 'italic', 'strike'] as const) {
-      if (this.#open[kind] || inWord[kind]) all.push(looks[kind])
+      if (this.#open[kind] !== '' || inWord[kind] > 0) all.push(looks[kind])
     }
     if (isCode) all.push(looks.code)
     return all.filter((look) => look !== '').join(';')
   }
 }
 
-function readText(word: string, at: number, before: string, firstLetter: number): Piece {
+function readText(word: string, at: number, before: string): Piece {
   switch (word[at]) {
     case '\\':
       return isMark(word[at + 1]) ? { end: at + 2, text: word[at + 1] as string } : asText(word, at, at + 1)
     case '*':
     case '_':
     case '~': {
-      const { end, ...run } = readRun(word, at, before, firstLetter)
+      const { end, ...run } = readRun(word, at, before)
       return { end, text: run.mark, run }
     }
     case ']':

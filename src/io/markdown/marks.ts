@@ -26,30 +26,29 @@ const kinds = new Map<string, readonly Kind[]>([
 ])
 
 /** More careful than Markdown, as answers have `2**10`, `f(*args)` and globs in their text. */
-export function readRun(
-  word: string,
-  at: number,
-  before: string,
-  firstLetter: number,
-): Run & { end: number } {
+export function readRun(word: string, at: number, before: string): Run & { end: number } {
   let end = at + 1
   while (word[end] === word[at]) end++
   const mark = word.slice(at, end)
   const isKnown = kinds.has(mark)
-  const prev = word[at - 1] ?? before
   return {
     end,
     mark,
-    mayOpen: isKnown && isBeginning(mark, prev, at <= firstLetter) && isBegun(word[end] ?? ' '),
-    mayClose: isKnown && isEnding(mark, prev, word.slice(end, end + 2)),
+    mayOpen: isKnown && isBeginning(mark, word, at, before) && isBegun(word[end] ?? ' '),
+    mayClose: isKnown && isEnding(mark, word[at - 1] ?? before, word.slice(end, end + 2)),
   }
 }
 
-/** After a letter only where words have no blanks; after a mark only at the beginning of a word. */
-function isBeginning(mark: string, before: string, isFirst: boolean): boolean {
-  if (isBlank(before)) return true
-  if (before > '\x7f') return !isLetter(before) || (mark[0] !== '_' && isWide(before))
-  return isFirst && '([{"\'<>*_~|-:'.includes(before)
+/** The most brackets, quotes and other marks between the beginning of a word and a mark that opens. */
+const mostBefore = 8
+
+/** After a letter only where words have no blanks; after other marks only at the beginning of a word. */
+function isBeginning(mark: string, word: string, at: number, before: string): boolean {
+  let from = at
+  while (from > 0 && at - from < mostBefore && '([{"\'<>*_~|-:'.includes(word[from - 1] as string)) from--
+  const prev = word[from - 1] ?? before
+  if (isBlank(prev)) return true
+  return prev > '\x7f' && (!isLetter(prev) || (mark[0] !== '_' && isWide(prev)))
 }
 
 const isBegun = (after: string) => !isBlank(after) && !'.,;:?)]}|=/>'.includes(after)
