@@ -94,7 +94,7 @@ const withManPage: Plugin = {
 }
 
 const config = {
-  input: { main: 'src/main.ts' },
+  input: { main: 'src/main.ts', 'schema-worker': 'src/chat/schema/worker.ts' },
   // What every run loads is one file: others take from it what they need.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
@@ -114,7 +114,7 @@ const config = {
         {
           name: 'start',
           priority: 3,
-          test: /src\/(main|host|errors|secrets|io\/output)\.ts$|package\.json$/,
+          test: /src\/(main|host|errors|secrets|facts|bare-flags|reporting|io\/output)\.ts$|package\.json$/,
         },
         {
           name: 'program',

@@ -28,13 +28,10 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** What fills memory, or is many processes: a large process takes long to start another. */
-const alone = [
-  'test/faults/*.test.ts',
-  'test/{,image/}hostile.test.ts',
-  'test/properties.test.ts',
-  'test/soak.test.ts',
-]
+/** What fills memory. */
+const alone = ['test/{,image/}hostile.test.ts', 'test/properties.test.ts', 'test/soak.test.ts']
+
+const faults = 'test/faults/*.test.ts'
 
 export default defineConfig({
   test: {
@@ -43,14 +40,22 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // What hangs is stopped; a busy machine is not to decide a test.
     testTimeout: 20_000,
+    globalSetup: 'test/temporary.ts',
     reporters: ['default', saySkipped],
     projects: [
       // A young generation that is large is collected seldom.
       { extends: true, test: { name: 'alone', include: alone, execArgv: ['--max-semi-space-size=64'] } },
+      // Many processes, which a large one takes long to start.
+      { extends: true, test: { name: 'faults', include: [faults], isolate: false } },
       // To load the program anew for each of these would cost more than most of their tests do.
       {
         extends: true,
-        test: { name: 'together', include: ['test/**/*.test.ts'], exclude: alone, isolate: false },
+        test: {
+          name: 'together',
+          include: ['test/**/*.test.ts'],
+          exclude: [...alone, faults],
+          isolate: false,
+        },
       },
     ],
   },

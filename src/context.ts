@@ -1,4 +1,5 @@
 import type { Timers } from './client/timer.ts'
+import type { Facts } from './facts.ts'
 import type { Input, Stdin } from './io/input.ts'
 import type { Output, StdStream } from './io/output.ts'
 import type { ColourChoice, Style } from './io/style.ts'
@@ -18,8 +19,11 @@ export interface Host extends ProcessInfo {
   checkArguments?(argv: string[]): void
   /** Used instead of the clock. */
   timers?: Timers | undefined
-  /** Has `clean` called when a signal comes, prints what it returns on stderr, and lets the signal end the process. */
-  onSignal?(clean: () => string): void
+  /**
+   * Has `clean` called when a signal comes, with what a shell will see, such as 130; prints what it returns on stderr, and
+   * lets the signal end the process.
+   */
+  onSignal?(clean: (exit: number) => string): void
   /** Has `act` called in place of the first SIGINT; later ones end the process as ever. */
   takeInterrupt?(act: () => void): Interrupt
   /** Has `report` called for an error that nothing caught, after which the process ends. */
@@ -44,7 +48,7 @@ export interface SharedFlags {
   header?: string[] | undefined
   quiet?: boolean | undefined
   verbose?: boolean | undefined
-  errors?: 'json' | undefined
+  errors?: 'json' | 'github' | undefined
   color?: ColourChoice | undefined
   stdin?: boolean | undefined
   settings: SettingSources['flags']
@@ -55,6 +59,7 @@ export interface Run {
   /** Called when the run ends, in any way: to stop a spinner, end a line, remove a temporary file. Synchronous. */
   cleanups: Set<() => void>
   secrets: Secrets
+  facts: Facts
   /**
    * Sets what is printed when a signal or a bug ends the run: what happened to the work. Only the last call counts.
    */

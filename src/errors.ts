@@ -23,12 +23,17 @@ export const outcomes = {
   },
   unknown: { exit: 10, when: 'the request was sent, no answer came', again: 'not for events' },
   file: { exit: 11, when: 'a local file, or stdout, cannot be read or written', again: 'see the message' },
-  waiting: { exit: 12, when: '`follow`: tool uses wait for an answer', again: 'after the answer' },
-  stuck: { exit: 13, when: '`follow`: the session was terminated or is stuck', again: '' },
+  waiting: {
+    exit: 12,
+    when: '`follow`, `run`, `confirm --policy`: tool uses wait for an answer',
+    again: 'after the answer',
+  },
+  stuck: { exit: 13, when: '`follow`, `run`: the session was terminated or is stuck', again: '' },
+  denied: { exit: 14, when: '`run`: the turn ended, but something was denied', again: '' },
   stopped: {
     exit: 15,
-    when: '`follow`, `--batch`: the deadline, or the limit of tokens, came before the end',
-    again: '`follow`, `--resume` go on',
+    when: '`follow`, `run`, `--batch`: the deadline, or the limit of tokens, came before the end',
+    again: '`follow`, `run` without its task, `--resume` go on',
   },
 } as const
 

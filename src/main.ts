@@ -1,27 +1,42 @@
 import { version } from '../package.json'
+import { flagValue } from './bare-flags.ts'
 import type { Host, Run } from './context.ts'
 import { CliError, OutputClosed } from './errors.ts'
+import { createFacts } from './facts.ts'
 import { say } from './io/output.ts'
+import { createReporting } from './reporting.ts'
 import { createSecrets, type Secrets } from './secrets.ts'
 
 export { createProcessHost } from './host.ts'
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
-export async function main(argv: string[], host: Host): Promise<number> {
+export async function main(argv: string[], outer: Host): Promise<number> {
+  const isForGithub = flagValue(argv, '--errors') === 'github'
+  const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
   const cleanups = new Set<() => void>()
   const secrets = createSecrets()
+  const facts = createFacts()
+  const reporting = createReporting(argv, {
+    get cwd() {
+      return host.cwd
+    },
+    facts,
+    secrets,
+    start: Date.now(),
+  })
   let describe: () => string | undefined = () => undefined
   const run: Run = {
     cleanups,
     secrets,
+    facts,
     whenInterrupted(next) {
       describe = next
     },
   }
-  host.onSignal?.(() => {
+  host.onSignal?.((exit) => {
     cleanUp(cleanups)
-    const state = describe()
-    return `parley: interrupted${state === undefined ? '' : `: ${state}`}\n`
+    const states = [describe(), reporting.tryWrite({ exit, isSignal: true })]
+    return guard(`${['parley: interrupted', ...states.filter((state) => state !== undefined)].join(': ')}\n`)
   })
   host.onCrash?.((error) => fail(unexpected(error, describe())))
   try {
@@ -31,8 +46,14 @@ export async function main(argv: string[], host: Host): Promise<number> {
       return 0
     }
     host.checkArguments?.(argv)
+    await reporting.open()
     const { runProgram } = await import('./cli/program.ts')
-    return await runProgram(argv, host, { run, version })
+    const exit = await runProgram(argv, host, { run, version }).catch((error: unknown) => {
+      if (error instanceof OutputClosed) return 0
+      throw error
+    })
+    reporting.write({ exit })
+    return exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
     return await fail(error instanceof CliError ? error : unexpected(error, describe()))
@@ -42,8 +63,12 @@ export async function main(argv: string[], host: Host): Promise<number> {
 
   async function fail(failure: CliError): Promise<number> {
     cleanUp(cleanups)
-    await report(failure, argv, host, secrets)
-    return failure.exitCode
+    const { kind, message, details, exitCode } = failure
+    const problem = reporting.tryWrite({ exit: exitCode, failure })
+    const whole = problem === undefined ? failure : new CliError(kind, `${message}; ${problem}`, details)
+    await report(whole, argv, host, secrets)
+    if (isForGithub) await annotate(whole, facts.command, outer, secrets)
+    return exitCode
   }
 }
 
@@ -82,9 +107,8 @@ function unexpected(error: unknown, state: string | undefined): CliError {
 async function report(failure: CliError, argv: string[], host: Host, secrets: Secrets): Promise<void> {
   const [{ renderFailure, renderFailureAsJson }, { createStyle, toColourChoice, wantsColour }] =
     await Promise.all([import('./io/failure.ts'), import('./io/style.ts')])
-  const words = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
-  const isJson = flagValue(words, '--errors') === 'json'
-  const choice = toColourChoice(flagValue(words, '--color'))
+  const isJson = flagValue(argv, '--errors') === 'json'
+  const choice = toColourChoice(flagValue(argv, '--color'))
   const isColoured = wantsColour(choice, host.env, host.stderr.isTerminal)
   const shown = secrets.redactFailure(failure)
   const text = isJson ? renderFailureAsJson(shown) : renderFailure(shown, await createStyle(isColoured))
@@ -92,8 +116,24 @@ async function report(failure: CliError, argv: string[], host: Host, secrets: Se
   await say(host.stderr, secrets.redact(text)).catch(() => {})
 }
 
-/** The value of a flag, as its own word or attached; the last one counts. */
-function flagValue(words: string[], flag: string): string | undefined {
-  const index = words.findLastIndex((word) => word === flag || word.startsWith(`${flag}=`))
-  return words[index] === flag ? words[index + 1] : words[index]?.slice(flag.length + 1)
+/** Nothing that a run says is a command to the runner that reads it. */
+async function withGuard(host: Host) {
+  const { guardLines, guardText } = await import('./io/guarded-lines.ts')
+  const stderr = { value: guardLines(host.stderr), enumerable: true }
+  // A spread would ask for the current folder, which may be gone.
+  const guarded = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(host), stderr }) as Host
+  return { host: guarded, guard: (text: string) => guardText(text) }
+}
+
+/** Prints a failure for a runner, past the guard. */
+async function annotate(
+  failure: CliError,
+  command: string | undefined,
+  { stderr }: Host,
+  secrets: Secrets,
+): Promise<void> {
+  const { renderAnnotation } = await import('./io/failure.ts')
+  const name = command === undefined ? 'parley' : `parley ${command}`
+  const text = renderAnnotation(secrets.redactFailure(failure), name)
+  await say(stderr, secrets.redact(text)).catch(() => {})
 }

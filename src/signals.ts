@@ -1,18 +1,19 @@
 import { writeSync } from 'node:fs'
+import { constants } from 'node:os'
 import type { Interrupt } from './context.ts'
 import type { StdStream } from './io/output.ts'
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** The process dies by the signal itself, so that a shell's loop stops too; a second signal ends it at once. */
-export function onSignal(clean: () => string, stderr: StdStream): void {
+export function onSignal(clean: (exit: number) => string, stderr: StdStream): void {
   for (const signal of signals) {
     process.once(signal, () => {
       stopListening()
       try {
         // A full stderr does not block once it is a stream.
         stderr.open()
-        writeSync(2, clean())
+        writeSync(2, clean(128 + constants.signals[signal]))
       } catch {
         // The signal ends the process also where stderr is gone.
       }

@@ -129,12 +129,16 @@ describe('the answer', () => {
     expect(ended.code).toBe({ 200: 0, 201: 0, 404: 4, 500: 7 }[status])
   })
 
-  test('an error in a 200 is no error here: the caller reads it', async () => {
+  test('that is an error under a 200 ends by its type, and replaces no file', async () => {
     const body = '{"type":"error","error":{"type":"overloaded_error"}}'
     expect(await api(['agents', '/v1/x'], { exchange: answering(body) })).toMatchObject({
-      code: 0,
+      code: 7,
       out: body,
     })
+    const cwd = temporaryFolder()
+    const filed = await api(['agents', '/v1/x', '-o', 'a'], { cwd, exchange: answering(body) })
+    expect(filed).toMatchObject({ code: 7, out: '' })
+    expect(existsSync(join(cwd, 'a'))).toBe(false)
   })
 
   test.each([200, 404])('has its head before it with --include, under status %i', async (status) => {
@@ -163,11 +167,17 @@ describe('the answer', () => {
     const ended = await api(['agents', '/v1/x'], { tty: ['stdout'], exchange: answering(odd) })
     expect(ended).toMatchObject({ code: 11, out: '' })
     expect(ended.err).toContain('the answer is no text: redirect stdout, or give -o FILE')
+    const refused = await api(['agents', '/v1/x'], {
+      tty: ['stdout'],
+      exchange: answering(odd, { status: 404 }),
+    })
+    expect(refused).toMatchObject({ code: 4, out: '' })
+    expect(refused.err).toContain('404')
   })
 
   test('has its control characters escaped on a terminal', async () => {
     const ended = await api(['agents', '/v1/x'], { tty: ['stdout'], exchange: answering('{"a":"\u009b2J"}') })
-    expect(ended.out).toBe('{"a":"\\u009b2J"}')
+    expect(ended.out).toBe('{"a":"\\u009b2J"}\n')
   })
 })
 
@@ -268,7 +278,7 @@ describe('pages', () => {
   test('are asked for until there is none, and each item is a line', async () => {
     const exchange = paging(
       { data: [{ id: 1 }, { id: 2 }], next_page: 'p 2' },
-      { data: [], next_page: 'p3' },
+      { data: [], next_page: 3 },
       { data: [{ id: 3 }], has_more: true, last_id: 'x/3' },
       { data: [{ id: 4 }], next_page: null },
     )
@@ -278,7 +288,7 @@ describe('pages', () => {
     expect(requests.map(({ url }) => url.slice('https://agents.test/v1/x'.length))).toEqual([
       '?limit=2&page=0',
       '?limit=2&page=p%202',
-      '?limit=2&page=p3',
+      '?limit=2&page=3',
       '?limit=2&after_id=x%2F3',
     ])
   })
@@ -305,6 +315,15 @@ describe('pages', () => {
       'next_page repeats',
     ],
     ['whose data is no list', [{ data: {} }], 'data must be a list'],
+    ['whose next page is strange', [{ data: [1], next_page: {} }], 'next_page must be a text or a number'],
+    [
+      'whose ids repeat',
+      [
+        { data: [1], has_more: true, last_id: 'a' },
+        { data: [1], has_more: true, last_id: 'a' },
+      ],
+      'last_id repeats',
+    ],
     [
       'that are empty without an end',
       Array.from({ length: 30 }, (_, page) => ({ data: [], next_page: `p${page}` })),

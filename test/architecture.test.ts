@@ -12,8 +12,8 @@ const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
 /** From the ground up; rooms on one floor do not import each other. */
 const floors = [
-  ['errors.ts', 'flag-values.ts', 'loopback.ts', 'spelling.ts'],
-  ['secrets.ts'],
+  ['errors.ts', 'bare-flags.ts', 'flag-values.ts', 'loopback.ts', 'process-family.ts', 'spelling.ts'],
+  ['secrets.ts', 'facts.ts'],
   ['wire'],
   ['settings', 'client', 'io', 'emulator'],
   ['context.ts'],
@@ -25,6 +25,8 @@ const floors = [
   ['signals.ts'],
   ['std-streams.ts'],
   ['host.ts'],
+  ['report.ts'],
+  ['reporting.ts'],
   ['main.ts'],
 ]
 

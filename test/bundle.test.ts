@@ -34,6 +34,7 @@ test('every library is in one chunk, and those that a request loads hold few', (
   expect(librariesIn('request.cjs')).toEqual(['zod'])
   expect(librariesIn('undici-client.cjs')).toEqual(['undici'])
   expect(librariesIn('answer.cjs')).toEqual([])
+  expect(librariesIn('schema-worker.cjs')).toEqual(['@cfworker/json-schema'])
 })
 
 /** The chunks that a run of the built program loads. */

@@ -5,6 +5,7 @@ import { readSettings } from '../src/calls/settings.ts'
 import { createContext } from '../src/cli/create-context.ts'
 import type { Host, SharedFlags } from '../src/context.ts'
 import { CliError } from '../src/errors.ts'
+import { createFacts } from '../src/facts.ts'
 import { createSecrets } from '../src/secrets.ts'
 import { endpoints } from '../src/wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../src/wire/exchange.ts'
@@ -47,6 +48,7 @@ async function startRun(
     {
       cleanups: new Set(),
       secrets: createSecrets(),
+      facts: createFacts(),
       whenInterrupted(describe) {
         interrupted = describe
       },

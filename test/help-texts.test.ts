@@ -151,6 +151,7 @@ describe('every example runs as printed', () => {
       'body.json': '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
       'events.json': '{"events":[{"type":"user.interrupt"}]}',
       'events.ndjson': '{"type":"user.message","content":[{"type":"text","text":"hi"}]}\n',
+      'rules.json': '{"rules":[]}',
       'diagram.png': png,
       parley: `#!/bin/sh\nexec "${process.execPath}" "${binary}" "$@"\n`,
     }
@@ -183,7 +184,7 @@ describe('every example runs as printed', () => {
   /** The one example that asks a person. */
   const asks = (example: string) => example.startsWith('parley config init')
 
-  test.each([...names.filter((name) => name !== 'serve'), 'settings', 'input'])(
+  test.each([...names.filter((name) => name !== 'serve'), 'settings', 'input', 'policy'])(
     '%s',
     async (name) => {
       for (const example of examplesOf(await helpOn(name))) {

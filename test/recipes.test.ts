@@ -24,10 +24,6 @@ const blocks = readme.split(heading).flatMap((part, index) =>
 const announced: [RegExp, string][] = [
   [/^parley: interrupted: no longer listening$/, '`kill $!` stops it'],
   [/^\| /, 'what the model says beside an image is on stderr, after `|`'],
-  [
-    /^(parley: sesn_1 waits for an answer| {2}toolu_\w+: bash .*| {2}answer with: parley events confirm .*)$/,
-    'stderr names them, and the command that answers',
-  ],
   [/^parley: \d+ ok · 0 failed · .* tokens · \d+ s$/, 'the counts are on stderr'],
   [/^parley: PARLEY_\w+ in the environment overrides it$/, 'stderr says where the environment overrides it'],
 ]

@@ -3,6 +3,8 @@ import { expect, test } from 'vitest'
 import { createRandom } from '../src/emulator/random.ts'
 import { message, run } from './run.ts'
 import { response, type ScriptedServer, serve } from './server.ts'
+import { soakBatch } from './soak-batch.ts'
+import { serveRuns } from './soak-runs.ts'
 import { serveSessions } from './soak-sessions.ts'
 import { endings, sendStream, type Told } from './soak-streams.ts'
 
@@ -130,6 +132,7 @@ test(
   async () => {
     const server = await serve(meet)
     const sessions = await serveSessions(runs, Number(seed), random)
+    const tasks = await serveRuns(runs, Number(seed), random)
     const follows: Promise<string[]>[] = []
     const ended: Awaited<ReturnType<typeof soakOnce>>[] = []
     let next = 0
@@ -139,12 +142,14 @@ test(
         ended.push(await soakOnce(`mark-${index}`, server))
         // A session takes its time, which others need not wait for.
         if (index % 4 === 0) follows.push(sessions.follow(index))
+        if (index % 4 === 2) follows.push(tasks.work(index))
       }
     }
     await Promise.all(Array.from({ length: atOnce }, work))
     const astray = (await Promise.all(follows)).flat()
     await server.close()
     sessions.close()
+    tasks.close()
 
     const codes = [...new Set(ended.map(({ code }) => code))].sort((a, b) => a - b)
     const shares = codes.map((code) => `exit ${code}: ${ended.filter((one) => one.code === code).length}`)
@@ -158,4 +163,15 @@ test(
     expect(ended).toHaveLength(runs)
   },
   runs * 2_000,
+)
+
+// A run that follows a kill waits 5 s for the file.
+const kills = Math.ceil(runs / 150)
+
+test(
+  `a batch of ${runs * 5} lines that is killed ${kills} times has each line answered once`,
+  async () => {
+    expect(await soakBatch(runs * 5, kills, random)).toEqual([])
+  },
+  60_000 + runs * 600,
 )

@@ -5,6 +5,8 @@ import { CliError, usage } from '../errors.ts'
 import { type FileOutput, openFileOutput } from '../io/file-output.ts'
 import { keepingPart } from '../io/kept-part.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
+import { tryParseJson } from '../wire/json/parse.ts'
+import { failureInBody, isErrorEnvelope } from '../wire/problem/problem.ts'
 import { paginate } from './paginate.ts'
 import { createPrinter, type Printer } from './printer.ts'
 import { type RequestOptions, readRequest } from './request.ts'
@@ -39,25 +41,59 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
       if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
       else await caller.call(endpoint, parts, (answer) => printAnswer(printWhole, answer))
       await file?.commit()
+      if (file && options.output !== undefined) context.facts.files?.push(options.output)
     })
   } catch (error) {
-    if (error instanceof CliError) await printRefusal(print, error)
+    // Among the items of pages the body of a failure would be taken for one.
+    if (error instanceof CliError && !options.paginate) await printRefusal(print, error)
     throw error
   }
 }
 
 async function printAnswer(print: Printer, answer: HttpResponse): Promise<void> {
+  const start = createStart()
   await print.head(answer)
-  for await (const chunk of answer.body) await print.body(chunk)
-  await print.end()
+  try {
+    for await (const chunk of answer.body) {
+      start.add(chunk)
+      await print.body(chunk)
+    }
+  } finally {
+    await print.end()
+  }
+  const value = start.parse()
+  if (isErrorEnvelope(value)) throw failureInBody(value)
+}
+
+/** An error in a 2xx is no longer than this. Bytes. */
+const longestError = 64 * 1024
+
+/** Keeps a body that may be an error, which under any status counts as one. */
+function createStart() {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  return {
+    add(chunk: Uint8Array) {
+      size += chunk.length
+      if (size <= longestError) chunks.push(chunk)
+      else chunks.length = 0
+    },
+    parse: (): unknown => (size > longestError ? undefined : tryParseJson(Buffer.concat(chunks).toString())),
+  }
 }
 
 /** The body of a failure is printed too: on stdout, for it is not what a file is for. */
 async function printRefusal(print: Printer, { details: { head, rawBody } }: CliError): Promise<void> {
   if (!head || !rawBody) return
-  await print.head(head)
-  await print.body(rawBody)
-  await print.end()
+  try {
+    await print.head(head)
+    await print.body(rawBody)
+  } catch (error) {
+    // On a terminal bytes that are no text are left out: the status says more.
+    if (!(error instanceof CliError)) throw error
+  } finally {
+    await print.end()
+  }
 }
 
 async function openFile({ host }: Context, name: string | undefined): Promise<FileOutput | undefined> {

@@ -2,6 +2,7 @@ import type { Caller } from '../calls/caller.ts'
 import { CliError } from '../errors.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
+import { tryDecodeUtf8 } from '../io/utf8.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { type HttpResponse, readBody } from '../wire/exchange.ts'
 import { type Cursor, readPage } from '../wire/page.ts'
@@ -20,20 +21,27 @@ export async function paginate(
   const trail = createPageTrail('the list')
   const address = endpoint.service === 'gateway' ? settings.values.baseUrl : settings.values.agentsUrl
   let next = { path: endpoint.path, query: parts.query }
+  let by = 'next_page'
   for (;;) {
-    trail.addMark(`${next.path}?${next.query ?? ''}`, 'next_page repeats')
+    trail.addMark(`${next.path}?${next.query ?? ''}`, `${by} repeats`)
     const request = { ...parts, query: next.query }
     const page = await caller.call({ ...endpoint, path: next.path }, request, read)
     for (const item of page.texts) printer.add(`${item}\n`)
     await printer.write()
     if (!page.next) return printer.end()
     trail.addPage(page.texts.length)
+    by = page.next.name === 'page' ? 'next_page' : 'last_id'
     next = follow(next, page.next, address)
   }
 }
 
-const read = async ({ body }: HttpResponse) =>
-  readPage(new TextDecoder().decode(await readBody(body)), 'the list')
+const read = async ({ body }: HttpResponse) => readPage(decode(await readBody(body)), 'the list')
+
+function decode(bytes: Uint8Array): string {
+  const text = tryDecodeUtf8(bytes)
+  if (text === undefined) throw notUnderstood('the list is not UTF-8 text')
+  return text
+}
 
 /** A page may be named by a token, or by its whole URL, which must be the service's. */
 function follow(

@@ -14,6 +14,7 @@ export interface Path {
  * usage error for a path that a server could take for another one.
  */
 export function readPath(given: string, address: string | undefined): Path {
+  if (given.trim() === '') throw usage('the path is empty')
   const path = withSlash(/^[a-z][a-z0-9+.-]*:/i.test(given) ? withoutAddress(given, address) : given)
   const [names = '', query] = splitOnce(path)
   if (path.includes('#')) throw usage(`${shorten(given)}: a fragment (#) is never sent: spell it %23`)

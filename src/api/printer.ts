@@ -9,12 +9,14 @@ export interface Printer {
   head(answer: Pick<HttpResponse, 'status' | 'statusText' | 'headers'>): Promise<void>
   /** Throws a `CliError` of kind `file` for bytes that are no text, on a terminal. */
   body(chunk: Uint8Array): Promise<void>
+  /** Ends the last line on a terminal. */
   end(): Promise<void>
 }
 
 export function createPrinter(output: Output, hasHead: boolean): Printer {
   const printer = createRawPrinter(output)
   let isFirst = true
+  let isLineOpen = false
   return {
     async head({ status, statusText, headers }) {
       if (!hasHead) return
@@ -27,10 +29,15 @@ export function createPrinter(output: Output, hasHead: boolean): Printer {
         throw new CliError('file', 'the answer is no text: redirect stdout, or give -o FILE', { sent: 'yes' })
       }
       isFirst = false
+      isLineOpen = chunk.at(-1) !== 0x0a
       printer.add(chunk)
       await printer.write()
     },
-    end: () => printer.end(),
+    async end() {
+      if (isLineOpen && output.isTerminal) printer.add('\n')
+      isLineOpen = false
+      await printer.end()
+    },
   }
 }
 

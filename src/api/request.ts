@@ -86,8 +86,12 @@ async function readBody(context: Context, { input, set = [] }: RequestOptions): 
     const way = "other bodies need -H 'Content-Type: TYPE'"
     throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}; ${way}`)
   }
-  if (assignments.length === 0) return given
+  if (assignments.length === 0) return withoutMark(given)
   const body = encodeJson([{ json: editJson(text, assignments) }])
   if (!body) throw usage('the body is longer than 512 MiB, the most that can be sent')
   return body
 }
+
+/** A byte order mark is no part of the JSON. */
+const withoutMark = (bytes: Uint8Array): Uint8Array =>
+  bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes

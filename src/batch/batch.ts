@@ -1,19 +1,19 @@
-import { realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { deadlineOf } from '../calls/settings.ts'
-import type { Context } from '../context.ts'
-import { CliError, usage } from '../errors.ts'
+import { usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
+import type { BatchContext } from './batch-context.ts'
 import { checkJobs, type Extent } from './check.ts'
 import { type BatchOptions, checkBatchFlags } from './flags.ts'
-import type { Ask } from './flights.ts'
 import { type Call, type Prepare, readJobs } from './jobs.ts'
 import { createLedger, type Ledger } from './ledger.ts'
 import { readLines } from './lines.ts'
+import { throwFailure } from './outcome.ts'
 import { createReport, type Report } from './report.ts'
 import { openResults, type ResultsFile } from './results-file.ts'
 import { type Outcome, runBatch } from './run.ts'
-import { openSource, type Source } from './source.ts'
+import type { Ask } from './sender.ts'
+import { openSource, realPath, type Source } from './source.ts'
 import { createOpenWindow, createWindow, type Window } from './window.ts'
 
 /** What one line of a batch does. */
@@ -28,7 +28,7 @@ export interface LineWork<C extends Call> {
 
 /** An open batch. */
 interface Batch<C extends Call> {
-  context: Context
+  context: BatchContext
   options: BatchOptions
   work: LineWork<C>
   source: Source
@@ -41,7 +41,7 @@ const defaultConcurrency = 8
 
 /** Has every line of a file asked, several at a time, and prints what comes of each. Throws a `CliError`. */
 export async function answerBatch<C extends Call>(
-  context: Context,
+  context: BatchContext,
   settings: ResolvedSettings,
   { options, work }: { options: BatchOptions; work: LineWork<C> },
 ): Promise<void> {
@@ -90,15 +90,6 @@ async function openFile<C extends Call>(batch: Batch<C>): Promise<ResultsFile | 
 /** A run that was killed is waited for 5 s; one that is alive is not. Milliseconds. */
 const longestWait = 7000
 
-/** Where a link leads, if it leads anywhere. */
-function realPath(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
-  }
-}
-
 interface Opened {
   extent: Extent | undefined
   results: ResultsFile | undefined
@@ -111,7 +102,7 @@ async function answer<C extends Call>(batch: Batch<C>, { extent, results }: Open
   const report = createReport(context, { lines: extent?.lines, isResumable: results !== undefined })
   const interrupted = new AbortController()
   const interrupt = context.host.takeInterrupt?.(() => {
-    report.note('finishing what was begun; a second Ctrl-C ends at once')
+    context.note('finishing what was begun; a second Ctrl-C ends at once')
     interrupted.abort()
   })
   const stop = () => endNow(context, window, results)
@@ -132,33 +123,26 @@ async function answer<C extends Call>(batch: Batch<C>, { extent, results }: Open
       random: Math.random,
     },
   ).finally(report.end)
-  context.cleanups.delete(stop)
-  await finish(batch, { outcome, report })
+  // The signal says what the batch has come to.
   if (interrupted.signal.aborted) await interrupt?.raise()
   interrupt?.giveBack()
+  context.cleanups.delete(stop)
+  finish(batch, { outcome, report })
   throwFailure(outcome)
 }
 
 /** A signal ends the run at once: what waits for its turn is printed out of turn. */
-function endNow({ output }: Context, window: Window, results: ResultsFile | undefined): void {
+function endNow({ output }: BatchContext, window: Window, results: ResultsFile | undefined): void {
   for (const line of window.takeHeld()) void output.write(`${line}\n`).catch(() => {})
   results?.close()
 }
 
-async function finish<C extends Call>(
+function finish<C extends Call>(
   { context, ledger }: Batch<C>,
   { outcome, report }: { outcome: Outcome; report: Report },
-): Promise<void> {
-  await context.output.flush()
-  report.sum(outcome.tally)
-  if (outcome.stop === undefined && ledger.strangers > 0)
+): void {
+  const { stop, tally } = outcome
+  report.sum(tally, stop !== undefined || tally.failed > 0)
+  if (stop === undefined && ledger.strangers > 0)
     context.note(`${ledger.strangers} of the results belong to no line of the input`)
-}
-
-/** Why the batch stopped, else the failure of the first line that failed. */
-function throwFailure({ stop, failure, tally: { ok, failed, skipped } }: Outcome): void {
-  if (stop !== undefined) throw stop
-  if (!failure) return
-  const message = `${failed} of ${ok + failed + skipped} requests failed, the first of them: ${failure.message}`
-  throw new CliError(failure.kind, message, failure.details)
 }

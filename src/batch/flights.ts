@@ -3,12 +3,7 @@ import { CliError } from '../errors.ts'
 import type { Call, Job } from './jobs.ts'
 import type { Answer } from './result-line.ts'
 import { answer, begin, createSchedule, leave, refuse, type Schedule, type Ticket } from './schedule.ts'
-
-/**
- * Asks for one line. Throws a `CliError`, at once where it is `rate-limited` or `not-sent`: then all pause, and the
- * line is asked again. What comes after the signal is not waited for.
- */
-export type Ask<C extends Call> = (job: Job<C>, signal: AbortSignal) => Promise<Answer>
+import { type Ask, createSender } from './sender.ts'
 
 /** A line that was begun. */
 export interface Task<C extends Call> {
@@ -22,12 +17,12 @@ export interface Task<C extends Call> {
 /** The requests that are under way, and the lines that were refused, the first one first. */
 export interface Flights<C extends Call> {
   readonly options: FlightsOptions<C>
-  readonly send: (task: Task<C>) => Promise<Answer>
+  readonly send: Ask<C>
   readonly refused: Task<C>[]
   schedule: Schedule
 }
 
-/** Nothing is begun for a while, because this was refused. */
+/** Nothing is begun for a while, or for longer, because this was refused. */
 export interface Pause {
   error: CliError
   /** Milliseconds since the epoch. */
@@ -57,28 +52,10 @@ export interface FlightsOptions<C extends Call> {
 
 export const createFlights = <C extends Call>(options: FlightsOptions<C>): Flights<C> => ({
   options,
-  send: createSender(options),
+  send: createSender(options.ask, options.signal),
   refused: [],
   schedule: createSchedule(options.concurrency),
 })
-
-/** Each with a signal of its own: many listeners of one are taken for a mistake. */
-function createSender<C extends Call>({ ask, signal }: FlightsOptions<C>): Flights<C>['send'] {
-  const open = new Set<AbortController>()
-  signal.addEventListener('abort', () => {
-    for (const request of open) request.abort(deadlinePassed())
-  })
-  return ({ job }) => {
-    const own = new AbortController()
-    open.add(own)
-    return new Promise<Answer>((resolve, reject) => {
-      own.signal.addEventListener('abort', () => reject(own.signal.reason))
-      ask(job, own.signal).then(resolve, reject)
-    }).finally(() => open.delete(own))
-  }
-}
-
-const deadlinePassed = () => new CliError('unknown', 'the deadline passed', { sent: 'unknown' })
 
 /** A task that is under way. */
 type Flight<C extends Call> = Task<C> & { ticket: Ticket }
@@ -87,7 +64,7 @@ type Flight<C extends Call> = Task<C> & { ticket: Ticket }
 export function fly<C extends Call>(flights: Flights<C>, task: Task<C>): void {
   flights.schedule = begin(flights.schedule)
   const flight = { ...task, ticket: flights.schedule.pause.number }
-  flights.send(task).then(
+  flights.send(task.job).then(
     (came) => settle(flights, () => land(flights, flight, came)),
     (error) => settle(flights, () => fail(flights, flight, error)),
   )
@@ -112,13 +89,16 @@ function land<C extends Call>(flights: Flights<C>, flight: Flight<C>, came: Answ
 
 function fail<C extends Call>(flights: Flights<C>, flight: Flight<C>, error: unknown): void {
   const { timers, onFailure } = flights.options
-  if (!(error instanceof CliError)) throw error
+  if (!(error instanceof CliError) || isOfAll(error)) throw error
   if (isRefusal(error)) takeBack(flights, flight, error)
   else {
     flights.schedule = answer(flights.schedule, flight.ticket, { isOk: false, now: timers.now() })
     onFailure(flight, error.with({ attempts: (error.details.attempts ?? 1) + flight.refusals }))
   }
 }
+
+/** Answers that come together differ by some milliseconds. */
+const worthTelling = 1000
 
 function takeBack<C extends Call>(
   flights: Flights<C>,
@@ -127,12 +107,17 @@ function takeBack<C extends Call>(
 ): void {
   const { deadline, timers, random, onPause } = flights.options
   flights.refused.push({ job, place, refusals: refusals + 1 })
-  const { until } = flights.schedule.pause
+  const before = flights.schedule.pause
   const refusal = { error, now: timers.now(), deadline, random: random() }
   flights.schedule = refuse(flights.schedule, ticket, refusal)
   const { pause, places } = flights.schedule
-  if (pause.until > until) onPause({ error, until: pause.until, places })
+  const isNews = pause.number !== before.number || pause.until - before.until >= worthTelling
+  if (isNews) onPause({ error, until: pause.until, places })
 }
+
+/** No line can be asked, and this one was not: a setting is missing or wrong. */
+const isOfAll = ({ kind, details: { sent = 'no' } }: CliError): boolean =>
+  sent === 'no' && ['credentials', 'usage', 'file'].includes(kind)
 
 /** The line itself may well be answered, later. */
 const isRefusal = ({ kind, details }: CliError): boolean =>

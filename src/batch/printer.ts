@@ -3,6 +3,8 @@ import { CliError, OutputClosed } from '../errors.ts'
 /** Throws as stdout does. */
 export interface LineOutput {
   write(text: string): Promise<void>
+  /** Resolves when everything is written. */
+  flush(): Promise<void>
 }
 
 /** Writes lines one after the other. */
@@ -10,7 +12,7 @@ interface Printer {
   /** All that was given to it is taken. */
   readonly isIdle: boolean
   print(line: string): void
-  /** Resolves once it is idle. */
+  /** Resolves once all is written. */
   end(): Promise<void>
 }
 
@@ -24,6 +26,7 @@ export interface PrinterOptions {
 export function createPrinter(output: LineOutput, { onIdle, onError }: PrinterOptions): Printer {
   let waiting = 0
   let last: Promise<void> = Promise.resolve()
+  const fail = (error: unknown) => onError(error instanceof OutputClosed ? readerGone() : error)
   return {
     get isIdle() {
       return waiting === 0
@@ -32,12 +35,12 @@ export function createPrinter(output: LineOutput, { onIdle, onError }: PrinterOp
       waiting++
       last = last
         .then(() => output.write(`${line}\n`))
-        .catch((error) => onError(error instanceof OutputClosed ? readerGone() : error))
+        .catch(fail)
         .then(() => {
           if (--waiting === 0) onIdle()
         })
     },
-    end: () => last,
+    end: () => last.then(() => output.flush()).catch(fail),
   }
 }
 

@@ -1,8 +1,7 @@
 import { callAfter } from '../client/timer.ts'
-import type { Context } from '../context.ts'
 import { escapeJson } from '../io/escape.ts'
 import { describeFailure } from '../io/failure.ts'
-import { createStatusLine } from '../io/status-line.ts'
+import type { BatchContext } from './batch-context.ts'
 import type { Pause } from './flights.ts'
 import type { Sinks } from './recorder.ts'
 import { formatEnd, formatProgress, type Tally } from './tally.ts'
@@ -10,11 +9,10 @@ import { formatEnd, formatProgress, type Tally } from './tally.ts'
 /** What a person is told of a batch. */
 export interface Report {
   sinks: Omit<Sinks, 'window' | 'results'>
-  note(line: string): void
   /** Nothing more comes. */
   end(): void
-  /** Says what it has come to. */
-  sum(tally: Tally): void
+  /** Says what it has come to; an unfinished one can be gone on with. */
+  sum(tally: Tally, isUnfinished: boolean): void
 }
 
 interface ReportOptions {
@@ -27,12 +25,13 @@ interface ReportOptions {
 /** How often the progress line is written anew. Milliseconds. */
 const step = 250
 
-export function createReport(context: Context, { lines, isResumable }: ReportOptions): Report {
-  const { host, flags, timers, output, secrets } = context
+export function createReport(context: BatchContext, { lines, isResumable }: ReportOptions): Report {
+  const { host, flags, timers, output, secrets, status, note } = context
   const start = timers.now()
-  const line = createStatusLine(host.stderr)
   const isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
   let tally: Tally = { ok: 0, failed: 0, skipped: 0, tokens: 0 }
+  // The names of files are in the results.
+  Object.assign(context.facts, { counts: tally, files: undefined })
   let pausedUntil = 0
   let forget = () => {}
 
@@ -44,25 +43,27 @@ export function createReport(context: Context, { lines, isResumable }: ReportOpt
   })
 
   function tick(): void {
-    line.show(formatProgress(standing(), (host.stderr.columns || 80) - 1))
+    status.show(formatProgress(standing(), (host.stderr.columns || 80) - 1))
     forget = callAfter(timers, step, tick)
   }
 
   if (isShown) tick()
   const onResume = isResumable ? '; the same command with --resume goes on' : ''
   context.whenInterrupted(() => `${formatEnd(standing())}${onResume}`)
-  context.cleanups.add(line.remove)
-  const note = (text: string) => line.above(() => context.note(text))
+  context.cleanups.add(status.remove)
 
   return {
     sinks: {
       output: {
-        write: (text) => line.above(() => output.write(output.isTerminal ? escapeJson(text) : text)),
+        write: (text) =>
+          output.isTerminal ? status.above(() => output.write(escapeJson(text))) : output.write(text),
+        flush: output.flush,
       },
       describe: (error) => describeFailure(secrets.redactFailure(error)),
       note,
       onProgress(next) {
         tally = next
+        context.facts.counts = tally
       },
       onPause({ error, until, places }: Pause) {
         pausedUntil = until
@@ -70,15 +71,14 @@ export function createReport(context: Context, { lines, isResumable }: ReportOpt
         note(`${error.message}; all wait ${wait} s, then ${places} at a time`)
       },
     },
-    note,
     end() {
       forget()
-      line.remove()
-      context.cleanups.delete(line.remove)
+      status.remove()
+      context.cleanups.delete(status.remove)
     },
-    sum(last) {
+    sum(last, isUnfinished) {
       tally = last
-      context.note(formatEnd({ ...standing(), pause: 0 }))
+      note(`${formatEnd(standing())}${isUnfinished ? onResume : ''}`)
     },
   }
 }

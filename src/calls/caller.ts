@@ -93,11 +93,19 @@ function createOpener(
   let opened: Promise<Exchange> | undefined
 
   function exchange(): Promise<Exchange> {
-    opened ??= chooseExchange(context, settings, { deadline, keepsConnections: isOneOfMany })
+    // Whoever makes many calls ends them all at once.
+    opened ??= chooseExchange(context, settings, {
+      deadline: isOneOfMany ? 0 : deadline,
+      keepsConnections: isOneOfMany,
+    })
     return opened
   }
 
   async function open(endpoint: Endpoint, parts: RequestParts): Promise<OpenAnswer> {
+    const { facts } = context
+    // Of many calls that name different models none is the run's.
+    facts.model = isOneOfMany ? undefined : parts.params.model
+    facts.session = parts.params.session
     const whole = await draft(endpoint, parts)
     const request = await authority.authorize(whole)
     const sending = {

@@ -68,7 +68,7 @@ export function withSecret(draft: Draft, secret: string | undefined): HttpReques
 }
 
 /** Percent-encodes a value as one path segment. Throws a usage error for one that would change the path. */
-function pathSegment(name: string, value = ''): string {
+export function pathSegment(name: string, value = ''): string {
   const what = name === 'session' ? 'the session id' : `the ${name}`
   if (value === '') throw usage(`${what} must not be empty`)
   if (/[\p{Cc}\p{Cs}]/u.test(value)) throw usage(`${what} must not contain control characters`)
@@ -106,6 +106,7 @@ export function parseHeader(line: string): [name: string, value: string] {
 }
 
 function mergeHeaders(own: Record<string, string>, extra: Record<string, string>): Record<string, string> {
+  if (Object.keys(extra).length === 0) return own
   const replaced = new Set(Object.keys(extra).map((name) => name.toLowerCase()))
   const kept = Object.entries(own).filter(([name]) => !replaced.has(name.toLowerCase()))
   return { ...Object.fromEntries(kept), ...extra }

@@ -30,11 +30,19 @@ export async function openAnswer(
   { endpoint, request }: { endpoint: Endpoint; request: HttpRequest },
   { reach, secretOrigin, showWaiting, ...options }: Sending,
 ): Promise<OpenAnswer> {
+  const { facts } = context
   try {
     const sending = send(request, endpoint, {
       ...options,
+      exchange(request, onSent) {
+        facts.attempts++
+        return options.exchange(request, onSent)
+      },
       timers: context.timers,
-      onSent: reach.leave,
+      onSent() {
+        if (facts.sent === 'no') facts.sent = 'unknown'
+        reach.leave()
+      },
       onRetry(failure, wait) {
         reach.fail(failure)
         context.note(`${failure.message}; trying again in ${(wait / 1000).toFixed(1)} s`)
@@ -42,6 +50,8 @@ export async function openAnswer(
     })
     const answer = await showWaiting(sending)
     reach.answer()
+    facts.sent = 'yes'
+    facts.requestId = answer.head.requestId
     return {
       ...answer,
       finish: reach.finish,
@@ -53,6 +63,7 @@ export async function openAnswer(
   } catch (error) {
     reach.end()
     if (!(error instanceof CliError)) throw error
+    if (error.details.sent === 'yes') facts.sent = 'yes'
     const { rawBody } = error.details
     if (context.flags.raw && rawBody) await printRaw(context.output, rawBody)
     throw error.with(consequenceOf(error, endpoint, secretOrigin))

@@ -11,9 +11,11 @@ import type { HttpResponse } from '../wire/exchange.ts'
 import { chooseLayout, type Layout } from './layout.ts'
 import type { PrintedAnswer } from './printed-answer.ts'
 import { buildChatRequest, type ChatRequestOptions, readQuestion } from './request.ts'
+import type { AnswerSchema, Misfit, SchemaOptions } from './schema/schema.ts'
 import type { Thread } from './thread.ts'
+import { readSchema, withSchema } from './wanted-form.ts'
 
-export interface ChatOptions extends ChatRequestOptions {
+export interface ChatOptions extends ChatRequestOptions, SchemaOptions {
   failOnCut?: boolean | undefined
   output?: string | undefined
   thread?: string | undefined
@@ -26,12 +28,16 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const start = Date.now()
   const settings = await readSettings(context)
   const { values } = settings
-  const layout = chooseLayout(context, options, values)
+  const schema = await readSchema(context, settings, options)
+  const layout = schema ? undefined : chooseLayout(context, options, values)
   const question = await readQuestion(context, words, options)
   const { prompt } = question
   const file = await openOutput(context, options.output)
   const thread = await readThread(context, options, { prompt, values })
-  const { endpoint, parts } = await buildChatRequest(question, thread?.given, { options, values })
+  const { endpoint, parts } = await buildChatRequest(withSchema(question, schema), thread?.given, {
+    options,
+    values,
+  })
 
   const caller = createCaller(file ? withoutRaw(context) : context, settings)
   if (await caller.preview(endpoint, parts)) return
@@ -39,11 +45,18 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const isAsked = options.usage
   const target = { file, layout, keepsText: thread !== undefined, failOnCut, start, isAsked }
   const meanwhile = () => Promise.all([loadPrinter(), layout?.load()])
-  const report = await caller.call(endpoint, { ...parts, meanwhile }, async (response) => {
-    const printed = await receive(context, response, target)
-    await thread?.add({ question: prompt.turn, answer: printed.text, role: values.answerRole })
-    return printed
-  })
+  const askOnce = (body: Uint8Array | undefined, isLast: boolean) =>
+    caller.call(endpoint, { ...parts, body, meanwhile }, async (response) => {
+      const printed = await receive(context, response, { ...target, schema, isLast })
+      if ('failure' in printed) return printed
+      await thread?.add({ question: prompt.turn, answer: printed.text, role: values.answerRole })
+      return printed
+    })
+  const report = await (schema && parts.body
+    ? schema.untilFits(parts.body, askOnce)
+    : askOnce(parts.body, true))
+  if ('failure' in report) throw report.failure
+  if (file && options.output !== undefined) context.facts.files?.push(options.output)
   printReport(context, report)
 }
 
@@ -59,6 +72,9 @@ interface Target {
   layout: Layout | undefined
   keepsText: boolean
   failOnCut: boolean
+  schema: AnswerSchema | undefined
+  /** There is no further try to get an answer that fits. */
+  isLast: boolean
   /** When the run began: milliseconds since the epoch. */
   start: number
   /** `--usage`. */
@@ -70,18 +86,36 @@ const receive = (context: Context, response: HttpResponse, target: Target) =>
 
 /** Prints the answer, or writes its file. Throws with `failOnCut` where it is not whole. */
 async function printTo(
-  { file, layout, keepsText, failOnCut, start, isAsked }: Target,
+  target: Target,
   context: Context,
   response: HttpResponse,
-): Promise<PrintedAnswer & AnswerReport> {
+): Promise<(PrintedAnswer & AnswerReport) | Misfit> {
+  const { file, layout, keepsText, schema } = target
   const { flags, output, cleanups, timers } = context
+  const toReport = (printed: PrintedAnswer) => ({
+    ...printed,
+    seconds: (Date.now() - target.start) / 1000,
+    isAsked: target.isAsked,
+  })
+  const requireWhole = (report: AnswerReport) => {
+    if (target.failOnCut) requireUncut(context, report)
+  }
+  if (schema) {
+    const { printFitting } = await import('./fitting.ts')
+    const { isLast } = target
+    const keep = async (text: string) => file?.write(text)
+    const how = { schema, isLast, output: file ?? output, keep, toReport, requireWhole }
+    const fitting = await printFitting(context, response, how)
+    if (!('failure' in fitting)) await file?.commit()
+    return fitting
+  }
   const { printAnswer } = await loadPrinter()
   const isRaw = flags.raw ?? false
   const printer = await layout?.createPrinter()
   const how = { isRaw, printer, keepsText, cleanups, timers }
   const printed = await printAnswer(response, file ?? output, how)
-  const report = { ...printed, seconds: (Date.now() - start) / 1000, isAsked }
-  if (failOnCut) requireUncut(context, report)
+  const report = toReport(printed)
+  requireWhole(report)
   await file?.commit()
   return report
 }

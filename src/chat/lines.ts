@@ -1,8 +1,10 @@
 import { createCaller } from '../calls/caller.ts'
+import { pathSegment } from '../calls/draft.ts'
 import { createSecretRenewal } from '../calls/fresh-secret.ts'
 import type { Context } from '../context.ts'
+import { addAnswer } from '../facts.ts'
 import { cutOf } from '../generation/footer.ts'
-import { buildLineBody, readLineParts } from '../generation/line-body.ts'
+import { buildLineBody, type LineParts, readLineParts } from '../generation/line-body.ts'
 import { tokensOf, usageOf } from '../generation/token-usage.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { endpoints } from '../wire/endpoints.ts'
@@ -11,6 +13,8 @@ import { createAnswerDecoder } from '../wire/model/answer-decoder.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { parseReceivedBody } from '../wire/received-json.ts'
 import type { ChatOptions } from './ask.ts'
+import type { AnswerSchema } from './schema/schema.ts'
+import { readSchema } from './wanted-form.ts'
 
 /** One line of a batch: a prompt, or a whole body. */
 type Line = { model?: string | undefined } & ({ prompt: string } | { body: string })
@@ -29,7 +33,8 @@ export async function readChatLines(
   const { values } = settings
   const { flags, timers } = context
   const isRaw = flags.raw ?? false
-  const parts = await readLineParts(context, words, options)
+  const schema = await readSchema({ ...context, note() {} }, settings, options)
+  const parts = withSchemaParts(await readLineParts(context, words, options), schema)
   const model = options.model ?? values.chatModel ?? `${values.family}-2.5-pro`
   const failOnCut = options.failOnCut ?? values.failOnCut
   // A failure's body is a part of its result.
@@ -44,17 +49,27 @@ export async function readChatLines(
 
   return {
     tokensOf,
-    prepare: async (line: Line): Promise<Call> => ({
-      model: line.model ?? model,
-      body: await buildLineBody(line, parts),
-    }),
+    async prepare(line: Line): Promise<Call> {
+      if (line.model !== undefined) pathSegment('model', line.model)
+      return { model: line.model ?? model, body: await buildLineBody(line, parts) }
+    },
     preview: async (call: Call) => void (await caller.preview(endpoints.chat, requestOf(call))),
     async ask({ call }: { call: Call }) {
       const start = timers.now()
-      const answer = await withFreshSecret(() =>
-        caller.call(endpoints.chat, requestOf(call), (response) => readLine(response, { isRaw, failOnCut })),
-      )
-      return { ...answer, seconds: (timers.now() - start) / 1000 }
+      let tokens: number | undefined
+      const askOnce = async (body: Uint8Array, isLast: boolean) => {
+        const how = { isRaw, failOnCut, schema, isLast }
+        const answer = await withFreshSecret(() =>
+          caller.call(endpoints.chat, requestOf({ ...call, body }), (response) => readLine(response, how)),
+        )
+        addAnswer(context.facts, answer)
+        // Answers that did not fit are paid for too.
+        tokens = answer.tokens === undefined ? tokens : (tokens ?? 0) + answer.tokens
+        return answer
+      }
+      const answer = await (schema ? schema.untilFits(call.body, askOnce) : askOnce(call.body, true))
+      if ('failure' in answer) throw answer.failure
+      return { ...answer, tokens, seconds: (timers.now() - start) / 1000 }
     },
   }
 }
@@ -62,10 +77,22 @@ export async function readChatLines(
 interface Reading {
   isRaw: boolean
   failOnCut: boolean
+  schema: AnswerSchema | undefined
+  /** An answer that does not fit is a failure. */
+  isLast: boolean
 }
 
+const withSchemaParts = (parts: LineParts, schema: AnswerSchema | undefined): LineParts => ({
+  ...parts,
+  files: [...parts.files, ...(schema?.parts ?? [])],
+  assignments: [...(schema?.assignments ?? []), ...parts.assignments],
+})
+
 /** Reads a whole answer as the result of a line. Throws a `CliError`. */
-async function readLine(response: HttpResponse & { attempts: number }, { isRaw, failOnCut }: Reading) {
+async function readLine(
+  response: HttpResponse & { attempts: number },
+  { isRaw, failOnCut, schema, isLast }: Reading,
+) {
   const bytes = await readBody(response.body)
   const contentType = response.headers['content-type'] ?? ''
   const pieces: string[] = []
@@ -74,12 +101,18 @@ async function readLine(response: HttpResponse & { attempts: number }, { isRaw, 
   decoder.end()
   const { summary } = decoder
   const text = pieces.join('')
-  const cut = failOnCut ? cutOf({ summary, isBlank: text.trim() === '' }) : undefined
-  if (cut !== undefined) throw notUnderstood(cut)
+  const cut = cutOf({ summary, isBlank: text.trim() === '' })
+  if (failOnCut && cut !== undefined) throw notUnderstood(cut)
+  const verdict = await schema?.check(text, cut)
   const usage = usageOf(summary)
   const { model, stopReason } = summary
-  const content = isRaw ? { response: readJson(bytes, contentType) } : { text }
-  return { content, model, stopReason, usage, tokens: usage?.totalTokens, attempts: response.attempts }
+  const facts = { model, stopReason, usage, tokens: usage?.totalTokens, attempts: response.attempts }
+  if (verdict && 'failure' in verdict) {
+    if (isLast) throw verdict.failure
+    return { ...facts, ...verdict }
+  }
+  const content = isRaw ? { response: readJson(bytes, contentType) } : (verdict ?? { text })
+  return { ...facts, content }
 }
 
 function readJson(bytes: Uint8Array, contentType: string): string {

@@ -29,6 +29,12 @@ export const entries: Record<string, Entry> = {
         sends: true,
         load: () => import('../commands/events/confirm.ts'),
       },
+      run: {
+        summary: 'send a task, answer what the agent asks for by a policy, end when it is done',
+        isRequest: true,
+        sends: true,
+        load: () => import('../commands/events/run.ts'),
+      },
       list: {
         summary: "read a session's events",
         isRequest: true,

@@ -15,7 +15,8 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
   const sign = (line: string) => `parley: ${oneLine(redact(line), 2000)}`
   const note = (line: string) => tell(sign(line))
   const warn = (line: string) => {
-    print(flags.errors ? escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) })) : sign(line))
+    const isJson = flags.errors === 'json'
+    print(isJson ? escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) })) : sign(line))
   }
   return {
     ...run,

@@ -9,7 +9,10 @@ import { addNote } from './help-text.ts'
 export const generalFlags = () => [
   new Option('--profile <name>', 'the profile to use; the built-in profile demo needs no credentials'),
   new Option('-q, --quiet', 'only errors and important warnings on stderr'),
-  new Option('--errors <form>', 'json: print a failure as one line of JSON on stderr').choices(['json']),
+  new Option(
+    '--errors <form>',
+    'json: print a failure as one line of JSON on stderr; github: also as an annotation of GitHub Actions',
+  ).choices(['json', 'github']),
   new Option('--color <when>', 'auto, always or never').choices(['auto', 'always', 'never']),
 ]
 
@@ -23,6 +26,7 @@ export const requestFlags = () => [
   ),
   new Option('--retry-unknown', 'chat, image, api: retry also when a request was sent and no answer came'),
   new Option('--no-stdin', 'never read stdin'),
+  new Option('--report <file>', 'write what the run came to as JSON, whatever its end'),
   new Option('-v, --verbose', 'request and response heads, timings and retries on stderr'),
 ]
 
@@ -82,7 +86,7 @@ export function readSharedFlags(commands: Command[]): SharedFlags {
   return {
     ...flags,
     header: commands.flatMap((command) => command.opts<SharedFlags>().header ?? []),
-    quiet: Boolean(flags.quiet || flags.errors),
+    quiet: Boolean(flags.quiet || flags.errors === 'json'),
     settings: Object.fromEntries(
       settingNames
         .filter((name) => hasFlag(name) && given[name] !== undefined)

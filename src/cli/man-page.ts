@@ -29,6 +29,7 @@ export async function renderManPage(version: string): Promise<string> {
     section('settings', beginning('settings', '\nSettings:'), definitions(settingRows())),
     section('profiles', prose(writers.profiles(undefined))),
     section('input', prose(writers.input(undefined))),
+    section('policy', prose(writers.policy(undefined))),
     // Its flags are among those of chat and image.
     section('batch', beginning('batch', '\nFlags:')),
     section('environment', beginning('environment', '\n'), definitions(variableRows())),

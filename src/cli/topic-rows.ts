@@ -17,10 +17,11 @@ function describeSetting(name: SettingName): string {
 export const variableRows = (): Row[] => [
   ...settingNames.map((name): Row => [variableOf(name), settingOf(name).about]),
   ['PARLEY_PROFILE', 'the current profile'],
-  ['PARLEY_SESSION', 'the session of events send, confirm, list and follow'],
+  ['PARLEY_SESSION', 'the session of events send, confirm, run, list and follow'],
   ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
   ['HTTPS_PROXY, HTTP_PROXY', 'a proxy; also ALL_PROXY, and NO_PROXY for hosts that need none'],
   ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to the system's"],
+  ['TRACEPARENT, TRACESTATE', 'a trace to go on with (W3C Trace Context): they are sent as headers'],
   ['NO_COLOR, FORCE_COLOR', 'no colour, or always colour; TERM=dumb means no colour'],
 ]
 

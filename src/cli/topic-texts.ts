@@ -2,6 +2,7 @@ import type { Option } from 'commander'
 import { batchFlags } from '../batch/flags.ts'
 import { generalFlags, requestFlags } from './flags.ts'
 import { formatList } from './help-text.ts'
+import { policyText } from './policy-topic.ts'
 import { exitRows, settingRows, variableRows } from './topic-rows.ts'
 import type { TopicName } from './topics.ts'
 
@@ -113,5 +114,6 @@ export const writers: Record<TopicName, Topic> = {
   environment,
   input,
   batch,
+  policy: () => policyText,
   'exit-codes': exitCodes,
 }

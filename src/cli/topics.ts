@@ -1,5 +1,13 @@
 /** Help that belongs to no command. */
-export const topics = ['settings', 'profiles', 'environment', 'input', 'batch', 'exit-codes'] as const
+export const topics = [
+  'settings',
+  'profiles',
+  'environment',
+  'input',
+  'policy',
+  'batch',
+  'exit-codes',
+] as const
 
 export type TopicName = (typeof topics)[number]
 

@@ -11,15 +11,15 @@ export interface Connection extends PausableSocket {
 
 /** Where requests get their connections from. */
 export interface Connections {
-  /** Throws as `openConnection` does. */
-  take(url: URL, signal: AbortSignal): Promise<Connection>
+  /** Throws as `openConnection` does; `signal` is called only where one has to be opened. */
+  take(url: URL, signal: () => AbortSignal): Promise<Connection>
   /** Takes back one whose answer is whole. */
   giveBack(url: URL, connection: Connection): void
 }
 
 /** A new connection for each request, closed after it. */
 export const createConnections = (options: ConnectOptions): Connections => ({
-  take: (url, signal) => connect(url, options, signal),
+  take: (url, signal) => connect(url, options, signal()),
   giveBack: (_, connection) => close(connection),
 })
 
@@ -54,15 +54,20 @@ export function keepConnections(options: ConnectOptions, open: Set<() => void>):
         connection.expectAnswer()
         return { ...connection, isUsed: true }
       }
-      return connect(url, options, signal)
+      return connect(url, options, signal())
     },
-    // undici closes it now, where the server said that it will.
-    giveBack: (url, connection) =>
-      void setImmediate(() => {
+    giveBack(url, connection) {
+      const drop = () => close(connection)
+      open.add(drop)
+      // undici closes it now, where the server said that it will.
+      setImmediate(() => {
+        // Not kept where the run has ended meanwhile.
+        if (!open.delete(drop)) return
         const { destroyed, readableEnded } = connection.socket
-        if (destroyed || readableEnded) close(connection)
+        if (destroyed || readableEnded) drop()
         else keep(url.origin, connection)
-      }),
+      })
+    },
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { HttpRequest } from '../wire/exchange.ts'
 import { type Connection, type Connections, close } from './connections.ts'
+import { errorOf } from './socket-error.ts'
 
 /** A request on a connection that no other request uses. */
 export interface Dispatched {
@@ -17,6 +18,8 @@ export interface Dispatched {
 }
 
 export interface DispatchOptions {
+  /** The request's. */
+  url: URL
   connections: Connections
   handler: Dispatcher.DispatchHandler
   /** Called when there is no connection, or it did not take the request. */
@@ -26,16 +29,19 @@ export interface DispatchOptions {
 /** Sends a request over a connection; the handler gets the answer. */
 export function dispatch(
   request: HttpRequest,
-  { connections, handler, onError }: DispatchOptions,
+  { url, connections, handler, onError }: DispatchOptions,
 ): Dispatched {
-  const url = new URL(request.url)
-  const over = new AbortController()
+  let opening: AbortController | undefined
+  let isClosed = false
   let connection: Connection | undefined
   let bytesBefore = 0
 
   async function send(): Promise<void> {
-    const taken = await connections.take(url, over.signal)
-    if (over.signal.aborted) return close(taken)
+    const taken = await connections.take(url, () => {
+      opening = new AbortController()
+      return opening.signal
+    })
+    if (isClosed) return close(taken)
     connection = taken
     bytesBefore = taken.socket.bytesRead
     const isStale = taken.isUsed
@@ -51,11 +57,12 @@ export function dispatch(
       if (connection) connections.giveBack(url, connection)
     },
     close() {
-      over.abort()
+      isClosed = true
+      opening?.abort()
       if (connection) close(connection)
     },
     get errored() {
-      return connection?.socket.errored
+      return connection && errorOf(connection.socket)
     },
     get received() {
       return (connection?.socket.bytesRead ?? 0) - bytesBefore

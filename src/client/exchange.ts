@@ -67,6 +67,7 @@ function attempt(
 
   open.add(finish)
   const connection = dispatch(request, {
+    url,
     connections,
     onError: fail,
     handler: {
@@ -87,7 +88,8 @@ function attempt(
       },
       onResponseEnd() {
         // When no length is given, undici takes a reset for the end of the body.
-        if (connection.errored) return fail(connection.errored)
+        const error = connection.errored
+        if (error) return fail(error)
         finish(true)
       },
       onResponseError: (_, error) => fail(error),
@@ -96,10 +98,7 @@ function attempt(
 }
 
 function flatten(headers: Record<string, string | string[] | undefined>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [
-      name,
-      Array.isArray(value) ? value.join(', ') : (value ?? ''),
-    ]),
-  )
+  for (const [name, value] of Object.entries(headers))
+    if (typeof value !== 'string') headers[name] = value?.join(', ') ?? ''
+  return headers as Record<string, string>
 }

@@ -9,7 +9,7 @@ import { documentedModels } from '../wire/model/models.ts'
 export function declare(command: Command): void {
   command
     .argument('[prompt...]', 'what to ask; piped text comes after it, or in place of -')
-    .option('-m, --model <name>', 'the model (default: the setting chatModel, else {family}-2.5-pro)')
+    .option('-m, --model <name>', 'the model (default: chatModel, else {family}-2.5-pro)')
     .option('--system <text>', 'system instruction, or @FILE')
     .option('--temperature <n>', 'sampling temperature', parseNumber)
     .option('--max-output-tokens <n>', 'longest answer, in tokens', parseCount)
@@ -26,6 +26,10 @@ export function declare(command: Command): void {
     .option('--fail-on-cut', 'exit 8 if the answer is cut, stopped or empty')
     .option('-o, --output <file>', 'write the complete answer to a file, replacing it')
     .option('--thread <file>', 'keep the conversation in a file')
+    .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8'))
+    .option('--schema-retries <n>', 'ask again so often where it does not fit', (value: string) =>
+      value === '0' ? 0 : parseCount(value),
+    )
     .option('--markdown', 'lay out Markdown (default: on a terminal)')
     .option('--no-markdown', 'print the text as it is')
     .option('--usage', 'show model, tokens and seconds also in a pipe')
@@ -63,12 +67,14 @@ async function runBatch(
   if (options.thread !== undefined) throw usage('--thread keeps one conversation, --batch has many requests')
   if (options.output !== undefined)
     throw usage('-o is for one answer: --batch prints results, --results FILE keeps them')
-  const [{ answerBatch }, { readChatLines }, { readSettings }] = await Promise.all([
+  const [{ answerBatch }, { createBatchContext }, { readChatLines }, { readSettings }] = await Promise.all([
     import('../batch/batch.ts'),
+    import('../batch/batch-context.ts'),
     import('../chat/lines.ts'),
     import('../calls/settings.ts'),
   ])
-  const settings = await readSettings(context)
-  const work = await readChatLines(context, settings, { options, words })
-  await answerBatch(context, settings, { options, work })
+  const told = createBatchContext(context)
+  const settings = await readSettings(told)
+  const work = await readChatLines(told, settings, { options, words })
+  await answerBatch(told, settings, { options, work })
 }

@@ -54,12 +54,14 @@ async function runBatch(
   options: ImageOptions & BatchOptions,
   words: string[],
 ): Promise<void> {
-  const [{ answerBatch }, { readImageLines }, { readSettings }] = await Promise.all([
+  const [{ answerBatch }, { createBatchContext }, { readImageLines }, { readSettings }] = await Promise.all([
     import('../batch/batch.ts'),
+    import('../batch/batch-context.ts'),
     import('../images/lines.ts'),
     import('../calls/settings.ts'),
   ])
-  const settings = await readSettings(context)
-  const work = await readImageLines(context, settings, { options, words })
-  await answerBatch(context, settings, { options, work })
+  const told = createBatchContext(context)
+  const settings = await readSettings(told)
+  const work = await readImageLines(told, settings, { options, words })
+  await answerBatch(told, settings, { options, work })
 }

@@ -1,7 +1,9 @@
 import type { Context } from '../context.ts'
+import { addAnswer } from '../facts.ts'
 import { oneLine } from '../io/escape.ts'
 import type { AnswerSummary } from '../wire/model/answer-piece.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
+import { usageOf } from './token-usage.ts'
 
 /** What is known of an answer when it was read. */
 export interface AnswerReport {
@@ -61,7 +63,12 @@ const describeStop = (reason: string): string =>
     ? 'the answer was cut at the output limit (--max-output-tokens)'
     : `the answer was stopped: ${oneLine(reason, 100)}`
 
-function printUsage({ host, tell, style }: Context, { summary, seconds, isAsked }: AnswerReport): void {
+/** Prints what an answer took. */
+export function printUsage(
+  { host, tell, style, facts }: Context,
+  { summary, seconds, isAsked }: AnswerReport,
+): void {
+  addAnswer(facts, { ...summary, usage: usageOf(summary) })
   // A dash first: CI systems look for commands at the start of a line, where no service's text may be.
   if (isAsked || host.stderr.isTerminal) tell(style.dim(`— ${describeUsage(summary, seconds)}`))
 }

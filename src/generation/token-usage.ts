@@ -6,14 +6,25 @@ export interface TokenUsage {
   inputTokens?: number | undefined
   outputTokens?: number | undefined
   cacheReadInputTokens?: number | undefined
+  cacheCreationInputTokens?: number | undefined
+  /** A part of the output's. */
+  reasoningTokens?: number | undefined
   totalTokens: number
 }
 
 /** `undefined` where the service tells nothing. */
-export function usageOf({ inputTokens, outputTokens, cachedTokens }: AnswerSummary): TokenUsage | undefined {
+export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
+  const { inputTokens, outputTokens, reasoningTokens } = summary
   if (inputTokens === undefined && outputTokens === undefined) return undefined
   const totalTokens = (inputTokens ?? 0) + (outputTokens ?? 0)
-  return { inputTokens, outputTokens, cacheReadInputTokens: cachedTokens, totalTokens }
+  return {
+    inputTokens,
+    outputTokens,
+    cacheReadInputTokens: summary.cachedTokens,
+    cacheCreationInputTokens: summary.cacheCreationTokens,
+    reasoningTokens,
+    totalTokens,
+  }
 }
 
 /** What a result of a batch took that has the service's own answer (`--raw`). */

@@ -1,7 +1,9 @@
 import { createCaller } from '../calls/caller.ts'
+import { pathSegment } from '../calls/draft.ts'
 import { createSecretRenewal } from '../calls/fresh-secret.ts'
 import type { Context } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
+import { addAnswer } from '../facts.ts'
 import { buildLineBody, readLineParts } from '../generation/line-body.ts'
 import { tokensOf, usageOf } from '../generation/token-usage.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -51,6 +53,7 @@ export async function readImageLines(
   return {
     tokensOf,
     async prepare(line: Line, index: number): Promise<Call> {
+      if (line.model !== undefined) pathSegment('model', line.model)
       const body = await buildLineBody(line, parts)
       const words = 'prompt' in line ? line.prompt : await promptOf(body)
       return { model: line.model ?? chooseModel(options, values), body, name: `${index}-${nameFrom(words)}` }
@@ -64,6 +67,7 @@ export async function readImageLines(
           attempts: response.attempts,
         })),
       )
+      addAnswer(context.facts, answer)
       return { ...answer, seconds: (timers.now() - start) / 1000 }
     },
   }

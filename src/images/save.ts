@@ -73,7 +73,9 @@ async function saveImage(
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
     throw error instanceof CliError ? await rescue(context, error, { bytes, extension }) : error
   })
-  if (path !== undefined) await onSaved(path, { bytes, extension })
+  if (path === undefined) return
+  context.facts.files?.push(path)
+  await onSaved(path, { bytes, extension })
 }
 
 /** Prints where an image is. */

@@ -18,6 +18,18 @@ export function renderFailure(error: CliError, style: Style): string {
   return `${lines.join('\n')}\n`
 }
 
+/** A failure as one annotation of GitHub Actions, in the form that its runner reads. */
+export function renderAnnotation({ kind, exitCode, message, details }: CliError, command: string): string {
+  const { problems = [], consequence, serviceMessage } = details
+  const said = serviceMessage && `the service says: ${oneLine(serviceMessage)}`
+  const lines = [oneLine(message, 2000), ...problems.slice(0, mostProblems).map((each) => oneLine(each))]
+  const text = [...lines, consequence, said].filter((line) => line !== undefined).join('\n')
+  const title = `${command}: ${kind} (exit ${exitCode})`.replace(/[%\r\n:,]/g, percentCode)
+  return `::error title=${title}::${text.replace(/[%\r\n]/g, percentCode)}\n`
+}
+
+const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
+
 /** What is shown of a body that is not JSON, in characters. */
 const longestText = 4096
 

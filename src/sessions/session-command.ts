@@ -4,7 +4,7 @@ import { shellQuote } from '../io/shell-quote.ts'
 /** A command for the same session that a person can paste; arguments of its own may be added. */
 export function sessionCommand(
   { flags }: Pick<Context, 'flags'>,
-  verb: 'confirm' | 'follow',
+  verb: 'confirm' | 'follow' | 'run',
   session: string,
 ): string {
   const address = flags.settings.agentsUrl?.value

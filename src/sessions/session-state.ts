@@ -39,16 +39,19 @@ export class SessionState {
   #idle: ReturnType<typeof readStopReason> | undefined
   #end: string | undefined
   #stoppedAt: string | undefined
+  /** The ids of all events at which it stopped. */
+  readonly #stops = new Set<string>()
 
   /** `text` is what is kept of a tool use's event as it is spelled. */
   add(event: SessionEvent, text?: string): void {
     const { type } = event
     if (/^agent\.(|mcp_|custom_)tool_use$/.test(type)) this.#addToolUse(event, text)
-    if (isAnswer(type)) this.#addAnswer(event)
+    // An answer may be added when it is sent, and come again when the service shows it, later than what came of it.
+    const isKnown = isAnswer(type) && !this.#addAnswer(event)
     // In a new turn nobody waits for what the last one left open.
     if (type === 'user.message' || type === 'user.interrupt') this.#open.clear()
     if (isStop(event)) this.#addStop(event)
-    else if (isWork(event)) this.#isBusy = true
+    else if (isWork(event) && !isKnown) this.#isBusy = true
   }
 
   /** Something was sent to the session that it has not shown yet, so that it has not stopped for good. */
@@ -86,24 +89,39 @@ export class SessionState {
     return this.#toolUses.get(id)
   }
 
+  isAnswered(id: string): boolean {
+    return this.#answered.has(id)
+  }
+
+  /** The ids of the events at which it stopped so far. */
+  get stops(): ReadonlySet<string> {
+    return this.#stops
+  }
+
   #addToolUse(event: SessionEvent, text: string | undefined): void {
     const { id = '', type, name, input, evaluated_permission: permission } = event
     this.#toolUses.set(id, { id, type, name: typeof name === 'string' ? name : '', input, text })
     if (permission !== 'allow' && permission !== 'deny' && !this.#answered.has(id)) this.#open.add(id)
   }
 
-  #addAnswer(event: SessionEvent): void {
-    for (const field of answerFields) {
-      const id = event[field]
-      if (typeof id !== 'string') continue
+  /** Returns whether it says something new, or does not say what it answers. */
+  #addAnswer(event: SessionEvent): boolean {
+    const ids = answerFields.map((field) => event[field]).filter((id) => typeof id === 'string')
+    const isNew = ids.length === 0 || ids.some((id) => !this.#answered.has(id))
+    for (const id of ids) {
       this.#answered.add(id)
       this.#open.delete(id)
+      const use = this.#toolUses.get(id)
+      // Nobody decides on it any more, and it may be long.
+      if (use) use.text = undefined
     }
+    return isNew
   }
 
   #addStop(event: SessionEvent): void {
     this.#isBusy = false
     this.#stoppedAt = event.processed_at ?? undefined
+    if (event.id !== undefined) this.#stops.add(event.id)
     const isIdle = event.type === 'session.status_idle'
     this.#end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
     if (!isIdle) return

@@ -95,6 +95,7 @@ export const schemas = {
   answerRole: text,
   stream: toggle,
   streamVia: z.lazily(() => z.enum(['query', 'path', 'body'])),
+  schemaVia: z.lazily(() => z.enum(['prompt', 'native'])),
   failOnCut: toggle,
   markdown: toggle,
   timeout: seconds,

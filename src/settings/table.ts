@@ -37,6 +37,7 @@ export const settings = {
   answerRole: { about: 'the role of an answer kept by --thread', default: 'model' },
   stream: { about: 'print the answer as it arrives', default: false, noFlag: true, ownFlag: '--stream' },
   streamVia: { about: 'how streaming is asked for: query, path or body', default: 'query' },
+  schemaVia: { about: 'how an answer that fits --schema is asked for: prompt or native', default: 'prompt' },
   failOnCut: {
     about: 'fail (exit 8) where an answer was cut or stopped, or has no text',
     default: false,

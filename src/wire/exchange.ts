@@ -32,15 +32,19 @@ const sizes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 
  * the second copy that joining chunks would make.
  */
 export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
-  let whole = Buffer.alloc(0)
+  let whole: Uint8Array = Buffer.alloc(0)
   let size = 0
   for await (const chunk of body) {
+    if (size === 0 && chunk.length < limit) {
+      // A short body is most often one chunk, and needs no copy.
+      whole = chunk
+      size = chunk.length
+      continue
+    }
     const taken = chunk.length > limit - size ? chunk.subarray(0, limit - size) : chunk
     const needed = size + taken.length
     if (needed > whole.length) {
-      // A short body is most often one chunk, and gets a piece of its own size.
-      const reserved = size === 0 ? needed : (sizes.find((enough) => enough >= needed) ?? needed)
-      const larger = Buffer.allocUnsafeSlow(reserved)
+      const larger = Buffer.allocUnsafeSlow(sizes.find((enough) => enough >= needed) ?? needed)
       larger.set(whole.subarray(0, size))
       whole = larger
     }

@@ -18,9 +18,9 @@ export interface Page {
   next?: Cursor | undefined
 }
 
-/** How a page says that there is more: by the next one's token, or by the id to go on after. */
+/** How a page says that there is more: by the next one's token or number, or by the id to go on after. */
 const Continuation = z.looseObject({
-  next_page: z.catch(z.nullish(z.string()), undefined),
+  next_page: z.nullish(z.union([z.string(), z.number()])),
   has_more: z.catch(z.nullish(z.boolean()), undefined),
   last_id: z.catch(z.nullish(z.string()), undefined),
 })
@@ -37,8 +37,10 @@ export function readPage(text: string, name: string): Page {
 }
 
 function nextOf(page: unknown, data: unknown[], name: string): Cursor | undefined {
-  const { next_page: token, has_more: hasMore, last_id: lastId } = Continuation.safeParse(page).data ?? {}
-  if (token) return { name: 'page', value: token }
+  const parsed = Continuation.safeParse(page)
+  if (!parsed.success) throw notUnderstood(`${name}: next_page must be a text or a number`)
+  const { next_page: token, has_more: hasMore, last_id: lastId } = parsed.data
+  if (token !== undefined && token !== null && token !== '') return { name: 'page', value: String(token) }
   if (!hasMore) return undefined
   const value = lastId ?? (data.at(-1) as { id?: unknown } | null | undefined)?.id
   if (typeof value !== 'string' || value === '')

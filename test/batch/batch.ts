@@ -1,11 +1,12 @@
 import { readEarlier } from '../../src/batch/earlier-results.ts'
-import type { Ask, Pause } from '../../src/batch/flights.ts'
+import type { Pause } from '../../src/batch/flights.ts'
 import { readJobs } from '../../src/batch/jobs.ts'
 import { createLedger } from '../../src/batch/ledger.ts'
 import { readLines } from '../../src/batch/lines.ts'
 import type { Sinks } from '../../src/batch/recorder.ts'
 import type { Answer } from '../../src/batch/result-line.ts'
 import { type Outcome, type RunOptions, runBatch } from '../../src/batch/run.ts'
+import type { Ask } from '../../src/batch/sender.ts'
 import { createOpenWindow, createWindow } from '../../src/batch/window.ts'
 import { createClock } from '../clock.ts'
 import { prepare, streamOf, type TestCall, type TestJob } from './pieces.ts'
@@ -86,6 +87,7 @@ export async function play(
       async write(text) {
         out += text
       },
+      async flush() {},
     },
     results: results ?? {
       append(line) {

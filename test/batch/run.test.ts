@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createBell } from '../../src/batch/bell.ts'
-import type { Ask } from '../../src/batch/flights.ts'
+import type { Ask } from '../../src/batch/sender.ts'
 import { type CliError, OutputClosed } from '../../src/errors.ts'
 import { createClock } from '../clock.ts'
 import { answerOf, linesOf, parse, play } from './batch.ts'
@@ -218,7 +218,9 @@ describe('nothing more is begun', () => {
   test.each(['credentials', 'payment', 'file'] as const)(
     'after a failure that the next would share: %s',
     async (kind) => {
-      const { asked, out, file, stop, tally } = await meet(() => Promise.reject(failure(kind)))
+      const { asked, out, file, stop, tally } = await meet(() =>
+        Promise.reject(failure(kind, { sent: 'yes' })),
+      )
       expect(asked).toEqual(upTo(12))
       expect((stop as CliError).kind).toBe(kind)
       expect(indexes(out)).toEqual(upTo(12))
@@ -291,7 +293,7 @@ describe('nothing more is begun', () => {
   })
 
   test('once stdout is closed; the results still have what was under way', async () => {
-    const gone = { write: () => Promise.reject(new OutputClosed()) }
+    const gone = { write: () => Promise.reject(new OutputClosed()), flush: async () => {} }
     const { asked, file, stop } = await meet(() => undefined, { output: gone })
     expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader has gone' })
     expect(asked).toEqual(upTo(4))
@@ -340,9 +342,7 @@ describe('nothing more is begun', () => {
 describe('at the deadline', () => {
   test('what is under way is cut off, and has failed', async () => {
     const timers = createClock()
-    const signals: AbortSignal[] = []
-    const ask: Ask<TestCall> = async (job, signal) => {
-      signals.push(signal)
+    const ask: Ask<TestCall> = async (job) => {
       await timers.wait(job.index <= 5 ? 1000 : 1e9)
       return answerOf(job)
     }
@@ -353,7 +353,6 @@ describe('at the deadline', () => {
     expect(out.slice(5)).toMatchObject(
       [6, 7, 8].map((index) => ({ index, ok: false, error: { kind: 'unknown' } })),
     )
-    expect(signals.map(({ aborted }) => aborted)).toEqual([...Array(5).fill(false), true, true, true])
     expect(timers.now()).toBe(deadline)
   })
 
@@ -397,8 +396,7 @@ test('many at a time are taken for no mistake', async () => {
   const listen = (warning: Error) => warnings.push(warning)
   process.on('warning', listen)
   const timers = createClock()
-  const ask: Ask<TestCall> = async (job, signal) => {
-    signal.addEventListener('abort', () => {})
+  const ask: Ask<TestCall> = async (job) => {
     await timers.wait(10)
     return answerOf(job)
   }
@@ -418,7 +416,7 @@ test('a stdout that takes nothing holds the intake', async () => {
       asked.push(job.index)
       return answerOf(job)
     },
-    { concurrency: 4, output: { write: () => isOpen } },
+    { concurrency: 4, output: { write: () => isOpen, flush: async () => {} } },
   )
   for (let count = 0; count < 50; count++) await turn()
   expect(asked.length).toBeLessThanOrEqual(8)

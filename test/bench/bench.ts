@@ -21,6 +21,8 @@ async function measureRow(row: Row, major: number): Promise<string> {
   const absent = tools.filter((tool) => versionOf(tool) === undefined)
   if (absent.length > 0) return `| ${work} | ${against} | skipped: no ${absent.join(', ')} | | |`
 
+  if (row.isMemory) return measureMemory(row, major)
+  if (row.seconds !== undefined) return measureSeconds(row, row.seconds)
   const jobs = [job, baseline]
   if (isStart && burdens.length > 0) jobs.push(unburdened(job), unburdened(baseline))
   const [mine, theirs, mineBare, theirsBare] = (await compare(jobs, rounds)) as [
@@ -39,6 +41,23 @@ async function measureRow(row: Row, major: number): Promise<string> {
   const isOver = mine / theirs > (most ?? Infinity) || used > memory
   const verdict = most === undefined ? '' : isOver ? '**over**' : 'ok'
   return `| ${work} | ${against} | ${most === undefined ? 'reported' : `${most} x`} | ${measured.join('; ')} | ${verdict} |`
+}
+
+async function measureMemory(
+  { work, against, job, baseline, budget, memory = Infinity }: Row,
+  major: number,
+) {
+  const [mine, theirs] = [await peak(job), await peak(baseline)]
+  const most = budget?.[major === 20 ? 0 : 1] ?? Infinity
+  const verdict = mine / theirs > most || mine > memory ? '**over**' : 'ok'
+  const measured = `${(mine / theirs).toFixed(2)} x (${mine.toFixed(0)} / ${theirs.toFixed(0)} MiB)`
+  return `| ${work} | ${against} | ${most} x, ${memory} MiB | ${measured} | ${verdict} |`
+}
+
+async function measureSeconds({ work, against, job, rounds }: Row, most: number) {
+  const [mine = 0] = await compare([job], rounds)
+  const verdict = mine / 1000 > most ? '**over**' : 'ok'
+  return `| ${work} | ${against} | ${most} s | ${(mine / 1000).toFixed(2)} s | ${verdict} |`
 }
 
 const describe = (mine: number, theirs: number) =>
@@ -60,10 +79,12 @@ for (const major of majors) {
   console.log(`(${versions.map((version) => version.split(' (')[0]).join('; ')})\n`)
   console.log('| work | against | at most | measured | |\n|---|---|---|---|---|')
   for (const row of createRows(node, server)) {
+    if (!row.work.includes(process.env.BENCH_ROW ?? '')) continue
     const failed = (error: Error) => `| ${row.work} | ${row.against} | failed: ${error.message.trim()} | | |`
     console.log(await measureRow(row, Number(major)).catch(failed))
   }
-  if (major === ownMajor) for (const row of await measureInside()) console.log(row)
-  console.log(`\n${await explainRun(node, `${parley} chat 'Say hello'`, credentials(server.url))}`)
+  if (major === ownMajor && !process.env.BENCH_ROW) for (const row of await measureInside()) console.log(row)
+  if (!process.env.BENCH_ROW)
+    console.log(`\n${await explainRun(node, `${parley} chat 'Say hello'`, credentials(server.url))}`)
 }
 server.close()

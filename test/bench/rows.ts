@@ -1,4 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { createBatchRows } from './batch-rows.ts'
 import { type Job, parley, temporary } from './measure.ts'
 
 export interface Row {
@@ -13,6 +14,10 @@ export interface Row {
   tools?: string[]
   /** The most memory, in MiB. */
   memory?: number
+  /** The memory of both is compared, not the time. */
+  isMemory?: true
+  /** The most seconds, in place of a ratio. */
+  seconds?: number
   /** It is mostly Node's own start, which hangs on the environment. */
   isStart?: true
 }
@@ -131,6 +136,17 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
       rounds: 7,
       budget: [2.2, 2],
       tools: ['jq'],
+    },
+    ...createBatchRows(node, url),
+    {
+      work: '`api`, a 200 MiB answer to a file',
+      against: '`curl`',
+      job: { command: `${node} ${parley} api gateway /large > ${temporary('large')}`, env },
+      baseline: { command: `curl -sN -H 'Authorization: Bearer t' ${url}/large > ${temporary('large2')}` },
+      rounds: 3,
+      budget: [1.2, 1.2],
+      memory: 100,
+      tools: ['curl'],
     },
   ]
 }

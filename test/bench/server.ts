@@ -1,4 +1,5 @@
-import { createServer } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 const words = 500_000
@@ -33,13 +34,22 @@ function createImage(): Buffer {
   )
 }
 
+/** Sends 200 pieces. */
+async function sendLarge(response: ServerResponse, piece: Buffer): Promise<void> {
+  response.writeHead(200, { 'content-type': 'text/plain', 'content-length': piece.length * 200 })
+  for (let count = 0; count < 200; count++) if (!response.write(piece)) await once(response, 'drain')
+  response.end()
+}
+
 /** Answers everything that the rows ask for; returns its address. */
 export async function startServer(): Promise<{ url: string; imageSize: number; close(): void }> {
   const stream = createStream()
   const image = createImage()
+  const large = Buffer.alloc(2 ** 20, 'parley ')
   const server = createServer((request, response) => {
     request.resume().on('end', () => {
       const { url = '' } = request
+      if (url === '/large') return void sendLarge(response, large)
       if (url.includes('alt=sse'))
         return response.writeHead(200, { 'content-type': 'text/event-stream' }).end(stream)
       const body = url.includes('/image/') ? image : url.includes('/sessions/') ? '{"data":[]}' : answer

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { response } from '../server.ts'
 import { answering, closing, headOf, resetting } from './answers.ts'
-import { both, chat, events, faults, type Row } from './rows.ts'
+import { both, chat, events, faultsInside, type Row } from './rows.ts'
 
 const mayBe = 'the event may have been accepted: look with'
 const once = ['--retries', '0']
@@ -70,7 +70,7 @@ const counted = (status: string, code: number): Row[] => {
 /** A GOAWAY, which a server of HTTP/2 sends to whoever speaks HTTP/1.1. */
 const goAway = Buffer.from('000000040000000000000008070000000000000000000000000d', 'hex')
 
-faults('U: nothing is claimed that was not proved', [
+faultsInside('U: nothing is claimed that was not proved', [
   ...[
     ['401 Who', 3],
     ['429 Slow down', 6],

@@ -1,7 +1,7 @@
 import { message } from '../run.ts'
 import { response, type Script } from '../server.ts'
 import { answering, receipt, receiptText } from './answers.ts'
-import { both, chat, events, faults, type Row } from './rows.ts'
+import { both, chat, events, faultsInside, type Row } from './rows.ts'
 
 const type = (value: string) => [`content-type: ${value}`]
 const page = '<!doctype html><html><head><title>Please log in</title></head><body>A page</body></html>'
@@ -16,7 +16,7 @@ const said = (text: string, code = 4): Partial<Row> & { code: number } => ({
   err: [`the service says: ${text}\n`],
 })
 
-faults('R: response content', [
+faultsInside('R: response content', [
   ...both({
     name: 'R11 a login page',
     script: answering(response(page, '200 OK', type('text/html'))),

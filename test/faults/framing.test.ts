@@ -3,7 +3,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:
 import { message } from '../run.ts'
 import { response } from '../server.ts'
 import { answering, chunked, closing, headOf, ok, okText, resetting } from './answers.ts'
-import { both, chat, events, faults, type Row, stream } from './rows.ts'
+import { both, chat, events, faultsInside, type Row, stream } from './rows.ts'
 
 const hi = message('hi')
 const half = hi.slice(0, 40)
@@ -35,7 +35,7 @@ const codings: [name: string, coding: string, body: Uint8Array][] = [
   ['R62 identity, gzip', 'identity, gzip', gzipSync(hi)],
 ]
 
-faults('R: response framing', [
+faultsInside('R: response framing', [
   { ...cut, name: 'R01 half of the length, then FIN (chat)', script: closing(cutAt) },
   { ...cutReceipt, name: 'R01 half of the length, then FIN (events)', script: closing(halfReceipt) },
   { ...cut, name: 'R02 half of the length, then RST (chat)', script: resetting(cutAt) },

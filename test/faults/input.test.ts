@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { canBeNobody, programAsNobody } from '../process.ts'
 import { answering, ok, okText, receipt, receiptText } from './answers.ts'
-import { chat, events, faults, type Row } from './rows.ts'
+import { chat, events, faults, faultsInside, type Row } from './rows.ts'
 import { hasScript, onTerminal, quote } from './terminal.ts'
 
 const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
@@ -353,7 +353,7 @@ const isIn = (path: string) => ({
   },
 })
 
-faults('L: addresses and ids', [
+faultsInside('L: addresses and ids', [
   ...ids.flatMap(([id, value, path]): Row[] => {
     const shown = JSON.stringify(value).slice(0, 20)
     const refused = { code: 2, err: ['parley: '] } satisfies Partial<Row>
@@ -437,7 +437,7 @@ faults('L: addresses and ids', [
   ),
 ])
 
-faults('H: headers', [
+faultsInside('H: headers', [
   ...[
     'X: a\r\nY: b',
     'X: a\nb',

@@ -2,7 +2,7 @@ import { afterAll } from 'vitest'
 import { response, serve } from '../server.ts'
 import { answering, ok, okText } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
-import { both, chat, faults, type Row } from './rows.ts'
+import { both, chat, faultsInside, type Row } from './rows.ts'
 
 const other = await serve(() => {})
 afterAll(() => other.close())
@@ -32,7 +32,7 @@ const locations = [
 ]
 const named = (name: string) => ({ url: ({ port }: { port: number }) => `http://${name}:${port}` })
 
-faults('D: redirects', [
+faultsInside('D: redirects', [
   ...[301, 302, 303, 307, 308].flatMap((status) =>
     ['/elsewhere', other.url].flatMap((location) =>
       both({
@@ -86,7 +86,7 @@ faults('D: redirects', [
   { name: 'D08 a redirect without a target', script: answering(response('', '304 Same')), code: 4, reqs: 1 },
 ])
 
-faults('S: where a secret may go', [
+faultsInside('S: where a secret may go', [
   ...both({
     name: 'S01 plain http to another machine',
     ...named('gateway.test'),

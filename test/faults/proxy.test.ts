@@ -3,7 +3,7 @@ import { afterAll } from 'vitest'
 import { type Script, type ScriptedServer, type ServeOptions, serve } from '../server.ts'
 import { answering, ok, okText } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
-import { chat, events, faults, type Row } from './rows.ts'
+import { chat, events, faultsInside, type Row } from './rows.ts'
 
 const certificate = makeCertificate('DNS:gateway.test,DNS:localhost')
 const stranger = makeCertificate('DNS:gateway.test,DNS:other.test')
@@ -251,7 +251,7 @@ const refusedUrl = (value: string, said: string, variable = 'HTTPS_PROXY'): Row 
   err: [`parley: ${variable} `, said, /^(?!.*secretword)/s],
 })
 
-faults('X: proxies', [
+faultsInside('X: proxies', [
   ...rows,
   {
     ...toSecure,

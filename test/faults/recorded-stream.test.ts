@@ -1,7 +1,7 @@
 import { message } from '../run.ts'
 import { response } from '../server.ts'
 import { answering, chunked, closing, delta, event, resetting, sseHead, stop } from './answers.ts'
-import { chat, early, faults, type Row, stream } from './rows.ts'
+import { chat, early, faultsInside, type Row, stream } from './rows.ts'
 
 /** A native chunk. */
 const part = (text: string | object, more: object = {}) => ({
@@ -21,7 +21,7 @@ const says = ['the stream ended with an error', 'the service says: The operation
 const call = { functionCall: { name: 'search', args: {} } }
 const odd = '{"constructor":{"__proto__":1},"__proto__":{"toString":2}}'
 
-faults('E: what streams were seen to send', [
+faultsInside('E: what streams were seen to send', [
   {
     ...whole,
     name: 'E30 a function call with STOP, a pause, then the text',
@@ -65,6 +65,20 @@ faults('E: what streams were seen to send', [
     name: 'E31 STOP, then a reset where nobody told the length',
     script: resetting(sseHead + finished()),
     err: ['the answer broke off: the connection was reset'],
+  },
+  {
+    ...early,
+    name: 'E31 STOP, and with it a reset where nobody told the length',
+    script: (socket) => {
+      socket.write(sseHead + finished())
+      socket.resetAndDestroy()
+    },
+    err: ['the answer broke off: the connection was reset'],
+  },
+  {
+    ...whole,
+    name: 'E31 STOP and an end, then a reset takes nothing away',
+    script: (socket) => void socket.end(sseHead + finished(), () => socket.resetAndDestroy()),
   },
   {
     ...early,
@@ -350,7 +364,7 @@ faults('E: what streams were seen to send', [
 ])
 
 const cutBody = message('so far', { stop_reason: 'max_tokens' })
-faults('R: what bodies were seen to be', [
+faultsInside('R: what bodies were seen to be', [
   ...[
     '{"content":"so far"}',
     '{"content":["so ",{"text":"far"}]}',

@@ -1,6 +1,6 @@
 import { response, type Script } from '../server.ts'
 import { answering, delta, ok, okText, receipt, receiptText, sseHead } from './answers.ts'
-import { both, chat, events, faults, type Row, stream } from './rows.ts'
+import { both, chat, events, faultsInside, type Row, stream } from './rows.ts'
 
 const refusal = (status: string, ...headers: string[]) => response('{"error":"no"}', status, headers)
 const slow = (...headers: string[]) => refusal('429 Too Many Requests', ...headers)
@@ -28,7 +28,7 @@ const final = (status: string, code: number, ...headers: string[]) => ({
   reqs: 1,
 })
 
-faults('T: retry rules', [
+faultsInside('T: retry rules', [
   ...both({
     ...retried,
     name: 'T01 429 with Retry-After',

@@ -60,16 +60,31 @@ type Code = Ending['code']
  * Runs the rows of a group against the built command, a few at a time: the first of each id as a process, and the
  * others too where they need one.
  */
-export function faults(group: string, rows: readonly Row[]): void {
-  const ids = new Set<string>()
+export const faults = (group: string, rows: readonly Row[]): void =>
+  runRows(group, rows, ({ name }) => /^[A-Z]+\d+/.exec(name)?.[0] ?? name)
+
+/**
+ * The same for rows that differ in what comes over the network or what their arguments say, which main() gets by
+ * the same code in a process of its own and in this one. What a process adds is how it ends: all that was written is
+ * out, nothing keeps the process alive, the exit code is that of main(). So the first row of each command and exit
+ * code is one, and those that need one by themselves; the others show that no connection is left open.
+ */
+export const faultsInside = (group: string, rows: readonly Row[]): void =>
+  runRows(group, rows, ({ argv = chat, code }) =>
+    [argv[0], argv[0] === 'events' && argv[1], argv.includes('--stream'), code].join(),
+  )
+
+/** Of rows of the same sort the first is a process. */
+function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => string): void {
+  const sorts = new Set<string>()
   describe.concurrent(group, { timeout: 20_000 }, () => {
     afterAll(unmapNames)
     for (const row of rows) {
-      const id = /^[A-Z]+\d+/.exec(row.name)?.[0] ?? row.name
-      const isProcess = needsProcess(row) || !ids.has(id)
+      const sort = sortOf(row)
+      const isProcess = needsProcess(row) || !sorts.has(sort)
       if (row.skip) test.skip(`${row.name} (${row.skip})`)
       else test(row.name, () => (isProcess ? run(row) : runWithin(row)))
-      ids.add(id)
+      sorts.add(sort)
     }
   })
 }
@@ -102,6 +117,8 @@ async function runWithin(row: Row): Promise<void> {
   const { server, folder, argv, env } = await setUp(row)
   try {
     const ending = await runInside({ ...row, argv, env }, folder)
+    // What is left open would keep a process alive. Where nobody reads, nobody sees the end.
+    while (!row.listen?.onConnection && server.sockets.size > 0) await pause(5)
     check(row, ending, server)
     row.check?.({ ending, server })
   } finally {

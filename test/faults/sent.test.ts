@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { expect } from 'vitest'
 import { response } from '../server.ts'
 import { answering, closing, headOf, ok, okText, reset, resetting } from './answers.ts'
-import { both, chat, faults, image, type Row } from './rows.ts'
+import { both, chat, faultsInside, image, type Row } from './rows.ts'
 
 const big = 'x'.repeat(20 * 1024 * 1024)
 const upload = { argv: ['chat'], stdin: big } satisfies Partial<Row>
@@ -24,7 +24,7 @@ const drip = (socket: Socket, bytes: string) => {
   socket.on('close', () => clearInterval(timer))
 }
 
-faults('U: sent, no answer', [
+faultsInside('U: sent, no answer', [
   ...both({ name: 'U01 FIN after the request', script: closing(), code: 10, reqs: 1, err: ['was closed'] }),
   ...both({ name: 'U02 RST after the request', script: resetting(), code: 10, reqs: 1, err: ['was reset'] }),
   ...both({

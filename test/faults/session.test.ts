@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { expect } from 'vitest'
 import { response, type Script } from '../server.ts'
 import { event, sseHead } from './answers.ts'
-import { faults, type Row } from './rows.ts'
+import { faultsInside, type Row } from './rows.ts'
 
 const follow = ['events', 'follow']
 const sendAndFollow = ['events', 'send', 'go on', '--follow']
@@ -37,7 +37,7 @@ const streaming =
   (socket: Socket) =>
     void socket.write(sseHead + events.map((value) => event(value, 'message')).join(''))
 
-faults('Y: what is no session', [
+faultsInside('Y: what is no session', [
   ...[
     ['HTML', html, ['is no stream of events: it is text/html', 'Sign in']],
     ['204', 'HTTP/1.1 204 No Content\r\n\r\n', ['is no stream of events']],
@@ -83,7 +83,7 @@ faults('Y: what is no session', [
 const a = page({ next_page: 'p1' }, { id: 'a', type: 't' })
 const b = page({ next_page: 'p2' }, { id: 'b', type: 't' })
 
-faults('Y: lists', [
+faultsInside('Y: lists', [
   {
     name: 'Y10 pages A, B, A, B',
     argv: ['events', 'list', '--ids'],
@@ -164,7 +164,7 @@ const old = [{ id: 'm0', type: 'user.message', content: 'before' }, say('old', '
 const sent = { id: 'sent_1', type: 'user.message', content: 'go on' }
 const ended = 'i1\tsession.status_idle\t\tend_turn\n'
 
-faults('Y: following', [
+faultsInside('Y: following', [
   {
     name: 'Y20 a stream that begins with the whole history',
     argv: sendAndFollow,
@@ -313,7 +313,7 @@ const running = { id: 'r', type: 'session.status_running' }
 /** How often it lists while it waits is of no account. */
 const postsOnce: Row['check'] = ({ server }) => expect(server.requests.filter(isPost)).toHaveLength(1)
 
-faults('Y: a rest that is not the end', [
+faultsInside('Y: a rest that is not the end', [
   {
     name: 'Y40 of two messages the second is answered later',
     argv: ['events', 'send', '--message', 'A', '--message', 'B', '--follow', '--ids'],
@@ -414,7 +414,7 @@ faults('Y: a rest that is not the end', [
   },
 ])
 
-faults('Y: a service that is away', [
+faultsInside('Y: a service that is away', [
   {
     name: 'Y34 the wait that it asks for while a session is followed',
     argv: [...follow, '--retries', '0'],

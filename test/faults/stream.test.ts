@@ -1,7 +1,7 @@
 import { message } from '../run.ts'
 import { response, type Script } from '../server.ts'
 import { answering, chunked, closing, delta, event, resetting, sseHead, stop } from './answers.ts'
-import { early, faults, type Row, stream } from './rows.ts'
+import { early, faultsInside, type Row, stream } from './rows.ts'
 
 const part = (text: string, finishReason?: string) => ({
   candidates: [{ index: 0, content: { parts: [{ text }] }, ...(finishReason ? { finishReason } : {}) }],
@@ -21,7 +21,7 @@ const repeating =
     socket.on('close', () => clearInterval(timer))
   }
 
-faults('E: streams', [
+faultsInside('E: streams', [
   ...[closing, resetting].flatMap((end): Row[] => [
     {
       ...broken,

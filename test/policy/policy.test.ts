@@ -66,7 +66,7 @@ describe('an allow does not match', () => {
           bash(`git a${char}b`),
         ] as Row,
     ),
-    ...['..', '../x', 'a/..', 'a/../b', 'a ../b', '--to=../b', '"../b"', 'a:..'].map(
+    ...['..', '../x', 'a/..', 'a/../b', 'a ../b', '--to=../b', '"../b"', 'a:..', '-I../x', 'a/x..'].map(
       (path) => [`a star over ${path}`, { tool: 'x', input: { p: '*' } }, call('x', { p: path })] as Row,
     ),
     [
@@ -184,6 +184,57 @@ test('the strictest rule that matches counts, in any order', () => {
       expect(decide(policy, call(name, { t: text })).decision).toBe(expected)
     }),
     { numRuns: 2000 },
+  )
+})
+
+const anything = fc.string({
+  unit: fc.constantFrom(...'ab/.-; |&$()<>`\\!{}%^\n\r\u2028\u202e\u0000'.split('')),
+  maxLength: 12,
+})
+
+test('whatever the text, a star of an allow does not cross an operator, a control character or a ..', async () => {
+  const policy = await read({ rules: [{ tool: 'x', input: { t: 'git *' }, decision: 'allow' }] })
+  fc.assert(
+    fc.property(anything, (text) => {
+      const { decision } = decide(policy, call('x', { t: `git ${text}` }))
+      const isUnsafe =
+        /[;|&$()<>`\\!{}%^\n\r\u2028\u202e\u0000]/.test(text) || `/${text}/`.split(/[/ ]/).includes('..')
+      expect(decision === 'allow' && isUnsafe).toBe(false)
+    }),
+    { numRuns: 5000 },
+  )
+})
+
+const values = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3 },
+    fc.constantFrom('a', 1, null),
+    fc.array(tie('value'), { maxLength: 2 }),
+    fc.dictionary(fc.constantFrom('a', 'b', '__proto__'), tie('value'), { maxKeys: 2 }),
+  ),
+})).value
+
+/** The places of all that is in a value and has nothing in it, as paths of a rule. */
+const leaves = (value: unknown, place: string): string[] => {
+  const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []
+  if (entries.length === 0) return [place]
+  return entries.flatMap(([key, inner]) =>
+    leaves(inner, Array.isArray(value) ? `${place}[${key}]` : `${place}.${key}`),
+  )
+}
+
+test('an allow matches where it names all that is in an input, and no more where it leaves one out', async () => {
+  await fc.assert(
+    fc.asyncProperty(values, fc.nat(), async (value, which) => {
+      const named = leaves(value, 'o')
+      const rule = (paths: string[]) => ({
+        tool: 'x',
+        input: Object.fromEntries(paths.map((path) => [path, '**'])),
+      })
+      expect(await isAllowed(rule(named), call('x', { o: value }))).toBe(true)
+      const left = named.toSpliced(which % named.length, 1)
+      expect(await isAllowed(rule(left), call('x', { o: value }))).toBe(false)
+    }),
   )
 })
 

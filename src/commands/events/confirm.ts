@@ -15,12 +15,14 @@ export function declare(command: Command): void {
       '-i, --input <file>',
       'a session.status_idle event or a list of events, from a file or - for stdin',
     )
+    .option('--policy <file>', "decide by rules: see 'parley help policy'")
+    .option('--audit <file>', 'with --policy: record each decision and answer')
     .option('--ids', 'print ids only; with --follow the ids of the tool uses that wait')
     .option('--follow', 'then follow the session until it stops')
 }
 
 export const notes = [
-  'Without ids it answers what waits according to stdin or -i. Without --allow and --deny it asks about each, on a terminal.',
+  'Without ids it answers what waits according to stdin or -i. Without --allow, --deny and --policy it asks about each, on a terminal.',
 ]
 
 export const examples = [

@@ -2,8 +2,9 @@ import { type Caller, createCaller } from '../../calls/caller.ts'
 import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { confirmByPolicy } from '../running/by-policy.ts'
+import { checkEvents } from '../sending/check-events.ts'
 import { type DeliveryOptions, deliverEvents } from '../sending/deliver.ts'
-import { checkEvents } from '../sending/read-events.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
 import { findPending, type Pending, readPending } from './pending.ts'
 import { askVerdicts } from './verdicts.ts'
@@ -14,6 +15,8 @@ export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   message?: string | undefined
   pending?: boolean | undefined
   input?: string | undefined
+  policy?: string | undefined
+  audit?: string | undefined
 }
 
 /** Answers tool uses that wait: by their ids, from `-i` or stdin, or with `--pending` those that the service shows. */
@@ -22,7 +25,9 @@ export async function confirmToolUses(
   options: ConfirmOptions,
   ids: string[],
 ): Promise<void> {
-  requireClear(options, ids)
+  requireClear(options, ids, context)
+  if (options.policy !== undefined)
+    return confirmByPolicy(context, { ...options, policy: options.policy }, ids)
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)
   const parts = sessionParts(context, settings, options)
@@ -37,11 +42,27 @@ export async function confirmToolUses(
   await deliverEvents(context, caller, { ...parts, body }, options)
 }
 
-function requireClear({ allow, deny, message, pending, input }: ConfirmOptions, ids: string[]): void {
+function requireClear(options: ConfirmOptions, ids: string[], { flags }: Context): void {
+  const { allow, deny, message, pending, input } = options
   if (allow && deny) throw usage('--allow and --deny exclude each other')
   if (message !== undefined && !deny) throw usage('--message works only with --deny')
+  requireAlone(options, flags)
   const places = [ids.length > 0, pending, input !== undefined]
   if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
+}
+
+/** A policy takes the place of all that says what to answer. */
+function requireAlone(
+  { policy, audit, allow, deny, message, follow }: ConfirmOptions,
+  { dryRun, curl }: Context['flags'],
+): void {
+  if (policy === undefined) {
+    if (audit !== undefined) throw usage('--audit works only with --policy')
+    return
+  }
+  if (allow || deny || message !== undefined) throw usage('--policy excludes --allow, --deny and --message')
+  if (follow) throw usage("--policy excludes --follow: 'parley events run' without a task does both")
+  if (dryRun || curl) throw usage('--dry-run and --curl send nothing, so they cannot ask what is pending')
 }
 
 async function gatherPending(

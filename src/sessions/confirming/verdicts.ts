@@ -10,31 +10,48 @@ export interface Verdict {
   isAllowed: boolean
 }
 
-/**
- * Asks a person about each tool use, showing all that is known of it. Throws a usage error where there is no terminal,
- * or where one of them cannot be shown whole.
- */
-export async function askVerdicts(
-  { input, host, cleanups }: Context,
-  pending: PendingUse[],
-): Promise<Verdict[]> {
-  if (input.stdinKind !== 'terminal' || !host.stderr.isTerminal) {
-    throw usage('give --allow or --deny: there is no terminal to ask on')
+/** Asks a person, whenever there is something to decide. */
+export interface Asker {
+  /**
+   * Asks about each tool use, showing all that is known of it. Throws a usage error where there is no terminal, or
+   * where one of them cannot be shown whole.
+   */
+  ask(uses: PendingUse[]): Promise<Verdict[]>
+  /** Releases the terminal. */
+  close(): Promise<void>
+}
+
+/** Whether there is somebody to ask. */
+export const canAsk = ({ input, host }: Context): boolean =>
+  input.stdinKind === 'terminal' && host.stderr.isTerminal
+
+export function createAsker(context: Context): Asker {
+  const { input, host, cleanups } = context
+  let questioner: Questioner | undefined
+  return {
+    async ask(uses) {
+      if (!canAsk(context)) throw usage('give --allow or --deny: there is no terminal to ask on')
+      const texts = uses.map((use) => showWholeToolUse(use, host.stderr.columns || 80))
+      questioner ??= createQuestioner({ ...host, cleanups })
+      const verdicts: Verdict[] = []
+      for (const [index, use] of uses.entries()) {
+        host.stderr.open().write(`parley: tool use ${index + 1} of ${uses.length}:\n${texts[index]}`)
+        const isAllowed = await input.inTime(ask(questioner, use), 'a question was open')
+        verdicts.push({ id: use.id, isAllowed })
+      }
+      return verdicts
+    },
+    close: async () => questioner?.close(),
   }
-  const texts = pending.map((use) => showWholeToolUse(use, host.stderr.columns || 80))
-  const questioner = createQuestioner({ ...host, cleanups })
+}
+
+/** The same once. */
+export async function askVerdicts(context: Context, pending: PendingUse[]): Promise<Verdict[]> {
+  const asker = createAsker(context)
   try {
-    const verdicts: Verdict[] = []
-    for (const [index, use] of pending.entries()) {
-      host.stderr.open().write(`parley: tool use ${index + 1} of ${pending.length}:\n${texts[index]}`)
-      verdicts.push({
-        id: use.id,
-        isAllowed: await input.inTime(ask(questioner, use), 'a question was open'),
-      })
-    }
-    return verdicts
+    return await asker.ask(pending)
   } finally {
-    await questioner.close()
+    await asker.close()
   }
 }
 

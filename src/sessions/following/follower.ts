@@ -9,7 +9,7 @@ import { Endurance } from './endurance.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import { type Step, Watch } from './watch.ts'
 
-interface FollowOptions {
+export interface FollowOptions {
   /** Is given what happened before, page by page. */
   showPast?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** Go on when the session stops, until it is terminated or deleted. */
@@ -77,6 +77,8 @@ export class Follower {
       if (step.do === 'show') {
         if (step.items.length > 0) this.#endurance.addProgress()
         yield step.items
+        // It is not the service that made the time pass until now.
+        this.#endurance.addAnswer()
         continue
       }
       try {

@@ -104,10 +104,10 @@ export class News {
 
   /** Adds, in their order, those that are new to the state; returns them. */
   #addNew(items: readonly EventItem[]): EventItem[] {
-    return items.filter(({ event }) => {
+    return items.filter(({ event, text }) => {
       if (!this.isNew(event)) return false
       if (event.id !== undefined) this.#known.add(event.id)
-      this.state.add(event)
+      this.state.add(event, text)
       return true
     })
   }

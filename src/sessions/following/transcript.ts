@@ -20,6 +20,10 @@ export interface TranscriptOptions {
   certain?: string | undefined
   /** Events that were sent: only what comes after them is printed. */
   sent?: readonly SessionEvent[] | undefined
+  /** Called after each part of news; may answer what waits. */
+  react?: ((items: readonly EventItem[]) => Promise<void>) | undefined
+  /** What becomes of the session when the run is interrupted; by default it can be followed again. */
+  fate?: string | undefined
 }
 
 /**
@@ -31,7 +35,7 @@ export async function printTranscript(
   follower: Follower,
   options: TranscriptOptions,
 ): Promise<void> {
-  const { session, print, ids = false, stays = false, sent } = options
+  const { session, print, ids = false, stays = false, sent, react } = options
   const { state } = follower
   const printed = new Set<string>()
   let hasBegun = false
@@ -39,6 +43,7 @@ export async function printTranscript(
     for (const item of items) await print(item)
     if (!hasBegun) begin(context, state, options)
     hasBegun = true
+    await react?.(items)
     if (ids && stays) await printWaiting(context, state, printed)
   }
   if (follower.isUndone)
@@ -53,10 +58,9 @@ export async function printTranscript(
 function begin(
   context: Context,
   state: SessionState,
-  { session, stays = false, certain }: TranscriptOptions,
+  { session, stays = false, certain, fate = goesOn(context, session) }: TranscriptOptions,
 ): void {
   context.whenInterrupted(() => {
-    const fate = goesOn(context, session)
     if (!stays || !state.stop) return certain === undefined ? fate : `${certain}; ${fate}`
     return `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
   })

@@ -84,8 +84,8 @@ function bordersOf(word: string): number[] {
 /** What a narrow star does not stand for: control characters, line ends, and what shells read as their own. */
 const stops = /[\p{C}\p{Zl}\p{Zp};|&$()<>`\\!{}%^]/gu
 
-/** The `..` of a path: between what no file's name would be expected to go on with. */
-const parents = /(?<![\p{L}\p{N}_.-])\.\.(?![\p{L}\p{N}_.-])/gu
+/** What may be the `..` of a path: where a name does not go on at both its ends, as in `-I../x`. */
+const parents = /(?<![\p{L}\p{N}_.-])\.\.(?!\.)|(?<!\.)\.\.(?![\p{L}\p{N}_.-])/gu
 
 /** By place in the text, whether a narrow star stops there. */
 function findStops(text: string): Uint8Array {

@@ -12,6 +12,9 @@ const Pattern = z.lazily(() =>
   z.string().check(z.maxLength(longestPattern, `must be at most ${longestPattern} characters long`)),
 )
 
+/** A service accepts no longer one. */
+const Reason = z.lazily(() => z.string().check(z.maxLength(10_000, 'must be at most 10000 characters long')))
+
 const Example = z.lazily(() =>
   z.strictObject({ name: z.string(), server: z.optional(z.string()), input: z.optional(z.unknown()) }),
 )
@@ -24,13 +27,13 @@ const PolicyFile = z.lazily(() =>
         server: z.optional(Pattern()),
         input: z.optional(z.record(z.string(), Pattern())),
         decision: z.enum(decisions),
-        reason: z.optional(z.string()),
+        reason: z.optional(Reason()),
         examples: z.optional(
           z.strictObject({ match: z.optional(z.array(Example())), miss: z.optional(z.array(Example())) }),
         ),
       }),
     ),
-    default: z.optional(z.strictObject({ decision: z.enum(decisions), reason: z.optional(z.string()) })),
+    default: z.optional(z.strictObject({ decision: z.enum(decisions), reason: z.optional(Reason()) })),
   }),
 )
 type PolicyFile = z.infer<ReturnType<typeof PolicyFile>>

@@ -5,7 +5,7 @@ import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { SessionEvent } from '../../wire/events/session-event.ts'
 import { createEventPrinter } from '../following/event-printer.ts'
-import { type Follower, openFollower } from '../following/follower.ts'
+import { type Follower, type FollowOptions, openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
 import { printEvents, printIds } from '../listing/rows.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
@@ -58,10 +58,15 @@ export async function deliverEvents(
 }
 
 /** Opens what follows the session. Until it is open nothing is sent, and a failure says so. */
-async function openBefore(context: Context, caller: Caller, parts: Delivery): Promise<Follower> {
+export async function openBefore(
+  context: Context,
+  caller: Caller,
+  parts: Delivery,
+  options: FollowOptions = {},
+): Promise<Follower> {
   const { body: _, ...reading } = parts
   try {
-    return await openFollower(context, caller, reading)
+    return await openFollower(context, caller, reading, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     const kind = error.kind === 'unknown' ? 'not-sent' : error.kind
@@ -74,7 +79,7 @@ async function openBefore(context: Context, caller: Caller, parts: Delivery): Pr
 }
 
 /** The events of a body; what is no event is left out. */
-function eventsOf(body: Uint8Array): SessionEvent[] {
+export function eventsOf(body: Uint8Array): SessionEvent[] {
   const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
   return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
 }
@@ -97,7 +102,8 @@ function afterAcceptance(error: CliError, command: string): CliError {
   })
 }
 
-async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
+/** Prints the accepted events, but with `--raw` nothing more. */
+export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
   if (ids) await printIds(context, events)
   else if (!flags.raw && events.length > 0) await printEvents(context, events)

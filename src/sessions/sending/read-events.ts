@@ -1,15 +1,13 @@
 import type { Context } from '../../context.ts'
-import { usage, usageProblems } from '../../errors.ts'
+import { usage } from '../../errors.ts'
 import { type Neighbour, refuseStrayFiles } from '../../io/stray-files.ts'
-import { warnAbout } from '../../wire/events/event-warnings.ts'
-import { createEventsCheck } from '../../wire/events/send-events.ts'
 import { appending } from '../../wire/json/assignment.ts'
 import { editJson } from '../../wire/json/edit.ts'
 import { encodeJson, type JsonPart, partsOf } from '../../wire/json/encoder.ts'
-import { formatPath } from '../../wire/json/parse.ts'
 import { childrenOf, findChild, skipBlanks } from '../../wire/json/scanner.ts'
+import { checkEvents } from './check-events.ts'
 import { type AddedEvent, asksForStdin, type EventFlag, readEventFlags } from './event-flags.ts'
-import { type EventsText, placeInList, readEventsText } from './events-text.ts'
+import { type EventsText, readEventsText } from './events-text.ts'
 
 export interface EventsOptions {
   input?: string | undefined
@@ -28,11 +26,37 @@ export async function readEvents(
   options: EventsOptions,
   words: string[],
 ): Promise<Uint8Array> {
+  const isGiven = options.input !== undefined || !hasOthers(options, words)
+  return compose(context, options, words, async () =>
+    isGiven ? readGiven(context, options.input) : undefined,
+  )
+}
+
+/** The same, but where nothing is given at all, and stdin is a terminal or empty, there are no events. */
+export async function readEventsIfAny(
+  context: Context,
+  options: EventsOptions,
+  words: string[],
+): Promise<Uint8Array | undefined> {
+  if (options.input !== undefined || hasOthers(options, words)) return readEvents(context, options, words)
+  const text = await context.input.piped('the input of events')
+  if (text.trim() === '') return undefined
+  return compose(context, options, words, () => readEventsText(text, 'stdin'))
+}
+
+const hasOthers = ({ eventFlags = [] }: EventsOptions, words: string[]) =>
+  eventFlags.length + words.length > 0
+
+async function compose(
+  context: Context,
+  options: EventsOptions,
+  words: string[],
+  read: () => Promise<EventsText | undefined>,
+): Promise<Uint8Array> {
   const { input } = context
   await refuseStrayFiles(input, options.neighbours)
   const flags = options.eventFlags ?? []
-  const hasOthers = flags.length + words.length > 0
-  const given = options.input === undefined && hasOthers ? undefined : await readGiven(context, options.input)
+  const given = await read()
   const isTaken = options.input === '-' || words.includes('-') || flags.some(asksForStdin)
   const added = await readEventFlags(input, flags, { words, isPiped: !isTaken })
   const { events, json } = join(given, added)
@@ -102,30 +126,4 @@ export async function readGiven({ input }: Context, path: string | undefined): P
   const text = await input.text(path ?? '-', 'the input of events')
   if (text.trim() === '') throw usage(`no events: ${name} is empty`)
   return readEventsText(text, name)
-}
-
-/**
- * Checks events by every rule of the specification; notes what is only unusual. Throws a usage error. They come
- * one by one: all together they would take several times the memory of their text.
- */
-export function checkEvents(
-  { note }: Context,
-  events: Iterable<unknown>,
-  given: EventsText | undefined,
-): void {
-  const placeOf = given?.placeOf ?? placeInList
-  const check = createEventsCheck()
-  const warnings: string[] = []
-  let index = 0
-  for (const event of events) {
-    check.add(event)
-    for (const warning of warnAbout(event)) warnings.push(`${placeOf(index, '')}: ${warning}`)
-    index++
-  }
-  const problems = check.end().map(({ path: [place, ...rest], message }) => {
-    const where = typeof place === 'number' ? placeOf(place, formatPath(rest)) : 'events'
-    return `${where}: ${message}`
-  })
-  if (problems.length > 0) throw usageProblems(given?.name ?? 'the events', problems)
-  for (const warning of warnings) note(warning)
 }

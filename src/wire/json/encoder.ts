@@ -13,11 +13,11 @@ export function* partsOf(value: unknown): Generator<JsonPart> {
     yield { json: '"' }
     yield { text: value }
     yield { json: '"' }
-  } else if (typeof value !== 'object' || value === null) yield { json: JSON.stringify(value) }
+  } else if (isShort(value)) yield { json: JSON.stringify(value) }
   else {
     const isList = Array.isArray(value)
     yield { json: isList ? '[' : '{' }
-    for (const [index, [name, child]] of Object.entries(value).entries()) {
+    for (const [index, [name, child]] of Object.entries(value as object).entries()) {
       if (index > 0) yield { json: ',' }
       if (!isList) yield { json: `${JSON.stringify(name)}:` }
       yield* partsOf(child)
@@ -26,12 +26,25 @@ export function* partsOf(value: unknown): Generator<JsonPart> {
   }
 }
 
+/** Whether all its texts together are no longer than a piece. */
+function isShort(value: unknown): boolean {
+  let left = piece
+  const take = (each: unknown): boolean => {
+    if (typeof each === 'string') left -= each.length
+    else if (typeof each === 'object' && each !== null)
+      return Object.entries(each).every(([name, child]) => take(name) && take(child))
+    return left >= 0
+  }
+  return take(value)
+}
+
 /**
  * Joins the parts of a JSON text as bytes in UTF-8. It makes no text of the whole, which would take twice the memory.
  * Returns `undefined` beyond `longestText` bytes.
  */
 export function encodeJson(parts: Iterable<JsonPart>): Uint8Array | undefined {
-  let bytes: Buffer = Buffer.allocUnsafeSlow(4096)
+  // Of this size it is a part of a larger piece, which many short texts share.
+  let bytes: Buffer = Buffer.allocUnsafe(2048)
   let size = 0
   for (const part of parts) {
     const isText = 'text' in part

@@ -11,6 +11,9 @@ export interface AnswerSummary {
   inputTokens?: number | undefined
   outputTokens?: number | undefined
   cachedTokens?: number | undefined
+  cacheCreationTokens?: number | undefined
+  /** A part of the output's. */
+  reasoningTokens?: number | undefined
 }
 
 /** What one JSON value adds to an answer. */

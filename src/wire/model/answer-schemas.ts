@@ -29,6 +29,7 @@ const MessageUsage = z.lazily(() =>
       input_tokens: shownNumber(),
       output_tokens: shownNumber(),
       cache_read_input_tokens: shownNumber(),
+      cache_creation_input_tokens: shownNumber(),
     }),
   ),
 )

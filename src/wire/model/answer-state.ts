@@ -63,4 +63,10 @@ export function addText(state: AnswerState, text: string): string {
   return text
 }
 
-const counts = ['inputTokens', 'outputTokens', 'cachedTokens'] as const
+const counts = [
+  'inputTokens',
+  'outputTokens',
+  'cachedTokens',
+  'cacheCreationTokens',
+  'reasoningTokens',
+] as const

@@ -64,4 +64,5 @@ const countsOf = (usage: Usage): AnswerPiece['facts'] => ({
   inputTokens: usage?.input_tokens,
   outputTokens: usage?.output_tokens,
   cachedTokens: usage?.cache_read_input_tokens,
+  cacheCreationTokens: usage?.cache_creation_input_tokens,
 })

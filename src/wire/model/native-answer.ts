@@ -95,5 +95,6 @@ function countsOf(usage: Native['usageMetadata']): AnswerPiece['facts'] {
     inputTokens: promptTokenCount,
     outputTokens: isCounted ? (candidatesTokenCount ?? 0) + (thoughtsTokenCount ?? 0) : rest,
     cachedTokens: usage.cachedContentTokenCount,
+    reasoningTokens: thoughtsTokenCount,
   }
 }

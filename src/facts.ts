@@ -1,0 +1,53 @@
+import type { Sent } from './errors.ts'
+
+/** What a run has come to, as its rooms add to it: `--report` shows it. */
+export interface Facts {
+  command: string | undefined
+  /** How far the requests got: `unknown` while none that left was answered. */
+  sent: Sent
+  /** Of all requests. */
+  attempts: number
+  /** The model that was asked, then the one that answered; `undefined` too where there were several. */
+  model: string | undefined
+  stopReason: string | undefined
+  /** The last one's. */
+  requestId: string | undefined
+  session: string | undefined
+  /** Sums of the answers that say it. */
+  usage: Map<string, number>
+  /** Files that results were written to; `undefined` where they are too many to be kept. */
+  files: string[] | undefined
+  /** How many of many ended how. */
+  counts: object | undefined
+}
+
+export const createFacts = (): Facts => ({
+  command: undefined,
+  sent: 'no',
+  attempts: 0,
+  model: undefined,
+  stopReason: undefined,
+  requestId: undefined,
+  session: undefined,
+  usage: new Map(),
+  files: [],
+  counts: undefined,
+})
+
+interface Answered {
+  model?: string | undefined
+  stopReason?: string | undefined
+  usage?: object | undefined
+  /** All that it took, where no more is known. */
+  tokens?: number | undefined
+}
+
+/** Adds what an answer says of itself. */
+export function addAnswer(facts: Facts, { model, stopReason, usage, tokens }: Answered): void {
+  // Of many answers only the sums are shown.
+  const isOneOfMany = facts.counts !== undefined
+  facts.model = isOneOfMany ? undefined : (model ?? facts.model)
+  facts.stopReason = isOneOfMany ? undefined : stopReason
+  for (const [name, count] of Object.entries(usage ?? { totalTokens: tokens }))
+    if (typeof count === 'number') facts.usage.set(name, (facts.usage.get(name) ?? 0) + count)
+}

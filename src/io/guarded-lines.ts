@@ -1,0 +1,36 @@
+import { Writable } from 'node:stream'
+import type { StdStream } from './output.ts'
+
+/**
+ * Takes their meaning from what a runner of GitHub's would read as its own commands: `::` at the start of a line, and
+ * `##[` anywhere. `isAtStart` says whether the text begins a line.
+ */
+export function guardText(text: string, isAtStart = true): string {
+  const marked = text.replace(/[\r\n]+(?=[^\r\n])/g, '$&| ')
+  return `${isAtStart && /^[^\r\n]/.test(marked) ? '| ' : ''}${marked}`.replace(/##(?=[a-z]*\[)/gi, '# #')
+}
+
+/** A stream whose lines no runner takes for commands. It is a log: nothing on it is written anew, as on a terminal. */
+export function guardLines(stream: StdStream): StdStream {
+  let guarded: Writable | undefined
+  let isAtStart = true
+  const open = () => {
+    const target = stream.open()
+    return new Writable({
+      decodeStrings: false,
+      write(chunk: Uint8Array | string, _, done) {
+        const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString()
+        target.write(guardText(text, isAtStart), done)
+        isAtStart = /[\r\n]$/.test(text)
+      },
+    }).on('error', () => {})
+  }
+  return {
+    isTerminal: false,
+    open() {
+      guarded ??= open()
+      return guarded
+    },
+    writeNow: () => 0,
+  }
+}

@@ -1,0 +1,69 @@
+import { createCaller } from '../../calls/caller.ts'
+import { readSettings } from '../../calls/settings.ts'
+import type { Context } from '../../context.ts'
+import { usage } from '../../errors.ts'
+import { readPending } from '../confirming/pending.ts'
+import { createAsker } from '../confirming/verdicts.ts'
+import { stillWaiting } from '../following/stop-text.ts'
+import { listOldestFirst } from '../listing/selection.ts'
+import { printReceipt } from '../sending/deliver.ts'
+import { type SessionOptions, sessionParts } from '../session.ts'
+import { SessionState } from '../session-state.ts'
+import { openAudit } from './audit.ts'
+import { Responder } from './responder.ts'
+import { readPolicyFlag } from './run-flags.ts'
+
+interface Options extends SessionOptions {
+  policy: string
+  audit?: string | undefined
+  pending?: boolean | undefined
+  input?: string | undefined
+  ids?: boolean | undefined
+}
+
+/**
+ * Answers by a policy the tool uses that the service shows as waiting: those with the ids, those of the input, or all.
+ * Throws a `CliError`: of kind `waiting` where some stay open.
+ */
+export async function confirmByPolicy(context: Context, options: Options, ids: string[]): Promise<void> {
+  const settings = await readSettings(context)
+  const parts = sessionParts(context, settings, options)
+  const session = parts.params.session ?? ''
+  const policy = await readPolicyFlag(context, options.policy)
+  const wanted = await readWanted(context, options, ids)
+  const caller = createCaller(context, settings)
+  const audit = await openAudit(context, options.audit, session)
+  const asker = createAsker(context)
+  try {
+    const state = new SessionState()
+    for await (const items of listOldestFirst(caller, parts))
+      for (const { event, text } of items) state.add(event, text)
+    const waiting = () => state.pending.filter((id) => !wanted || wanted.includes(id))
+    for (const id of wanted ?? [])
+      if (!state.pending.includes(id)) context.note(`${id} does not wait for an answer`)
+    if (waiting().length === 0) throw usage('nothing waits for an answer')
+    const rules = { policy, tools: new Map() }
+    const jobs = { id: session, toolTimeout: 0 }
+    const setting = { context, caller, parts, state, audit, asker, rules, jobs, waiting }
+    const responder = new Responder({ ...setting, fate: 'nothing more is answered', isPrinted: true })
+    await printReceipt(context, await responder.answer(), options.ids ?? false)
+    if (waiting().length > 0) throw await stillWaiting(context, session, state, waiting())
+  } finally {
+    await asker.close()
+    audit.close()
+  }
+}
+
+/** The ids to answer, or nothing for all that wait. */
+async function readWanted(
+  context: Context,
+  { pending, input }: Options,
+  ids: string[],
+): Promise<string[] | undefined> {
+  if (ids.length > 0) return [...new Set(ids)]
+  const isPiped = context.input.stdinKind === 'pipe' || context.input.stdinKind === 'file'
+  if (pending || (input === undefined && !isPiped)) return undefined
+  const { given, pending: found } = await readPending(context, input, { isAsked: false })
+  if (given.length > 0) throw usage('the input already says allow or deny: leave out --policy')
+  return found.map(({ id }) => id)
+}

@@ -1,0 +1,35 @@
+import { CliError, type Kind } from '../../errors.ts'
+
+/** These say how the session ended, or what is not known of it. */
+const endings: Kind[] = ['waiting', 'stuck', 'denied', 'unknown']
+
+interface Progress {
+  /** The task was accepted. */
+  hasTask: boolean
+  /** The session is followed: whatever was to be sent first was sent. */
+  isBegun: boolean
+  /** How to go on with the session. */
+  way: string
+  /** The deadline has passed. */
+  isLate: boolean
+}
+
+/** A failure must not look like a reason to send the task again. */
+export function explainFailure(error: unknown, { hasTask, isBegun, way, isLate }: Progress): unknown {
+  if (!(error instanceof CliError)) return error
+  if (isLate && error.kind === 'not-sent' && isBegun) {
+    return new CliError('stopped', error.message, { sent: 'yes', safeToRetry: false, consequence: way })
+  }
+  if (error.kind === 'stopped') return error.with({ safeToRetry: false, consequence: way })
+  if (!hasTask) return error
+  const known = { sent: 'yes', safeToRetry: false } as const
+  if (error.kind === 'unknown') return error.with({ safeToRetry: false })
+  if (endings.includes(error.kind)) return error.with(known)
+  const { consequence: _, rawBody: __, retryAfter: ___, ...details } = error.details
+  if (error.kind === 'file' || error.kind === 'unexpected') return error.with({ ...known, consequence: way })
+  return new CliError('response', `the session could not be followed: ${error.message}`, {
+    ...details,
+    ...known,
+    consequence: `the task was accepted; ${way}`,
+  })
+}

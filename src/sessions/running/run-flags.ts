@@ -1,0 +1,55 @@
+import type { Context } from '../../context.ts'
+import { usage } from '../../errors.ts'
+import { shellQuote } from '../../io/shell-quote.ts'
+import { durationForms, parseDuration } from '../../settings/duration.ts'
+import type { Policy } from '../policy/policy.ts'
+import { readPolicy } from '../policy/policy-file.ts'
+import { sessionCommand } from '../session-command.ts'
+
+/** The flags by which a run answers. */
+export interface AnswerFlags {
+  policy?: string | undefined
+  audit?: string | undefined
+  tool?: string[] | undefined
+  toolTimeout?: string | undefined
+}
+
+/** Without a file a person decides. Throws a `CliError`: a usage error that names every problem. */
+export async function readPolicyFlag({ input }: Context, path: string | undefined): Promise<Policy> {
+  if (path === undefined) return { rules: [], fallback: { decision: 'ask' } }
+  return readPolicy(await input.text(path, '--policy'), path)
+}
+
+/** The commands by the names of their tools. Throws a usage error. */
+export function readToolFlags(given: readonly string[] = []): Map<string, string> {
+  const tools = new Map<string, string>()
+  for (const text of given) {
+    const [, name = '', command = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+    if (name === '' || command.trim() === '') throw usage(`--tool ${text}: must have the form NAME=COMMAND`)
+    if (tools.has(name)) throw usage(`--tool: there are two commands for ${name}`)
+    tools.set(name, command)
+  }
+  return tools
+}
+
+/** In milliseconds. Throws a usage error. */
+export function readToolTimeout(text = '600'): number {
+  const limit = parseDuration(text, 's')
+  if (limit === undefined) throw usage(`--tool-timeout: must be a number of seconds, or ${durationForms}`)
+  return limit === 0 ? Infinity : limit
+}
+
+/** The command that goes on with a session: the same without its task. */
+export function goOnCommand(context: Pick<Context, 'flags'>, session: string, flags: AnswerFlags): string {
+  const given: [name: string, value: string | undefined][] = [
+    ['--policy', flags.policy],
+    ['--audit', flags.audit],
+    ...(flags.tool ?? []).map((tool): [string, string] => ['--tool', tool]),
+    ['--tool-timeout', flags.toolTimeout],
+  ]
+  const words = given.flatMap(([name, value]) => {
+    if (value === undefined) return []
+    return ` ${name}${value.startsWith('-') ? '=' : ' '}${shellQuote(value)}`
+  })
+  return `${sessionCommand(context, 'run', session)}${words.join('')}`
+}

@@ -1,0 +1,145 @@
+import { type Caller, createCaller } from '../../calls/caller.ts'
+import { readSettings } from '../../calls/settings.ts'
+import type { Context } from '../../context.ts'
+import { usage } from '../../errors.ts'
+import { endpoints } from '../../wire/endpoints.ts'
+import type { EventItem } from '../../wire/events/events-page.ts'
+import type { SessionEvent } from '../../wire/events/session-event.ts'
+import { createAsker } from '../confirming/verdicts.ts'
+import { createEventPrinter } from '../following/event-printer.ts'
+import { type Follower, openFollower } from '../following/follower.ts'
+import { printTranscript } from '../following/transcript.ts'
+import { eventsOf, openBefore } from '../sending/deliver.ts'
+import { type EventsOptions, readEventsIfAny } from '../sending/read-events.ts'
+import { readReceipt } from '../sending/receipt.ts'
+import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
+import { openAudit } from './audit.ts'
+import { explainFailure } from './failure.ts'
+import { printWhileRead } from './print-while-read.ts'
+import { Responder } from './responder.ts'
+import { type AnswerFlags, goOnCommand, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
+
+export interface RunOptions extends SessionOptions, EventsOptions, AnswerFlags {
+  ids?: boolean | undefined
+}
+
+/**
+ * Sends a task, or takes a session up as it is, and answers what it waits for until nothing is left to answer. Throws
+ * a `CliError` where the work was not done: kinds `waiting`, `stuck`, `denied`, `stopped` and `unknown` among others.
+ */
+export async function runTask(context: Context, options: RunOptions, words: string[]): Promise<void> {
+  const jobs = { tools: readToolFlags(options.tool), toolTimeout: readToolTimeout(options.toolTimeout) }
+  const settings = await readSettings(context)
+  const parts = sessionParts(context, settings, options)
+  const policy = await readPolicyFlag(context, options.policy)
+  const body = await readEventsIfAny(context, options, words)
+  const caller = createCaller(context, settings)
+  const { dryRun, curl } = context.flags
+  if ((dryRun || curl) && !body) throw usage('there is no task: --dry-run and --curl have nothing to show')
+  if (body && (await caller.preview(endpoints.sendEvents, { ...parts, body }))) return
+  const audit = await openAudit(context, options.audit, parts.params.session ?? '')
+  const asker = createAsker(context)
+  try {
+    const lasting = { ...context, output: printWhileRead(context.output) }
+    const rules = { policy, tools: jobs.tools }
+    await work(lasting, { caller, parts, body, options, audit, asker, rules, toolTimeout: jobs.toolTimeout })
+  } finally {
+    await asker.close()
+    audit.close()
+  }
+}
+
+type Setting = Pick<ConstructorParameters<typeof Responder>[0], 'caller' | 'audit' | 'asker' | 'rules'>
+
+interface Work extends Setting {
+  parts: SessionParts
+  body: Uint8Array | undefined
+  options: RunOptions
+  toolTimeout: number
+}
+
+async function work(
+  context: Context,
+  { parts, body, options, toolTimeout, ...setting }: Work,
+): Promise<void> {
+  const { caller } = setting
+  const session = parts.params.session ?? ''
+  const way = `to go on: ${goOnCommand(context, session, options)}`
+  const stops: EventItem[] = []
+  const follower = await open(context, caller, { parts, body, stops })
+  const progress = { hasTask: false }
+  try {
+    const fate = `the session goes on; ${way}`
+    const { state } = follower
+    const responder = new Responder({
+      ...setting,
+      context,
+      parts,
+      state,
+      fate,
+      jobs: { id: session, toolTimeout },
+      waiting: () => (state.stop?.kind === 'waiting' ? state.stop.ids : []),
+    })
+    responder.addPast(stops)
+    const sent = body && (await sendTask(context, caller, { parts, body, progress, fate }))
+    await printTranscript(context, follower, {
+      session,
+      print: createEventPrinter(context, { ids: options.ids ?? false }),
+      ids: options.ids,
+      sent,
+      certain: body && 'the task was accepted',
+      react: (items) => responder.react(items),
+      fate,
+    }).finally(() => responder.record.showSum())
+    const failure = responder.record.failure(session)
+    if (failure) throw failure
+  } catch (error) {
+    throw explainFailure(error, {
+      ...progress,
+      isBegun: !body || progress.hasTask,
+      way,
+      isLate: isLate(context, caller),
+    })
+  } finally {
+    follower.close()
+  }
+}
+
+const isLate = ({ timers }: Context, { deadline }: Caller) => deadline > 0 && timers.now() >= deadline
+
+/** Opens what follows the session, and keeps the stops of before. */
+function open(
+  context: Context,
+  caller: Caller,
+  { parts, body, stops }: Pick<Work, 'parts' | 'body'> & { stops: EventItem[] },
+): Promise<Follower> {
+  const showPast = async (items: readonly EventItem[]) => {
+    for (const item of items) if (item.event.type === 'session.status_idle') stops.push(item)
+  }
+  return body
+    ? openBefore(context, caller, { ...parts, body }, { showPast })
+    : openFollower(context, caller, parts, { showPast })
+}
+
+interface Task {
+  parts: SessionParts
+  body: Uint8Array
+  progress: { hasTask: boolean }
+  fate: string
+}
+
+/** Sends the task once; returns its events as they will be shown. */
+async function sendTask(
+  context: Context,
+  caller: Caller,
+  { parts, body, progress, fate }: Task,
+): Promise<SessionEvent[]> {
+  const onAccepted = () => {
+    progress.hasTask = true
+    context.whenInterrupted(() => `the task was accepted; ${fate}`)
+  }
+  const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (answer) =>
+    readReceipt(context, answer, { isPrinted: false, onAccepted }),
+  )
+  return events.some(({ id }) => id) ? events : eventsOf(body)
+}

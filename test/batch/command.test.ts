@@ -1,0 +1,487 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { lock } from '../../src/settings/lock.ts'
+import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
+import { createClock } from '../clock.ts'
+import { answering, hurried, message, run, temporaryFolder } from '../run.ts'
+
+interface Line {
+  index: number
+  id?: string | number
+  hash: string
+  ok: boolean
+  text?: string
+  files?: string[]
+  response?: unknown
+  attempts?: number
+  error?: { kind: string; exit: number; status?: number; message: string; sent: string }
+}
+
+const parse = (out: string): Line[] =>
+  out
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line))
+const indexes = (lines: Line[]) => lines.map(({ index }) => index)
+const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
+
+/** A folder with an input of so many lines. */
+function folderWith(input: string | number): string {
+  const cwd = temporaryFolder()
+  const lines =
+    typeof input === 'string'
+      ? input
+      : upTo(input)
+          .map((index) => `{"id":"i${index}","prompt":"p ${index}"}\n`)
+          .join('')
+  writeFileSync(join(cwd, 'in.ndjson'), lines)
+  return cwd
+}
+
+const batch = ['chat', '--batch', 'in.ndjson']
+const results = [...batch, '--results', 'r.ndjson']
+const resultsOf = (cwd: string) => parse(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))
+const promptOf = (request: HttpRequest) => /p (\d+)/.exec(Buffer.from(request.body ?? []).toString())?.[1]
+
+/** Answers by the number in the prompt; those that are not named are answered well. */
+function byPrompt(fates: Record<string, Exchange>): Exchange {
+  return (request, onSent) => {
+    onSent?.()
+    const number = promptOf(request) ?? ''
+    return (fates[number] ?? answering(message(`answer ${number}`)))(request, onSent)
+  }
+}
+
+const status = (code: number, headers: Record<string, string> = {}) =>
+  answering('{"error":{"type":"x","message":"no"}}', { status: code, headers })
+
+describe('what is asked', () => {
+  test('every form of a line, with words, flags and models', async () => {
+    const body = '{"contents":[{"role":"user","parts":[{"text":"own"}]}]}'
+    const lines = [
+      '"a text"',
+      '',
+      '{"id":7,"prompt":"an object","model":"m1"}',
+      body,
+      `{"custom_id":"c","method":"POST","url":"/v1","body":${body.replace('{', '{"model":"m2",')}}`,
+      `{"key":"k","request":${body}}`,
+      `{"custom_id":"d","params":${body}}`,
+    ]
+    const cwd = folderWith(lines.join('\n'))
+    const { code, out, requests } = await run([...batch, 'Say', '--temperature', '0.5', '-m', 'mine'], {
+      cwd,
+    })
+    expect(code).toBe(0)
+    expect(parse(out).map(({ index, id, ok }) => [index, id, ok])).toEqual([
+      [1, undefined, true],
+      [3, 7, true],
+      [4, undefined, true],
+      [5, 'c', true],
+      [6, 'k', true],
+      [7, 'd', true],
+    ])
+    const sent = requests.map(({ url, text }) => [/models\/(\w+)/.exec(url)?.[1], JSON.parse(text)])
+    expect(sent[0]).toEqual([
+      'mine',
+      {
+        contents: [{ role: 'user', parts: [{ text: 'Say' }, { text: 'a text' }] }],
+        generationConfig: { temperature: 0.5 },
+      },
+    ])
+    expect(sent.map(([model]) => model)).toEqual(['mine', 'm1', 'mine', 'm2', 'mine', 'mine'])
+    for (const [, each] of sent.slice(2)) {
+      expect(each.contents.map((turn: { parts: unknown }) => turn.parts)).toEqual([
+        [{ text: 'own' }],
+        [{ text: 'Say' }],
+      ])
+      expect(Object.keys(each)).toEqual(['contents', 'generationConfig'])
+    }
+  })
+
+  test('nothing where any line is bad; every one is named', async () => {
+    const cwd = folderWith(
+      [
+        '"good"',
+        'plain text',
+        '{"id":"x","prompt":"a"}',
+        '{"id":"x","prompt":"b"}',
+        '[1]',
+        '{"prompt":" "}',
+        '{"prompt":"a","model":".."}',
+        '{"custom_id":"c","body":{"contents":"no"}}',
+      ].join('\n'),
+    )
+    const ended = await run(results, { cwd })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    for (const said of [/: 6 problems/, /line 2: it is not JSON/, /line 4: .*"x"/, /line 5:/, /line 6:/])
+      expect(ended.err).toMatch(said)
+    expect(ended.err).toMatch(/line 7: the model must not be '..'/)
+    expect(ended.err).toMatch(/line 8: its body.*contents/s)
+    expect(ended.err).toMatch(/jq -R/)
+    expect(existsSync(join(cwd, 'r.ndjson'))).toBe(false)
+    const json = await run([...batch, '--errors', 'json'], { cwd })
+    expect(JSON.parse(json.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
+  })
+
+  test('of a pipe what comes before a bad line', async () => {
+    const argv = ['chat', '--batch', '-', '--errors', 'json']
+    const ended = await run(argv, { stdin: '"p 1"\n"p 2"\nbad\n"p 4"\n' })
+    expect([ended.code, indexes(parse(ended.out)), ended.requests.length]).toEqual([2, [1, 2], 2])
+    // Two were sent, whatever is wrong with the third.
+    expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'yes' })
+  })
+
+  test('stdin is read for --batch - alone', async () => {
+    const cwd = folderWith('"p 1"\n')
+    const ended = await run([...batch, 'Say'], { cwd, stdin: 'not read' })
+    expect([ended.code, ended.requests[0]?.text]).toEqual([0, expect.not.stringContaining('not read')])
+    for (const argv of [
+      ['--batch', '-', '-'],
+      ['--batch', '-', '-f', '-'],
+      ['--batch', '-', '--no-stdin'],
+    ])
+      expect(await run(['chat', ...argv], { stdin: '"a"' })).toMatchObject({ code: 2, requests: [] })
+    expect(await run(['chat', '--batch', '-'])).toMatchObject({ code: 2, requests: [] })
+  })
+
+  test.each([
+    [['-i', 'x.json'], 2],
+    [['--thread', 't'], 2],
+    [['-o', 'x'], 2],
+    [['--curl'], 2],
+    [['--resume'], 2],
+    [['--results', 'in.ndjson', '--resume'], 2],
+    [['--concurrency', '0'], 2],
+    [['--results', 'none/r'], 11],
+    [['--results', '/dev/null', '--resume'], 11],
+  ])('not with %j', async (flags, code) => {
+    const ended = await run([...batch, ...flags], { cwd: folderWith(2) })
+    expect(ended).toMatchObject({ code, out: '', requests: [] })
+    expect(ended.err).toMatch(/^parley: /)
+  })
+
+  test.each(['--concurrency=2', '--results=r', '--resume', '--unordered', '--max-total-tokens=5'])(
+    '%s needs --batch',
+    async (flag) => {
+      expect(await run(['chat', 'hi', flag])).toMatchObject({ code: 2, requests: [] })
+    },
+  )
+
+  test.each(['none.ndjson', '.'])('an input that cannot be read: %s', async (name) => {
+    expect(await run(['chat', '--batch', name])).toMatchObject({ code: 11, out: '', requests: [] })
+  })
+
+  test('nothing, and no line has failed, where a setting is missing', async () => {
+    const cwd = folderWith(20)
+    for (const name of ['PARLEY_BASE_URL', 'PARLEY_ACCESS_TOKEN']) {
+      const ended = await run(results, { cwd, env: { [name]: '' } })
+      expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+      expect(existsSync(join(cwd, 'r.ndjson'))).toBe(false)
+    }
+  })
+
+  test('--dry-run shows one request a line, and sends none', async () => {
+    const cwd = folderWith(3)
+    const ended = await run([...batch, '--dry-run'], { cwd, env: { PARLEY_ACCESS_TOKEN: '' } })
+    expect([ended.code, ended.requests]).toEqual([0, []])
+    const shown = ended.out.trimEnd().split('\n')
+    expect(shown.map((line) => JSON.parse(line).body.contents[0].parts[0].text)).toEqual([
+      'p 1',
+      'p 2',
+      'p 3',
+    ])
+  })
+})
+
+describe('what comes of it', () => {
+  test('results in order, with a line of sums', async () => {
+    const ended = await run(batch, { cwd: folderWith(40) })
+    const lines = parse(ended.out)
+    expect([ended.code, indexes(lines), ended.requests.length]).toEqual([0, upTo(40), 40])
+    expect(Object.keys(lines[0] ?? {})).toEqual(
+      'index,id,hash,ok,text,model,stopReason,usage,attempts,seconds'.split(','),
+    )
+    expect(ended.err).toMatch(/^parley: 40 ok · 0 failed · [\d,]+ tokens · \d+ s\n$/)
+    expect((await run([...batch, '-q'], { cwd: folderWith(2) })).err).toBe('')
+    expect((await run([...batch, '--errors', 'json'], { cwd: folderWith(2) })).err).toBe('')
+  })
+
+  test('a failure is a result; the exit code is of the first line that failed', async () => {
+    const exchange = byPrompt({ 4: status(400), 2: status(500), 6: answering('<html>') })
+    const ended = await run([...batch, '--retries', '0', '--errors', 'json'], {
+      cwd: folderWith(8),
+      exchange,
+    })
+    expect(ended.code).toBe(7)
+    const failed = parse(ended.out).filter(({ ok }) => !ok)
+    expect(failed.map(({ index, error }) => [index, error?.kind, error?.status])).toEqual([
+      [2, 'service', 500],
+      [4, 'refused', 400],
+      [6, 'response', 200],
+    ])
+    const lines = ended.err.trimEnd().split('\n')
+    expect(lines).toHaveLength(1)
+    expect(JSON.parse(lines[0] ?? '').error).toMatchObject({ exit: 7, sent: 'yes' })
+    expect(JSON.parse(lines[0] ?? '').error.message).toMatch(/^3 of 8 requests failed/)
+  })
+
+  test('a 500 is tried again within its line', async () => {
+    let times = 0
+    const exchange = byPrompt({
+      2: (...args) => (times++ === 0 ? status(500) : answering(message('late')))(...args),
+    })
+    const ended = await run(batch, { cwd: folderWith(3), exchange, timers: hurried() })
+    expect([ended.code, parse(ended.out)[1]]).toEqual([
+      0,
+      expect.objectContaining({ text: 'late', attempts: 2 }),
+    ])
+    expect(ended.err).toMatch(/^parley: .*500.*; trying again in [\d.]+ s\nparley: 3 ok/)
+  })
+
+  test('--raw has the answer as it is spelled', async () => {
+    const exchange = answering(
+      '{"content":[{"type":"text","text":"a\\nb"}],\n "n": 1.0,"type":"message",\r\n"role":"assistant"}',
+    )
+    const ended = await run([...batch, '--raw'], { cwd: folderWith(1), exchange })
+    expect(ended.out).toContain(
+      '"ok":true,"response":{"content":[{"type":"text","text":"a\\nb"}], "n": 1.0,"type":"message","role":"assistant"},"attempts":1',
+    )
+    expect(ended.err).toMatch(/does not say how many tokens/)
+    const failed = await run([...batch, '--raw'], { cwd: folderWith(1), exchange: status(400) })
+    expect([failed.code, indexes(parse(failed.out))]).toEqual([4, [1]])
+  })
+
+  test('equal lines have hashes of their own', async () => {
+    const ended = await run(batch, {
+      cwd: folderWith('"p 1"\n"p 1"\n{"prompt":"p 1","model":"other"}\n"p 1"\n'),
+    })
+    const [first, second, other, third] = parse(ended.out).map(({ hash }) => hash)
+    expect([second, third]).toEqual([`${first}#2`, `${first}#3`])
+    expect(other).not.toContain(first)
+  })
+
+  test('on a terminal nothing of an answer acts', async () => {
+    const exchange = answering(message('\u001b[2J\u202e'))
+    const ended = await run(batch, { cwd: folderWith(1), exchange, tty: ['stdout'] })
+    expect(ended.out).not.toMatch(/\p{Cc}(?<!\n)|\u202e/u)
+    expect(parse(ended.out)[0]?.text).toBe('\u001b[2J\u202e')
+  })
+})
+
+describe('a service that refuses', () => {
+  test.each([
+    [401, 3],
+    [402, 5],
+    [403, 3],
+  ])('for good: %d ends the intake', async (code, exit) => {
+    const cwd = folderWith(50)
+    const ended = await run([...results, '--concurrency', '4'], {
+      cwd,
+      exchange: byPrompt({ 3: status(code) }),
+    })
+    expect(ended.code).toBe(exit)
+    expect(ended.requests.length).toBeLessThanOrEqual(8)
+    expect(parse(ended.out).map(({ ok }) => ok)).toContain(false)
+    expect(resultsOf(cwd)).toHaveLength(ended.requests.length)
+    expect(ended.err).toMatch(/not done.*--resume goes on\n/)
+  })
+
+  test('for now: all wait once, and no line has failed', async () => {
+    const refused = new Set(['1', '2', '3', '4'])
+    const exchange: Exchange = async (request, onSent) => {
+      onSent?.()
+      const isRefused = refused.delete(promptOf(request) ?? '')
+      return (isRefused ? status(429, { 'retry-after': '2' }) : answering(message('hi')))(request)
+    }
+    const timers = createClock()
+    const argv = [...batch, '--concurrency', '4', '--retries', '0']
+    const ended = await run(argv, { cwd: folderWith(12), exchange, timers })
+    expect([ended.code, indexes(parse(ended.out)), ended.requests.length]).toEqual([0, upTo(12), 16])
+    expect(ended.err.match(/all wait 2\.0 s, then 2 at a time/g)).toHaveLength(1)
+    expect(parse(ended.out).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)])
+  })
+
+  test('longer than the deadline or an hour: the batch ends', async () => {
+    const exchange = status(429, { 'retry-after': '7200' })
+    const ended = await run(batch, { cwd: folderWith(9), exchange })
+    expect([ended.code, ended.out]).toEqual([6, ''])
+    expect(ended.err).toMatch(/more than an hour/)
+    const late = await run([...batch, '--deadline', '10'], {
+      cwd: folderWith(9),
+      exchange: status(429, { 'retry-after': '60' }),
+    })
+    expect(late.code).toBe(6)
+  })
+})
+
+describe('a secret that a command prints', () => {
+  const command = 'echo x >> runs; echo token-$(wc -l < runs | tr -d " ")-0123456789'
+
+  function world(accepts: (token: string, count: number) => boolean) {
+    const cwd = folderWith(40)
+    const env = {
+      PARLEY_ACCESS_TOKEN: '',
+      PARLEY_ACCESS_TOKEN_COMMAND: command,
+      PATH: process.env.PATH ?? '',
+    }
+    let count = 0
+    const exchange: Exchange = async (request, onSent) => {
+      onSent?.()
+      await new Promise((resolve) => setTimeout(resolve, 1))
+      const isGood = accepts(request.headers.Authorization ?? '', ++count)
+      return (isGood ? answering(message('hi')) : status(401))(request)
+    }
+    const runs = () => readFileSync(join(cwd, 'runs'), 'utf8').split('\n').length - 1
+    return { cwd, env, exchange, runs }
+  }
+
+  test('is renewed once for all that were begun with it', async () => {
+    const { runs, ...rest } = world((token, count) => token.includes('token-1') === count <= 20)
+    const ended = await run([...batch, '--concurrency', '8'], rest)
+    expect([ended.code, parse(ended.out).filter(({ ok }) => ok).length, runs()]).toEqual([0, 40, 2])
+  })
+
+  test('is not renewed for ever', async () => {
+    const { runs, ...rest } = world(() => false)
+    const ended = await run([...batch, '--concurrency', '4'], rest)
+    expect([ended.code, runs()]).toEqual([3, 2])
+    expect(ended.requests.length).toBeLessThanOrEqual(8)
+  })
+})
+
+describe('--results and --resume', () => {
+  test('go on where a run stopped, however it stopped', async () => {
+    const cwd = folderWith(10)
+    const first = await run([...results, '--retries', '0'], { cwd, exchange: byPrompt({ 3: status(500) }) })
+    expect(first.code).toBe(7)
+    const file = join(cwd, 'r.ndjson')
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
+    const last = JSON.parse(lines.at(-1) ?? '').index
+    // A torn last line.
+    writeFileSync(file, `${lines.join('\n').slice(0, -20)}`)
+    const second = await run([...results, '--resume'], { cwd })
+    expect(second.code).toBe(0)
+    expect(second.requests.map(promptOf).sort()).toEqual([`${last}`, '3'].sort())
+    expect(second.err).toMatch(/2 ok · 0 failed · 8 done before/)
+    expect(
+      resultsOf(cwd)
+        .filter(({ ok }) => ok)
+        .map(({ index }) => index)
+        .sort((a, b) => a - b),
+    ).toEqual(upTo(10))
+    const third = await run([...results, '--resume'], { cwd })
+    expect([third.code, third.requests, third.out]).toEqual([0, [], ''])
+  })
+
+  test('a file that is there is left alone without --resume', async () => {
+    const cwd = folderWith(2)
+    writeFileSync(join(cwd, 'r.ndjson'), 'mine')
+    expect(await run(results, { cwd })).toMatchObject({ code: 11, requests: [] })
+    expect(await run([...results, '--resume'], { cwd })).toMatchObject({ code: 11, requests: [] })
+    expect(readFileSync(join(cwd, 'r.ndjson'), 'utf8')).toBe('mine')
+  })
+
+  test('an id with another request is named, and nothing is sent', async () => {
+    const cwd = folderWith(3)
+    await run(results, { cwd })
+    writeFileSync(join(cwd, 'in.ndjson'), '{"id":"i1","prompt":"p 1"}\n{"id":"i2","prompt":"changed"}\n')
+    const ended = await run([...results, '--resume'], { cwd })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toMatch(/line 2: .*"i2"/)
+    expect(resultsOf(cwd)).toHaveLength(3)
+  })
+
+  test('results of another input are noted', async () => {
+    const cwd = folderWith(3)
+    await run(results, { cwd })
+    writeFileSync(join(cwd, 'in.ndjson'), '"p 9"\n{"id":"i3","prompt":"p 3"}\n')
+    const ended = await run([...results, '--resume'], { cwd })
+    expect([ended.code, ended.requests.map(promptOf)]).toEqual([0, ['9']])
+    expect(ended.err).toMatch(/2 of the results belong to no line of the input/)
+  })
+
+  test('a file that another run writes is exit 11', async () => {
+    const cwd = folderWith(2)
+    const file = join(cwd, 'r.ndjson')
+    writeFileSync(file, '')
+    const held = await lock(file, { longest: 100, silence: 5000, kind: 'file', consequence: '' })
+    const ended = await run([...results, '--resume', '--deadline', '300ms'], { cwd })
+    held.release()
+    expect(ended).toMatchObject({ code: 11, requests: [] })
+  })
+
+  test('the budget counts what was spent', async () => {
+    const cwd = folderWith(40)
+    const argv = [...results, '--concurrency', '2', '--max-total-tokens', '40']
+    const exchange = answering(message('hi'))
+    const first = await run(argv, { cwd, exchange })
+    expect(first.code).toBe(15)
+    // Eight tokens each: five reach it, and one more was under way.
+    expect(first.requests.length).toBeGreaterThanOrEqual(5)
+    expect(first.requests.length).toBeLessThanOrEqual(6)
+    const again = await run([...argv, '--resume'], { cwd, exchange })
+    expect([again.code, again.requests]).toEqual([15, []])
+  })
+})
+
+describe('the end of a batch', () => {
+  test('at the deadline what is under way is cut', async () => {
+    const cwd = folderWith(9)
+    const argv = [...results, '--concurrency', '3', '--deadline', '3s', '--errors', 'json']
+    const ended = await run(argv, { cwd, exchange: byPrompt({ 2: () => new Promise(() => {}) }) })
+    expect(ended.code).toBe(15)
+    const cut = resultsOf(cwd).filter(({ ok }) => !ok)
+    expect(cut.map(({ index, error }) => [index, error?.kind])).toEqual([[2, 'unknown']])
+    expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'yes' })
+  })
+
+  test('an empty input is done', async () => {
+    expect(await run(batch, { cwd: folderWith('\n\n') })).toMatchObject({ code: 0, out: '', requests: [] })
+  })
+})
+
+describe('images', () => {
+  const images = ['image', '--batch', 'in.ndjson']
+
+  test('are named by line and prompt, never by id', async () => {
+    const cwd = folderWith(
+      '{"id":"../../evil","prompt":"A red fox"}\n{"id":"b","prompt":"a red fox"}\n{"contents":[{"role":"user","parts":[{"text":"an owl"}]}]}\n',
+    )
+    const ended = await run([...images, '-o', 'pics/', '-m', 'm'], { cwd })
+    expect(ended.code).toBe(0)
+    expect(readdirSync(join(cwd, 'pics')).sort()).toEqual([
+      '1-a-red-fox.png',
+      '2-a-red-fox.png',
+      '3-an-owl.png',
+    ])
+    expect(parse(ended.out).map(({ files }) => files)).toEqual([
+      ['pics/1-a-red-fox.png'],
+      ['pics/2-a-red-fox.png'],
+      ['pics/3-an-owl.png'],
+    ])
+  })
+
+  test('go into a folder', async () => {
+    const cwd = folderWith(1)
+    expect(await run([...images, '-o', 'x.png', '-m', 'm'], { cwd })).toMatchObject({ code: 2, requests: [] })
+  })
+
+  test('a folder that cannot be written ends the batch', async () => {
+    const cwd = folderWith(30)
+    mkdirSync(join(cwd, 'pics'))
+    writeFileSync(join(cwd, 'pics/file'), '')
+    chmodSync(join(cwd, 'pics'), 0o755)
+    const ended = await run([...images, '-o', 'pics/file/', '-m', 'm', '--concurrency', '2'], { cwd })
+    expect(ended.code).toBe(11)
+    expect(ended.requests.length).toBeLessThanOrEqual(4)
+  })
+
+  test('with --raw nothing is saved', async () => {
+    const cwd = folderWith(2)
+    const ended = await run([...images, '--raw', '-m', 'm'], { cwd })
+    expect([ended.code, readdirSync(cwd)]).toEqual([0, ['in.ndjson']])
+    expect(parse(ended.out).every(({ response }) => typeof response === 'object')).toBe(true)
+  })
+})

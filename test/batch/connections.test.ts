@@ -1,0 +1,183 @@
+import { writeFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { makeCertificate } from '../faults/certificates.ts'
+import { message, run, temporaryFolder } from '../run.ts'
+import { response, type Script, type ScriptedServer, type ServeOptions, serve } from '../server.ts'
+
+interface Line {
+  index: number
+  ok: boolean
+  error?: { kind: string; sent: string }
+}
+
+const promptIn = (request: string) => /p \d+/.exec(request)?.[0] ?? ''
+const answerTo = (request: string, headers?: string[]) =>
+  response(message(promptIn(request)), '200 OK', headers)
+
+/** What came of so many lines, and what the server saw. */
+async function ask(
+  count: number,
+  concurrency: number,
+  script: Script,
+  options: ServeOptions = {},
+  world: Parameters<typeof run>[1] = {},
+  name = (url: string) => url,
+) {
+  const server = await serve(script, options)
+  onTestFinished(() => server.close())
+  let most = 0
+  const watch = setInterval(() => {
+    most = Math.max(most, server.sockets.size)
+  }, 1)
+  const cwd = temporaryFolder()
+  const prompts = Array.from({ length: count }, (_, at) => JSON.stringify(`p ${at + 1} of it`))
+  writeFileSync(join(cwd, 'in.ndjson'), prompts.join('\n'))
+  const argv = ['chat', '--batch', 'in.ndjson', '--concurrency', String(concurrency), '--retries', '0']
+  const ended = await run(argv, {
+    exchange: 'network',
+    cwd,
+    ...world,
+    env: { PARLEY_BASE_URL: name(server.url), ...world.env },
+  })
+  clearInterval(watch)
+  const lines: Line[] = ended.out
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  return { ...ended, lines, server, most }
+}
+
+/** How often each line was asked, by how often. */
+function timesAsked({ requests }: ScriptedServer): number[] {
+  const times = new Map<string, number>()
+  for (const request of requests) times.set(promptIn(request), (times.get(promptIn(request)) ?? 0) + 1)
+  return [...new Set(times.values())].sort()
+}
+
+test('connections are kept, and there are never more than places', async () => {
+  const { code, server, most } = await ask(200, 5, (socket, request) => socket.write(answerTo(request)))
+  expect([code, server.requests.length, timesAsked(server)]).toEqual([0, 200, [1]])
+  expect(server.connections).toBe(5)
+  expect(most).toBeLessThanOrEqual(5)
+})
+
+describe('a server that closes a connection while it is idle', () => {
+  const manners: Record<string, Script> = {
+    'as it said': (socket, request) => socket.end(answerTo(request, ['connection: close'])),
+    'as it said, but later': (socket, request) => {
+      socket.write(answerTo(request, ['connection: close']))
+    },
+    'at once, unsaid': (socket, request) => socket.end(answerTo(request)),
+    'by a reset': (socket, request) => {
+      socket.write(answerTo(request), () => setTimeout(() => socket.resetAndDestroy(), 1))
+    },
+  }
+  // A reset may meet the next request: that is not an idle connection.
+  for (const [name, script] of Object.entries(manners).slice(0, 3))
+    test(name, async () => {
+      const { code, err, server, most } = await ask(60, 4, script)
+      expect([code, server.requests.length, timesAsked(server)], err).toEqual([0, 60, [1]])
+      expect(most).toBeLessThanOrEqual(4 + 4)
+    })
+
+  test('by a reset: what was sent is not sent again', async () => {
+    const { lines, server } = await ask(60, 4, manners['by a reset'] as Script)
+    expect(timesAsked(server)).toEqual([1])
+    expect(lines).toHaveLength(60)
+    expect(lines.filter(({ ok }) => !ok).every(({ error }) => error?.kind === 'unknown')).toBe(true)
+  })
+
+  test('during a pause of all', async () => {
+    let isRefused = false
+    const { code, server } = await ask(8, 4, (socket, request, count) => {
+      if (count > 4) return void socket.write(answerTo(request))
+      isRefused = true
+      socket.write(response('{}', '429 Slow', ['retry-after: 1']))
+      setTimeout(() => socket.end(), 50)
+    })
+    expect([code, isRefused, server.requests.length]).toEqual([0, true, 12])
+  })
+})
+
+test('a kept connection that is reset while a request is under way: its line has failed, it is not sent again', async () => {
+  const isHit = (request: string) => /p \d*[37] /.test(request)
+  const { code, lines, server } = await ask(100, 8, (socket, request) => {
+    if (isHit(request)) socket.resetAndDestroy()
+    else socket.write(answerTo(request))
+  })
+  expect([code, server.requests.length, timesAsked(server)]).toEqual([10, 100, [1]])
+  expect(lines.filter(({ ok }) => !ok).map(({ error }) => [error?.kind, error?.sent])).toEqual(
+    Array(20).fill(['unknown', 'unknown']),
+  )
+})
+
+test('an answer that nobody asked for belongs to no line', async () => {
+  const double = (request: string) => Buffer.concat([answerTo(request), response(message('nobody asked'))])
+  const { code, lines, out, server } = await ask(40, 4, (socket, request, count) => {
+    socket.write(count % 3 === 0 ? double(request) : answerTo(request))
+  })
+  expect([code, lines.length, timesAsked(server)]).toEqual([0, 40, [1]])
+  expect(out).not.toContain('nobody asked')
+})
+
+test('over TLS', async () => {
+  const tls = makeCertificate('IP:127.0.0.1')
+  const world = { env: { PARLEY_CACERT: tls.path } }
+  const { code, err, server } = await ask(
+    50,
+    4,
+    (socket, request) => socket.write(answerTo(request)),
+    { tls },
+    world,
+  )
+  expect([code, server.requests.length, server.connections], err).toEqual([0, 50, 4])
+})
+
+test('through a proxy', async () => {
+  let tunnels = 0
+  const proxy = createServer((socket) => {
+    socket
+      .on('error', () => {})
+      .once('data', (head) => {
+        tunnels++
+        const target = connect(Number(/^CONNECT \S+:(\d+) /.exec(String(head))?.[1]), '127.0.0.1', () => {
+          socket.write('HTTP/1.1 200 OK\r\n\r\n')
+          socket.pipe(target).pipe(socket)
+        })
+        target.on('error', () => socket.destroy())
+      })
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void proxy.close())
+  const tls = makeCertificate('DNS:gateway.test')
+  const env = {
+    PARLEY_CACERT: tls.path,
+    HTTPS_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+  }
+  const { code, err, server } = await ask(
+    50,
+    4,
+    (socket, request) => socket.write(answerTo(request)),
+    { tls },
+    { env },
+    (url) => url.replace('127.0.0.1', 'gateway.test'),
+  )
+  expect([code, server.requests.length, tunnels], err).toEqual([0, 50, 4])
+})
+
+test('1,000 requests over 16 places leave nothing behind', async () => {
+  const warnings: Error[] = []
+  const listen = (warning: Error) => warnings.push(warning)
+  process.on('warning', listen)
+  const seen = new Set<Socket>()
+  const { code, server } = await ask(1000, 16, (socket, request) => {
+    seen.add(socket)
+    socket.write(answerTo(request))
+  })
+  for (let turns = 0; turns < 200 && server.sockets.size > 0; turns++) await wait(10)
+  process.off('warning', listen)
+  expect([code, seen.size, server.sockets.size, warnings]).toEqual([0, 16, 0, []])
+})

@@ -1,0 +1,135 @@
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { binary, canRun, execute, start } from '../process.ts'
+import { credentials, message, temporaryFolder } from '../run.ts'
+import { pointedAt, response, type Script, serve } from '../server.ts'
+
+const answer = response(message('hi'))
+
+/** A folder with an input of so many lines, and a server. */
+async function prepare(count: number, script: Script) {
+  const server = await serve(script)
+  onTestFinished(() => server.close())
+  const cwd = temporaryFolder()
+  const lines = Array.from({ length: count }, (_, at) => `{"id":${at + 1},"prompt":"p ${at + 1} of it"}\n`)
+  writeFileSync(join(cwd, 'in.ndjson'), lines.join(''))
+  return { server, cwd, env: pointedAt(server) }
+}
+
+const argv = ['chat', '--batch', 'in.ndjson', '--results', 'r.ndjson', '--concurrency', '4']
+const idsIn = (text: string): number[] =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line).id)
+const resultsIn = (cwd: string) => idsIn(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))
+
+/** Starts a batch whose first four lines are answered, and of which four more are under way when `act` is called. */
+async function interrupt(act: (kill: (signal: NodeJS.Signals) => void, answerAll: () => void) => void) {
+  const open: Socket[] = []
+  const { cwd, env, server } = await prepare(40, (socket, _, count) => {
+    if (count <= 4) return void socket.write(answer)
+    open.push(socket)
+    if (open.length !== 4) return
+    const answerAll = () => {
+      for (const each of open) each.write(answer)
+    }
+    act((signal) => child.kill(signal), answerAll)
+  })
+  const { child, ended } = start(argv, { cwd, env })
+  return { ...(await ended), cwd, env, server }
+}
+
+test('the first SIGINT finishes what was begun, and the process still dies by it', async () => {
+  const { signal, err, out, cwd, env, server } = await interrupt((kill, answerAll) => {
+    kill('SIGINT')
+    setTimeout(answerAll, 200)
+  })
+  expect([signal, server.requests.length]).toEqual(['SIGINT', 8])
+  expect(err).toMatch(/^parley: finishing what was begun; a second Ctrl-C ends at once\n/)
+  expect(err).toMatch(
+    /parley: interrupted: 8 ok · 0 failed · 32 not done .*; the same command with --resume goes on\n$/,
+  )
+  expect(idsIn(out)).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
+  expect(resultsIn(cwd)).toHaveLength(8)
+  // Its lock is gone with it.
+  expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
+  server.sockets.clear()
+  const again = await execute(['chat', '--batch', 'in.ndjson', '--dry-run'], { cwd, env })
+  expect(again.code).toBe(0)
+})
+
+test.each([
+  ['SIGTERM', 'SIGTERM'],
+  ['SIGINT', 'SIGINT'],
+] as const)('a %s at once ends it by that signal, with whole results', async (first, second) => {
+  const { signal, err, cwd, out } = await interrupt((kill) => {
+    kill(first)
+    if (first === 'SIGINT') setTimeout(() => kill(second), 100)
+  })
+  expect(signal).toBe(first)
+  expect(err).toMatch(/parley: interrupted: 4 ok .*; the same command with --resume goes on\n$/)
+  expect([idsIn(out), resultsIn(cwd)]).toEqual([
+    [1, 2, 3, 4],
+    [1, 2, 3, 4],
+  ])
+  expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
+})
+
+test('a stdout that is closed ends the intake: exit 11', async () => {
+  const { cwd, env, server } = await prepare(2000, (socket) => void setTimeout(() => socket.write(answer), 1))
+  const { child, ended } = start(argv, { cwd, env })
+  child.stdout?.once('data', () => child.stdout?.destroy())
+  const { code, err } = await ended
+  expect(code).toBe(11)
+  expect(err).toMatch(/ok · 0 failed · .* not done.*\nparley: stdout: its reader has gone\n/)
+  expect(server.requests.length).toBeLessThan(2000)
+  expect(resultsIn(cwd)).toHaveLength(server.requests.length)
+})
+
+test('a disk that is full is exit 11', async () => {
+  const { cwd, env } = await prepare(20, (socket) => void socket.write(answer))
+  const before = 'exec >/dev/full'
+  const { code, err } = await execute(argv, { cwd, env, before })
+  expect(code).toBe(11)
+  expect(err).toMatch(/ok · 0 failed.*\nparley: stdout: no space left on the disk\n/)
+})
+
+const shares = (cwd: string, env: Record<string, string>, how: string) =>
+  promisify(execFile)('bash', ['-euo', 'pipefail', '-c', how], {
+    cwd,
+    env: {
+      PATH: process.env.PATH,
+      HOME: cwd,
+      ...credentials,
+      ...env,
+      PARLEY: `${process.execPath} ${binary}`,
+    },
+  })
+
+const share =
+  'split -n r/$I/4 in.ndjson | $PARLEY chat -q --batch - --results share-$I.ndjson --resume >/dev/null'
+
+test.skipIf(!canRun('split', '--version'))(
+  'shares that split deals out have every line once (needs split)',
+  async () => {
+    const { cwd, env, server } = await prepare(41, (socket) => void socket.write(answer))
+    await shares(cwd, env, `for I in 1 2 3 4; do ${share} & done; wait`)
+    // Every share goes on by itself, with nothing left to do.
+    await shares(cwd, env, `for I in 1 2 3 4; do ${share}; done; cat share-*.ndjson > all.ndjson`)
+    const ids = idsIn(readFileSync(join(cwd, 'all.ndjson'), 'utf8')).sort((one, other) => one - other)
+    expect([ids, server.requests.length]).toEqual([Array.from({ length: 41 }, (_, at) => at + 1), 41])
+  },
+)
+
+test.skipIf(!canRun('parallel', '--version'))('the same by GNU parallel (needs it)', async () => {
+  const { cwd, env, server } = await prepare(41, (socket) => void socket.write(answer))
+  await shares(cwd, env, `parallel -j4 'I={}; ${share}' ::: 1 2 3 4; cat share-*.ndjson > all.ndjson`)
+  expect(server.requests.length).toBe(41)
+  expect(existsSync(join(cwd, 'all.ndjson'))).toBe(true)
+  expect(new Set(idsIn(readFileSync(join(cwd, 'all.ndjson'), 'utf8'))).size).toBe(41)
+})

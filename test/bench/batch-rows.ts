@@ -1,0 +1,93 @@
+import { writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { type Job, parley, temporary } from './measure.ts'
+import { credentials, type Row } from './rows.ts'
+
+const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
+
+/** A file of so many lines; returns its path. */
+function writePrompts(count: number): string {
+  const file = temporary(`prompts-${count}.ndjson`)
+  const line = (_: unknown, at: number) => `{"id":"line ${at}","prompt":"Say hello to ${at}"}\n`
+  writeFileSync(file, Array.from({ length: count }, line).join(''))
+  return file
+}
+
+/** A pool of undici's that does the same and no more: it reads, asks, parses and prints. */
+function writePool(url: string): string {
+  const script = temporary('pool.cjs')
+  writeFileSync(
+    script,
+    `const { Pool } = require('${resolve('node_modules/undici')}')
+    const lines = require('fs').readFileSync(process.argv[2], 'utf8').trim().split('\\n').map((line) => JSON.parse(line))
+    const pool = new Pool('${url}', { connections: 16 })
+    const headers = { authorization: 'Bearer t', 'content-type': 'application/json' }
+    let next = 0
+    async function work() {
+      while (next < lines.length) {
+        const { id, prompt } = lines[next++]
+        const body = JSON.stringify({ contents: [{ role: 'user', parts: [{ text: prompt }] }] })
+        const answer = await pool.request({ path: '${path}', method: 'POST', headers, body })
+        const { content } = await answer.body.json()
+        console.log(JSON.stringify({ id, text: content[0].text }))
+      }
+    }
+    Promise.all(Array.from({ length: 16 }, work)).then(() => pool.close())`,
+  )
+  return script
+}
+
+/** Each prompt by a curl of its own, 16 at a time. */
+const xargs = (url: string, prompts: string) => {
+  const curl = `curl -s -H "Authorization: Bearer t" -H "Content-Type: application/json" -d @- ${url}${path}`
+  const body = `jq -nc --arg text "$1" "{contents:[{role:\\"user\\",parts:[{text:\\$text}]}]}"`
+  return `jq -r .prompt ${prompts} | tr '\\n' '\\0' | xargs -0 -P16 -n1 sh -c '${body} | ${curl} | jq -c .content' sh`
+}
+
+/** The rows of many requests at once. */
+export function createBatchRows(node: string, url: string): Row[] {
+  const [few, some, many] = [writePrompts(1000), writePrompts(20_000), writePrompts(100_000)]
+  const env = credentials(url)
+  const batch = (file: string, more = ''): Job => ({
+    command: `${node} ${parley} chat --batch ${file} --concurrency 16 -q ${more}`,
+    env,
+  })
+  const done = temporary('results.ndjson')
+  return [
+    {
+      work: '1,000 chats, 16 at a time',
+      against: '`xargs -P16` of `curl` and `jq`',
+      job: batch(few),
+      baseline: { command: xargs(url, few) },
+      rounds: 1,
+      budget: [0.05, 0.05],
+      tools: ['curl', 'jq', 'xargs'],
+    },
+    {
+      work: 'the same batch',
+      against: 'a bare undici pool script',
+      job: batch(few),
+      baseline: { command: `${node} ${writePool(url)} ${few}` },
+      rounds: 7,
+      budget: [1.5, 1.5],
+    },
+    {
+      work: 'the memory of a batch of 100,000',
+      against: 'that of 20,000',
+      job: { ...batch(many), command: `rm -f ${done}; ${batch(many, `--results ${done}`).command}` },
+      baseline: batch(some),
+      rounds: 1,
+      isMemory: true,
+      budget: [1.2, 1.2],
+      memory: 140,
+    },
+    {
+      work: 'resuming a finished batch of 100,000',
+      against: '',
+      job: batch(many, `--results ${done} --resume`),
+      baseline: batch(few),
+      rounds: 3,
+      seconds: 3,
+    },
+  ]
+}

@@ -1,0 +1,197 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { execute, start } from './process.ts'
+import { answering, hurried, message, run, temporaryFolder } from './run.ts'
+import { pointedAt, serve } from './server.ts'
+
+const read = (folder: string, name = 'r.json') => JSON.parse(readFileSync(join(folder, name), 'utf8'))
+
+const unknownUsage = {
+  inputTokens: null,
+  outputTokens: null,
+  cacheReadInputTokens: null,
+  cacheCreationInputTokens: null,
+  reasoningTokens: null,
+  totalTokens: null,
+}
+
+test('a run writes what it came to, and null where that is not known', async () => {
+  const cwd = temporaryFolder()
+  const exchange = answering(message('Hello', { model: 'alpha-2.5-pro-001' }), {
+    headers: { 'request-id': 'req_7' },
+  })
+  await run(['chat', 'hi', '--report', 'r.json'], { cwd, exchange })
+  const { seconds, ...report } = read(cwd)
+  expect(seconds).toBeGreaterThanOrEqual(0)
+  expect(report).toEqual({
+    command: 'chat',
+    exit: 0,
+    kind: null,
+    sent: 'yes',
+    model: 'alpha-2.5-pro-001',
+    stopReason: 'end_turn',
+    usage: { ...unknownUsage, inputTokens: 3, outputTokens: 5, totalTokens: 8 },
+    attempts: 1,
+    requestId: 'req_7',
+    session: null,
+    files: [],
+  })
+})
+
+test('all kinds of tokens are told apart', async () => {
+  const cwd = temporaryFolder()
+  const counts = {
+    input_tokens: 3,
+    output_tokens: 5,
+    cache_read_input_tokens: 2,
+    cache_creation_input_tokens: 1,
+  }
+  await run(['chat', 'hi', '--report', 'r.json'], {
+    cwd,
+    exchange: answering(message('Hello', { usage: counts })),
+  })
+  expect(read(cwd).usage).toMatchObject({
+    cacheReadInputTokens: 2,
+    cacheCreationInputTokens: 1,
+    reasoningTokens: null,
+  })
+  const native = {
+    candidates: [{ content: { parts: [{ text: 'Hello' }] }, finishReason: 'STOP' }],
+    usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 5, thoughtsTokenCount: 7 },
+  }
+  await run(['chat', 'hi', '--report', 'r.json'], { cwd, exchange: answering(JSON.stringify(native)) })
+  expect(read(cwd)).toMatchObject({ stopReason: 'STOP', usage: { outputTokens: 12, reasoningTokens: 7 } })
+})
+
+test.each([
+  [
+    'a refusal',
+    ['chat', 'hi'],
+    400,
+    { exit: 4, kind: 'refused', sent: 'yes', attempts: 1, requestId: 'req_1' },
+  ],
+  ['retries', ['chat', 'hi'], 500, { exit: 7, kind: 'service', sent: 'yes', attempts: 3 }],
+  ['an unknown flag', ['chat', 'hi', '--bogus'], 200, { exit: 2, kind: 'usage', sent: 'no', attempts: 0 }],
+  ['no command', [], 200, { command: null, exit: 2, kind: 'usage', sent: 'no' }],
+  ['a dry run', ['chat', 'hi', '--dry-run'], 200, { exit: 0, kind: null, sent: 'no', attempts: 0 }],
+])('%s is in the report', async (_, argv, status, expected) => {
+  const cwd = temporaryFolder()
+  const exchange = answering(status === 200 ? message('x') : '{"error":{"message":"no"}}', {
+    status,
+    headers: { 'request-id': 'req_1' },
+  })
+  const { code } = await run([...argv, '--report=r.json'], { cwd, exchange, timers: hurried(1000) })
+  expect(code).toBe(expected.exit)
+  expect(read(cwd)).toMatchObject({ command: argv.length === 0 ? null : 'chat', ...expected })
+  expect(read(cwd).usage).toEqual(unknownUsage)
+})
+
+test('a cut answer that fails the run still says what it took', async () => {
+  const cwd = temporaryFolder()
+  const exchange = answering(message('Hel', { stop_reason: 'max_tokens' }))
+  const ended = await run(['chat', 'hi', '--fail-on-cut', '--report', 'r.json'], { cwd, exchange })
+  expect(ended.code).toBe(8)
+  expect(read(cwd)).toMatchObject({ kind: 'response', stopReason: 'max_tokens', usage: { totalTokens: 8 } })
+})
+
+test('files, sessions and counts are named', async () => {
+  const cwd = temporaryFolder()
+  await run(['chat', 'hi', '-o', 'a.txt', '--report', 'r.json'], { cwd })
+  expect(read(cwd).files).toEqual(['a.txt'])
+  await run(['image', 'a fox', '-m', 'm', '-o', 'pic.png', '--report', 'r.json'], { cwd })
+  expect(read(cwd)).toMatchObject({ command: 'image', files: ['pic.png'] })
+  await run(['events', 'list', '-s', 'sesn_1', '--report', 'r.json'], { cwd })
+  expect(read(cwd)).toMatchObject({ command: 'events list', session: 'sesn_1', model: null })
+  const exchange = answering(message('Hello'))
+  await run(['chat', '--batch', '-', '--report', 'r.json'], { cwd, exchange, stdin: '"a"\n"b"\n' })
+  expect(read(cwd)).toMatchObject({
+    attempts: 2,
+    files: null,
+    model: null,
+    stopReason: null,
+    usage: { inputTokens: 6, outputTokens: 10, totalTokens: 16, reasoningTokens: null },
+    counts: { ok: 2, failed: 0, skipped: 0 },
+  })
+})
+
+test('an earlier report is removed at the start', async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'r.json'), 'old')
+  let isThere = true
+  await run(['chat', 'hi', '--report', 'r.json'], {
+    cwd,
+    exchange: (request) => {
+      isThere = existsSync(join(cwd, 'r.json'))
+      return answering(message('Hello'))(request)
+    },
+  })
+  expect(isThere).toBe(false)
+  expect(read(cwd).exit).toBe(0)
+  expect(readdirSync(cwd)).toEqual(['r.json'])
+})
+
+test.each([
+  ['folder', 'it is not a regular file'],
+  ['link', 'it is not a regular file'],
+  ['nowhere/r.json', 'no such file or folder'],
+])('%s cannot have a report, and nothing is sent', async (name, why) => {
+  const cwd = temporaryFolder()
+  mkdirSync(join(cwd, 'folder'))
+  symlinkSync('elsewhere', join(cwd, 'link'))
+  const ended = await run(['chat', 'hi', '--report', name], { cwd })
+  expect(ended).toMatchObject({ code: 11, out: '', requests: [] })
+  expect(ended.err).toBe(`parley: --report ${name}: ${why}\n  nothing was sent\n`)
+})
+
+test('a report that cannot be written any more fails the run, and says so beside another failure', async () => {
+  for (const [status, code] of [
+    [200, 11],
+    [400, 4],
+  ] as const) {
+    const cwd = temporaryFolder()
+    const ended = await run(['chat', 'hi', '--report', 'r.json'], {
+      cwd,
+      exchange: (request) => {
+        mkdirSync(join(cwd, 'r.json'))
+        return answering(message('Hello'), { status })(request)
+      },
+    })
+    expect(ended.code).toBe(code)
+    expect(ended.err).toContain('--report r.json: it is not a regular file')
+  }
+})
+
+test.each([['-'], [''], [undefined]])('--report %j is a usage error', async (name) => {
+  const cwd = temporaryFolder()
+  const ended = await run(['chat', 'hi', '--report', ...(name === undefined ? [] : [name])], { cwd })
+  expect(ended).toMatchObject({ code: 2, requests: [] })
+  expect(readdirSync(cwd)).toEqual([])
+})
+
+test('a word after -- is no flag, and neither is a secret in the report', async () => {
+  const cwd = temporaryFolder()
+  await run(['chat', '--', 'hi', '--report', 'r.json'], { cwd })
+  expect(readdirSync(cwd)).toEqual([])
+  const exchange = answering('no', { status: 400, headers: { 'request-id': 'canary-token-0123456789' } })
+  await run(['chat', 'hi', '--report', 'r.json'], { cwd, exchange })
+  expect(read(cwd).requestId).toBe('[redacted]')
+})
+
+test('a signal is in the report', async () => {
+  const cwd = temporaryFolder()
+  const server = await serve(() => child.kill('SIGTERM'))
+  const { child, ended } = start(['chat', 'hi', '--report', 'r.json'], { cwd, env: pointedAt(server) })
+  expect((await ended).signal).toBe('SIGTERM')
+  await server.close()
+  expect(read(cwd)).toMatchObject({ exit: 143, kind: 'signal', sent: 'unknown', attempts: 1 })
+})
+
+test('a stdout whose reader has gone is no failure', async () => {
+  const cwd = temporaryFolder()
+  const ended = await execute(['events', 'list', '--profile', 'demo', '-s', 'sesn_1', '--report', 'r.json'], {
+    cwd,
+    before: 'exec 1>&-',
+  })
+  expect(read(cwd)).toMatchObject({ exit: ended.code })
+})
