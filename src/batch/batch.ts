@@ -1,30 +1,21 @@
 import { resolve } from 'node:path'
 import { deadlineOf } from '../calls/settings.ts'
 import { usage } from '../errors.ts'
+import { escapeJson } from '../io/escape.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { BatchContext } from './batch-context.ts'
 import { checkJobs, type Extent } from './check.ts'
 import { type BatchOptions, checkBatchFlags } from './flags.ts'
-import { type Call, type Prepare, readJobs } from './jobs.ts'
+import { type Call, readJobs } from './jobs.ts'
 import { createLedger, type Ledger } from './ledger.ts'
+import type { LineWork } from './line-work.ts'
 import { readLines } from './lines.ts'
 import { throwFailure } from './outcome.ts'
 import { createReport, type Report } from './report.ts'
 import { openResults, type ResultsFile } from './results-file.ts'
 import { type Outcome, runBatch } from './run.ts'
-import type { Ask } from './sender.ts'
 import { openSource, realPath, type Source } from './source.ts'
 import { createOpenWindow, createWindow, type Window } from './window.ts'
-
-/** What one line of a batch does. */
-export interface LineWork<C extends Call> {
-  prepare: Prepare<C>
-  ask: Ask<C>
-  /** What an answer took, found in a result that was written with `--raw`. */
-  tokensOf(line: Record<string, unknown>): number | undefined
-  /** Prints the request in one line. */
-  preview(call: C): Promise<void>
-}
 
 /** An open batch. */
 interface Batch<C extends Call> {
@@ -53,10 +44,13 @@ export async function answerBatch<C extends Call>(
   // With --resume the ledger has to know the results first.
   const extent = options.resume ? undefined : await check(batch)
   const results = await openFile(batch)
+  const close = () => results?.close()
+  context.cleanups.add(close)
   try {
     await answer(batch, { extent: extent ?? (await check(batch)), results })
   } finally {
-    results?.close()
+    source.close()
+    close()
   }
 }
 
@@ -133,7 +127,9 @@ async function answer<C extends Call>(batch: Batch<C>, { extent, results }: Open
 
 /** A signal ends the run at once: what waits for its turn is printed out of turn. */
 function endNow({ output }: BatchContext, window: Window, results: ResultsFile | undefined): void {
-  for (const line of window.takeHeld()) void output.write(`${line}\n`).catch(() => {})
+  for (const line of window.takeHeld()) {
+    void output.write(`${output.isTerminal ? escapeJson(line) : line}\n`).catch(() => {})
+  }
   results?.close()
 }
 

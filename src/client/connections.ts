@@ -51,12 +51,12 @@ export function keepConnections(options: ConnectOptions, open: Set<() => void>):
       await new Promise(setImmediate)
       for (const [connection, forget] of idle.get(url.origin) ?? []) {
         forget()
-        connection.expectAnswer()
         return { ...connection, isUsed: true }
       }
       return connect(url, options, signal())
     },
     giveBack(url, connection) {
+      connection.pause(false)
       const drop = () => close(connection)
       open.add(drop)
       // undici closes it now, where the server said that it will.

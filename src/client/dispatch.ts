@@ -45,7 +45,8 @@ export function dispatch(
     connection = taken
     bytesBefore = taken.socket.bytesRead
     const isStale = taken.isUsed
-    taken.client.dispatch(optionsOf(request, url), isStale ? replacing(handler, again) : handler)
+    const expecting = expectingAnswer(handler, taken)
+    taken.client.dispatch(optionsOf(request, url), isStale ? replacing(expecting, again) : expecting)
   }
 
   const again = () => void send().catch(onError)
@@ -54,7 +55,9 @@ export function dispatch(
   return {
     pause: (isPaused) => connection?.pause(isPaused),
     release() {
+      // From now on it may be another request's.
       if (connection) connections.giveBack(url, connection)
+      connection = undefined
     },
     close() {
       isClosed = true
@@ -69,6 +72,18 @@ export function dispatch(
     },
   }
 }
+
+/** What an idle connection brings is no answer: undici has to see it as it is. */
+const expectingAnswer = (
+  handler: Dispatcher.DispatchHandler,
+  { expectAnswer }: Connection,
+): Dispatcher.DispatchHandler => ({
+  ...handler,
+  onRequestStart(controller, context) {
+    expectAnswer()
+    handler.onRequestStart?.(controller, context)
+  },
+})
 
 /** A handler that takes another connection where the server closed this one before anything was sent. */
 function replacing(handler: Dispatcher.DispatchHandler, again: () => void): Dispatcher.DispatchHandler {

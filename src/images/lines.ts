@@ -11,7 +11,7 @@ import { endpoints } from '../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../wire/exchange.ts'
 import type { AnswerSummary } from '../wire/model/answer-piece.ts'
 import { parseReceivedBody } from '../wire/received-json.ts'
-import { chooseDestination } from './destination.ts'
+import { chooseDestination, type Destination } from './destination.ts'
 import { readImageAnswer } from './image-answer.ts'
 import { type LinkClient, onOneLine } from './link.ts'
 import { load } from './load.ts'
@@ -46,8 +46,12 @@ export async function readImageLines(
 
   const requestOf = ({ model, body }: Call) => ({ params: { family: values.family, model }, body })
 
-  function read(response: HttpResponse, name: string) {
-    return flags.raw ? readRaw(response) : readLine(quiet, response, { options, folder, name, client })
+  /** Before anything is sent for it: an answer is paid for, and has to have a place. */
+  async function createReader({ name }: Call): Promise<(response: HttpResponse) => Promise<LineAnswer>> {
+    if (flags.raw) return readRaw
+    const replaces = options.force ?? false
+    const destination = await chooseDestination(quiet, { output: folder, name, replaces })
+    return (response) => readLine(quiet, response, { options, destination, client })
   }
 
   return {
@@ -61,9 +65,10 @@ export async function readImageLines(
     preview: async (call: Call) => void (await caller.preview(endpoints.image, requestOf(call))),
     async ask({ call }: { call: Call }) {
       const start = timers.now()
+      const read = await createReader(call)
       const answer = await withFreshSecret(() =>
         caller.call(endpoints.image, requestOf(call), async (response) => ({
-          ...(await read(response, call.name)),
+          ...(await read(response)),
           attempts: response.attempts,
         })),
       )
@@ -81,14 +86,21 @@ function readFolder({ output }: ImageOptions): string | undefined {
 
 interface Target {
   options: ImageOptions
-  folder: string | undefined
-  name: string
+  destination: Destination
   client: LinkClient
 }
 
+/** What an answer has, but for what the call knows of it. */
+interface LineAnswer extends Partial<ReturnType<typeof factsOf>> {
+  content: { files: string[]; links: string[] | undefined; text: string | undefined } | { response: string }
+}
+
 /** Reads a whole answer, and saves its images. Throws a `CliError`. */
-async function readLine(context: Context, response: HttpResponse, target: Target) {
-  const { options, folder: output, name, client } = target
+async function readLine(
+  context: Context,
+  response: HttpResponse,
+  { options, destination, client }: Target,
+): Promise<LineAnswer> {
   const { images, texts, summary, failure } = await readImageAnswer(context, response)
   const links = options.download
     ? []
@@ -96,10 +108,12 @@ async function readLine(context: Context, response: HttpResponse, target: Target
   const loads = images
     .filter((image) => options.download || 'base64' in image)
     .map((image) => () => load(context, image, client))
-  const destination = await chooseDestination(context, { output, name, replaces: options.force ?? false })
   const files: string[] = []
-  await saveImages(context, loads, { destination, onSaved: async (path) => void files.push(path) })
-  if (failure) throw withFiles(failure, files)
+  const onSaved = async (path: string) => void files.push(path)
+  await saveImages(context, loads, { destination, onSaved }).catch((error: unknown) => {
+    throw error instanceof CliError ? withPlaces(error, [...files, ...links]) : error
+  })
+  if (failure) throw withPlaces(failure, [...files, ...links])
   const text = texts.join('\n')
   const content = {
     files,
@@ -109,11 +123,14 @@ async function readLine(context: Context, response: HttpResponse, target: Target
   return { content, ...factsOf(summary) }
 }
 
-const withFiles = (failure: CliError, files: string[]): CliError =>
-  new CliError(failure.kind, `${failure.message}; saved: ${files.join(', ')}`, failure.details)
+/** What there is of an answer that is not whole. */
+const withPlaces = (failure: CliError, places: string[]): CliError =>
+  places.length === 0
+    ? failure
+    : new CliError(failure.kind, `${failure.message}; there is ${places.join(', ')}`, failure.details)
 
 /** With `--raw` nothing is saved. */
-async function readRaw(response: HttpResponse) {
+async function readRaw(response: HttpResponse): Promise<LineAnswer> {
   const text = new TextDecoder().decode(await readBody(response.body))
   const value = parseReceivedBody(text, response.headers['content-type'] ?? '')
   return { content: { response: text }, tokens: tokensOf({ response: value }) }

@@ -54,7 +54,7 @@ describe('an allow does not match', () => {
   test.each<Row>([
     ['another case', { tool: 'Read' }, call('read')],
     ['a part of a name', { tool: 'read' }, call('read_file')],
-    ...[...';|&$()<>`\\!{}%^'].map(
+    ...[...';|&$()<>`\\!{}%^\'"#~*?[]'].map(
       (char) =>
         [`a star over ${char}`, { tool: 'bash', input: { command: 'git *' } }, bash(`git a${char}b`)] as Row,
     ),
@@ -108,6 +108,24 @@ describe('a deny is wide', () => {
     ['a field that is no text', { tool: 'bash', input: { command: 'rm' } }, bash(['rm']), true],
     ['an MCP tool, without a server', { tool: 'x' }, call('x', {}, { isMcp: true }), true],
     ['an unclear input', { tool: 'x' }, call('x', {}, { isUnclear: true }), true],
+    [
+      'a list that is a text here',
+      { tool: 'run', input: { 'args[0]': 'rm*' } },
+      call('run', { args: 'rm -rf' }),
+      true,
+    ],
+    [
+      'a list that is an object here',
+      { tool: 'run', input: { 'args[0]': 'rm*' } },
+      call('run', { args: { 0: 'rm' } }),
+      true,
+    ],
+    [
+      'an MCP tool of an unknown server',
+      { tool: '*', server: 'github' },
+      call('x', {}, { isMcp: true }),
+      true,
+    ],
     ['but not a field that is absent', { tool: 'bash', input: { command: '*' } }, call('bash', {}), false],
     ['nor another server', { tool: 'x', server: 'a' }, call('x', {}, { isMcp: true, server: 'b' }), false],
   ])('%s', async (_, rule, about, isDenied) => {

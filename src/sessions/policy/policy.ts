@@ -60,7 +60,7 @@ export function decide({ rules, fallback }: Policy, call: ToolCall): Ruling {
 export function matches(rule: Rule, call: ToolCall): boolean {
   const reach = rule.decision === 'allow' ? 'narrow' : 'any'
   if (!createMatcher(rule.tool, reach)(call.name)) return false
-  if (rule.server !== undefined && !isMatch(call.server, rule.server, reach)) return false
+  if (rule.server !== undefined && !isOfServer(call, rule.server, reach)) return false
   if (reach === 'any') return (rule.fields ?? []).every((field) => touches(field, call.input))
   if (call.isUnclear || (call.isMcp && (rule.server === undefined || call.server === undefined))) return false
   return rule.fields === undefined || covers(rule.fields, call.input)
@@ -69,12 +69,27 @@ export function matches(rule: Rule, call: ToolCall): boolean {
 const isMatch = (text: unknown, pattern: string, reach: Reach): boolean =>
   typeof text === 'string' && createMatcher(pattern, reach)(text)
 
-/** Of a rule that is wide: a field that is no text counts, whatever it is. */
+/** A server that is not known may be any, so that a rule that is wide matches it. */
+const isOfServer = ({ isMcp, server }: ToolCall, pattern: string, reach: Reach): boolean =>
+  isMcp && server === undefined ? reach === 'any' : isMatch(server, pattern, reach)
+
+/**
+ * Of a rule that is wide: a field that is no text counts, whatever it is, and so does one that cannot be there, because
+ * something on the way to it is of another kind.
+ */
 function touches({ path, pattern }: Field, input: unknown): boolean {
-  const value = valueAt(input, path)
-  if (value === undefined) return false
-  return typeof value !== 'string' || isMatch(value, pattern, 'any')
+  let inner = input
+  for (const step of path) {
+    if (!hasKindFor(inner, step)) return inner !== undefined
+    if (!Object.hasOwn(inner, step)) return false
+    inner = (inner as Record<string | number, unknown>)[step]
+  }
+  return typeof inner !== 'string' || isMatch(inner, pattern, 'any')
 }
+
+/** Whether a value can have such a field: a list by number, an object by name. */
+const hasKindFor = (value: unknown, step: string | number): value is object =>
+  typeof value === 'object' && value !== null && Array.isArray(value) === (typeof step === 'number')
 
 /** Whether every field of the rule matches, and the input has no other. */
 function covers(fields: readonly Field[], input: unknown): boolean {
@@ -102,9 +117,7 @@ const isSame = (one: readonly unknown[], other: readonly unknown[]): boolean =>
 function valueAt(value: unknown, path: readonly (string | number)[]): unknown {
   let inner = value
   for (const step of path) {
-    const isInside =
-      typeof inner === 'object' && inner !== null && Array.isArray(inner) === (typeof step === 'number')
-    if (!isInside || !Object.hasOwn(inner as object, step)) return undefined
+    if (!hasKindFor(inner, step) || !Object.hasOwn(inner, step)) return undefined
     inner = (inner as Record<string | number, unknown>)[step]
   }
   return inner
