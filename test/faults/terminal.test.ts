@@ -45,7 +45,7 @@ faults('V: terminal safety', [
       script: answering(response(message(`\`${raw.replace(/\r?\n/g, ' ')}\``))),
       skip: isTerminalThere,
       code: 0,
-      out: `${shown.replaceAll('\n', ' ').replaceAll(' \t', ' ')}\r\n`,
+      out: `${asCode(shown.replaceAll('\n', ' ').replaceAll(' \t', ' '))}\r\n`,
       reqs: 1,
       files: ['cwd/err'],
     },
@@ -215,3 +215,8 @@ faults('V: terminal safety', [
     }),
   ),
 ])
+
+/** The marks of code are shown where it has several words. */
+function asCode(text: string): string {
+  return text.includes(' ') ? `\`${text}\`` : text
+}

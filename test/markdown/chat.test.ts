@@ -73,6 +73,6 @@ describe('an answer in Markdown', () => {
     const broken = answering(body, { headers: { 'content-type': 'text/event-stream' } })
     const { code, out } = await run(['chat', 'hi', '--stream'], { ...onTerminal, exchange: broken })
     expect(code).toBe(8)
-    expect(withoutColours(out)).toBe('one two\n\na   │ b\n────┼────\n1   │ 2\n')
+    expect(withoutColours(out)).toBe('**one two\n\na   │ b\n────┼────\n1   │ 2\n')
   })
 })

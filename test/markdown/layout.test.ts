@@ -11,20 +11,74 @@ test.each([
   ['# One\n## Two\n### Three', '<1;4;35>One</>\n<1;35>Two</>\n<1>Three</>\n'],
   ['#no heading\n####### nor this', '#no heading\n####### nor this\n'],
   ['**bold** *it* _it_ ***both*** ~~gone~~', '<1>bold</> <3>it</> <3>it</> <1;3>both</> <9>gone</>\n'],
-  ['a **b c** d', 'a <1>b</><1> c</> d\n'],
-  ['**one\ntwo** three', '<1>one</>\n<1>two</> three\n'],
-  ['**never closed\n\nnext', '<1>never</><1> closed</>\n\nnext\n'],
-  ['2*3*4, 5 * 6, snake_case_name, __init__.py', '2*3*4, 5 * 6, snake_case_name, <1>init</>.py\n'],
-  ['这是**重点：**内容', '这是<1>重</><1>点：</>内容\n'],
-  ['`a` ``b`c`` `d', '<36>a</> <36>b`c</> <36>d</>\n'],
+  ['a **b c** d', 'a <2>**</><1>b</><1> c</><2>**</> d\n'],
+  ['**one\ntwo** three', '<2>**</><1>one</>\ntwo** three\n'],
+  ['**never closed\n\nnext', '<2>**</><1>never</><1> closed</>\n\nnext\n'],
+  [
+    '2*3*4, 5 * 6, snake_case_name, __init__.py',
+    '2*3*4, 5 * 6, snake_case_name, <2>__</><1>init</><2>__</>.py\n',
+  ],
+  ['这是**重点：**内容', '这是<2>**</><1>重</><1>点：</><2>**</>内容\n'],
+  ['`a` ``b`c`` `d', '<36>a</> <36>b`c</> <2>`</><36>d</>\n'],
   ['`**x**` \\*y\\* C:\\new', '<36>**x**</> *y* C:\\new\n'],
-  ['one\\\ntwo', 'one\ntwo\n'],
+  ['one\\\ntwo C:\\', 'one\\\ntwo C:\\\n'],
   ['[text](https://a.b/c_d_e)', '[text<2;4>](https://a.b/c_d_e)</>\n'],
   ['a[0](x) [b] ![c](d)', 'a[0<2;4>](x)</> [b] ![c<2;4>](d)</>\n'],
   ['<https://a.b/_c_> and https://d.e/_f_.', '<2;4>https://a.b/_c_</> and <2;4>https://d.e/_f</>_.\n'],
   ['a <b>c</b> 1 < 2', 'a <b>c</b> 1 < 2\n'],
+  [
+    '**a b** _c d_ ~~e f~~',
+    '<2>**</><1>a</><1> b</><2>**</> <2>_</><3>c</><3> d</><2>_</> <2>~~</><9>e</><9> f</><2>~~</>\n',
+  ],
+  [
+    '**a `b` c** `d e`.',
+    '<2>**</><1>a</><1> </><1;36>b</><1> c</><2>**</> <2>`</><36>d</><36> e</><2>`</>.\n',
+  ],
+  [
+    '***a** b* **a *b* c**',
+    '<2>***</><1;3>a</><2>**</><3> b</><2>*</> <2>**</><1>a</><1> </><1;3>b</><1> c</><2>**</>\n',
+  ],
+  ['- *nix\n- b', '<36>•</> <2>*</><3>nix</>\n<36>•</> b\n'],
 ])('words: %j', async (text, shown) => {
   expect(await coloured(text)).toBe(shown)
+})
+
+describe('nothing is left out that may be no mark', () => {
+  test.each([
+    ...['The value of 2**10 is 1024.', 'Pass *args on.', 'The ```$HOME variable.', 'Match __init to it.'],
+    ...[
+      'Call f(*args, **kwargs).',
+      '**/*.js',
+      'src/**/*.ts, **/foo/**, *.js,*.ts, *foo*.js',
+      'a*b*c, 2**3**4, a__b__c',
+    ],
+    ...['/*b*/ and /* c */', '__init__ and __name__', '~~/x, ~/y, a~~b', '**', '`', '*_* ** *', '**bold* no'],
+    ...[
+      'C:\\new and C:\\',
+      'std::vector<std::string> a;',
+      'if a<b and c>d',
+      'a<br>b &lt; &amp; AT&T',
+      '#1 -1 +1 1.5',
+    ],
+    ...['2*x and y*3', 'a ** b', '5 * 3 * 2', 'it`s', '[x] (y) ![', '====', '*.*', '**kwargs)'],
+  ])('%j', async (text) => {
+    expect(await print(`a ${text}\nb`)).toBe(`a ${text}\nb\n`)
+    expect(await print(text)).toBe(`${text}\n`)
+  })
+
+  test('escapes show the mark', async () => {
+    expect(await print('\\*a\\* \\_b\\_ \\`c\\` 2\\*\\*3 a\\\\b')).toBe('*a* _b_ `c` 2**3 a\\b\n')
+  })
+
+  test('a cell, of which all is known, shows no mark that has a partner', async () => {
+    const shown = await coloured('|**a b**|\n|-|\n|x `c d` *e (_f g_)* 2**3 **h i|')
+    const cell = 'x <36>c d</> <3>e (f g)</> 2**3 <2>**</><1>h i</>'
+    expect(shown.split('\n')).toEqual(['<1;1>a b</>', `<2>${'─'.repeat(24)}</>`, cell, ''])
+  })
+
+  test('a break in a cell is one only outside of code', async () => {
+    expect(await print('|a|\n|-|\n|`<br>` x<br>y \\<br>|')).toBe('a\n──────\n<br> x\ny <br>\n')
+  })
 })
 
 describe('blocks', () => {
@@ -47,7 +101,7 @@ describe('blocks', () => {
     ['- a\n  ```\n  b\n   c\n  ```\n- d', '• a\n    b\n     c\n• d\n'],
     ['- ```\n  a\n  ```', '•\n    a\n'],
     ['> ```\n> a\nb', '│   a\nb\n'],
-    ['``` `x` ``` y', '`x` y\n'],
+    ['``` `x` ``` y', '``` `x` ``` y\n'],
     ['    a\n\n      b\n\nc', '  a\n\n    b\n\nc\n'],
     ['a\n    b', 'a\nb\n'],
   ])('%j', async (text, shown) => {
@@ -78,6 +132,11 @@ describe('tables', () => {
       17,
       'name: an\n  incomprehensible\n  name\nb: x\n\nb: z\n',
     ],
+    [
+      '|a name of more than 24 columns|**b c**|d|\n|-|-|-|\n|x|`y z`|\n|x||incomprehensibilities|',
+      24,
+      'a name of more than 24\n  columns: x\nb c: y z\nd:\n\na name of more than: x\nd:\n  incomprehensibilities\n',
+    ],
     ['|incomprehensibility|indistinguishable|\n|-|-|\n', 17, '|incomprehensibility|indistinguishable|\n'],
     ['> |a|\n> |-|\n> |1|\n\n- |b|', undefined, '│ a\n│ ───\n│ 1\n\n• |b|\n'],
   ])('%j in %j columns', async (text, columns, shown) => {
@@ -102,7 +161,7 @@ describe('wrapping', () => {
     ['日本語の文章は、空白がない。', 16, '日本語の文章は、\n空白がない。\n'],
     ['日本語の文章に、空白がない。', 17, '日本語の文章に、\n空白がない。\n'],
     ['日本語の文章には、空白がない。', 16, '日本語の文章に\nは、空白がない。\n'],
-    ['a **bold\nb** one two three four', 20, 'a bold\nb one two three four\n'],
+    ['a **bold\nb** one two three', 20, 'a **bold\nb** one two three\n'],
   ])('%j in %i columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
   })
@@ -116,11 +175,11 @@ describe('what has come is shown', () => {
     ],
     [
       ['**one', ' two', ' three'],
-      ['', 'one', ' two'],
+      ['', '**one', ' two'],
     ],
     [
       ['`one', ' two', ' three'],
-      ['', 'one', ' two'],
+      ['', '`one', ' two'],
     ],
     [
       ['[one', ' two', '](x) three'],

@@ -20,15 +20,17 @@ export function readTarget(word: string, at: number): Step {
 }
 
 const inBrackets = /<[a-z][a-z0-9+.-]{1,31}:[^\s<>]*>/iy
+/** Others are rather a type such as `<std::string>`. */
+const isWeb = (address: string) => /^<(https?:\/\/|mailto:)./i.test(address)
 const bare = /https?:\/\/[^\s<>`*"']*/y
 
 export function readAddress(word: string, at: number, before: string): Step | undefined {
   if (word[at] === '<') {
     inBrackets.lastIndex = at
     const address = isLetter(word[at + 1] ?? '') ? inBrackets.exec(word)?.[0] : undefined
-    return address === undefined
-      ? undefined
-      : { end: at + address.length, text: address.slice(1, -1), look: looks.address }
+    if (address === undefined) return undefined
+    const end = at + address.length
+    return isWeb(address) ? { end, text: address.slice(1, -1), look: looks.address } : { end, text: address }
   }
   if (!word.startsWith('http', at) || isLetter(before)) return undefined
   bare.lastIndex = at

@@ -1,5 +1,6 @@
 import { Inline } from './inline.ts'
 import { looks, type Measure, type Span } from './paint.ts'
+import { cutLines } from './ticks.ts'
 import { Words } from './words.ts'
 
 /** Visible characters: one may be several of Unicode's. */
@@ -11,27 +12,55 @@ export interface CellLine {
   width: number
 }
 
-interface Word extends CellLine {
+export interface Word extends CellLine {
   /** Whether it begins a line: the first word, and each one after `<br>`. */
   isFirst: boolean
   isSpaced: boolean
 }
 
-/** The words of a table's cell. */
+/** The words of a table's cell. All of it is known, so no mark that has a partner is shown. */
 export function wordsOf(cell: string, measure: Measure, isHead: boolean): Word[] {
   const inline = new Inline(isHead ? looks.bold : '')
   const found: Word[] = []
-  let isFirst = true
-  const words = new Words((word, isSpaced) => {
-    const spans = inline.read(word, isSpaced && !isFirst)
-    found.push({ spans, width: measure(spans), isFirst, isSpaced: isSpaced && !isFirst })
-    isFirst = false
-  })
-  for (const line of cell.split(/<br ?\/?>/i)) {
-    words.push(line.trim())
-    words.end()
-    isFirst = true
+  for (const line of cutLines(cell)) {
+    inline.startLine()
+    let isFirst = true
+    for (const word of cutWords(inline.read(line.trim(), false))) {
+      const isSpaced = word.isSpaced && !isFirst
+      const spans = word.isSpaced && isFirst ? word.spans.slice(1) : word.spans
+      found.push({ spans, width: measure(spans), isFirst, isSpaced })
+      isFirst = false
+    }
   }
+  return found
+}
+
+/** Cuts text that has its looks already. The blank before a word is a span of its own. */
+function cutWords(line: readonly Span[]): Pick<Word, 'spans' | 'isSpaced'>[] {
+  const found: Pick<Word, 'spans' | 'isSpaced'>[] = []
+  let at = 0
+  let from = 0
+  const take = (size: number) => {
+    const taken: Span[] = []
+    for (let left = size; left > 0; ) {
+      const { text, look } = line[at] as Span
+      const piece = text.slice(from, from + left)
+      taken.push({ text: piece, look })
+      left -= piece.length
+      from += piece.length
+      if (from < text.length) break
+      at++
+      from = 0
+    }
+    return taken
+  }
+  const words = new Words((word, isSpaced) => {
+    let blank: Span[] = []
+    while (/[ \t]/.test(line[at]?.text[from] ?? '')) blank = take(1)
+    found.push({ spans: [...blank.map(({ look }) => ({ text: ' ', look })), ...take(word.length)], isSpaced })
+  })
+  words.push(line.map(({ text }) => text).join(''))
+  words.end()
   return found
 }
 

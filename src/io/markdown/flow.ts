@@ -18,8 +18,6 @@ export class Flow {
   #column = 0
   /** Nothing but the lead is on the line. */
   #isFirst = true
-  /** A blank was before a mark that shows nothing: it is before the next word. */
-  #owesBlank = false
 
   constructor(page: Page) {
     this.#page = page
@@ -33,12 +31,12 @@ export class Flow {
   /** Begins a line of a paragraph, or with a look a heading. The second lead is for lines that are wrapped. */
   start(lead: readonly Span[], nextLead: readonly Span[], look?: string): void {
     if (!this.#isInParagraph || look) this.#inline = new Inline(look)
+    this.#inline.startLine()
     this.#isInParagraph = !look
     this.#page.startLine(lead)
     this.#nextLead = nextLead
     this.#leadWidth = this.#column = this.#page.measure(lead)
     this.#isFirst = true
-    this.#owesBlank = false
   }
 
   push(text: string): void {
@@ -56,10 +54,8 @@ export class Flow {
   }
 
   #place(word: string, hasBlank: boolean): void {
-    const isSpaced = (hasBlank || this.#owesBlank) && !this.#isFirst
+    const isSpaced = hasBlank && !this.#isFirst
     const spans = this.#inline.read(word, isSpaced)
-    this.#owesBlank = isSpaced && spans.length === 1
-    if (this.#owesBlank) return
     const limit = Math.max(this.#page.columns, this.#leadWidth + leastRoom)
     if (!this.#isFirst && this.#column + this.#page.measure(spans) > limit) {
       this.#page.endLine()

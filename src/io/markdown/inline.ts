@@ -1,22 +1,36 @@
-import { isLetter, readAddress, readTarget, type Step } from './address.ts'
+import { readAddress, readTarget } from './address.ts'
+import { type Kind, kindsOf, pair, type Run, readRun } from './marks.ts'
 import { looks, type Span } from './paint.ts'
+import { endOfTicks, findTicks } from './ticks.ts'
 
-/** What is open: the character that opened it, or '' where it is not. */
-interface Open {
-  bold: string
-  italic: string
-  strike: string
-  /** How many backticks a code span began with; 0 outside. */
-  ticks: number
+/** A piece of a word: where it ends, what is shown for it, and its look if not that of the text around it. */
+interface Piece {
+  end: number
+  text: string
+  look?: string | undefined
+  isCode?: boolean
+  run?: Run
 }
 
+/** The character that opened it, or '' where it is not open. */
+type Open = Record<Kind, string>
+
+/** How often each is open inside of the word. */
+type Depth = Record<Kind, number>
+
+const plain: Depth = { bold: 0, italic: 0, strike: 0 }
+const nothing: Open = { bold: '', italic: '', strike: '' }
+
 /**
- * The emphasis, code and addresses of one paragraph, heading or cell. Nothing waits for the mark that closes it: a mark
- * that is never closed changes the look of the rest of its paragraph, and no more.
+ * The emphasis, code and addresses of one paragraph, heading or cell. Nothing waits for another word, so a mark is left
+ * out only if its partner is in the same word. All others are shown, and those that may be emphasis are dim.
  */
 export class Inline {
   readonly #base: string
-  readonly #open: Open = { bold: '', italic: '', strike: '', ticks: 0 }
+  /** What words before this one have opened. */
+  readonly #open: Open = { ...nothing }
+  /** How many backticks a code span over several words began with; 0 outside. */
+  #ticks = 0
   #last = ' '
 
   /** With a base, all has that look at least. */
@@ -24,52 +38,94 @@ export class Inline {
     this.#base = base
   }
 
-  /** Words come in order. The blank before a word is a span of its own. */
+  /** Emphasis may never be closed, so it ends with its line; a code span goes on, as what is in it is no mark. */
+  startLine(): void {
+    Object.assign(this.#open, nothing)
+    this.#last = ' '
+  }
+
+  /** Words come in order; a line that is all known is one. The blank before a word is a span of its own. */
   read(word: string, isSpaced: boolean): Span[] {
-    const open = this.#open
-    const before = isSpaced ? ' ' : this.#last
-    this.#last = word.at(-1) as string
-    const spans: Span[] = isSpaced ? [{ text: ' ', look: lookOf(open, this.#base) }] : []
+    const isCode = this.#ticks > 0
+    const spans: Span[] = isSpaced ? [{ text: ' ', look: this.#lookOf(plain, isCode) }] : []
     const blanks = spans.length
-    for (let at = 0; at < word.length; ) {
-      const step = open.ticks > 0 ? readCode(word, at, open) : readText(word, at, before, open)
-      // Only now, as the step may have opened or closed something.
-      const look = step.look ?? lookOf(open, this.#base)
+    const pieces = this.#cut(word, isSpaced ? ' ' : this.#last)
+    this.#last = word.at(-1) as string
+    pair(pieces.map(({ run }) => run))
+    const inWord = { ...plain }
+    for (const piece of pieces) {
+      const { text, look } = piece.run ? this.#readMark(piece.run, inWord) : piece
+      const shown = { text, look: look ?? this.#lookOf(inWord, piece.isCode) }
       const end = spans.length > blanks ? spans.at(-1) : undefined
-      if (end?.look === look) end.text += step.text
-      else if (step.text !== '') spans.push({ text: step.text, look })
-      at = step.end
+      if (end?.look === shown.look) end.text += text
+      else if (text !== '') spans.push(shown)
     }
     return spans
   }
+
+  #cut(word: string, before: string): Piece[] {
+    const pieces: Piece[] = []
+    for (let at = 0; at < word.length; ) {
+      const found = this.#ticks > 0 || word[at] === '`' ? this.#readCode(word, at) : undefined
+      pieces.push(...(found ?? [readText(word, at, before)]))
+      at = pieces.at(-1)?.end as number
+    }
+    return pieces
+  }
+
+  /** Code up to the mark that closes it. Outside of code the word has a mark here that opens it. */
+  #readCode(word: string, at: number): Piece[] {
+    const isOpening = this.#ticks === 0
+    const from = isOpening ? endOfTicks(word, at) : at
+    const count = isOpening ? from - at : this.#ticks
+    const end = findTicks(word, from, count)
+    const code = { end: end ?? word.length, text: word.slice(from, end), isCode: true }
+    this.#ticks = end === undefined ? count : 0
+    if (end !== undefined && isOpening && code.text.trim() !== '') return [{ ...code, end: end + count }]
+    const mark = (end: number): Piece => ({ end, text: '`'.repeat(count), look: looks.mark })
+    return [...(isOpening ? [mark(from)] : []), code, ...(end === undefined ? [] : [mark(end + count)])]
+  }
+
+  #readMark(run: Run, inWord: Depth): { text: string; look?: string | undefined } {
+    const { mark, role } = run
+    if (!role) return { text: mark, look: this.#changes(run) ? looks.mark : undefined }
+    for (const kind of kindsOf(mark)) inWord[kind] += role === 'begin' ? 1 : -1
+    // `__init__` is a name more often than it is bold.
+    return { text: mark.startsWith('__') ? mark : '', look: looks.mark }
+  }
+
+  /** Closes or opens emphasis over several words; returns whether the mark did. */
+  #changes({ mark, mayOpen, mayClose }: Run): boolean {
+    const open = this.#open
+    const char = mark[0] as string
+    const closed = mayClose ? kindsOf(mark).filter((kind) => open[kind] === char) : []
+    for (const kind of closed) open[kind] = ''
+    if (closed.length > 0 || !mayOpen || mark.startsWith('__')) return closed.length > 0
+    const opened = kindsOf(mark).filter((kind) => open[kind] === '')
+    for (const kind of opened) open[kind] = char
+    return opened.length > 0
+  }
+
+  #lookOf(inWord: Depth, isCode = false): string {
+    const all = [this.#base]
+    for (const kind of ['bold', 'italic', 'strike'] as const) {
+      if (this.#open[kind] !== '' || inWord[kind] > 0) all.push(looks[kind])
+    }
+    if (isCode) all.push(looks.code)
+    return all.filter((look) => look !== '').join(';')
+  }
 }
 
-function lookOf({ bold, italic, strike, ticks }: Open, base: string): string {
-  let look = base
-  if (bold) look += `;${looks.bold}`
-  if (italic) look += `;${looks.italic}`
-  if (strike) look += `;${looks.strike}`
-  if (ticks > 0) look += `;${looks.code}`
-  return base === '' ? look.slice(1) : look
-}
-
-function readCode(word: string, at: number, open: Open): Step {
-  if (word[at] !== '`') return { end: nextOf(word, at, '`'), text: word.slice(at, nextOf(word, at, '`')) }
-  const end = endOfRun(word, at)
-  if (end - at !== open.ticks) return { end, text: word.slice(at, end) }
-  open.ticks = 0
-  return { end, text: '' }
-}
-
-function readText(word: string, at: number, before: string, open: Open): Step {
+function readText(word: string, at: number, before: string): Piece {
   switch (word[at]) {
     case '\\':
       return isMark(word[at + 1]) ? { end: at + 2, text: word[at + 1] as string } : asText(word, at, at + 1)
-    case '`':
     case '*':
     case '_':
-    case '~':
-      return readRun(word, at, before, open)
+    case '~': {
+      const { end, ...run } = readRun(word, at, before)
+      return { end, text: run.mark, run }
+    }
     case ']':
       return word[at + 1] === '(' ? readTarget(word, at) : asText(word, at, at + 1)
     case '<':
@@ -80,65 +136,10 @@ function readText(word: string, at: number, before: string, open: Open): Step {
   }
 }
 
-function readRun(word: string, at: number, before: string, open: Open): Step {
-  const end = endOfRun(word, at)
-  if (word[at] !== '`') {
-    return {
-      end,
-      text: emphasise(word[at] as string, end - at, open, word[at - 1] ?? before, word[end] ?? ' '),
-    }
-  }
-  open.ticks = end - at
-  return { end, text: '' }
-}
+const asText = (word: string, at: number, end: number): Piece => ({ end, text: word.slice(at, end) })
 
-const asText = (word: string, at: number, end: number): Step => ({ end, text: word.slice(at, end) })
-
-/** Closes and opens what a run of one mark may; returns the marks that are text. */
-function emphasise(char: string, count: number, open: Open, before: string, after: string): string {
-  if (count > 3 || (char === '~' && count !== 2)) return char.repeat(count)
-  let left = count
-  const kinds = char === '~' ? (['strike'] as const) : (['bold', 'italic'] as const)
-  const sizeOf = (kind: (typeof kinds)[number]) => (kind === 'italic' ? 1 : 2)
-  if (!isBlank(before) && !(char === '_' && isLetter(after))) {
-    for (const kind of kinds) {
-      if (open[kind] !== char || left < sizeOf(kind)) continue
-      open[kind] = ''
-      left -= sizeOf(kind)
-    }
-  }
-  if (mayOpen(char, count, before, after)) {
-    for (const kind of kinds) {
-      // What was closed just now is not opened again.
-      if (open[kind] !== '' || left < sizeOf(kind)) continue
-      open[kind] = char
-      left -= sizeOf(kind)
-    }
-  }
-  return char.repeat(left)
-}
-
-function mayOpen(char: string, count: number, before: string, after: string): boolean {
-  if (isBlank(after)) return false
-  if (!isLetter(before)) return true
-  // Neither a product such as 2*3 nor a name such as snake_case has emphasis.
-  return char === '*' && !isMark(after) && !(count === 1 && /\w/.test(before) && /\w/.test(after))
-}
-
-const isBlank = (char: string) => /\s/.test(char)
 /** ASCII punctuation: after a backslash it is text. */
 const isMark = (char: string | undefined) => char !== undefined && /[!-/:-@[-`{-~]/.test(char)
-
-function endOfRun(word: string, at: number): number {
-  let end = at + 1
-  while (word[end] === word[at]) end++
-  return end
-}
-
-function nextOf(word: string, at: number, char: string): number {
-  const found = word.indexOf(char, at)
-  return found < 0 ? word.length : found
-}
 
 function nextSpecial(word: string, from: number): number {
   special.lastIndex = from

@@ -14,6 +14,8 @@ export const looks = {
   code: '36',
   address: '2;4',
   frame: '2',
+  /** A mark that is shown, as its partner may never come. */
+  mark: '2',
   marker: '36',
   done: '32',
 } as const

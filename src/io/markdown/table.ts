@@ -90,7 +90,7 @@ class Table {
     this.#head ??= this.#printHead()
     for (const row of this.#rows) {
       if (this.#layout) printRow(this.#page, this.lead, row, this.#layout)
-      else printRecord(this.#page, this.lead, this.#head, row)
+      else printRecord(this.#page, row, { lead: this.lead, head: this.#head, isFirst: !this.#isShown })
       this.#isShown = true
     }
     this.#rows = []

@@ -28,8 +28,6 @@ export class Words {
 
   /** The line has ended. */
   end(): void {
-    // A backslash there says that the line ends, which it does anyway.
-    if (this.#word.endsWith('\\') && !this.#word.endsWith('\\\\')) this.#word = this.#word.slice(0, -1)
     this.#flush()
     this.#isSpaced = false
   }
@@ -49,7 +47,7 @@ function mayBreak(before: string, after: string): boolean {
 }
 
 /** Kana, ideographs and their punctuation. */
-const isWide = (char: string) => {
+export const isWide = (char: string) => {
   const code = char.codePointAt(0) ?? 0
   return (
     (code >= 0x2e80 && code <= 0x30ff) ||

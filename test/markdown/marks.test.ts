@@ -1,0 +1,127 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { print, withoutColours } from './print.ts'
+
+const texts = [
+  'a',
+  'bc',
+  'Word',
+  '10',
+  '7',
+  'é',
+  '日本',
+  '重点',
+  'x.js',
+  '.js',
+  '://',
+  'std::',
+  'h',
+  'http://a.b/',
+]
+const signs = [
+  '(',
+  ')',
+  '[',
+  ']',
+  '<',
+  '>',
+  '/',
+  ',',
+  '.',
+  ':',
+  '"',
+  "'",
+  '=',
+  '+',
+  '-',
+  '$',
+  '|',
+  '!',
+  '&lt;',
+  '<br>',
+]
+const marks = ['*', '**', '***', '****', '_', '__', '___', '~', '~~', '`', '``', '```', '\\', '\\*', '\\\\']
+const piecesOf = (...kinds: string[][]) =>
+  fc.array(fc.constantFrom(...kinds.flat()), { maxLength: 5 }).map((pieces) => pieces.join(''))
+/** After a letter, so that it is not the beginning of a block. */
+const lineOf = (word: fc.Arbitrary<string>) =>
+  fc
+    .array(
+      word.filter((each) => each !== ''),
+      { maxLength: 8 },
+    )
+    .map((words) => ['a', ...words].join(' '))
+const blocks = fc.constantFrom(
+  ['', ''],
+  ['- ', '• '],
+  ['> ', '│ '],
+  ['# ', ''],
+  ['1. ', '1. '],
+  ['- [x] ', '☑ '],
+)
+
+const plain = piecesOf(texts, signs)
+/** No address, as those in angle brackets are shown without them, and no mark after `](` is read. */
+const hasAddress = (text: string) => /<h|\]\(/.test(text)
+
+describe('no mark is lost', () => {
+  test('where none has a partner in its word: it is the same text', async () => {
+    const mark = fc.constantFrom('*', '**', '***', '****', '_', '__', '___', '~', '~~', '`', '``', '```')
+    const word = fc.oneof(
+      plain,
+      fc.tuple(plain, mark, plain).map((parts) => parts.join('')),
+    )
+    const lines = fc.array(fc.tuple(blocks, lineOf(word)), { minLength: 1, maxLength: 4 })
+    const property = fc.asyncProperty(lines, fc.boolean(), async (lines, isColoured) => {
+      fc.pre(!lines.some(([, text]) => hasAddress(text)))
+      const source = lines.map(([[start], text]) => `${start}${text}`).join('\n\n')
+      const shown = withoutColours(await print(source, { isColoured })).replace(/\n\n/g, '\n')
+      expect(shown).toBe(lines.map(([[, lead], text]) => `${lead}${text}\n`).join(''))
+      const wrapped = withoutColours(await print(source, { isColoured, columns: 24 }))
+      expect(wordless(wrapped)).toBe(wordless(shown))
+    })
+    await fc.assert(property, { numRuns: 1000 })
+  })
+
+  test('where words have any marks: each that is left out has a partner in its word, and text between', async () => {
+    const word = piecesOf(texts, signs, marks)
+    const property = fc.asyncProperty(lineOf(word), async (text) => {
+      fc.pre(!hasAddress(text))
+      const shown = (await print(text)).trimEnd().split(' ')
+      const words = text.split(' ')
+      expect(shown).toHaveLength(words.length)
+      for (const [at, word] of words.entries()) {
+        const lost = lostOf(word, shown[at] as string)
+        expect(lost, word).toBeDefined()
+        expect(lost?.replace(/\\/g, ''), word).toMatch(/^[*_~`]*$/)
+        for (const char of '*_~`') expect((lost?.split(char).length ?? 0) % 2, word).toBe(1)
+      }
+    })
+    await fc.assert(property, { numRuns: 2000 })
+  })
+
+  test('in a cell either', async () => {
+    const word = fc.tuple(plain, fc.constantFrom('*', '**', '_', '~~', '`'), plain)
+    const cell = word.map(([before, mark, after]) => `a ${before}${mark}${after}`.replaceAll(/\||<br>/g, ''))
+    const property = fc.asyncProperty(cell, async (cell) => {
+      fc.pre(!hasAddress(cell))
+      const shown = await print(`|n|\n|-|\n|${cell}|`)
+      expect(shown.split('\n')[2]).toBe(cell)
+    })
+    await fc.assert(property, { numRuns: 500 })
+  })
+})
+
+/** Without blanks and the bars that a wrapped line has again. */
+const wordless = (text: string) => text.replace(/[\s│]/g, '')
+
+/** What is to be taken out of a text for it to become what is shown; `undefined` where that is not possible. */
+function lostOf(text: string, shown: string): string | undefined {
+  let lost = ''
+  let at = 0
+  for (const char of text) {
+    if (shown.startsWith(char, at)) at += char.length
+    else lost += char
+  }
+  return at === shown.length ? lost : undefined
+}
