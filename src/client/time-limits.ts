@@ -40,8 +40,7 @@ export function createTimeLimits({ timeout, deadline, onEnd }: TimeLimitOptions)
   function expire(): void {
     const before = refreshes
     setImmediate(() => {
-      if (refreshes === before && !isPaused && !isOver)
-        onEnd(`no byte came for ${timeout / 1000} s`, false)
+      if (refreshes === before && !isPaused && !isOver) onEnd(`no byte came for ${timeout / 1000} s`, false)
     })
   }
 
