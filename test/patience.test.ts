@@ -17,7 +17,18 @@ test('a silence runs out, counted from the last byte', () => {
   limits.refresh()
   vi.advanceTimersByTime(900)
   expect(ends).toEqual([])
-  vi.advanceTimersByTime(100)
+  vi.advanceTimersByTime(101)
+  expect(ends).toEqual(['no byte came for 1 s'])
+})
+
+test('bytes that came while the process was held up are looked for first', () => {
+  const { limits, ends } = limited(1000)
+  limits.start()
+  vi.advanceTimersByTime(1000)
+  limits.refresh()
+  vi.advanceTimersByTime(999)
+  expect(ends).toEqual([])
+  vi.advanceTimersByTime(2)
   expect(ends).toEqual(['no byte came for 1 s'])
 })
 
