@@ -99,6 +99,26 @@ test('a disk that is full is exit 11', async () => {
   expect(err).toMatch(/ok · 0 failed.*\nparley: stdout: no space left on the disk\n/)
 })
 
+// The kernel writes as much as fits, and then no more, as on a full disk.
+test.skipIf(!canRun('prlimit', '--fsize=unlimited', 'true'))(
+  'results that do not fit are exit 11: what is there is whole, and --resume goes on (needs prlimit)',
+  async () => {
+    const { cwd, env, server } = await prepare(40, (socket) => void socket.write(answer))
+    const full = await execute(argv, { cwd, env, within: ['prlimit', '--fsize=4096'] })
+    expect(full.code).toBe(11)
+    expect(full.err).toMatch(/parley: r\.ndjson: .*\n/)
+    const kept = resultsIn(cwd)
+    expect(kept.length).toBeGreaterThan(5)
+    const resumed = await execute([...argv, '--resume'], { cwd, env })
+    expect(resumed.code).toBe(0)
+    expect(resultsIn(cwd).sort((one, other) => one - other)).toEqual(
+      Array.from({ length: 40 }, (_, at) => at + 1),
+    )
+    // Answered, and not written down: no more than were under way.
+    expect(server.requests.length).toBeLessThanOrEqual(40 + 4)
+  },
+)
+
 const shares = (cwd: string, env: Record<string, string>, how: string) =>
   promisify(execFile)('bash', ['-euo', 'pipefail', '-c', how], {
     cwd,

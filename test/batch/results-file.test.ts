@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
@@ -248,31 +247,6 @@ describe('resumed', () => {
     expect([1, 19_999, 20_001].map((index) => isDone(ledger, index))).toEqual([true, true, false])
   })
 })
-
-/** The kernel writes as much as fits, and then no more, as on a full disk. */
-const limitFiles = (bytes: string) =>
-  spawnSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]).status === 0
-
-test.skipIf(!limitFiles('unlimited'))(
-  'what does not fit (prlimit) leaves no torn line, and all before it',
-  async () => {
-    const path = place()
-    const file = await open(path, { isResumed: false })
-    const long = JSON.stringify({ text: 'x'.repeat(3000) })
-    file.append(long)
-    limitFiles('4096')
-    try {
-      expect(() => file.append(long)).toThrow(/^results.ndjson: /)
-      expect(readFileSync(path, 'utf8')).toBe(`${long}\n`)
-      file.append(line(2))
-    } finally {
-      limitFiles('unlimited')
-    }
-    file.append(long)
-    file.close()
-    expect(readFileSync(path, 'utf8')).toBe([long, line(2), long, ''].join('\n'))
-  },
-)
 
 test('a file that may not be written is refused', async () => {
   if (process.getuid?.() === 0) return
