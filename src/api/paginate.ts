@@ -1,4 +1,5 @@
 import type { Caller } from '../calls/caller.ts'
+import { addressOf } from '../calls/service-settings.ts'
 import { CliError } from '../errors.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
@@ -19,7 +20,7 @@ export async function paginate(
 ): Promise<void> {
   const printer = createRawPrinter(output)
   const trail = createPageTrail('the list')
-  const address = endpoint.service === 'gateway' ? settings.values.baseUrl : settings.values.agentsUrl
+  const address = settings.values[addressOf(endpoint.service)]
   let next = { path: endpoint.path, query: parts.query }
   let by = 'next_page'
   for (;;) {

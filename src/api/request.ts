@@ -1,5 +1,6 @@
 import type { RequestParts } from '../calls/drafter.ts'
 import { agentHeaders } from '../calls/service-headers.ts'
+import { addressOf } from '../calls/service-settings.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { decodeUtf8 } from '../io/utf8.ts'
@@ -31,8 +32,7 @@ export async function readRequest(
   { words: [service = '', path = ''], options }: { words: string[]; options: RequestOptions },
 ): Promise<ApiRequest> {
   if (!isService(service)) throw usage(`there is no service '${service}': it is gateway or agents`)
-  const address = service === 'gateway' ? values.baseUrl : values.agentsUrl
-  const { names, query } = readPath(path, address)
+  const { names, query } = readPath(path, values[addressOf(service)])
   const hasBody = options.input !== undefined || (options.set ?? []).length > 0
   const method = readMethod(options.method, hasBody)
   if (hasBody && (method === 'GET' || method === 'HEAD')) throw usage(`${method} takes no body`)
@@ -86,12 +86,7 @@ async function readBody(context: Context, { input, set = [] }: RequestOptions): 
     const way = "other bodies need -H 'Content-Type: TYPE'"
     throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}; ${way}`)
   }
-  if (assignments.length === 0) return withoutMark(given)
   const body = encodeJson([{ json: editJson(text, assignments) }])
   if (!body) throw usage('the body is longer than 512 MiB, the most that can be sent')
   return body
 }
-
-/** A byte order mark is no part of the JSON. */
-const withoutMark = (bytes: Uint8Array): Uint8Array =>
-  bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes

@@ -1,9 +1,11 @@
 import { resolve } from 'node:path'
-import { deadlineOf } from '../calls/settings.ts'
+import { deadlineOf, readSettings } from '../calls/settings.ts'
+import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { escapeJson } from '../io/escape.ts'
+import { realPath } from '../io/real-path.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import type { BatchContext } from './batch-context.ts'
+import { type BatchContext, createBatchContext } from './batch-context.ts'
 import { checkJobs, type Extent } from './check.ts'
 import { type BatchOptions, checkBatchFlags } from './flags.ts'
 import { type Call, readJobs } from './jobs.ts'
@@ -14,7 +16,7 @@ import { throwFailure } from './outcome.ts'
 import { createReport, type Report } from './report.ts'
 import { openResults, type ResultsFile } from './results-file.ts'
 import { type Outcome, runBatch } from './run.ts'
-import { openSource, realPath, type Source } from './source.ts'
+import { openSource, type Source } from './source.ts'
 import { createOpenWindow, createWindow, type Window } from './window.ts'
 
 /** An open batch. */
@@ -32,10 +34,13 @@ const defaultConcurrency = 8
 
 /** Has every line of a file asked, several at a time, and prints what comes of each. Throws a `CliError`. */
 export async function answerBatch<C extends Call>(
-  context: BatchContext,
-  settings: ResolvedSettings,
-  { options, work }: { options: BatchOptions; work: LineWork<C> },
+  outer: Context,
+  options: BatchOptions,
+  readWork: (context: Context, settings: ResolvedSettings) => Promise<LineWork<C>>,
 ): Promise<void> {
+  const context = createBatchContext(outer)
+  const settings = await readSettings(context)
+  const work = await readWork(context, settings)
   checkBatchFlags(options, context.flags.curl)
   const source = await openSource(context, options.batch ?? '')
   const deadline = deadlineOf(context, settings) || Infinity
@@ -99,7 +104,7 @@ async function answer<C extends Call>(batch: Batch<C>, { extent, results }: Open
     context.note('finishing what was begun; a second Ctrl-C ends at once')
     interrupted.abort()
   })
-  const stop = () => endNow(context, window, results)
+  const stop = () => printHeld(context, window)
   context.cleanups.add(stop)
   const outcome = await runBatch(
     jobsOf(batch),
@@ -126,11 +131,10 @@ async function answer<C extends Call>(batch: Batch<C>, { extent, results }: Open
 }
 
 /** A signal ends the run at once: what waits for its turn is printed out of turn. */
-function endNow({ output }: BatchContext, window: Window, results: ResultsFile | undefined): void {
+function printHeld({ output }: BatchContext, window: Window): void {
   for (const line of window.takeHeld()) {
     void output.write(`${output.isTerminal ? escapeJson(line) : line}\n`).catch(() => {})
   }
-  results?.close()
 }
 
 function finish<C extends Call>(

@@ -1,3 +1,4 @@
+import { onOneLine } from '../wire/page.ts'
 import type { Id } from './line-form.ts'
 
 /** What came of one line that was answered. */
@@ -40,10 +41,7 @@ const formatSubject = ({ index, id, hash }: Subject): string =>
   JSON.stringify({ index, id, hash }).slice(0, -1)
 
 function formatContent(content: Answer['content']): string {
-  if ('json' in content) return `"json":${onOneLine(content.json)}`
-  if ('response' in content) return `"response":${onOneLine(content.response)}`
+  if ('json' in content) return `"json":${onOneLine(content.json).trim()}`
+  if ('response' in content) return `"response":${onOneLine(content.response).trim()}`
   return JSON.stringify(content).slice(1, -1)
 }
-
-/** In JSON a line break is nothing but a blank, for a string has it escaped. */
-const onOneLine = (json: string): string => json.replace(/[\r\n]+/g, '').trim()

@@ -1,5 +1,5 @@
 import { closeSync, createReadStream, fstatSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
-import { CliError, fileProblem } from '../errors.ts'
+import { asFileFailure, CliError } from '../errors.ts'
 import { type Lock, lock } from '../settings/lock.ts'
 import { type Earlier, readEarlier } from './earlier-results.ts'
 import type { Ledger } from './ledger.ts'
@@ -48,13 +48,11 @@ export async function openResults(options: ResultsOptions): Promise<ResultsFile>
     if (held && !isResumed) rmSync(path, { force: true })
     held?.release()
     closeSync(file)
-    throw error instanceof CliError ? error : failed(name, error)
+    throw asFileFailure(error, name)
   }
 }
 
 const none: Earlier = { results: 0, tokens: 0, end: 0, tail: 'none', others: 0 }
-
-const failed = (name: string, error: unknown) => new CliError('file', `${name}: ${fileProblem(error)}`)
 
 function openFile({ path, name, isResumed }: ResultsOptions): number {
   try {
@@ -62,7 +60,7 @@ function openFile({ path, name, isResumed }: ResultsOptions): number {
   } catch (error) {
     const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST'
     if (isThere) throw new CliError('file', `${name}: it exists already; --resume goes on with it`)
-    throw failed(name, error)
+    throw asFileFailure(error, name)
   }
 }
 
@@ -109,7 +107,7 @@ function createWriter(
         size += bytes.length
       } catch (error) {
         ftruncateSync(file, size)
-        throw failed(name, error)
+        throw asFileFailure(error, name)
       }
     },
     close() {

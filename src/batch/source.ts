@@ -1,4 +1,4 @@
-import { createReadStream, promises as fs, realpathSync } from 'node:fs'
+import { createReadStream, promises as fs } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Context } from '../context.ts'
 import { asFileFailure, CliError, usage } from '../errors.ts'
@@ -38,14 +38,5 @@ async function* readFile(path: string, name: string): AsyncGenerator<Uint8Array>
     yield* createReadStream(path, { highWaterMark: 256 * 1024 })
   } catch (error) {
     throw asFileFailure(error, name)
-  }
-}
-
-/** Where a link leads, if it leads anywhere. */
-export function realPath(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
   }
 }

@@ -1,9 +1,10 @@
-import { existsSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Context } from '../context.ts'
 import { asFileFailure, CliError, usage } from '../errors.ts'
 import { buildBody, type Part } from '../generation/body.ts'
 import { type FileOutput, openFileOutput } from '../io/file-output.ts'
+import { realPath } from '../io/real-path.ts'
 import { decodeUtf8 } from '../io/utf8.ts'
 import { type Lock, lock as lockFile } from '../settings/lock.ts'
 import { appending } from '../wire/json/assignment.ts'
@@ -106,9 +107,6 @@ async function lockThread(
   cleanups.add(lock.release)
   return lock
 }
-
-/** The target of a link that leads somewhere, else the path itself. */
-const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path)
 
 async function replaceFile(file: FileOutput, bytes: Uint8Array, cleanups: Set<() => void>): Promise<void> {
   cleanups.add(file.discard)

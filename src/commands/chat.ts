@@ -3,7 +3,8 @@ import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch
 import type { ChatOptions } from '../chat/ask.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import { addValue, FileFlag, parseCount, parseNumber } from '../flag-values.ts'
+import { FileFlag, parseCount } from '../flag-values.ts'
+import { declarePromptFlags } from '../generation/prompt-flags.ts'
 import { documentedModels } from '../wire/model/models.ts'
 
 export function declare(command: Command): void {
@@ -11,16 +12,8 @@ export function declare(command: Command): void {
     .argument('[prompt...]', 'what to ask; piped text comes after it, or in place of -')
     .option('-m, --model <name>', 'the model (default: chatModel, else {family}-2.5-pro)')
     .option('--system <text>', 'system instruction, or @FILE')
-    .option('--temperature <n>', 'sampling temperature', parseNumber)
-    .option('--max-output-tokens <n>', 'longest answer, in tokens', parseCount)
-    .addOption(new FileFlag('-i, --input <file>', 'a whole request body, from a file or - for stdin'))
-    .addOption(
-      new FileFlag(
-        '-f, --file <file>',
-        'add a text, image, audio, video or PDF file, or - for stdin, repeatable',
-      ).argParser(addValue),
-    )
-    .option('--set <path=value>', 'set any field of the body, repeatable', addValue)
+  declarePromptFlags(command, 'add a text, image, audio, video or PDF file')
+  command
     .option('--stream', 'print the answer as it arrives')
     .option('--no-stream', 'wait for the whole answer')
     .option('--fail-on-cut', 'exit 8 if the answer is cut, stopped or empty')
@@ -67,14 +60,9 @@ async function runBatch(
   if (options.thread !== undefined) throw usage('--thread keeps one conversation, --batch has many requests')
   if (options.output !== undefined)
     throw usage('-o is for one answer: --batch prints results, --results FILE keeps them')
-  const [{ answerBatch }, { createBatchContext }, { readChatLines }, { readSettings }] = await Promise.all([
+  const [{ answerBatch }, { readChatLines }] = await Promise.all([
     import('../batch/batch.ts'),
-    import('../batch/batch-context.ts'),
     import('../chat/lines.ts'),
-    import('../calls/settings.ts'),
   ])
-  const told = createBatchContext(context)
-  const settings = await readSettings(told)
-  const work = await readChatLines(told, settings, { options, words })
-  await answerBatch(told, settings, { options, work })
+  await answerBatch(context, options, (told, settings) => readChatLines(told, settings, { options, words }))
 }

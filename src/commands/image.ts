@@ -1,23 +1,15 @@
 import type { Command } from 'commander'
 import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
-import { addValue, FileFlag, parseCount, parseNumber } from '../flag-values.ts'
+import { declarePromptFlags } from '../generation/prompt-flags.ts'
 import type { ImageOptions } from '../images/make.ts'
 
 export function declare(command: Command): void {
   command
     .argument('[prompt...]', 'what to draw; piped text comes after it, or in place of -')
     .option('-m, --model <name>', 'the model (default: the setting imageModel)')
-    .option('--temperature <n>', 'sampling temperature', parseNumber)
-    .option('--max-output-tokens <n>', 'longest answer, in tokens', parseCount)
-    .addOption(new FileFlag('-i, --input <file>', 'a whole request body, from a file or - for stdin'))
-    .addOption(
-      new FileFlag(
-        '-f, --file <file>',
-        'add a reference image or a text, or - for stdin, repeatable',
-      ).argParser(addValue),
-    )
-    .option('--set <path=value>', 'set any field of the body, repeatable', addValue)
+  declarePromptFlags(command, 'add a reference image or a text')
+  command
     .option('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout')
     .option('--force', 'replace files that exist')
     .option('--download', 'fetch images that the answer only links to')
@@ -54,14 +46,9 @@ async function runBatch(
   options: ImageOptions & BatchOptions,
   words: string[],
 ): Promise<void> {
-  const [{ answerBatch }, { createBatchContext }, { readImageLines }, { readSettings }] = await Promise.all([
+  const [{ answerBatch }, { readImageLines }] = await Promise.all([
     import('../batch/batch.ts'),
-    import('../batch/batch-context.ts'),
     import('../images/lines.ts'),
-    import('../calls/settings.ts'),
   ])
-  const told = createBatchContext(context)
-  const settings = await readSettings(told)
-  const work = await readImageLines(told, settings, { options, words })
-  await answerBatch(told, settings, { options, work })
+  await answerBatch(context, options, (told, settings) => readImageLines(told, settings, { options, words }))
 }

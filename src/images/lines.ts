@@ -13,7 +13,7 @@ import type { AnswerSummary } from '../wire/model/answer-piece.ts'
 import { parseReceivedBody } from '../wire/received-json.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { readImageAnswer } from './image-answer.ts'
-import { type LinkClient, onOneLine } from './link.ts'
+import { encodeControls, type LinkClient } from './link.ts'
 import { load } from './load.ts'
 import { chooseModel, type ImageOptions } from './make.ts'
 import { nameFrom, promptOf } from './name.ts'
@@ -104,7 +104,7 @@ async function readLine(
   const { images, texts, summary, failure } = await readImageAnswer(context, response)
   const links = options.download
     ? []
-    : images.filter((image) => 'uri' in image).map(({ uri }) => onOneLine(uri))
+    : images.filter((image) => 'uri' in image).map(({ uri }) => encodeControls(uri))
   const loads = images
     .filter((image) => options.download || 'base64' in image)
     .map((image) => () => load(context, image, client))

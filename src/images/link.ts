@@ -61,11 +61,11 @@ const notFetched = (uri: string, why: string) =>
   new CliError('response', `an image's link could not be fetched: ${why}: ${oneLine(uri, 500)}`)
 
 /** A link on one line, with its control characters encoded. */
-export const onOneLine = (uri: string) => uri.replace(/[\x00-\x1f\x7f]/g, encodeURIComponent)
+export const encodeControls = (uri: string) => uri.replace(/[\x00-\x1f\x7f]/g, encodeURIComponent)
 
 /** Keeps links in a file: a message may cut a link, or redact what looks like a secret in it. */
 export function rescueLinks(context: Context, failure: CliError, uris: readonly string[]): Promise<CliError> {
-  const bytes = Buffer.from(uris.map((uri) => `${onOneLine(uri)}\n`).join(''))
+  const bytes = Buffer.from(uris.map((uri) => `${encodeControls(uri)}\n`).join(''))
   return rescue(context, failure, {
     bytes,
     extension: 'txt',

@@ -11,7 +11,7 @@ import type { FoundImage } from '../wire/model/found-images.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { readImageAnswer } from './image-answer.ts'
-import { type LinkClient, onOneLine, rescueLinks } from './link.ts'
+import { encodeControls, type LinkClient, rescueLinks } from './link.ts'
 import { load } from './load.ts'
 import { type ImageRequestOptions, readImageRequest } from './request.ts'
 import { printLine, printPath, saveImages } from './save.ts'
@@ -93,7 +93,7 @@ async function saveAnswer(
   { options: { download, output, preview }, destination, client }: Saving,
 ): Promise<void> {
   context.whenInterrupted(() => 'the answer had come; an image whose path was not printed is lost')
-  const links = download ? [] : images.filter((image) => 'uri' in image).map(({ uri }) => onOneLine(uri))
+  const links = download ? [] : images.filter((image) => 'uri' in image).map(({ uri }) => encodeControls(uri))
   for (const uri of links) context.note(`an image is only linked to, --download fetches it: ${uri}`)
   const loads = images
     .filter((image) => download || 'base64' in image)
