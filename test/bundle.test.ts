@@ -1,6 +1,5 @@
-import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type OutputChunk, rolldown } from 'rolldown'
 import { beforeAll, expect, test } from 'vitest'
 import config from '../rolldown.config.ts'
@@ -83,30 +82,4 @@ test('a limit on headers that Node was told holds', async () => {
   } finally {
     await server.close()
   }
-})
-
-test('the package holds what runs, needs nothing beside it, and is small', async () => {
-  const packing = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root })
-  const [{ files, unpackedSize }] = JSON.parse(packing.toString()) as [
-    { files: { path: string }[]; unpackedSize: number },
-  ]
-  const paths = files.map(({ path }) => path)
-  expect(unpackedSize).toBeLessThan(1.5e6)
-  expect(paths.filter((path) => !/^(dist\/[\w-]+|bin\/parley)\.cjs$/.test(path)).toSorted()).toEqual([
-    'LICENSE',
-    'README.md',
-    'dist/parley.1',
-    'package.json',
-  ])
-  const alone = temporaryFolder()
-  for (const path of paths) {
-    mkdirSync(dirname(join(alone, path)), { recursive: true })
-    cpSync(join(root, path), join(alone, path))
-  }
-  const bin = join(alone, 'bin/parley.cjs')
-  const said = execFileSync(process.execPath, [bin, 'chat', '--profile', 'demo', '-q', 'Say hello'], {
-    encoding: 'utf8',
-    input: '',
-  })
-  expect(said.trim()).not.toBe('')
 })

@@ -14,6 +14,8 @@ interface World {
   within?: string[]
   /** Run by the shell before, in the same process: `umask 0`. */
   before?: string
+  /** Takes the place of this Node and the program that was built here. */
+  program?: string[]
 }
 
 interface Ended {
@@ -71,7 +73,7 @@ export function canBeNobody(): boolean {
 /** Starts the built program. */
 export function start(argv: string[], world: World = {}): Started {
   const cwd = world.cwd ?? temporaryFolder()
-  const parley = world.isNobody ? programAsNobody() : [process.execPath, binary]
+  const parley = world.program ?? (world.isNobody ? programAsNobody() : [process.execPath, binary])
   const program = [...(world.within ?? []), ...parley, ...argv]
   const [command = '', ...words] = world.before
     ? ['sh', '-c', `${world.before}; exec "$@"`, 'sh', ...program]
