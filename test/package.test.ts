@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -6,6 +5,7 @@ import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
 import { findNode } from './node.ts'
+import { npm, pack } from './npm.ts'
 import { execute, start } from './process.ts'
 import { message, temporaryFolder } from './run.ts'
 import { pointedAt, response, serve } from './server.ts'
@@ -15,22 +15,12 @@ import { canType, type } from './typing.ts'
 const versions = process.env.TEST_NODES?.split(' ') ?? [process.versions.node]
 const tooOld = process.env.TEST_OLD_NODES?.split(' ') ?? []
 
-const root = join(import.meta.dirname, '..')
 const prefix = temporaryFolder()
 const installed = join(prefix, 'node_modules/parley-cli')
 const binary = join(installed, 'bin/parley.cjs')
 
-const npm = (...words: string[]) =>
-  execFileSync('npm', [...words, '--silent', '--offline'], {
-    cwd: root,
-    encoding: 'utf8',
-    shell: process.platform === 'win32',
-  }).trim()
-
 beforeAll(() => {
-  // Built it is already, and other tests run what was built.
-  const packed = npm('pack', '--ignore-scripts', '--pack-destination', prefix)
-  npm('install', '--prefix', prefix, join(prefix, packed))
+  npm('install', '--prefix', prefix, pack(prefix))
 }, 60_000)
 
 const filesIn = (folder: string): string[] =>
@@ -45,6 +35,7 @@ const filesIn = (folder: string): string[] =>
 test('the package holds what runs and what is said of it, needs nothing beside it, and is small', () => {
   const files = filesIn(installed)
   expect(files.filter((file) => !/^(dist\/[\w-]+|bin\/parley)\.cjs$/.test(file)).toSorted()).toEqual([
+    'CHANGELOG.md',
     'LICENSE',
     'README.md',
     'dist/parley.1',
@@ -232,6 +223,15 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
       expect(code, screen).toBe(0)
       return screen
     }
+    const readme = readFileSync(join(installed, 'README.md'), 'utf8')
+    const firstSteps = [...readme.matchAll(/^ {4}parley (.* --profile demo .*)$/gm)].map(
+      ([, words = '']) => words,
+    )
+    const screens = [await shown(firstSteps[0] ?? ''), await shown(firstSteps[1] ?? '')]
+    screens.push(await shown(firstSteps[2] ?? '', [['[y/n]', 'y\n']]))
+    expect(screens).toEqual(
+      [/“Say hello”/, /^a-red-fox/m, /The emulated agent is done/].map((sign) => expect.stringMatching(sign)),
+    )
     expect(await shown('events list')).toContain('agent.message  ')
     const answers: [string, string][] = [
       ['(baseUrl): ', 'https://a.test\n'],

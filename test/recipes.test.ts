@@ -1,10 +1,11 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { npm, pack } from './npm.ts'
 import { canRun } from './process.ts'
 import { temporaryFolder } from './run.ts'
 
@@ -41,17 +42,9 @@ const prefix = temporaryFolder()
 let install = ''
 
 beforeAll(() => {
-  const npm = (...words: string[]) =>
-    execFileSync('npm', [...words, '--silent', '--offline'], {
-      cwd: root,
-      env: { PATH: process.env.PATH, HOME: prefix },
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-  // Built it is already, and other tests run what was built.
-  const packed = npm('pack', '--ignore-scripts', '--pack-destination', prefix).trim()
-  npm('install', '-g', '--prefix', prefix, join(prefix, packed))
-  install = `npm pack && npm install -g ./${packed}`
+  const tarball = pack(prefix)
+  npm('install', '-g', '--prefix', prefix, tarball)
+  install = `npm pack && npm install -g ./${basename(tarball)}`
   mkdirSync(join(prefix, 'stubs'))
   writeFileSync(join(prefix, 'stubs/magick'), '#!/bin/sh\ncat > "$2"\n')
   chmodSync(join(prefix, 'stubs/magick'), 0o755)

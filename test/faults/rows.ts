@@ -89,6 +89,9 @@ function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => stri
   })
 }
 
+/** What a Node newer than 20 takes more for the same work, in MiB; on 24 it was seen to be 10. */
+const newerNode = process.versions.node.startsWith('20.') ? 0 : 20
+
 /** What a shell, a signal, a limit of memory or Node's own environment has to do with. */
 const needsProcess = ({ shell, signal, during, memory, env = {}, isProcess = false }: Row): boolean =>
   isProcess ||
@@ -182,7 +185,7 @@ function check(row: Row, ending: Ending, server: ScriptedServer): void {
   expect(missing, ending.err).toEqual([])
   expect(ending.seconds).toBeGreaterThanOrEqual(row.atLeast ?? 0)
   expect(ending.seconds).toBeLessThan(row.within ?? 14)
-  if (row.memory) expect(ending.memory).toBeLessThan(row.memory)
+  if (row.memory) expect(ending.memory).toBeLessThan(row.memory + newerNode)
   checkStderr(ending.err, row.isLog)
   const places = [ending.err, ...ending.files.values(), ...(row.isRaw ? [] : [ending.out.toString('latin1')])]
   for (const canary of Object.values(canaries)) {
