@@ -3,6 +3,7 @@ import type { Plugin, RolldownOptions } from 'rolldown'
 import { version } from './package.json'
 import { findScript } from './src/cli/completion/scripts.ts'
 import { renderManPage } from './src/cli/man-page.ts'
+import { declareThirdParties } from './src/third-parties/declaration.ts'
 
 const { ERROR, TYPE } = createRequire(import.meta.url)('undici/lib/llhttp/constants.js')
 
@@ -93,12 +94,43 @@ const withManPage: Plugin = {
   },
 }
 
+const sorhus = 'Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (https://sindresorhus.com)'
+
+const withThirdParties = declareThirdParties({
+  // Others may ask for more than their text: Apache-2.0 asks for the NOTICE file.
+  allowed: ['BSD-3-Clause', 'ISC', 'MIT'],
+  own: /^\0small /,
+  // As their repositories say.
+  notices: new Map([
+    ['@cfworker/json-schema', 'Copyright (c) 2020 Jeremy Danyow'],
+    ['sugar-high', '(No file of the package names who holds the copyright.)'],
+  ]),
+  inside: new Map([
+    ['@cfworker/json-schema/dist/esm/format.js', ['ajv', 'Copyright (c) 2015-2021 Evgeny Poberezkin']],
+    [
+      '@cfworker/json-schema/dist/esm/ucs2-length.js',
+      ['punycode', 'Copyright Mathias Bynens <https://mathiasbynens.be/>'],
+    ],
+    ['chalk/source/vendor/ansi-styles/index.js', ['ansi-styles', sorhus]],
+    ['chalk/source/vendor/supports-color/index.js', ['supports-color', sorhus]],
+    // Of which version, undici does not say.
+    ['undici/lib/llhttp/llhttp-wasm.js', ['llhttp', 'Copyright Fedor Indutny, 2018.']],
+  ]),
+})
+
 const config = {
   input: { main: 'src/main.ts', 'schema-worker': 'src/chat/schema/worker.ts' },
   // What every run loads is one file: others take from it what they need.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
-  plugins: [withLessOfUndici, withoutExecutables, withEagerModules, withScripts, withManPage],
+  plugins: [
+    withLessOfUndici,
+    withoutExecutables,
+    withEagerModules,
+    withScripts,
+    withManPage,
+    withThirdParties,
+  ],
   // In a snap's terminal conf would write in place instead of replacing the file.
   transform: { define: { 'process.env.SNAP': 'undefined' } },
   output: {

@@ -38,7 +38,9 @@ test('the package holds what runs and what is said of it, needs nothing beside i
     'CHANGELOG.md',
     'LICENSE',
     'README.md',
+    'dist/THIRD-PARTY-LICENSES.txt',
     'dist/parley.1',
+    'dist/parley.cdx.json',
     'package.json',
   ])
   expect(readdirSync(join(prefix, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([

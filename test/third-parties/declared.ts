@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs'
+import type { RolldownOutput } from 'rolldown'
+
+export interface Component {
+  group?: string
+  name: string
+  version: string
+  purl: string
+  licenses: { license: { id: string } }[]
+  hashes?: { alg: string; content: string }[]
+  components?: Component[]
+}
+
+interface Materials {
+  metadata: { component: Component }
+  components: Component[]
+  dependencies: { ref: string; dependsOn: string[] }[]
+}
+
+export const read = (path: string) => readFileSync(path, 'utf8')
+
+export const readJson = (path: string) => JSON.parse(read(path))
+
+/** What a build says of the packages in it. */
+export function declared({ output }: RolldownOutput) {
+  const asset = (name: string) =>
+    String(output.flatMap((each) => (each.type === 'asset' && each.fileName === name ? [each.source] : [])))
+  const [licences, json] = [asset('THIRD-PARTY-LICENSES.txt'), asset('parley.cdx.json')]
+  return { licences, json, materials: JSON.parse(json) as Materials }
+}
+
+export const titleOf = ({ group, name, version }: Component) =>
+  `${group ? `${group}/` : ''}${name} ${version}`

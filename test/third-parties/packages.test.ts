@@ -1,0 +1,144 @@
+import { expect, test } from 'vitest'
+import { titleOf } from './declared.ts'
+import { build, type Project, random } from './project.ts'
+
+const withLeaf = (name: string) => ({ code: `import leaf from 'leaf'\nexport default ['${name}', leaf]` })
+
+test('two versions of a package are two packages, one version in two folders is one', async () => {
+  const { materials, licences } = await build({
+    prints: ['@scope/one', 'two', 'three'],
+    packages: {
+      'node_modules/@scope/one': withLeaf('@scope/one'),
+      'node_modules/leaf': {},
+      'node_modules/two': withLeaf('two'),
+      'node_modules/two/node_modules/leaf': { version: '2.0.0' },
+      'node_modules/three': withLeaf('three'),
+      'node_modules/three/node_modules/leaf': { version: '2.0.0' },
+    },
+  })
+  const titles = ['@scope/one 1.0.0', 'leaf 1.0.0', 'leaf 2.0.0', 'three 1.0.0', 'two 1.0.0']
+  expect(materials.components.map(titleOf)).toEqual(titles)
+  expect(licences.match(/The licence of .*/g)).toEqual(titles.map((title) => `The licence of ${title}`))
+  expect(materials.dependencies).toEqual([
+    {
+      ref: 'pkg:npm/own@1.0.0',
+      dependsOn: ['pkg:npm/%40scope/one@1.0.0', 'pkg:npm/three@1.0.0', 'pkg:npm/two@1.0.0'],
+    },
+    { ref: 'pkg:npm/%40scope/one@1.0.0', dependsOn: ['pkg:npm/leaf@1.0.0'] },
+    { ref: 'pkg:npm/leaf@1.0.0', dependsOn: [] },
+    { ref: 'pkg:npm/leaf@2.0.0', dependsOn: [] },
+    { ref: 'pkg:npm/three@1.0.0', dependsOn: ['pkg:npm/leaf@2.0.0'] },
+    { ref: 'pkg:npm/two@1.0.0', dependsOn: ['pkg:npm/leaf@2.0.0'] },
+  ])
+})
+
+test('a package that nothing is left of is not in it, whatever its licence', async () => {
+  const { materials, licences } = await build({
+    prints: ['kept', 'passed'],
+    packages: {
+      'node_modules/kept': { code: `import gone from 'gone'\nexport const unused = gone\n${random}` },
+      'node_modules/gone': { license: 'GPL-3.0-only' },
+      'node_modules/passed': { code: `export { default } from 'leaf'`, text: false },
+      'node_modules/leaf': { code: `console.log('here')\n${random}` },
+    },
+  })
+  expect(materials.components.map(titleOf)).toEqual(['kept 1.0.0', 'leaf 1.0.0'])
+  expect(licences).not.toMatch(/gone|passed/)
+})
+
+test('modules with a query, with the separators of Windows and made from a file are from their packages', async () => {
+  const ids = ['asked', 'windows', 'made'].map((name) => [name, `/node_modules/${name}/index.js`])
+  const { materials } = await build({
+    prints: ['asked', 'windows', 'made', 'mine'],
+    packages: { 'node_modules/asked': {}, 'node_modules/windows': {}, 'node_modules/made': {} },
+    plugin: {
+      name: 'ids',
+      buildStart({ cwd }) {
+        for (const id of ids) id[1] = cwd + id[1]
+      },
+      resolveId(name) {
+        const path = new Map(ids as [string, string][]).get(name) ?? ''
+        if (name === 'asked') return `${path}?from=/node_modules/other/index.js`
+        if (name === 'windows') return path.replaceAll('/', '\\')
+        if (name === 'made') return `\0${path}?made`
+        return name === 'mine' ? '\0own mine' : null
+      },
+      load: (id) => (id.endsWith('main.js') ? null : random),
+    },
+  })
+  expect(materials.components.map(titleOf)).toEqual(['asked 1.0.0', 'made 1.0.0', 'windows 1.0.0'])
+})
+
+test('the hash is left out where another version is locked', async () => {
+  const integrity = 'sha1-AAAA sha512-AQID'
+  const { materials } = await build({
+    prints: ['same', 'other', 'free'],
+    packages: { 'node_modules/same': {}, 'node_modules/other': {}, 'node_modules/free': {} },
+    lock: {
+      'node_modules/same': { version: '1.0.0', integrity },
+      'node_modules/other': { version: '1.0.1', integrity },
+    },
+  })
+  const hashes = materials.components.map(({ name, hashes }) => [name, hashes])
+  expect(hashes).toEqual([
+    ['free', undefined],
+    ['other', undefined],
+    ['same', [{ alg: 'SHA-512', content: '010203' }]],
+  ])
+})
+
+test('a notice takes the place of a text, and names whose work is inside', async () => {
+  const { materials, licences } = await build({
+    prints: ['bare'],
+    packages: { 'node_modules/bare': { text: false } },
+    facts: {
+      notices: new Map([['bare', 'Copyright Bare']]),
+      inside: new Map([['bare/index.js', ['core', 'Copyright Core']]]),
+    },
+  })
+  expect(licences).toMatch(/\nbare 1.0.0 \(MIT\)\n\nMIT License\n\nCopyright Bare\n\nPermission is/)
+  expect(licences).toMatch(/\ncore \(MIT\), in bare 1.0.0\n\nMIT License\n\nCopyright Core\n\nPermission is/)
+  expect(materials.components[0]?.components).toMatchObject([{ name: 'core' }])
+})
+
+const text = 'comes without the text of its licence'
+
+test.each<[string, Omit<Project, 'prints'>]>([
+  [`odd 1.0.0 ${text}`, { packages: { 'node_modules/odd': { text: false } } }],
+  [
+    'odd 1.0.0: the licence GPL-3.0-only is not allowed',
+    { packages: { 'node_modules/odd': { license: 'GPL-3.0-only' } } },
+  ],
+  [
+    // The words of the MIT licence are not those of another.
+    `odd 1.0.0 ${text}`,
+    {
+      packages: { 'node_modules/odd': { text: false, license: 'ISC' } },
+      facts: { allowed: ['ISC'], notices: new Map([['odd', 'Copyright Odd']]) },
+    },
+  ],
+  [
+    'nothing in the bundle needs what is said of odd',
+    { packages: { 'node_modules/odd': {} }, facts: { notices: new Map([['odd', 'Copyright Odd']]) } },
+  ],
+  [
+    'nothing in the bundle needs what is said of odd/old.js',
+    {
+      packages: { 'node_modules/odd': {} },
+      facts: { inside: new Map([['odd/old.js', ['core', 'Copyright Core']]]) },
+    },
+  ],
+  [
+    'it is not known whose "\\u0000odd" is',
+    {
+      packages: {},
+      plugin: {
+        name: 'odd',
+        resolveId: (id) => (id === 'odd' ? '\0odd' : null),
+        load: (id) => (id === '\0odd' ? random : null),
+      },
+    },
+  ],
+])('a build fails, saying: %s', async (message, project) => {
+  await expect(build({ prints: ['odd'], ...project })).rejects.toThrow(message)
+})
