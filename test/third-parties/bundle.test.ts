@@ -1,10 +1,13 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { Validator } from '@cfworker/json-schema'
 import { rolldown } from 'rolldown'
 import { beforeAll, expect, test } from 'vitest'
 import config from '../../rolldown.config.ts'
 import { declared, read, readJson, titleOf } from './declared.ts'
 
+const require = createRequire(import.meta.url)
 const root = join(import.meta.dirname, '../..')
 let declaration: ReturnType<typeof declared>
 /** By name and version, the folders of the packages that the bundler's comments in the code name. */
@@ -87,6 +90,20 @@ test('each needs what its package.json says that it needs, and is needed', () =>
     for (const each of dependsOn) reached.add(each)
   }
   expect([...reached].toSorted()).toEqual([...all.keys()].toSorted())
+})
+
+test('it is what the schema of CycloneDX asks for', () => {
+  const library = dirname(require.resolve('@cyclonedx/cyclonedx-library/package.json'))
+  // The schemas refer to each other by the names of these files.
+  const [bom, ...others] = ['bom-1.6', 'spdx', 'jsf-0.82']
+    .map((name) => `${name}.SNAPSHOT.schema.json`)
+    .map((file) => ({ ...readJson(join(library, 'res/schema', file)), $id: `http://cyclonedx.test/${file}` }))
+  const validator = new Validator(bom, '7')
+  for (const schema of others) validator.addSchema(schema)
+  expect(validator.validate(declaration.materials).errors).toEqual([])
+  const [first] = declaration.materials.components
+  const wrong = { ...first, licenses: [{ license: { id: 'Mine' } }] }
+  expect(validator.validate({ ...declaration.materials, components: [wrong] }).valid).toBe(false)
 })
 
 test('what another build wrote into dist is the same, byte for byte', () => {
