@@ -1,4 +1,4 @@
-import { fstatSync, writeSync } from 'node:fs'
+import { constants, fstatSync, writeSync } from 'node:fs'
 import type { Stdin } from './io/input.ts'
 import type { StdStream } from './io/output.ts'
 import { stopListening } from './signals.ts'
@@ -21,7 +21,8 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     },
     open,
     writeNow(bytes) {
-      if (stream) return 0
+      // Bytes in a Windows console would be read in its own code page: only the stream writes text there.
+      if (stream || (process.platform === 'win32' && this.isTerminal)) return 0
       // This is the last thing that a run writes. It may block, and then a signal has to end it at once.
       stopListening()
       return writeAll(descriptor, bytes)
@@ -61,7 +62,9 @@ function isTerminal(descriptor: number): boolean {
 export function findStdinKind(): Stdin['kind'] {
   try {
     const stat = fstatSync(0)
-    if (stat.isFIFO() || stat.isSocket()) return 'pipe'
+    // On Windows `isFIFO` is always false, whatever the mode says.
+    const isPipe = (stat.mode & constants.S_IFMT) === constants.S_IFIFO
+    if (isPipe || stat.isSocket()) return 'pipe'
     if (stat.isFile()) return 'file'
     if (stat.isDirectory()) return 'folder'
     return isTerminal(0) ? 'terminal' : 'none'

@@ -79,7 +79,8 @@ export async function say(stdout: StdStream, text: string): Promise<void> {
   await output.flush()
 }
 
+/** `EOF` is what Windows may say of a pipe that nobody reads. */
+const gone = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
+
 const asFailure = (error: NodeJS.ErrnoException) =>
-  error.code === 'EPIPE' || error.code === 'ERR_STREAM_DESTROYED'
-    ? new OutputClosed()
-    : new CliError('file', `stdout: ${fileProblem(error)}`)
+  gone.includes(error.code ?? '') ? new OutputClosed() : new CliError('file', `stdout: ${fileProblem(error)}`)
