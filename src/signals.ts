@@ -3,7 +3,8 @@ import { constants } from 'node:os'
 import type { Interrupt } from './context.ts'
 import type { StdStream } from './io/output.ts'
 
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+/** SIGBREAK is Windows' own, by Ctrl-Break; CI runners send it there before they kill. Elsewhere it never comes. */
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const
 
 /** The process dies by the signal itself, so that a shell's loop stops too; a second signal ends it at once. */
 export function onSignal(clean: (exit: number) => string, stderr: StdStream): void {
@@ -12,12 +13,15 @@ export function onSignal(clean: (exit: number) => string, stderr: StdStream): vo
       stopListening()
       try {
         // A full stderr does not block once it is a stream.
-        stderr.open()
-        writeSync(2, clean(128 + constants.signals[signal]))
+        const stream = stderr.open()
+        const text = clean(128 + constants.signals[signal])
+        // There a stream writes at once, and only it writes text on a console.
+        if (process.platform === 'win32') stream.write(text)
+        else writeSync(2, text)
       } catch {
         // The signal ends the process also where stderr is gone.
       }
-      process.kill(process.pid, signal)
+      raise(signal)
     })
   }
 }
@@ -50,7 +54,13 @@ export function takeInterrupt(act: () => void): Interrupt {
 }
 
 /** Sends what Ctrl-C sends. */
-export const interrupt = (): void => void process.kill(process.pid, 'SIGINT')
+export const interrupt = (): void => raise('SIGINT')
+
+/** Windows has no signals: `kill` would end the process at once, as one that failed with exit code 1. */
+function raise(signal: (typeof signals)[number]): void {
+  if (process.platform !== 'win32') process.kill(process.pid, signal)
+  else if (!process.emit(signal, signal)) process.exit(128 + constants.signals[signal])
+}
 
 /** Stops the whole job, as Ctrl-Z does, and resolves when it goes on. A job that no shell could wake is not stopped. */
 export function suspend(): Promise<void> {
