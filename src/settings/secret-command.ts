@@ -35,7 +35,7 @@ export async function runSecretCommand(
   const isLeader = !hasTerminal && platform !== 'win32'
   const options = { env: withoutSecrets(env), cwd, shell: true, detached: isLeader } as const
   const child = spawn(command, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
-  const stop = () => endFamily(child, isLeader)
+  const stop = () => endFamily(child, { isLeader, platform, env })
   cleanups.add(stop)
   const { problem, stdout, stderr } = await watch(
     child,
@@ -93,5 +93,6 @@ function describe(code: number | null, signal: NodeJS.Signals | null): string | 
 
 function withoutSecrets(env: ProcessInfo['env']): Record<string, string | undefined> {
   const secrets = settingNames.filter((name) => settingOf(name).secret).map(variableOf)
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !secrets.includes(name)))
+  // On Windows a variable is found by its name in any case.
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !secrets.includes(name.toUpperCase())))
 }

@@ -33,10 +33,11 @@ const [longestTail, mostLines] = [8192, 20]
  * with it where it takes too long or prints too much, and with the run.
  */
 export async function runTool({ host, timers, cleanups }: Context, job: Job): Promise<ToolResult> {
-  const isLeader = host.platform !== 'win32'
+  const { platform, env } = host
+  const isLeader = platform !== 'win32'
   const options = { cwd: host.cwd, env: environmentOf(host, job), shell: true, detached: isLeader }
   const child = spawn(job.command, { ...options, stdio: 'pipe' })
-  const stop = () => endFamily(child, isLeader)
+  const stop = () => endFamily(child, { isLeader, platform, env })
   cleanups.add(stop)
   const isOver = new AbortController()
   const late = `did not end within ${job.limit / 1000} s`
