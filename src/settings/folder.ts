@@ -1,4 +1,4 @@
-import { isAbsolute, join, resolve } from 'node:path'
+import paths from 'node:path'
 import { CliError } from '../errors.ts'
 
 /** What a process knows about itself: it decides where the profile file is, and whose it must be. */
@@ -12,34 +12,36 @@ export interface ProcessInfo {
 
 /** The folder of the profile file, or `undefined` where the environment names none. */
 function configFolder({ env, cwd, platform }: ProcessInfo): string | undefined {
-  if (env.PARLEY_CONFIG_DIR) return resolve(cwd, env.PARLEY_CONFIG_DIR)
+  if (env.PARLEY_CONFIG_DIR) return pathsOf(platform).resolve(cwd, env.PARLEY_CONFIG_DIR)
   const folder = platformFolder(env, platform)
-  return folder && join(folder, 'parley')
+  return folder && pathsOf(platform).join(folder, 'parley')
 }
 
 /** The profile file's path, or `undefined` where there is no home folder. */
 export function profilePath(info: ProcessInfo): string | undefined {
   const folder = configFolder(info)
-  return folder && join(folder, 'config.json')
+  return folder && pathsOf(info.platform).join(folder, 'config.json')
 }
 
 /** The same; throws a `CliError` where there is none. */
 export function requireProfilePath(info: ProcessInfo): string {
   const path = profilePath(info)
   if (path !== undefined) return path
+  const variable = info.platform === 'win32' ? 'APPDATA' : 'HOME'
   throw new CliError(
     'credentials',
-    'there is no home folder to keep profiles in: set HOME or PARLEY_CONFIG_DIR',
+    `there is no home folder to keep profiles in: set ${variable} or PARLEY_CONFIG_DIR`,
   )
 }
 
 function platformFolder(env: ProcessInfo['env'], platform: NodeJS.Platform): string | undefined {
+  const { isAbsolute, join } = pathsOf(platform)
+  /** The XDG specification: a relative path is invalid and must be ignored. */
+  const absolute = (path: string | undefined) => (path && isAbsolute(path) ? path : undefined)
   if (platform === 'win32') return absolute(env.APPDATA)
   const home = absolute(env.HOME)
   if (platform === 'darwin') return home && join(home, 'Library', 'Preferences')
   return absolute(env.XDG_CONFIG_HOME) ?? (home && join(home, '.config'))
 }
 
-/** The XDG specification: a relative path is invalid and must be ignored. */
-const absolute = (path: string | undefined): string | undefined =>
-  path && isAbsolute(path) ? path : undefined
+const pathsOf = (platform: NodeJS.Platform) => (platform === 'win32' ? paths.win32 : paths)
