@@ -1,8 +1,9 @@
-import { lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { lstatSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { asFileFailure, CliError, type Kind, outcomes, usage } from './errors.ts'
 import type { Facts } from './facts.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
+import { renameFile } from './io/rename-file.ts'
 import type { Secrets } from './secrets.ts'
 
 /** How a run ended. */
@@ -58,7 +59,7 @@ function replace(target: string, text: string): void {
   const temporary = join(dirname(target), `.parley-${crypto.randomUUID()}.part`)
   try {
     writeFileSync(temporary, text, { flag: 'wx' })
-    renameSync(temporary, target)
+    renameFile(temporary, target)
   } catch (error) {
     rmSync(temporary, { force: true })
     throw error

@@ -97,5 +97,5 @@ async function printRefusal(print: Printer, { details: { head, rawBody } }: CliE
 }
 
 async function openFile({ host }: Context, name: string | undefined): Promise<FileOutput | undefined> {
-  return name === undefined || name === '-' ? undefined : openFileOutput(name, host.cwd)
+  return name === undefined || name === '-' ? undefined : openFileOutput(name, host)
 }

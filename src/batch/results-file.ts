@@ -1,4 +1,4 @@
-import { closeSync, createReadStream, fstatSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, createReadStream, fstatSync, openSync, rmSync, truncateSync, writeSync } from 'node:fs'
 import { asFileFailure, CliError } from '../errors.ts'
 import { type Lock, lock } from '../settings/lock.ts'
 import { type Earlier, readEarlier } from './earlier-results.ts'
@@ -77,14 +77,15 @@ const takeLock = ({ path, patience, onWait }: ResultsOptions): Promise<Lock> =>
     ...(onWait ? { onWait } : {}),
   })
 
-async function read(file: number, { name, ledger, tokensOf }: ResultsOptions): Promise<Earlier> {
+async function read(file: number, { path, name, ledger, tokensOf }: ResultsOptions): Promise<Earlier> {
   const chunks = createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
   const earlier = await readEarlier(chunks, ledger, tokensOf)
   // Whatever it is, it is not ours to change.
   if (earlier.results === 0 && earlier.others > 0) {
     throw new CliError('file', `${name}: it has no results of a batch`)
   }
-  if (earlier.tail === 'torn') ftruncateSync(file, earlier.end)
+  // By its path: on Windows a file that was opened to be added to cannot be made shorter.
+  if (earlier.tail === 'torn') truncateSync(path, earlier.end)
   if (earlier.tail === 'whole') writeSync(file, '\n')
   return earlier
 }
@@ -106,7 +107,7 @@ function createWriter(
         writeWhole(file, bytes)
         size += bytes.length
       } catch (error) {
-        ftruncateSync(file, size)
+        truncateSync(path, size)
         throw asFileFailure(error, name)
       }
     },

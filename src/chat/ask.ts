@@ -123,7 +123,7 @@ async function printTo(
 async function openOutput({ host }: Context, name: string | undefined): Promise<FileOutput | undefined> {
   if (name === undefined || name === '-') return undefined
   const { openFileOutput } = await import('../io/file-output.ts')
-  return openFileOutput(name, host.cwd)
+  return openFileOutput(name, host)
 }
 
 async function readThread(

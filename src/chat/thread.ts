@@ -66,7 +66,7 @@ export async function openThread(
         const turn = appending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const given = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given, turn: question, assignments: [turn] })
-        await replaceFile(await openFileOutput(name, host.cwd, 0o600), whole, cleanups)
+        await replaceFile(await openFileOutput(name, host, 0o600), whole, cleanups)
         context.whenInterrupted(() => undefined)
       } catch (error) {
         throw new CliError('file', asFileFailure(error, name).message, {
@@ -89,7 +89,7 @@ async function findTarget({ host }: Context, name: string, output: string | unde
   if (existsSync(path) && !statSync(path).isFile())
     throw new CliError('file', `${name}: it is not a regular file`)
   // Before a lock is made beside it.
-  await openFileOutput(name, host.cwd)
+  await openFileOutput(name, host)
   return target
 }
 

@@ -3,6 +3,7 @@ import { access, mkdir, stat } from 'node:fs/promises'
 import { dirname, extname, resolve } from 'node:path'
 import type { Context } from '../context.ts'
 import { asFileFailure, CliError, usage } from '../errors.ts'
+import { isFolderName } from '../io/folder-name.ts'
 import { createFile, findObstacle } from '../io/new-file.ts'
 import { disagrees } from './format.ts'
 
@@ -30,7 +31,8 @@ export async function chooseDestination(
   if (output === '') throw usage('-o needs a file, a folder with a / at its end, or -')
   if (output === '-') return toStdout(context)
   if (/[\r\n]/.test(output ?? '')) throw usage('-o must not have a line break: stdout has one path a line')
-  if (output === undefined || output.endsWith('/')) return toFolder(context, output ?? '', name, replaces)
+  if (output === undefined || isFolderName(output, context.host.platform))
+    return toFolder(context, output ?? '', name, replaces)
   return toFile(context, output, replaces)
 }
 
@@ -111,8 +113,11 @@ async function requireFolder(path: string, mayBeMade: boolean): Promise<void> {
     if (!(await stat(path)).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
     await access(path, constants.W_OK | constants.X_OK)
   } catch (error) {
-    if (!mayBeMade || (error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    await requireFolder(dirname(path), true)
+    const above = dirname(path)
+    // A drive that is not there has nothing above it.
+    const isLast = !mayBeMade || above === path
+    if (isLast || (error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    await requireFolder(above, true)
   }
 }
 

@@ -6,6 +6,7 @@ import { CliError, usage } from '../errors.ts'
 import { addAnswer } from '../facts.ts'
 import { buildLineBody, readLineParts } from '../generation/line-body.ts'
 import { tokensOf, usageOf } from '../generation/token-usage.ts'
+import { isFolderName } from '../io/folder-name.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../wire/exchange.ts'
@@ -37,7 +38,7 @@ export async function readImageLines(
 ) {
   const { values } = settings
   const { flags, timers } = context
-  const folder = readFolder(options)
+  const folder = readFolder(options, context.host.platform)
   const parts = await readLineParts(context, words, options)
   const quiet = { ...context, flags: { ...flags, raw: false }, whenInterrupted() {} }
   const caller = createCaller(quiet, settings, { isOneOfMany: true })
@@ -79,8 +80,8 @@ export async function readImageLines(
 }
 
 /** Many images go into a folder. */
-function readFolder({ output }: ImageOptions): string | undefined {
-  if (output === undefined || output.endsWith('/')) return output
+function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string | undefined {
+  if (output === undefined || isFolderName(output, platform)) return output
   throw usage('--batch saves many images: -o must be a folder, with a / at its end')
 }
 

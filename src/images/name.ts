@@ -4,7 +4,7 @@ const longest = 60
 const beginning = 1000
 
 /** Names that Windows reserves for devices, with any extension. */
-const reserved = /^(con|prn|aux|nul|com\d|lpt\d)$/
+const reserved = /^(con|prn|aux|nul|(com|lpt)[\d¹²³])$/
 
 /**
  * Makes a file's name from a prompt, without extension: letters and digits of any script, and hyphens, at most 60

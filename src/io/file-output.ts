@@ -2,6 +2,7 @@ import { closeSync, constants, promises as fs, openSync, type Stats } from 'node
 import type { FileHandle } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { asFileFailure, CliError, fileProblem, usage } from '../errors.ts'
+import { isFolderName } from './folder-name.ts'
 import type { Output } from './output.ts'
 import { createTemporaryFile, type TemporaryFile } from './temporary-file.ts'
 
@@ -23,12 +24,17 @@ export interface FileOutput extends Output {
  * device or a pipe is written directly, and of a link its target. A file keeps its mode; a new one gets `mode`, by
  * default that of any new file.
  */
-export async function openFileOutput(name: string, cwd: string, mode?: number): Promise<FileOutput> {
+export async function openFileOutput(
+  name: string,
+  { cwd, platform }: { cwd: string; platform: NodeJS.Platform },
+  mode?: number,
+): Promise<FileOutput> {
   if (name === '') throw usage('a file must have a name')
   const path = resolve(cwd, name)
   const target = await fs.realpath(path).catch(() => path)
   const existing = await fs.stat(target).catch(() => undefined)
-  if (existing?.isDirectory() || name.endsWith('/')) throw new CliError('file', `${name}: it is a folder`)
+  if (existing?.isDirectory() || isFolderName(name, platform))
+    throw new CliError('file', `${name}: it is a folder`)
   const isRegular = existing === undefined || existing.isFile()
   const needed = [...(isRegular ? [dirname(target)] : []), ...(existing ? [target] : [])]
   for (const path of needed) {

@@ -1,15 +1,6 @@
-import {
-  closeSync,
-  constants,
-  copyFileSync,
-  fchmodSync,
-  linkSync,
-  openSync,
-  renameSync,
-  rmSync,
-  write,
-} from 'node:fs'
+import { closeSync, constants, copyFileSync, fchmodSync, linkSync, openSync, rmSync, write } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { renameFile } from './rename-file.ts'
 
 /** A file under a name of its own, beside the one that it becomes. All methods but `write` are synchronous. */
 export interface TemporaryFile {
@@ -75,7 +66,7 @@ export function createTemporaryFile(
     },
     replace(target) {
       close()
-      renameSync(path, target)
+      renameFile(path, target)
     },
     link: (other) => linkInto(path, other),
     remove,
@@ -104,5 +95,5 @@ function linkInto(path: string, other: string): boolean {
   }
 }
 
-/** The errors of a file system without links. */
-const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']
+/** The errors of a file system without links; EISDIR is what Windows' answer for exFAT becomes. */
+const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
