@@ -1,6 +1,7 @@
-import { closeSync, fstatSync, futimesSync, lstatSync, openSync, rmSync } from 'node:fs'
+import { closeSync, fstatSync, futimesSync, rmSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { CliError, type Kind } from '../errors.ts'
+import { createMaker, lookAt } from './lock-file.ts'
 
 /** The right to write a file, which only one process has at a time. */
 export interface Lock {
@@ -33,8 +34,9 @@ export async function lock(path: string, { longest, onWait, ...options }: LockOp
   const name = `${path}.lock`
   const [holder, guard] = [watch(name, options.silence), watch(`${name}.clearing`, options.silence)]
   const start = performance.now()
-  let file = make(name)
-  for (let isReported = false; file === undefined; file = make(name)) {
+  const tryToMake = createMaker(name)
+  let file = tryToMake()
+  for (let isReported = false; file === undefined; file = tryToMake()) {
     if (holder.isSilent()) clear(name, holder, guard)
     const waited = performance.now() - start
     if (waited > longest) throw stuck(path, name, options)
@@ -50,7 +52,7 @@ export async function lock(path: string, { longest, onWait, ...options }: LockOp
 /** While the lock's file is open, no other file can have its inode number. */
 function hold(name: string, file: number): Lock {
   const { ino } = fstatSync(file, { bigint: true })
-  const isHeld = () => lstatSync(name, { bigint: true, throwIfNoEntry: false })?.ino === ino
+  const isHeld = () => lookAt(name)?.ino === ino
   const timer = setInterval(() => showLife(file), beat).unref()
   let isReleased = false
   return {
@@ -85,7 +87,7 @@ function watch(name: string, silence: number): Watched {
   return {
     name,
     isSilent() {
-      const stat = lstatSync(name, { bigint: true, throwIfNoEntry: false })
+      const stat = lookAt(name)
       const mark = stat && `${stat.ino} ${stat.ctimeNs} ${stat.mtimeNs}`
       if (mark !== last) since = performance.now()
       last = mark
@@ -99,27 +101,18 @@ function watch(name: string, silence: number): Watched {
  * second one would remove the lock that the first has taken since.
  */
 function clear(name: string, holder: Watched, guard: Watched): void {
-  const file = make(guard.name)
+  const file = createMaker(guard.name)()
   if (file === undefined) {
     if (guard.isSilent()) rmSync(guard.name, { force: true })
     return
   }
   try {
     // In an earlier version the lock was a folder.
-    const isFolder = lstatSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false
+    const isFolder = lookAt(name)?.isDirectory() ?? false
     if (holder.isSilent()) rmSync(name, { force: true, recursive: isFolder })
   } finally {
     closeSync(file)
     rmSync(guard.name, { force: true })
-  }
-}
-
-function make(name: string): number | undefined {
-  try {
-    return openSync(name, 'wx', 0o600)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined
-    throw error
   }
 }
 
