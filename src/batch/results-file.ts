@@ -65,7 +65,10 @@ function openFile({ path, name, isResumed }: ResultsOptions): number {
 }
 
 function requireRegular(file: number, name: string): void {
-  if (!fstatSync(file).isFile()) throw new CliError('file', `${name}: it is no regular file`)
+  const stat = fstatSync(file)
+  // Windows opens a folder too.
+  const kind = stat.isDirectory() ? 'a folder' : 'no regular file'
+  if (!stat.isFile()) throw new CliError('file', `${name}: it is ${kind}`)
 }
 
 const takeLock = ({ path, patience, onWait }: ResultsOptions): Promise<Lock> =>

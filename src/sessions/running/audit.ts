@@ -77,7 +77,9 @@ function openRegular(path: string, name: string): number {
   }
   try {
     const stat = fstatSync(file)
-    if (!stat.isFile()) throw new CliError('file', `the audit file ${name}: it is no regular file`)
+    // Windows opens a folder too.
+    const kind = stat.isDirectory() ? 'a folder' : 'no regular file'
+    if (!stat.isFile()) throw new CliError('file', `the audit file ${name}: it is ${kind}`)
     if (O_NOFOLLOW !== 0 && (stat.mode & 0o077) !== 0) fchmodSync(file, 0o600)
     return file
   } catch (error) {
