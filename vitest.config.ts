@@ -1,9 +1,10 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type Reporter, type TestSpecification } from 'vitest/node'
+import { leftOut } from './test/needs.ts'
 
 let isPart = false
 
-/** Says which tests were left out, unless by -t; what each would need is in its name. */
+/** Says which tests were left out, unless by -t, and what each would need, where its name does not. */
 const saySkipped: Reporter = {
   onInit(vitest) {
     isPart = vitest.config.testNamePattern !== undefined
@@ -11,8 +12,12 @@ const saySkipped: Reporter = {
   onTestRunEnd(modules) {
     if (isPart) return
     const skipped = modules.flatMap((module) => [...module.children.allTests('skipped')])
-    const lines = skipped.map((test) => `skipped: ${test.module.relativeModuleId}: ${test.name}\n`)
-    process.stdout.write(lines.join(''))
+    const lines = skipped.map((test) => {
+      const { note } = test.result() as { note?: string | undefined }
+      return `${test.module.relativeModuleId}: ${test.name}${note ? ` (${note})` : ''}`
+    })
+    lines.push(...leftOut.map(([file, need]) => `${file}: all of it (needs ${need})`))
+    process.stdout.write(lines.map((line) => `skipped: ${line}\n`).join(''))
   },
 }
 
@@ -33,6 +38,8 @@ const alone = ['test/{,image/}hostile.test.ts', 'test/properties.test.ts', 'test
 
 const faults = 'test/faults/*.test.ts'
 
+const exclude = leftOut.map(([file]) => file)
+
 export default defineConfig({
   test: {
     // By default one core is left free, and half of two is much where most of the time goes into waiting.
@@ -41,19 +48,20 @@ export default defineConfig({
     // What hangs is stopped; a busy machine is not to decide a test.
     testTimeout: 20_000,
     globalSetup: 'test/temporary.ts',
+    setupFiles: 'test/leave-out.ts',
     reporters: ['default', saySkipped],
     projects: [
       // A young generation that is large is collected seldom.
       { extends: true, test: { name: 'alone', include: alone, execArgv: ['--max-semi-space-size=64'] } },
       // Many processes, which a large one takes long to start.
-      { extends: true, test: { name: 'faults', include: [faults], isolate: false } },
+      { extends: true, test: { name: 'faults', include: [faults], exclude, isolate: false } },
       // To load the program anew for each of these would cost more than most of their tests do.
       {
         extends: true,
         test: {
           name: 'together',
           include: ['test/**/*.test.ts'],
-          exclude: [...alone, faults],
+          exclude: [...alone, faults, ...exclude],
           isolate: false,
         },
       },

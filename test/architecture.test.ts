@@ -5,9 +5,10 @@ import { entries } from '../src/cli/command-tree.ts'
 import type { Entry } from '../src/cli/entry.ts'
 
 const source = join(import.meta.dirname, '../src')
-const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) =>
-  file.endsWith('.ts'),
-)
+const withSlashes = (path: string) => path.replaceAll('\\', '/')
+const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map(withSlashes)
 const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
 /** From the ground up; rooms on one floor do not import each other. */
@@ -42,7 +43,7 @@ function importsOf(file: string): string[] {
   )
   return names
     .filter((name) => name.startsWith('.'))
-    .map((name) => relative(source, join(source, dirname(file), name)))
+    .map((name) => withSlashes(relative(source, join(source, dirname(file), name))))
 }
 
 test('every file has a floor', () => {

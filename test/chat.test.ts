@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { canRun } from './process.ts'
-import { answering, credentials, message, run, temporaryFolder } from './run.ts'
+import { answering, credentials, message, ownerOnly, run, temporaryFolder } from './run.ts'
 import { pointedAt, response, serve } from './server.ts'
 
 /** The request body that a run sent. */
@@ -293,12 +293,12 @@ describe('files', () => {
     chmodSync(join(cwd, 'empty.json'), 0o666)
     symlinkSync('empty.json', join(cwd, 'link.json'))
     expect((await run(['chat', 'x', '-o', 'a.txt', '--thread', 'link.json'], { cwd })).code).toBe(0)
-    expect(modeOf('a.txt')).toBe(0o600)
+    expect(modeOf('a.txt')).toBe(ownerOnly)
     expect(modeOf('empty.json')).toBe(0o666)
     expect(lstatSync(join(cwd, 'link.json')).isSymbolicLink()).toBe(true)
     expect(JSON.parse(readFileSync(join(cwd, 'empty.json'), 'utf8')).contents).toHaveLength(2)
     expect((await run(['chat', 'x', '--thread', 'new.json'], { cwd })).code).toBe(0)
-    expect(modeOf('new.json')).toBe(0o600)
+    expect(modeOf('new.json')).toBe(ownerOnly)
   })
 
   test('--thread keeps the conversation, its spelling and its unknown fields', async () => {

@@ -15,7 +15,7 @@ import {
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { binary, canBeNobody, canRun, execute, home, isRoot, nobody, start } from './process.ts'
-import { message, run, temporaryFolder } from './run.ts'
+import { configFolder, message, ownerOnly, run, temporaryFolder } from './run.ts'
 import { pointedAt, response, serve } from './server.ts'
 
 const token = 'canary-token-aaaa1111'
@@ -27,7 +27,7 @@ const modeOf = (path: string) => (lstatSync(path).mode & 0o777).toString(8)
 /** A home with a profile file in it, as text or as JSON. */
 function settled(text: string | object = content, mode = 0o600) {
   const cwd = temporaryFolder()
-  const folder = join(cwd, '.config/parley')
+  const folder = join(cwd, configFolder)
   const path = join(folder, 'config.json')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   writeFileSync(path, typeof text === 'string' ? text : JSON.stringify(text))
@@ -48,8 +48,8 @@ describe('its mode', () => {
     const cwd = temporaryFolder()
     const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, before: 'umask 0' })
     expect(ended).toMatchObject({ code: 0, out: '', err: '' })
-    expect(modeOf(join(cwd, '.config/parley'))).toBe('700')
-    expect(modeOf(join(cwd, '.config/parley/config.json'))).toBe('600')
+    expect(modeOf(join(cwd, configFolder))).toBe('700')
+    expect(modeOf(join(cwd, configFolder, 'config.json'))).toBe('600')
   })
 
   test.each(readers)(
@@ -130,7 +130,7 @@ describe('what it holds', () => {
         expect(ended.err).not.toContain('canary')
       }
       expect(readFileSync(path, 'latin1')).toBe(text)
-      expect(existsSync(join(cwd, '.config/parley/config.json.lock'))).toBe(false)
+      expect(existsSync(join(cwd, configFolder, 'config.json.lock'))).toBe(false)
     },
   )
 
@@ -228,22 +228,21 @@ describe('where it lies', () => {
     expect(await execute(['chat', 'x'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
     const written = await execute(['config', 'set', 'timeout', '5'], world)
     expect(written).toMatchObject({ code: 3, out: '' })
-    expect(written.err).toBe(`parley: ${cwd}/.config/parley/config.json: permission denied\n`)
+    expect(written.err).toBe(`parley: ${join(cwd, configFolder, 'config.json')}: permission denied\n`)
     await server.close()
   })
 
   test('C11: a relative XDG_CONFIG_HOME is ignored, an absolute one holds, PARLEY_CONFIG_DIR before both', async () => {
     const cwd = temporaryFolder()
-    const env = { ...bare, XDG_CONFIG_HOME: 'relative' }
-    await run(['config', 'set', 'timeout', '5'], { cwd, env })
-    expect(readdirSync(cwd)).toEqual(['.config'])
-    const absolute = await run(['config', 'path'], { cwd, env: { XDG_CONFIG_HOME: '/xdg' } })
-    expect(absolute.out).toBe('/xdg/parley/config.json\n')
-    const own = await run(['config', 'path'], {
-      cwd,
-      env: { XDG_CONFIG_HOME: '/xdg', PARLEY_CONFIG_DIR: 'own' },
-    })
-    expect(own.out).toBe(`${cwd}/own/config.json\n`)
+    const pathWith = async (env: Record<string, string>) =>
+      (await run(['config', 'path'], { cwd, env, platform: 'linux' })).out
+    expect(await pathWith({ XDG_CONFIG_HOME: 'relative' })).toBe(
+      `${join(cwd, '.config/parley/config.json')}\n`,
+    )
+    const xdg = join(cwd, 'xdg')
+    expect(await pathWith({ XDG_CONFIG_HOME: xdg })).toBe(`${join(xdg, 'parley/config.json')}\n`)
+    const own = await pathWith({ XDG_CONFIG_HOME: xdg, PARLEY_CONFIG_DIR: 'own' })
+    expect(own).toBe(`${join(cwd, 'own/config.json')}\n`)
   })
 
   test('C12: a symbolic link is read with a warning, and not written through', async () => {
@@ -298,7 +297,7 @@ describe('where it lies', () => {
   ])('C13: what is no file is exit 3: %s', async (_, make, said) => {
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, '.config'))
-    const path = join(cwd, '.config/parley/config.json')
+    const path = join(cwd, configFolder, 'config.json')
     make(path)
     for (const argv of [...readers, ['config', 'set', 'timeout', '5']]) {
       const ended = await run(argv, { cwd, env: bare })
@@ -312,7 +311,7 @@ describe('where it lies', () => {
     const cwd = home()
     const world = { cwd, isNobody: true }
     await execute(['config', 'set', 'timeout', '5'], world)
-    chmodSync(join(cwd, '.config/parley/config.json'), 0)
+    chmodSync(join(cwd, configFolder, 'config.json'), 0)
     for (const argv of [...readers, ['config', 'set', 'timeout', '6']]) {
       const ended = await execute(argv, world)
       expect(ended).toMatchObject({ code: 3, out: '' })
@@ -336,7 +335,7 @@ describe('where it lies', () => {
     const cwd = home()
     const world = { cwd, isNobody: true, env: bare }
     await execute(['config', 'set', 'timeout', '5'], world)
-    const path = join(cwd, '.config/parley/config.json')
+    const path = join(cwd, configFolder, 'config.json')
     chownSync(path, 0, 0)
     chmodSync(path, 0o644)
     const read = await execute(['config', 'get', 'timeout'], world)
@@ -422,7 +421,7 @@ describe('many writers', () => {
       await ended
       expect(JSON.parse(text()).profiles.default.timeout).toBeLessThanOrEqual(i)
       for (const name of readdirSync(folder)) {
-        if (!name.endsWith('.lock')) expect(modeOf(join(folder, name))).toBe('600')
+        if (!name.endsWith('.lock')) expect(modeOf(join(folder, name))).toBe(ownerOnly.toString(8))
       }
     }
     writeFileSync(join(folder, 'config.json.tmp-0123456789abcdef'), token)

@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { canRun } from './process.ts'
-import { temporaryFolder } from './run.ts'
+import { configFolder, temporaryFolder } from './run.ts'
 import { canType, type } from './typing.ts'
 
 const set = '"$NODE" "$PARLEY" config set accessToken'
-const saved = (cwd: string) => join(cwd, '.config/parley/config.json')
+const saved = (cwd: string) => join(cwd, configFolder, 'config.json')
 
 test.skipIf(!canType)(
   'a secret that is typed is not shown, and the terminal shows again what comes after (needs script)',

@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { execute, start } from './process.ts'
-import { answering, credentials, message, run, temporaryFolder } from './run.ts'
+import { answering, configFolder, credentials, message, run, temporaryFolder } from './run.ts'
 import { pointedAt, response, serve } from './server.ts'
 
 const token = 'canary-token-aaaa1111'
@@ -11,8 +12,8 @@ const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
 /** A folder whose current profile holds these values, and nothing in the environment. */
 function profile(values: object) {
   const cwd = temporaryFolder()
-  mkdirSync(join(cwd, '.config/parley'), { recursive: true, mode: 0o700 })
-  const path = join(cwd, '.config/parley/config.json')
+  mkdirSync(join(cwd, configFolder), { recursive: true, mode: 0o700 })
+  const path = join(cwd, configFolder, 'config.json')
   writeFileSync(path, JSON.stringify({ profiles: { default: values } }), { mode: 0o600 })
   return { cwd, env: bare }
 }
@@ -129,7 +130,7 @@ describe('where a secret never stands', () => {
       `setTimeout(() => { throw Object.assign(new Error('canary'), { data: 'canary' }) }, 300)`,
     )
     const server = await serve(() => {})
-    const env = { ...pointedAt(server), NODE_OPTIONS: `--import ${JSON.stringify(thrower)}` }
+    const env = { ...pointedAt(server), NODE_OPTIONS: `--import ${pathToFileURL(thrower)}` }
     const ended = await execute(['chat', 'x'], { cwd, env })
     expect(ended).toMatchObject({ code: 1, out: '' })
     expect(ended.err).toMatch(

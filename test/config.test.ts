@@ -309,7 +309,7 @@ describe('which value holds', () => {
     )
     expect(ended.out.split('\n')).toEqual(
       expect.arrayContaining([
-        `profile\tdefault\tdefault\t${path}`,
+        `profile\tdefault\tdefault\t${path.replaceAll('\\', '\\\\')}`,
         "accessToken\t…2222\tPARLEY_ACCESS_TOKEN\toverrides profile 'default' …1111",
         "baseUrl\thttps://env.test\tPARLEY_BASE_URL\toverrides profile 'default' https://work.test",
         "timeout\t7\tprofile 'default'\t",

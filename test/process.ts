@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync } from 'node:fs'
 import { join } from 'node:path'
-import { credentials, temporaryFolder } from './run.ts'
+import { credentials, homeVariables, temporaryFolder } from './run.ts'
 
 interface World {
   /** Added to nothing but PATH, HOME and credentials; `undefined` takes one of these away. */
@@ -80,7 +80,13 @@ export function start(argv: string[], world: World = {}): Started {
     : program
   const child = spawn(command, words, {
     cwd,
-    env: { PATH: process.env.PATH, HOME: cwd, XDG_CACHE_HOME: cache, ...credentials, ...world.env },
+    env: {
+      PATH: process.env.PATH,
+      ...homeVariables(cwd),
+      XDG_CACHE_HOME: cache,
+      ...credentials,
+      ...world.env,
+    },
   })
   child.stdin.on('error', () => {})
   child.stdin.end(world.stdin ?? '')

@@ -22,6 +22,8 @@ interface World {
   /** Takes the network's place; by default the emulator answers. `network` goes out over sockets. */
   exchange?: Exchange | 'network'
   cwd?: string
+  /** By default the one that the tests run on. */
+  platform?: NodeJS.Platform
   /** Takes the place of the clock, which by default runs fast. */
   timers?: Host['timers']
 }
@@ -45,6 +47,15 @@ export const credentials = {
 
 export const temporaryFolder = () => mkdtempSync(join(tmpdir(), 'parley-test-'))
 
+/** The mode of a file for its owner alone. Of modes, Windows has only that a file may be written. */
+export const ownerOnly = process.platform === 'win32' ? 0o666 : 0o600
+
+/** Where the profile file lies in a home folder. */
+export const configFolder = process.platform === 'darwin' ? 'Library/Preferences/parley' : '.config/parley'
+
+/** What says where home is. Windows has no such folder for settings, but a variable for each user's. */
+export const homeVariables = (home: string) => ({ HOME: home, APPDATA: join(home, '.config') })
+
 /** Runs parley in this process, in a world of its own. */
 export async function run(argv: string[], world: World = {}): Promise<Ended> {
   const requests: Ended['requests'] = []
@@ -53,9 +64,9 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
   const stderr = collector(world.tty?.includes('stderr') ?? false)
   const cwd = world.cwd ?? temporaryFolder()
   const host: Host = {
-    env: { HOME: cwd, ...credentials, ...world.env },
+    env: { ...homeVariables(cwd), ...credentials, ...world.env },
     cwd,
-    platform: 'linux',
+    platform: world.platform ?? process.platform,
     uid: process.getuid?.(),
     stdin: {
       kind: world.stdin === undefined ? 'terminal' : 'pipe',

@@ -1,11 +1,13 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** Gives all tests one folder for what they leave behind, which other users can enter, and removes it at the end. */
 export default function makeTemporary(): () => void {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-tests-'))
+  // On macOS the way to the temporary folder is a link, and parley tells where files really are.
+  const folder = mkdtempSync(join(realpathSync.native(tmpdir()), 'parley-tests-'))
   chmodSync(folder, 0o755)
   process.env.TMPDIR = folder
+  process.env.TEMP = folder
   return () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
 }

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { lock } from '../../src/settings/lock.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createClock } from '../clock.ts'
-import { answering, hurried, message, run, temporaryFolder } from '../run.ts'
+import { answering, hurried, message, ownerOnly, run, temporaryFolder } from '../run.ts'
 
 interface Line {
   index: number
@@ -356,7 +356,7 @@ describe('--results and --resume', () => {
     const first = await run([...results, '--retries', '0'], { cwd, exchange: byPrompt({ 3: status(500) }) })
     expect(first.code).toBe(7)
     const file = join(cwd, 'r.ndjson')
-    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(statSync(file).mode & 0o777).toBe(ownerOnly)
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
     const last = JSON.parse(lines.at(-1) ?? '').index
     // A torn last line.

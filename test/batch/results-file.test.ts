@@ -8,12 +8,13 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { devNull } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { readEarlier } from '../../src/batch/earlier-results.ts'
 import { createLedger } from '../../src/batch/ledger.ts'
 import { openResults, type ResultsOptions } from '../../src/batch/results-file.ts'
-import { temporaryFolder } from '../run.ts'
+import { ownerOnly, temporaryFolder } from '../run.ts'
 import { streamOf } from './pieces.ts'
 
 const place = () => join(temporaryFolder(), 'results.ndjson')
@@ -49,7 +50,7 @@ describe('a file of results', () => {
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
     file.append(line(2))
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n${line(2)}\n`)
-    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
     expect(existsSync(`${path}.lock`)).toBe(true)
     file.close()
     expect(existsSync(`${path}.lock`)).toBe(false)
@@ -85,7 +86,7 @@ describe('a file of results', () => {
     await expect(open(join(path, 'in', 'nothing'))).rejects.toThrow('results.ndjson: no such file or folder')
     mkdirSync(path)
     await expect(open(path)).rejects.toThrow('results.ndjson: it is a folder')
-    await expect(open('/dev/null')).rejects.toThrow('results.ndjson: it is no regular file')
+    await expect(open(devNull)).rejects.toThrow('results.ndjson: it is no regular file')
   })
 
   test('is written by one run alone', async () => {
@@ -178,7 +179,7 @@ describe('resumed', () => {
     const file = await open(path)
     file.append(line(1))
     file.close()
-    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
   })
 

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSy
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import { hurried, run, temporaryFolder } from '../run.ts'
+import { hurried, ownerOnly, run, temporaryFolder } from '../run.ts'
 import { createAgentService, type Event, type Fate } from './agent-service.ts'
 
 const rules = {
@@ -93,7 +93,7 @@ test('a task is sent once, its tool uses are answered by the rules, and the run 
     input: { command: 'git status' },
     by: 'rule',
   })
-  expect(statSync(join(cwd, 'audit.ndjson')).mode & 0o777).toBe(0o600)
+  expect(statSync(join(cwd, 'audit.ndjson')).mode & 0o777).toBe(ownerOnly)
 })
 
 test('what is denied gets its reason, the agent goes on, and the run ends with 14', async () => {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type Script, type ScriptedServer, type ServeOptions, serve } from '../server.ts'
 import type { Certificate } from './certificates.ts'
@@ -82,7 +83,8 @@ function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => stri
     for (const row of rows) {
       const sort = sortOf(row)
       const isProcess = needsProcess(row) || !sorts.has(sort)
-      if (row.skip) test.skip(`${row.name} (${row.skip})`)
+      const missing = row.skip || findMissing(row)
+      if (missing) test.skip(`${row.name} (${missing})`)
       else test(row.name, () => (isProcess ? run(row) : runWithin(row)))
       sorts.add(sort)
     }
@@ -91,6 +93,14 @@ function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => stri
 
 /** What a Node newer than 20 takes more for the same work, in MiB; on 24 it was seen to be 10. */
 const newerNode = process.versions.node.startsWith('20.') ? 0 : 20
+
+/** What a row needs and this system does not have. */
+function findMissing({ shell, signal }: Row): string | undefined {
+  if (shell?.includes('/dev/full') && !existsSync('/dev/full')) return '/dev/full is not there'
+  if (process.platform !== 'win32') return undefined
+  if (shell !== undefined) return 'it is for a POSIX shell'
+  return signal && 'Windows has no signals'
+}
 
 /** What a shell, a signal, a limit of memory or Node's own environment has to do with. */
 const needsProcess = ({ shell, signal, during, memory, env = {}, isProcess = false }: Row): boolean =>

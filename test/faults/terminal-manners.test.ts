@@ -1,11 +1,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { configFolder } from '../run.ts'
 import type { Script } from '../server.ts'
 import { answering, ok } from './answers.ts'
 import { chat, faults, type Row } from './rows.ts'
 import { hasScript, onTerminal } from './terminal.ts'
 
+const profileFile = `home/${configFolder}/config.json`
 const skip = !hasScript && 'script is not there'
 const slowly: Script = (...request) => void setTimeout(() => answering(ok)(...request), 1500)
 const nothingGiven =
@@ -95,22 +97,22 @@ faults('V: what a person sees beside the answer', [
         name: `V45 the demo beside a broken file: ${JSON.stringify(content)} ${argv[0]}`,
         argv: [...argv, '-q'],
         prepare: (folder) => {
-          mkdirSync(join(folder, 'home/.config/parley'), { recursive: true, mode: 0o700 })
-          writeFileSync(join(folder, 'home/.config/parley/config.json'), content, {
+          mkdirSync(join(folder, 'home', configFolder), { recursive: true, mode: 0o700 })
+          writeFileSync(join(folder, profileFile), content, {
             encoding: 'latin1',
             mode: 0o600,
           })
         },
         code: 0,
         out: (out) => out.length > 0,
-        files: ['home/.config/parley/config.json'],
+        files: [profileFile],
       }),
     ),
   ),
   {
     name: 'V45 a folder in its place, and PARLEY_PROFILE',
     env: { PARLEY_PROFILE: 'demo' },
-    prepare: (folder) => mkdirSync(join(folder, 'home/.config/parley/config.json'), { recursive: true }),
+    prepare: (folder) => mkdirSync(join(folder, profileFile), { recursive: true }),
     code: 0,
     out: (out) => out.length > 0,
     err: ['the demo profile'],
@@ -118,7 +120,7 @@ faults('V: what a person sees beside the answer', [
   {
     name: 'V45 another profile beside a broken file',
     argv: [...chat, '--profile', 'work'],
-    prepare: (folder) => mkdirSync(join(folder, 'home/.config/parley/config.json'), { recursive: true }),
+    prepare: (folder) => mkdirSync(join(folder, profileFile), { recursive: true }),
     code: 3,
     err: ['it is a folder'],
   },

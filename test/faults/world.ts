@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
-import { temporaryFolder } from '../run.ts'
+import { delimiter, join, relative } from 'node:path'
+import { homeVariables, temporaryFolder } from '../run.ts'
 
 const parley = join(import.meta.dirname, '../../bin/parley.cjs')
 const preload = join(import.meta.dirname, 'preload.cjs')
@@ -51,9 +51,8 @@ export function makeFolders(): string {
 
 /** What a run in a folder of `makeFolders` has in its environment: little, and what it is given. */
 export const environment = (folder: string, more: Launch['env']): Record<string, string> => ({
-  PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
-  HOME: join(folder, 'home'),
-  XDG_CONFIG_HOME: join(folder, 'home/.config'),
+  PATH: join(folder, 'bin') + delimiter + process.env.PATH,
+  ...homeVariables(join(folder, 'home')),
   TMPDIR: join(folder, 'tmp'),
   PARLEY_ACCESS_TOKEN: canaries.token,
   PARLEY_API_KEY: canaries.key,
@@ -69,7 +68,8 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Wor
     shell === undefined ? [process.execPath, [parley, ...argv]] : ['bash', ['-c', shell]]
   const child = spawn(command, args, {
     cwd,
-    detached: true,
+    // Windows would open a window for it.
+    detached: process.platform !== 'win32',
     stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     env: {
       NODE_OPTIONS: `--require ${JSON.stringify(preload)}`,
@@ -133,5 +133,6 @@ export function readFiles(folder: string): Map<string, string> {
       .filter((entry) => entry.isFile() && !entry.parentPath.includes('/.cache/parley'))
       .map((entry) => join(entry.parentPath, entry.name)),
   )
-  return new Map(files.map((file) => [file.slice(folder.length + 1), readFileSync(file, 'latin1')]))
+  const nameOf = (file: string) => relative(folder, file).replaceAll('\\', '/')
+  return new Map(files.map((file) => [nameOf(file), readFileSync(file, 'latin1')]))
 }

@@ -64,7 +64,7 @@ describe('links', () => {
     const exchange: Exchange = (request) => (request.method === 'POST' ? gateway(request) : gone(request))
     const ended = await image(['x', '--download'], { exchange })
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })
-    const [path = ''] = /\/\S+\/parley-[\w-]+\.txt/.exec(ended.err) ?? []
+    const [path = ''] = /\S+parley-[\w-]+\.txt/.exec(ended.err) ?? []
     expect(readFileSync(path, 'utf8')).toBe(`${signed}\n`)
   })
 })

@@ -1,0 +1,110 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+
+const isPosix = process.platform !== 'win32'
+
+/** What some tests need, and whether this system has it. */
+const needs = {
+  'a POSIX shell': isPosix,
+  signals: isPosix,
+  FIFOs: isPosix,
+  'owners, modes and links of POSIX': isPosix,
+  'control characters in names': isPosix,
+  'files replaced while they are open': isPosix,
+  'a build with slashes in its paths': isPosix,
+  'compiled code that is kept': isPosix,
+  'a reset that is told from an end': isPosix,
+  '/dev/full': existsSync('/dev/full'),
+  '/proc': existsSync('/proc/self/status'),
+  openssl: spawnSync('openssl', ['version'], { stdio: 'ignore' }).status === 0,
+}
+
+type Need = keyof typeof needs
+
+/** The files that need it as a whole, and the tests that do in others, by how their names or those around them begin. */
+const needing: Record<string, Need | [Need, ...names: string[]][]> = {
+  'test/api.test.ts': [['a POSIX shell', 'O08']],
+  'test/batch/command.test.ts': [['a POSIX shell', 'is renewed once', 'is not renewed for ever']],
+  'test/batch/connections.test.ts': [['openssl', 'over TLS', 'through a proxy']],
+  'test/batch/process.test.ts': [
+    ['signals', 'the first SIGINT', 'a SIGTERM at once', 'a SIGINT at once'],
+    ['/dev/full', 'a disk that is full'],
+    ['a POSIX shell', 'shares that split deals out', 'the same by GNU parallel'],
+  ],
+  'test/batch/results-file.test.ts': [
+    ['owners, modes and links of POSIX', 'is not made through a link'],
+    ['files replaced while they are open', 'is left alone once another run'],
+  ],
+  'test/bundle.test.ts': 'a build with slashes in its paths',
+  'test/compiled-code.test.ts': [['compiled code that is kept', 'K35: compiled code is kept in a folder']],
+  'test/config-file.test.ts': [
+    ['a POSIX shell', 'C01'],
+    ['owners, modes and links of POSIX', 'C02', 'C03', 'C10', 'C12', 'C13: what is no file is exit 3: under'],
+    ['owners, modes and links of POSIX', 'C13: a file that cannot be read', 'C17', 'C21'],
+    ['FIFOs', 'C13: what is no file is exit 3: a pipe'],
+  ],
+  'test/config-secrets.test.ts': [
+    ['/proc', 'K01: the arguments of a process'],
+    ['a POSIX shell', 'a secret from a command'],
+  ],
+  'test/events/run-process.test.ts': [
+    ['signals', 'Y65'],
+    ['a POSIX shell', 'Y64: killed at any moment'],
+  ],
+  'test/events/run.test.ts': [
+    ['a POSIX shell', 'a custom tool is carried out', 'Y60', 'a tool that waits for its result', 'Y63'],
+    ['owners, modes and links of POSIX', 'Y59: a link'],
+    ['FIFOs', 'Y59: a FIFO'],
+  ],
+  'test/failure.test.ts': [
+    ['/dev/full', 'tells the same of a failure in a body: chat, to a file'],
+    ['signals', 'a signal in the wait'],
+  ],
+  'test/faults/connect.test.ts': 'openssl',
+  'test/faults/files.test.ts': [['FIFOs', 'F02', 'F20']],
+  'test/faults/flags.test.ts': [['FIFOs', 'P56']],
+  'test/faults/input.test.ts': [['owners, modes and links of POSIX', 'P15 @path that cannot be read']],
+  'test/faults/policy.test.ts': 'openssl',
+  'test/faults/proxy.test.ts': 'openssl',
+  'test/faults/recorded-stream.test.ts': [
+    ['a reset that is told from an end', 'E31 STOP and an end, then a reset'],
+  ],
+  'test/faults/serve.test.ts': [
+    ['/proc', 'W01 listens on loopback only', 'W06 a body of a gigabyte', 'W06 many big bodies'],
+    ['/proc', 'W06 a thousand idle sockets'],
+  ],
+  'test/faults/session.test.ts': [['a POSIX shell', 'Y32']],
+  'test/github.test.ts': [['signals', 'in a process: the same, and last words of a signal']],
+  'test/help-texts.test.ts': [['a POSIX shell', 'every example']],
+  'test/help.test.ts': [
+    ['/dev/full', 'a stdout that cannot be written'],
+    ['a POSIX shell', 'a signal ends a run whose last words'],
+  ],
+  'test/image/files.test.ts': [['control characters in names', 'I13']],
+  'test/image/process.test.ts': [
+    ['signals', 'G02', 'G06'],
+    ['FIFOs', 'I04'],
+    ['owners, modes and links of POSIX', 'I05', 'I12'],
+    ['/dev/full', 'O04'],
+    ['a POSIX shell', 'a reader of the paths'],
+  ],
+  'test/recipes.test.ts': 'a POSIX shell',
+  'test/report.test.ts': [
+    ['signals', 'a signal is in the report'],
+    ['a POSIX shell', 'a stdout whose reader has gone'],
+  ],
+  'test/secret-command.test.ts': 'a POSIX shell',
+}
+
+/** The files that cannot run here, and what they would need. */
+export const leftOut = Object.entries(needing).filter(
+  (entry): entry is [string, Need] => typeof entry[1] === 'string' && !needs[entry[1]],
+)
+
+/** What a test of a file would need, by its names from the outermost on; `undefined` where it can run. */
+export function findMissing(file: string, names: string[]): string | undefined {
+  const groups = needing[file] ?? []
+  if (typeof groups === 'string') return undefined
+  const isMeant = (begins: string[]) => names.some((name) => begins.some((start) => name.startsWith(start)))
+  return groups.find(([need, ...begins]) => !needs[need] && isMeant(begins))?.[0]
+}
