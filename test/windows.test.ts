@@ -1,0 +1,211 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { execute, start } from './process.ts'
+import { answering, message, run, temporaryFolder } from './run.ts'
+import { pointedAt, response, type Script, serve } from './server.ts'
+
+const isWindows = process.platform === 'win32'
+const onWindows = test.skipIf(!isWindows)
+
+/** A folder, and an environment in which the built program finds itself on Windows, and what `code` does to it. */
+function windows(code = '') {
+  const cwd = temporaryFolder()
+  const preload = join(cwd, 'preload.cjs')
+  writeFileSync(preload, `Object.defineProperty(process, 'platform', { value: 'win32' })\n${code}`)
+  return { cwd, env: { NODE_OPTIONS: `--require ${JSON.stringify(preload)}` } }
+}
+
+/** Makes a function of the file system fail, so many times, where its first argument ends so. */
+const failing = (name: string, { code, times, end = '' }: { code: string; times: number; end?: string }) =>
+  `const fs = require('node:fs')
+   const { ${name} } = fs
+   let left = ${times}
+   fs.${name} = (first, ...more) => {
+     if (String(first).endsWith('${end}') && left-- > 0)
+       throw Object.assign(new Error('${code}'), { code: '${code}' })
+     return ${name}(first, ...more)
+   }`
+
+async function serving(script: Script) {
+  const server = await serve(script)
+  onTestFinished(() => server.close())
+  return pointedAt(server)
+}
+
+const answer = response(message('Hi'))
+
+describe('the profile file', () => {
+  const pathWith = (env: Record<string, string>) => run(['config', 'path'], { platform: 'win32', env })
+
+  test.each([
+    [
+      { APPDATA: 'C:\\Users\\Ann\\AppData\\Roaming' },
+      'C:\\Users\\Ann\\AppData\\Roaming\\parley\\config.json\n',
+    ],
+    [{ APPDATA: 'C:\\a', HOME: '/home/ann', XDG_CONFIG_HOME: '/xdg' }, 'C:\\a\\parley\\config.json\n'],
+    [{ APPDATA: 'C:\\a', PARLEY_CONFIG_DIR: 'D:\\own' }, 'D:\\own\\config.json\n'],
+  ])('is in the folder of the user’s settings: %j', async (env, path) => {
+    expect(await pathWith(env)).toMatchObject({ code: 0, out: path, err: '' })
+  })
+
+  test.each(['', 'relative'])('is nowhere without one: %j', async (APPDATA) => {
+    const { code, err } = await pathWith({ APPDATA })
+    expect(code).toBe(3)
+    expect(err).toContain('set APPDATA or PARLEY_CONFIG_DIR')
+  })
+})
+
+describe('a name that ends in \\', () => {
+  const exchange = answering(message('Hi'))
+
+  test('is a folder: images go into it, an answer does not', async () => {
+    const argv = ['image', 'a fox', '-m', 'painter', '-o', 'pics\\']
+    expect(await run(argv, { platform: 'win32' })).toMatchObject({ code: 0, out: 'pics\\a-fox.png\n' })
+    const ended = await run(['chat', 'x', '-o', 'pics\\'], { platform: 'win32', exchange })
+    expect(ended).toMatchObject({ code: 11, requests: [], err: 'parley: pics\\: it is a folder\n' })
+  })
+
+  test.skipIf(isWindows)('is a file elsewhere', async () => {
+    const cwd = temporaryFolder()
+    expect((await run(['chat', 'x', '-o', 'odd\\'], { cwd, exchange, platform: 'linux' })).code).toBe(0)
+    expect(readdirSync(cwd)).toEqual(['odd\\'])
+  })
+})
+
+describe('files that somebody else has open for a moment', () => {
+  test('are replaced a little later', async () => {
+    const { cwd, env } = windows(failing('renameSync', { code: 'EBUSY', times: 3 }))
+    const argv = ['chat', 'x', '-o', 'a.txt', '--report', 'r.json']
+    const ended = await execute(argv, {
+      cwd,
+      env: { ...env, ...(await serving((socket) => socket.end(answer))) },
+    })
+    expect(ended).toMatchObject({ code: 0, err: '' })
+    expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('Hi\n')
+    expect(existsSync(join(cwd, 'r.json'))).toBe(true)
+  })
+
+  test.each([
+    [3, 0, ''],
+    [100, 3, 'permission denied'],
+  ])('a lock that is being removed is waited for, not for ever: %i times', async (times, code, err) => {
+    const { cwd, env } = windows(failing('openSync', { code: 'EPERM', times, end: '.lock' }))
+    const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
+    expect(ended.code).toBe(code)
+    expect(ended.err).toContain(err)
+  })
+})
+
+test('where exFAT has no links an image is copied', async () => {
+  const { cwd, env } = windows(failing('linkSync', { code: 'EISDIR', times: 1 }))
+  const argv = ['image', 'a fox', '--profile', 'demo', '-q']
+  expect(await execute(argv, { cwd, env })).toMatchObject({ code: 0, out: 'a-fox.png\n', err: '' })
+})
+
+test('a pipe on stdin is read beside words, though it is not called one', async () => {
+  const { cwd, env } = windows(`require('node:fs').Stats.prototype.isFIFO = () => false`)
+  const argv = ['chat', 'Review:', '--profile', 'demo', '--dry-run']
+  // To a child of its own Node gives a socket, a shell gives a pipe.
+  const within = isWindows ? [] : ['sh', '-c', 'cat | "$@"', 'sh']
+  const { out } = await execute(argv, { cwd, env, stdin: 'piped text', within })
+  expect(out).toContain('piped text')
+})
+
+test('a reader of stdout that has gone may be an EOF', async () => {
+  const { env } = windows(failing('writeSync', { code: 'EOF', times: 1, end: '1' }))
+  expect(await execute(['--version'], { env })).toMatchObject({ code: 0, out: '', err: '' })
+})
+
+describe('a signal', () => {
+  /** Comes when the first request leaves. */
+  const comes = (signal: NodeJS.Signals) =>
+    `let has = false
+     require('node:diagnostics_channel').subscribe('undici:client:sendHeaders', () => {
+       if (!has) setImmediate(() => process.emit('${signal}', '${signal}'))
+       has = true
+     })`
+
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)('%s ends the run with %i, which by itself would be 1', async (name, code) => {
+    const { cwd, env } = windows(comes(name))
+    const ended = await execute(['chat', 'x', '-o', 'a.txt'], {
+      cwd,
+      env: { ...env, ...(await serving(() => {})) },
+    })
+    expect(ended).toMatchObject({ code, signal: null, out: '' })
+    expect(ended.err).toBe('parley: interrupted: the request was sent; it may have been carried out\n')
+    expect(readdirSync(cwd)).toEqual(['preload.cjs'])
+  })
+
+  test('the first SIGINT of a batch finishes what was begun, and ends it with 130', async () => {
+    const { cwd, env } = windows(comes('SIGINT'))
+    writeFileSync(join(cwd, 'in.ndjson'), '"a"\n"b"\n')
+    let answerNow = () => {}
+    const pointed = await serving((socket) => {
+      answerNow = () => void socket.write(answer)
+    })
+    const argv = ['chat', '--batch', 'in.ndjson', '--concurrency', '1', '--results', 'r.ndjson']
+    const { child, ended } = start(argv, { cwd, env: { ...env, ...pointed } })
+    child.stderr?.once('data', () => answerNow())
+    const { code, err } = await ended
+    expect(code).toBe(130)
+    expect(err).toMatch(/^parley: finishing what was begun.*\nparley: interrupted: 1 ok .* 1 not done /)
+  })
+})
+
+describe('a command of the person’s', () => {
+  const asking = async (command: string, more: Record<string, string> = {}) => {
+    const pointed = await serving((socket) => socket.end(answer))
+    return { ...pointed, PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: command, ...more }
+  }
+
+  onWindows('prints a secret by cmd.exe (needs Windows)', async () => {
+    const ended = await execute(['chat', 'x'], { env: await asking('echo token-1& echo more') })
+    expect(ended).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+    const failed = await execute(['chat', 'x'], { env: await asking('echo no such item 1>&2& exit 5') })
+    expect(failed).toMatchObject({ code: 3, out: '' })
+    expect(failed.err).toContain('failed with exit code 5: no such item')
+  })
+
+  onWindows('gets no secret, in whatever case it is spelled (needs Windows)', async () => {
+    const env = await asking('echo [%PARLEY_API_KEY%][%OWN%] 1>&2& exit 1', {
+      OWN: 'kept',
+      PARLEY_API_KEY: '',
+    })
+    const ended = await execute(['chat', 'x'], { env: { ...env, parley_api_key: 'canary-key' } })
+    expect(ended.err).toContain('[kept]')
+    expect(ended.err).not.toContain('canary')
+  })
+
+  const canEndTrees = /\/T\b/i.test(spawnSync('taskkill', ['/?'], { encoding: 'utf8' }).stdout ?? '')
+
+  test.skipIf(!canEndTrees)('ends with all that it has started (needs taskkill)', async () => {
+    const cwd = temporaryFolder()
+    const family = join(cwd, 'family.cjs')
+    writeFileSync(
+      family,
+      `require('node:fs').appendFileSync('pids', process.pid + '\\n')
+       if (!process.argv[2]) require('node:child_process').spawn(process.execPath, [__filename, 'child'], { stdio: 'inherit' })
+       setInterval(() => {}, 1000)`,
+    )
+    const env = await asking(`"${process.execPath}" "${family}"`)
+    const ended = await execute(['chat', 'x', '--deadline', '5'], { cwd, env })
+    expect(ended).toMatchObject({ code: 3, out: '' })
+    const pids = readFileSync(join(cwd, 'pids'), 'utf8').trim().split('\n').map(Number)
+    expect(pids).toHaveLength(2)
+    await expect.poll(() => pids.filter(isAlive), { timeout: 10_000 }).toEqual([])
+  })
+})
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
