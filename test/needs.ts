@@ -15,7 +15,7 @@ const needs = {
   'compiled code that is kept': isPosix,
   'a reset that is told from an end': isPosix,
   '/dev/full': existsSync('/dev/full'),
-  '/proc': existsSync('/proc/self/status'),
+  '/proc': isPosix && existsSync('/proc/self/status'),
   openssl: spawnSync('openssl', ['version'], { stdio: 'ignore' }).status === 0,
 }
 

@@ -29,6 +29,7 @@ describe('names', () => {
     ['🦊 !?', 'image'],
     ['con', 'image-con'],
     ['LPT1', 'image-lpt1'],
+    ['com¹', 'image-com¹'],
     ['a\n\u001b[31mb', 'a-31mb'],
     ['-rf', 'rf'],
     [`${'word '.repeat(11)}longer`, `${'word-'.repeat(11)}longe`],
