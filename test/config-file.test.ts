@@ -296,7 +296,7 @@ describe('where it lies', () => {
     ],
   ])('C13: what is no file is exit 3: %s', async (_, make, said) => {
     const cwd = temporaryFolder()
-    mkdirSync(join(cwd, '.config'))
+    mkdirSync(join(cwd, configFolder, '..'), { recursive: true })
     const path = join(cwd, configFolder, 'config.json')
     make(path)
     for (const argv of [...readers, ['config', 'set', 'timeout', '5']]) {

@@ -2,6 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 
 const isPosix = process.platform !== 'win32'
+const canRun = (...[command = '', ...words]: string[]) =>
+  spawnSync(command, words, { stdio: 'ignore' }).status === 0
 
 /** What some tests need, and whether this system has it. */
 const needs = {
@@ -16,7 +18,9 @@ const needs = {
   'a reset that is told from an end': isPosix,
   '/dev/full': existsSync('/dev/full'),
   '/proc': isPosix && existsSync('/proc/self/status'),
-  openssl: spawnSync('openssl', ['version'], { stdio: 'ignore' }).status === 0,
+  openssl: canRun('openssl', 'version'),
+  'split of GNU in a POSIX shell': isPosix && canRun('split', '--version'),
+  'timeout in a POSIX shell': isPosix && canRun('timeout', '1', 'true'),
 }
 
 type Need = keyof typeof needs
@@ -60,10 +64,15 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
     ['/dev/full', 'tells the same of a failure in a body: chat, to a file'],
     ['signals', 'a signal in the wait'],
   ],
+  'test/faults/claims.test.ts': [['signals', 'U32 a rate limit after a cut']],
   'test/faults/connect.test.ts': 'openssl',
-  'test/faults/files.test.ts': [['FIFOs', 'F02', 'F20']],
+  'test/faults/files.test.ts': [
+    ['FIFOs', 'F02', 'F20'],
+    ['signals', 'F06'],
+  ],
   'test/faults/flags.test.ts': [['FIFOs', 'P56']],
   'test/faults/input.test.ts': [['owners, modes and links of POSIX', 'P15 @path that cannot be read']],
+  'test/faults/output.test.ts': [['signals', 'G02', 'G06']],
   'test/faults/policy.test.ts': 'openssl',
   'test/faults/proxy.test.ts': 'openssl',
   'test/faults/recorded-stream.test.ts': [
@@ -78,7 +87,7 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
   'test/help-texts.test.ts': [['a POSIX shell', 'every example']],
   'test/help.test.ts': [
     ['/dev/full', 'a stdout that cannot be written'],
-    ['a POSIX shell', 'a signal ends a run whose last words'],
+    ['timeout in a POSIX shell', 'a signal ends a run whose last words'],
   ],
   'test/image/files.test.ts': [['control characters in names', 'I13']],
   'test/image/process.test.ts': [
@@ -88,7 +97,7 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
     ['/dev/full', 'O04'],
     ['a POSIX shell', 'a reader of the paths'],
   ],
-  'test/recipes.test.ts': 'a POSIX shell',
+  'test/recipes.test.ts': 'split of GNU in a POSIX shell',
   'test/report.test.ts': [
     ['signals', 'a signal is in the report'],
     ['a POSIX shell', 'a stdout whose reader has gone'],
