@@ -127,5 +127,6 @@ const fileProblems: Record<string, string> = {
   ELOOP: 'too many symbolic links',
   ENAMETOOLONG: 'the name is too long',
   EIO: 'input/output error',
+  EBUSY: 'it is in use',
   EPIPE: 'nothing reads it any more',
 }
