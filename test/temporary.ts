@@ -9,5 +9,5 @@ export default function makeTemporary(): () => void {
   chmodSync(folder, 0o755)
   process.env.TMPDIR = folder
   process.env.TEMP = folder
-  return () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  return () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
 }

@@ -116,7 +116,9 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Wor
   return { folder, cwd, child, out, err, ended }
 }
 
-export const removeFolder = (folder: string) => rmSync(folder, { recursive: true, force: true })
+/** Windows keeps the folder of a process for a moment after its end. */
+export const removeFolder = (folder: string) =>
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 
 function readPeak(folder: string): number {
   try {
