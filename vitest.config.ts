@@ -1,4 +1,4 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type Plugin } from 'vitest/config'
 import { BaseSequencer, type Reporter, type TestSpecification } from 'vitest/node'
 import { leftOut } from './test/needs.ts'
 
@@ -18,6 +18,14 @@ const saySkipped: Reporter = {
     })
     lines.push(...leftOut.map(([file, need]) => `${file}: all of it (needs ${need})`))
     process.stdout.write(lines.map((line) => `skipped: ${line}\n`).join(''))
+  },
+}
+
+/** Reporters that are named on the command line take the place of those in this file, but not of this one. */
+const withSkipped: Plugin = {
+  name: 'with-skipped',
+  configureVitest({ vitest: { config, projects }, project }) {
+    if (project === projects[0]) config.reporters.push(saySkipped)
   },
 }
 
@@ -41,6 +49,7 @@ const faults = 'test/faults/*.test.ts'
 const exclude = leftOut.map(([file]) => file)
 
 export default defineConfig({
+  plugins: [withSkipped],
   test: {
     // By default one core is left free, and half of two is much where most of the time goes into waiting.
     maxWorkers: '100%',
@@ -49,7 +58,6 @@ export default defineConfig({
     testTimeout: 20_000,
     globalSetup: 'test/temporary.ts',
     setupFiles: 'test/leave-out.ts',
-    reporters: ['default', saySkipped],
     projects: [
       // A young generation that is large is collected seldom.
       { extends: true, test: { name: 'alone', include: alone, execArgv: ['--max-semi-space-size=64'] } },

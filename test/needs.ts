@@ -1,9 +1,24 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, lstatSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 const isPosix = process.platform !== 'win32'
 const canRun = (...[command = '', ...words]: string[]) =>
   spawnSync(command, words, { stdio: 'ignore' }).status === 0
+
+/** On Windows not everybody may make a link. */
+function canLink(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-link-'))
+  try {
+    symlinkSync('nowhere', join(folder, 'link'))
+    return lstatSync(join(folder, 'link')).isSymbolicLink()
+  } catch {
+    return false
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
 
 /** What some tests need, and whether this system has it. */
 const needs = {
@@ -11,6 +26,7 @@ const needs = {
   signals: isPosix,
   FIFOs: isPosix,
   'owners, modes and links of POSIX': isPosix,
+  'symbolic links': isPosix || canLink(),
   'control characters in names': isPosix,
   'files replaced while they are open': isPosix,
   'a build with slashes in its paths': isPosix,
@@ -41,6 +57,7 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
   ],
   'test/bundle.test.ts': 'a build with slashes in its paths',
   'test/compiled-code.test.ts': [['compiled code that is kept', 'K35: compiled code is kept in a folder']],
+  'test/chat.test.ts': [['symbolic links', 'a file that is replaced keeps its mode']],
   'test/config-file.test.ts': [
     ['a POSIX shell', 'C01'],
     ['owners, modes and links of POSIX', 'C02', 'C03', 'C10', 'C12', 'C13: what is no file is exit 3: under'],
@@ -69,6 +86,7 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
   'test/faults/files.test.ts': [
     ['FIFOs', 'F02', 'F20'],
     ['signals', 'F06'],
+    ['symbolic links', 'F03'],
   ],
   'test/faults/flags.test.ts': [['FIFOs', 'P56']],
   'test/faults/input.test.ts': [['owners, modes and links of POSIX', 'P15 @path that cannot be read']],
@@ -89,7 +107,10 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
     ['/dev/full', 'a stdout that cannot be written'],
     ['timeout in a POSIX shell', 'a signal ends a run whose last words'],
   ],
-  'test/image/files.test.ts': [['control characters in names', 'I13']],
+  'test/image/files.test.ts': [
+    ['control characters in names', 'I13: an explicit name'],
+    ['symbolic links', 'an automatic name passes', 'I03'],
+  ],
   'test/image/process.test.ts': [
     ['signals', 'G02', 'G06'],
     ['FIFOs', 'I04'],
@@ -100,6 +121,7 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
   'test/recipes.test.ts': 'split of GNU in a POSIX shell',
   'test/report.test.ts': [
     ['signals', 'a signal is in the report'],
+    ['symbolic links', 'link cannot have a report'],
     ['a POSIX shell', 'a stdout whose reader has gone'],
   ],
   'test/secret-command.test.ts': 'a POSIX shell',

@@ -45,7 +45,8 @@ const hardStop = 15_000
 export function makeFolders(): string {
   const folder = temporaryFolder()
   for (const name of ['home', 'cwd', 'tmp', 'bin']) mkdirSync(join(folder, name))
-  symlinkSync(parley, join(folder, 'bin/parley'))
+  // On Windows there is no shell that would look for it, and not everybody may make a link.
+  if (process.platform !== 'win32') symlinkSync(parley, join(folder, 'bin/parley'))
   return folder
 }
 
