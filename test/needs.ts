@@ -57,7 +57,11 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
   ],
   'test/bundle.test.ts': 'a build with slashes in its paths',
   'test/compiled-code.test.ts': [['compiled code that is kept', 'K35: compiled code is kept in a folder']],
-  'test/chat.test.ts': [['symbolic links', 'a file that is replaced keeps its mode']],
+  'test/chat.test.ts': [
+    ['symbolic links', 'a file that is replaced keeps its mode'],
+    ['a POSIX shell', '--curl in'],
+  ],
+  'test/completion.test.ts': [['a POSIX shell', 'names every flag of every command']],
   'test/config-file.test.ts': [
     ['a POSIX shell', 'C01'],
     ['owners, modes and links of POSIX', 'C02', 'C03', 'C10', 'C12', 'C13: what is no file is exit 3: under'],
@@ -118,6 +122,7 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
     ['/dev/full', 'O04'],
     ['a POSIX shell', 'a reader of the paths'],
   ],
+  'test/preview.test.ts': [['a POSIX shell', 'V20: --curl in', 'is read by a shell']],
   'test/recipes.test.ts': 'split of GNU in a POSIX shell',
   'test/report.test.ts': [
     ['signals', 'a signal is in the report'],
