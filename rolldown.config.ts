@@ -58,6 +58,18 @@ const withLessOfUndici: Plugin = {
   },
 }
 
+/**
+ * The bundle would copy all that an imported `process` has. Its title is in that, and to read it ends Node on Windows,
+ * where the console has none (nodejs/node#58695).
+ */
+const withGlobalProcess: Plugin = {
+  name: 'with-global-process',
+  transform: {
+    filter: { code: /import process from 'node:process'/ },
+    handler: (code) => code.replace(/import process from 'node:process';?/, ''),
+  },
+}
+
 /** commander loads what it would run separate executables with; parley's commands are all its own. */
 const withoutExecutables: Plugin = {
   name: 'without-executables',
@@ -118,6 +130,12 @@ const withThirdParties = declareThirdParties({
   ]),
 })
 
+/** Whether a module is one of these files of `src`, or another that is meant. */
+const isOneOf = (files: string, other = /^$/) => {
+  const ends = files.split(' ').map((file) => `/src/${file}.ts`)
+  return (id: string) => other.test(id) || ends.some((end) => id.replaceAll('\\', '/').endsWith(end))
+}
+
 const config = {
   input: { main: 'src/main.ts', 'schema-worker': 'src/chat/schema/worker.ts' },
   // What every run loads is one file: others take from it what they need.
@@ -125,6 +143,7 @@ const config = {
   platform: 'node',
   plugins: [
     withLessOfUndici,
+    withGlobalProcess,
     withoutExecutables,
     withEagerModules,
     withScripts,
@@ -146,20 +165,31 @@ const config = {
         {
           name: 'start',
           priority: 3,
-          test: /src\/(main|host|errors|secrets|facts|bare-flags|reporting|io\/output)\.ts$|package\.json$/,
+          test: isOneOf('main host errors secrets facts bare-flags reporting io/output', /package\.json$/),
         },
         {
           name: 'program',
           priority: 2,
-          test: /src\/(spelling|cli\/(program|create-context)|settings\/table|commands\/chat|wire\/model\/models|io\/(escape|failure|style|input))\.ts$|commander/,
+          test: isOneOf(
+            'spelling cli/program cli/create-context settings/table commands/chat wire/model/models io/escape io/failure io/style io/input',
+            /commander/,
+          ),
         },
         {
           name: 'request',
           priority: 1,
-          test: /src\/(calls\/(caller|settings)|chat\/ask|generation\/(footer|prompt)|client\/(send|exchange|connections)|wire\/(sse|received-json))\.ts$/,
+          test: isOneOf(
+            'calls/caller calls/settings chat/ask generation/footer generation/prompt client/send client/exchange client/connections wire/sse wire/received-json',
+          ),
         },
-        { name: 'answer', priority: 0, test: /src\/chat\/printed-answer\.ts$/ },
-        { name: 'events', priority: 0, test: /src\/commands\/events\/(send|confirm|list|follow)\.ts$/ },
+        { name: 'answer', priority: 0, test: isOneOf('chat/printed-answer') },
+        {
+          name: 'events',
+          priority: 0,
+          test: isOneOf(
+            'commands/events/send commands/events/confirm commands/events/list commands/events/follow',
+          ),
+        },
       ],
     },
   },

@@ -20,7 +20,7 @@ const librariesIn = (name: string): string[] => [
   ...new Set(
     chunks
       .get(name)
-      ?.moduleIds.map((id) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id)?.[1])
+      ?.moduleIds.map((id) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id.replaceAll('\\', '/'))?.[1])
       .filter((library) => library !== undefined),
   ),
 ]
@@ -36,6 +36,10 @@ test('every library is in one chunk, and those that a request loads hold few', (
   expect(librariesIn('schema-worker.cjs')).toEqual(['@cfworker/json-schema'])
 })
 
+test('no chunk copies what process has, its title among it, which Windows may not have', () => {
+  for (const { fileName, imports } of chunks.values()) expect(imports, fileName).not.toContain('node:process')
+})
+
 /** The chunks that a run of the built program loads. */
 async function chunksOf(argv: string[], env: Record<string, string> = {}): Promise<string[]> {
   const folder = temporaryFolder()
@@ -46,7 +50,7 @@ async function chunksOf(argv: string[], env: Record<string, string> = {}): Promi
   )
   await execute(argv, { env: { ...env, NODE_OPTIONS: `--require ${JSON.stringify(teller)}` } })
   const files = readFileSync(told, 'utf8').split('\n')
-  return files.flatMap((file) => /dist\/(?!rolldown-runtime)(.*)\.cjs$/.exec(file)?.[1] ?? []).toSorted()
+  return files.flatMap((file) => /dist[\\/](?!rolldown-runtime)(.*)\.cjs$/.exec(file)?.[1] ?? []).toSorted()
 }
 
 test.each([

@@ -29,7 +29,6 @@ const needs = {
   'symbolic links': isPosix || canLink(),
   'control characters in names': isPosix,
   'files replaced while they are open': isPosix,
-  'a build with slashes in its paths': isPosix,
   'compiled code that is kept': isPosix,
   'a reset that is told from an end': isPosix,
   '/dev/full': existsSync('/dev/full'),
@@ -55,7 +54,6 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
     ['owners, modes and links of POSIX', 'is not made through a link'],
     ['files replaced while they are open', 'is left alone once another run'],
   ],
-  'test/bundle.test.ts': 'a build with slashes in its paths',
   'test/compiled-code.test.ts': [['compiled code that is kept', 'K35: compiled code is kept in a folder']],
   'test/chat.test.ts': [
     ['symbolic links', 'a file that is replaced keeps its mode'],
