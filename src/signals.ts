@@ -48,6 +48,8 @@ export function takeInterrupt(act: () => void): Interrupt {
     giveBack,
     raise() {
       interrupt()
+      // Until it has come: to be about to get a signal does not keep a process running.
+      setInterval(() => {}, 1000)
       return new Promise(() => {})
     },
   }
