@@ -1,88 +1,157 @@
+import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
-  existsSync,
+  cpSync,
   lstatSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import { execute, isRoot, nobody } from './process.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { binary, isRoot, nobody } from './process.ts'
 import { temporaryFolder } from './run.ts'
 
-/**
- * Runs parley in a home that `plant` has prepared, and returns the folder that Node was told to keep compiled code in,
- * and to run it from. Node itself is not asked: before 22.8 it keeps none.
- */
-async function folderUsed(plant: (folder: string, cwd: string) => void, env: Record<string, string> = {}) {
-  const cwd = temporaryFolder()
-  const folder = join(cwd, '.cache/parley')
-  mkdirSync(join(cwd, '.cache'))
-  plant(folder, cwd)
-  const listener = join(cwd, 'listener.cjs')
-  writeFileSync(
-    listener,
-    `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '24.0.0' } })
-     require('node:module').enableCompileCache = (folder) => require('node:fs').writeFileSync(${JSON.stringify(join(cwd, 'told'))}, folder)`,
-  )
-  const NODE_OPTIONS = `--require ${listener}`
-  const { code } = await execute(['help', 'input'], {
-    cwd,
-    env: { XDG_CACHE_HOME: '', NODE_OPTIONS, ...env },
-  })
-  const told = join(cwd, 'told')
-  return { code, cwd, folder, used: existsSync(told) ? readFileSync(told, 'utf8') : undefined }
+/** The program in a folder of its own, where its source can be changed. */
+const copy = temporaryFolder()
+const program = join(copy, 'dist/program.cjs')
+
+/** What every help says, and what other code of the same length says. */
+const [said, forged] = ['print this help', 'PRINT THIS HELP']
+
+/** Kept code that says `forged`, with the source of the program that says `said`. */
+const forgery = new Map<string, Buffer>()
+
+beforeAll(() => {
+  cpSync(join(binary, '../../bin'), join(copy, 'bin'), { recursive: true })
+  cpSync(join(binary, '../../dist'), join(copy, 'dist'), { recursive: true })
+  const source = readFileSync(program)
+  writeFileSync(program, source.toString().replace(said, forged))
+  const { folder } = help()
+  writeFileSync(program, source)
+  for (const [name, bytes] of filesIn(folder)) {
+    if (name.endsWith('-program.cjs')) source.copy(bytes, bytes.length - source.length)
+    forgery.set(name, bytes)
+  }
+})
+
+/** Asks for help in a home that `plant` has prepared; `text` is which of the two texts came. */
+function help(plant: (folder: string, home: string) => void = () => {}, env: Record<string, string> = {}) {
+  const home = temporaryFolder()
+  const folder = join(home, '.cache/parley')
+  mkdirSync(join(home, '.cache'))
+  plant(folder, home)
+  return { home, folder, text: helpIn(home, env) }
 }
 
+function helpIn(home: string, env: Record<string, string> = {}): string | undefined {
+  const argv = [join(copy, 'bin/parley.cjs'), 'chat', '--help']
+  const out = execFileSync(process.execPath, argv, { encoding: 'utf8', env: { HOME: home, ...env } })
+  return [said, forged].find((text) => out.includes(text))
+}
+
+const filesIn = (folder: string): [name: string, bytes: Buffer][] =>
+  readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))])
+
 const modeOf = (path: string) => (lstatSync(path).mode & 0o777).toString(8)
+
 /** As another user, or a program that let others write, leaves it. */
-const planted = (folder: string, mode: number) => {
+function plantForgery(folder: string, mode = 0o700): void {
   mkdirSync(folder)
-  writeFileSync(join(folder, 'code'), 'evil')
+  for (const [name, bytes] of forgery) writeFileSync(join(folder, name), bytes)
   chmodSync(folder, mode)
 }
 
-test('K35: compiled code is kept in a folder that is made for its user alone', async () => {
-  const made = await folderUsed(() => {})
-  expect(made).toMatchObject({ code: 0, used: made.folder })
-  expect(modeOf(made.folder)).toBe('700')
-  const there = await folderUsed((folder) => mkdirSync(folder, 0o700))
-  expect(there.used).toBe(there.folder)
-  const readable = await folderUsed((folder) => mkdirSync(folder, 0o755))
-  expect(readable.used).toBe(readable.folder)
+test('code that was compiled is kept, and the next run runs it', () => {
+  const { folder, text } = help()
+  expect(text).toBe(said)
+  expect(readdirSync(folder).map((name) => name.replace(/.*-/, ''))).toEqual(
+    expect.arrayContaining(['main.cjs', 'program.cjs']),
+  )
+  expect(help((there) => plantForgery(there)).text).toBe(forged)
+})
+
+test('a run that had nothing to compile writes nothing', () => {
+  const { home, folder } = help()
+  const long = new Date(2000, 0)
+  for (const name of readdirSync(folder)) utimesSync(join(folder, name), long, long)
+  helpIn(home)
+  const times = readdirSync(folder).map((name) => lstatSync(join(folder, name)).mtimeMs)
+  expect(new Set(times)).toEqual(new Set([long.getTime()]))
+})
+
+test('what a run is the first to call is kept in all files, where one of them is new', () => {
+  const { home, folder } = help()
+  const sizeOf = () =>
+    lstatSync(join(folder, readdirSync(folder).find((name) => /-program/.test(name)) ?? '')).size
+  const before = sizeOf()
+  const argv = [join(copy, 'bin/parley.cjs'), 'chat', '--no-stdin', '--profile', 'demo', '-q', 'Say hello']
+  execFileSync(process.execPath, argv, { env: { HOME: home } })
+  expect(sizeOf()).toBeGreaterThan(before)
+})
+
+test('code that is damaged, cut, or made from another source is not run, and replaced', () => {
+  const whole = [...forgery].find(([name]) => name.endsWith('-program.cjs')) as [string, Buffer]
+  const [name, { length }] = whole
+  const ends = [0, 1, 1000, Math.floor(length / 2), length - 1]
+  const flips = Array.from({ length: 40 }, (_, at) => Math.floor((at * length) / 40))
+  const broken = [
+    ...ends.map((end) => whole[1].subarray(0, end)),
+    ...flips.map((at) => whole[1].map((byte, index) => (index === at ? byte ^ 1 : byte))),
+  ]
+  for (const bytes of broken) {
+    const { home, folder, text } = help((planted) => {
+      plantForgery(planted)
+      writeFileSync(join(planted, name), bytes)
+    })
+    expect(text).toBe(said)
+    expect(lstatSync(join(folder, name)).size).toBeGreaterThan(1000)
+    expect(helpIn(home)).toBe(said)
+  }
+})
+
+test('K35: compiled code is kept in a folder that is made for its user alone', () => {
+  const { folder } = help()
+  expect(modeOf(folder)).toBe('700')
+  expect(readdirSync(folder).map((name) => modeOf(join(folder, name)))).toEqual(
+    readdirSync(folder).map(() => '600'),
+  )
+  const readable = help((there) => plantForgery(there, 0o755))
+  expect(readable.text).toBe(forged)
   expect(modeOf(readable.folder)).toBe('700')
 })
 
 test.each([
-  ['where others can write', (folder: string) => planted(folder, 0o777)],
-  ['where its group can write', (folder: string) => planted(folder, 0o770)],
+  ['where others can write', (folder: string) => plantForgery(folder, 0o777)],
+  ['where its group can write', (folder: string) => plantForgery(folder, 0o770)],
   ['a file', (folder: string) => writeFileSync(folder, '')],
   [
     'a symbolic link',
-    (folder: string, cwd: string) => {
-      planted(join(cwd, 'elsewhere'), 0o700)
-      symlinkSync(join(cwd, 'elsewhere'), folder)
+    (folder: string, home: string) => {
+      plantForgery(join(home, 'elsewhere'))
+      symlinkSync(join(home, 'elsewhere'), folder)
     },
   ],
   ['a symbolic link to nothing', (folder: string) => symlinkSync('/nonexistent', folder)],
-])('K35: one that may hold what others have put there is not used: %s', async (_, plant) => {
-  expect(await folderUsed(plant)).toMatchObject({ code: 0, used: undefined })
+])('K35: one that may hold what others have put there is not used: %s', (_, plant) => {
+  expect(help(plant).text).toBe(said)
 })
 
-test.skipIf(!isRoot)("K35: root does not run what lies in a user's home", async () => {
+test.skipIf(!isRoot)("K35: root does not run what lies in a user's home", () => {
   const plant = (folder: string) => {
-    planted(folder, 0o700)
+    plantForgery(folder)
     chownSync(folder, nobody, nobody)
   }
-  expect(await folderUsed(plant)).toMatchObject({ code: 0, used: undefined })
+  expect(help(plant).text).toBe(said)
 })
 
-test.each(['/proc', '/proc/self/fd', '/dev/null/x'])(
-  'K35: a home where nothing can be made is done without: %s',
-  async (HOME) => {
-    expect(await folderUsed(() => {}, { HOME })).toMatchObject({ code: 0, used: undefined })
+test.each(['/proc', '/proc/self/fd', '/dev/null/x', '', 'relative'])(
+  'K35: a home where nothing can be made is done without: %j',
+  (HOME) => {
+    expect(help(() => {}, { HOME }).text).toBe(said)
   },
 )

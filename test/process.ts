@@ -48,7 +48,7 @@ export function home(): string {
   return folder
 }
 
-/** Where a Node that can keeps compiled code, so that it does not stand among a test's files. */
+/** Where compiled code is kept, so that it does not stand among a test's files. */
 const cache = temporaryFolder()
 
 let copy = ''

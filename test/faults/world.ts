@@ -132,7 +132,7 @@ function readPeak(folder: string): number {
 export function readFiles(folder: string): Map<string, string> {
   const files = ['home', 'cwd', 'tmp'].flatMap((place) =>
     readdirSync(join(folder, place), { recursive: true, withFileTypes: true, encoding: 'utf8' })
-      // Node's compile cache is kept for the next run.
+      // Compiled code is kept for the next run.
       .filter((entry) => entry.isFile() && !entry.parentPath.includes('/.cache/parley'))
       .map((entry) => join(entry.parentPath, entry.name)),
   )
