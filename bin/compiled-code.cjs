@@ -1,7 +1,8 @@
 const { chmodSync, lstatSync, mkdirSync, readFileSync, writeFileSync } = require('node:fs')
-const { join } = require('node:path')
+const { isAbsolute, join } = require('node:path')
 const { Script } = require('node:vm')
 
+const isWindows = process.platform === 'win32'
 const program = join(__dirname, '../dist')
 
 /**
@@ -66,12 +67,12 @@ const writeCode = (file, code, source) =>
 
 /** Not one that all users share, known by name. */
 function findFolder() {
-  const { XDG_CACHE_HOME, HOME } = process.env
-  const cache = XDG_CACHE_HOME || (HOME && `${HOME}/.cache`)
-  if (!cache?.startsWith('/')) return undefined
-  const folder = `${cache}/parley`
+  const { NODE_DISABLE_COMPILE_CACHE, LOCALAPPDATA, XDG_CACHE_HOME, HOME } = process.env
+  const own = isWindows ? LOCALAPPDATA : XDG_CACHE_HOME || (HOME && `${HOME}/.cache`)
+  if (NODE_DISABLE_COMPILE_CACHE || !own || !isAbsolute(own)) return undefined
+  const folder = join(own, 'parley')
   try {
-    return isOwn(folder, cache) ? folder : undefined
+    return isOwn(folder, own) ? folder : undefined
   } catch {
     return undefined
   }
@@ -86,7 +87,10 @@ function isOwn(folder, parent) {
     mkdirSync(folder, 0o700)
     return true
   }
-  if (!stat.isDirectory() || stat.uid !== process.getuid() || stat.mode & 0o022) return false
+  if (!stat.isDirectory()) return false
+  // There a folder of the user's has no owner or mode to look at: others cannot write into what it lies in.
+  if (isWindows) return true
+  if (stat.uid !== process.getuid() || stat.mode & 0o022) return false
   if (stat.mode & 0o077) chmodSync(folder, 0o700)
   return true
 }

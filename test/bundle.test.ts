@@ -40,7 +40,7 @@ test('no chunk copies what process has, its title among it, which Windows may no
   for (const { fileName, imports } of chunks.values()) expect(imports, fileName).not.toContain('node:process')
 })
 
-/** The chunks that a run of the built program loads, where Node's own `require` does it: where no code can be kept. */
+/** The chunks that a run of the built program loads, by Node's own `require`. */
 async function chunksOf(argv: string[], env: Record<string, string> = {}): Promise<string[]> {
   const folder = temporaryFolder()
   const [teller, told] = [join(folder, 'teller.cjs'), join(folder, 'told')]
@@ -49,7 +49,7 @@ async function chunksOf(argv: string[], env: Record<string, string> = {}): Promi
     `process.on('exit', () => require('fs').writeFileSync(${JSON.stringify(told)}, Object.keys(require.cache).join('\\n')))`,
   )
   const NODE_OPTIONS = `--require ${JSON.stringify(teller)}`
-  await execute(argv, { env: { ...env, NODE_OPTIONS, XDG_CACHE_HOME: '/dev/null' } })
+  await execute(argv, { env: { ...env, NODE_OPTIONS, NODE_DISABLE_COMPILE_CACHE: '1' } })
   const files = readFileSync(told, 'utf8').split('\n')
   return files.flatMap((file) => /dist[\\/](?!rolldown-runtime)(.*)\.cjs$/.exec(file)?.[1] ?? []).toSorted()
 }

@@ -149,6 +149,14 @@ test.skipIf(!isRoot)("K35: root does not run what lies in a user's home", () => 
   expect(help(plant).text).toBe(said)
 })
 
+test('none is run or kept where the environment says so, as it says it to Node', () => {
+  const env = { NODE_DISABLE_COMPILE_CACHE: '1' }
+  expect(help((folder) => plantForgery(folder), env).text).toBe(said)
+  expect(help((folder) => mkdirSync(folder), env).folder).toSatisfy(
+    (folder: string) => readdirSync(folder).length === 0,
+  )
+})
+
 test.each(['/proc', '/proc/self/fd', '/dev/null/x', '', 'relative'])(
   'K35: a home where nothing can be made is done without: %j',
   (HOME) => {

@@ -29,7 +29,6 @@ const needs = {
   'symbolic links': isPosix || canLink(),
   'control characters in names': isPosix,
   'files replaced while they are open': isPosix,
-  'compiled code that is kept': isPosix,
   'a reset that is told from an end': isPosix,
   '/dev/full': existsSync('/dev/full'),
   '/proc': isPosix && existsSync('/proc/self/status'),
@@ -54,7 +53,7 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
     ['owners, modes and links of POSIX', 'is not made through a link'],
     ['files replaced while they are open', 'is left alone once another run'],
   ],
-  'test/compiled-code.test.ts': [['compiled code that is kept', 'K35: compiled code is kept in a folder']],
+  'test/compiled-code.test.ts': 'owners, modes and links of POSIX',
   'test/chat.test.ts': [
     ['symbolic links', 'a file that is replaced keeps its mode'],
     ['a POSIX shell', '--curl in'],

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
@@ -86,25 +86,23 @@ test.each(tooOld)('Node %s itself reads as far as that', async (old) => {
   expect(await execute(['chat', 'hi'], { program })).toMatchObject(refusal(old))
 })
 
-/** What does not tell that it was loaded, and what only a terminal needs, where there is none to try it on. */
-const untold = ['schema-worker.cjs', ...(canType ? [] : ['init.cjs', 'ora.cjs', 'setup.cjs'])]
+/** What keeps no compiled code, and what only a terminal needs, where there is none to try it on. */
+const untold = ['schema-worker', 'scripts', ...(canType ? [] : ['init', 'ora', 'setup'])]
 
 describe.each(versions)('on Node %s, from the packed package', (version) => {
   const cwd = temporaryFolder()
-  const [loaded, teller] = [join(cwd, 'loaded'), join(cwd, 'teller.cjs')]
+  const cache = join(cwd, 'cache')
   const program = [findNode(version) ?? `Node ${version} cannot be had`, binary]
   const env: Record<string, string> = {
     PARLEY_ACCESS_TOKEN: 't',
     PARLEY_API_KEY: 'k',
     PARLEY_SESSION: 'sesn_1',
-    NODE_OPTIONS: `--require ${JSON.stringify(teller)}`,
+    XDG_CACHE_HOME: cache,
+    LOCALAPPDATA: cache,
   }
   let emulator: ReturnType<typeof start>
 
   beforeAll(async () => {
-    const tell = `Object.keys(require.cache).join() + ','`
-    const told = JSON.stringify(loaded)
-    writeFileSync(teller, `process.on('exit', () => require('fs').appendFileSync(${told}, ${tell}))`)
     emulator = start(['serve', '-q', '--access-token', 't', '--api-key', 'k'], { program, cwd, env })
     const [line] = await once(emulator.child.stdout as Readable, 'data')
     const { baseUrl, agentsUrl } = JSON.parse(line)
@@ -142,7 +140,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     const tunnelled = { HTTPS_PROXY: proxy.url, PARLEY_BASE_URL: 'https://a.test' }
     await parley(['chat', 'hi'], { code: 3, also: tunnelled })
     await proxy.close()
-    await parley(['chat', 'hi', '--cacert', teller], { code: 3 })
+    await parley(['chat', 'hi', '--cacert', 'r.json'], { code: 3 })
     await parley(['chat', 'hi', '--set', 'a.b=1', '--no-stdin'])
   })
 
@@ -253,11 +251,10 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
   })
 
   test('nothing in the package was left untried', () => {
-    const files = filesIn(join(installed, 'dist')).filter((file) => file.endsWith('.cjs'))
-    const used = readFileSync(loaded, 'utf8')
-      .split(',')
-      .map((path) => basename(path))
-    const untried = files.filter((file) => ![...used, ...untold].includes(file))
+    const names = (files: string[]) => files.flatMap((file) => /([\w.-]+)\.cjs$/.exec(file)?.[1] ?? [])
+    const kept = filesIn(cache).map((file) => file.replace(/.*-dist-/, ''))
+    const tried = [...names(kept), ...untold]
+    const untried = names(filesIn(join(installed, 'dist'))).filter((name) => !tried.includes(name))
     expect(untried).toEqual([])
   })
 })
