@@ -1,6 +1,6 @@
-import { writeSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { appendFile, open, writeSync } from 'node:fs'
 import type { Writable } from 'node:stream'
+import { promisify } from 'node:util'
 import { CliError, fileProblem } from '../errors.ts'
 
 /** How much waits to be written, at most, in characters: a reader may be slower than the requests, or not read at all. */
@@ -29,10 +29,10 @@ export const logToStream = (stream: Writable): Log =>
 /** Opens a file, which is added to. Throws a `CliError`. */
 export async function logToFile(path: string, name: string): Promise<Log> {
   try {
-    const file = await open(path, 'a', 0o600)
+    const file = await promisify(open)(path, 'a', 0o600)
     return createLog({
-      write: (text) => file.appendFile(text),
-      writeNow: (text) => writeSync(file.fd, text),
+      write: (text) => promisify(appendFile)(file, text),
+      writeNow: (text) => writeSync(file, text),
     })
   } catch (error) {
     throw new CliError('file', `${name}: ${fileProblem(error)}`)

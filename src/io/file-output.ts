@@ -1,6 +1,7 @@
-import { closeSync, constants, promises as fs, openSync, type Stats } from 'node:fs'
-import type { FileHandle } from 'node:fs/promises'
+import fs, { closeSync, constants, openSync, type Stats } from 'node:fs'
+import { access, realpath, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { asFileFailure, CliError, fileProblem, usage } from '../errors.ts'
 import { isFolderName } from './folder-name.ts'
 import type { Output } from './output.ts'
@@ -31,14 +32,14 @@ export async function openFileOutput(
 ): Promise<FileOutput> {
   if (name === '') throw usage('a file must have a name')
   const path = resolve(cwd, name)
-  const target = await fs.realpath(path).catch(() => path)
-  const existing = await fs.stat(target).catch(() => undefined)
+  const target = await realpath(path).catch(() => path)
+  const existing = await stat(target).catch(() => undefined)
   if (existing?.isDirectory() || isFolderName(name, platform))
     throw new CliError('file', `${name}: it is a folder`)
   const isRegular = existing === undefined || existing.isFile()
   const needed = [...(isRegular ? [dirname(target)] : []), ...(existing ? [target] : [])]
   for (const path of needed) {
-    await fs.access(path, constants.W_OK).catch((error) => {
+    await access(path, constants.W_OK).catch((error) => {
       const isFolder = path !== target && (error as NodeJS.ErrnoException).code === 'ENOENT'
       throw isFolder
         ? new CliError('file', `${name}: there is no folder ${dirname(name)}/`)
@@ -106,8 +107,11 @@ function keepPart(file: TemporaryFile, target: string, name: string): string | u
   return undefined
 }
 
+// With plain descriptors: Node 26 throws where a `FileHandle` is collected that a broken answer left open.
+const [open, close, writeFile] = [promisify(fs.open), promisify(fs.close), promisify(fs.writeFile)]
+
 /** Opens a pipe that somebody reads: opening any other would wait for ever. */
-async function openPipe(path: string, name: string): Promise<FileHandle> {
+async function openPipe(path: string, name: string): Promise<number> {
   let probe: number
   try {
     probe = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
@@ -116,26 +120,26 @@ async function openPipe(path: string, name: string): Promise<FileHandle> {
     throw new CliError('file', `${name}: ${isUnread ? 'nobody reads this pipe' : fileProblem(error)}`)
   }
   try {
-    return await fs.open(path, 'w')
+    return await open(path, 'w')
   } finally {
     closeSync(probe)
   }
 }
 
-function createDeviceSink(path: string, opened: FileHandle | undefined): Sink {
+function createDeviceSink(path: string, opened: number | undefined): Sink {
   let file = opened
   let isWhole = false
   return {
     async write(chunk) {
-      file ??= await fs.open(path, 'w')
-      await file.writeFile(chunk)
+      file ??= await open(path, 'w')
+      await writeFile(file, chunk)
     },
     async commit() {
-      file ??= await fs.open(path, 'w')
-      await file.close()
+      file ??= await open(path, 'w')
+      await close(file)
       isWhole = true
     },
-    keep: () => (file && !isWhole ? 'the part that came is not kept' : undefined),
+    keep: () => (file !== undefined && !isWhole ? 'the part that came is not kept' : undefined),
     discard() {},
   }
 }
