@@ -1,8 +1,9 @@
-const { chmodSync, lstatSync, mkdirSync, readFileSync, writeFileSync } = require('node:fs')
-const { isAbsolute, join } = require('node:path')
+const fs = require('node:fs')
+const { dirname, isAbsolute, join } = require('node:path')
 const { Script } = require('node:vm')
 
-const isWindows = process.platform === 'win32'
+const { platform, env } = process
+const isWindows = platform === 'win32'
 const program = join(__dirname, '../dist')
 
 /**
@@ -10,22 +11,28 @@ const program = join(__dirname, '../dist')
  * be kept. Node's own cache has only what V8 compiles before a file runs, and most functions it compiles when called.
  */
 module.exports = function openCompiledCode() {
-  const folder = findFolder()
-  if (folder === undefined) return undefined
-  const kept = join(folder, `${process.version}-${process.arch}${program.replace(/[^\w.]/g, '-')}`)
+  const place = findPlace()
+  if (!place) return undefined
+  const { prefix, maker } = place
   const loaded = new Map()
 
   function load(name) {
     const known = loaded.get(name)
     if (known) return known.module.exports
-    const [path, file] = [`${program}/${name}`, `${kept}-${name}`]
-    const source = readFileSync(path)
-    const cachedData = readCode(file, source)
+    const [path, file] = [join(program, name), `${prefix}-${name}`]
+    const source = fs.readFileSync(path)
+    const origin = Buffer.concat([source, maker])
+    const cachedData = readCode(file, origin)
     const script = new Script(wrap(source), { filename: path, lineOffset: -1, cachedData })
     const isNew = !cachedData || script.cachedDataRejected
     const module = { exports: {} }
-    loaded.set(name, { module, script, source, file, isNew })
-    script.runInThisContext()(module.exports, requireFrom, module, path)
+    loaded.set(name, { module, script, origin, file, isNew })
+    try {
+      script.runInThisContext()(module.exports, requireFrom, module, path, program)
+    } catch (error) {
+      loaded.delete(name)
+      throw error
+    }
     return module.exports
   }
 
@@ -36,7 +43,7 @@ module.exports = function openCompiledCode() {
     const all = [...loaded.values()]
     if (!all.some(({ isNew }) => isNew)) return
     try {
-      for (const { script, source, file } of all) writeCode(file, script.createCachedData(), source)
+      for (const { script, origin, file } of all) writeCode(file, script, origin)
     } catch {
       // Without it parley only starts a little later.
     }
@@ -45,52 +52,96 @@ module.exports = function openCompiledCode() {
   return { load, keep }
 }
 
-const wrap = (source) => `(function (exports, require, module, __filename) {\n${source}\n})`
+const wrap = (source) => `(function (exports, require, module, __filename, __dirname) {\n${source}\n})`
+
+/** What the code was compiled for: another build of the same version of Node may crash by it. */
+function describeMaker() {
+  const { size, mtimeMs } = fs.statSync(process.execPath)
+  const { version, arch, versions } = process
+  return Buffer.from(JSON.stringify([program, platform, arch, version, versions.v8, size, mtimeMs]))
+}
 
 /**
- * V8 runs what it is given, damaged or made from another source. So the source is kept as well, and the code twice:
- * to compare them takes less time than to load what computes a checksum.
+ * V8 runs what it is given, damaged or made from another source. So what it was made from is kept as well, and the code
+ * twice: to compare them takes less time than to load what computes a checksum.
  */
-function readCode(file, source) {
+function readCode(file, origin) {
   try {
-    const bytes = readFileSync(file)
-    const size = (bytes.length - source.length) / 2
+    const bytes = readOwn(file)
+    const size = (bytes.length - origin.length) / 2
     const [code, twin] = [bytes.subarray(0, size), bytes.subarray(size, 2 * size)]
-    return code.equals(twin) && bytes.subarray(2 * size).equals(source) ? code : undefined
+    return code.equals(twin) && bytes.subarray(2 * size).equals(origin) ? code : undefined
   } catch {
     return undefined
   }
 }
 
-const writeCode = (file, code, source) =>
-  writeFileSync(file, Buffer.concat([code, code, source]), { mode: 0o600 })
-
-/** Not one that all users share, known by name. */
-function findFolder() {
-  const { NODE_DISABLE_COMPILE_CACHE, LOCALAPPDATA, XDG_CACHE_HOME, HOME } = process.env
-  const own = isWindows ? LOCALAPPDATA : XDG_CACHE_HOME || (HOME && `${HOME}/.cache`)
-  if (NODE_DISABLE_COMPILE_CACHE || !own || !isAbsolute(own)) return undefined
-  const folder = join(own, 'parley')
+/** Asks the open file whose it is: the folder may have been exchanged since it was looked at. */
+function readOwn(file) {
+  const descriptor = fs.openSync(file)
   try {
-    return isOwn(folder, own) ? folder : undefined
+    if (isUsers(fs.fstatSync(descriptor))) return fs.readFileSync(descriptor)
+    throw new Error('somebody else can write it')
+  } finally {
+    fs.closeSync(descriptor)
+  }
+}
+
+function writeCode(file, script, origin) {
+  // First, because where nothing can be written there is no need to make the code.
+  const descriptor = fs.openSync(file, 'w', 0o600)
+  try {
+    const code = script.createCachedData()
+    fs.writeFileSync(descriptor, Buffer.concat([code, code, origin]))
+  } catch (error) {
+    fs.rmSync(file)
+    throw error
+  } finally {
+    fs.closeSync(descriptor)
+  }
+}
+
+/** Not one that all users share, known by name. Node's own variable turns it off. */
+function findPlace() {
+  const caches = env.NODE_DISABLE_COMPILE_CACHE ? undefined : findCaches()
+  if (!caches || !isAbsolute(caches)) return undefined
+  const folder = join(caches, 'parley')
+  try {
+    if (!isReady(folder, caches)) return undefined
+    const prefix = join(folder, program.replace(/[^\w.]+/g, '-').slice(-150))
+    return { prefix, maker: describeMaker() }
   } catch {
     return undefined
   }
+}
+
+function findCaches() {
+  if (isWindows) return env.LOCALAPPDATA
+  if (env.XDG_CACHE_HOME || !env.HOME) return env.XDG_CACHE_HOME
+  return `${env.HOME}/${platform === 'darwin' ? 'Library/Caches' : '.cache'}`
 }
 
 /** What lies in the folder is run unseen: it is made, or has to be the user's own where nobody else can write. */
-function isOwn(folder, parent) {
-  const stat = lstatSync(folder, { throwIfNoEntry: false })
-  if (!stat) {
-    // One by one: where a folder cannot be, as in /proc, Node would try for ever to make it with its parents.
-    if (!lstatSync(parent, { throwIfNoEntry: false })) mkdirSync(parent, 0o700)
-    mkdirSync(folder, 0o700)
-    return true
-  }
-  if (!stat.isDirectory()) return false
-  // There a folder of the user's has no owner or mode to look at: others cannot write into what it lies in.
-  if (isWindows) return true
-  if (stat.uid !== process.getuid() || stat.mode & 0o022) return false
-  if (stat.mode & 0o077) chmodSync(folder, 0o700)
+function isReady(folder, caches) {
+  const stat = look(folder)
+  if (!stat) return isMade(folder, caches)
+  if (!stat.isDirectory() || !isUsers(stat)) return false
+  if (!isWindows && stat.mode & 0o077) fs.chmodSync(folder, 0o700)
   return true
 }
+
+/** Only in a home of the user's own: root is not to leave a folder in another's. */
+function isMade(folder, caches) {
+  const isThere = look(caches) !== undefined
+  const home = fs.statSync(isThere ? caches : dirname(caches))
+  if (!isWindows && home.uid !== process.getuid()) return false
+  // One by one: where a folder cannot be, as in /proc, Node would try for ever to make it with its parents.
+  if (!isThere) fs.mkdirSync(caches, 0o700)
+  fs.mkdirSync(folder, 0o700)
+  return true
+}
+
+const look = (path) => fs.lstatSync(path, { throwIfNoEntry: false })
+
+/** Windows keeps others out of what lies in the user's folders, and shows no owner or mode. */
+const isUsers = ({ uid, mode }) => isWindows || (uid === process.getuid() && (mode & 0o022) === 0)

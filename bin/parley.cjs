@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 'use strict'
 
-// Every Node has to be able to read this file: an old one would show the syntax that it does not know.
+// Every Node from 4 on has to be able to read this file: else it shows the syntax that it does not know.
 const oldest = [20, 19]
 const version = process.versions.node.split('.').map(Number)
 

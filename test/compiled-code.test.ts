@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -30,11 +31,12 @@ beforeAll(() => {
   cpSync(join(binary, '../../bin'), join(copy, 'bin'), { recursive: true })
   cpSync(join(binary, '../../dist'), join(copy, 'dist'), { recursive: true })
   const source = readFileSync(program)
-  writeFileSync(program, source.toString().replace(said, forged))
+  const other = source.toString().replace(said, forged)
+  writeFileSync(program, other)
   const { folder } = help()
   writeFileSync(program, source)
   for (const [name, bytes] of filesIn(folder)) {
-    if (name.endsWith('-program.cjs')) source.copy(bytes, bytes.length - source.length)
+    if (name.endsWith('-program.cjs')) source.copy(bytes, bytes.lastIndexOf(other))
     forgery.set(name, bytes)
   }
 })
@@ -45,12 +47,22 @@ function help(plant: (folder: string, home: string) => void = () => {}, env: Rec
   const folder = join(home, '.cache/parley')
   mkdirSync(join(home, '.cache'))
   plant(folder, home)
-  return { home, folder, text: helpIn(home, env) }
+  const text = helpIn(home, env)
+  return {
+    home,
+    folder,
+    text,
+    kept: lstatSync(folder, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(folder) : [],
+  }
 }
 
 function helpIn(home: string, env: Record<string, string> = {}): string | undefined {
   const argv = [join(copy, 'bin/parley.cjs'), 'chat', '--help']
-  const out = execFileSync(process.execPath, argv, { encoding: 'utf8', env: { HOME: home, ...env } })
+  const out = execFileSync(process.execPath, argv, {
+    cwd: home,
+    encoding: 'utf8',
+    env: { HOME: home, ...env },
+  })
   return [said, forged].find((text) => out.includes(text))
 }
 
@@ -94,24 +106,33 @@ test('what a run is the first to call is kept in all files, where one of them is
   expect(sizeOf()).toBeGreaterThan(before)
 })
 
-test('code that is damaged, cut, or made from another source is not run, and replaced', () => {
-  const whole = [...forgery].find(([name]) => name.endsWith('-program.cjs')) as [string, Buffer]
-  const [name, { length }] = whole
-  const ends = [0, 1, 1000, Math.floor(length / 2), length - 1]
-  const flips = Array.from({ length: 40 }, (_, at) => Math.floor((at * length) / 40))
-  const broken = [
-    ...ends.map((end) => whole[1].subarray(0, end)),
-    ...flips.map((at) => whole[1].map((byte, index) => (index === at ? byte ^ 1 : byte))),
-  ]
-  for (const bytes of broken) {
-    const { home, folder, text } = help((planted) => {
-      plantForgery(planted)
-      writeFileSync(join(planted, name), bytes)
-    })
-    expect(text).toBe(said)
-    expect(lstatSync(join(folder, name)).size).toBeGreaterThan(1000)
-    expect(helpIn(home)).toBe(said)
-  }
+const place = (part: number) => (bytes: Buffer) => Math.floor(bytes.length * part)
+const flip = (part: number) => (bytes: Buffer) =>
+  bytes.map((byte, at) => (at === place(part)(bytes) ? byte ^ 1 : byte))
+
+test.each<[string, (bytes: Buffer) => Uint8Array]>([
+  ['code that is damaged', flip(0.1)],
+  ['a second copy that is', flip(0.5)],
+  ['code of another source', flip(0.9)],
+  [
+    'code for another build of Node',
+    (bytes) =>
+      Buffer.from(
+        bytes.toString('latin1').replace(process.versions.v8, (v8) => v8.replace(/\d/, '0')),
+        'latin1',
+      ),
+  ],
+  ['a half', (bytes) => bytes.subarray(0, place(0.5)(bytes))],
+  ['nothing', () => Buffer.alloc(0)],
+])('%s is not run, and replaced', (_, damage) => {
+  const [name, bytes] = [...forgery].find(([each]) => each.endsWith('-program.cjs')) as [string, Buffer]
+  const { home, folder, text } = help((planted) => {
+    plantForgery(planted)
+    writeFileSync(join(planted, name), damage(bytes))
+  })
+  expect(text).toBe(said)
+  expect(lstatSync(join(folder, name)).size).toBeGreaterThan(1000)
+  expect(helpIn(home)).toBe(said)
 })
 
 test('K35: compiled code is kept in a folder that is made for its user alone', () => {
@@ -137,6 +158,13 @@ test.each([
     },
   ],
   ['a symbolic link to nothing', (folder: string) => symlinkSync('/nonexistent', folder)],
+  [
+    'with files that others can write',
+    (folder: string) => {
+      plantForgery(folder)
+      for (const name of forgery.keys()) chmodSync(join(folder, name), 0o622)
+    },
+  ],
 ])('K35: one that may hold what others have put there is not used: %s', (_, plant) => {
   expect(help(plant).text).toBe(said)
 })
@@ -147,11 +175,27 @@ test.skipIf(!isRoot)("K35: root does not run what lies in a user's home", () => 
     chownSync(folder, nobody, nobody)
   }
   expect(help(plant).text).toBe(said)
+  // As after the folder was exchanged between the look at it and the reading.
+  const exchange = (folder: string) => {
+    plantForgery(folder)
+    for (const name of forgery.keys()) chownSync(join(folder, name), nobody, nobody)
+  }
+  expect(help(exchange).text).toBe(said)
+})
+
+test.skipIf(!isRoot)("K35: root leaves no folder in a user's home", () => {
+  const { home, text } = help((folder, home) => {
+    rmdirSync(join(folder, '..'))
+    chownSync(home, nobody, nobody)
+  })
+  expect(text).toBe(said)
+  expect(readdirSync(home)).toEqual([])
 })
 
 test('none is run or kept where the environment says so, as it says it to Node', () => {
   const env = { NODE_DISABLE_COMPILE_CACHE: '1' }
   expect(help((folder) => plantForgery(folder), env).text).toBe(said)
+  expect(help(() => {}, env).kept).toEqual([])
   expect(help((folder) => mkdirSync(folder), env).folder).toSatisfy(
     (folder: string) => readdirSync(folder).length === 0,
   )
@@ -160,6 +204,8 @@ test('none is run or kept where the environment says so, as it says it to Node',
 test.each(['/proc', '/proc/self/fd', '/dev/null/x', '', 'relative'])(
   'K35: a home where nothing can be made is done without: %j',
   (HOME) => {
-    expect(help(() => {}, { HOME }).text).toBe(said)
+    const { home, text } = help(() => {}, { HOME })
+    expect(text).toBe(said)
+    expect(readdirSync(home, { recursive: true })).toEqual(['.cache'])
   },
 )
