@@ -1,6 +1,6 @@
 import { defineConfig, type Plugin } from 'vitest/config'
 import { BaseSequencer, type Reporter, type TestSpecification } from 'vitest/node'
-import { leftOut } from './test/needs.ts'
+import { findLost, leftOut } from './test/needs.ts'
 
 let isPart = false
 
@@ -18,6 +18,13 @@ const saySkipped: Reporter = {
     })
     lines.push(...leftOut.map(([file, need]) => `${file}: all of it (needs ${need})`))
     process.stdout.write(lines.map((line) => `skipped: ${line}\n`).join(''))
+    const lost = modules.flatMap((module) =>
+      findLost(
+        module.relativeModuleId,
+        [...module.children.allTests()].map((test) => test.fullName),
+      ),
+    )
+    if (lost.length > 0) throw new Error(`test/needs.ts names tests that are not there: ${lost.join(', ')}`)
   },
 }
 

@@ -43,6 +43,7 @@ module.exports = function openCompiledCode() {
     const all = [...loaded.values()]
     if (!all.some(({ isNew }) => isNew)) return
     try {
+      if (!hasRoom(dirname(prefix))) return
       for (const { script, origin, file } of all) writeCode(file, script, origin)
     } catch {
       // Without it parley only starts a little later.
@@ -76,20 +77,29 @@ function readCode(file, origin) {
   }
 }
 
-/** Asks the open file whose it is: the folder may have been exchanged since it was looked at. */
+/** Asks the open file what and whose it is: the folder may have been exchanged since it was looked at. */
 function readOwn(file) {
-  const descriptor = fs.openSync(file)
+  // A pipe would be waited for.
+  const descriptor = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
   try {
-    if (isUsers(fs.fstatSync(descriptor))) return fs.readFileSync(descriptor)
-    throw new Error('somebody else can write it')
+    const stat = fs.fstatSync(descriptor)
+    if (stat.isFile() && isUsers(stat)) return fs.readFileSync(descriptor)
+    throw new Error('no file of the user alone')
   } finally {
     fs.closeSync(descriptor)
   }
 }
 
+/** What only saves time is not to take the last room that a result needs. */
+function hasRoom(folder) {
+  const { bavail, bsize } = fs.statfsSync(folder)
+  return bavail * bsize > 64 * 2 ** 20
+}
+
 function writeCode(file, script, origin) {
-  // First, because where nothing can be written there is no need to make the code.
-  const descriptor = fs.openSync(file, 'w', 0o600)
+  fs.rmSync(file, { force: true })
+  // A new file, so that nothing is written through a link; first, because what cannot be written need not be made.
+  const descriptor = fs.openSync(file, 'wx', 0o600)
   try {
     const code = script.createCachedData()
     fs.writeFileSync(descriptor, Buffer.concat([code, code, origin]))

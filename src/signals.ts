@@ -48,7 +48,7 @@ export function takeInterrupt(act: () => void): Interrupt {
     giveBack,
     raise() {
       interrupt()
-      // Until it has come: to be about to get a signal does not keep a process running.
+      // A signal that is on its way does not keep a process running.
       setInterval(() => {}, 1000)
       return new Promise(() => {})
     },
@@ -58,9 +58,12 @@ export function takeInterrupt(act: () => void): Interrupt {
 /** Sends what Ctrl-C sends. */
 export const interrupt = (): void => raise('SIGINT')
 
-/** Windows has no signals: `kill` would end the process at once, as one that failed with exit code 1. */
+/**
+ * Windows has no signals: `kill` would end the process at once, as one that failed with exit code 1. And the first
+ * process of a container does not die by one that it sends to itself.
+ */
 function raise(signal: (typeof signals)[number]): void {
-  if (process.platform !== 'win32') process.kill(process.pid, signal)
+  if (process.platform !== 'win32' && process.pid !== 1) process.kill(process.pid, signal)
   else if (!process.emit(signal, signal)) process.exit(128 + constants.signals[signal])
 }
 

@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmdirSync,
+  rmSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -190,6 +191,20 @@ test.skipIf(!isRoot)("K35: root leaves no folder in a user's home", () => {
   })
   expect(text).toBe(said)
   expect(readdirSync(home)).toEqual([])
+})
+
+test('K35: what it keeps it writes through no link, and it waits for no pipe', () => {
+  const { folder, home, text } = help((planted) => {
+    plantForgery(planted)
+    const [first = '', second = ''] = forgery.keys()
+    for (const name of [first, second]) rmSync(join(planted, name))
+    writeFileSync(join(planted, '../precious'), 'precious')
+    symlinkSync('../precious', join(planted, first))
+    execFileSync('mkfifo', [join(planted, second)])
+  })
+  expect(text).toBe(said)
+  expect(readFileSync(join(home, '.cache/precious'), 'utf8')).toBe('precious')
+  expect(filesIn(folder).map(([name]) => name)).toEqual([...forgery.keys()].toSorted())
 })
 
 test('none is run or kept where the environment says so, as it says it to Node', () => {

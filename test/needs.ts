@@ -41,6 +41,7 @@ type Need = keyof typeof needs
 
 /** The files that need it as a whole, and the tests that do in others, by how their names or those around them begin. */
 const needing: Record<string, Need | [Need, ...names: string[]][]> = {
+  'test/action.test.ts': 'a POSIX shell',
   'test/api.test.ts': [['a POSIX shell', 'O08']],
   'test/batch/command.test.ts': [['a POSIX shell', 'is renewed once', 'is not renewed for ever']],
   'test/batch/connections.test.ts': [['openssl', 'over TLS', 'through a proxy']],
@@ -127,6 +128,7 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
     ['a POSIX shell', 'a stdout whose reader has gone'],
   ],
   'test/secret-command.test.ts': 'a POSIX shell',
+  'test/workflows.test.ts': [['a POSIX shell', 'a release needs']],
 }
 
 /** The files that cannot run here, and what they would need. */
@@ -140,4 +142,14 @@ export function findMissing(file: string, names: string[]): string | undefined {
   if (typeof groups === 'string') return undefined
   const isMeant = (begins: string[]) => names.some((name) => begins.some((start) => name.startsWith(start)))
   return groups.find(([need, ...begins]) => !needs[need] && isMeant(begins))?.[0]
+}
+
+/** The names of a file's tests in the table above that none of its tests has. */
+export function findLost(file: string, fullNames: string[]): string[] {
+  const groups = needing[file] ?? []
+  if (typeof groups === 'string') return []
+  const names = fullNames.flatMap((name) => name.split(' > '))
+  return groups
+    .flatMap(([, ...begins]) => begins)
+    .filter((start) => !names.some((name) => name.startsWith(start)))
 }

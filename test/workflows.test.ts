@@ -35,18 +35,18 @@ test('what others wrote is used at a commit, not at a name that can be moved', (
   }
 })
 
-test('only what publishes may do more than read, and it runs nothing of the package', () => {
-  for (const { permissions, jobs } of [ci, release] as Workflow[]) {
-    expect(permissions).toEqual({ contents: 'read' })
-    const privileged = Object.values(jobs).filter((job) => job.permissions)
-    for (const { steps = [] } of privileged)
-      expect(steps.map(({ uses, run }) => uses?.split('@')[0] ?? run?.split(' ', 2).join(' '))).toEqual([
-        'actions/download-artifact',
-        'actions/setup-node',
-        'npm publish',
-        'gh release',
-      ])
-  }
+test('no job may do more than read, but two that run nothing of the project', () => {
+  const workflows = [...sources.values()].map((source) => parse(source) as Workflow)
+  for (const { permissions } of workflows) expect(permissions).toEqual({ contents: 'read' })
+  const privileged = workflows.flatMap(({ jobs }) => Object.values(jobs).filter((job) => job.permissions))
+  const steps = privileged.map(({ permissions, steps = [] }) => [
+    permissions,
+    ...steps.map(({ uses, run }) => uses?.split('@')[0] ?? run?.split(' ', 2).join(' ')),
+  ])
+  expect(steps).toEqual([
+    [{ 'id-token': 'write' }, 'actions/download-artifact', 'actions/setup-node', 'npm publish'],
+    [{ contents: 'write' }, 'actions/download-artifact', 'gh release'],
+  ])
 })
 
 test('the tests run on the oldest Node that the package is for', () => {
@@ -64,6 +64,7 @@ test.skipIf(!canRun('bash', '-c', 'command -v awk')).each([
   ['v1.1.0', '1.1.0', dated, 0, '\n- That.\n'],
   ['v1.10.0', '1.1.0', dated, 1, undefined],
   ['v1.1', '1.1', dated, 1, undefined],
+  ['v1.1.0-rc.1', '1.1.0-rc.1', dated, 1, undefined],
   ['v1.10.0', '1.10.0', dated.replace('2026-11-21', 'unreleased'), 1, undefined],
   ['v1.10.0', '1.10.0', dated.replace('- This.', ''), 1, undefined],
 ])('a release needs its tag, its version and its changes: %s of %s', (tag, version, changes, code, notes) => {

@@ -1,6 +1,7 @@
-import { closeSync, createReadStream, fstatSync, openSync, rmSync, truncateSync, writeSync } from 'node:fs'
+import { closeSync, createReadStream, fstatSync, openSync, rmSync, writeSync } from 'node:fs'
 import { asFileFailure, CliError } from '../errors.ts'
 import { type Lock, lock } from '../settings/lock.ts'
+import { appendWhole, cut } from './append.ts'
 import { type Earlier, readEarlier } from './earlier-results.ts'
 import type { Ledger } from './ledger.ts'
 
@@ -87,8 +88,7 @@ async function read(file: number, { path, name, ledger, tokensOf }: ResultsOptio
   if (earlier.results === 0 && earlier.others > 0) {
     throw new CliError('file', `${name}: it has no results of a batch`)
   }
-  // By its path: on Windows a file that was opened to be added to cannot be made shorter.
-  if (earlier.tail === 'torn') truncateSync(path, earlier.end)
+  if (earlier.tail === 'torn') cut(file, path, earlier.end)
   if (earlier.tail === 'whole') writeSync(file, '\n')
   return earlier
 }
@@ -107,10 +107,9 @@ function createWriter(
       if (!held.isHeld()) throw new CliError('file', `${name}: another parley has taken it over`)
       const bytes = Buffer.from(`${line}\n`)
       try {
-        writeWhole(file, bytes)
+        appendWhole(file, path, { bytes, size })
         size += bytes.length
       } catch (error) {
-        truncateSync(path, size)
         throw asFileFailure(error, name)
       }
     },
@@ -122,9 +121,4 @@ function createWriter(
       held.release()
     },
   }
-}
-
-/** In one write, but where a disk is full: the next one then says so. */
-function writeWhole(file: number, bytes: Uint8Array): void {
-  for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes.subarray(written))
 }

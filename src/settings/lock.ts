@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, futimesSync, rmSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { CliError, type Kind } from '../errors.ts'
-import { createMaker, lookAt } from './lock-file.ts'
+import { createLockMaker, lookAt } from './lock-file.ts'
 
 /** The right to write a file, which only one process has at a time. */
 export interface Lock {
@@ -34,10 +34,10 @@ export async function lock(path: string, { longest, onWait, ...options }: LockOp
   const name = `${path}.lock`
   const [holder, guard] = [watch(name, options.silence), watch(`${name}.clearing`, options.silence)]
   const start = performance.now()
-  const tryToMake = createMaker(name)
+  const [tryToMake, tryToGuard] = [createLockMaker(name), createLockMaker(guard.name)]
   let file = tryToMake()
   for (let isReported = false; file === undefined; file = tryToMake()) {
-    if (holder.isSilent()) clear(name, holder, guard)
+    if (holder.isSilent()) clear(name, holder, guard, tryToGuard)
     const waited = performance.now() - start
     if (waited > longest) throw stuck(path, name, options)
     if (!isReported && waited > aWhile) {
@@ -100,8 +100,8 @@ function watch(name: string, silence: number): Watched {
  * Removes a lock that was left behind. Only one of the waiting processes may do this, and it looks again first: a
  * second one would remove the lock that the first has taken since.
  */
-function clear(name: string, holder: Watched, guard: Watched): void {
-  const file = createMaker(guard.name)()
+function clear(name: string, holder: Watched, guard: Watched, tryToGuard: () => number | undefined): void {
+  const file = tryToGuard()
   if (file === undefined) {
     if (guard.isSilent()) rmSync(guard.name, { force: true })
     return

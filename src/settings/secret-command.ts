@@ -33,7 +33,7 @@ export async function runSecretCommand(
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
   // Only with a session of its own can all its processes be ended, but a new session has no terminal.
   const isLeader = !hasTerminal && platform !== 'win32'
-  const options = { env: withoutSecrets(env), cwd, shell: true, detached: isLeader } as const
+  const options = { env: withoutSecrets(env, platform), cwd, shell: true, detached: isLeader } as const
   const child = spawn(command, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   const stop = () => endFamily(child, { isLeader, platform, env })
   cleanups.add(stop)
@@ -91,8 +91,12 @@ function describe(code: number | null, signal: NodeJS.Signals | null): string | 
   return code === 0 ? undefined : `failed with exit code ${code}`
 }
 
-function withoutSecrets(env: ProcessInfo['env']): Record<string, string | undefined> {
+function withoutSecrets(
+  env: ProcessInfo['env'],
+  platform: NodeJS.Platform,
+): Record<string, string | undefined> {
   const secrets = settingNames.filter((name) => settingOf(name).secret).map(variableOf)
   // On Windows a variable is found by its name in any case.
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !secrets.includes(name.toUpperCase())))
+  const spelled = (name: string) => (platform === 'win32' ? name.toUpperCase() : name)
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !secrets.includes(spelled(name))))
 }

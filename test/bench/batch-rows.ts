@@ -49,7 +49,7 @@ export function createBatchRows(node: string, url: string): Row[] {
   const [few, some, many] = [writePrompts(1000), writePrompts(20_000), writePrompts(100_000)]
   const env = credentials(url)
   const batch = (file: string, more = ''): Job => ({
-    command: `${node} ${parley} chat --batch ${file} --concurrency 16 -q ${more}`,
+    command: `'${node}' '${parley}' chat --batch ${file} --concurrency 16 -q ${more}`,
     env,
   })
   const done = temporary('results.ndjson')
@@ -67,7 +67,7 @@ export function createBatchRows(node: string, url: string): Row[] {
       work: 'the same batch',
       against: 'a bare undici pool script',
       job: batch(few),
-      baseline: { command: `${node} ${writePool(url)} ${few}` },
+      baseline: { command: `'${node}' ${writePool(url)} ${few}` },
       rounds: 7,
       budget: [1.5, 1.5],
     },

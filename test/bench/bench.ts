@@ -68,10 +68,6 @@ const majors = process.argv.length > 2 ? process.argv.slice(2) : [ownMajor]
 const server = await startServer()
 for (const major of majors) {
   const node = findNode(major)
-  if (!node) {
-    console.log(`\nNode ${major}: skipped, it cannot be had here`)
-    continue
-  }
   const versions = ['curl', 'jq', 'sed', 'base64'].map((tool) => versionOf(tool) ?? `no ${tool}`)
   console.log(
     `\nparley, ${new Date().toISOString().slice(0, 10)}, Node ${versionOf(node)}, ${cpus().length} CPUs`,
@@ -85,6 +81,6 @@ for (const major of majors) {
   }
   if (major === ownMajor && !process.env.BENCH_ROW) for (const row of await measureInside()) console.log(row)
   if (!process.env.BENCH_ROW)
-    console.log(`\n${await explainRun(node, `${parley} chat 'Say hello'`, credentials(server.url))}`)
+    console.log(`\n${await explainRun(node, `'${parley}' chat 'Say hello'`, credentials(server.url))}`)
 }
 server.close()

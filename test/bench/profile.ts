@@ -32,7 +32,7 @@ export async function explainRun(node: string, argv: string, env: NonNullable<Jo
   for (let round = 0; round < rounds; round++) {
     rmSync(folder, { recursive: true, force: true })
     const flags = `--cpu-prof --cpu-prof-dir=${folder} --cpu-prof-interval=100`
-    await time({ command: `${node} ${flags} ${argv}`, env })
+    await time({ command: `'${node}' ${flags} ${argv}`, env })
     const file = join(folder, readdirSync(folder)[0] as string)
     addUp(JSON.parse(readFileSync(file, 'utf8')) as Profile, sums)
   }

@@ -28,8 +28,8 @@ const body = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
 /** All rows of `README.md`, Speed, for one Node; `imageSize` is in bytes. */
 export function createRows(node: string, { url, imageSize }: { url: string; imageSize: number }): Row[] {
   const env = credentials(url)
-  const run = (argv: string): Job => ({ command: `${node} ${parley} ${argv}`, env })
-  const nothing: Job = { command: `${node} -e 0` }
+  const run = (argv: string): Job => ({ command: `'${node}' '${parley}' ${argv}`, env })
+  const nothing: Job = { command: `'${node}' -e 0` }
   // With it the shell starts a process more, so the baseline has it too.
   const thenFine = '|| [ $? = 2 ]'
   const curl = `curl -sN -H 'Authorization: Bearer t' -H 'Content-Type: application/json' -d '${body}'`
@@ -94,7 +94,7 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
       isStart: true,
       against: 'a bare `http.request` script',
       job: run("chat 'Say hello'"),
-      baseline: { command: `${node} ${bare}` },
+      baseline: { command: `'${node}' ${bare}` },
       rounds: 21,
       budget: [1.5, 1.5],
     },
@@ -143,7 +143,7 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
     {
       work: '`api`, a 200 MiB answer to a file',
       against: '`curl`',
-      job: { command: `${node} ${parley} api gateway /large > ${temporary('large')}`, env },
+      job: { command: `'${node}' '${parley}' api gateway /large > ${temporary('large')}`, env },
       baseline: { command: `curl -sN -H 'Authorization: Bearer t' ${url}/large > ${temporary('large2')}` },
       rounds: 3,
       budget: [1.2, 1.2],
