@@ -128,6 +128,19 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
   },
 )
 
+test('Y65: a signal while an answer is sent says how to go on, too, with the flags that were given', async () => {
+  let child: ReturnType<typeof start>['child'] | undefined
+  const onPost = () => void child?.kill('SIGTERM')
+  const { cwd, env } = await serve({ rounds: [[use('t1')]], fate: () => 'stalls', onPost })
+  const started = start([...argv, '--no-stdin', 'go'], { cwd, env })
+  child = started.child
+  const { signal, err } = await started.ended
+  expect(signal).toBe('SIGTERM')
+  expect(err).toMatch(
+    /^parley: interrupted: .*may have been .*; to go on: parley events run -s s1 --no-stdin --policy p\.json --audit a\.ndjson$/m,
+  )
+})
+
 test('Y66: a reader of stdout that goes away stops the printing only', async () => {
   const { service, cwd, env } = await serve({ rounds: [[use('t1')], [custom('c1')]] })
   const { child, ended } = start([...argv, 'go', '--tool', 'count=echo 1'], { cwd, env })

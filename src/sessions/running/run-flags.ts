@@ -51,5 +51,6 @@ export function goOnCommand(context: Pick<Context, 'flags'>, session: string, fl
     if (value === undefined) return []
     return ` ${name}${value.startsWith('-') ? '=' : ' '}${shellQuote(value)}`
   })
-  return `${sessionCommand(context, 'run', session)}${words.join('')}`
+  const noStdin = context.flags.stdin === false ? ' --no-stdin' : ''
+  return `${sessionCommand(context, 'run', session)}${noStdin}${words.join('')}`
 }

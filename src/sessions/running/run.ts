@@ -16,6 +16,7 @@ import { type SessionOptions, type SessionParts, sessionParts } from '../session
 import { openAudit } from './audit.ts'
 import { explainFailure } from './failure.ts'
 import { printWhileRead } from './print-while-read.ts'
+import { type Progress, tellingWay } from './progress.ts'
 import { Responder } from './responder.ts'
 import { type AnswerFlags, goOnCommand, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 
@@ -33,7 +34,9 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const parts = sessionParts(context, settings, options)
   const policy = await readPolicyFlag(context, options.policy)
   const body = await readEventsIfAny(context, options, words)
-  const caller = createCaller(context, settings)
+  const way = `to go on: ${goOnCommand(context, parts.params.session ?? '', options)}`
+  const progress = { isBegun: body === undefined }
+  const caller = createCaller(tellingWay(context, progress, way), settings)
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usage('there is no task: --dry-run and --curl have nothing to show')
   if (body && (await caller.preview(endpoints.sendEvents, { ...parts, body }))) return
@@ -42,7 +45,8 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   try {
     const lasting = { ...context, output: printWhileRead(context.output) }
     const rules = { policy, tools: jobs.tools }
-    await work(lasting, { caller, parts, body, options, audit, asker, rules, toolTimeout: jobs.toolTimeout })
+    const { toolTimeout } = jobs
+    await work(lasting, { caller, parts, body, options, audit, asker, rules, toolTimeout, way, progress })
   } finally {
     await asker.close()
     audit.close()
@@ -56,18 +60,18 @@ interface Work extends Setting {
   body: Uint8Array | undefined
   options: RunOptions
   toolTimeout: number
+  way: string
+  progress: Progress
 }
 
 async function work(
   context: Context,
-  { parts, body, options, toolTimeout, ...setting }: Work,
+  { parts, body, options, toolTimeout, way, progress, ...setting }: Work,
 ): Promise<void> {
   const { caller } = setting
   const session = parts.params.session ?? ''
-  const way = `to go on: ${goOnCommand(context, session, options)}`
   const stops: EventItem[] = []
   const follower = await open(context, caller, { parts, body, stops })
-  const progress = { hasTask: false }
   try {
     const fate = `the session goes on; ${way}`
     const { state } = follower
@@ -95,8 +99,8 @@ async function work(
     if (failure) throw failure
   } catch (error) {
     throw explainFailure(error, {
+      hasTask: body !== undefined && progress.isBegun,
       ...progress,
-      isBegun: !body || progress.hasTask,
       way,
       isLate: isLate(context, caller),
     })
@@ -124,7 +128,7 @@ function open(
 interface Task {
   parts: SessionParts
   body: Uint8Array
-  progress: { hasTask: boolean }
+  progress: Progress
   fate: string
 }
 
@@ -135,7 +139,7 @@ async function sendTask(
   { parts, body, progress, fate }: Task,
 ): Promise<SessionEvent[]> {
   const onAccepted = () => {
-    progress.hasTask = true
+    progress.isBegun = true
     context.whenInterrupted(() => `the task was accepted; ${fate}`)
   }
   const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (answer) =>
