@@ -21,6 +21,7 @@ export const variableRows = (): Row[] => [
   ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
   ['HTTPS_PROXY, HTTP_PROXY', 'a proxy; also ALL_PROXY, and NO_PROXY for hosts that need none'],
   ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to the system's"],
+  ['NODE_DISABLE_COMPILE_CACHE', 'keep no compiled code; it would be in ~/.cache/parley'],
   ['TRACEPARENT, TRACESTATE', 'a trace to go on with (W3C Trace Context): they are sent as headers'],
   ['NO_COLOR, FORCE_COLOR', 'no colour, or always colour; TERM=dumb means no colour'],
 ]
