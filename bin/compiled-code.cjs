@@ -97,7 +97,7 @@ function hasRoom(folder) {
 }
 
 function writeCode(file, script, origin) {
-  fs.rmSync(file, { force: true })
+  fs.rmSync(file, { force: true, recursive: true })
   // A new file, so that nothing is written through a link; first, because what cannot be written need not be made.
   const descriptor = fs.openSync(file, 'wx', 0o600)
   try {
@@ -133,23 +133,23 @@ function findCaches() {
 
 /** What lies in the folder is run unseen: it is made, or has to be the user's own where nobody else can write. */
 function isReady(folder, caches) {
+  const isThere = look(caches) !== undefined
+  if (!isAtHome(isThere ? caches : dirname(caches))) return false
   const stat = look(folder)
-  if (!stat) return isMade(folder, caches)
+  if (!stat) {
+    // One by one: where a folder cannot be, as in /proc, Node would try for ever to make it with its parents.
+    if (!isThere) fs.mkdirSync(caches, 0o700)
+    fs.mkdirSync(folder, 0o700)
+    return true
+  }
   if (!stat.isDirectory() || !isUsers(stat)) return false
   if (!isWindows && stat.mode & 0o077) fs.chmodSync(folder, 0o700)
   return true
 }
 
-/** Only in a home of the user's own: root is not to leave a folder in another's. */
-function isMade(folder, caches) {
-  const isThere = look(caches) !== undefined
-  const home = fs.statSync(isThere ? caches : dirname(caches))
-  if (!isWindows && home.uid !== process.getuid()) return false
-  // One by one: where a folder cannot be, as in /proc, Node would try for ever to make it with its parents.
-  if (!isThere) fs.mkdirSync(caches, 0o700)
-  fs.mkdirSync(folder, 0o700)
-  return true
-}
+/** Root is to make and change nothing in another's home, nor where a link from there leads. */
+const isAtHome = (place) =>
+  isWindows || [fs.lstatSync(place), fs.statSync(place)].every(({ uid }) => uid === process.getuid())
 
 const look = (path) => fs.lstatSync(path, { throwIfNoEntry: false })
 

@@ -21,8 +21,9 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     },
     open,
     writeNow(bytes) {
-      // Bytes in a Windows console would be read in its own code page: only the stream writes text there.
-      if (stream || (process.platform === 'win32' && this.isTerminal)) return 0
+      // Bytes in a Windows console would be read in its own code page: only the stream writes text there. And the first
+      // process of a container dies by no signal that it does not listen to.
+      if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
       // This is the last thing that a run writes. It may block, and then a signal has to end it at once.
       stopListening()
       return writeAll(descriptor, bytes)

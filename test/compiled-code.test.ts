@@ -3,6 +3,7 @@ import {
   chmodSync,
   chownSync,
   cpSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -191,6 +192,21 @@ test.skipIf(!isRoot)("K35: root leaves no folder in a user's home", () => {
   })
   expect(text).toBe(said)
   expect(readdirSync(home)).toEqual([])
+})
+
+test.skipIf(!isRoot)("K35: root makes and changes nothing where a user's link leads", () => {
+  for (const isThere of [false, true]) {
+    const elsewhere = temporaryFolder()
+    if (isThere) mkdirSync(join(elsewhere, 'parley'), 0o755)
+    const { text } = help((folder, home) => {
+      rmdirSync(join(folder, '..'))
+      symlinkSync(elsewhere, join(home, '.cache'))
+      lchownSync(join(home, '.cache'), nobody, nobody)
+    })
+    expect(text).toBe(said)
+    expect(readdirSync(elsewhere, { recursive: true })).toEqual(isThere ? ['parley'] : [])
+    if (isThere) expect(modeOf(join(elsewhere, 'parley'))).toBe('755')
+  }
 })
 
 test('K35: what it keeps it writes through no link, and it waits for no pipe', () => {
