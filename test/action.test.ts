@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import manifest from '../package.json' with { type: 'json' }
 import { pack } from './npm.ts'
@@ -18,7 +18,11 @@ interface Action {
 
 const readme = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8')
 const action: Action = parse(/^```yaml\n(# \.github\/actions\/.*?)^```$/ms.exec(readme)?.[1] ?? '')
-const tarball = pack(temporaryFolder())
+
+let tarball = ''
+beforeAll(() => {
+  tarball = pack(temporaryFolder())
+})
 
 /** Does with the README's action what a runner does with it. */
 async function use(inputs: Record<string, string>, answer: Script) {

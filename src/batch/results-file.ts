@@ -1,5 +1,6 @@
 import { closeSync, createReadStream, fstatSync, openSync, rmSync, writeSync } from 'node:fs'
 import { asFileFailure, CliError } from '../errors.ts'
+import { requireRegular } from '../io/regular-file.ts'
 import { type Lock, lock } from '../settings/lock.ts'
 import { appendWhole, cut } from './append.ts'
 import { type Earlier, readEarlier } from './earlier-results.ts'
@@ -63,13 +64,6 @@ function openFile({ path, name, isResumed }: ResultsOptions): number {
     if (isThere) throw new CliError('file', `${name}: it exists already; --resume goes on with it`)
     throw asFileFailure(error, name)
   }
-}
-
-function requireRegular(file: number, name: string): void {
-  const stat = fstatSync(file)
-  // Windows opens a folder too.
-  const kind = stat.isDirectory() ? 'a folder' : 'no regular file'
-  if (!stat.isFile()) throw new CliError('file', `${name}: it is ${kind}`)
 }
 
 const takeLock = ({ path, patience, onWait }: ResultsOptions): Promise<Lock> =>

@@ -34,10 +34,9 @@ export async function lock(path: string, { longest, onWait, ...options }: LockOp
   const name = `${path}.lock`
   const [holder, guard] = [watch(name, options.silence), watch(`${name}.clearing`, options.silence)]
   const start = performance.now()
-  const [tryToMake, tryToGuard] = [createLockMaker(name), createLockMaker(guard.name)]
-  let file = tryToMake()
-  for (let isReported = false; file === undefined; file = tryToMake()) {
-    if (holder.isSilent()) clear(name, holder, guard, tryToGuard)
+  let file = holder.tryToMake()
+  for (let isReported = false; file === undefined; file = holder.tryToMake()) {
+    if (holder.isSilent()) clear(holder, guard)
     const waited = performance.now() - start
     if (waited > longest) throw stuck(path, name, options)
     if (!isReported && waited > aWhile) {
@@ -79,6 +78,8 @@ interface Watched {
   name: string
   /** It has not changed for long, by this process's own clock: other clocks may differ, or be set. */
   isSilent(): boolean
+  /** Makes the file and opens it; `undefined` where there is one. */
+  tryToMake(): number | undefined
 }
 
 function watch(name: string, silence: number): Watched {
@@ -93,6 +94,7 @@ function watch(name: string, silence: number): Watched {
       last = mark
       return mark !== undefined && performance.now() - since > silence
     },
+    tryToMake: createLockMaker(name),
   }
 }
 
@@ -100,16 +102,16 @@ function watch(name: string, silence: number): Watched {
  * Removes a lock that was left behind. Only one of the waiting processes may do this, and it looks again first: a
  * second one would remove the lock that the first has taken since.
  */
-function clear(name: string, holder: Watched, guard: Watched, tryToGuard: () => number | undefined): void {
-  const file = tryToGuard()
+function clear(holder: Watched, guard: Watched): void {
+  const file = guard.tryToMake()
   if (file === undefined) {
     if (guard.isSilent()) rmSync(guard.name, { force: true })
     return
   }
   try {
     // In an earlier version the lock was a folder.
-    const isFolder = lookAt(name)?.isDirectory() ?? false
-    if (holder.isSilent()) rmSync(name, { force: true, recursive: isFolder })
+    const isFolder = lookAt(holder.name)?.isDirectory() ?? false
+    if (holder.isSilent()) rmSync(holder.name, { force: true, recursive: isFolder })
   } finally {
     closeSync(file)
     rmSync(guard.name, { force: true })

@@ -12,6 +12,7 @@ import {
 import { resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, fileProblem } from '../../errors.ts'
+import { requireRegular } from '../../io/regular-file.ts'
 import type { Decision } from '../policy/policy.ts'
 import { type Earlier, nothingEarlier, readEarlier } from './earlier.ts'
 
@@ -76,11 +77,8 @@ function openRegular(path: string, name: string): number {
     throw isLink ? new CliError('file', `the audit file ${name}: it is a link`) : failed(name, error)
   }
   try {
-    const stat = fstatSync(file)
-    // Windows opens a folder too.
-    const kind = stat.isDirectory() ? 'a folder' : 'no regular file'
-    if (!stat.isFile()) throw new CliError('file', `the audit file ${name}: it is ${kind}`)
-    if (O_NOFOLLOW !== 0 && (stat.mode & 0o077) !== 0) fchmodSync(file, 0o600)
+    const { mode } = requireRegular(file, `the audit file ${name}`)
+    if (O_NOFOLLOW !== 0 && (mode & 0o077) !== 0) fchmodSync(file, 0o600)
     return file
   } catch (error) {
     closeSync(file)

@@ -1,13 +1,12 @@
 import { CliError, type Kind } from '../../errors.ts'
+import type { Progress } from './progress.ts'
 
 /** These say how the session ended, or what is not known of it. */
 const endings: Kind[] = ['waiting', 'stuck', 'denied', 'unknown']
 
-interface Progress {
-  /** The task was accepted. */
+interface Circumstances extends Progress {
+  /** There was a task, and it was accepted. */
   hasTask: boolean
-  /** The session is followed: whatever was to be sent first was sent. */
-  isBegun: boolean
   /** How to go on with the session. */
   way: string
   /** The deadline has passed. */
@@ -15,7 +14,7 @@ interface Progress {
 }
 
 /** A failure must not look like a reason to send the task again. */
-export function explainFailure(error: unknown, { hasTask, isBegun, way, isLate }: Progress): unknown {
+export function explainFailure(error: unknown, { hasTask, isBegun, way, isLate }: Circumstances): unknown {
   if (!(error instanceof CliError)) return error
   if (isLate && error.kind === 'not-sent' && isBegun) {
     return new CliError('stopped', error.message, { sent: 'yes', safeToRetry: false, consequence: way })
