@@ -137,7 +137,7 @@ const isOneOf = (files: string, other = /^$/) => {
 }
 
 const config = {
-  input: { main: 'src/main.ts', 'schema-worker': 'src/chat/schema/worker.ts' },
+  input: { main: 'src/main.ts', 'schema-worker': 'src/content/schema/worker.ts' },
   // What every run loads is one file: others take from it what they need.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
@@ -177,7 +177,7 @@ const config = {
           name: 'program',
           priority: 2,
           test: isOneOf(
-            'spelling cli/program cli/create-context settings/table commands/chat wire/model/models io/escape io/failure io/style io/input',
+            'spelling cli/program cli/create-context settings/table commands/chat wire/gateway/models io/escape io/failure io/style io/input',
             /commander/,
           ),
         },
@@ -185,10 +185,10 @@ const config = {
           name: 'request',
           priority: 1,
           test: isOneOf(
-            'calls/caller calls/settings chat/ask generation/footer generation/prompt client/send client/exchange client/connections wire/sse wire/received-json',
+            'http/caller settings/read-settings gateway/chat/ask content/footer content/prompt http/send http/exchange http/connections wire/sse wire/received-json',
           ),
         },
-        { name: 'answer', priority: 0, test: isOneOf('chat/printed-answer') },
+        { name: 'answer', priority: 0, test: isOneOf('gateway/chat/printed-answer') },
         {
           name: 'events',
           priority: 0,

@@ -1,12 +1,22 @@
-import type { Timers } from './client/timer.ts'
 import type { Facts } from './facts.ts'
 import type { Input, Stdin } from './io/input.ts'
 import type { Output, StdStream } from './io/output.ts'
 import type { ColourChoice, Style } from './io/style.ts'
 import type { Secrets } from './secrets.ts'
-import type { ProcessInfo } from './settings/folder.ts'
-import type { SettingSources } from './settings/resolve.ts'
+import type { Timers } from './timers.ts'
 import type { Exchange } from './wire/exchange.ts'
+
+/** What a process knows about itself: it decides where the profile file is, and whose it must be. */
+export interface ProcessInfo {
+  env: Readonly<Record<string, string | undefined>>
+  cwd: string
+  platform: NodeJS.Platform
+  /** The user's number, where files have owners. */
+  uid?: number
+}
+
+/** The settings that flags gave, by name, unchecked. */
+export type FlagSettings = Partial<Record<string, { value: unknown; flag: string }>>
 
 /** The outside world, as the program sees it. */
 export interface Host extends ProcessInfo {
@@ -14,11 +24,11 @@ export interface Host extends ProcessInfo {
   stdout: StdStream
   stderr: StdStream
   /** Used instead of the network. */
-  exchange?: Exchange | undefined
+  exchange?: Exchange
   /** Throws a usage error where the arguments are not what was typed. */
   checkArguments?(argv: string[]): void
   /** Used instead of the clock. */
-  timers?: Timers | undefined
+  timers?: Timers
   /**
    * Has `clean` called when a signal comes, with what a shell will see, such as 130; prints what it returns on stderr, and
    * lets the signal end the process.
@@ -40,18 +50,18 @@ export interface Interrupt {
 
 /** The flags that every request command has, as they were given. */
 export interface SharedFlags {
-  profile?: string | undefined
-  raw?: boolean | undefined
-  dryRun?: boolean | undefined
-  curl?: boolean | undefined
-  retryUnknown?: boolean | undefined
-  header?: string[] | undefined
-  quiet?: boolean | undefined
-  verbose?: boolean | undefined
-  errors?: 'json' | 'github' | undefined
-  color?: ColourChoice | undefined
-  stdin?: boolean | undefined
-  settings: SettingSources['flags']
+  profile?: string
+  raw?: boolean
+  dryRun?: boolean
+  curl?: boolean
+  retryUnknown?: boolean
+  header?: string[]
+  quiet?: boolean
+  verbose?: boolean
+  errors?: 'json' | 'github'
+  color?: ColourChoice
+  stdin?: boolean
+  settings: FlagSettings
 }
 
 /** What any part of a run can add to. */

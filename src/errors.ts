@@ -43,29 +43,29 @@ export type Kind = keyof typeof outcomes
 export type Sent = 'no' | 'unknown' | 'yes'
 
 export interface FailureDetails {
-  sent?: Sent | undefined
+  sent?: Sent
   /** One line for the person: what this failure means for the work. */
-  consequence?: string | undefined
-  status?: number | undefined
+  consequence?: string
+  status?: number
   /** Seconds. */
-  retryAfter?: number | undefined
-  requestId?: string | undefined
-  attempts?: number | undefined
-  safeToRetry?: boolean | undefined
+  retryAfter?: number
+  requestId?: string
+  attempts?: number
+  safeToRetry?: boolean
   /** A second attempt cannot help: an unknown name, a bad certificate, `x-should-retry: false`. */
-  isPermanent?: boolean | undefined
+  isPermanent?: boolean
   /** Every problem, where there is more than one. */
-  problems?: string[] | undefined
+  problems?: string[]
   /** The tool uses that a session waits for. */
-  pending?: string[] | undefined
+  pending?: string[]
   /** What the service itself said, unescaped. */
-  serviceMessage?: string | undefined
+  serviceMessage?: string
   /** The service's error body: parsed JSON, or text. */
   body?: unknown
   /** The head of the answer that the body came with; names of headers in lower case. */
-  head?: { status: number; statusText: string; headers: Record<string, string> } | undefined
+  head?: { status: number; statusText: string; headers: Record<string, string> }
   /** The exact bytes of that body, for `--raw`. */
-  rawBody?: Uint8Array | undefined
+  rawBody?: Uint8Array
   cause?: unknown
 }
 

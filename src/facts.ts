@@ -35,11 +35,11 @@ export const createFacts = (): Facts => ({
 })
 
 interface Answered {
-  model?: string | undefined
-  stopReason?: string | undefined
-  usage?: object | undefined
+  model?: string
+  stopReason?: string
+  usage?: object
   /** All that it took, where no more is known. */
-  tokens?: number | undefined
+  tokens?: number
 }
 
 /** Adds what an answer says of itself. */

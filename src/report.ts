@@ -10,8 +10,8 @@ import type { Secrets } from './secrets.ts'
 export interface End {
   exit: number
   /** Ended by a signal. */
-  isSignal?: boolean | undefined
-  failure?: CliError | undefined
+  isSignal?: boolean
+  failure?: CliError
 }
 
 export interface ReportSource {

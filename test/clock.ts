@@ -1,4 +1,4 @@
-import type { Timers } from '../src/client/timer.ts'
+import type { Timers } from '../src/timers.ts'
 
 /** Time that passes only while everybody waits: the wait that is due first ends first. */
 export function createClock(): Timers {

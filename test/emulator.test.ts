@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { composeAnswer } from '../src/emulator/chat.ts'
 import { createEmulator, type EmulatorOptions } from '../src/emulator/emulator.ts'
-import { imageReply } from '../src/emulator/image.ts'
+import { composeAnswer } from '../src/emulator/gateway/chat.ts'
+import { imageReply } from '../src/emulator/gateway/image.ts'
 import { type HttpRequest, readBody } from '../src/wire/exchange.ts'
 
 const events = '/v1/sessions/sesn_1/events'

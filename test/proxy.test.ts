@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findProxy } from '../src/client/proxy.ts'
+import { findProxy } from '../src/http/proxy.ts'
 
 const proxy = 'http://proxy.test:8080'
 const goesDirect = (url: string, list: string) =>

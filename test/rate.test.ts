@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { realTimers } from '../src/client/timer.ts'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { createLimiter } from '../src/emulator/limiter.ts'
+import { realTimers } from '../src/timers.ts'
 import { run } from './run.ts'
 
 const once = ['chat', 'Say hello', '--retries', '0']

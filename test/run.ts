@@ -2,11 +2,11 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
-import { realTimers } from '../src/client/timer.ts'
 import type { Host } from '../src/context.ts'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import type { StdStream } from '../src/io/output.ts'
 import { main } from '../src/main.ts'
+import { realTimers } from '../src/timers.ts'
 import type { Exchange, HttpRequest } from '../src/wire/exchange.ts'
 
 interface World {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { realTimers } from '../src/client/timer.ts'
+import { realTimers } from '../src/timers.ts'
 import { execute, start } from './process.ts'
 import { answering, hurried, message, run as runFast, temporaryFolder } from './run.ts'
 import { pointedAt, response, serve } from './server.ts'

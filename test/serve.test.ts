@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, expect, test } from 'vitest'
-import { realTimers } from '../src/client/timer.ts'
+import { realTimers } from '../src/timers.ts'
 import { run, temporaryFolder } from './run.ts'
 
 const parley = join(import.meta.dirname, '../bin/parley.cjs')

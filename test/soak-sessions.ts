@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { realTimers } from '../src/client/timer.ts'
 import { listen } from '../src/emulator/listen.ts'
+import { realTimers } from '../src/timers.ts'
 import type { Exchange } from '../src/wire/exchange.ts'
 import { afterSent, fromNow, idsOf, judge } from './events/judge.ts'
 import { type Scenario, said, sending, working } from './events/session-scripts.ts'

@@ -1,7 +1,7 @@
 import { Readable, Writable } from 'node:stream'
 import { afterEach, describe, expect, test } from 'vitest'
-import { realTimers } from '../src/client/timer.ts'
 import { main } from '../src/main.ts'
+import { realTimers } from '../src/timers.ts'
 import { answering, credentials, message, run } from './run.ts'
 import { pointedAt, type ScriptedServer, serve } from './server.ts'
 

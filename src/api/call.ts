@@ -1,9 +1,9 @@
-import { createCaller } from '../calls/caller.ts'
-import { readSettings } from '../calls/settings.ts'
 import type { Context } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
+import { createCaller } from '../http/caller.ts'
 import { type FileOutput, openFileOutput } from '../io/file-output.ts'
 import { keepingPart } from '../io/kept-part.ts'
+import { readSettings } from '../settings/read-settings.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { failureInBody, isErrorEnvelope } from '../wire/problem/problem.ts'
@@ -12,9 +12,9 @@ import { createPrinter, type Printer } from './printer.ts'
 import { type RequestOptions, readRequest } from './request.ts'
 
 export interface ApiOptions extends RequestOptions {
-  output?: string | undefined
-  include?: boolean | undefined
-  paginate?: boolean | undefined
+  output?: string
+  include?: boolean
+  paginate?: boolean
 }
 
 /** Calls any endpoint of a service and prints what it answers, byte for byte. */

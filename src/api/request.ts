@@ -1,10 +1,10 @@
-import type { RequestParts } from '../calls/drafter.ts'
-import { agentHeaders } from '../calls/service-headers.ts'
-import { addressOf } from '../calls/service-settings.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
+import type { RequestParts } from '../http/drafter.ts'
+import { agentHeaders } from '../http/service-headers.ts'
 import { decodeUtf8 } from '../io/utf8.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
+import { addressOf } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { parseAssignment } from '../wire/json/assignment.ts'
 import { editJson } from '../wire/json/edit.ts'
@@ -13,9 +13,9 @@ import { describeJsonError, parseJson } from '../wire/json/parse.ts'
 import { readPath } from './path.ts'
 
 export interface RequestOptions {
-  method?: string | undefined
-  input?: string | undefined
-  set?: string[] | undefined
+  method?: string
+  input?: string
+  set?: string[]
 }
 
 export interface ApiRequest {

@@ -19,7 +19,7 @@ export interface Earlier {
 
 /** A line of the results, as far as it matters later. */
 interface Result {
-  id?: string | number | undefined
+  id?: string | number
   hash: string
   isOk: boolean
   tokens: number

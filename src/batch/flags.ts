@@ -3,12 +3,12 @@ import { usage } from '../errors.ts'
 import { FileFlag, parseCount } from '../flag-values.ts'
 
 export interface BatchOptions {
-  batch?: string | undefined
-  concurrency?: number | undefined
-  results?: string | undefined
-  resume?: boolean | undefined
-  unordered?: boolean | undefined
-  maxTotalTokens?: number | undefined
+  batch?: string
+  concurrency?: number
+  results?: string
+  resume?: boolean
+  unordered?: boolean
+  maxTotalTokens?: number
 }
 
 /** Flags that many requests have, and one has not. */

@@ -1,5 +1,5 @@
-import type { Timers } from '../client/timer.ts'
 import { CliError } from '../errors.ts'
+import type { Timers } from '../timers.ts'
 import type { Call, Job } from './jobs.ts'
 import type { Answer } from './result-line.ts'
 import { answer, begin, createSchedule, leave, refuse, type Schedule, type Ticket } from './schedule.ts'

@@ -1,5 +1,5 @@
-import { callAfter, type Timers } from '../client/timer.ts'
 import { CliError } from '../errors.ts'
+import { callAfter, type Timers } from '../timers.ts'
 
 /** Whether a batch ends before all of its lines were asked, and why. */
 export interface Halt {

@@ -18,7 +18,7 @@ export type Prepare<C extends Call> = (form: LineForm, index: number) => C | Pro
 export interface Job<C extends Call> {
   /** The line's number, from 1. */
   index: number
-  id?: Id | undefined
+  id?: Id
   hash: string
   /** An earlier run's results have its answer. */
   isDone: boolean
@@ -29,7 +29,7 @@ export interface BadLine {
   index: number
   problem: string
   /** What may help. */
-  hint?: string | undefined
+  hint?: string
 }
 
 const notJson = 'jq -R . makes a JSON text of each line of plain text'

@@ -5,14 +5,14 @@ import type { Id } from './line-form.ts'
 /** Which requests and ids were met, in the input and in an earlier run's results: 64 bytes a line. */
 export interface Ledger {
   /** Takes up a line of the results; the last one of a hash counts. */
-  recall(result: { id?: Id | undefined; hash: string; isOk: boolean }): void
+  recall(result: { id?: Id; hash: string; isOk: boolean }): void
   /** The input is read from its start, maybe once more. */
   startPass(): void
   /**
    * Enters a line of the input. Returns its hash, with `#2`, `#3` where it comes again, and whether its result is
    * there. Throws a usage error where its id was used before, or belongs to another request.
    */
-  enter(line: { id?: Id | undefined; hash: string }): { hash: string; isDone: boolean }
+  enter(line: { id?: Id; hash: string }): { hash: string; isDone: boolean }
   /** How many of the results belong to no line that was entered in this pass. */
   readonly strangers: number
 }

@@ -11,7 +11,7 @@ export interface Sinks {
   /** Decides when a result goes to the output. */
   window: Window
   /** Takes each result as it comes. Throws a `CliError` where it cannot. */
-  results?: { append(line: string): void } | undefined
+  results?: { append(line: string): void }
   /** What a result says of a failure, secrets redacted. */
   describe(error: CliError): object
   note(message: string): void

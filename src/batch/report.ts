@@ -1,6 +1,6 @@
-import { callAfter } from '../client/timer.ts'
 import { escapeJson } from '../io/escape.ts'
 import { describeFailure } from '../io/failure.ts'
+import { callAfter } from '../timers.ts'
 import type { BatchContext } from './batch-context.ts'
 import type { Pause } from './flights.ts'
 import type { Sinks } from './recorder.ts'

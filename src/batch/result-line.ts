@@ -6,14 +6,14 @@ export interface Answer {
   /** One of these; `json` and `response` are JSON texts, shown as they are spelled. */
   content:
     | { text: string }
-    | { files: string[]; links?: string[] | undefined; text?: string | undefined }
+    | { files: string[]; links?: string[]; text?: string }
     | { json: string }
     | { response: string }
-  model?: string | undefined
-  stopReason?: string | undefined
-  usage?: object | undefined
+  model?: string
+  stopReason?: string
+  usage?: object
   /** All that it took; `undefined` where the service does not say. */
-  tokens?: number | undefined
+  tokens?: number
   attempts: number
   seconds: number
 }
@@ -21,7 +21,7 @@ export interface Answer {
 /** The line that a result belongs to. */
 export interface Subject {
   index: number
-  id?: Id | undefined
+  id?: Id
   hash: string
 }
 

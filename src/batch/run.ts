@@ -1,5 +1,5 @@
-import { callAfter, type Timers } from '../client/timer.ts'
 import { CliError } from '../errors.ts'
+import { callAfter, type Timers } from '../timers.ts'
 import { type Bell, createBell } from './bell.ts'
 import { type Extent, leftOf } from './check.ts'
 import { createFlights, type Flights, fly, type Task } from './flights.ts'
@@ -23,7 +23,7 @@ export interface RunOptions {
   /** What an earlier run's answers took. */
   earlierTokens: number
   /** Of an input that was checked before. */
-  extent?: Extent | undefined
+  extent?: Extent
   /** Given when nothing new is to be begun, and what is under way is to be finished. */
   interrupted: AbortSignal
   timers: Timers

@@ -11,11 +11,11 @@ export interface Tally {
 export interface Standing {
   tally: Tally
   /** All lines, where it is known. */
-  lines?: number | undefined
+  lines?: number
   /** Since this run's start. */
   seconds: number
   /** What is left of a pause, in seconds. */
-  pause?: number | undefined
+  pause?: number
 }
 
 const count = (number: number): string => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')

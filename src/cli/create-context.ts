@@ -1,9 +1,9 @@
-import { realTimers } from '../client/timer.ts'
 import type { Context, Host, Run, SharedFlags } from '../context.ts'
 import { escapeJson, oneLine } from '../io/escape.ts'
 import { createInput } from '../io/input.ts'
 import { createOutput } from '../io/output.ts'
 import { createStyle, wantsColour } from '../io/style.ts'
+import { realTimers } from '../timers.ts'
 
 /** Makes what a command gets. */
 export async function createContext(host: Host, flags: SharedFlags, run: Run): Promise<Context> {

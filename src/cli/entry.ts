@@ -6,7 +6,7 @@ interface CommandModule {
   /** Its arguments and flags. */
   declare?(command: Command): void
   /** Paragraphs of its help. */
-  notes?: readonly string[] | undefined
+  notes?: readonly string[]
   /** Commands that run as printed. */
   examples: readonly string[]
   /** Returns an exit code where that is not 0 and nothing failed. */
@@ -25,9 +25,9 @@ export interface Grammar {
 export interface Entry {
   summary: string
   /** Sends requests, so it has the shared flags for requests. */
-  isRequest?: true | undefined
+  isRequest?: true
   /** Its requests change something; those of the others only read. */
-  sends?: true | undefined
+  sends?: true
   load?: (() => Promise<CommandModule>) | undefined
   group?: Record<string, Entry> | undefined
 }

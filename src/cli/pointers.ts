@@ -1,5 +1,5 @@
 import { didYouMean } from '../spelling.ts'
-import { documentedModels } from '../wire/model/models.ts'
+import { documentedModels } from '../wire/gateway/models.ts'
 import { entries } from './command-tree.ts'
 import { isTopic, topics } from './topics.ts'
 

@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
-import type { ChatOptions } from '../chat/ask.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { FileFlag, parseCount } from '../flag-values.ts'
-import { declarePromptFlags } from '../generation/prompt-flags.ts'
-import { documentedModels } from '../wire/model/models.ts'
+import type { ChatOptions } from '../gateway/chat/ask.ts'
+import { declarePromptFlags } from '../gateway/prompt-flags.ts'
+import { documentedModels } from '../wire/gateway/models.ts'
 
 export function declare(command: Command): void {
   command
@@ -48,7 +48,7 @@ export async function run(
 ): Promise<void> {
   if (options.batch !== undefined) return runBatch(context, options, words)
   refuseBatchFlags(options)
-  const { ask } = await import('../chat/ask.ts')
+  const { ask } = await import('../gateway/chat/ask.ts')
   return ask(context, options, words)
 }
 
@@ -62,7 +62,7 @@ async function runBatch(
     throw usage('-o is for one answer: --batch prints results, --results FILE keeps them')
   const [{ answerBatch }, { readChatLines }] = await Promise.all([
     import('../batch/batch.ts'),
-    import('../chat/lines.ts'),
+    import('../gateway/chat/lines.ts'),
   ])
   await answerBatch(context, options, (told, settings) => readChatLines(told, settings, { options, words }))
 }

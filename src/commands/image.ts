@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
-import { declarePromptFlags } from '../generation/prompt-flags.ts'
-import type { ImageOptions } from '../images/make.ts'
+import type { ImageOptions } from '../gateway/image/make.ts'
+import { declarePromptFlags } from '../gateway/prompt-flags.ts'
 
 export function declare(command: Command): void {
   command
@@ -37,7 +37,7 @@ export async function run(
 ): Promise<void> {
   if (options.batch !== undefined) return runBatch(context, options, words)
   refuseBatchFlags(options)
-  const { makeImages } = await import('../images/make.ts')
+  const { makeImages } = await import('../gateway/image/make.ts')
   return makeImages(context, options, words)
 }
 
@@ -48,7 +48,7 @@ async function runBatch(
 ): Promise<void> {
   const [{ answerBatch }, { readImageLines }] = await Promise.all([
     import('../batch/batch.ts'),
-    import('../images/lines.ts'),
+    import('../gateway/image/lines.ts'),
   ])
   await answerBatch(context, options, (told, settings) => readImageLines(told, settings, { options, words }))
 }

@@ -5,8 +5,8 @@ import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { parseFault } from '../emulator/faults.ts'
 import { listen } from '../emulator/listen.ts'
 import { logToFile, logToStream } from '../emulator/log.ts'
-import { type StreamStyle, streamStyles } from '../emulator/session-stream.ts'
-import { taskForms } from '../emulator/task.ts'
+import { type StreamStyle, streamStyles } from '../emulator/sessions/session-stream.ts'
+import { taskForms } from '../emulator/sessions/task.ts'
 import { CliError, fileProblem, usage } from '../errors.ts'
 import { addValue, parseCount } from '../flag-values.ts'
 import { oneLine } from '../io/escape.ts'
@@ -16,16 +16,16 @@ import { durationForms, parseDuration } from '../settings/duration.ts'
 interface ServeOptions {
   port: number
   host: string
-  accessToken?: string | undefined
-  apiKey?: string | undefined
-  strict?: boolean | undefined
-  fault?: string[] | undefined
-  rate?: number | undefined
+  accessToken?: string
+  apiKey?: string
+  strict?: boolean
+  fault?: string[]
+  rate?: number
   latency: number
   chunkDelay: number
-  streamStyle?: StreamStyle[] | undefined
+  streamStyle?: StreamStyle[]
   seed: string
-  log?: string | undefined
+  log?: string
 }
 
 export function declare(command: Command): void {

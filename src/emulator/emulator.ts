@@ -1,37 +1,37 @@
 import { CliError } from '../errors.ts'
 import type { Endpoint, EndpointName } from '../wire/endpoints.ts'
-import type { SendEvents } from '../wire/events/send-events.ts'
 import type { Exchange, HttpRequest } from '../wire/exchange.ts'
-import type { GenerateRequest } from '../wire/model/generate-request.ts'
-import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } from './chat.ts'
+import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
+import type { SendEvents } from '../wire/sessions/send-events.ts'
 import { header, readBody } from './checked-body.ts'
 import { type Fault, takeFault } from './faults.ts'
+import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } from './gateway/chat.ts'
 import { createLimiter, type Limit } from './limiter.ts'
 import { createRandom, randomId } from './random.ts'
 import { faultReply, limitReply, pageReply, strayReply } from './refusals.ts'
 import { deliver, errorReply, type Reply } from './reply.ts'
 import { findRoute, type Route } from './route.ts'
-import type { StreamStyle } from './session-stream.ts'
-import { createSessions } from './sessions.ts'
+import type { StreamStyle } from './sessions/session-stream.ts'
+import { createSessions } from './sessions/sessions.ts'
 
 export interface EmulatorOptions {
   /** What callers must show; without one any will do. */
-  accessToken?: string | undefined
-  apiKey?: string | undefined
-  faults?: Fault[] | undefined
+  accessToken?: string
+  apiKey?: string
+  faults?: Fault[]
   /** For all callers and endpoints together; what is beyond it is 429, and uses up no fault. */
-  limit?: Limit | undefined
+  limit?: Limit
   /** Milliseconds before an answer begins. */
-  latency?: number | undefined
+  latency?: number
   /** Milliseconds between two pieces of a stream, and between two events of an agent. */
-  chunkDelay?: number | undefined
-  seed?: string | undefined
+  chunkDelay?: number
+  seed?: string
   /** The only sessions that exist; without it any does. */
-  sessions?: readonly string[] | undefined
+  sessions?: readonly string[]
   /** What streams of events do beside what is documented. */
-  streamStyles?: readonly StreamStyle[] | undefined
+  streamStyles?: readonly StreamStyle[]
   /** What all sessions may take together, in characters of JSON; those used last are kept. */
-  sessionRoom?: number | undefined
+  sessionRoom?: number
 }
 
 /** A call to one endpoint, checked. */
@@ -56,7 +56,7 @@ function createHandlers(options: EmulatorOptions): Handlers {
     },
     streamChat: (call) => nativeStreamReply(compose(call), call.query.get('alt') === 'sse'),
     async image({ params, body }) {
-      const { imageReply } = await import('./image.ts')
+      const { imageReply } = await import('./gateway/image.ts')
       return imageReply(body as GenerateRequest, params.model ?? '', seed)
     },
     sendEvents: ({ params, body }) => sessions.send(params.session ?? '', body as SendEvents),

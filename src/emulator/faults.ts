@@ -2,7 +2,7 @@ import { usage } from '../errors.ts'
 
 /** A failure on request: at which endpoint (any, where absent), of what kind, and how many times more. */
 export interface Fault {
-  endpoint?: string | undefined
+  endpoint?: string
   kind: 'reset' | 'cut' | 'stall' | 'html' | number
   left: number
 }

@@ -1,6 +1,6 @@
-import type { SessionEvent } from '../wire/events/session-event.ts'
 import { formatPath } from '../wire/json/parse.ts'
-import { readString } from './agent-words.ts'
+import type { SessionEvent } from '../wire/sessions/session-event.ts'
+import { readString } from './sessions/agent-words.ts'
 
 /** What each kind of answer may answer, and by which field it names it. */
 const answers = new Map([

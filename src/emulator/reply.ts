@@ -8,7 +8,7 @@ export interface Reply {
   headers?: Record<string, string> | undefined
   pieces: Iterable<string> | AsyncIterable<string>
   /** Takes the pieces' place: an error, which is told with the request's id. */
-  error?: { type: string; message: string } | undefined
+  error?: { type: string; message: string }
   /** Ends pieces that would go on for ever. */
   close?(): void
 }
@@ -74,7 +74,8 @@ export function deliver(reply: Reply, { requestId, delay, cut }: Delivery): Http
   }
   // What is known whole goes out at once; a cut shows only where the end is not known before.
   const whole = Array.isArray(pieces) && pieces.length === 1 && !cut ? String(pieces[0]) : undefined
-  const length = whole === undefined ? {} : { 'content-length': String(Buffer.byteLength(whole)) }
+  const length: Record<string, string> =
+    whole === undefined ? {} : { 'content-length': String(Buffer.byteLength(whole)) }
   return {
     status: reply.status,
     statusText: '',

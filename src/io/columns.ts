@@ -5,7 +5,7 @@ export interface TableOptions {
   /** The width of the terminal; `Infinity` where nothing must be cut. */
   width: number
   /** The greatest width of each column but the last, which gets the rest. */
-  most?: readonly number[] | undefined
+  most?: readonly number[]
 }
 
 /**

@@ -10,7 +10,7 @@ export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
   open(): Readable
   /** A person types here, and may have typed before there was a question. */
-  isLive?: boolean | undefined
+  isLive?: boolean
   /** Of a terminal: whether keys, Ctrl-C too, are delivered one by one and are not shown. */
   setRaw?(isRaw: boolean): void
   /** Does what Ctrl-C does while the terminal is not raw. */

@@ -3,9 +3,9 @@ import { createTemporaryFile } from './temporary-file.ts'
 
 export interface NewFileOptions {
   /** Replace a regular file. */
-  replaces?: boolean | undefined
+  replaces?: boolean
   /** Less the process's umask; by default that of any new file. */
-  mode?: number | undefined
+  mode?: number
   /** Gets what removes the unfinished file, for a signal. */
   cleanups: Set<() => void>
 }

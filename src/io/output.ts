@@ -14,7 +14,7 @@ export interface Output {
 export interface StdStream {
   isTerminal: boolean
   /** Of a terminal: how wide it is. */
-  columns?: number | undefined
+  columns?: number
   /** Slower than `writeNow` for one line: for those who write much. */
   open(): Writable
   /** Writes what can be written at once, and returns how many bytes that was; none where the stream is open. */

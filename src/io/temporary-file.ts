@@ -16,9 +16,9 @@ export interface TemporaryFile {
 }
 
 export interface TemporaryFileOptions {
-  mode?: number | undefined
+  mode?: number
   /** The mode is set without the process's umask. */
-  isExact?: boolean | undefined
+  isExact?: boolean
 }
 
 /**

@@ -1,4 +1,4 @@
-import { isStop, readStopReason, type SessionEvent } from '../wire/events/session-event.ts'
+import { isStop, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
 
 /** How a session stopped. */
 type Stop =
@@ -15,7 +15,7 @@ export interface ToolUse {
   name: string
   input: unknown
   /** The whole event as it is spelled, where `add` was given that. */
-  text?: string | undefined
+  text?: string
 }
 
 /** Fields with which an answer or a result names its tool use. */

@@ -1,17 +1,17 @@
 import type { Command } from 'commander'
-import type { RequestParts } from '../calls/drafter.ts'
-import { agentHeaders } from '../calls/service-headers.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { addValue } from '../flag-values.ts'
+import type { RequestParts } from '../http/drafter.ts'
+import { agentHeaders } from '../http/service-headers.ts'
 import { type ResolvedSettings, requireValid } from '../settings/resolve.ts'
 import { didYouMean } from '../spelling.ts'
-import { betas as knownBetas } from '../wire/events/betas.ts'
+import { betas as knownBetas } from '../wire/sessions/betas.ts'
 
 export interface SessionOptions {
-  session?: string | undefined
+  session?: string
   /** `--beta`; false with `--no-beta`. */
-  beta?: string[] | false | undefined
+  beta?: string[] | false
 }
 
 export function declareSessionFlags(command: Command): void {

@@ -1,14 +1,6 @@
 import paths from 'node:path'
+import type { ProcessInfo } from '../context.ts'
 import { CliError } from '../errors.ts'
-
-/** What a process knows about itself: it decides where the profile file is, and whose it must be. */
-export interface ProcessInfo {
-  env: Readonly<Record<string, string | undefined>>
-  cwd: string
-  platform: NodeJS.Platform
-  /** The user's number, where files have owners. */
-  uid?: number | undefined
-}
 
 /** The folder of the profile file, or `undefined` where the environment names none. */
 function configFolder({ env, cwd, platform }: ProcessInfo): string | undefined {

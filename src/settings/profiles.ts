@@ -1,8 +1,9 @@
+import type { ProcessInfo } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { didYouMean } from '../spelling.ts'
 import { describeJsonError, formatPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
-import { type ProcessInfo, profilePath } from './folder.ts'
+import { profilePath } from './folder.ts'
 import { readProtected, type Warn } from './protection.ts'
 import type { SettingName } from './table.ts'
 

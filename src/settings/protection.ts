@@ -11,8 +11,8 @@ import {
   type Stats,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import type { ProcessInfo } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
-import type { ProcessInfo } from './folder.ts'
 
 /** Warns the person of something unusual that does not stop the run. */
 export type Warn = (line: string) => void

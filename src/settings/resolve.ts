@@ -1,3 +1,4 @@
+import type { FlagSettings } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { Profile } from './profiles.ts'
 import { anyBetas, type Settings, schemas } from './schemas.ts'
@@ -36,7 +37,7 @@ export interface Explanation {
 }
 
 export interface SettingSources {
-  flags: Partial<Record<SettingName, { value: unknown; flag: string }>>
+  flags: FlagSettings
   profile: Omit<Profile, 'chosenBy'>
   env: Readonly<Record<string, string | undefined>>
 }

@@ -1,5 +1,5 @@
 import { didYouMean } from '../spelling.ts'
-import { betas } from '../wire/events/betas.ts'
+import { betas } from '../wire/sessions/betas.ts'
 import * as z from '../wire/zod.ts'
 import { addressProblem } from './address.ts'
 import { durationForms, parseDuration } from './duration.ts'

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import type { ProcessInfo } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { endFamily } from '../process-family.ts'
-import type { ProcessInfo } from './folder.ts'
 import { schemas } from './schemas.ts'
 import { type SettingName, settingNames, settingOf, variableOf } from './table.ts'
 

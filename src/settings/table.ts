@@ -3,11 +3,11 @@ interface Setting {
   about: string
   default?: unknown
   /** Shown as `…last4`, and has no flag. */
-  secret?: true | undefined
+  secret?: true
   /** Is not a flag of every request command. */
-  noFlag?: true | undefined
+  noFlag?: true
   /** The flag of single commands that sets it. */
-  ownFlag?: string | undefined
+  ownFlag?: string
 }
 
 /** Every setting, in the spelling of the profile file. */

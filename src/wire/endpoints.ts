@@ -13,12 +13,12 @@ export interface Endpoint {
   path: string
   repeat: Repeat
   /** The content type to ask for, where it is not JSON. */
-  accept?: string | undefined
+  accept?: string
   /** Checks a request's body. Loaded when it is needed: to build a schema takes as long as to send a prompt. */
   request?(): Promise<z.ZodMiniType>
 }
 
-const generateRequest = async () => (await import('./model/generate-request.ts')).GenerateRequest
+const generateRequest = async () => (await import('./gateway/generate-request.ts')).GenerateRequest
 
 /** Every endpoint that parley uses, and its emulator answers. */
 export const endpoints = {
@@ -48,7 +48,7 @@ export const endpoints = {
     method: 'POST',
     path: '/v1/sessions/{session}/events',
     repeat: 'not-taken',
-    request: async () => (await import('./events/send-events.ts')).SendEvents,
+    request: async () => (await import('./sessions/send-events.ts')).SendEvents,
   },
   listEvents: {
     service: 'agents',

@@ -3,7 +3,7 @@ export interface HttpRequest {
   url: string
   /** Names are as they are sent; no two differ only in case. */
   headers: Record<string, string>
-  body?: Uint8Array | undefined
+  body?: Uint8Array
 }
 
 export interface HttpResponse {

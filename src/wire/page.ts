@@ -15,7 +15,7 @@ export interface Page {
   data: unknown[]
   /** The same as it is spelled, each on one line. */
   texts: string[]
-  next?: Cursor | undefined
+  next?: Cursor
 }
 
 /** How a page says that there is more: by the next one's token or number, or by the id to go on after. */

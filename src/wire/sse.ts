@@ -23,7 +23,7 @@ export interface SseDecoder {
 export interface SseOptions {
   decode?: ((bytes: Uint8Array, isLast?: boolean) => string) | undefined
   /** Accepts objects on lines of their own, without `data:`, as events too (recorded, 3). */
-  acceptsBare?: boolean | undefined
+  acceptsBare?: boolean
 }
 
 /**

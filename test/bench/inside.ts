@@ -1,7 +1,7 @@
 import { Bench } from 'tinybench'
-import { SendEvents } from '../../src/wire/events/send-events.ts'
-import { createAnswerDecoder } from '../../src/wire/model/answer-decoder.ts'
-import { decodeBase64 } from '../../src/wire/model/base64.ts'
+import { createAnswerDecoder } from '../../src/wire/gateway/answer-decoder.ts'
+import { decodeBase64 } from '../../src/wire/gateway/base64.ts'
+import { SendEvents } from '../../src/wire/sessions/send-events.ts'
 
 const events = Array.from({ length: 20_000 }, (_, i) =>
   JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: `word${i} ` } }),

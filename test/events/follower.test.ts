@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import type { Caller } from '../../src/calls/caller.ts'
-import { realTimers } from '../../src/client/timer.ts'
 import type { Context } from '../../src/context.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
+import type { Caller } from '../../src/http/caller.ts'
 import { openFollower } from '../../src/sessions/following/follower.ts'
+import { realTimers } from '../../src/timers.ts'
 import { readBody } from '../../src/wire/exchange.ts'
 
 const exchange = createEmulator({})

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Timers } from '../../src/client/timer.ts'
+import type { Timers } from '../../src/timers.ts'
 import { type Exchange, readBody } from '../../src/wire/exchange.ts'
 import { createClock } from '../clock.ts'
 import { run } from '../run.ts'

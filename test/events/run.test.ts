@@ -38,7 +38,7 @@ const waits = (...ids: string[]): Event => ({
 })
 
 interface Options {
-  policy?: object | undefined
+  policy?: object
   words?: string[]
   cwd?: string
   world?: Parameters<typeof run>[1]

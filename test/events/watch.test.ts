@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Watch } from '../../src/sessions/following/watch.ts'
-import type { SessionEvent } from '../../src/wire/events/session-event.ts'
+import type { SessionEvent } from '../../src/wire/sessions/session-event.ts'
 
 /** `say1` is an agent's message of this id, `wait1:use1` a stop that waits for a tool use; others are of their type. */
 function toEvent(word: string): SessionEvent {

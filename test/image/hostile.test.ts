@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { readBodyValues } from '../../src/wire/model/body-values.ts'
-import { splitDataUris } from '../../src/wire/model/data-uri.ts'
-import { findImages } from '../../src/wire/model/found-images.ts'
+import { readBodyValues } from '../../src/wire/gateway/body-values.ts'
+import { splitDataUris } from '../../src/wire/gateway/data-uri.ts'
+import { findImages } from '../../src/wire/gateway/found-images.ts'
 import { readInTime } from '../cost.ts'
 
 const fill = (pattern: string, size: number) => pattern.repeat(Math.ceil(size / pattern.length))

@@ -2,9 +2,9 @@ import type { Argument, Option } from 'commander'
 import { SettingArgument } from '../../flag-values.ts'
 import { schemas } from '../../settings/schemas.ts'
 import { flagOf, settingNames, settings } from '../../settings/table.ts'
-import { betas } from '../../wire/events/betas.ts'
-import { eventTypes } from '../../wire/events/event-types.ts'
-import { documentedModels } from '../../wire/model/models.ts'
+import { documentedModels } from '../../wire/gateway/models.ts'
+import { betas } from '../../wire/sessions/betas.ts'
+import { eventTypes } from '../../wire/sessions/event-types.ts'
 
 /** What completion offers for a value: words, names of files, `@` and a file's name, or names of profiles. */
 export type Answer = readonly string[] | 'files' | 'texts' | 'profiles'

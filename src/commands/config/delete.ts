@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { changeFile } from '../../profiles/profile.ts'
+import { changeFile } from '../../settings/profile.ts'
 import { chooseName, defaultName, demoName, noSuchProfile, profileValues } from '../../settings/profiles.ts'
 
 export function declare(command: Command): void {

@@ -3,8 +3,8 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { SettingArgument } from '../../flag-values.ts'
 import { escapeControls } from '../../io/escape.ts'
-import { noteOverride, readProfile } from '../../profiles/profile.ts'
 import { findSetting, formatValue, maskValue } from '../../settings/key.ts'
+import { noteOverride, readProfile } from '../../settings/profile.ts'
 
 export function declare(command: Command): void {
   command.addArgument(new SettingArgument()).option('--reveal', 'show the whole secret')

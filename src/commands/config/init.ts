@@ -5,6 +5,6 @@ export const notes = ['It asks on a terminal; in a script use config set. Nothin
 export const examples = ['parley config init', 'parley config init --profile work']
 
 export async function run(context: Context): Promise<void> {
-  const { setUpProfile } = await import('../../profiles/setup.ts')
+  const { setUpProfile } = await import('../../settings/setup.ts')
   return setUpProfile(context)
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
-import { type ListOptions, listProfile } from '../../profiles/listing.ts'
+import { type ListOptions, listProfile } from '../../settings/listing.ts'
 
 export function declare(command: Command): void {
   command.option('--effective', 'every value that applies, where it comes from, and what it overrides')

@@ -3,11 +3,11 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { SettingArgument } from '../../flag-values.ts'
 import { createQuestioner } from '../../io/question.ts'
-import { changeProfile, noteOverride, readProfile } from '../../profiles/profile.ts'
-import { replacedBy, withValue } from '../../profiles/values.ts'
 import { findSetting } from '../../settings/key.ts'
+import { changeProfile, noteOverride, readProfile } from '../../settings/profile.ts'
 import { schemas } from '../../settings/schemas.ts'
 import { type SettingName, settingOf } from '../../settings/table.ts'
+import { replacedBy, withValue } from '../../settings/values.ts'
 
 export function declare(command: Command): void {
   command

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { SettingArgument } from '../../flag-values.ts'
-import { changeProfile } from '../../profiles/profile.ts'
 import { findSetting } from '../../settings/key.ts'
+import { changeProfile } from '../../settings/profile.ts'
 
 export function declare(command: Command): void {
   command.addArgument(new SettingArgument())

@@ -1,19 +1,19 @@
 import type { Command } from 'commander'
-import { createCaller } from '../../calls/caller.ts'
-import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
+import { createCaller } from '../../http/caller.ts'
 import { createEventPrinter } from '../../sessions/following/event-printer.ts'
 import { streamParts } from '../../sessions/following/event-stream.ts'
 import { openFollower } from '../../sessions/following/follower.ts'
 import { printTranscript } from '../../sessions/following/transcript.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
+import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import type { EventItem } from '../../wire/events/events-page.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 
 interface FollowOptions extends SessionOptions {
-  history?: boolean | undefined
-  stay?: boolean | undefined
-  ids?: boolean | undefined
+  history?: boolean
+  stay?: boolean
+  ids?: boolean
 }
 
 export function declare(command: Command): void {

@@ -1,21 +1,21 @@
 import { type Command, Option } from 'commander'
-import { createCaller } from '../../calls/caller.ts'
-import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
 import { addValue, parseCount } from '../../flag-values.ts'
+import { createCaller } from '../../http/caller.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listPages, toQuery } from '../../sessions/listing/pages.ts'
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
 import { selectEvents } from '../../sessions/listing/selection.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
+import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { eventTypes, nearestType } from '../../wire/events/event-types.ts'
+import { eventTypes, nearestType } from '../../wire/sessions/event-types.ts'
 
 interface ListOptions extends SessionOptions {
-  type?: string[] | undefined
-  order?: string | undefined
-  limit?: number | undefined
-  ids?: boolean | undefined
+  type?: string[]
+  order?: string
+  limit?: number
+  ids?: boolean
 }
 
 export function declare(command: Command): void {

@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
-import { createCaller } from '../../calls/caller.ts'
-import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
 import { FileFlag } from '../../flag-values.ts'
+import { createCaller } from '../../http/caller.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/deliver.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
 import { type EventsOptions, readEvents } from '../../sessions/sending/read-events.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
+import { readSettings } from '../../settings/read-settings.ts'
 
 type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
 

@@ -4,7 +4,7 @@ import { looks } from './paint.ts'
 export interface Step {
   end: number
   text: string
-  look?: string | undefined
+  look?: string
 }
 
 /** Reads the address after a link's text, with its brackets. A title after it is in words of its own. */

@@ -10,7 +10,7 @@ interface CodeOptions {
   page: Page
   containers: readonly Container[]
   end: CodeEnd
-  highlight?: Highlight | undefined
+  highlight?: Highlight
 }
 
 /** The most of a line that is kept back, in characters; a longer one is printed in pieces and not coloured. */

@@ -7,7 +7,7 @@ import { endOfTicks, findTicks } from './ticks.ts'
 interface Piece {
   end: number
   text: string
-  look?: string | undefined
+  look?: string
   isCode?: boolean
   run?: Run
 }
@@ -86,7 +86,7 @@ export class Inline {
     return [...(isOpening ? [mark(from)] : []), code, ...(end === undefined ? [] : [mark(end + count)])]
   }
 
-  #readMark(run: Run, inWord: Depth): { text: string; look?: string | undefined } {
+  #readMark(run: Run, inWord: Depth): { text: string; look?: string } {
     const { mark, role } = run
     if (!role) return { text: mark, look: this.#changes(run) ? looks.mark : undefined }
     for (const kind of kindsOf(mark)) inWord[kind] += role === 'begin' ? 1 : -1

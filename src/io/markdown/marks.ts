@@ -7,7 +7,7 @@ export interface Run {
   mayOpen: boolean
   mayClose: boolean
   /** Whether its partner is in the same word, and which of the two it is. */
-  role?: 'begin' | 'end' | undefined
+  role?: 'begin' | 'end'
 }
 
 export type Kind = 'bold' | 'italic' | 'strike'

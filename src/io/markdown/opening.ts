@@ -9,7 +9,7 @@ const mostIndent = 100
 /** What a line turned out to be, with what was read of it. */
 export type Found =
   /** With a look it is a heading. */
-  | { kind: 'text'; text: string; look?: string | undefined }
+  | { kind: 'text'; text: string; look?: string }
   | { kind: 'rule' | 'code'; text: string }
   /** Only the end of the line shows whether it is one. */
   | { kind: 'fence' | 'bar'; text: string }

@@ -8,7 +8,7 @@ import { createMeasure, createPaint } from './paint.ts'
 
 export interface MarkdownOptions {
   /** The width of the terminal; without it nothing is wrapped. */
-  columns?: number | undefined
+  columns?: number
   isColoured: boolean
 }
 

@@ -1,7 +1,7 @@
-import { type Caller, createCaller } from '../../calls/caller.ts'
-import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { type Caller, createCaller } from '../../http/caller.ts'
+import { readSettings } from '../../settings/read-settings.ts'
 import { confirmByPolicy } from '../running/by-policy.ts'
 import { checkEvents } from '../sending/check-events.ts'
 import { type DeliveryOptions, deliverEvents } from '../sending/deliver.ts'
@@ -10,13 +10,13 @@ import { findPending, type Pending, readPending } from './pending.ts'
 import { askVerdicts } from './verdicts.ts'
 
 export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
-  allow?: boolean | undefined
-  deny?: boolean | undefined
-  message?: string | undefined
-  pending?: boolean | undefined
-  input?: string | undefined
-  policy?: string | undefined
-  audit?: string | undefined
+  allow?: boolean
+  deny?: boolean
+  message?: string
+  pending?: boolean
+  input?: string
+  policy?: string
+  audit?: string
 }
 
 /** Answers tool uses that wait: by their ids, from `-i` or stdin, or with `--pending` those that the service shows. */

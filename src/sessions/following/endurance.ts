@@ -1,6 +1,6 @@
-import type { Caller } from '../../calls/caller.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
+import type { Caller } from '../../http/caller.ts'
 
 /** How long a service may be away without one answer. Milliseconds. */
 const longestAbsence = 5 * 60_000

@@ -3,8 +3,8 @@ import { escapeControls, oneLine } from '../../io/escape.ts'
 import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { toTsv } from '../../io/tsv.ts'
-import type { EventItem } from '../../wire/events/events-page.ts'
-import { readText } from '../../wire/events/session-event.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { readText } from '../../wire/sessions/session-event.ts'
 import { toRow } from '../listing/rows.ts'
 
 /**

@@ -1,8 +1,8 @@
-import type { Caller } from '../../calls/caller.ts'
-import type { RequestParts } from '../../calls/drafter.ts'
 import type { Context } from '../../context.ts'
-import type { EventItem } from '../../wire/events/events-page.ts'
-import type { SessionEvent } from '../../wire/events/session-event.ts'
+import type { Caller } from '../../http/caller.ts'
+import type { RequestParts } from '../../http/drafter.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/selection.ts'
 import type { SessionState } from '../session-state.ts'
 import { Endurance } from './endurance.ts'
@@ -13,7 +13,7 @@ export interface FollowOptions {
   /** Is given what happened before, page by page. */
   showPast?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** Go on when the session stops, until it is terminated or deleted. */
-  stays?: boolean | undefined
+  stays?: boolean
 }
 
 /** Reads what there is, before anything is sent, and opens a stream. Throws a `CliError`. */

@@ -1,5 +1,5 @@
-import type { EventItem } from '../../wire/events/events-page.ts'
-import { isStop, type SessionEvent } from '../../wire/events/session-event.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { isStop, type SessionEvent } from '../../wire/sessions/session-event.ts'
 
 /** How long a list may take to show what the stream has brought: the waits before each look. Milliseconds. */
 const waits = [0, 250, 500, 1_000]

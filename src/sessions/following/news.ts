@@ -1,5 +1,5 @@
-import type { EventItem } from '../../wire/events/events-page.ts'
-import { isPiece, type SessionEvent } from '../../wire/events/session-event.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { isPiece, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { isWork, SessionState } from '../session-state.ts'
 import { SentEvents } from './sent-events.ts'
 

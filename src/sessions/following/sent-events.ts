@@ -1,4 +1,4 @@
-import { readText, type SessionEvent } from '../../wire/events/session-event.ts'
+import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { isWork } from '../session-state.ts'
 
 /** The events that were sent, to be found among those that a session shows. */

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import type { EventItem } from '../../wire/events/events-page.ts'
-import type { SessionEvent } from '../../wire/events/session-event.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { printIds } from '../listing/rows.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
@@ -13,17 +13,17 @@ export interface TranscriptOptions {
   /** Prints each new event. */
   print(item: EventItem): Promise<void>
   /** stdout is for the ids of the tool uses that wait. */
-  ids?: boolean | undefined
+  ids?: boolean
   /** The session is followed until it is terminated or deleted. */
-  stays?: boolean | undefined
+  stays?: boolean
   /** What an interrupted run says first. */
-  certain?: string | undefined
+  certain?: string
   /** Events that were sent: only what comes after them is printed. */
-  sent?: readonly SessionEvent[] | undefined
+  sent?: readonly SessionEvent[]
   /** Called after each part of news; may answer what waits. */
   react?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** What becomes of the session when the run is interrupted; by default it can be followed again. */
-  fate?: string | undefined
+  fate?: string
 }
 
 /**

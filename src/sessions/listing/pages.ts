@@ -1,16 +1,16 @@
-import type { Caller } from '../../calls/caller.ts'
-import type { RequestParts } from '../../calls/drafter.ts'
+import type { Caller } from '../../http/caller.ts'
+import type { RequestParts } from '../../http/drafter.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { type EventItem, readEventsPage } from '../../wire/events/events-page.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import type { Cursor } from '../../wire/page.ts'
 import { createPageTrail } from '../../wire/page-trail.ts'
+import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 
 /** What a list is asked for; a service may ignore any of it (recorded, 6). */
 export interface ListQuery {
-  types?: string[] | undefined
-  order?: string | undefined
-  limit?: number | undefined
+  types?: string[]
+  order?: string
+  limit?: number
 }
 
 export const toQuery = ({ types = [], order, limit }: ListQuery, cursor?: Cursor): string =>

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { toTsv } from '../../io/tsv.ts'
-import { readStopReason, readText, type SessionEvent } from '../../wire/events/session-event.ts'
+import { readStopReason, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 
 /** An event as id, type, time and what it says. */
 export const toRow = (event: SessionEvent): string[] => [
@@ -63,7 +63,7 @@ export function createRowPrinter({
 }
 
 /** Prints only the ids, one a line. */
-export function printIds({ output }: Context, events: readonly { id?: string | undefined }[]): Promise<void> {
+export function printIds({ output }: Context, events: readonly { id?: string }[]): Promise<void> {
   const text = events.map(({ id }) => toTsv([id ?? ''])).join('')
   return output.write(output.isTerminal ? escapeControls(text) : text)
 }

@@ -1,6 +1,6 @@
-import type { Caller } from '../../calls/caller.ts'
-import type { RequestParts } from '../../calls/drafter.ts'
-import type { EventItem } from '../../wire/events/events-page.ts'
+import type { Caller } from '../../http/caller.ts'
+import type { RequestParts } from '../../http/drafter.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { type ListQuery, listPages } from './pages.ts'
 
 /** A session's events in the order in which they happened, which may not be the service's default. */

@@ -5,11 +5,11 @@ export type Decision = 'allow' | 'ask' | 'deny'
 /** What a policy says of tool uses that match. */
 export interface Rule {
   tool: string
-  server?: string | undefined
+  server?: string
   /** Patterns of the input's fields, by path. */
-  fields?: Field[] | undefined
+  fields?: Field[]
   decision: Decision
-  reason?: string | undefined
+  reason?: string
 }
 
 interface Field {
@@ -22,7 +22,7 @@ interface Field {
 export interface Policy {
   rules: readonly Rule[]
   /** Applies where no rule matches. */
-  fallback: { decision: Decision; reason?: string | undefined }
+  fallback: { decision: Decision; reason?: string }
 }
 
 /** A tool use as a policy sees it. */
@@ -31,16 +31,16 @@ export interface ToolCall {
   input: unknown
   isMcp: boolean
   /** Of an MCP tool, as far as it is known. */
-  server?: string | undefined
+  server?: string
   /** The input has a key twice, or is nested too deep: what the tool would read is not certain. */
   isUnclear: boolean
 }
 
 export interface Ruling {
   decision: Decision
-  reason?: string | undefined
+  reason?: string
   /** The number of the rule from 0; absent where none matched. */
-  rule?: number | undefined
+  rule?: number
 }
 
 const strictness = ['deny', 'ask', 'allow'] as const

@@ -1,4 +1,4 @@
-import type { SessionEvent } from '../../wire/events/session-event.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Call } from './call.ts'
 import type { ToolResult } from './tools.ts'
 

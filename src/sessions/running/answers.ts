@@ -1,4 +1,4 @@
-import type { SessionEvent } from '../../wire/events/session-event.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Answer } from './answer-events.ts'
 import { Fates } from './fates.ts'
 import { postOnce } from './posting.ts'

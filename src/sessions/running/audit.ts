@@ -21,13 +21,13 @@ interface Entry {
   toolUse: string
   name: string
   /** The tool's input as it is spelled. */
-  input?: string | undefined
+  input?: string
   event: 'decision' | 'start' | 'end' | 'sent' | 'accepted' | 'unknown' | 'not-asked'
-  decision?: Decision | undefined
-  by?: 'rule' | 'default' | 'person' | 'tool' | undefined
+  decision?: Decision
+  by?: 'rule' | 'default' | 'person' | 'tool'
   /** From 0. */
-  rule?: number | undefined
-  reason?: string | undefined
+  rule?: number
+  reason?: string
 }
 
 /** A record of what was decided and done, and a journal that says after a kill how far it got. */

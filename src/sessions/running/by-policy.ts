@@ -1,7 +1,7 @@
-import { createCaller } from '../../calls/caller.ts'
-import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { createCaller } from '../../http/caller.ts'
+import { readSettings } from '../../settings/read-settings.ts'
 import { readPending } from '../confirming/pending.ts'
 import { createAsker } from '../confirming/verdicts.ts'
 import { stillWaiting } from '../following/stop-text.ts'
@@ -15,10 +15,10 @@ import { readPolicyFlag } from './run-flags.ts'
 
 interface Options extends SessionOptions {
   policy: string
-  audit?: string | undefined
-  pending?: boolean | undefined
-  input?: string | undefined
-  ids?: boolean | undefined
+  audit?: string
+  pending?: boolean
+  input?: string
+  ids?: boolean
 }
 
 /**

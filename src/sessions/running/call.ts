@@ -13,7 +13,7 @@ export interface Call extends ToolCall {
   /** The input as it is spelled. */
   inputText: string
   /** The thread that it came from, where it names one. */
-  thread?: string | undefined
+  thread?: string
   /** What the service itself decided. */
   permission?: unknown
 }

@@ -22,7 +22,7 @@ interface Doubt {
   /** The first list may have more of these. */
   learnsFirst?: boolean
   /** Why it is not known. */
-  failure?: CliError | undefined
+  failure?: CliError
 }
 
 /** Finds out from the service's own list what became of answers. */

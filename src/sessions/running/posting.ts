@@ -1,6 +1,6 @@
 import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import type { SessionEvent } from '../../wire/events/session-event.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { Endurance } from '../following/endurance.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionState } from '../session-state.ts'
@@ -16,7 +16,7 @@ interface Outcome {
   /** Somebody else gave these. */
   needless: readonly Answer[]
   named: SessionEvent[]
-  failure?: CliError | undefined
+  failure?: CliError
 }
 
 const nothing: Outcome = { accepted: [], lost: [], refused: [], needless: [], named: [] }

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import type { EventItem } from '../../wire/events/events-page.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { Audit } from './audit.ts'
 import { describeCall, describeVerdict, type Verdict } from './verdict.ts'
 

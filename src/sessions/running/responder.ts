@@ -1,5 +1,5 @@
-import type { EventItem } from '../../wire/events/events-page.ts'
-import type { SessionEvent } from '../../wire/events/session-event.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Asker } from '../confirming/verdicts.ts'
 import { type Answer, confirmation, result } from './answer-events.ts'
 import { Answers } from './answers.ts'

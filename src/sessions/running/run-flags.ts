@@ -8,10 +8,10 @@ import { sessionCommand } from '../session-command.ts'
 
 /** The flags by which a run answers. */
 export interface AnswerFlags {
-  policy?: string | undefined
-  audit?: string | undefined
-  tool?: string[] | undefined
-  toolTimeout?: string | undefined
+  policy?: string
+  audit?: string
+  tool?: string[]
+  toolTimeout?: string
 }
 
 /** Without a file a person decides. Throws a `CliError`: a usage error that names every problem. */

@@ -1,10 +1,10 @@
-import { type Caller, createCaller } from '../../calls/caller.ts'
-import { readSettings } from '../../calls/settings.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { type Caller, createCaller } from '../../http/caller.ts'
+import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import type { EventItem } from '../../wire/events/events-page.ts'
-import type { SessionEvent } from '../../wire/events/session-event.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createAsker } from '../confirming/verdicts.ts'
 import { createEventPrinter } from '../following/event-printer.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
@@ -21,7 +21,7 @@ import { Responder } from './responder.ts'
 import { type AnswerFlags, goOnCommand, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 
 export interface RunOptions extends SessionOptions, EventsOptions, AnswerFlags {
-  ids?: boolean | undefined
+  ids?: boolean
 }
 
 /**

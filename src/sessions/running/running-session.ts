@@ -1,5 +1,5 @@
-import type { Caller } from '../../calls/caller.ts'
 import type { Context } from '../../context.ts'
+import type { Caller } from '../../http/caller.ts'
 import type { SessionParts } from '../session.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Audit } from './audit.ts'
@@ -14,5 +14,5 @@ export interface RunningSession {
   /** What becomes of the session when the run is interrupted. */
   fate: string
   /** With `--raw` receipts are printed as they are. */
-  isPrinted?: boolean | undefined
+  isPrinted?: boolean
 }

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { callAfter } from '../../client/timer.ts'
 import type { Context, Host } from '../../context.ts'
 import { endFamily } from '../../process-family.ts'
+import { callAfter } from '../../timers.ts'
 
 /** What a tool gives back to the agent. */
 export interface ToolResult {

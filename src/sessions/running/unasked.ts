@@ -1,5 +1,5 @@
-import type { EventItem } from '../../wire/events/events-page.ts'
-import { isStop, readStopReason } from '../../wire/events/session-event.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { isStop, readStopReason } from '../../wire/sessions/session-event.ts'
 import { readCall } from './call.ts'
 import { judge, type Rules, type Verdict } from './verdict.ts'
 

@@ -13,8 +13,8 @@ export interface Verdict {
   decision: Decision
   by: 'rule' | 'default' | 'tool' | 'person'
   /** From 0. */
-  rule?: number | undefined
-  reason?: string | undefined
+  rule?: number
+  reason?: string
 }
 
 /** A command for a tool is as good as a rule that allows it: any rule that is stricter counts more. */

@@ -1,8 +1,8 @@
 import type { Context } from '../../context.ts'
 import { usageProblems } from '../../errors.ts'
-import { warnAbout } from '../../wire/events/event-warnings.ts'
-import { createEventsCheck } from '../../wire/events/send-events.ts'
 import { formatPath } from '../../wire/json/parse.ts'
+import { warnAbout } from '../../wire/sessions/event-warnings.ts'
+import { createEventsCheck } from '../../wire/sessions/send-events.ts'
 import { type EventsText, placeInList } from './events-text.ts'
 
 /**

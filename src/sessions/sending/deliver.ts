@@ -1,9 +1,9 @@
-import type { Caller } from '../../calls/caller.ts'
-import type { RequestParts } from '../../calls/drafter.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
+import type { Caller } from '../../http/caller.ts'
+import type { RequestParts } from '../../http/drafter.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { SessionEvent } from '../../wire/events/session-event.ts'
+import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createEventPrinter } from '../following/event-printer.ts'
 import { type Follower, type FollowOptions, openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
@@ -12,8 +12,8 @@ import { goesOn, sessionCommand } from '../session-command.ts'
 import { readReceipt } from './receipt.ts'
 
 export interface DeliveryOptions {
-  ids?: boolean | undefined
-  follow?: boolean | undefined
+  ids?: boolean
+  follow?: boolean
 }
 
 /** What is sent: the parts of a session's requests, and the events as JSON. */

@@ -8,7 +8,7 @@ export interface EventsText {
   /** A body `{"events": […]}`, with all its other fields. */
   body: string
   /** Where they came one a line: each for itself. */
-  lines?: string[] | undefined
+  lines?: string[]
   /** The place of a field of `events[index]`: by its line, where events came one a line. */
   placeOf(index: number, field: string): string
 }
@@ -48,7 +48,7 @@ interface Lines {
   /** Each text's line, from 1; blank ones are left out. */
   numbers: number[]
   /** The first line that is no JSON, at which reading ends. */
-  wrong?: { line: string; number: number } | undefined
+  wrong?: { line: string; number: number }
 }
 
 function readLines(text: string): Lines {

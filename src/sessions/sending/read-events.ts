@@ -10,11 +10,11 @@ import { type AddedEvent, asksForStdin, type EventFlag, readEventFlags } from '.
 import { type EventsText, readEventsText } from './events-text.ts'
 
 export interface EventsOptions {
-  input?: string | undefined
-  eventFlags?: EventFlag[] | undefined
-  neighbours?: Neighbour[] | undefined
+  input?: string
+  eventFlags?: EventFlag[]
+  neighbours?: Neighbour[]
   /** False with `--no-validate`. */
-  validate?: boolean | undefined
+  validate?: boolean
 }
 
 /**

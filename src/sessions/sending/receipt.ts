@@ -1,10 +1,10 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { printRaw } from '../../io/raw-printer.ts'
-import { EventsReceipt, type SessionEvent } from '../../wire/events/session-event.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { failureInstead, isErrorEnvelope } from '../../wire/problem/problem.ts'
+import { EventsReceipt, type SessionEvent } from '../../wire/sessions/session-event.ts'
 
 export interface ReceiptOptions {
   /** With `--raw` it is printed as it is. */

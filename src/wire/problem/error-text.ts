@@ -1,8 +1,8 @@
 /** What a body that is not JSON says about an error. */
 export interface TextProblem {
-  type?: string | undefined
-  message?: string | undefined
-  requestId?: string | undefined
+  type?: string
+  message?: string
+  requestId?: string
   /** It is an error in XML, not only words. */
   isError: boolean
 }

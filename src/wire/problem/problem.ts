@@ -7,11 +7,11 @@ import { kindOf } from './kind.ts'
 /** What can be read out of an error body of any known shape (public clients, 8; recorded, 4). */
 export interface Problem {
   /** The service's own name for the error: `rate_limit_error`, `RESOURCE_EXHAUSTED`. */
-  type?: string | undefined
-  message?: string | undefined
+  type?: string
+  message?: string
   /** Seconds. */
-  retryAfter?: number | undefined
-  requestId?: string | undefined
+  retryAfter?: number
+  requestId?: string
 }
 
 /** Reads an error body: parsed JSON, or text. */

@@ -1,0 +1,84 @@
+import { usage, usageProblems } from '../errors.ts'
+import { type Assignment, appending, assigning } from '../wire/json/assignment.ts'
+import { editJson } from '../wire/json/edit.ts'
+import { encodeJson, type JsonPart, partsOf } from '../wire/json/encoder.ts'
+import { describeIssues, describeJsonError, parseJson } from '../wire/json/parse.ts'
+
+export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
+
+export interface BodyParts {
+  /** The text of a body that the person gave, and its name in messages. */
+  given?: { text: string; name: string }
+  /** One more user turn. */
+  turn: Part[]
+  /** Instructions to the model: `systemInstruction` of the native format. */
+  system?: string
+  maxOutputTokens?: number
+  temperature?: number
+  assignments: Assignment[]
+}
+
+/**
+ * Builds a generation request's body. A given body keeps its exact text; only what flags set is changed in it. Throws a
+ * usage error for a body that is not a generation request.
+ */
+export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
+  const config = {
+    ...(parts.temperature === undefined ? {} : { temperature: parts.temperature }),
+    ...(parts.maxOutputTokens === undefined ? {} : { maxOutputTokens: parts.maxOutputTokens }),
+  }
+  const { assignments, system } = parts
+  const turn = { role: 'user', parts: parts.turn }
+  const instruction = system === undefined ? {} : { systemInstruction: { parts: [{ text: system }] } }
+  if (!parts.given) {
+    const hasConfig = Object.keys(config).length > 0
+    const options = hasConfig ? { generationConfig: config } : {}
+    const body = encode(partsOf({ contents: [turn], ...instruction, ...options }))
+    return assignments.length === 0 ? body : change(Buffer.from(body).toString(), assignments)
+  }
+  await check(parts.given.text, parts.given.name)
+  const own: Assignment[] = [
+    ...Object.entries(instruction).map(([name, value]) => assigning([name], toText(value))),
+    ...Object.entries(config).map(([name, value]) =>
+      assigning(['generationConfig', name], JSON.stringify(value)),
+    ),
+  ]
+  if (parts.turn.length > 0) {
+    own.unshift(appending(['contents'], toText(turn)))
+  }
+  const all = [...own, ...assignments]
+  return all.length === 0 ? encode([{ json: parts.given.text }]) : change(parts.given.text, all)
+}
+
+function encode(parts: Iterable<JsonPart>): Uint8Array {
+  const bytes = encodeJson(parts)
+  if (!bytes) throw tooLong()
+  return bytes
+}
+
+const toText = (value: object) => Buffer.from(encode(partsOf(value))).toString()
+
+const tooLong = () => usage('the request is longer than 512 MiB, the most that can be sent')
+
+async function change(text: string, assignments: readonly Assignment[]): Promise<Uint8Array> {
+  let changed: string
+  try {
+    changed = editJson(text, assignments)
+  } catch (error) {
+    throw error instanceof RangeError ? tooLong() : error
+  }
+  await check(changed, 'the body')
+  return encode([{ json: changed }])
+}
+
+async function check(text: string, name: string): Promise<void> {
+  let body: unknown
+  try {
+    body = parseJson(text)
+  } catch {
+    throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}`)
+  }
+  const { GenerateRequest } = await import('../wire/gateway/generate-request.ts')
+  const parsed = GenerateRequest.safeParse(body)
+  if (!parsed.success) throw usageProblems(name, describeIssues(parsed.error))
+}

@@ -1,0 +1,90 @@
+import type { Context } from '../context.ts'
+import { addAnswer } from '../facts.ts'
+import { oneLine } from '../io/escape.ts'
+import type { AnswerSummary } from '../wire/gateway/answer-piece.ts'
+import { notUnderstood } from '../wire/problem/not-understood.ts'
+import { usageOf } from './token-usage.ts'
+
+/** What is known of an answer when it was read. */
+export interface AnswerReport {
+  summary: AnswerSummary
+  isBlank: boolean
+  isDamaged: boolean
+  /** The service did not end the stream. */
+  isAssumed?: boolean
+  seconds: number
+  /** `--usage`: also where stderr is not a terminal. */
+  isAsked: boolean | undefined
+}
+
+/** Normal reasons to stop; any other is worth a warning. */
+const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP', 'stop']
+
+const noText = 'the answer has no text'
+
+/** Prints on stderr what the text does not show: how it ended, and what it cost. */
+export function printReport(context: Context, report: AnswerReport): void {
+  const { note, warn } = context
+  if (report.isBlank) note(noText)
+  if (report.isDamaged) note('the answer contains \ufffd: some of its bytes may not have been UTF-8')
+  for (const cut of cutsOf(report)) warn(cut)
+  printUsage(context, report)
+}
+
+/** Throws a `CliError` where an answer is cut, stopped or empty (`--fail-on-cut`). */
+export function requireUncut(context: Context, report: AnswerReport): void {
+  const cut = cutOf(report)
+  if (cut === undefined) return
+  printUsage(context, report)
+  throw notUnderstood(cut)
+}
+
+/** In which way an answer is less than what was asked for; `undefined` where it is not. */
+export function cutOf(report: Pick<AnswerReport, 'summary' | 'isBlank' | 'isAssumed'>): string | undefined {
+  const [cut = report.isBlank ? noText : undefined] = cutsOf(report)
+  return cut
+}
+
+/** Says in which ways an answer was cut or stopped, as far as is known. */
+function cutsOf({
+  summary: { stopReason, stopMessage },
+  isAssumed,
+}: Pick<AnswerReport, 'summary' | 'isAssumed'>): string[] {
+  const isStopped = stopReason !== undefined && !normalEnds.includes(stopReason)
+  const why = stopMessage ? `: ${oneLine(stopMessage, 300)}` : ''
+  return [
+    ...(isStopped ? [`${describeStop(stopReason)}${why}`] : []),
+    ...(isAssumed ? ['the service did not end the stream; it is taken as whole after 15 s of silence'] : []),
+  ]
+}
+
+const describeStop = (reason: string): string =>
+  /^max_?tokens$/i.test(reason)
+    ? 'the answer was cut at the output limit (--max-output-tokens)'
+    : `the answer was stopped: ${oneLine(reason, 100)}`
+
+/** Prints what an answer took. */
+export function printUsage(
+  { host, tell, style, facts }: Context,
+  { summary, seconds, isAsked }: AnswerReport,
+): void {
+  addAnswer(facts, { ...summary, usage: usageOf(summary) })
+  // A dash first: CI systems look for commands at the start of a line, where no service's text may be.
+  if (isAsked || host.stderr.isTerminal) tell(style.dim(`— ${describeUsage(summary, seconds)}`))
+}
+
+function describeUsage(summary: AnswerSummary, seconds: number): string {
+  const { model, stopReason, inputTokens, outputTokens, cachedTokens } = summary
+  const fields = [
+    model,
+    stopReason,
+    inputTokens === undefined ? undefined : `${inputTokens} tokens in`,
+    outputTokens === undefined ? undefined : `${outputTokens} out`,
+    cachedTokens ? `${cachedTokens} cached` : undefined,
+    `${seconds.toFixed(1)} s`,
+  ]
+  return fields
+    .filter((field) => field !== undefined)
+    .map((field) => oneLine(field, 100))
+    .join(' · ')
+}

@@ -1,0 +1,69 @@
+import { usage } from '../errors.ts'
+import type { Input } from '../io/input.ts'
+import { type Neighbour, refuseStrayFiles } from '../io/stray-files.ts'
+import type { Part } from './body.ts'
+import { readFileParts } from './file-part.ts'
+
+export interface PromptOptions {
+  /** `-i`: a whole body. */
+  input?: string
+  /** `-f`: files for the user's turn. */
+  file?: string[]
+  neighbours?: Neighbour[]
+}
+
+export interface Prompt {
+  /** The text of a body that the person gave, and its name in messages. */
+  given?: { text: string; name: string }
+  /** The user's turn; empty where the body has it all. */
+  turn: Part[]
+  /** The words of the turn, to name a file by. */
+  text: string
+}
+
+/** Reads what is asked from words, `-i`, `-f` and stdin. Throws a usage error. */
+export async function readPrompt(input: Input, words: string[], options: PromptOptions): Promise<Prompt> {
+  await refuseStrayFiles(input, options.neighbours)
+  if (options.input === '-' && words.includes('-')) throw usage('-i - and the word - both ask for stdin')
+  const given =
+    options.input === undefined
+      ? undefined
+      : {
+          text: await input.text(options.input, '-i -'),
+          name: options.input === '-' ? 'stdin' : options.input,
+        }
+  const prompt = words.length === 0 ? undefined : await input.words(words, 'the prompt')
+  const files = await readFiles(input, options.file ?? [])
+  if (prompt !== undefined && prompt.trim() === '') throw usage('the prompt is empty')
+
+  if (given || prompt !== undefined) {
+    const isTaken = words.length === 0 || words.includes('-') || options.input === '-'
+    const piped = isTaken ? '' : await input.piped('the prompt')
+    const texts = [prompt ?? '', piped].filter((text) => text !== '')
+    return {
+      given,
+      turn: [...texts.map((text) => ({ text })), ...files],
+      text: prompt ?? '',
+    }
+  }
+  const text = await readStdinPrompt(input, files.length > 0)
+  if (/^\s*\{/.test(text)) return { given: { text, name: 'stdin' }, turn: files, text: '' }
+  return { turn: [...(text === '' ? [] : [{ text }]), ...files], text }
+}
+
+async function readFiles(input: Input, paths: string[]): Promise<Part[]> {
+  const parts: Part[] = []
+  for (const path of paths) parts.push(...(await readFileParts(input, path)))
+  return parts
+}
+
+/** Without words stdin is the prompt or a body; with files it may be empty. */
+async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
+  if (input.stdinKind === 'terminal' && !hasFiles) {
+    throw usage('no prompt: give one as words, through a pipe, or with -i FILE')
+  }
+  if (hasFiles) return input.piped('the prompt')
+  const text = await input.stdin('the prompt')
+  if (text.trim() === '') throw usage('no prompt: stdin is empty, and no words were given')
+  return text
+}

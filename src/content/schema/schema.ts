@@ -1,0 +1,122 @@
+import type { Context } from '../../context.ts'
+import { CliError, usage, usageProblems } from '../../errors.ts'
+import { deadlineOf } from '../../settings/read-settings.ts'
+import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { type Assignment, appending, assigning } from '../../wire/json/assignment.ts'
+import { describeJsonError, tryParseJson } from '../../wire/json/parse.ts'
+import { buildBody, type Part } from '../body.ts'
+import { createChecker } from './checker.ts'
+import { unwrap } from './unwrap.ts'
+
+export interface SchemaOptions {
+  schema?: string
+  schemaRetries?: number
+}
+
+/** An answer that does not fit. */
+export interface Misfit {
+  text: string
+  failure: CliError
+}
+
+/** What the answers of a run must fit. */
+export interface AnswerSchema {
+  /** What is added to a request. */
+  parts: Part[]
+  assignments: Assignment[]
+  /**
+   * Returns the JSON of an answer as it is spelled, or how it does not fit; `cut` says how the answer was cut. Throws a
+   * `CliError` where the check takes too long.
+   */
+  check(text: string, cut: string | undefined): Promise<{ json: string } | Misfit>
+  /**
+   * Asks, and again with the misfits told, until an answer fits or no retry is left. `ask` throws where `isLast` and the
+   * answer does not fit.
+   */
+  untilFits<T extends object>(
+    body: Uint8Array,
+    ask: (body: Uint8Array, isLast: boolean) => Promise<T | Misfit>,
+  ): Promise<T>
+}
+
+/** Reads a schema from a file. Throws a usage error where it is none. */
+export async function openSchema(
+  context: Context,
+  settings: ResolvedSettings,
+  { schema: name, schemaRetries: retries = 0 }: SchemaOptions,
+): Promise<AnswerSchema | undefined> {
+  if (name === undefined) {
+    if (retries > 0) throw usage('--schema-retries goes with --schema only')
+    return undefined
+  }
+  const source = await context.input.text(name, '--schema -')
+  if (tryParseJson(source) === undefined)
+    throw usage(`--schema ${name}: not valid JSON: ${await describeJsonError(source)}`)
+  const checker = createChecker(context, source, deadlineOf(context, settings))
+  const problems = await checker.checkSchema()
+  if (problems.length > 0) throw usageProblems(`--schema ${name}`, problems)
+
+  async function check(text: string, cut: string | undefined): Promise<{ json: string } | Misfit> {
+    const json = unwrap(text)
+    const fail = (why: string, misfits?: string[]): Misfit => ({
+      text,
+      failure: new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
+        sent: 'yes',
+        problems: misfits,
+        body: text,
+      }),
+    })
+    if (tryParseJson(json) === undefined)
+      return fail(`the answer is not JSON: ${await describeJsonError(json)}`)
+    const misfits = await checker.check(json).catch((error: unknown) => {
+      throw error instanceof CliError ? error.with({ body: text }) : error
+    })
+    if (misfits.length === 0) return { json }
+    return fail(`the answer does not fit ${name}: ${misfits[0]}`, misfits.length > 1 ? misfits : undefined)
+  }
+
+  return {
+    ...askingFor(source, settings.values.schemaVia),
+    check,
+    async untilFits(body, ask) {
+      let asked = body
+      for (let left = retries; ; left--) {
+        const answer = await ask(asked, left === 0)
+        if (!('failure' in answer)) return answer
+        context.note(`${answer.failure.message}; asking again`)
+        asked = await askAgain(asked, answer, settings.values.answerRole)
+      }
+    },
+  }
+}
+
+/** The form of an answer, asked for in words or in the fields that the family has for it. */
+function askingFor(source: string, via: 'prompt' | 'native'): Pick<AnswerSchema, 'parts' | 'assignments'> {
+  if (via === 'native') {
+    return {
+      parts: [],
+      assignments: [
+        assigning(['generationConfig', 'responseMimeType'], '"application/json"'),
+        assigning(['generationConfig', 'responseJsonSchema'], source.trim()),
+      ],
+    }
+  }
+  const text = `Answer with nothing but JSON that fits this JSON Schema:\n${source.trim()}`
+  return { parts: [{ text }], assignments: [] }
+}
+
+/** The same conversation, with the answer and what is wrong with it as further turns. */
+function askAgain(body: Uint8Array, { text, failure }: Misfit, role: string): Promise<Uint8Array> {
+  const { message, details } = failure
+  const problems = details.problems ?? [message]
+  const words = `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
+  const turns = [
+    ...(text.trim() === '' ? [] : [{ role, parts: [{ text }] }]),
+    { role: 'user', parts: [{ text: words }] },
+  ]
+  return buildBody({
+    given: { text: Buffer.from(body).toString(), name: 'the body' },
+    turn: [],
+    assignments: turns.map((turn) => appending(['contents'], JSON.stringify(turn))),
+  })
+}

@@ -1,0 +1,121 @@
+import type { GenerateRequest } from '../../wire/gateway/generate-request.ts'
+import { startOf } from '../../wire/text-start.ts'
+import { createRandom, randomId } from '../random.ts'
+import { eventsReply, jsonReply, type Reply } from '../reply.ts'
+
+/** What an emulated model says: made from the prompt, and visibly nobody's thought. */
+export interface EmulatedAnswer {
+  id: string
+  model: string
+  text: string
+  isCut: boolean
+  inputTokens: number
+  outputTokens: number
+}
+
+const remarks = [
+  'No model read your prompt; these words only stand where an answer would.',
+  'A real service would have thought about it; this one counted its letters.',
+  'Everything about this answer is made up, but its shape is the documented one.',
+  'Ask again and you will hear the same: an emulator has no moods. 🦜',
+  'Point parley at a gateway and somebody cleverer will answer here.',
+]
+
+/** Tokens are counted as four characters each. */
+const tokensIn = (text: string) => Math.max(1, Math.ceil(text.length / 4))
+
+export function composeAnswer(request: GenerateRequest, model: string, seed: string): EmulatedAnswer {
+  const turns = request.contents ?? []
+  const texts = turns.map((turn) => (turn.parts ?? []).map((part) => part.text ?? '').join(' '))
+  const prompt = texts.at(-1)?.replace(/\s+/g, ' ').trim() ?? ''
+  const random = createRandom([seed, model, ...texts])
+  const quoted = prompt.length > 80 ? `${startOf(prompt, 80)}…` : prompt
+  const chosen = remarks.filter(() => random() < 0.5)
+  const whole = [`Hello from parley's emulator! You said: “${quoted}”.`, ...chosen].join(' ')
+  const limit = (request.generationConfig?.maxOutputTokens ?? Infinity) * 4
+  const text = startOf(whole, limit)
+  return {
+    id: randomId('msg', random),
+    model,
+    text,
+    isCut: text.length < whole.length,
+    inputTokens: tokensIn(texts.join(' ')),
+    outputTokens: tokensIn(text),
+  }
+}
+
+/** The chat endpoint's success body (gateway, 2.3). */
+export function messageReply(answer: EmulatedAnswer): Reply {
+  return jsonReply(200, {
+    ...messageHead(answer),
+    content: [{ type: 'text', text: answer.text }],
+    stop_reason: stopReason(answer),
+    usage: usage(answer, answer.outputTokens),
+  })
+}
+
+/** The same as a stream of message events (public clients, 7). */
+export function messageEventsReply(answer: EmulatedAnswer): Reply {
+  const head = { ...messageHead(answer), content: [], stop_reason: null, usage: usage(answer, 1) }
+  const events = [
+    { type: 'message_start', message: head },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+    { type: 'ping' },
+    ...words(answer.text).map((text) => ({
+      type: 'content_block_delta',
+      index: 0,
+      delta: { type: 'text_delta', text },
+    })),
+    { type: 'content_block_stop', index: 0 },
+    {
+      type: 'message_delta',
+      delta: { stop_reason: stopReason(answer) },
+      usage: { output_tokens: answer.outputTokens },
+    },
+    { type: 'message_stop' },
+  ]
+  return eventsReply(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
+}
+
+/** The family's native stream: server-sent events with `alt=sse`, else one JSON array in pieces. */
+export function nativeStreamReply(answer: EmulatedAnswer, isSse: boolean): Reply {
+  const pieces = words(answer.text)
+  const chunks = pieces.map((text, index) => {
+    const isLast = index === pieces.length - 1
+    return JSON.stringify({
+      candidates: [
+        {
+          content: { role: 'model', parts: [{ text }] },
+          index: 0,
+          ...(isLast ? { finishReason: answer.isCut ? 'MAX_TOKENS' : 'STOP' } : {}),
+        },
+      ],
+      usageMetadata: {
+        promptTokenCount: answer.inputTokens,
+        candidatesTokenCount: tokensIn(pieces.slice(0, index + 1).join('')),
+        totalTokenCount: answer.inputTokens + tokensIn(pieces.slice(0, index + 1).join('')),
+      },
+      modelVersion: answer.model,
+    })
+  })
+  if (isSse) return eventsReply(chunks.map((data) => ({ event: '', data })))
+  return {
+    status: 200,
+    contentType: 'application/json',
+    pieces: chunks.map((chunk, index) => `${index === 0 ? '[' : ',\n'}${chunk}`).concat(']'),
+  }
+}
+
+/** A text as the pieces that a stream sends: words with the blanks before them. */
+const words = (text: string) => text.match(/\s*\S+\s*$|\s*\S+/g) ?? [text]
+
+const messageHead = ({ id, model }: EmulatedAnswer) => ({ id, type: 'message', role: 'assistant', model })
+
+const stopReason = ({ isCut }: EmulatedAnswer) => (isCut ? 'max_tokens' : 'end_turn')
+
+const usage = ({ inputTokens }: EmulatedAnswer, outputTokens: number) => ({
+  input_tokens: inputTokens,
+  output_tokens: outputTokens,
+  cache_read_input_tokens: 0,
+  cache_creation_input_tokens: 0,
+})

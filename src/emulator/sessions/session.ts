@@ -1,0 +1,87 @@
+import type { SendEvents } from '../../wire/sessions/send-events.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { findMisfit } from '../misfit.ts'
+import { randomId } from '../random.ts'
+import { Agent } from './agent.ts'
+
+type Parameters = SendEvents['events'][number]
+
+/** An emulated session: the events so far, whoever listens, and an agent that reacts. */
+export interface Session {
+  readonly events: readonly SessionEvent[]
+  /** About how much memory it takes, in characters of JSON. */
+  readonly size: number
+  /** Whether something is still to happen in it, or somebody listens. */
+  readonly isInUse: boolean
+  /** Takes events in, in their order, and returns them as accepted, or none and why. The agent reacts a moment later. */
+  accept(parameters: readonly Parameters[]): { accepted: SessionEvent[] } | { misfit: string }
+  /** Calls `listener` for each event from now on; returns what ends that. */
+  listen(listener: (event: SessionEvent) => void): () => void
+}
+
+export interface SessionOptions {
+  random: () => number
+  /** Milliseconds between two events of the agent. */
+  delay: number
+  /** Called with each part of its size. */
+  grow(size: number): void
+}
+
+/** What a session takes before much is in it, as measured. */
+const emptySize = 12_000
+
+export function createSession({ random, delay, grow }: SessionOptions): Session {
+  const events: SessionEvent[] = []
+  const listeners = new Set<(event: SessionEvent) => void>()
+  let size = 0
+  take(emptySize)
+  const agent = new Agent(add, delay)
+
+  function take(more: number): void {
+    size += more
+    grow(more)
+  }
+
+  function add(type: string, fields: object = {}): SessionEvent {
+    const prefix = type.endsWith('tool_use') ? 'toolu' : 'sevt'
+    const own = { id: randomId(prefix, random), type, processed_at: new Date().toISOString() }
+    // A sender's fields do not take the place of these.
+    const text = JSON.stringify({ ...own, ...fields, ...own })
+    // Read from JSON it takes a third less memory.
+    const event = JSON.parse(text) as SessionEvent
+    events.push(event)
+    take(text.length)
+    for (const listener of listeners) listener(event)
+    return event
+  }
+
+  return {
+    events,
+    get size() {
+      return size
+    },
+    get isInUse() {
+      return listeners.size > 0 || agent.isBusy
+    },
+    accept(parameters) {
+      const misfit = findMisfit(parameters, (id) => agent.toolUse(id))
+      if (misfit !== undefined) return { misfit }
+      const hasAnswers = parameters.some(({ type }) => isAnswer(type))
+      if (hasAnswers) agent.beginAnswers()
+      const accepted = parameters.map((parameter) => {
+        const extra = parameter.type === 'user.define_outcome' ? { outcome_id: randomId('outc', random) } : {}
+        const event = add(parameter.type, { ...parameter, ...extra })
+        agent.react(event)
+        return event
+      })
+      if (hasAnswers) agent.endAnswers()
+      return { accepted }
+    },
+    listen(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+  }
+}
+
+const isAnswer = (type: string) => /_result$|_confirmation$/.test(type)

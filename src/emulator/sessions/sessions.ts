@@ -1,0 +1,108 @@
+import type { SendEvents } from '../../wire/sessions/send-events.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { createRandom } from '../random.ts'
+import { errorReply, jsonReply, type Reply } from '../reply.ts'
+import { createSession, type Session } from './session.ts'
+import { followReply, type StreamStyle } from './session-stream.ts'
+
+/** The emulated session service: sessions live as long as it does, while there is room. */
+export interface Sessions {
+  send(id: string, body: SendEvents): Reply
+  list(id: string, query: URLSearchParams): Reply
+  follow(id: string, query: URLSearchParams): Reply
+}
+
+export interface SessionsOptions {
+  seed: string
+  delay: number
+  /** With it, only the sessions named exist; without, any session is made when it is first spoken of. */
+  only?: readonly string[]
+  styles: readonly StreamStyle[]
+  /** What all sessions may take together, in characters of JSON. */
+  room: number
+}
+
+const longestPage = 100
+
+export function createSessions({ seed, delay, only, styles, room }: SessionsOptions): Sessions {
+  const sessions = new Map<string, Session>()
+  let kept = 0
+  const grow = (size: number) => {
+    kept += size
+  }
+
+  /** Forgets those that nobody has used for longest. */
+  function makeRoom(current: Session): void {
+    for (const [id, session] of sessions) {
+      if (kept <= room) return
+      if (session === current || session.isInUse) continue
+      sessions.delete(id)
+      kept -= session.size
+    }
+  }
+
+  function withSession(id: string, use: (session: Session) => Reply): Reply {
+    if (only && !only.includes(id)) return errorReply(404, `there is no session ${id}`)
+    const session = sessions.get(id) ?? createSession({ random: createRandom([seed, id]), delay, grow })
+    // The one that was used last comes last.
+    sessions.delete(id)
+    sessions.set(id, session)
+    makeRoom(session)
+    return use(session)
+  }
+
+  function send(session: Session, { events }: SendEvents): Reply {
+    if (kept > room) return errorReply(413, 'the sessions in use have no more room')
+    const taken = session.accept(events)
+    return 'misfit' in taken ? errorReply(400, taken.misfit) : jsonReply(200, { data: taken.accepted })
+  }
+
+  return {
+    send: (id, body) => withSession(id, (session) => send(session, body)),
+    list: (id, query) => withSession(id, (session) => listReply(session.events, query)),
+    follow: (id, query) => withSession(id, (session) => followReply(session, query, styles)),
+  }
+}
+
+/** A page (public clients, 2); the token of the next one is how many events came before it. */
+function listReply(all: readonly SessionEvent[], query: URLSearchParams): Reply {
+  const types = query.getAll('types[]')
+  const times = readTimes(query)
+  if (!times) return errorReply(400, 'created_at must be a date and time as in ISO 8601')
+  const wanted = all.filter(
+    ({ type, processed_at: at }) =>
+      (types.length === 0 || types.includes(type)) && times.every((holds) => holds(Date.parse(at ?? ''))),
+  )
+  if (query.get('order') === 'desc') wanted.reverse()
+  const start = Number(query.get('page') ?? 0)
+  const limit = Math.min(Number(query.get('limit') ?? 20), longestPage)
+  if (!(start >= 0) || !(limit >= 1))
+    return errorReply(400, 'page and limit must be what the service gave, and a number')
+  const end = start + limit
+  return jsonReply(200, {
+    data: wanted.slice(start, end),
+    next_page: end < wanted.length ? String(end) : null,
+  })
+}
+
+const comparisons: Record<string, (at: number, limit: number) => boolean> = {
+  gt: (at, limit) => at > limit,
+  gte: (at, limit) => at >= limit,
+  lt: (at, limit) => at < limit,
+  lte: (at, limit) => at <= limit,
+}
+
+/** What `created_at[…]` asks of an event's time; nothing where a value is no time. */
+function readTimes(query: URLSearchParams): ((at: number) => boolean)[] | undefined {
+  const limits = Object.entries(comparisons).flatMap(([name, compare]) =>
+    query.getAll(`created_at[${name}]`).map((value) => ({ compare, value })),
+  )
+  // Date.parse alone takes nearly anything.
+  const isTime = (value: string) => /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:?\d\d)?)?$/.test(value)
+  if (limits.some(({ value }) => !isTime(value) || Number.isNaN(Date.parse(value)))) return undefined
+  return limits.map(
+    ({ compare, value }) =>
+      (at) =>
+        compare(at, Date.parse(value)),
+  )
+}

@@ -1,0 +1,106 @@
+import { isObject, tryParseJson } from '../../wire/json/parse.ts'
+import { startOf } from '../../wire/text-start.ts'
+
+/** A tool use that the emulated agent is asked for. */
+export interface Step {
+  type: 'agent.tool_use' | 'agent.mcp_tool_use' | 'agent.custom_tool_use'
+  /** What its event has beside the type: `name`, `input`, and what else there is. */
+  fields: Record<string, unknown> & { name: string }
+  /** Carried out at once, without waiting for anybody. */
+  isUnasked: boolean
+}
+
+export interface Task {
+  /** Steps that are asked for together, one round after the other. */
+  rounds: Step[][]
+  /** What is to be said about lines that look like steps and are none. */
+  remarks: string[]
+}
+
+/** The most steps of one message, and the most characters before a step's input. */
+const [mostSteps, longestHead] = [1000, 1000]
+
+const examples: Step[] = [
+  { type: 'agent.tool_use', fields: { name: 'bash', input: { command: 'ls -l' } }, isUnasked: false },
+  { type: 'agent.tool_use', fields: { name: 'web_search', input: { query: 'parley' } }, isUnasked: false },
+]
+
+/** What `readTask` understands, as a page of help says it. */
+export const taskForms = [
+  `  use bash {"command":"git status"}           a tool of the agent's own`,
+  '  use mcp github create_issue {"title":"x"}   one of an MCP server',
+  '  use custom deploy {"env":"test"}            one that the client carries out',
+  '"run" in place of "use" asks nobody. Before either, "then" waits for the answers to the lines above, and "in NAME" is another thread of the agent.',
+].join('\n')
+
+/**
+ * Reads what a message asks for: lines `[then] [in THREAD] use|run [mcp SERVER|custom] NAME {INPUT}`, or the words
+ * "a tool" or "two tools".
+ */
+export function readTask(texts: readonly string[]): Task {
+  const task = readLines(texts)
+  if (task.rounds.length > 0) return task
+  const text = texts.join(' ')
+  const count = /\btwo tools\b/i.test(text) ? 2 : /\b(a|one) tool\b/i.test(text) ? 1 : 0
+  return count === 0 ? task : { rounds: [examples.slice(0, count)], remarks: [] }
+}
+
+function readLines(texts: readonly string[]): Task {
+  const rounds: Step[][] = []
+  const remarks: string[] = []
+  let count = 0
+  for (const line of texts.flatMap(stepLines)) {
+    if (count === mostSteps) {
+      remarks.push(`The emulated agent uses ${mostSteps} tools at most for one message.`)
+      break
+    }
+    count++
+    const { step, isLater } = readStep(line)
+    if (!step)
+      remarks.push(`The emulated agent does not understand “${startOf(line, 80)}”: see the help on serve.`)
+    else if (isLater || rounds.length === 0) rounds.push([step])
+    else rounds.at(-1)?.push(step)
+  }
+  return { rounds, remarks }
+}
+
+/** The lines that begin as a step does and have an input, and one more than are taken. */
+function stepLines(text: string): string[] {
+  const lines: string[] = []
+  for (let start = 0; start < text.length && lines.length <= mostSteps; ) {
+    const end = text.indexOf('\n', start)
+    const line = text.slice(start, end < 0 ? text.length : end)
+    const head = line.slice(0, longestHead)
+    if (/^\s*(then\s+)?(in\s+\S+\s+)?(use|run)\s/.test(head) && head.includes('{')) lines.push(line)
+    start = end < 0 ? text.length : end + 1
+  }
+  return lines
+}
+
+function readStep(line: string): { step?: Step; isLater: boolean } {
+  const open = line.indexOf('{')
+  const words = line.slice(0, open).trim().split(/\s+/)
+  const isLater = words[0] === 'then'
+  if (isLater) words.shift()
+  const thread = words[0] === 'in' ? words.splice(0, 2)[1] : undefined
+  const isUnasked = words.shift() === 'run'
+  const kind = readKind(words)
+  const input = tryParseJson(line.slice(open))
+  if (!kind || !isObject(input) || (isUnasked && kind.type === 'agent.custom_tool_use')) return { isLater }
+  const { type, ...names } = kind
+  const permission =
+    type === 'agent.custom_tool_use' ? {} : { evaluated_permission: isUnasked ? 'allow' : 'ask' }
+  const place = thread === undefined ? {} : { session_thread_id: thread }
+  return { step: { type, fields: { ...names, input, ...permission, ...place }, isUnasked }, isLater }
+}
+
+function readKind(
+  words: string[],
+): ({ type: Step['type']; name: string } & Record<string, string>) | undefined {
+  const [first = '', second = '', third = ''] = words
+  if (words.length === 1) return { type: 'agent.tool_use', name: first }
+  if (words.length === 2 && first === 'custom') return { type: 'agent.custom_tool_use', name: second }
+  if (words.length === 3 && first === 'mcp')
+    return { type: 'agent.mcp_tool_use', mcp_server_name: second, name: third }
+  return undefined
+}

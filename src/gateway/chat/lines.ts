@@ -1,0 +1,122 @@
+import { cutOf } from '../../content/footer.ts'
+import type { AnswerSchema } from '../../content/schema/schema.ts'
+import { tokensOf, usageOf } from '../../content/token-usage.ts'
+import type { Context } from '../../context.ts'
+import { addAnswer } from '../../facts.ts'
+import { createCaller } from '../../http/caller.ts'
+import { pathSegment } from '../../http/draft.ts'
+import { createSecretRenewal } from '../../http/fresh-secret.ts'
+import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { endpoints } from '../../wire/endpoints.ts'
+import { type HttpResponse, readBody } from '../../wire/exchange.ts'
+import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+import { notUnderstood } from '../../wire/problem/not-understood.ts'
+import { parseReceivedBody } from '../../wire/received-json.ts'
+import { buildLineBody, type LineParts, readLineParts } from '../line-body.ts'
+import type { ChatOptions } from './ask.ts'
+import { readSchema } from './wanted-form.ts'
+
+/** One line of a batch: a prompt, or a whole body. */
+type Line = { model?: string } & ({ prompt: string } | { body: string })
+
+interface Call {
+  model: string
+  body: Uint8Array
+}
+
+/** Makes what asks a model for each line of a batch. Throws a usage error. */
+export async function readChatLines(
+  context: Context,
+  settings: ResolvedSettings,
+  { options, words }: { options: ChatOptions; words: string[] },
+) {
+  const { values } = settings
+  const { flags, timers } = context
+  const isRaw = flags.raw ?? false
+  const schema = await readSchema({ ...context, note() {} }, settings, options)
+  const parts = withSchemaParts(await readLineParts(context, words, options), schema)
+  const model = options.model ?? values.chatModel ?? `${values.family}-2.5-pro`
+  const failOnCut = options.failOnCut ?? values.failOnCut
+  // A failure's body is a part of its result.
+  const quiet = { ...context, flags: { ...flags, raw: false }, whenInterrupted() {} }
+  const caller = createCaller(quiet, settings, { isOneOfMany: true })
+  const withFreshSecret = createSecretRenewal(caller)
+
+  const requestOf = (call: Call) => ({
+    params: { family: values.family, model: call.model },
+    body: call.body,
+  })
+
+  return {
+    tokensOf,
+    async prepare(line: Line): Promise<Call> {
+      if (line.model !== undefined) pathSegment('model', line.model)
+      return { model: line.model ?? model, body: await buildLineBody(line, parts) }
+    },
+    preview: async (call: Call) => void (await caller.preview(endpoints.chat, requestOf(call))),
+    async ask({ call }: { call: Call }) {
+      const start = timers.now()
+      let tokens: number | undefined
+      const askOnce = async (body: Uint8Array, isLast: boolean) => {
+        const how = { isRaw, failOnCut, schema, isLast }
+        const answer = await withFreshSecret(() =>
+          caller.call(endpoints.chat, requestOf({ ...call, body }), (response) => readLine(response, how)),
+        )
+        addAnswer(context.facts, answer)
+        // Answers that did not fit are paid for too.
+        tokens = answer.tokens === undefined ? tokens : (tokens ?? 0) + answer.tokens
+        return answer
+      }
+      const answer = await (schema ? schema.untilFits(call.body, askOnce) : askOnce(call.body, true))
+      if ('failure' in answer) throw answer.failure
+      return { ...answer, tokens, seconds: (timers.now() - start) / 1000 }
+    },
+  }
+}
+
+interface Reading {
+  isRaw: boolean
+  failOnCut: boolean
+  schema: AnswerSchema | undefined
+  /** An answer that does not fit is a failure. */
+  isLast: boolean
+}
+
+const withSchemaParts = (parts: LineParts, schema: AnswerSchema | undefined): LineParts => ({
+  ...parts,
+  files: [...parts.files, ...(schema?.parts ?? [])],
+  assignments: [...(schema?.assignments ?? []), ...parts.assignments],
+})
+
+/** Reads a whole answer as the result of a line. Throws a `CliError`. */
+async function readLine(
+  response: HttpResponse & { attempts: number },
+  { isRaw, failOnCut, schema, isLast }: Reading,
+) {
+  const bytes = await readBody(response.body)
+  const contentType = response.headers['content-type'] ?? ''
+  const pieces: string[] = []
+  const decoder = createAnswerDecoder(contentType, { text: (text) => void pieces.push(text), raw: undefined })
+  decoder.push(bytes)
+  decoder.end()
+  const { summary } = decoder
+  const text = pieces.join('')
+  const cut = cutOf({ summary, isBlank: text.trim() === '' })
+  if (failOnCut && cut !== undefined) throw notUnderstood(cut)
+  const verdict = await schema?.check(text, cut)
+  const usage = usageOf(summary)
+  const { model, stopReason } = summary
+  const facts = { model, stopReason, usage, tokens: usage?.totalTokens, attempts: response.attempts }
+  if (verdict && 'failure' in verdict) {
+    if (isLast) throw verdict.failure
+    return { ...facts, ...verdict }
+  }
+  const content = isRaw ? { response: readJson(bytes, contentType) } : (verdict ?? { text })
+  return { ...facts, content }
+}
+
+function readJson(bytes: Uint8Array, contentType: string): string {
+  const text = new TextDecoder().decode(bytes)
+  parseReceivedBody(text, contentType)
+  return text
+}

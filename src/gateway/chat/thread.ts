@@ -1,0 +1,120 @@
+import { existsSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { buildBody, type Part } from '../../content/body.ts'
+import type { Context } from '../../context.ts'
+import { asFileFailure, CliError, usage } from '../../errors.ts'
+import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
+import { realPath } from '../../io/real-path.ts'
+import { decodeUtf8 } from '../../io/utf8.ts'
+import { type Lock, lock as lockFile } from '../../settings/lock.ts'
+import { appending } from '../../wire/json/assignment.ts'
+
+/** A conversation in a file, which has the form of a request's body. */
+export interface Thread {
+  /** What is in the file; `undefined` where it does not exist or is empty. */
+  given: { text: string; name: string } | undefined
+  /** Adds a question and its answer to the end of the file's conversation, and changes nothing else in the file. */
+  add(turns: { question: Part[]; answer: string; role: string }): Promise<void>
+}
+
+export interface ThreadOptions {
+  /** The file of `-o`, which must be another one. */
+  output: string | undefined
+  /** Milliseconds since the epoch; 0 for none. */
+  deadline: number
+  /** How long to wait for another run that uses the file. Milliseconds. */
+  patience: number
+  /** Nothing will be added. */
+  isPreview: boolean
+}
+
+/**
+ * Opens a conversation for this run alone: another run waits until this one has added its answer. Throws a `CliError` of
+ * kind `file` where the file could not be read or written.
+ */
+export async function openThread(
+  context: Context,
+  name: string,
+  { output, deadline, patience, isPreview }: ThreadOptions,
+): Promise<Thread> {
+  const { input, host, note, cleanups } = context
+  const target = await findTarget(context, name, output)
+
+  const read = async () => {
+    if (!existsSync(target)) return undefined
+    const text = decodeUtf8(await input.file(target), name)
+    return text.trim() === '' ? undefined : { text, name }
+  }
+  const takeLock = () =>
+    lockThread(context, { name, target, longest: deadline > 0 ? deadline - Date.now() : patience })
+
+  let lock: Lock | undefined
+  if (!isPreview) {
+    lock = await takeLock().catch((error: unknown) => {
+      throw asFileFailure(error, name)
+    })
+  }
+  return {
+    given: await read(),
+    async add({ question, answer, role }) {
+      // The answer came whole: a signal must not say that it was cut off.
+      context.whenInterrupted(() => 'the answer is not in the thread')
+      try {
+        if (answer.trim() === '') return note(`${name}: the answer has no text, so nothing was added`)
+        // A run that slept for long may have lost its lock to another; its answer is added anyway.
+        if (!lock?.isHeld()) lock = await takeLock()
+        const turn = appending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
+        const given = (await read()) ?? { text: '{"contents":[]}', name }
+        const whole = await buildBody({ given, turn: question, assignments: [turn] })
+        await replaceFile(await openFileOutput(name, host, 0o600), whole, cleanups)
+        context.whenInterrupted(() => undefined)
+      } catch (error) {
+        throw new CliError('file', asFileFailure(error, name).message, {
+          sent: 'yes',
+          consequence: 'the answer is not in the thread',
+        })
+      } finally {
+        lock?.release()
+      }
+    },
+  }
+}
+
+/** The file to lock and to replace. Throws where it cannot be written, or is also the output. */
+async function findTarget({ host }: Context, name: string, output: string | undefined): Promise<string> {
+  const path = resolve(host.cwd, name)
+  const target = realPath(path)
+  if (output !== undefined && realPath(resolve(host.cwd, output)) === target)
+    throw usage('-o and --thread name the same file')
+  if (existsSync(path) && !statSync(path).isFile())
+    throw new CliError('file', `${name}: it is not a regular file`)
+  // Before a lock is made beside it.
+  await openFileOutput(name, host)
+  return target
+}
+
+async function lockThread(
+  { note, cleanups }: Context,
+  { name, target, longest }: { name: string; target: string; longest: number },
+): Promise<Lock> {
+  const lock = await lockFile(target, {
+    longest,
+    silence: 5000,
+    kind: 'file',
+    consequence: 'nothing was sent',
+    onWait: () => note(`waiting for another parley that uses ${name}`),
+  })
+  cleanups.add(lock.release)
+  return lock
+}
+
+async function replaceFile(file: FileOutput, bytes: Uint8Array, cleanups: Set<() => void>): Promise<void> {
+  cleanups.add(file.discard)
+  try {
+    await file.write(bytes)
+    await file.commit()
+  } finally {
+    file.discard()
+    cleanups.delete(file.discard)
+  }
+}

@@ -1,0 +1,130 @@
+import { constants } from 'node:fs'
+import { access, mkdir, stat } from 'node:fs/promises'
+import { dirname, extname, resolve } from 'node:path'
+import type { Context } from '../../context.ts'
+import { asFileFailure, CliError, usage } from '../../errors.ts'
+import { isFolderName } from '../../io/folder-name.ts'
+import { createFile, findObstacle } from '../../io/new-file.ts'
+import { disagrees } from './format.ts'
+
+/** Where images are saved. */
+export interface Destination {
+  /** How many images it has room for. */
+  readonly capacity: number
+  /** Saves one image; returns its path as it is printed, if it has one. Throws a `CliError` of kind `file`. */
+  save(bytes: Uint8Array, extension: string): Promise<string | undefined>
+}
+
+export interface DestinationOptions {
+  /** `-o`: a file, a folder with a slash at its end, or `-`. */
+  output: string | undefined
+  /** The name of files that `-o` does not name; without extension. */
+  name: string
+  replaces: boolean
+}
+
+/** Chooses the destination. Throws a `CliError` where it is known now that nothing can be saved there. */
+export async function chooseDestination(
+  context: Context,
+  { output, name, replaces }: DestinationOptions,
+): Promise<Destination> {
+  if (output === '') throw usage('-o needs a file, a folder with a / at its end, or -')
+  if (output === '-') return toStdout(context)
+  if (/[\r\n]/.test(output ?? '')) throw usage('-o must not have a line break: stdout has one path a line')
+  if (output === undefined || isFolderName(output, context.host.platform))
+    return toFolder(context, output ?? '', name, replaces)
+  return toFile(context, output, replaces)
+}
+
+function toStdout({ output }: Context): Destination {
+  if (output.isTerminal) throw usage('-o - would write an image to the terminal: redirect it, or name a file')
+  return {
+    capacity: 1,
+    async save(bytes) {
+      await output.write(bytes)
+      await output.flush()
+      return undefined
+    },
+  }
+}
+
+/** Files named from the prompt, each with the next free number. */
+async function toFolder(
+  { host, cleanups }: Context,
+  folder: string,
+  name: string,
+  replaces: boolean,
+): Promise<Destination> {
+  const path = resolve(host.cwd, folder)
+  await checked(folder || path, () => requireFolder(path, folder !== ''))
+  let count = 0
+  return {
+    capacity: Infinity,
+    save: (bytes, extension) =>
+      checked(folder || path, async () => {
+        await mkdir(path, { recursive: true })
+        for (;;) {
+          const file = `${numbered(name, ++count)}.${extension}`
+          const target = resolve(path, file)
+          if (await findObstacle(target, replaces)) continue
+          if (await createFile(target, bytes, { replaces, cleanups })) return folder + file
+        }
+      }),
+  }
+}
+
+/** The file that `-o` names; further images are numbered. */
+async function toFile(
+  { host, note, cleanups }: Context,
+  name: string,
+  replaces: boolean,
+): Promise<Destination> {
+  const check = async (file: string) => {
+    const obstacle = await findObstacle(resolve(host.cwd, file), replaces)
+    if (obstacle) throw new CliError('file', `${file}: ${obstacle}`)
+  }
+  await checked(name, async () => {
+    await requireFolder(dirname(resolve(host.cwd, name)), false)
+    await check(name)
+  })
+  const extension = extname(name)
+  let count = 0
+  return {
+    capacity: Infinity,
+    async save(bytes, kind) {
+      const file = numbered(name.slice(0, name.length - extension.length), ++count) + extension
+      if (disagrees(file, kind)) note(`${file}: this name is used, but the image is ${kind}`)
+      return checked(file, async () => {
+        await check(file)
+        const isCreated = await createFile(resolve(host.cwd, file), bytes, { replaces, cleanups })
+        if (!isCreated)
+          throw new CliError('file', `${file}: it was created meanwhile, and is not overwritten`)
+        return file
+      })
+    },
+  }
+}
+
+const numbered = (name: string, count: number) => (count === 1 ? name : `${name}-${count}`)
+
+/** Throws where a folder cannot be written to; if it may be made, where the nearest existing one above it cannot. */
+async function requireFolder(path: string, mayBeMade: boolean): Promise<void> {
+  try {
+    if (!(await stat(path)).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
+    await access(path, constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const above = dirname(path)
+    // A drive that is not there has nothing above it.
+    const isLast = !mayBeMade || above === path
+    if (isLast || (error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    await requireFolder(above, true)
+  }
+}
+
+async function checked<T>(name: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw asFileFailure(error, name)
+  }
+}

@@ -1,0 +1,123 @@
+import type { Context } from '../../context.ts'
+import { CliError } from '../../errors.ts'
+import { createRawPrinter } from '../../io/raw-printer.ts'
+import { type HttpResponse, readBody } from '../../wire/exchange.ts'
+import type { AnswerSummary } from '../../wire/gateway/answer-piece.ts'
+import { createAnswerReader } from '../../wire/gateway/answer-reader.ts'
+import { brokenOff } from '../../wire/gateway/body-decoder.ts'
+import { type BodyValues, readBodyValues } from '../../wire/gateway/body-values.ts'
+import { type Findings, findImages } from '../../wire/gateway/found-images.ts'
+import { isObject } from '../../wire/json/parse.ts'
+import { notUnderstood } from '../../wire/problem/not-understood.ts'
+import { isErrorEnvelope } from '../../wire/problem/problem.ts'
+import { rescue } from './rescue.ts'
+
+export interface ImageAnswer extends Findings {
+  summary: AnswerSummary
+  /** What else is wrong with the answer. */
+  failure?: CliError
+}
+
+/**
+ * Reads an answer, with `--raw` printing its bytes as they come. Throws a `CliError` where there is no image in it,
+ * with the reason and the text that the service gave instead; that answer was paid for, so it is kept in a file.
+ */
+export async function readImageAnswer(context: Context, response: HttpResponse): Promise<ImageAnswer> {
+  const { bytes, failure: broken } = await readBytes(context, response)
+  const rescueBody = async (failure: CliError) => {
+    const what = broken ? 'the part that came' : 'the answer'
+    const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
+    return context.flags.raw || bytes.length === 0
+      ? failure
+      : rescue(context, failure, { bytes, extension, what })
+  }
+  if (broken) throw await rescueBody(broken)
+  try {
+    const read = readBodyValues(bytes, response.headers['content-type'] ?? '')
+    const answer = understand(read)
+    // Now: decoding the images overwrites the memory that the answer is in.
+    return read.failure ? { ...answer, failure: await rescueBody(read.failure) } : answer
+  } catch (error) {
+    throw error instanceof CliError && !isErrorAnswer(error) ? await rescueBody(error) : error
+  }
+}
+
+/** The answer is an error of the service's, and has nothing else to keep. */
+const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
+
+function understand(read: BodyValues): ImageAnswer {
+  const findings = findImages(read.values)
+  const { summary, failure } = summarize(read, findings.images.length > 0)
+  if (findings.images.length > 0) return { ...findings, summary, failure }
+  if (failure) throw failure
+  const reason = summary.stopReason ? `: ${summary.stopReason}` : ''
+  const said = [...findings.texts, ...findings.reasons].join(' ')
+  throw notUnderstood(`the answer has no image${reason}`, said || undefined)
+}
+
+/** Reads all that comes, also where it breaks off. */
+async function readBytes(
+  { flags, output }: Context,
+  { body }: HttpResponse,
+): Promise<{ bytes: Uint8Array; failure: CliError | undefined }> {
+  let failure: CliError | undefined
+  async function* untilBroken(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* body
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error
+      failure = error
+    }
+  }
+  const read = untilBroken()
+  const bytes = await readBody(flags.raw ? printed(read, createRawPrinter(output)) : read)
+  return { bytes, failure }
+}
+
+async function* printed(
+  body: AsyncIterable<Uint8Array>,
+  printer: ReturnType<typeof createRawPrinter>,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of body) {
+    printer.add(chunk)
+    await printer.write()
+    yield chunk
+  }
+  await printer.end()
+}
+
+/**
+ * Reads what is beside the images. With images it may have any shape, without them it must be understood. An error in a
+ * stream counts in both cases, and so does a missing end.
+ */
+function summarize(
+  { values, form, failure: unread }: BodyValues,
+  hasImages: boolean,
+): { summary: AnswerSummary; failure: CliError | undefined } {
+  const reader = createAnswerReader()
+  let failure = unread
+  let hasEnd = false
+  for (const { value, event } of values) {
+    const isError = event === 'error' || isErrorEnvelope(value)
+    hasEnd ||= needsEnd(value)
+    try {
+      if (form === 'body') reader.addBody(value)
+      else reader.addEvent(value, event)
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error
+      if (!hasImages || (isError && form !== 'body')) failure ??= error
+    }
+  }
+  const { summary } = reader
+  if (form === 'events' && hasEnd && summary.stopReason === undefined) failure ??= brokenOff()
+  return { summary, failure }
+}
+
+/** A piece of a stream that has an end of its own, also in an envelope as some gateways add it. */
+const needsEnd = (value: unknown): boolean =>
+  isAnswerPiece(value) || (isObject(value) && [value.response, value.data].some(isAnswerPiece))
+
+const isAnswerPiece = (value: unknown): boolean =>
+  isObject(value) &&
+  (Object.hasOwn(value, 'candidates') ||
+    (typeof value.type === 'string' && /^(message|content_block)_/.test(value.type)))

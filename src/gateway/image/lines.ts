@@ -1,0 +1,143 @@
+import { tokensOf, usageOf } from '../../content/token-usage.ts'
+import type { Context } from '../../context.ts'
+import { CliError, usage } from '../../errors.ts'
+import { addAnswer } from '../../facts.ts'
+import { createCaller } from '../../http/caller.ts'
+import { pathSegment } from '../../http/draft.ts'
+import { createSecretRenewal } from '../../http/fresh-secret.ts'
+import { isFolderName } from '../../io/folder-name.ts'
+import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { endpoints } from '../../wire/endpoints.ts'
+import { type HttpResponse, readBody } from '../../wire/exchange.ts'
+import type { AnswerSummary } from '../../wire/gateway/answer-piece.ts'
+import { parseReceivedBody } from '../../wire/received-json.ts'
+import { buildLineBody, readLineParts } from '../line-body.ts'
+import { chooseDestination, type Destination } from './destination.ts'
+import { readImageAnswer } from './image-answer.ts'
+import { encodeControls, type LinkClient } from './link.ts'
+import { load } from './load.ts'
+import { chooseModel, type ImageOptions } from './make.ts'
+import { nameFrom, promptOf } from './name.ts'
+import { saveImages } from './save.ts'
+
+/** One line of a batch: a prompt, or a whole body. */
+type Line = { model?: string } & ({ prompt: string } | { body: string })
+
+interface Call {
+  model: string
+  body: Uint8Array
+  /** Of its files, without extension. */
+  name: string
+}
+
+/** Makes what asks for images for each line of a batch. Throws a usage error. */
+export async function readImageLines(
+  context: Context,
+  settings: ResolvedSettings,
+  { options, words }: { options: ImageOptions; words: string[] },
+) {
+  const { values } = settings
+  const { flags, timers } = context
+  const folder = readFolder(options, context.host.platform)
+  const parts = await readLineParts(context, words, options)
+  const quiet = { ...context, flags: { ...flags, raw: false }, whenInterrupted() {} }
+  const caller = createCaller(quiet, settings, { isOneOfMany: true })
+  const withFreshSecret = createSecretRenewal(caller)
+  const client = { exchange: caller.exchange, retries: values.retries, deadline: caller.deadline }
+
+  const requestOf = ({ model, body }: Call) => ({ params: { family: values.family, model }, body })
+
+  /** Before anything is sent for it: an answer is paid for, and has to have a place. */
+  async function createReader({ name }: Call): Promise<(response: HttpResponse) => Promise<LineAnswer>> {
+    if (flags.raw) return readRaw
+    const replaces = options.force ?? false
+    const destination = await chooseDestination(quiet, { output: folder, name, replaces })
+    return (response) => readLine(quiet, response, { options, destination, client })
+  }
+
+  return {
+    tokensOf,
+    async prepare(line: Line, index: number): Promise<Call> {
+      if (line.model !== undefined) pathSegment('model', line.model)
+      const body = await buildLineBody(line, parts)
+      const words = 'prompt' in line ? line.prompt : await promptOf(body)
+      return { model: line.model ?? chooseModel(options, values), body, name: `${index}-${nameFrom(words)}` }
+    },
+    preview: async (call: Call) => void (await caller.preview(endpoints.image, requestOf(call))),
+    async ask({ call }: { call: Call }) {
+      const start = timers.now()
+      const read = await createReader(call)
+      const answer = await withFreshSecret(() =>
+        caller.call(endpoints.image, requestOf(call), async (response) => ({
+          ...(await read(response)),
+          attempts: response.attempts,
+        })),
+      )
+      addAnswer(context.facts, answer)
+      return { ...answer, seconds: (timers.now() - start) / 1000 }
+    },
+  }
+}
+
+/** Many images go into a folder. */
+function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string | undefined {
+  if (output === undefined || isFolderName(output, platform)) return output
+  throw usage('--batch saves many images: -o must be a folder, with a / at its end')
+}
+
+interface Target {
+  options: ImageOptions
+  destination: Destination
+  client: LinkClient
+}
+
+/** What an answer has, but for what the call knows of it. */
+interface LineAnswer extends Partial<ReturnType<typeof factsOf>> {
+  content: { files: string[]; links: string[] | undefined; text: string | undefined } | { response: string }
+}
+
+/** Reads a whole answer, and saves its images. Throws a `CliError`. */
+async function readLine(
+  context: Context,
+  response: HttpResponse,
+  { options, destination, client }: Target,
+): Promise<LineAnswer> {
+  const { images, texts, summary, failure } = await readImageAnswer(context, response)
+  const links = options.download
+    ? []
+    : images.filter((image) => 'uri' in image).map(({ uri }) => encodeControls(uri))
+  const loads = images
+    .filter((image) => options.download || 'base64' in image)
+    .map((image) => () => load(context, image, client))
+  const files: string[] = []
+  const onSaved = async (path: string) => void files.push(path)
+  await saveImages(context, loads, { destination, onSaved }).catch((error: unknown) => {
+    throw error instanceof CliError ? withPlaces(error, [...files, ...links]) : error
+  })
+  if (failure) throw withPlaces(failure, [...files, ...links])
+  const text = texts.join('\n')
+  const content = {
+    files,
+    links: links.length > 0 ? links : undefined,
+    text: text === '' ? undefined : text,
+  }
+  return { content, ...factsOf(summary) }
+}
+
+/** What there is of an answer that is not whole. */
+const withPlaces = (failure: CliError, places: string[]): CliError =>
+  places.length === 0
+    ? failure
+    : new CliError(failure.kind, `${failure.message}; there is ${places.join(', ')}`, failure.details)
+
+/** With `--raw` nothing is saved. */
+async function readRaw(response: HttpResponse): Promise<LineAnswer> {
+  const text = new TextDecoder().decode(await readBody(response.body))
+  const value = parseReceivedBody(text, response.headers['content-type'] ?? '')
+  return { content: { response: text }, tokens: tokensOf({ response: value }) }
+}
+
+function factsOf(summary: AnswerSummary) {
+  const usage = usageOf(summary)
+  return { model: summary.model, stopReason: summary.stopReason, usage, tokens: usage?.totalTokens }
+}

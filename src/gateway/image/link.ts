@@ -1,0 +1,74 @@
+import type { Context } from '../../context.ts'
+import { CliError } from '../../errors.ts'
+import { send } from '../../http/send.ts'
+import { oneLine } from '../../io/escape.ts'
+import type { Endpoint } from '../../wire/endpoints.ts'
+import { type Exchange, readBody } from '../../wire/exchange.ts'
+import { rescue } from './rescue.ts'
+import type { Image } from './save.ts'
+
+/** What fetches the images that an answer only links to. */
+export interface LinkClient {
+  exchange(): Promise<Exchange>
+  retries: number
+  /** Milliseconds since the epoch, 0 for none. */
+  deadline: number
+}
+
+/** Reading a link can be repeated as often as needed. */
+const link: Endpoint = { service: 'gateway', method: 'GET', path: '', repeat: 'always' }
+
+/**
+ * Fetches an image by its link, over https only and without any credential. Throws a `CliError` of kind `response` that
+ * shows the link and says where it is kept.
+ */
+export async function fetchLink(context: Context, uri: string, client: LinkClient): Promise<Image> {
+  try {
+    return await fetchOnce(context, uri, client)
+  } catch (error) {
+    throw error instanceof CliError ? await rescueLinks(context, error, [uri]) : error
+  }
+}
+
+async function fetchOnce(
+  context: Context,
+  uri: string,
+  { exchange, retries, deadline }: LinkClient,
+): Promise<Image> {
+  const url = URL.canParse(uri) ? new URL(uri) : undefined
+  if (url?.protocol !== 'https:') throw notFetched(uri, 'only https links are fetched')
+  if (url.username || url.password) throw notFetched(uri, 'it contains a user name or password')
+  const headers = { Accept: 'image/*', 'Accept-Encoding': 'identity', 'User-Agent': 'parley-cli' }
+  try {
+    const response = await send({ method: 'GET', url: url.href, headers }, link, {
+      exchange: await exchange(),
+      policy: { repeat: link.repeat, retries, retryUnknown: false, deadline },
+      timers: context.timers,
+      onRetry: (failure) => context.note(`the image's link: ${reasonOf(failure)}; trying again`),
+    })
+    return { bytes: await readBody(response.body), mimeType: response.headers['content-type'] }
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    throw notFetched(uri, reasonOf(error))
+  }
+}
+
+/** The gateway did its part: every failure here is about the link. */
+const reasonOf = ({ message, details: { status } }: CliError) =>
+  status === undefined ? message : `its host answered ${status}`
+
+const notFetched = (uri: string, why: string) =>
+  new CliError('response', `an image's link could not be fetched: ${why}: ${oneLine(uri, 500)}`)
+
+/** A link on one line, with its control characters encoded. */
+export const encodeControls = (uri: string) => uri.replace(/[\x00-\x1f\x7f]/g, encodeURIComponent)
+
+/** Keeps links in a file: a message may cut a link, or redact what looks like a secret in it. */
+export function rescueLinks(context: Context, failure: CliError, uris: readonly string[]): Promise<CliError> {
+  const bytes = Buffer.from(uris.map((uri) => `${encodeControls(uri)}\n`).join(''))
+  return rescue(context, failure, {
+    bytes,
+    extension: 'txt',
+    what: uris.length === 1 ? 'the link' : 'the links',
+  })
+}

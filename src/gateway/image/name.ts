@@ -1,0 +1,29 @@
+const longest = 60
+
+/** How much of a prompt is read. Characters. */
+const beginning = 1000
+
+/** Names that Windows reserves for devices, with any extension. */
+const reserved = /^(con|prn|aux|nul|(com|lpt)[\d¹²³])$/
+
+/**
+ * Makes a file's name from a prompt, without extension: letters and digits of any script, and hyphens, at most 60
+ * characters; `image` where none is left.
+ */
+export function nameFrom(prompt: string): string {
+  const words = prompt
+    .slice(0, beginning)
+    .normalize('NFC')
+    .toLowerCase()
+    .match(/[\p{L}\p{N}][\p{L}\p{M}\p{N}]*/gu)
+  const name = [...(words ?? []).join('-')].slice(0, longest).join('').replace(/-+$/, '')
+  return reserved.test(name) ? `image-${name}` : name || 'image'
+}
+
+/** The words of a body's last turn. */
+export async function promptOf(body: Uint8Array): Promise<string> {
+  const { GenerateRequest } = await import('../../wire/gateway/generate-request.ts')
+  const parsed = GenerateRequest.safeParse(JSON.parse(new TextDecoder().decode(body)))
+  const parts = parsed.data?.contents?.at(-1)?.parts ?? []
+  return parts.map((part) => part.text ?? '').join(' ')
+}

@@ -1,0 +1,92 @@
+import type { Context } from '../../context.ts'
+import { CliError, OutputClosed } from '../../errors.ts'
+import { escapeControls } from '../../io/escape.ts'
+import type { Destination } from './destination.ts'
+import { recognizeFormat } from './format.ts'
+import { rescue } from './rescue.ts'
+
+/** An image's bytes, and its kind as the service says it. */
+export interface Image {
+  bytes: Uint8Array
+  mimeType: string | undefined
+}
+
+export interface SaveOptions {
+  destination: Destination
+  /** Called with each image that was saved as a file. */
+  onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
+}
+
+/**
+ * Saves images one by one. A failure does not stop the others; an image that cannot be saved
+ * at its destination is kept in the temporary folder. Throws a `CliError` at the end that names every failure.
+ */
+export async function saveImages(
+  context: Context,
+  images: readonly (() => Promise<Image>)[],
+  options: SaveOptions,
+): Promise<void> {
+  const failures: CliError[] = []
+  let closed: OutputClosed | undefined
+  for (const load of images) {
+    try {
+      const image = await load()
+      if (images.length > options.destination.capacity)
+        throw await rescue(context, tooMany(images.length), image)
+      await saveImage(context, image, options)
+    } catch (error) {
+      if (error instanceof CliError) failures.push(error)
+      else if (error instanceof OutputClosed) closed = error
+      else throw error
+    }
+  }
+  if (failures.length > 0) throw summarize(failures, images.length)
+  if (closed) throw closed
+}
+
+const tooMany = (count: number) =>
+  new CliError('file', `-o - can write only one image, and the answer has ${count}`)
+
+function summarize(failures: CliError[], count: number): CliError {
+  const [first] = failures as [CliError]
+  if (failures.length === 1) return first.with({ sent: 'yes' })
+  const problems = failures.map(({ message }) => message)
+  return new CliError(first.kind, `${failures.length} of ${count} images were not saved`, {
+    sent: 'yes',
+    problems,
+  })
+}
+
+async function saveImage(
+  context: Context,
+  { bytes, mimeType }: Image,
+  { destination, onSaved }: SaveOptions,
+): Promise<void> {
+  const { extension, isMislabelled } = await recognizeFormat(bytes, mimeType)
+  if (extension === undefined) {
+    const claim = mimeType ? ` (it is called ${mimeType})` : ''
+    throw await rescue(context, new CliError('response', `the service sent no known kind of image${claim}`), {
+      bytes,
+    })
+  }
+  if (isMislabelled) context.note(`the service calls an image ${mimeType}, but its bytes are ${extension}`)
+  const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
+    throw error instanceof CliError ? await rescue(context, error, { bytes, extension }) : error
+  })
+  if (path === undefined) return
+  context.facts.files?.push(path)
+  await onSaved(path, { bytes, extension })
+}
+
+/** Prints where an image is. */
+export const printPath = (context: Context, path: string): Promise<void> =>
+  printLine(context, path).catch((error: unknown) => {
+    if (!(error instanceof CliError)) throw error
+    throw new CliError('file', `${path} is saved, but its path was not printed: ${error.message}`)
+  })
+
+/** Prints a path or a link, which has no line breaks, as one line; on a terminal control characters are made visible. */
+export async function printLine({ output }: Context, text: string): Promise<void> {
+  await output.write(`${output.isTerminal ? escapeControls(text) : text}\n`)
+  await output.flush()
+}

@@ -1,0 +1,54 @@
+import { buildBody, type Part } from '../content/body.ts'
+import { readFileParts } from '../content/file-part.ts'
+import type { Context } from '../context.ts'
+import { usage } from '../errors.ts'
+import { type Neighbour, refuseStrayFiles } from '../io/stray-files.ts'
+import { type Assignment, parseAssignment } from '../wire/json/assignment.ts'
+
+export interface LineOptions {
+  input?: string
+  file?: string[]
+  neighbours?: Neighbour[]
+  system?: string
+  temperature?: number
+  maxOutputTokens?: number
+  set?: string[]
+}
+
+/** What flags and words say of every line of a batch. */
+export interface LineParts {
+  /** The words, which come before each line's prompt. */
+  words: Part[]
+  files: Part[]
+  system: string | undefined
+  temperature: number | undefined
+  maxOutputTokens: number | undefined
+  assignments: Assignment[]
+}
+
+/** Reads what all lines have in common. Throws a usage error. */
+export async function readLineParts(
+  { input }: Context,
+  words: string[],
+  options: LineOptions,
+): Promise<LineParts> {
+  if (options.input !== undefined) throw usage('-i and --batch both give requests: use only one of them')
+  await refuseStrayFiles(input, options.neighbours)
+  const assignments = (options.set ?? []).map(parseAssignment)
+  const system = options.system === undefined ? undefined : await input.value(options.system, '--system')
+  const text = words.length === 0 ? '' : await input.words(words, 'the prompt')
+  const files: Part[] = []
+  for (const path of options.file ?? []) files.push(...(await readFileParts(input, path)))
+  const { temperature, maxOutputTokens } = options
+  return { words: text === '' ? [] : [{ text }], files, system, temperature, maxOutputTokens, assignments }
+}
+
+/** Builds the body of one line: from its prompt, or from the body that it has. Throws a usage error. */
+export function buildLineBody(
+  line: { prompt: string } | { body: string },
+  { words, files, ...parts }: LineParts,
+): Promise<Uint8Array> {
+  return 'prompt' in line
+    ? buildBody({ turn: [...words, { text: line.prompt }, ...files], ...parts })
+    : buildBody({ given: { text: line.body, name: 'its body' }, turn: [...words, ...files], ...parts })
+}

@@ -1,0 +1,135 @@
+import type { Context } from '../context.ts'
+import { CliError } from '../errors.ts'
+import { shellQuote } from '../io/shell-quote.ts'
+import { findSecrets } from '../secrets.ts'
+import { isPlainRemote } from '../settings/address.ts'
+import { defaultName } from '../settings/profiles.ts'
+import { deadlineOf } from '../settings/read-settings.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
+import { addressOf, describeMismatch, secretOriginOf, secretsOf } from '../settings/service-settings.ts'
+import { type SettingName, variableOf } from '../settings/table.ts'
+import type { Endpoint } from '../wire/endpoints.ts'
+import type { HttpRequest } from '../wire/exchange.ts'
+import { type Draft, withSecret } from './draft.ts'
+
+/** Gives a run's requests their secrets. */
+export interface Authority {
+  /**
+   * Completes a request with its secret. Throws a `CliError` of kind `credentials` where the address or the secret is
+   * missing, or the secret may not go to that address.
+   */
+  authorize(draft: Draft): Promise<HttpRequest>
+  /** Forgets the secrets that commands printed. Returns whether there were any. */
+  forget(): boolean
+}
+
+export function createAuthority(context: Context, settings: ResolvedSettings): Authority {
+  /** By service, so that no command runs twice. */
+  const printed = new Map<Endpoint['service'], Promise<string>>()
+
+  /** The services whose new address was already noted. */
+  const noted = new Set<Endpoint['service']>()
+
+  async function readSecret(service: Endpoint['service']): Promise<string> {
+    const [plain, setting] = secretsOf[service]
+    const secret = settings.values[plain]
+    if (secret !== undefined) return secret
+    const command = settings.values[setting]
+    if (command === undefined) throw missing([plain], settings)
+    const running = printed.get(service) ?? askCommand(context, settings, { setting, command })
+    printed.set(service, running)
+    return running
+  }
+
+  return {
+    forget() {
+      const hasAny = printed.size > 0
+      printed.clear()
+      return hasAny
+    },
+    async authorize(draft) {
+      const { service } = draft.endpoint
+      if (settings.values[addressOf(service)] === undefined) {
+        const hasSecret = !draft.credential || secretOriginOf(settings, service)
+        throw missing(
+          hasSecret ? [addressOf(service)] : [addressOf(service), secretsOf[service][0]],
+          settings,
+        )
+      }
+      const address = requireEncrypted(settings, service)
+      for (const secret of findSecrets(draft.headers)) context.secrets.add(secret)
+      if (!draft.credential) return withSecret(draft, undefined)
+
+      const problem = describeMismatch(settings, service)
+      if (problem) throw unusable(problem)
+      if (!noted.has(service)) noteOtherAddress(context, settings, { service, address })
+      noted.add(service)
+      const secret = await readSecret(service)
+      context.secrets.add(secret)
+      return withSecret(draft, secret)
+    },
+  }
+}
+
+/** Says that a profile's secret goes to an address that a flag gave. */
+function noteOtherAddress(
+  { note }: Context,
+  settings: ResolvedSettings,
+  { service, address }: { service: Endpoint['service']; address: string },
+): void {
+  const secret = secretOriginOf(settings, service)
+  const origin = settings.origins[addressOf(service)]
+  if (origin?.source !== 'flag' || secret?.source !== 'profile') return
+  note(`the secret of ${secret.name} goes to ${new URL(address).host}, as ${origin.name} says`)
+}
+
+function requireEncrypted(settings: ResolvedSettings, service: Endpoint['service']): string {
+  const name = addressOf(service)
+  const address = settings.values[name] ?? ''
+  if (isPlainRemote(address) && !settings.values.allowHttp) {
+    const { host } = new URL(address)
+    throw unusable(
+      `${settings.origins[name]?.name}: plain http to ${host} would not be encrypted: use https, or --allow-http`,
+    )
+  }
+  return address
+}
+
+async function askCommand(
+  context: Context,
+  settings: ResolvedSettings,
+  { setting, command }: { setting: 'accessTokenCommand' | 'apiKeyCommand'; command: string },
+): Promise<string> {
+  const { host, note, cleanups } = context
+  const { runSecretCommand } = await import('../settings/secret-command.ts')
+  const origin = settings.origins[setting]?.name ?? ''
+  const hasTerminal = host.stdin.kind === 'terminal' || host.stderr.isTerminal
+  const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
+  const deadline = deadlineOf(context, settings) || Infinity
+  const surroundings = { ...host, hasTerminal, deadline }
+  return runSecretCommand({ setting, command, origin }, surroundings, cleanups).finally(() =>
+    clearTimeout(hint),
+  )
+}
+
+const unusable = (message: string) => new CliError('credentials', message)
+
+const names: { [K in SettingName]?: [what: string, service: string] } = {
+  baseUrl: ['no address', 'the gateway'],
+  accessToken: ['no access token', 'the gateway'],
+  agentsUrl: ['no address', 'the session service'],
+  apiKey: ['no API key', 'the session service'],
+}
+
+/** `settings` are one service's: for its address, its secret, or both. */
+function missing(settings: SettingName[], { profile, isNamed }: ResolvedSettings): CliError {
+  const what = settings.map((name) => names[name]?.[0]).join(' and ')
+  const flag = profile === defaultName ? '' : ` --profile ${shellQuote(profile)}`
+  const ways = [
+    `'parley config init${flag}' asks for ${settings.length > 1 ? 'them' : 'it'}`,
+    ...(isNamed ? [] : [`set ${settings.map(variableOf).join(' and ')}`]),
+    ...(settings.length > 1 ? [] : [`'parley config set${flag} ${settings[0]}'`]),
+    "try '--profile demo'",
+  ]
+  return unusable(`${what} for ${names[settings[0] as SettingName]?.[1]}: ${ways.join(', or ')}`)
+}

@@ -1,0 +1,103 @@
+import { promises as fs } from 'node:fs'
+import type { Context, Host } from '../context.ts'
+import { CliError } from '../errors.ts'
+import { oneLine } from '../io/escape.ts'
+import { demoName } from '../settings/profiles.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
+import type { Exchange } from '../wire/exchange.ts'
+
+interface ExchangeNeeds {
+  /** Milliseconds since the epoch; 0 for none. */
+  deadline: number
+  /** Many requests follow each other. */
+  keepsConnections: boolean
+}
+
+/**
+ * Chooses what carries this run's requests: the network, or for the demo profile the emulator; with `--verbose` it is
+ * logged.
+ */
+export async function chooseExchange(
+  context: Context,
+  settings: ResolvedSettings,
+  needs: ExchangeNeeds,
+): Promise<Exchange> {
+  const { host, flags } = context
+  const create = settings.profile === demoName ? createDemoExchange : createNetworkExchange
+  const exchange = host.exchange ?? (await create(context, settings, needs))
+  return flags.verbose ? withLog(exchange, context) : exchange
+}
+
+async function createDemoExchange({ note }: Context): Promise<Exchange> {
+  note('the demo profile: answers come from the built-in emulator, no model is called')
+  const { createEmulator } = await import('../emulator/emulator.ts')
+  return createEmulator({})
+}
+
+async function createNetworkExchange(
+  { host, input, cleanups, warn }: Context,
+  { values, origins }: ResolvedSettings,
+  { deadline, keepsConnections }: ExchangeNeeds,
+): Promise<Exchange> {
+  const [{ createHttpExchange }, { createConnections, keepConnections }] = await Promise.all([
+    import('./exchange.ts'),
+    import('./connections.ts'),
+  ])
+  if (host.env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
+    warn('NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the check of TLS certificates: others may read everything')
+  }
+  const connect = {
+    timeout: values.connectTimeout * 1000,
+    ca: await readCertificates(input, values.cacert, { origin: origins.cacert?.name, env: host.env }),
+    findProxy: await loadProxies(host.env),
+  }
+  return createHttpExchange({
+    connections: keepsConnections ? keepConnections(connect, cleanups) : createConnections(connect),
+    timeout: values.timeout * 1000,
+    deadline,
+    open: cleanups,
+  })
+}
+
+/** Nothing is loaded where the environment names no proxy. */
+async function loadProxies(env: Host['env']) {
+  if (!Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name) && env[name])) return undefined
+  const { findProxy } = await import('./proxy.ts')
+  return (url: URL) => findProxy(url, env)
+}
+
+async function readCertificates(
+  input: Context['input'],
+  path: string | undefined,
+  { origin, env }: { origin: string | undefined; env: Host['env'] },
+): Promise<string | undefined> {
+  if (path === undefined) return undefined
+  const own = Buffer.from(await input.file(path)).toString()
+  if (!own.includes('-----BEGIN CERTIFICATE-----')) {
+    throw new CliError('credentials', `${origin}: ${path} has no PEM certificate`)
+  }
+  // Node ignores NODE_EXTRA_CA_CERTS once other certificates are given. It warns by itself where it cannot read them.
+  const extra = env.NODE_EXTRA_CA_CERTS
+    ? await fs.readFile(env.NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '')
+    : ''
+  return `${own}\n${extra}`
+}
+
+/** Shows on stderr what is sent and what comes back, secrets redacted. */
+function withLog(exchange: Exchange, { tell, secrets }: Context): Exchange {
+  const log = (mark: '>' | '<', lines: string[]) => {
+    for (const line of lines) tell(`${mark} ${oneLine(secrets.redact(line), 4000)}`)
+  }
+  const lines = (headers: Record<string, string>) =>
+    Object.entries(secrets.redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
+
+  return async (request, onSent) => {
+    const start = Date.now()
+    const size = request.body ? [`(${request.body.length} bytes)`] : []
+    log('>', [`${request.method} ${request.url}`, ...lines(request.headers), ...size])
+    const response = await exchange(request, onSent)
+    const took = `after ${Date.now() - start} ms`
+    log('<', [`${response.status} ${response.statusText} (${took})`, ...lines(response.headers)])
+    return response
+  }
+}

@@ -1,0 +1,89 @@
+import { BlockList, isIP } from 'node:net'
+import { CliError } from '../errors.ts'
+import { isLoopback } from '../loopback.ts'
+
+export interface HttpProxy {
+  /** Without user name and password. */
+  url: URL
+  /** The value of `Proxy-Authorization`. */
+  authorization?: string
+  /** The environment variable that it comes from. */
+  variable: string
+}
+
+type Env = Readonly<Record<string, string | undefined>>
+
+/**
+ * The proxy on the way to a URL, as the environment says; loopback goes direct. Throws a
+ * `CliError` of kind `credentials` that names the variable of a proxy that cannot be used, never its password.
+ */
+export function findProxy(url: URL, env: Env): HttpProxy | undefined {
+  if (isLoopback(url.hostname)) return undefined
+  const names = url.protocol === 'https:' ? ['HTTPS_PROXY', 'ALL_PROXY'] : ['HTTP_PROXY', 'ALL_PROXY']
+  const variable = names.flatMap((name) => [name.toLowerCase(), name]).find((name) => env[name])
+  if (variable === undefined || isExempt(url, env.no_proxy || env.NO_PROXY || '')) return undefined
+  return parseProxy(env[variable] as string, variable)
+}
+
+/** `HOST:PORT`, which curl accepts for an HTTP proxy too. A host alone is not enough: its port would be a guess. */
+const bareProxy = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
+
+function parseProxy(given: string, variable: string): HttpProxy {
+  const text = bareProxy.test(given) ? `http://${given}` : given
+  const problem = (what: string) => new CliError('credentials', `${variable} ${what}`)
+  // `proxy:8080` looks like a scheme too: only the slashes show which it is.
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text))
+    throw problem('must begin with http:// or https://, or be HOST:PORT')
+  if (!/^https?:\/\//i.test(text))
+    throw problem('names a kind of proxy that is not supported: use http:// or https://')
+  if (!URL.canParse(text)) throw problem('is not a valid URL')
+  const url = new URL(text)
+  if (url.port === '0') throw problem('must not use port 0')
+  const { username, password } = url
+  url.username = ''
+  url.password = ''
+  if (username === '' && password === '') return { url, variable }
+  const credentials = `${decode(username, variable)}:${decode(password, variable)}`
+  return { url, variable, authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }
+}
+
+function decode(text: string, variable: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new CliError('credentials', `${variable} has a user name or password that is not percent-encoded`)
+  }
+}
+
+/** Whether NO_PROXY names the host: by itself, as a suffix, with a port, as a block of addresses, or by `*`. */
+function isExempt(url: URL, list: string): boolean {
+  const host = bare(url.hostname)
+  const port = url.port || (url.protocol === 'https:' ? '443' : '80')
+  return list
+    .split(/[\s,]+/)
+    .filter((entry) => entry !== '')
+    .some((entry) => entry === '*' || matches(entry.toLowerCase(), host, port))
+}
+
+function matches(entry: string, host: string, port: string): boolean {
+  if (entry.includes('/')) return isInBlock(entry, host)
+  const [, bracketed, name = bracketed, wanted] =
+    /^(?:\[(.+)\]|([^:]+|.*:.*:.*?))(?::(\d+))?$/.exec(entry) ?? []
+  if (name === undefined || (wanted !== undefined && wanted !== port)) return false
+  if (isIP(name)) return isIP(host) > 0 && isInBlock(`${name}/${isIP(name) === 4 ? 32 : 128}`, host)
+  const suffix = name.replace(/^\*?\./, '').replace(/\.$/, '')
+  return host === suffix || host.endsWith(`.${suffix}`)
+}
+
+function isInBlock(block: string, host: string): boolean {
+  const [address = '', length = ''] = block.replace(/[[\]]/g, '').split('/')
+  const family = isIP(address)
+  if (family === 0 || family !== isIP(host) || !/^\d+$/.test(length)) return false
+  if (Number(length) > (family === 4 ? 32 : 128)) return false
+  const blocks = new BlockList()
+  blocks.addSubnet(address, Number(length), family === 4 ? 'ipv4' : 'ipv6')
+  return blocks.check(host, family === 4 ? 'ipv4' : 'ipv6')
+}
+
+/** A host name without brackets and without a dot at its end, to compare it. */
+const bare = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')

@@ -1,0 +1,64 @@
+import { setTimer } from '../timers.ts'
+
+/** The limits of one exchange: the longest silence, and the deadline. */
+export interface TimeLimits {
+  /** From now on bytes are expected. */
+  start(): void
+  /** Some came: the silence is counted from now. */
+  refresh(): void
+  /** While reading is paused, no silence is counted: it is parley that does not read. */
+  pause(isPaused: boolean): void
+  end(): void
+}
+
+export interface TimeLimitOptions {
+  /** Milliseconds: the longest silence; 0 for none. */
+  timeout: number
+  /** Milliseconds since the epoch; 0 for none. */
+  deadline: number
+  /** Called once, when one of them is over. */
+  onEnd(why: string, isDeadline: boolean): void
+}
+
+export function createTimeLimits({ timeout, deadline, onEnd }: TimeLimitOptions): TimeLimits {
+  let silence: NodeJS.Timeout | undefined
+  let isPaused = false
+  let isOver = false
+  /** How often bytes came. */
+  let refreshes = 0
+  const overall =
+    deadline > 0 ? setTimer(() => onEnd('the deadline passed', true), deadline - Date.now()) : undefined
+
+  function start(): void {
+    refreshes++
+    clearTimeout(silence)
+    if (timeout === 0 || isPaused || isOver) return
+    silence = setTimer(expire, timeout)
+  }
+
+  /** A process that was held up finds its timers due before it has looked for the bytes that came meanwhile. */
+  function expire(): void {
+    const before = refreshes
+    setImmediate(() => {
+      if (refreshes === before && !isPaused && !isOver) onEnd(`no byte came for ${timeout / 1000} s`, false)
+    })
+  }
+
+  return {
+    start,
+    refresh() {
+      refreshes++
+      if (!isPaused && !isOver) silence?.refresh()
+    },
+    pause(paused) {
+      isPaused = paused
+      start()
+    },
+    end() {
+      // A late reader may still take what is in the queue, and no timer may keep the process running.
+      isOver = true
+      clearTimeout(silence)
+      clearTimeout(overall)
+    },
+  }
+}

@@ -1,0 +1,95 @@
+import type { Context } from '../context.ts'
+import { toTsv } from '../io/tsv.ts'
+import { didYouMean } from '../spelling.ts'
+import { profilePath } from './folder.ts'
+import { maskValue } from './key.ts'
+import { readProfile } from './profile.ts'
+import type { Profile } from './profiles.ts'
+import { type Candidate, type Explanation, problemOf } from './resolve.ts'
+import { describeMismatch } from './service-settings.ts'
+import { type SettingName, settingNames } from './table.ts'
+
+export interface ListOptions {
+  /** Every value that applies, not the profile's alone. */
+  effective?: boolean
+}
+
+/** Prints a profile's values: a table on a terminal, else lines of fields separated by tabs. */
+export async function listProfile(context: Context, options: ListOptions): Promise<void> {
+  const { profile, explanations } = await readProfile(context)
+  const rows = options.effective
+    ? [describeProfile(context, profile), ...explanations.flatMap(describe)]
+    : settingNames
+        .filter((name) => profile.values[name] !== undefined)
+        .map((name) => describeValue(profile, name))
+  await print(context, rows)
+  noteUnknownKeys(context, profile)
+  if (options.effective) noteMismatches(context, explanations)
+}
+
+const describeValue = ({ values }: Profile, name: SettingName) => [
+  name,
+  show({ setting: name, value: values[name] }),
+]
+
+function describeProfile({ host }: Context, { name, chosenBy }: Profile): string[] {
+  return ['profile', name, chosenBy, profilePath(host) ?? '']
+}
+
+/** One row, or none: setting, value, where it comes from, and the other values that were given. */
+function describe({ setting, chosen, overridden, ignored }: Explanation): string[][] {
+  const others = [
+    ...overridden
+      .filter(({ origin }) => origin.source !== 'default')
+      .map((each) => `overrides ${name(each)}`),
+    ...ignored.map((each) => `ignores ${name(each)} (because of --profile)`),
+  ]
+  if (!chosen && others.length === 0) return []
+  const shown = chosen ? [chosen.setting, show(chosen), chosen.origin.name] : [setting, '', 'not set']
+  return [[...shown, others.join(', ')]]
+
+  function name(candidate: Candidate): string {
+    const other = candidate.setting === chosen?.setting ? '' : ` ${candidate.setting}`
+    return `${candidate.origin.name}${candidate.origin.source === 'environment' ? '' : other} ${show(candidate)}`
+  }
+}
+
+/** A value that is not valid is not shown: it may be a secret in the wrong place. */
+function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
+  const problem = problemOf(candidate)
+  return problem ? `(${problem})` : maskValue(candidate.setting, candidate.value)
+}
+
+/** On a terminal defaults are dim, and rows with more than one value are yellow. */
+async function print({ output, style }: Context, rows: string[][]): Promise<void> {
+  if (!output.isTerminal) {
+    for (const row of rows) await output.write(toTsv(row))
+    return
+  }
+  const { createTable } = await import('../io/columns.ts')
+  // Nothing is cut: the last column is the one that matters.
+  for (const [index, line] of createTable({ width: Infinity })(rows).entries()) {
+    const [name, , from, others] = rows[index] ?? []
+    const isDefault = from === 'default' && name !== 'profile'
+    const paint = isDefault ? style.dim : name !== 'profile' && others ? style.yellow : String
+    await output.write(`${paint(line)}\n`)
+  }
+}
+
+/** A misspelt key in the file has no effect. */
+function noteUnknownKeys({ note }: Context, { name, values }: Profile): void {
+  for (const key of Object.keys(values)) {
+    if (settingNames.some((known) => known === key)) continue
+    note(`profile '${name}': unknown setting '${key}'${didYouMean(key, settingNames)}`)
+  }
+}
+
+function noteMismatches({ note }: Context, explanations: Explanation[]): void {
+  const origins = Object.fromEntries(
+    explanations.flatMap(({ chosen }) => (chosen ? [[chosen.setting, chosen.origin]] : [])),
+  )
+  for (const service of ['gateway', 'agents'] as const) {
+    const mismatch = describeMismatch({ origins }, service)
+    if (mismatch) note(mismatch)
+  }
+}

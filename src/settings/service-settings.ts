@@ -1,0 +1,30 @@
+import type { Endpoint } from '../wire/endpoints.ts'
+import type { ResolvedSettings } from './resolve.ts'
+import { variableOf } from './table.ts'
+
+/** The setting for a service's address. */
+export const addressOf = (service: Endpoint['service']) => (service === 'gateway' ? 'baseUrl' : 'agentsUrl')
+
+/** The settings for a service's secret, and for the command that prints it. */
+export const secretsOf = {
+  gateway: ['accessToken', 'accessTokenCommand'],
+  agents: ['apiKey', 'apiKeyCommand'],
+} as const
+
+/** Why a service's secret may not go to its address; `undefined` where it may. */
+export function describeMismatch(
+  settings: Pick<ResolvedSettings, 'origins'>,
+  service: Endpoint['service'],
+): string | undefined {
+  const address = settings.origins[addressOf(service)]
+  const secret = secretOriginOf(settings, service)
+  if (address?.source !== 'environment' || secret?.source !== 'profile') return undefined
+  const way = `set ${variableOf(secretsOf[service][0])} too, or choose a profile with --profile`
+  return `the secret of ${secret.name} does not go to the address in ${address.name}: ${way}`
+}
+
+/** Where a service's secret comes from, or the command that prints it. */
+export function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, service: Endpoint['service']) {
+  const [plain, command] = secretsOf[service]
+  return origins[plain] ?? origins[command]
+}

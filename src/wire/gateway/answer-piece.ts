@@ -1,0 +1,44 @@
+import { formatPath, isObject } from '../json/parse.ts'
+import { failureInstead } from '../problem/problem.ts'
+import type * as z from '../zod.ts'
+
+/** What is known of an answer besides its text; a stream adds to it as it comes. */
+export interface AnswerSummary {
+  model?: string
+  stopReason?: string
+  /** The service's own explanation of it. */
+  stopMessage?: string
+  inputTokens?: number
+  outputTokens?: number
+  cachedTokens?: number
+  cacheCreationTokens?: number
+  /** A part of the output's. */
+  reasoningTokens?: number
+}
+
+/** What one JSON value adds to an answer. */
+export interface AnswerPiece {
+  text: string
+  /** What it says about the answer; `undefined` where it says nothing. */
+  facts: AnswerSummary
+  /** Something in it may be text, in an unknown shape. */
+  isStrange: boolean
+}
+
+/** Reads a value by a schema. Throws a `CliError` that names the place where it does not fit. */
+export function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const issue = parsed.error.issues[0]
+  const path = formatPath(issue?.path ?? []) || 'the body'
+  throw failureInstead(value, `the answer has another shape than documented: ${path}: ${issue?.message}`)
+}
+
+/** The names that fields with text are known to have, in this service or others. */
+const textNames = ['text', 'content', 'delta', 'parts', 'choices', 'output', 'completion']
+
+/** Whether a value of an unknown shape may have a part of the answer's text. */
+export const mayHaveText = (value: unknown): boolean =>
+  isObject(value)
+    ? textNames.some((name) => Object.hasOwn(value, name) && Boolean(value[name]))
+    : Array.isArray(value) || (typeof value === 'string' && value.trim() !== '')

@@ -1,0 +1,47 @@
+import * as z from '../zod.ts'
+
+/** An event as the service sends it. Only fields that are printed or followed are read, and any type is accepted. */
+export const SessionEvent = z.looseObject({
+  id: z.catch(z.optional(z.string()), undefined),
+  type: z.string(),
+  processed_at: z.catch(z.nullish(z.string()), undefined),
+})
+export type SessionEvent = z.infer<typeof SessionEvent>
+
+/** The answer to sending events (session events, 2.3; public clients, 1). */
+export const EventsReceipt = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
+
+const StopReason = z.looseObject({
+  type: z.string(),
+  event_ids: z.catch(z.optional(z.array(z.unknown())), undefined),
+})
+
+/** Why a session is idle. Some services give a text, or nothing. `eventIds` are the events that wait. */
+export function readStopReason({ stop_reason: reason }: SessionEvent): {
+  type?: string
+  eventIds?: string[]
+} {
+  if (typeof reason === 'string') return { type: reason }
+  const parsed = StopReason.safeParse(reason)
+  if (!parsed.success) return {}
+  const { type, event_ids: ids } = parsed.data
+  const texts = ids?.filter((id): id is string => typeof id === 'string' && id !== '')
+  return { type, eventIds: texts && [...new Set(texts)] }
+}
+
+const Blocks = z.array(z.looseObject({ type: z.string(), text: z.catch(z.optional(z.string()), undefined) }))
+
+/** The text in an event's content, which is a list of blocks or the text itself. */
+export function readText({ content }: SessionEvent): string {
+  if (typeof content === 'string') return content
+  const blocks = Blocks.safeParse(content)
+  return blocks.success ? blocks.data.map((block) => block.text ?? '').join('') : ''
+}
+
+/** A piece of an event that follows whole (recorded, 6): it has no id, and is no event of its own. */
+export const isPiece = ({ id, type }: SessionEvent): boolean =>
+  id === undefined && (type === 'event_start' || type === 'event_delta')
+
+/** Whether the session stops with this event, for now or for good. */
+export const isStop = ({ type }: SessionEvent): boolean =>
+  /^session\.(status_idle|status_terminated|deleted)$/.test(type)
