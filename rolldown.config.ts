@@ -113,16 +113,8 @@ const withThirdParties = declareThirdParties({
   allowed: ['BSD-3-Clause', 'ISC', 'MIT'],
   own: /^\0small /,
   // As their repositories say, where they say it.
-  notices: new Map([
-    ['@cfworker/json-schema', 'Copyright (c) 2020 Jeremy Danyow'],
-    ['sugar-high', '(No file of the package names who holds the copyright.)'],
-  ]),
+  notices: new Map([['sugar-high', '(No file of the package names who holds the copyright.)']]),
   inside: new Map([
-    ['@cfworker/json-schema/dist/esm/format.js', ['ajv', 'Copyright (c) 2015-2021 Evgeny Poberezkin']],
-    [
-      '@cfworker/json-schema/dist/esm/ucs2-length.js',
-      ['punycode', 'Copyright Mathias Bynens <https://mathiasbynens.be/>'],
-    ],
     ['chalk/source/vendor/ansi-styles/index.js', ['ansi-styles', sorhus]],
     ['chalk/source/vendor/supports-color/index.js', ['supports-color', sorhus]],
     // Of which version, undici does not say.

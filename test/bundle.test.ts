@@ -33,7 +33,7 @@ test('every library is in one chunk, and those that a request loads hold few', (
   expect(librariesIn('request.cjs')).toEqual(['zod'])
   expect(librariesIn('undici-client.cjs')).toEqual(['undici'])
   expect(librariesIn('answer.cjs')).toEqual([])
-  expect(librariesIn('schema-worker.cjs')).toEqual(['@cfworker/json-schema'])
+  expect(librariesIn('schema-worker.cjs')).toEqual([])
 })
 
 test('no chunk copies what process has, its title among it, which Windows may not have', () => {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { Validator } from '@cfworker/json-schema'
+import { Ajv } from 'ajv'
 import { rolldown } from 'rolldown'
 import { beforeAll, expect, test } from 'vitest'
 import config from '../../rolldown.config.ts'
@@ -30,9 +30,7 @@ beforeAll(async () => {
 test('what is declared is the packages whose code is in the chunks', () => {
   const titles = [...folders.keys()].toSorted()
   const names = titles.map((title) => title.split(' ')[0])
-  expect(names).toEqual(
-    expect.arrayContaining(['@cfworker/json-schema', 'rolldown', 'signal-exit', 'undici']),
-  )
+  expect(names).toEqual(expect.arrayContaining(['ajv', 'rolldown', 'signal-exit', 'undici']))
   // token-types imports it, and needs it for nothing that parley uses.
   expect(names).not.toContain('ieee754')
   expect(declaration.materials.components.map(titleOf).toSorted()).toEqual(titles)
@@ -53,7 +51,7 @@ test('each has its licence, word for word', () => {
     if (texts.length === 0) bare.push(name)
     for (const text of texts) expect(section).toContain(read(text))
   }
-  expect(bare.toSorted()).toEqual(['@cfworker/json-schema', 'sugar-high'])
+  expect(bare.toSorted()).toEqual(['sugar-high'])
   const terms = read(join(root, 'LICENSE')).replace(/^.*?(?=Permission)/s, '')
   for (const name of bare) expect(sections.find((each) => each.startsWith(`${name} `))).toContain(terms)
 })
@@ -98,12 +96,12 @@ test('it is what the schema of CycloneDX asks for', () => {
   const [bom, ...others] = ['bom-1.6', 'spdx', 'jsf-0.82']
     .map((name) => `${name}.SNAPSHOT.schema.json`)
     .map((file) => ({ ...readJson(join(library, 'res/schema', file)), $id: `http://cyclonedx.test/${file}` }))
-  const validator = new Validator(bom, '7')
-  for (const schema of others) validator.addSchema(schema)
-  expect(validator.validate(declaration.materials).errors).toEqual([])
+  const fits = new Ajv({ strict: false, validateFormats: false, schemas: others }).compile(bom)
+  fits(declaration.materials)
+  expect(fits.errors ?? []).toEqual([])
   const [first] = declaration.materials.components
   const wrong = { ...first, licenses: [{ license: { id: 'Mine' } }] }
-  expect(validator.validate({ ...declaration.materials, components: [wrong] }).valid).toBe(false)
+  expect(fits({ ...declaration.materials, components: [wrong] })).toBe(false)
 })
 
 test('what another build wrote into dist is the same, byte for byte', () => {

@@ -1,11 +1,7 @@
-import { dereference, type Schema, validate } from '@cfworker/json-schema'
-import { metaschema } from './metaschema.ts'
-import { describeMisfits } from './misfits.ts'
-import { type SchemaObject, subschemasOf } from './subschemas.ts'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 
-const draft = '2020-12'
-
-/** What is wrong with a schema, or how a value does not fit; empty where nothing is. */
+/** What is wrong with a schema, or how a value does not fit; empty if nothing is. */
 type Problems = string[]
 
 export interface Judge {
@@ -13,69 +9,150 @@ export interface Judge {
   judge(value: unknown): Problems
 }
 
+/** More mismatches help neither a person nor a model. */
+const mostProblems = 20
+
+const drafts = [
+  { address: /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/, Validator: Ajv2020 },
+  { address: /^https?:\/\/json-schema\.org\/draft-07\/schema#?$/, Validator: Ajv },
+]
+
 /**
- * Makes what checks values by a schema of draft 2020-12, which `problems` says whether it is. `format` only describes, as
- * the draft has it.
+ * Makes what checks values by a schema of draft 2020-12, or of draft-07 if it says so. `problems` tells why it is not a
+ * schema. As the drafts have it, unknown keywords and formats are ignored, and `format` only describes.
  */
 export function createJudge(schema: unknown): Judge {
-  const shape = findMisfits(metaschema, dereference(metaschema), schema)
-  if (shape.length > 0) return { problems: shape, judge: () => shape }
+  const failing = (problems: Problems): Judge => ({ problems, judge: () => problems })
+  const dialect = isObject(schema) ? (schema.$schema ?? drafts[0]) : drafts[0]
+  const draft = drafts.find((each) => each === dialect || each.address.test(String(dialect)))
+  if (!draft) return failing([`$.$schema: ${dialect} is neither JSON Schema draft 2020-12 nor draft-07`])
+  const validator = new draft.Validator({
+    strict: false,
+    allErrors: true,
+    validateFormats: false,
+    ownProperties: true,
+    logger: false,
+    verbose: true,
+    // Two thirds of 0.3 are no reason to refuse a price.
+    multipleOfPrecision: 9,
+  })
   const parts = [...subschemasOf(schema)]
-  for (const [, part] of parts) delete part.format
   try {
-    const lookup = dereference(schema as Schema)
-    const problems = parts.flatMap(([place, part]) =>
-      findProblems(part, lookup).map((problem) => `${place}: ${problem}`),
-    )
+    if (!validator.validateSchema(schema as object)) return failing(describeAll(schema, validator.errors))
+    const patterns = parts.flatMap(findBadPatterns)
+    if (patterns.length > 0) return failing(patterns)
+    for (const [, part] of parts) for (const name of validatorsOwn) delete part[name]
+    const validate: ValidateFunction = validator.compile(schema as object)
     // Shows a schema that is its own part without end.
-    if (problems.length === 0) validate(null, schema as Schema, draft, lookup)
-    return { problems, judge: (value) => findMisfits(schema as Schema, lookup, value) }
+    validate(null)
+    return {
+      problems: [],
+      judge: (value) => (validate(value) ? [] : describeAll(value, validate.errors)),
+    }
   } catch (error) {
-    const problems = [
-      error instanceof RangeError ? 'it refers to itself without end' : (error as Error).message,
-    ]
-    return { problems, judge: () => problems }
+    return failing([describeRefusal(error, parts)])
   }
 }
 
-function findMisfits(schema: Schema | boolean, lookup: Record<string, Schema | boolean>, value: unknown) {
-  const isFit = validate(value, schema, draft, lookup, true)
-  if (isFit.valid) return []
-  const { errors } = findAll(schema, lookup, value) ?? isFit
-  return describeMisfits(value, errors)
+/** Keywords that mean something to the validator, and nothing to the drafts. */
+const validatorsOwn = ['$async', 'nullable', 'id']
+
+function describeRefusal(error: unknown, parts: readonly [place: string, schema: SchemaObject][]): string {
+  if (error instanceof RangeError) return 'it refers to itself without end'
+  const { message } = error as Error
+  const reference = /^can't resolve reference (.+) from id /.exec(message)?.[1]
+  if (reference === undefined) return message
+  const place = parts.find(
+    ([, { $ref, $dynamicRef }]) => reference === $ref || reference === $dynamicRef,
+  )?.[0]
+  const why = reference.startsWith('#') ? 'leads to no schema' : 'is outside of the file'
+  return `${place ?? '$'}: $ref: ${reference} ${why}`
 }
 
-/** All errors of a value, where they are not too many to be kept. */
-function findAll(schema: Schema | boolean, lookup: Record<string, Schema | boolean>, value: unknown) {
-  try {
-    return validate(value, schema, draft, lookup, false)
-  } catch (error) {
-    if (error instanceof RangeError) return undefined
-    throw error
+/** Says only that there are others, which stand before it. */
+const summaries = new Set(['if', 'propertyNames'])
+
+/** Where and why a value does not fit: `$.items[0].price: type: must be number, not "a"`. */
+function describeAll(value: unknown, errors: readonly ErrorObject[] | null | undefined): Problems {
+  const all = errors ?? []
+  const own = all.filter(({ keyword }) => !summaries.has(keyword))
+  return (own.length > 0 ? own : all).slice(0, mostProblems).map((error) => describe(value, error))
+}
+
+function describe(value: unknown, { instancePath, keyword, message, params, data }: ErrorObject): string {
+  const place = formatPlace(value, instancePath)
+  const named = params.additionalProperty ?? params.unevaluatedProperty
+  if (named !== undefined) return `${place}: ${keyword}: must not have the property ${JSON.stringify(named)}`
+  const allowed = params.allowedValues ?? (keyword === 'const' ? [params.allowedValue] : undefined)
+  if (allowed)
+    return `${place}: ${keyword}: must be ${shorten(allowed.map(toJson).join(' or '))}, not ${kindOf(data)}`
+  if (keyword === 'type') return `${place}: type: ${message}, not ${kindOf(data)}`
+  return `${place}: ${keyword.replace(' schema', '')}: ${message}`
+}
+
+const toJson = (value: unknown) => JSON.stringify(value)
+
+const shorten = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
+
+/** A short value as it is, a long one by its kind. */
+function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return 'an array'
+  if (isObject(value)) return 'an object'
+  const text = toJson(value) ?? 'nothing'
+  return text.length > 40 ? 'a longer text' : text
+}
+
+/** The place that a pointer such as `/items/0` leads to, in the way of JSON path. */
+function formatPlace(value: unknown, pointer: string): string {
+  let place = '$'
+  let inner = value
+  for (const encoded of pointer.split('/').slice(1)) {
+    const key = encoded.replaceAll('~1', '/').replaceAll('~0', '~')
+    if (Array.isArray(inner)) place += `[${key}]`
+    else place += /^[A-Za-z_][\w-]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`
+    inner = (inner as Record<string, unknown> | undefined)?.[key]
+  }
+  return place
+}
+
+type SchemaObject = Record<string, unknown>
+
+const isObject = (value: unknown): value is SchemaObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Keywords whose value is schemas by name. Of all others every object, alone or in a list, is a schema. */
+const maps = new Set([
+  '$defs',
+  'definitions',
+  'properties',
+  'patternProperties',
+  'dependentSchemas',
+  'dependencies',
+])
+const data = new Set(['const', 'enum', 'default', 'examples'])
+
+/** A schema and all in it, each with its place. Objects under unknown keywords count too. */
+function* subschemasOf(schema: unknown, place = '$'): Generator<[place: string, schema: SchemaObject]> {
+  if (!isObject(schema)) return
+  yield [place, schema]
+  for (const [key, value] of Object.entries(schema)) {
+    if (data.has(key)) continue
+    const below = `${place}.${key}`
+    if (Array.isArray(value))
+      for (const [index, each] of value.entries()) yield* subschemasOf(each, `${below}[${index}]`)
+    else if (maps.has(key) && isObject(value))
+      for (const [name, each] of Object.entries(value)) yield* subschemasOf(each, `${below}.${name}`)
+    else yield* subschemasOf(value, below)
   }
 }
 
-function findProblems(schema: SchemaObject, lookup: Record<string, unknown>): Problems {
-  const { $schema: dialect, $ref: reference, pattern, patternProperties = {} } = schema
-  const patterns = [...(pattern === undefined ? [] : [pattern]), ...Object.keys(patternProperties as object)]
-  return [
-    ...(dialect === undefined || isDraft(dialect as string)
-      ? []
-      : [`$schema: ${dialect} is not JSON Schema draft ${draft}`]),
-    ...(Object.hasOwn(schema, '$dynamicRef') ? ['$dynamicRef is not supported'] : []),
-    ...(reference === undefined || Object.hasOwn(lookup, String(schema.__absolute_ref__))
-      ? []
-      : [`$ref: ${describeReference(reference as string)}`]),
-    ...patterns
-      .filter((each) => !isPattern(each as string))
-      .map((each) => `'${each}' is no regular expression`),
-  ]
+function findBadPatterns([place, { pattern, patternProperties = {} }]: [string, SchemaObject]): Problems {
+  const patterns = isObject(patternProperties) ? Object.keys(patternProperties) : []
+  if (typeof pattern === 'string') patterns.unshift(pattern)
+  return patterns
+    .filter((each) => !isPattern(each))
+    .map((each) => `${place}: '${each}' is not a regular expression`)
 }
-
-const isDraft = (dialect: string) => /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/.test(dialect)
-
-const describeReference = (reference: string) =>
-  `${reference} ${reference.startsWith('#') ? 'leads to no schema' : 'is outside of the file'}`
 
 function isPattern(text: string): boolean {
   try {
