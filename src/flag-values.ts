@@ -19,16 +19,28 @@ export const addValue = (value: string, earlier: string[] | undefined): string[]
   value,
 ]
 
-/** A whole number of 1 or more. */
+/** A whole number of 1 or more, which steers parley itself. */
 export function parseCount(value: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(value)) throw invalid('not a whole number of 1 or more')
-  return Number(value)
+  if (!/^0*[1-9]\d*$/.test(value)) throw invalid('not a whole number of 1 or more')
+  return Math.min(Number(value), Number.MAX_SAFE_INTEGER)
 }
 
-export function parseNumber(value: string): number {
-  if (!/^-?(\d+\.?\d*|\.\d+)$/.test(value)) throw invalid('not a number')
-  return Number(value)
+/** A number that becomes a field: the JSON of it, spelled as it was given. */
+export function parseNumberField(value: string): string {
+  const json = value.replace(/^(-?)\./, '$10.').replace(/^(-?\d+)\.(?!\d)/, '$1')
+  if (!isNumber.test(json)) throw invalid('not a number')
+  return json
 }
+
+/** The same for a whole number. It may be of any length. */
+export function parseIntegerField(value: string): string {
+  if (!isInteger.test(value)) throw invalid('not a whole number, such as 0 or 800')
+  return value
+}
+
+const isNumber = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
+
+const isInteger = /^(0|[1-9]\d*)$/
 
 /** Completes `--flag: 'value' is …`. */
 const invalid = (problem: string) => new InvalidArgumentError(problem)

@@ -153,7 +153,7 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       2,
       'both give a body',
     ],
-    ['a wrong number', ['chat', 'x', '--max-output-tokens', '0'], undefined, 2, '--max-output-tokens'],
+    ['a wrong number', ['chat', 'x', '--max-output-tokens', '1.5'], undefined, 2, '--max-output-tokens'],
     [
       'a wrong setting',
       ['chat', 'x', '--timeout', 'soon'],

@@ -82,6 +82,7 @@ export function readSharedFlags(commands: Command[]): SharedFlags {
     }
   }
   const flags = given as Partial<SharedFlags>
+  if (flags.raw && called.opts().ids) throw usage('--raw and --ids exclude each other')
   if (flags.dryRun && flags.curl) throw usage('--dry-run and --curl exclude each other')
   return {
     ...flags,

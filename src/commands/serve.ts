@@ -59,7 +59,7 @@ function parseStyle(value: string, earlier: StreamStyle[] = []): StreamStyle[] {
 }
 
 function parseWhole(value: string): number {
-  if (!/^\d{1,9}$/.test(value)) throw new InvalidArgumentError('not a whole number')
+  if (!/^\d+$/.test(value)) throw new InvalidArgumentError('not a whole number')
   return Number(value)
 }
 

@@ -13,8 +13,9 @@ export interface BodyParts {
   turn: Part[]
   /** Instructions to the model: `systemInstruction` of the native format. */
   system?: string
-  maxOutputTokens?: number
-  temperature?: number
+  /** Numbers as JSON spells them. */
+  maxOutputTokens?: string
+  temperature?: string
   assignments: Assignment[]
 }
 
@@ -23,31 +24,37 @@ export interface BodyParts {
  * usage error for a body that is not a generation request.
  */
 export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
-  const config = {
-    ...(parts.temperature === undefined ? {} : { temperature: parts.temperature }),
-    ...(parts.maxOutputTokens === undefined ? {} : { maxOutputTokens: parts.maxOutputTokens }),
-  }
   const { assignments, system } = parts
+  const { temperature, maxOutputTokens } = parts
+  const config = Object.entries({ temperature, maxOutputTokens }).filter(([, json]) => json !== undefined)
   const turn = { role: 'user', parts: parts.turn }
   const instruction = system === undefined ? {} : { systemInstruction: { parts: [{ text: system }] } }
   if (!parts.given) {
-    const hasConfig = Object.keys(config).length > 0
-    const options = hasConfig ? { generationConfig: config } : {}
-    const body = encode(partsOf({ contents: [turn], ...instruction, ...options }))
+    const body = encode(newBody({ contents: [turn], ...instruction }, config))
     return assignments.length === 0 ? body : change(Buffer.from(body).toString(), assignments)
   }
   await check(parts.given.text, parts.given.name)
   const own: Assignment[] = [
     ...Object.entries(instruction).map(([name, value]) => assigning([name], toText(value))),
-    ...Object.entries(config).map(([name, value]) =>
-      assigning(['generationConfig', name], JSON.stringify(value)),
-    ),
+    ...config.map(([name, json]) => assigning(['generationConfig', name], json ?? '')),
   ]
   if (parts.turn.length > 0) {
     own.unshift(appending(['contents'], toText(turn)))
   }
   const all = [...own, ...assignments]
   return all.length === 0 ? encode([{ json: parts.given.text }]) : change(parts.given.text, all)
+}
+
+/** A body's JSON. The numbers stay as they are spelled: a value in JavaScript would not keep that. */
+function* newBody(fields: object, config: [name: string, json: string | undefined][]): Generator<JsonPart> {
+  yield { json: '{' }
+  for (const [name, value] of Object.entries(fields)) {
+    yield { json: `${name === 'contents' ? '' : ','}"${name}":` }
+    yield* partsOf(value)
+  }
+  const options = config.map(([name, json]) => `"${name}":${json}`)
+  if (options.length > 0) yield { json: `,"generationConfig":{${options.join(',')}}` }
+  yield { json: '}' }
 }
 
 function encode(parts: Iterable<JsonPart>): Uint8Array {

@@ -10,8 +10,8 @@ export interface LineOptions {
   file?: string[]
   neighbours?: Neighbour[]
   system?: string
-  temperature?: number
-  maxOutputTokens?: number
+  temperature?: string
+  maxOutputTokens?: string
   set?: string[]
 }
 
@@ -21,8 +21,8 @@ export interface LineParts {
   words: Part[]
   files: Part[]
   system: string | undefined
-  temperature: number | undefined
-  maxOutputTokens: number | undefined
+  temperature: string | undefined
+  maxOutputTokens: string | undefined
   assignments: Assignment[]
 }
 

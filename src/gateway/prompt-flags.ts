@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
-import { addValue, FileFlag, parseCount, parseNumber } from '../flag-values.ts'
+import { addValue, FileFlag, parseIntegerField, parseNumberField } from '../flag-values.ts'
 
 /** Declares the flags of every prompt; `aboutFile` says which files `-f` accepts. */
 export function declarePromptFlags(command: Command, aboutFile: string): void {
   command
-    .option('--temperature <n>', 'sampling temperature', parseNumber)
-    .option('--max-output-tokens <n>', 'longest answer, in tokens', parseCount)
+    .option('--temperature <n>', 'sampling temperature', parseNumberField)
+    .option('--max-output-tokens <n>', 'longest answer, in tokens', parseIntegerField)
     .addOption(new FileFlag('-i, --input <file>', 'a whole request body, from a file or - for stdin'))
     .addOption(
       new FileFlag('-f, --file <file>', `${aboutFile}, or - for stdin, repeatable`).argParser(addValue),

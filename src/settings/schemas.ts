@@ -9,7 +9,8 @@ import type { SettingName, settings } from './table.ts'
 const fromText = (convert: (text: string) => unknown) =>
   z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
 
-const toNumber = (text: string) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : text)
+const toNumber = (text: string) =>
+  /^\d+(\.\d+)?$/.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : text
 const toSeconds = (text: string) => {
   const milliseconds = parseDuration(text, 's')
   return milliseconds === undefined ? text : milliseconds / 1000

@@ -32,7 +32,7 @@ export function composeAnswer(request: GenerateRequest, model: string, seed: str
   const quoted = prompt.length > 80 ? `${startOf(prompt, 80)}…` : prompt
   const chosen = remarks.filter(() => random() < 0.5)
   const whole = [`Hello from parley's emulator! You said: “${quoted}”.`, ...chosen].join(' ')
-  const limit = (request.generationConfig?.maxOutputTokens ?? Infinity) * 4
+  const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
   const text = startOf(whole, limit)
   return {
     id: randomId('msg', random),

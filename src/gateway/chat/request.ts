@@ -10,8 +10,8 @@ import { type Assignment, assigning, parseAssignment } from '../../wire/json/ass
 export interface ChatRequestOptions extends PromptOptions {
   model?: string
   system?: string
-  temperature?: number
-  maxOutputTokens?: number
+  temperature?: string
+  maxOutputTokens?: string
   set?: string[]
   stream?: boolean
 }

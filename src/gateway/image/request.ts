@@ -5,8 +5,8 @@ import { parseAssignment } from '../../wire/json/assignment.ts'
 import { nameFrom, promptOf } from './name.ts'
 
 export interface ImageRequestOptions extends PromptOptions {
-  temperature?: number
-  maxOutputTokens?: number
+  temperature?: string
+  maxOutputTokens?: string
   set?: string[]
 }
 

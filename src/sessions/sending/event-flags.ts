@@ -51,20 +51,21 @@ export async function readEventFlags(
   { words, isPiped }: { words: string[]; isPiped: boolean },
 ): Promise<AddedEvent[]> {
   const events: AddedEvent[] = []
-  let outcome: Record<string, unknown> | undefined
+  let outcome: Outcome | undefined
   const finishOutcome = () => {
-    if (outcome) events.push({ value: outcome })
+    if (outcome) events.push(toOutcomeEvent(outcome))
     outcome = undefined
   }
   for (const { name, value } of given.filter((flag) => flag.name !== 'system')) {
     if (name === 'rubric' || name === 'max-iterations') {
       if (!outcome) throw usage(`--${name} must follow the --outcome that it belongs to`)
-      Object.assign(outcome, await outcomeField(input, name, value))
+      if (name === 'rubric') outcome.rubric = await input.value(value, '--rubric')
+      else outcome.maxIterations = requireDigits(value)
       continue
     }
     finishOutcome()
     if (name === 'outcome') {
-      outcome = { type: 'user.define_outcome', description: await input.value(value, '--outcome') }
+      outcome = { description: await input.value(value, '--outcome') }
     } else events.push(await toEvent(input, name, value))
   }
   finishOutcome()
@@ -89,11 +90,23 @@ async function wordsBlock(input: Input, words: string[]) {
   return textBlock(text)
 }
 
-async function outcomeField(input: Input, name: string, value: string): Promise<object> {
-  if (name === 'rubric') return { rubric: { type: 'text', content: await input.value(value, '--rubric') } }
-  if (!/^[1-9]\d{0,5}$/.test(value))
-    throw usage(`--max-iterations: must be a whole number, 1 or more, not '${value}'`)
-  return { max_iterations: Number(value) }
+interface Outcome {
+  description: string
+  rubric?: string
+  /** As it was spelled. */
+  maxIterations?: string
+}
+
+function toOutcomeEvent({ description, rubric, maxIterations }: Outcome): AddedEvent {
+  const about = rubric === undefined ? {} : { rubric: { type: 'text', content: rubric } }
+  const value = { type: 'user.define_outcome', description, ...about }
+  if (maxIterations === undefined) return { value }
+  return { json: `${JSON.stringify(value).slice(0, -1)},"max_iterations":${maxIterations}}` }
+}
+
+function requireDigits(value: string): string {
+  if (/^(0|[1-9]\d*)$/.test(value)) return value
+  throw usage(`--max-iterations must be a whole number, not '${value}'`)
 }
 
 async function toEvent(input: Input, name: string, value: string): Promise<AddedEvent> {
