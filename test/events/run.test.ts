@@ -96,19 +96,14 @@ test('a task is sent once, its tool uses are answered by the rules, and the run 
   expect(statSync(join(cwd, 'audit.ndjson')).mode & 0o777).toBe(ownerOnly)
 })
 
-test('what is denied gets its reason, the agent goes on, and the run ends with 14', async () => {
+test('what is denied gets its reason and no thread, the agent goes on, and the run ends with 14', async () => {
   const task = 'use bash {"command":"rm -rf x"}\nuse bash {"command":"git status"}\nin t9 use other {}'
   const { code, err, requests, audit } = await go({ words: [task], world: { exchange: createEmulator({}) } })
   expect(code).toBe(14)
   expect(answersIn(requests).map(({ tool_use_id: _, ...answer }) => answer)).toEqual([
     { type: 'user.tool_confirmation', result: 'deny', deny_message: 'no deleting' },
     { type: 'user.tool_confirmation', result: 'allow' },
-    {
-      type: 'user.tool_confirmation',
-      result: 'deny',
-      deny_message: 'not in CI',
-      session_thread_id: 't9',
-    },
+    { type: 'user.tool_confirmation', result: 'deny', deny_message: 'not in CI' },
   ])
   expect(requests.filter(({ method }) => method === 'POST')).toHaveLength(2)
   expect(err).toContain('s1 ended its turn with 2 tool uses denied\n')

@@ -2,6 +2,7 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { type Caller, createCaller } from '../../http/caller.ts'
 import { readSettings } from '../../settings/read-settings.ts'
+import { confirmation } from '../reply-events.ts'
 import { confirmByPolicy } from '../running/by-policy.ts'
 import { checkEvents } from '../sending/check-events.ts'
 import { type DeliveryOptions, deliverEvents } from '../sending/deliver.ts'
@@ -91,16 +92,8 @@ async function decide(
   if (pending.length === 0) throw usage('nothing waits for an answer')
   if (allow || deny) {
     const why = message === undefined ? undefined : await context.input.value(message, '--message')
-    return pending.map(({ id }) => confirmation(id, allow, why))
+    return pending.map(({ id }) => JSON.stringify(confirmation(id, allow, why)))
   }
   const verdicts = await askVerdicts(context, pending)
-  return verdicts.map(({ id, isAllowed }) => confirmation(id, isAllowed))
+  return verdicts.map(({ id, isAllowed }) => JSON.stringify(confirmation(id, isAllowed)))
 }
-
-const confirmation = (id: string, isAllowed: boolean, why?: string) =>
-  JSON.stringify({
-    type: 'user.tool_confirmation',
-    tool_use_id: id,
-    result: isAllowed ? 'allow' : 'deny',
-    deny_message: why,
-  })

@@ -1,4 +1,5 @@
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { confirmation as confirmationEvent, toolResult } from '../reply-events.ts'
 import type { Call } from './call.ts'
 import type { ToolResult } from './tools.ts'
 
@@ -9,26 +10,10 @@ export interface Answer {
 }
 
 /** The answer to a tool use that waits for a decision. */
-export function confirmation(call: Call, isAllowed: boolean, reason?: string): Answer {
-  const event = {
-    type: 'user.tool_confirmation',
-    tool_use_id: call.id,
-    result: isAllowed ? 'allow' : 'deny',
-    deny_message: isAllowed ? undefined : reason,
-    session_thread_id: call.thread,
-  }
-  return { call, event }
-}
+export const confirmation = (call: Call, isAllowed: boolean, reason?: string): Answer => ({
+  call,
+  event: confirmationEvent(call.id, isAllowed, reason),
+})
 
 /** The answer to a tool use that waits for its result. */
-export function result(call: Call, { text, isError }: ToolResult): Answer {
-  const isCustom = call.type === 'agent.custom_tool_use'
-  const event = {
-    type: isCustom ? 'user.custom_tool_result' : 'user.tool_result',
-    [isCustom ? 'custom_tool_use_id' : 'tool_use_id']: call.id,
-    content: text === '' ? [] : [{ type: 'text', text }],
-    is_error: isError ? true : undefined,
-    session_thread_id: call.thread,
-  }
-  return { call, event }
-}
+export const result = (call: Call, given: ToolResult): Answer => ({ call, event: toolResult(call, given) })

@@ -12,8 +12,6 @@ export interface Call extends ToolCall {
   text: string
   /** The input as it is spelled. */
   inputText: string
-  /** The thread that it came from, where it names one. */
-  thread?: string
   /** What the service itself decided. */
   permission?: unknown
 }
@@ -25,7 +23,7 @@ const deepest = 100
 export function readCall({ id, type, text }: ToolUse): Call | undefined {
   if (text === undefined) return undefined
   const event = JSON.parse(text) as Record<string, unknown>
-  const { name, mcp_server_name: server, session_thread_id: thread } = event
+  const { name, mcp_server_name: server } = event
   const input = findChild(text, skipBlanks(text, 0), 'input')
   const inputText = input ? text.slice(input.start, input.end) : '{}'
   return {
@@ -39,7 +37,6 @@ export function readCall({ id, type, text }: ToolUse): Call | undefined {
     server: typeof server === 'string' && server !== '' ? server : undefined,
     isUnclear:
       typeof name !== 'string' || findRepeatedKey(text) !== undefined || isDeeperThan(inputText, deepest),
-    thread: typeof thread === 'string' ? thread : undefined,
     permission: event.evaluated_permission,
   }
 }

@@ -1,0 +1,21 @@
+import type { SessionEvent } from '../wire/sessions/session-event.ts'
+
+/** The fields that the specification's page shows, and no other: the service finds the thread by the id. */
+export const confirmation = (id: string, isAllowed: boolean, reason?: string): SessionEvent => ({
+  type: 'user.tool_confirmation',
+  tool_use_id: id,
+  result: isAllowed ? 'allow' : 'deny',
+  deny_message: isAllowed ? undefined : reason,
+})
+
+/** The result of a tool use that was carried out here, or was not because it is denied. */
+export const toolResult = (
+  { id, type }: { id: string; type: string },
+  { text, isError }: { text: string; isError: boolean },
+): SessionEvent => ({
+  ...(type === 'agent.custom_tool_use'
+    ? { type: 'user.custom_tool_result', custom_tool_use_id: id }
+    : { type: 'user.tool_result', tool_use_id: id }),
+  content: text === '' ? [] : [{ type: 'text', text }],
+  is_error: isError ? true : undefined,
+})
