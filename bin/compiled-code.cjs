@@ -6,6 +6,9 @@ const { platform, env } = process
 const isWindows = platform === 'win32'
 const program = join(__dirname, '../dist')
 
+/** Of a file with compiled code, in bytes: a dozen times the largest that the program makes. */
+const largest = 8 * 2 ** 20
+
 /**
  * Loads the program's files as `require` does, with the code that an earlier run compiled; `undefined` where none can
  * be kept. Node's own cache has only what V8 compiles before a file runs, and most functions it compiles when called.
@@ -83,8 +86,8 @@ function readOwn(file) {
   const descriptor = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
   try {
     const stat = fs.fstatSync(descriptor)
-    if (stat.isFile() && isUsers(stat)) return fs.readFileSync(descriptor)
-    throw new Error('no file of the user alone')
+    if (stat.isFile() && isUsers(stat) && stat.size <= largest) return fs.readFileSync(descriptor)
+    throw new Error('not a file that an earlier run wrote')
   } finally {
     fs.closeSync(descriptor)
   }
@@ -102,7 +105,9 @@ function writeCode(file, script, origin) {
   const descriptor = fs.openSync(file, 'wx', 0o600)
   try {
     const code = script.createCachedData()
-    fs.writeFileSync(descriptor, Buffer.concat([code, code, origin]))
+    const bytes = Buffer.concat([code, code, origin])
+    if (bytes.length > largest) throw new Error('it would not be read')
+    fs.writeFileSync(descriptor, bytes)
   } catch (error) {
     fs.rmSync(file)
     throw error

@@ -11,6 +11,7 @@ import {
   rmdirSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -135,6 +136,21 @@ test.each<[string, (bytes: Buffer) => Uint8Array]>([
   expect(text).toBe(said)
   expect(lstatSync(join(folder, name)).size).toBeGreaterThan(1000)
   expect(helpIn(home)).toBe(said)
+})
+
+test('K35: a file larger than any that is written is not read, and replaced', () => {
+  const [name = ''] = [...forgery.keys()].filter((each) => each.endsWith('-program.cjs'))
+  const { home, folder } = help((planted) => {
+    mkdirSync(planted, 0o700)
+    writeFileSync(join(planted, name), '', { mode: 0o600 })
+    truncateSync(join(planted, name), 2 ** 30)
+  })
+  expect(lstatSync(join(folder, name)).size).toBeLessThan(2 ** 24)
+  truncateSync(join(folder, name), 2 ** 30)
+  const peak = join(home, 'peak')
+  const preload = join(import.meta.dirname, 'faults/preload.cjs')
+  expect(helpIn(home, { NODE_OPTIONS: `--require ${JSON.stringify(preload)}`, TEST_PEAK: peak })).toBe(said)
+  expect(Number(readFileSync(peak, 'utf8')) / 1024).toBeLessThan(500)
 })
 
 test('K35: compiled code is kept in a folder that is made for its user alone', () => {

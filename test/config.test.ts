@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { run, temporaryFolder } from './run.ts'
+import { answering, run, temporaryFolder } from './run.ts'
 
 /** No credentials in the environment, and a profile file of one's own. */
 function world(content?: object) {
@@ -459,4 +459,33 @@ describe('config init', () => {
     expect(ended.err).toContain('nothing changed')
     expect(() => readFileSync(path)).toThrow('ENOENT')
   })
+})
+
+test("C27: a profile's name controls no terminal, whatever says it", async () => {
+  const name = 'a\x1b]0;x\x07\nparley: b\u202e'
+  const profiles = { [name]: { ...work, accessTokenCommand: undefined, timeout: 'soon' } }
+  const { env } = world({ current: name, profiles })
+  const also = (more: object) => world({ current: name, profiles: { [name]: { ...work, ...more } } }).env
+  const refused = answering('{}', { status: 401 })
+  const runs = await Promise.all([
+    run(['chat', 'hi'], { env }),
+    run(['chat', 'hi'], { env: also({}), exchange: refused }),
+    run(['chat', 'hi'], { env: also({ accessToken: undefined, accessTokenCommand: 'exit 1' }) }),
+    run(['chat', 'hi'], { env: also({ accessToken: undefined }) }),
+    run(['chat', 'hi', '--base-url', 'https://b.test'], { env: also({}), exchange: refused }),
+    run(['chat', 'hi', '--profile', `${name}?`], { env }),
+    run(['config', 'set', 'family', 'x'], { env }),
+    run(['config', 'unset', 'family'], { env }),
+    run(['config', 'get', 'family'], { env }),
+    run(['config', 'use', 'b'], { env }),
+    run(['config', 'delete', `${name}?`], { env }),
+    run(['config', 'list', '--effective', '--color', 'never'], { env, tty: ['stdout', 'stderr'] }),
+    run(['config', 'profiles'], { env, tty: ['stdout', 'stderr'] }),
+    run(['config', 'list', '--profile', name, '--color', 'never'], { env, tty: ['stdout', 'stderr'] }),
+    run(['config', 'delete', name], { env }),
+  ])
+  for (const { err, out } of runs) {
+    expect(err + out).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]/)
+    expect(err).not.toMatch(/^parley: b/m)
+  }
 })

@@ -44,12 +44,12 @@ function withoutAddress(url: string, address: string | undefined): string {
   return url.slice(base.length)
 }
 
-/** In whatever encoding: what decodes a path once too often would walk out of it. */
+/** In any encoding: what decodes a path once too often would walk out of it. So would what drops `;` and what follows. */
 function hasDotSegment(path: string): boolean {
   let decoded = path
   for (let round = 0; round <= mostDecodings; round++) {
-    if (decoded.split(/[/\\]/).some((segment) => segment === '.' || segment === '..')) return true
-    const next = decoded.replace(/%(2e|2f|5c|25)/gi, (code) => decodeURIComponent(code))
+    if (decoded.split(/[/\\]/).some((segment) => /^\.\.?(;|$)/.test(segment))) return true
+    const next = decoded.replace(/%(2e|2f|3b|5c|25)/gi, (code) => decodeURIComponent(code))
     if (next === decoded) return false
     decoded = next
   }

@@ -1,5 +1,6 @@
 import type { FlagSettings } from '../context.ts'
 import { CliError } from '../errors.ts'
+import { oneLine } from '../io/escape.ts'
 import type { Profile } from './profiles.ts'
 import { anyBetas, type Settings, schemas } from './schemas.ts'
 import { type SettingName, secretOfCommand, settingNames, settingOf, variableOf } from './table.ts'
@@ -58,7 +59,8 @@ export function explainSettings({ flags, profile, env }: SettingSources): Explan
   const fromProfile = layer(
     'profile',
     (setting) => profile.values[setting],
-    () => `profile '${profile.name}'`,
+    // A file may have any name, and a message may be printed as it is.
+    () => `profile '${oneLine(profile.name, 100)}'`,
   )
   const fromEnvironment = layer('environment', (setting) => env[variableOf(setting)] || undefined, variableOf)
   const layers = [
