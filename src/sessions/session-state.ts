@@ -1,13 +1,13 @@
 import { isStop, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
 
-/** How a session stopped. */
+/** How a session stopped; `why` is the last error that it showed in this turn. */
 type Stop =
   | { kind: 'done'; reason: string }
-  /** Tool uses wait for an answer. */
+  /** Tool uses wait for an answer: those that are listed or, if there is no list, those that have none. */
   | { kind: 'waiting'; ids: string[] }
-  | { kind: 'stuck'; reason: string }
+  | { kind: 'stuck'; reason: string; why?: string }
   /** Terminated or deleted. */
-  | { kind: 'ended'; reason: string }
+  | { kind: 'ended'; reason: string; why?: string }
 
 export interface ToolUse {
   id: string
@@ -38,6 +38,7 @@ export class SessionState {
   #isBusy = true
   #idle: ReturnType<typeof readStopReason> | undefined
   #end: string | undefined
+  #error: string | undefined
   #stoppedAt: string | undefined
   /** The ids of all events at which it stopped. */
   readonly #stops = new Set<string>()
@@ -50,6 +51,8 @@ export class SessionState {
     const isKnown = isAnswer(type) && !this.#addAnswer(event)
     // In a new turn nobody waits for what the last one left open.
     if (type === 'user.message' || type === 'user.interrupt') this.#open.clear()
+    if (type === 'user.message') this.#error = undefined
+    if (type === 'session.error') this.#error = readErrorMessage(event)
     if (isStop(event)) this.#addStop(event)
     else if (isWork(event) && !isKnown) this.#isBusy = true
   }
@@ -62,14 +65,14 @@ export class SessionState {
   /** Absent while the agent works, or has been sent something since. */
   get stop(): Stop | undefined {
     if (this.#isBusy) return undefined
-    if (this.#end !== undefined) return { kind: 'ended', reason: this.#end }
+    if (this.#end !== undefined) return { kind: 'ended', reason: this.#end, why: this.#error }
     const { type, eventIds } = this.#idle ?? {}
-    const ids = this.pending
+    const ids = eventIds ? this.pending : this.unlisted
     if (isWaiting(type) && ids.length > 0) return { kind: 'waiting', ids }
     // All that it waits for is answered: the agent goes on.
     if (type === 'requires_action' && eventIds?.length) return undefined
     if (type === undefined || type === 'end_turn') return { kind: 'done', reason: type ?? 'no reason given' }
-    return { kind: 'stuck', reason: type }
+    return { kind: 'stuck', reason: type, why: this.#error }
   }
 
   /** When the last event came at which it stopped, where that is known. */
@@ -77,12 +80,14 @@ export class SessionState {
     return this.#stoppedAt
   }
 
-  /** The tool uses that the last `session.status_idle` waits for and that nobody has answered. */
+  /** The tool uses that the last `session.status_idle` lists and that nobody has answered: only these may be. */
   get pending(): string[] {
-    if (!this.#idle) return []
-    const { type, eventIds } = this.#idle
-    if (eventIds) return eventIds.filter((id) => !this.#answered.has(id))
-    return isWaiting(type) ? [...this.#open] : []
+    return this.#idle?.eventIds?.filter((id) => !this.#answered.has(id)) ?? []
+  }
+
+  /** If that lists none, the tool uses that have no answer: what of these waits is not known. */
+  get unlisted(): string[] {
+    return this.#idle && !this.#idle.eventIds && isWaiting(this.#idle.type) ? [...this.#open] : []
   }
 
   toolUse(id: string): ToolUse | undefined {
@@ -128,6 +133,11 @@ export class SessionState {
     this.#idle = readStopReason(event)
     if (!isWaiting(this.#idle.type)) this.#open.clear()
   }
+}
+
+function readErrorMessage({ error }: SessionEvent): string | undefined {
+  const { message } = (typeof error === 'object' && error ? error : {}) as { message?: unknown }
+  return typeof message === 'string' && message !== '' ? message : undefined
 }
 
 /** Whether a session that is idle for this reason may wait for answers. */

@@ -1,4 +1,6 @@
+import { writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import { response, type Script } from '../server.ts'
 import { event, sseHead } from './answers.ts'
@@ -411,6 +413,97 @@ faultsInside('Y: a rest that is not the end', [
     out: 'sent_1\tuser.message\t\t\n',
     reqs: 1,
     check: ({ server }) => expect(server.requests[0]?.match(/tool_use_id/g)).toHaveLength(1),
+  },
+])
+
+const use = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
+const waits = (reason: unknown) => ({ id: 'i', type: 'session.status_idle', stop_reason: reason })
+/** The page shows `event_ids` without a type beside it; the second tool use is not listed. */
+const typeless = session({ lists: [list(use('t1'), use('t2'), waits({ event_ids: ['t1'] }))] })
+const unlisted = session({ lists: [list(use('t1'), use('t2'), waits({ type: 'requires_action' }))] })
+
+const allowAll = (folder: string) =>
+  writeFileSync(
+    join(folder, 'cwd', 'allow.json'),
+    '{"rules":[{"tool":"*","decision":"allow"}],"default":{"decision":"allow"}}',
+  )
+
+faultsInside('Y: what a rest lists', [
+  {
+    name: 'Y80 event_ids without a type list what waits (follow)',
+    argv: [...follow, '--ids'],
+    script: typeless,
+    code: 12,
+    out: 't1\n',
+    reqs: 3,
+  },
+  {
+    name: 'Y80 event_ids without a type list what waits (confirm --pending)',
+    argv: ['events', 'confirm', '--pending', '--allow'],
+    script: typeless,
+    code: 0,
+    out: 'sent_1\tuser.message\t\t\n',
+    reqs: 2,
+    check: ({ server }) =>
+      expect(server.requests[1]?.match(/"tool_use_id":"\w+"/g)).toEqual(['"tool_use_id":"t1"']),
+  },
+  {
+    name: 'Y80 event_ids that are empty, without a type, list nothing',
+    argv: follow,
+    script: session({ lists: [list(use('t1'), waits({ event_ids: [] }))] }),
+    code: 0,
+    reqs: 3,
+  },
+  {
+    name: 'Y81 without event_ids nothing is answered, and what may wait is named (confirm --pending)',
+    argv: ['events', 'confirm', '--pending', '--allow'],
+    script: unlisted,
+    code: 12,
+    reqs: 1,
+    err: ['t1: bash {}', 't2: bash {}', 'it does not say which of them wait'],
+  },
+  {
+    name: 'Y81 without event_ids nothing is answered, and what may wait is named (confirm --policy)',
+    argv: ['events', 'confirm', '--policy', 'allow.json'],
+    prepare: allowAll,
+    files: ['cwd/allow.json'],
+    script: unlisted,
+    code: 12,
+    reqs: 1,
+    err: ['t1: bash {}', 't2: bash {}'],
+  },
+  {
+    name: 'Y81 without event_ids nothing is answered, and what may wait is named (run)',
+    argv: ['events', 'run', '--policy', 'allow.json'],
+    prepare: allowAll,
+    files: ['cwd/allow.json'],
+    script: unlisted,
+    code: 12,
+    reqs: 3,
+    err: ['t1: bash {}', 't2: bash {}'],
+  },
+  {
+    name: 'Y81 without event_ids what may wait is named (follow)',
+    argv: follow,
+    script: unlisted,
+    code: 12,
+    reqs: 3,
+    err: ['t1: bash {}', 't2: bash {}', 'to answer one: parley events confirm -s'],
+  },
+  {
+    name: 'Y82 a session that was terminated says why',
+    argv: follow,
+    script: session({
+      lists: [
+        list(
+          { id: 'e', type: 'session.error', error: { message: 'no credit is left' } },
+          { id: 'x', type: 'session.status_terminated' },
+        ),
+      ],
+    }),
+    code: 13,
+    reqs: 3,
+    err: ['stopped: terminated', 'the service says: no credit is left'],
   },
 ])
 

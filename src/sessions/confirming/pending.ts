@@ -4,6 +4,7 @@ import type { Caller } from '../../http/caller.ts'
 import type { RequestParts } from '../../http/drafter.ts'
 import { elementsOf } from '../../wire/page.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/selection.ts'
 import { readGiven } from '../sending/read-events.ts'
 import { SessionState, type ToolUse } from '../session-state.ts'
@@ -62,6 +63,8 @@ export async function findPending(
   const state = new SessionState()
   for await (const items of listOldestFirst(caller, parts))
     for (const { event, text } of items) state.add(event, isAsked ? text : undefined)
+  const { unlisted } = state
+  if (unlisted.length > 0) throw await stillWaiting(context, parts.params.session ?? '', state, unlisted)
   return { given: [], pending: toAnswer(context, state) }
 }
 

@@ -37,12 +37,18 @@ export async function stillWaiting(
   const columns = isLaidOut ? host.stderr.columns || 80 : Infinity
   const command = sessionCommand(context, 'confirm', session)
   const named = `answer with: ${command} ${nameUses(ids)} --allow (or --deny)`
+  const unnamed = `it does not say which of them wait; to answer one: ${command} ID --allow (or --deny)`
   const { clip, widthOf } = isLaidOut ? await import('../../io/width.ts') : asItIs
   return new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
     pending: ids,
     problems: ids.map((id) => clip(summarizeToolUse(state, id), columns - indent)),
-    consequence: indent + widthOf(named) > columns ? `answer with: ${command} --pending` : named,
+    consequence:
+      state.unlisted.length > 0
+        ? unnamed
+        : indent + widthOf(named) > columns
+          ? `answer with: ${command} --pending`
+          : named,
   })
 }
 

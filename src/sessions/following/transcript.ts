@@ -87,5 +87,8 @@ async function failureOf(
   const { stop } = state
   if (stop?.kind === 'waiting') return stillWaiting(context, session, state, stop.ids)
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return undefined
-  return new CliError('stuck', `${session} stopped: ${stop.reason}`, { sent: 'yes' })
+  return new CliError('stuck', `${session} stopped: ${stop.reason}`, {
+    sent: 'yes',
+    serviceMessage: stop.why,
+  })
 }

@@ -38,6 +38,7 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
     const state = new SessionState()
     for await (const items of listOldestFirst(caller, parts))
       for (const { event, text } of items) state.add(event, text)
+    if (state.unlisted.length > 0) throw await stillWaiting(context, session, state, state.unlisted)
     const waiting = () => state.pending.filter((id) => !wanted || wanted.includes(id))
     for (const id of wanted ?? [])
       if (!state.pending.includes(id)) context.note(`${id} does not wait for an answer`)

@@ -82,7 +82,7 @@ async function work(
       state,
       fate,
       jobs: { id: session, toolTimeout },
-      waiting: () => (state.stop?.kind === 'waiting' ? state.stop.ids : []),
+      waiting: () => (state.stop?.kind === 'waiting' ? state.pending : []),
     })
     responder.addPast(stops)
     const sent = body && (await sendTask(context, caller, { parts, body, progress, fate }))

@@ -12,11 +12,14 @@ export type SessionEvent = z.infer<typeof SessionEvent>
 export const EventsReceipt = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
 
 const StopReason = z.looseObject({
-  type: z.string(),
-  event_ids: z.catch(z.optional(z.array(z.unknown())), undefined),
+  type: z.catch(z.nullish(z.string()), undefined),
+  event_ids: z.catch(z.nullish(z.array(z.unknown())), undefined),
 })
 
-/** Why a session is idle. Some services give a text, or nothing. `eventIds` are the events that wait. */
+/**
+ * Why a session is idle. Some services give a text, or nothing. `eventIds` are the events that wait; beside them the
+ * specification shows no type, so that any list of them says what `requires_action` does.
+ */
 export function readStopReason({ stop_reason: reason }: SessionEvent): {
   type?: string
   eventIds?: string[]
@@ -26,7 +29,8 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): {
   if (!parsed.success) return {}
   const { type, event_ids: ids } = parsed.data
   const texts = ids?.filter((id): id is string => typeof id === 'string' && id !== '')
-  return { type, eventIds: texts && [...new Set(texts)] }
+  const eventIds = texts && [...new Set(texts)]
+  return { type: type || (eventIds?.length ? 'requires_action' : undefined), eventIds }
 }
 
 const Blocks = z.array(z.looseObject({ type: z.string(), text: z.catch(z.optional(z.string()), undefined) }))
