@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { usage } from '../errors.ts'
-import { plainQuote, shellQuote, unsafe } from '../io/shell-quote.ts'
+import { unsafe } from '../io/escape.ts'
+import { plainQuote, shellQuote } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
 import type { Draft } from './draft.ts'
 

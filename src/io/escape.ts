@@ -1,7 +1,10 @@
 import { startOf } from '../wire/text-start.ts'
 
-/** C0 but newline and tab, DEL, C1, and the bidi controls, which reorder the text around them. */
-const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g
+/**
+ * What could control a terminal: C0 but newline and tab, DEL, C1, and the bidi controls, which reorder the text around
+ * them.
+ */
+export const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g
 
 /**
  * Makes every control character of remote text visible, one by one, so that an escape sequence that arrives in
@@ -15,10 +18,8 @@ export function escapeControls(text: string): string {
   })
 }
 
-/** The same for text that should be JSON, in JSON's own escapes, which keep its meaning. */
-export function escapeJson(text: string): string {
-  return text.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, jsonEscape)
-}
+/** The same in JSON's own escapes, which keep the meaning of a JSON text's strings. */
+export const escapeJson = (text: string): string => text.replace(unsafe, jsonEscape)
 
 const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 

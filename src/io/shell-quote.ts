@@ -3,9 +3,6 @@ const bare = /^[\w@%+:,./-][\w@%+=:,./-]*$/
 export const plainQuote = (text: string): string =>
   bare.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
-/** Characters that could control a terminal; line breaks and tabs stay. */
-export const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+/g
-
 /** Characters that a single line would not show as they are. */
 const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu
 

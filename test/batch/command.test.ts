@@ -478,6 +478,17 @@ describe('images', () => {
     expect(ended.requests.length).toBeLessThanOrEqual(4)
   })
 
+  test('with --raw an answer without an image is ok, and an error envelope is not', async () => {
+    const cwd = folderWith(1)
+    const argv = [...images, '--raw', '-m', 'm']
+    const none = await run(argv, { cwd, exchange: answering('{"candidates":[]}') })
+    expect(none.code).toBe(0)
+    const envelope = answering('{"type":"error","error":{"type":"billing_error","message":"No"}}')
+    const ended = await run(argv, { cwd, exchange: envelope })
+    expect(ended.code).toBe(5)
+    expect(JSON.parse(ended.out)).toMatchObject({ ok: false, error: { kind: 'payment' } })
+  })
+
   test('with --raw nothing is saved', async () => {
     const cwd = folderWith(2)
     const ended = await run([...images, '--raw', '-m', 'm'], { cwd })

@@ -32,9 +32,38 @@ describe('stdout and stderr', () => {
       err: 'parley: --raw saves nothing: -o is ignored\n',
     })
     const none = await image(['x', '--raw'], { exchange: answering('{"candidates":[]}') })
-    expect(none).toMatchObject({ code: 8, out: '{"candidates":[]}' })
+    expect(none).toMatchObject({
+      code: 0,
+      out: '{"candidates":[]}',
+      files: [],
+      err: 'parley: the answer has no image\n',
+    })
     const cut = await image(['x', '--raw'], { exchange: answering('{"candidates":[') })
     expect(cut).toMatchObject({ code: 8, out: '{"candidates":[' })
+  })
+
+  test.each([
+    ['a reason', '{"candidates":[{"finishReason":"IMAGE_SAFETY"}]}', 'the answer has no image: IMAGE_SAFETY'],
+    ['another shape', '{"picture":1}', 'the answer has no image'],
+    ['nothing in it', '[]', 'the answer has no image'],
+    ['a blocked prompt', '{"promptFeedback":{"blockReason":"SAFETY"}}', 'the answer has no image: SAFETY'],
+  ])('--raw: an answer without an image is a warning, and no failure: %s', async (_, body, said) => {
+    for (const flags of [[], ['-q']]) {
+      const ended = await image(['x', '--raw', ...flags], { exchange: answering(body) })
+      expect(ended).toMatchObject({ code: 0, out: body, files: [], kept: [] })
+      expect(ended.err).toContain(`parley: ${said}\n`)
+    }
+  })
+
+  test.each([
+    ['an error envelope', '{"type":"error","error":{"type":"overloaded_error","message":"Later"}}', 7],
+    ['an error without a known type', '{"error":{"message":"No"}}', 8],
+    ['no JSON', '<html>', 8],
+    ['an error event', 'data: {"error":{"code":499,"message":"x"}}\n\n', 8],
+    ['an event that is no JSON', 'data: {"candidates":\n\n', 8],
+  ])('--raw: the exit code speaks of JSON: %s', async (_, body, code) => {
+    const ended = await image(['x', '--raw'], { exchange: answering(body) })
+    expect(ended).toMatchObject({ code, out: body, files: [], kept: [] })
   })
 
   test('-o - writes the bytes of one image, and nothing else', async () => {

@@ -46,7 +46,7 @@ describe('the request', () => {
 
   test.each([
     ['--temperature', 'hot'],
-    ['--max-output-tokens', '0'],
+    ['--max-output-tokens', '0.5'],
     ['--set', 'contents=5'],
   ])('a wrong value is exit 2 and nothing is sent: %s %s', async (flag, value) => {
     expect(await image(['x', flag, value])).toMatchObject({ code: 2, out: '', requests: [], files: [] })

@@ -9,7 +9,7 @@ import { type BodyValues, readBodyValues } from '../../wire/gateway/body-values.
 import { type Findings, findImages } from '../../wire/gateway/found-images.ts'
 import { isObject } from '../../wire/json/parse.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
-import { isErrorEnvelope } from '../../wire/problem/problem.ts'
+import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { rescue } from './rescue.ts'
 
 export interface ImageAnswer extends Findings {
@@ -19,8 +19,9 @@ export interface ImageAnswer extends Findings {
 }
 
 /**
- * Reads an answer, with `--raw` printing its bytes as they come. Throws a `CliError` where there is no image in it,
- * with the reason and the text that the service gave instead; that answer was paid for, so it is kept in a file.
+ * Reads an answer. Throws a `CliError` if it has no image, with the reason and the text that the service gave instead.
+ * That answer was paid for, so it is kept in a file. With `--raw` its bytes are printed as they come, and only what is
+ * not JSON or an error is a failure: for all else there is a warning.
  */
 export async function readImageAnswer(context: Context, response: HttpResponse): Promise<ImageAnswer> {
   const { bytes, failure: broken } = await readBytes(context, response)
@@ -34,7 +35,7 @@ export async function readImageAnswer(context: Context, response: HttpResponse):
   if (broken) throw await rescueBody(broken)
   try {
     const read = readBodyValues(bytes, response.headers['content-type'] ?? '')
-    const answer = understand(read)
+    const answer = context.flags.raw ? understandRaw(context, read) : understand(read)
     // Now: decoding the images overwrites the memory that the answer is in.
     return read.failure ? { ...answer, failure: await rescueBody(read.failure) } : answer
   } catch (error) {
@@ -50,9 +51,20 @@ function understand(read: BodyValues): ImageAnswer {
   const { summary, failure } = summarize(read, findings.images.length > 0)
   if (findings.images.length > 0) return { ...findings, summary, failure }
   if (failure) throw failure
-  const reason = summary.stopReason ? `: ${summary.stopReason}` : ''
   const said = [...findings.texts, ...findings.reasons].join(' ')
-  throw notUnderstood(`the answer has no image${reason}`, said || undefined)
+  throw notUnderstood(noImage(summary), said || undefined)
+}
+
+const noImage = ({ stopReason }: AnswerSummary) =>
+  `the answer has no image${stopReason ? `: ${stopReason}` : ''}`
+
+function understandRaw(context: Context, read: BodyValues): ImageAnswer {
+  const findings = findImages(read.values)
+  const { summary, failure } = summarize(read, true)
+  const envelope = read.values.find(({ value }) => isErrorEnvelope(value))
+  if (envelope && read.form === 'body') throw failureInBody(envelope.value)
+  if (findings.images.length === 0 && !failure) context.warn(noImage(summary))
+  return { ...findings, summary, failure }
 }
 
 /** Reads all that comes, also where it breaks off. */

@@ -10,6 +10,7 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-piece.ts'
+import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { buildLineBody, readLineParts } from '../line-body.ts'
 import { chooseDestination, type Destination } from './destination.ts'
@@ -134,6 +135,7 @@ const withPlaces = (failure: CliError, places: string[]): CliError =>
 async function readRaw(response: HttpResponse): Promise<LineAnswer> {
   const text = new TextDecoder().decode(await readBody(response.body))
   const value = parseReceivedBody(text, response.headers['content-type'] ?? '')
+  if (isErrorEnvelope(value)) throw failureInBody(value)
   return { content: { response: text }, tokens: tokensOf({ response: value }) }
 }
 

@@ -1,0 +1,57 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { answering, message, run, temporaryFolder } from '../run.ts'
+
+const spaced = (json: string) => `{\r"x":\r1,${json.slice(1)}`
+
+/** A stream whose lines end in CR and LF, with a carriage return inside its data and one that ends a line alone. */
+const stream = [
+  ': a comment\r\n',
+  'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"a\\rb"}}\r\n\r\n',
+  'data: {"type":"message_stop"}\r\r',
+]
+
+const text = { headers: { 'content-type': 'text/plain' } }
+const events = { headers: { 'content-type': 'text/event-stream' } }
+const list = '{"data":[{"id":"sevt_1",\r"type":"user.message","content":"a\\rb"}]}'
+
+const rows: [way: string, argv: string[], exchange: ReturnType<typeof answering>, code?: number][] = [
+  ['chat', ['chat', 'hi'], answering(message('a\rb'))],
+  ['chat as it is', ['chat', 'hi', '--no-markdown'], answering(message('a\rb'))],
+  ['chat --stream', ['chat', 'hi', '--stream', '--no-markdown'], answering(stream, events)],
+  ['chat --raw', ['chat', 'hi', '--raw'], answering(spaced(message('a\rb')))],
+  ['chat --raw of what is no JSON', ['chat', 'hi', '--raw'], answering('a\rb'), 8],
+  ['chat --raw of an error', ['chat', 'hi', '--raw'], answering('{"error":\r"x"}', { status: 400 }), 4],
+  ['chat --stream --raw', ['chat', 'hi', '--stream', '--raw'], answering(stream, events)],
+  ['chat --batch', ['chat', '--batch', 'lines'], answering(message('a\rb'))],
+  ['chat --batch --raw', ['chat', '--batch', 'lines', '--raw'], answering(spaced(message('a\rb')))],
+  ['image --raw', ['image', 'hi', '-m', 'a', '--raw'], answering('{"candidates":\r[]}')],
+  ['api', ['api', 'gateway', '/v1/x'], answering('a\rb\r\nc', text)],
+  ['api --include', ['api', 'gateway', '/v1/x', '--include'], answering('{"a":\r1}')],
+  ['api of an error', ['api', 'gateway', '/v1/x'], answering('a\rb', { ...text, status: 404 }), 4],
+  ['api of a stream', ['api', 'gateway', '/v1/x'], answering(stream, events)],
+  ['api --paginate', ['api', 'gateway', '/v1/x', '--paginate'], answering('{"data":[{"a":\r1}]}')],
+  ['events send', ['events', 'send', '-s', 's', 'hi'], answering(list)],
+  ['events send --raw', ['events', 'send', '-s', 's', 'hi', '--raw'], answering(list)],
+  ['events list', ['events', 'list', '-s', 's'], answering(list)],
+  ['events list --raw', ['events', 'list', '-s', 's', '--raw'], answering(list)],
+]
+
+test.each(rows)(
+  'V04 a carriage return of the service never reaches a terminal: %s',
+  async (_, argv, exchange, code = 0) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'lines'), '"hi"\n')
+    const ended = await run(argv, { exchange, cwd, tty: ['stdout', 'stderr'], env: { PARLEY_RETRIES: '0' } })
+    expect(ended.code).toBe(code)
+    expect(ended.out).not.toBe('')
+    expect(ended.out).not.toContain('\r')
+    expect(ended.err.replaceAll('\r\x1b[2K', '')).not.toContain('\r')
+  },
+)
+
+test('V04 a pipe gets it as it is', async () => {
+  const ended = await run(['api', 'gateway', '/v1/x'], { exchange: answering('a\rb\r\n', text) })
+  expect(ended).toMatchObject({ code: 0, out: 'a\rb\r\n' })
+})
