@@ -61,9 +61,10 @@ export async function runBatch<C extends Call>(
 ): Promise<Outcome> {
   const run = createRun(jobs, ask, sinks, options)
   while (!isOver(run)) {
-    const task = takeTask(run)
+    const now = options.timers.now()
+    const task = takeTask(run, now)
     if (task) fly(run.flights, task)
-    else await change(run)
+    else await change(run, now)
   }
   run.halt.forget()
   run.intake.stop()
@@ -118,9 +119,9 @@ const isOver = <C extends Call>({ flights, intake, halt }: Run<C>): boolean =>
   flights.schedule.inFlight === 0 && (halt.isOn || (intake.isEnded && flights.refused.length === 0))
 
 /** The line that may be begun now, if there is one. */
-function takeTask<C extends Call>(run: Run<C>): Task<C> | undefined {
+function takeTask<C extends Call>(run: Run<C>, now: number): Task<C> | undefined {
   const { halt, flights, recorder, options } = run
-  if (halt.isOn || !mayBegin(flights.schedule, options.timers.now())) return undefined
+  if (halt.isOn || !mayBegin(flights.schedule, now)) return undefined
   const task = flights.refused.shift() ?? takeNew(run)
   const { tokens } = recorder.tally
   if (!task || tokens < options.mostTokens) return task
@@ -134,8 +135,12 @@ function takeNew<C extends Call>({ window, recorder, intake }: Run<C>): Task<C> 
   return job && { job, place: window.open(), refusals: 0 }
 }
 
-async function change<C extends Call>({ flights, options: { timers }, bell }: Run<C>): Promise<void> {
-  const left = flights.schedule.pause.until - timers.now()
+/** `now` is the time at which nothing could be begun: a pause that ended since is still waited for. */
+async function change<C extends Call>(
+  { flights, options: { timers }, bell }: Run<C>,
+  now: number,
+): Promise<void> {
+  const left = flights.schedule.pause.until - now
   const forget = left > 0 ? callAfter(timers, left, bell.ring) : () => {}
   await bell.rung()
   forget()

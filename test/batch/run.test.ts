@@ -198,6 +198,28 @@ describe('where a service refuses for now', () => {
   })
 })
 
+test('B01: a clock that moves at every reading: a pause may end between two of them, and every line is asked', async () => {
+  // The first pause is 375 ms long.
+  for (let step = 25; step <= 500; step += 25) {
+    const clock = createClock()
+    let readings = 0
+    const timers = { ...clock, now: () => clock.now() + step * ++readings }
+    let asked = 0
+    const ask: Ask<TestCall> = async (job) => {
+      if (++asked === 3) throw failure('rate-limited')
+      return answerOf(job)
+    }
+    const done = play(linesOf(5), ask, { timers, concurrency: 1 }).then(({ tally }) => tally.ok)
+    expect(await Promise.race([done, manyTurns()]), `a step of ${step} ms`).toBe(5)
+  }
+})
+
+/** Resolves when all that could have happened by itself has happened. */
+async function manyTurns(): Promise<string> {
+  for (let count = 0; count < 500; count++) await turn()
+  return 'nothing happens any more'
+}
+
 describe('nothing more is begun', () => {
   /** What came of 100 lines, 4 at a time, of which the tenth does this. */
   async function meet(
