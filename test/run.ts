@@ -19,6 +19,8 @@ interface World {
   tty?: ('stdout' | 'stderr')[]
   /** How wide stdout is. */
   columns?: number
+  /** Takes the place of a stdout that takes everything. */
+  stdout?: StdStream
   /** Takes the network's place; by default the emulator answers. `network` goes out over sockets. */
   exchange?: Exchange | 'network'
   cwd?: string
@@ -72,7 +74,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
       kind: world.stdin === undefined ? 'terminal' : 'pipe',
       open: () => Readable.from(pieces(world.stdin ?? world.typed ?? '')),
     },
-    stdout: { ...stdout.end, columns: world.columns },
+    stdout: world.stdout ?? { ...stdout.end, columns: world.columns },
     stderr: stderr.end,
     timers: world.timers ?? hurried(),
     ...(carry === 'network'

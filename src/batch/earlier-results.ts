@@ -28,6 +28,9 @@ interface Result {
 /** Every line of the results begins so. */
 const opening = Buffer.from('{"index":')
 
+/** What some editors put before the first line. */
+const byteOrderMark = Buffer.from('\ufeff')
+
 /** Reads results into the ledger. `tokensOf` finds what an answer took where the line itself does not say. */
 export async function readEarlier(
   chunks: AsyncIterable<Uint8Array>,
@@ -35,7 +38,10 @@ export async function readEarlier(
   tokensOf: (line: Record<string, unknown>) => number | undefined,
 ): Promise<Earlier> {
   const earlier: Earlier = { results: 0, tokens: 0, end: 0, tail: 'none', others: 0 }
-  for await (const { bytes, end, isWhole } of cutLines(chunks, longestText)) {
+  let start = 0
+  for await (const { bytes: found, end, isWhole } of cutLines(chunks, longestText)) {
+    const bytes = start === 0 ? withoutMark(found) : found
+    start = end
     const result = bytes && readResult(bytes, tokensOf)
     if (result) {
       ledger.recall(result)
@@ -47,6 +53,11 @@ export async function readEarlier(
   }
   return earlier
 }
+
+const withoutMark = (bytes: Uint8Array | undefined) =>
+  bytes && byteOrderMark.equals(bytes.subarray(0, byteOrderMark.length))
+    ? bytes.subarray(byteOrderMark.length)
+    : bytes
 
 function readResult(
   bytes: Uint8Array,

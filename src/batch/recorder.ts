@@ -11,7 +11,10 @@ export interface Sinks {
   /** Decides when a result goes to the output. */
   window: Window
   /** Takes each result as it comes. Throws a `CliError` where it cannot. */
-  results?: { append(line: string): void }
+  results?: {
+    append(line: string): void
+    requireWhole?(): void
+  }
   /** What a result says of a failure, secrets redacted. */
   describe(error: CliError): object
   note(message: string): void
@@ -87,9 +90,14 @@ export function createRecorder(sinks: Sinks, { tokens, skipped, ...events }: Rec
       if (!first || job.index < first.index) first = { index: job.index, error }
       record(formatFailure(job, describe(error)), place)
     },
-    end() {
+    async end() {
       for (const line of window.takeHeld()) printer.print(line)
-      return printer.end()
+      await printer.end()
+      try {
+        results?.requireWhole?.()
+      } catch (error) {
+        events.onError(error)
+      }
     },
   }
 }

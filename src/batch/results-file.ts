@@ -1,4 +1,4 @@
-import { closeSync, createReadStream, fstatSync, openSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, createReadStream, fstatSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { asFileFailure, CliError } from '../errors.ts'
 import { requireRegular } from '../io/regular-file.ts'
 import { type Lock, lock } from '../settings/lock.ts'
@@ -11,6 +11,8 @@ export interface ResultsFile {
   earlier: Earlier
   /** Adds a line, which is whole in the file or not there. Throws a `CliError` where it could not be written. */
   append(line: string): void
+  /** Throws a `CliError` if the file is not what this run has written any more. */
+  requireWhole(): void
   /** Lets others write it; one that was made and has nothing in it is removed. */
   close(): void
 }
@@ -38,11 +40,16 @@ const silence = 5000
  */
 export async function openResults(options: ResultsOptions): Promise<ResultsFile> {
   const { path, name, isResumed } = options
-  const file = openFile(options)
+  let file = openFile(options)
   let held: Lock | undefined
   try {
     requireRegular(file, name)
     held = await takeLock(options)
+    // The run that was waited for removes its file if nothing came.
+    if (isResumed && changeOf(file, path) !== undefined) {
+      closeSync(file)
+      file = openFile(options)
+    }
     const earlier = isResumed ? await read(file, options) : none
     return createWriter(file, held, { ...options, earlier })
   } catch (error) {
@@ -87,6 +94,15 @@ async function read(file: number, { path, name, ledger, tokensOf }: ResultsOptio
   return earlier
 }
 
+/** What became of an open file under its name meanwhile; `undefined` if it is there as it was. */
+function changeOf(file: number, path: string, size = 0): string | undefined {
+  const named = statSync(path, { bigint: true, throwIfNoEntry: false })
+  if (!named) return 'removed'
+  const { dev, ino } = fstatSync(file, { bigint: true })
+  if (named.ino !== ino || named.dev !== dev) return 'replaced'
+  return named.size < size ? 'made shorter' : undefined
+}
+
 function createWriter(
   file: number,
   held: Lock,
@@ -94,13 +110,29 @@ function createWriter(
 ): ResultsFile {
   let size = fstatSync(file).size
   let isClosed = false
+
+  function change(): string | undefined {
+    try {
+      return changeOf(file, path, size)
+    } catch (error) {
+      throw asFileFailure(error, name)
+    }
+  }
+
+  function requireWhole(): void {
+    const what = change()
+    if (what !== undefined) throw new CliError('file', `${name}: it was ${what} while the batch wrote it`)
+    // Asleep for long, a run may be taken for dead, and another goes on with its file.
+    if (!held.isHeld()) throw new CliError('file', `${name}: another parley has taken it over`)
+  }
+
   return {
     earlier,
+    requireWhole,
     append(line) {
-      // Asleep for long, a run may be taken for dead, and another goes on with its file.
-      if (!held.isHeld()) throw new CliError('file', `${name}: another parley has taken it over`)
-      const bytes = Buffer.from(`${line}\n`)
       try {
+        requireWhole()
+        const bytes = Buffer.from(`${line}\n`)
         appendWhole(file, path, { bytes, size })
         size += bytes.length
       } catch (error) {
@@ -110,7 +142,8 @@ function createWriter(
     close() {
       if (isClosed) return
       isClosed = true
-      if (size === 0 && !isResumed && held.isHeld()) rmSync(path, { force: true })
+      const isUnused = size === 0 && !isResumed && change() === undefined && held.isHeld()
+      if (isUnused) rmSync(path, { force: true })
       closeSync(file)
       held.release()
     },

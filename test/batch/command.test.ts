@@ -1,5 +1,17 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { lock } from '../../src/settings/lock.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
@@ -439,6 +451,79 @@ describe('the end of a batch', () => {
 
   test('an empty input is done', async () => {
     expect(await run(batch, { cwd: folderWith('\n\n') })).toMatchObject({ code: 0, out: '', requests: [] })
+  })
+})
+
+describe('a results file that changes while a batch writes it', () => {
+  const meddle = async (act: (file: string) => void, at: number) => {
+    const cwd = folderWith(40)
+    const file = join(cwd, 'r.ndjson')
+    let count = 0
+    const exchange: Exchange = async (request) => {
+      if (++count === at) act(file)
+      return answering(message('hi'))(request)
+    }
+    return { cwd, file, ...(await run([...results, '--concurrency', '2'], { cwd, exchange })) }
+  }
+
+  test.each<[string, (file: string) => void]>([
+    ['B02: it is removed', (file) => rmSync(file)],
+    [
+      'B03: it is replaced',
+      (file) => {
+        writeFileSync(`${file}.new`, 'mine')
+        renameSync(`${file}.new`, file)
+      },
+    ],
+    ['B03: it is emptied', (file) => truncateSync(file)],
+  ])('%s: exit 11, and nothing more is begun', async (_, act) => {
+    const early = await meddle(act, 10)
+    expect([early.code, early.requests.length]).toEqual([11, expect.toSatisfy((count) => count < 14)])
+    expect(early.err).toMatch(/r\.ndjson: it was (removed|replaced|made shorter)/)
+    if (existsSync(early.file)) expect(readFileSync(early.file, 'utf8')).toMatch(/^(mine)?$/)
+  })
+
+  test('B02: it is removed after the last line: exit 11', async () => {
+    const cwd = folderWith(1)
+    const gone = { isTerminal: false, writeNow: () => 0 }
+    let isWritten = false
+    const out = new Writable({
+      write(_, __, done) {
+        if (!isWritten) rmSync(join(cwd, 'r.ndjson'))
+        isWritten = true
+        done()
+      },
+    })
+    const ended = await run(results, { cwd, stdout: { ...gone, open: () => out } })
+    expect([isWritten, ended.code]).toEqual([true, 11])
+    expect(ended.err).toMatch(/r\.ndjson: it was removed/)
+  })
+})
+
+describe('a results file that an editor has written', () => {
+  test.each([
+    ['B04: with a byte order mark', (text: string) => `\ufeff${text}`],
+    ['B05: with CRLF', (text: string) => text.replaceAll('\n', '\r\n')],
+    ['B05: with both', (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}`],
+    ['B05: with both, and a torn last line', (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}{"ind`],
+  ])('%s: no line is paid again', async (_, edit) => {
+    const cwd = folderWith(5)
+    expect((await run(results, { cwd })).code).toBe(0)
+    const file = join(cwd, 'r.ndjson')
+    const written = readFileSync(file, 'utf8')
+    writeFileSync(file, edit(written))
+    const ended = await run([...results, '--resume'], { cwd })
+    expect([ended.code, ended.requests, ended.out]).toEqual([0, [], ''])
+    expect(ended.err).toMatch(/5 done before/)
+  })
+
+  test('B04: a byte order mark and nothing else, or a torn line after it', async () => {
+    for (const text of ['\ufeff', '\ufeff{"index":1,"ha']) {
+      const cwd = folderWith(2)
+      writeFileSync(join(cwd, 'r.ndjson'), text)
+      expect((await run([...results, '--resume'], { cwd })).code).toBe(0)
+      expect((await run([...results, '--resume'], { cwd })).requests).toEqual([])
+    }
   })
 })
 
