@@ -120,5 +120,6 @@ const isOfAll = ({ kind, details: { sent = 'no' } }: CliError): boolean =>
   sent === 'no' && ['credentials', 'usage', 'file'].includes(kind)
 
 /** The line itself may well be answered, later. */
-const isRefusal = ({ kind, details }: CliError): boolean =>
-  kind === 'not-sent' || (kind === 'rate-limited' && !details.isPermanent)
+const isRefusal = ({ kind, details: { status = 0, isPermanent } }: CliError): boolean =>
+  // An answer of status 200 that calls itself one was paid for, or will be again.
+  kind === 'not-sent' || (kind === 'rate-limited' && !isPermanent && (status < 200 || status >= 300))

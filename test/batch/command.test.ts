@@ -527,6 +527,15 @@ describe('a results file that an editor has written', () => {
   })
 })
 
+test('B08: a 200 that holds a rate_limit_error is no pause of all: its line has failed', async () => {
+  const error = { type: 'error', error: { type: 'rate_limit_error', message: 'slow down' } }
+  const exchange = byPrompt({ 2: answering(JSON.stringify(error), { headers: { 'retry-after': '1' } }) })
+  const ended = await run(batch, { cwd: folderWith(4), exchange })
+  expect([ended.code, ended.requests.length]).toEqual([6, 4])
+  expect(parse(ended.out)[1]?.error).toMatchObject({ kind: 'rate-limited', status: 200 })
+  expect(ended.err).not.toMatch(/all wait/)
+})
+
 describe('images', () => {
   const images = ['image', '--batch', 'in.ndjson']
 
