@@ -129,4 +129,6 @@ const fileProblems: Record<string, string> = {
   EIO: 'input/output error',
   EBUSY: 'it is in use',
   EPIPE: 'nothing reads it any more',
+  EMFILE: 'too many files and connections are open (ulimit -n says how many may be)',
+  ENFILE: 'too many files are open on this machine',
 }

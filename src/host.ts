@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import type { Host } from './context.ts'
-import { usage } from './errors.ts'
+import { CliError, fileProblem, usage } from './errors.ts'
 import { interrupt, onCrash, onSignal, suspend, takeInterrupt } from './signals.ts'
 import { createStdStream, findStdinKind } from './std-streams.ts'
 
@@ -14,7 +14,7 @@ export function createProcessHost(): Host {
   return {
     env: process.env,
     get cwd() {
-      return process.cwd()
+      return currentFolder()
     },
     platform: process.platform,
     uid: process.getuid?.(),
@@ -34,6 +34,15 @@ export function createProcessHost(): Host {
     onSignal: (clean) => onSignal(clean, stderr),
     takeInterrupt,
     onCrash,
+  }
+}
+
+/** Throws a `CliError` if somebody has removed it. */
+function currentFolder(): string {
+  try {
+    return process.cwd()
+  } catch (error) {
+    throw new CliError('file', `the current folder: ${fileProblem(error)}; change to another one`)
   }
 }
 

@@ -1,7 +1,7 @@
 import { version } from '../package.json'
 import { flagValue } from './bare-flags.ts'
 import type { Host, Run } from './context.ts'
-import { CliError, OutputClosed } from './errors.ts'
+import { CliError, fileProblem, OutputClosed } from './errors.ts'
 import { createFacts } from './facts.ts'
 import { say } from './io/output.ts'
 import { createReporting } from './reporting.ts'
@@ -92,8 +92,14 @@ function cleanUp(cleanups: Set<() => void>): void {
   }
 }
 
-/** A bug. Its message may quote anything, so only its kind and its place in the program are shown. */
+/**
+ * A bug, or the system's refusal to open one more file, which may meet any of them. A bug's message may quote anything,
+ * so only its kind and its place in the program are shown.
+ */
 function unexpected(error: unknown, state: string | undefined): CliError {
+  const { code = '' } = error instanceof Error ? (error as NodeJS.ErrnoException) : {}
+  if (code === 'EMFILE' || code === 'ENFILE')
+    return new CliError('file', fileProblem(error), { sent: 'unknown', consequence: state })
   const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
   const frames = stack.slice(stack.indexOf(message) + message.length)
   const place = /^\s+at .*?([^\s()/\\]+:\d+:\d+)\)?$/m.exec(frames)?.[1] ?? 'an unknown place'

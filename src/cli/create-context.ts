@@ -29,7 +29,7 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
     timers: host.timers ?? realTimers,
     input: createInput({
       stdin: host.stdin,
-      cwd: host.cwd,
+      host,
       readsStdin: flags.stdin !== false,
       isForHeader: flags.header?.includes('@-') ?? false,
       note,

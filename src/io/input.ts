@@ -46,7 +46,8 @@ export interface Input {
 
 export interface InputOptions {
   stdin: Stdin
-  cwd: string
+  /** Its current folder may be gone, and is asked for only if it is needed. */
+  host: { readonly cwd: string }
   /** False with `--no-stdin`. */
   readsStdin: boolean
   /** A header, which is read after the words, asks for stdin. */
@@ -54,7 +55,7 @@ export interface InputOptions {
   note(line: string): void
 }
 
-export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: InputOptions): Input {
+export function createInput({ stdin, host, readsStdin, isForHeader, note }: InputOptions): Input {
   let firstReader: string | undefined
   let deadline = Infinity
 
@@ -72,7 +73,7 @@ export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: Input
     return readWhole(async () => stdin.open(), { name: 'stdin', deadline, onIdle })
   }
 
-  const file = (path: string, name = path) => readFile(resolve(cwd, path), { name, deadline, note })
+  const file = (path: string, name = path) => readFile(resolve(host.cwd, path), { name, deadline, note })
 
   const bytes = (path: string, reader: string) => (path === '-' ? readStdin(reader) : file(path))
 
@@ -91,7 +92,7 @@ export function createInput({ stdin, cwd, readsStdin, isForHeader, note }: Input
     },
     file,
     async isFile(path) {
-      const stat = await fs.stat(resolve(cwd, path)).catch(() => undefined)
+      const stat = await fs.stat(resolve(host.cwd, path)).catch(() => undefined)
       return stat?.isFile() ?? false
     },
     bytes,

@@ -3,8 +3,10 @@ import type { ProcessInfo } from '../context.ts'
 import { CliError } from '../errors.ts'
 
 /** The folder of the profile file, or `undefined` where the environment names none. */
-function configFolder({ env, cwd, platform }: ProcessInfo): string | undefined {
-  if (env.PARLEY_CONFIG_DIR) return pathsOf(platform).resolve(cwd, env.PARLEY_CONFIG_DIR)
+function configFolder(info: ProcessInfo): string | undefined {
+  const { env, platform } = info
+  // The current folder may be gone, and is asked for only if it is needed.
+  if (env.PARLEY_CONFIG_DIR) return pathsOf(platform).resolve(info.cwd, env.PARLEY_CONFIG_DIR)
   const folder = platformFolder(env, platform)
   return folder && pathsOf(platform).join(folder, 'parley')
 }

@@ -119,6 +119,47 @@ test.skipIf(!canRun('prlimit', '--fsize=unlimited', 'true'))(
   },
 )
 
+test.skipIf(!canRun('prlimit', '--nofile=64', 'true'))(
+  'B06: a process that may open no more files is exit 11, wherever that meets it (needs prlimit)',
+  async () => {
+    const image = { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }
+    const body = JSON.stringify({ candidates: [{ content: { role: 'model', parts: [image] } }] })
+    const { cwd, env } = await prepare(40, (socket) => void socket.write(response(body)))
+    const argv = ['image', '--batch', 'in.ndjson', '-o', 'pics/', '-m', 'm', '--concurrency', '32']
+    for (const most of [28, 40]) {
+      const { code, err } = await execute(argv, { cwd, env, within: ['prlimit', `--nofile=${most}`] })
+      expect([most, code], err).toEqual([most, 11])
+      expect(err).toMatch(/parley: .*too many files and connections are open/)
+    }
+  },
+)
+
+test.skipIf(process.platform === 'win32')('B07: a current folder that was removed is no bug', async () => {
+  const before = 'mkdir gone && cd gone && rmdir ../gone'
+  const demo = ['--profile', 'demo', '--no-stdin']
+  // What needs no file of that folder runs as ever.
+  for (const argv of [
+    ['chat', 'hi', ...demo],
+    ['config', 'list'],
+    ['help', 'chat'],
+  ])
+    expect((await execute(argv, { before })).code, argv.join(' ')).toBe(0)
+  const needy = [
+    ['chat', '--batch', 'in.ndjson', ...demo],
+    ['chat', 'hi', '-f', 'x', ...demo],
+    ['chat', 'hi', '-o', 'x', ...demo],
+    ['chat', 'hi', '--thread', 't', ...demo],
+    ['chat', 'hi', '--report', 'r.json', ...demo],
+    ['image', 'hi', '-m', 'm', ...demo],
+    ['events', 'run', 'hi', '-s', 's', '--audit', 'a.ndjson', ...demo],
+  ]
+  for (const argv of needy) {
+    const { code, err } = await execute(argv, { before })
+    expect([argv.join(' '), code], err).toEqual([argv.join(' '), 11])
+    expect(err).toMatch(/parley: the current folder: no such file or folder; change to another one/)
+  }
+})
+
 const shares = (cwd: string, env: Record<string, string>, how: string) =>
   promisify(execFile)('bash', ['-euo', 'pipefail', '-c', how], {
     cwd,
