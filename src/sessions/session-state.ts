@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util'
+import { childrenOf, skipBlanks } from '../wire/json/scanner.ts'
 import { isStop, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
 
 /** How a session stopped; `why` is the last error that it showed in this turn. */
@@ -13,9 +15,13 @@ export interface ToolUse {
   id: string
   type: string
   name: string
+  /** Of an MCP tool. */
+  server?: unknown
   input: unknown
   /** The whole event as it is spelled, where `add` was given that. */
   text?: string
+  /** Its id was shown with two inputs, or names: nobody knows what an allowance would allow. */
+  isUnclear?: boolean
 }
 
 /** Fields with which an answer or a result names its tool use. */
@@ -104,8 +110,12 @@ export class SessionState {
   }
 
   #addToolUse(event: SessionEvent, text: string | undefined): void {
-    const { id = '', type, name, input, evaluated_permission: permission } = event
-    this.#toolUses.set(id, { id, type, name: typeof name === 'string' ? name : '', input, text })
+    const { id = '', type, name: given, input, evaluated_permission: permission } = event
+    const { mcp_server_name: server } = event
+    const name = typeof given === 'string' ? given : ''
+    const earlier = this.#toolUses.get(id)
+    const isUnclear = earlier && (earlier.isUnclear || !isSame(earlier, { type, name, server, input, text }))
+    this.#toolUses.set(id, { id, type, name, server, input, text, isUnclear })
     if (permission !== 'allow' && permission !== 'deny' && !this.#answered.has(id)) this.#open.add(id)
   }
 
@@ -138,6 +148,34 @@ export class SessionState {
 function readErrorMessage({ error }: SessionEvent): string | undefined {
   const { message } = (typeof error === 'object' && error ? error : {}) as { message?: unknown }
   return typeof message === 'string' && message !== '' ? message : undefined
+}
+
+/** Whether two events of one id show the same tool use. Keys may stand in another order. */
+function isSame(one: Omit<ToolUse, 'id'>, other: Omit<ToolUse, 'id'>): boolean {
+  if (one.type !== other.type || one.name !== other.name || one.server !== other.server) return false
+  if (!isEqual(one.input, other.input)) return false
+  if (one.text === undefined || other.text === undefined || one.text === other.text) return true
+  // Equal values may be spelled so that a reader takes them for others: a long number, a key that is there twice.
+  return tokensOf(one.text) === tokensOf(other.text)
+}
+
+function isEqual(one: unknown, other: unknown): boolean {
+  try {
+    return isDeepStrictEqual(one, other)
+  } catch {
+    // Nested too deep.
+    return false
+  }
+}
+
+/** The texts and numbers of all inputs in an event, sorted. */
+function tokensOf(event: string): string {
+  const inputs = [...childrenOf(event, skipBlanks(event, 0))].filter(({ name }) => name === 'input')
+  return inputs
+    .flatMap(({ start, end }) => event.slice(start, end).match(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g) ?? [])
+    .map((token) => (token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token))
+    .sort()
+    .join()
 }
 
 /** Whether a session that is idle for this reason may wait for answers. */

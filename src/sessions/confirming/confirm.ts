@@ -2,12 +2,13 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { type Caller, createCaller } from '../../http/caller.ts'
 import { readSettings } from '../../settings/read-settings.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { confirmation } from '../reply-events.ts'
 import { confirmByPolicy } from '../running/by-policy.ts'
 import { checkEvents } from '../sending/check-events.ts'
 import { type DeliveryOptions, deliverEvents } from '../sending/deliver.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
-import { findPending, type Pending, readPending } from './pending.ts'
+import { type ConfirmInput, findPending, type PendingUse, readConfirmInput } from './pending.ts'
 import { askVerdicts } from './verdicts.ts'
 
 export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
@@ -20,7 +21,7 @@ export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   audit?: string
 }
 
-/** Answers tool uses that wait: by their ids, from `-i` or stdin, or with `--pending` those that the service shows. */
+/** Confirms tool uses that wait: by their ids, from `-i` or stdin, or with `--pending` those that the service lists. */
 export async function confirmToolUses(
   context: Context,
   options: ConfirmOptions,
@@ -32,15 +33,12 @@ export async function confirmToolUses(
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)
   const parts = sessionParts(context, settings, options)
-  const found = await gatherPending(context, caller, { parts, options, ids })
-  const confirmations = await decide(context, options, found)
-  checkEvents(
-    context,
-    confirmations.map((text) => JSON.parse(text)),
-    undefined,
-  )
-  const body = Buffer.from(`{"events":[${confirmations.join(',')}]}`)
-  await deliverEvents(context, caller, { ...parts, body }, options)
+  const found = await find(context, caller, { parts, options, ids })
+  const body =
+    found.is === 'confirmations'
+      ? takeGiven(context, options, found)
+      : await decide(context, options, found.uses)
+  await deliverEvents(context, caller, { ...parts, body: Buffer.from(body) }, options)
 }
 
 function requireClear(options: ConfirmOptions, ids: string[], { flags }: Context): void {
@@ -66,34 +64,53 @@ function requireAlone(
   if (dryRun || curl) throw usage('--dry-run and --curl send nothing, so they cannot ask what is pending')
 }
 
-async function gatherPending(
+async function find(
   context: Context,
   caller: Caller,
   { parts, options, ids }: { parts: SessionParts; options: ConfirmOptions; ids: string[] },
-): Promise<Pending> {
-  if (ids.length > 0) return { given: [], pending: [...new Set(ids)].map((id) => ({ id })) }
-  const isAsked = !options.allow && !options.deny
-  if (!options.pending) return readPending(context, options.input, { isAsked })
+): Promise<ConfirmInput> {
+  if (ids.length > 0) return { is: 'record', uses: [...new Set(ids)].map((id) => ({ id })) }
+  if (!options.pending) return readConfirmInput(context, options.input)
   if (context.flags.dryRun || context.flags.curl)
     throw usage('--dry-run and --curl send nothing, so they cannot ask what is pending: name the ids')
-  return findPending(context, caller, { parts, isAsked })
+  return { is: 'record', uses: await findPending(context, caller, parts) }
 }
 
-/** The confirmations as JSON: as they were given, by the flags, or as a person says. */
+/** The body of confirmations that were given whole. */
+function takeGiven(
+  context: Context,
+  { allow, deny }: ConfirmOptions,
+  { text, body, events }: ConfirmInput & { is: 'confirmations' },
+): string {
+  if (allow || deny) throw usage('the input already says allow or deny: leave out --allow and --deny')
+  checkEvents(
+    context,
+    events.map((event) => JSON.parse(event)),
+    text,
+  )
+  return body
+}
+
+/** The body that says what the flags say, or a person. */
 async function decide(
   context: Context,
   { allow = false, deny, message }: ConfirmOptions,
-  { given, pending }: Pending,
-): Promise<string[]> {
-  if (given.length > 0) {
-    if (allow || deny) throw usage('the input already says allow or deny: leave out --allow and --deny')
-    return given
-  }
-  if (pending.length === 0) throw usage('nothing waits for an answer')
-  if (allow || deny) {
-    const why = message === undefined ? undefined : await context.input.value(message, '--message')
-    return pending.map(({ id }) => JSON.stringify(confirmation(id, allow, why)))
-  }
-  const verdicts = await askVerdicts(context, pending)
-  return verdicts.map(({ id, isAllowed }) => JSON.stringify(confirmation(id, isAllowed)))
+  uses: PendingUse[],
+): Promise<string> {
+  if (uses.length === 0) throw usage('nothing waits for an answer')
+  if (!deny) requireSingle(uses)
+  const why = message === undefined ? undefined : await context.input.value(message, '--message')
+  const events: SessionEvent[] =
+    allow || deny
+      ? uses.map(({ id }) => confirmation(id, allow, why))
+      : (await askVerdicts(context, uses)).map(({ id, isAllowed }) => confirmation(id, isAllowed))
+  checkEvents(context, events, undefined)
+  return JSON.stringify({ events })
+}
+
+/** Nobody knows what an allowance of a tool use would allow that is shown with two inputs. */
+function requireSingle(uses: PendingUse[]): void {
+  const unclear = uses.filter(({ isUnclear }) => isUnclear).map(({ id }) => id)
+  if (unclear.length > 0)
+    throw usage(`${unclear.join(', ')}: shown twice with different inputs, so it can only be denied`)
 }

@@ -6,74 +6,97 @@ import { elementsOf } from '../../wire/page.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/selection.ts'
+import type { EventsText } from '../sending/events-text.ts'
 import { readGiven } from '../sending/read-events.ts'
 import { SessionState, type ToolUse } from '../session-state.ts'
 
-/** A tool use to answer; all but its id may be unknown. */
+/** A tool use to reply to; all but its id may be unknown. */
 export type PendingUse = { id: string } & Partial<ToolUse>
 
-export interface Pending {
-  /** Confirmations that were given whole, each as it is spelled. */
-  given: string[]
-  pending: PendingUse[]
-}
+/** What the input of `confirm` holds: confirmations to be sent as they are, or the tool uses that a record shows as waiting. */
+export type ConfirmInput =
+  | { is: 'confirmations'; text: EventsText; body: string; events: string[] }
+  | { is: 'record'; uses: PendingUse[] }
 
-/** How much is kept of each tool use: where a person is asked, also how it is spelled. */
-interface Keeping {
-  isAsked: boolean
-}
-
-/** Reads what waits from events in a file or on stdin. Throws a usage error. */
-export async function readPending(
-  context: Context,
-  path: string | undefined,
-  { isAsked }: Keeping,
-): Promise<Pending> {
+/**
+ * Reads events in a file or on stdin. With a `session.status_idle` among them they are a record, of which all else is
+ * context. Throws a usage error.
+ */
+export async function readConfirmInput(context: Context, path: string | undefined): Promise<ConfirmInput> {
   const { stdinKind } = context.input
   if (path === undefined && (stdinKind === 'terminal' || stdinKind === 'none'))
     throw usage('no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE')
-  const { name, body } = await readGiven(context, path)
-  const state = new SessionState()
-  const given: string[] = []
-  for (const text of spellEvents(body)) {
-    const event = SessionEvent.safeParse(JSON.parse(text))
-    if (!event.success) throw usage(`${name}: expected a session.status_idle event, or a list of events`)
-    if (event.data.type === 'user.tool_confirmation' && event.data.id === undefined) given.push(text)
-    else state.add(event.data, isAsked ? text : undefined)
+  const text = await readGiven(context, path)
+  const listed = elementsOf(text.body, 'events')
+  const spelled = listed.flatMap(unpack)
+  const events = spelled.map((each) => requireEvent(each, text.name))
+  if (events.some(({ type }) => type === 'session.status_idle')) {
+    const record = createRecord()
+    for (const [index, event] of events.entries()) record.add(event, spelled[index])
+    return { is: 'record', uses: record.pending(context) }
   }
-  return given.length > 0 ? { given, pending: [] } : { given, pending: toAnswer(context, state) }
+  const stranger = events.findIndex(({ type }) => type !== 'user.tool_confirmation')
+  if (stranger >= 0) {
+    const what = `a ${events[stranger]?.type} is neither that nor a user.tool_confirmation`
+    throw usage(`${text.name}: there is no session.status_idle, and ${text.placeOf(stranger, '')}: ${what}`)
+  }
+  if (events.length === 0) throw usage(`nothing waits for an answer: ${text.name} has no events`)
+  // The events of a page of the service are not in a body that could be sent.
+  const isBody = listed.length === spelled.length && listed.every((each, index) => each === spelled[index])
+  const body = isBody ? text.body : `{"events":[${spelled.join(',')}]}`
+  return { is: 'confirmations', text, body, events: spelled }
 }
 
-/** The events of a body as they are spelled; in a page of the service they are one level deeper. */
-function spellEvents(body: string): string[] {
-  const texts: string[] = []
-  for (const text of elementsOf(body, 'events')) {
-    const { data } = (JSON.parse(text) ?? {}) as { data?: unknown }
-    for (const inner of Array.isArray(data) ? elementsOf(text, 'data') : [text]) texts.push(inner)
-  }
-  return texts
+/** The events that a text holds: in a page of the service they are one level deeper. */
+function unpack(text: string): string[] {
+  const { data } = (JSON.parse(text) ?? {}) as { data?: unknown }
+  return Array.isArray(data) ? elementsOf(text, 'data') : [text]
+}
+
+function requireEvent(text: string, name: string): SessionEvent {
+  const event = SessionEvent.safeParse(JSON.parse(text))
+  if (!event.success) throw usage(`${name}: expected a session.status_idle event, or a list of events`)
+  return event.data
 }
 
 /** Asks the service what waits. */
 export async function findPending(
   context: Context,
   caller: Caller,
-  { parts, isAsked }: Keeping & { parts: RequestParts },
-): Promise<Pending> {
-  const state = new SessionState()
+  parts: RequestParts,
+): Promise<PendingUse[]> {
+  const record = createRecord()
   for await (const items of listOldestFirst(caller, parts))
-    for (const { event, text } of items) state.add(event, isAsked ? text : undefined)
-  const { unlisted } = state
-  if (unlisted.length > 0) throw await stillWaiting(context, parts.params.session ?? '', state, unlisted)
-  return { given: [], pending: toAnswer(context, state) }
+    for (const { event, text } of items) record.add(event, text)
+  // A rest that lists nothing leaves it to a person to name those that wait.
+  const { unlisted } = record.state
+  if (unlisted.length > 0)
+    throw await stillWaiting(context, parts.params.session ?? '', record.state, unlisted)
+  return record.pending(context)
 }
 
-/** Only uses of the agent's own tools are confirmed; a custom tool needs a result. */
-function toAnswer({ note }: Context, state: SessionState): PendingUse[] {
-  const uses = state.pending.map((id): PendingUse => state.toolUse(id) ?? { id })
-  const isConfirmable = ({ type }: PendingUse) => type === undefined || /^agent\.(mcp_)?tool_use$/.test(type)
-  for (const { id, type } of uses.filter((use) => !isConfirmable(use))) {
-    note(`${id} is an ${type}: it needs a result, not a confirmation`)
+/** Events in their order, and what they show as waiting. */
+function createRecord() {
+  const state = new SessionState()
+  /** The types of what is no tool use, by id. */
+  const others = new Map<string, string>()
+  return {
+    state,
+    add(event: SessionEvent, text: string | undefined) {
+      state.add(event, text)
+      if (event.id !== undefined && !/^agent\.(|mcp_|custom_)tool_use$/.test(event.type))
+        others.set(event.id, event.type)
+    },
+    /** Only uses of the agent's own tools are confirmed, and what nothing is known of; the others are named. */
+    pending({ note }: Context): PendingUse[] {
+      return state.pending.flatMap((id): PendingUse[] => {
+        const use: PendingUse = state.toolUse(id) ?? { id, type: others.get(id) }
+        if (use.type === undefined || /^agent\.(mcp_)?tool_use$/.test(use.type)) return [use]
+        const isCustom = use.type === 'agent.custom_tool_use'
+        const why = isCustom ? 'it needs a result, not a confirmation' : 'it cannot be confirmed'
+        note(`${id} is an ${use.type}: ${why}`)
+        return []
+      })
+    },
   }
-  return uses.filter(isConfirmable)
 }

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createCaller } from '../../http/caller.ts'
 import { readSettings } from '../../settings/read-settings.ts'
-import { readPending } from '../confirming/pending.ts'
+import { readConfirmInput } from '../confirming/pending.ts'
 import { createAsker } from '../confirming/verdicts.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/selection.ts'
@@ -38,10 +38,14 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
     const state = new SessionState()
     for await (const items of listOldestFirst(caller, parts))
       for (const { event, text } of items) state.add(event, text)
-    if (state.unlisted.length > 0) throw await stillWaiting(context, session, state, state.unlisted)
-    const waiting = () => state.pending.filter((id) => !wanted || wanted.includes(id))
+    // A rest that lists nothing leaves it to a person to name those that wait.
+    const isNamed = ids.length > 0
+    if (!isNamed && state.unlisted.length > 0)
+      throw await stillWaiting(context, session, state, state.unlisted)
+    const asked = () => (isNamed ? [...state.pending, ...state.unlisted] : state.pending)
+    const waiting = () => asked().filter((id) => !wanted || wanted.includes(id))
     for (const id of wanted ?? [])
-      if (!state.pending.includes(id)) context.note(`${id} does not wait for an answer`)
+      if (!asked().includes(id)) context.note(`${id} does not wait for an answer`)
     if (waiting().length === 0) throw usage('nothing waits for an answer')
     const rules = { policy, tools: new Map() }
     const jobs = { id: session, toolTimeout: 0 }
@@ -64,7 +68,7 @@ async function readWanted(
   if (ids.length > 0) return [...new Set(ids)]
   const isPiped = context.input.stdinKind === 'pipe' || context.input.stdinKind === 'file'
   if (pending || (input === undefined && !isPiped)) return undefined
-  const { given, pending: found } = await readPending(context, input, { isAsked: false })
-  if (given.length > 0) throw usage('the input already says allow or deny: leave out --policy')
-  return found.map(({ id }) => id)
+  const found = await readConfirmInput(context, input)
+  if (found.is === 'confirmations') throw usage('the input already says allow or deny: leave out --policy')
+  return found.uses.map(({ id }) => id)
 }

@@ -20,7 +20,7 @@ export interface Call extends ToolCall {
 const deepest = 100
 
 /** Reads a tool use of which the whole event is known. */
-export function readCall({ id, type, text }: ToolUse): Call | undefined {
+export function readCall({ id, type, text, isUnclear = false }: ToolUse): Call | undefined {
   if (text === undefined) return undefined
   const event = JSON.parse(text) as Record<string, unknown>
   const { name, mcp_server_name: server } = event
@@ -36,7 +36,10 @@ export function readCall({ id, type, text }: ToolUse): Call | undefined {
     isMcp: type === 'agent.mcp_tool_use',
     server: typeof server === 'string' && server !== '' ? server : undefined,
     isUnclear:
-      typeof name !== 'string' || findRepeatedKey(text) !== undefined || isDeeperThan(inputText, deepest),
+      isUnclear ||
+      typeof name !== 'string' ||
+      findRepeatedKey(text) !== undefined ||
+      isDeeperThan(inputText, deepest),
     permission: event.evaluated_permission,
   }
 }
