@@ -1,6 +1,6 @@
 import { defineConfig, type Plugin } from 'vitest/config'
 import { BaseSequencer, type Reporter, type TestSpecification } from 'vitest/node'
-import { findLost, leftOut } from './test/needs.ts'
+import { findLost, leftOut } from './test/harness/needs.ts'
 
 let isPart = false
 
@@ -24,7 +24,8 @@ const saySkipped: Reporter = {
         [...module.children.allTests()].map((test) => test.fullName),
       ),
     )
-    if (lost.length > 0) throw new Error(`test/needs.ts names tests that are not there: ${lost.join(', ')}`)
+    if (lost.length > 0)
+      throw new Error(`test/harness/needs.ts names tests that are not there: ${lost.join(', ')}`)
   },
 }
 
@@ -37,7 +38,15 @@ const withSkipped: Plugin = {
 }
 
 /** The files that take longest, which nothing should have to wait for at the end. */
-const longest = ['hostile', 'soak', 'config-file', 'recipes', 'faults/input', 'properties', 'faults/framing']
+const longest = [
+  'hostile',
+  'soak/soak',
+  'settings/config-file',
+  'package/recipes',
+  'faults/input',
+  'properties',
+  'faults/framing',
+]
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -49,7 +58,7 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** What fills memory. */
-const alone = ['test/{,image/}hostile.test.ts', 'test/properties.test.ts', 'test/soak.test.ts']
+const alone = ['test/{,gateway/image/}hostile.test.ts', 'test/properties.test.ts', 'test/soak/soak.test.ts']
 
 const faults = 'test/faults/*.test.ts'
 
@@ -63,8 +72,8 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // What hangs is stopped; a busy machine is not to decide a test.
     testTimeout: 20_000,
-    globalSetup: 'test/temporary.ts',
-    setupFiles: 'test/leave-out.ts',
+    globalSetup: 'test/harness/temporary.ts',
+    setupFiles: 'test/harness/leave-out.ts',
     projects: [
       // A young generation that is large is collected seldom.
       { extends: true, test: { name: 'alone', include: alone, execArgv: ['--max-semi-space-size=64'] } },

@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { costOf, readInTime } from './cost.ts'
-import { imageAnswer } from './image/image.ts'
-import { answering, message, run, temporaryFolder } from './run.ts'
+import { imageAnswer } from './gateway/image/image.ts'
+import { costOf, readInTime } from './harness/cost.ts'
+import { answering, message, run, temporaryFolder } from './harness/run.ts'
 
 type World = NonNullable<Parameters<typeof run>[1]>
 

@@ -13,8 +13,8 @@ import { createArraySplitter } from '../src/wire/json/splitter.ts'
 import { findFault } from '../src/wire/json/syntax.ts'
 import { elementsOf } from '../src/wire/page.ts'
 import { createSseDecoder, encodeSseEvent, type SseEvent } from '../src/wire/sse.ts'
-import { costOf, readInTime } from './cost.ts'
-import { answering, run } from './run.ts'
+import { costOf, readInTime } from './harness/cost.ts'
+import { answering, run } from './harness/run.ts'
 
 const text = fc.string({ unit: 'binary' })
 const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { execute, start } from './process.ts'
-import { answering, hurried, message, run, temporaryFolder } from './run.ts'
-import { pointedAt, serve } from './server.ts'
+import { execute, start } from './harness/process.ts'
+import { answering, hurried, message, run, temporaryFolder } from './harness/run.ts'
+import { pointedAt, serve } from './harness/server.ts'
 
 const read = (folder: string, name = 'r.json') => JSON.parse(readFileSync(join(folder, name), 'utf8'))
 

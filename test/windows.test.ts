@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { execute, start } from './process.ts'
-import { answering, message, run, temporaryFolder } from './run.ts'
-import { pointedAt, response, type Script, serve } from './server.ts'
+import { execute, start } from './harness/process.ts'
+import { answering, message, run, temporaryFolder } from './harness/run.ts'
+import { pointedAt, response, type Script, serve } from './harness/server.ts'
 
 const isWindows = process.platform === 'win32'
 const onWindows = test.skipIf(!isWindows)

@@ -8,7 +8,7 @@ import type { Answer } from '../../src/batch/result-line.ts'
 import { type Outcome, type RunOptions, runBatch } from '../../src/batch/run.ts'
 import type { Ask } from '../../src/batch/sender.ts'
 import { createOpenWindow, createWindow } from '../../src/batch/window.ts'
-import { createClock } from '../clock.ts'
+import { createClock } from '../harness/clock.ts'
 import { prepare, streamOf, type TestCall, type TestJob } from './pieces.ts'
 
 export interface Result {

@@ -15,8 +15,8 @@ import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { lock } from '../../src/settings/lock.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
-import { createClock } from '../clock.ts'
-import { answering, hurried, message, ownerOnly, run, temporaryFolder } from '../run.ts'
+import { createClock } from '../harness/clock.ts'
+import { answering, hurried, message, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
 
 interface Line {
   index: number

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { makeCertificate } from '../faults/certificates.ts'
-import { message, run, temporaryFolder } from '../run.ts'
-import { response, type Script, type ScriptedServer, type ServeOptions, serve } from '../server.ts'
+import { message, run, temporaryFolder } from '../harness/run.ts'
+import { response, type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 
 interface Line {
   index: number

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Ask } from '../../src/batch/sender.ts'
-import { createClock } from '../clock.ts'
+import { createClock } from '../harness/clock.ts'
 import { answerOf, linesOf, parse, play, type TestFile } from './batch.ts'
 import { failure, type TestCall } from './pieces.ts'
 

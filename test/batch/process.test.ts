@@ -4,9 +4,9 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
-import { binary, canRun, execute, start } from '../process.ts'
-import { credentials, message, temporaryFolder } from '../run.ts'
-import { pointedAt, response, type Script, serve } from '../server.ts'
+import { binary, canRun, execute, start } from '../harness/process.ts'
+import { credentials, message, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, response, type Script, serve } from '../harness/server.ts'
 
 const answer = response(message('hi'))
 

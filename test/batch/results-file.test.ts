@@ -14,7 +14,7 @@ import { describe, expect, test } from 'vitest'
 import { readEarlier } from '../../src/batch/earlier-results.ts'
 import { createLedger } from '../../src/batch/ledger.ts'
 import { openResults, type ResultsOptions } from '../../src/batch/results-file.ts'
-import { ownerOnly, temporaryFolder } from '../run.ts'
+import { ownerOnly, temporaryFolder } from '../harness/run.ts'
 import { streamOf } from './pieces.ts'
 
 const place = () => join(temporaryFolder(), 'results.ndjson')

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { createBell } from '../../src/batch/bell.ts'
 import type { Ask } from '../../src/batch/sender.ts'
 import { type CliError, OutputClosed } from '../../src/errors.ts'
-import { createClock } from '../clock.ts'
+import { createClock } from '../harness/clock.ts'
 import { answerOf, linesOf, parse, play } from './batch.ts'
 import { failure, type TestCall } from './pieces.ts'
 

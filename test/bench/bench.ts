@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
-import { findNode } from '../node.ts'
+import { findNode } from '../harness/node.ts'
 import { measureInside } from './inside.ts'
 import { burdens, compare, parley, peak, unburdened } from './measure.ts'
 import { explainRun } from './profile.ts'

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { message } from '../run.ts'
-import { response, type Script } from '../server.ts'
+import { message } from '../harness/run.ts'
+import { response, type Script } from '../harness/server.ts'
 
 /** The chat endpoint's answer, saying ok; `okText` is what is printed of it. */
 export const ok = response(message('ok'))

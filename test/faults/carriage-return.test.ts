@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { answering, message, run, temporaryFolder } from '../run.ts'
+import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 const spaced = (json: string) => `{\r"x":\r1,${json.slice(1)}`
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryFolder } from '../run.ts'
+import { temporaryFolder } from '../harness/run.ts'
 
 export interface Certificate {
   key: string

@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { response } from '../server.ts'
+import { response } from '../harness/server.ts'
 import { answering, closing, headOf, resetting } from './answers.ts'
 import { both, chat, events, faultsInside, type Row } from './rows.ts'
 

@@ -1,5 +1,5 @@
-import { message } from '../run.ts'
-import { response, type Script } from '../server.ts'
+import { message } from '../harness/run.ts'
+import { response, type Script } from '../harness/server.ts'
 import { answering, receipt, receiptText } from './answers.ts'
 import { both, chat, events, faultsInside, type Row } from './rows.ts'
 

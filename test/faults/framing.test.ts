@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
-import { message } from '../run.ts'
-import { response } from '../server.ts'
+import { message } from '../harness/run.ts'
+import { response } from '../harness/server.ts'
 import { answering, chunked, closing, headOf, ok, okText, resetting } from './answers.ts'
 import { both, chat, events, faultsInside, type Row, stream } from './rows.ts'
 

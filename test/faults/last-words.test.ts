@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { response, type Script } from '../server.ts'
+import { response, type Script } from '../harness/server.ts'
 import { answering, delta, event, sseHead } from './answers.ts'
 import { events, faults, type Row, stream } from './rows.ts'
 

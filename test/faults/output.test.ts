@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import type { Socket } from 'node:net'
-import { message } from '../run.ts'
-import { response } from '../server.ts'
+import { message } from '../harness/run.ts'
+import { response } from '../harness/server.ts'
 import { answering, delta, ok, okText, receipt, sseHead, stop } from './answers.ts'
 import { faults, type Row, stream } from './rows.ts'
 

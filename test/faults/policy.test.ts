@@ -1,5 +1,5 @@
 import { afterAll } from 'vitest'
-import { response, serve } from '../server.ts'
+import { response, serve } from '../harness/server.ts'
 import { answering, ok, okText } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
 import { both, chat, faultsInside, type Row } from './rows.ts'

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { afterAll } from 'vitest'
-import { type Script, type ScriptedServer, type ServeOptions, serve } from '../server.ts'
+import { type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 import { answering, ok, okText } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
 import { chat, events, faultsInside, type Row } from './rows.ts'

@@ -1,4 +1,4 @@
-import { response, type Script } from '../server.ts'
+import { response, type Script } from '../harness/server.ts'
 import { answering, delta, ok, okText, receipt, receiptText, sseHead } from './answers.ts'
 import { both, chat, events, faultsInside, type Row, stream } from './rows.ts'
 

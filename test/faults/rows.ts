@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
-import { type Script, type ScriptedServer, type ServeOptions, serve } from '../server.ts'
+import { type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 import type { Certificate } from './certificates.ts'
 import { runInside, unmapNames } from './inside.ts'
 import { canaries, type Ending, type Launch, launch, makeFolders, type World } from './world.ts'

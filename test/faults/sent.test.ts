@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { expect } from 'vitest'
-import { response } from '../server.ts'
+import { response } from '../harness/server.ts'
 import { answering, closing, headOf, ok, okText, reset, resetting } from './answers.ts'
 import { both, chat, faultsInside, image, type Row } from './rows.ts'
 

@@ -5,8 +5,8 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { temporaryFolder } from '../run.ts'
-import { serve as occupy } from '../server.ts'
+import { temporaryFolder } from '../harness/run.ts'
+import { serve as occupy } from '../harness/server.ts'
 
 const parley = join(import.meta.dirname, '../../bin/parley.cjs')
 const token = 'canary-serve-91ac'

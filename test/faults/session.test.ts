@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { response, type Script } from '../server.ts'
+import { response, type Script } from '../harness/server.ts'
 import { event, sseHead } from './answers.ts'
 import { faultsInside, type Row } from './rows.ts'
 

@@ -1,5 +1,5 @@
-import { message } from '../run.ts'
-import { response, type Script } from '../server.ts'
+import { message } from '../harness/run.ts'
+import { response, type Script } from '../harness/server.ts'
 import { answering, chunked, closing, delta, event, resetting, sseHead, stop } from './answers.ts'
 import { early, faultsInside, type Row, stream } from './rows.ts'
 

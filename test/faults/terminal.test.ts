@@ -1,5 +1,5 @@
-import { message } from '../run.ts'
-import { response } from '../server.ts'
+import { message } from '../harness/run.ts'
+import { response } from '../harness/server.ts'
 import { answering, delta, sseHead, stop } from './answers.ts'
 import { both, chat, faults, type Row } from './rows.ts'
 import { hasScript, onTerminal } from './terminal.ts'

@@ -5,9 +5,9 @@ import { connect, createServer } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { start } from '../process.ts'
-import { temporaryFolder } from '../run.ts'
-import { serve } from '../server.ts'
+import { start } from '../harness/process.ts'
+import { temporaryFolder } from '../harness/run.ts'
+import { serve } from '../harness/server.ts'
 import { answering, ok, okText } from './answers.ts'
 
 const isInstalled = spawnSync('tinyproxy', ['-v']).status === 0

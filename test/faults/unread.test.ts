@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { canRun } from '../process.ts'
+import { canRun } from '../harness/process.ts'
 import { answering, delta, sseHead } from './answers.ts'
 import { faults, type Row } from './rows.ts'
 import { quote } from './terminal.ts'

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { delimiter, join, relative } from 'node:path'
-import { homeVariables, temporaryFolder } from '../run.ts'
+import { homeVariables, temporaryFolder } from '../harness/run.ts'
 
 const parley = join(import.meta.dirname, '../../bin/parley.cjs')
 const preload = join(import.meta.dirname, 'preload.cjs')

@@ -1,0 +1,342 @@
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { binary } from '../harness/process.ts'
+import { answering, credentials, run, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, response, type ScriptedServer, serve } from '../harness/server.ts'
+
+const hash = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest('hex')
+
+const api = (words: string[], world?: Parameters<typeof run>[1]) => run(['api', ...words], world)
+
+describe('the request', () => {
+  test.each([
+    [['gateway', '/v1/m'], 'GET https://gateway.test/v1/m'],
+    [['agents', 'v1/x?limit=2&a=%2F'], 'GET https://agents.test/v1/x?limit=2&a=%2F'],
+    [['agents', '/v1//x/a%2Fb;p=1'], 'GET https://agents.test/v1//x/a%2Fb;p=1'],
+    [['agents', 'https://agents.test/v1/x'], 'GET https://agents.test/v1/x'],
+    [['agents', '/v1/x', '-X', 'DELETE'], 'DELETE https://agents.test/v1/x'],
+    [['gateway', '/v1/m', '--set', 'a.b=1'], 'POST https://gateway.test/v1/m'],
+    [['gateway', '/v1/m?q={x}', '-X', 'PUT', '--set', 'a=1'], 'PUT https://gateway.test/v1/m?q={x}'],
+  ])('%j is %s', async (words, expected) => {
+    const { code, requests } = await api(words, { exchange: answering('{}') })
+    expect(code).toBe(0)
+    expect(requests.map(({ method, url }) => `${method} ${url}`)).toEqual([expected])
+  })
+
+  test('has the credential and the headers of its service', async () => {
+    const agents = await api(['agents', '/v1/x', '-H', 'x-a: b'], { exchange: answering('{}') })
+    expect(agents.requests[0]?.headers).toMatchObject({
+      'x-api-key': 'canary-key-0123456789',
+      'vendor-version': '2023-06-01',
+      'x-a': 'b',
+    })
+    const gateway = await api(['gateway', '/v1/x'], { exchange: answering('{}') })
+    expect(gateway.requests[0]?.headers).toMatchObject({ Authorization: 'Bearer canary-token-0123456789' })
+    expect(gateway.requests[0]?.headers).not.toHaveProperty('vendor-version')
+  })
+
+  test('has the body as it is spelled, and flags merged over it', async () => {
+    const body = '{"n":1.10, "b":12345678901234567890,\n "__proto__":1}'
+    const plain = await api(['gateway', '/v1/m', '-i', '-'], { stdin: body, exchange: answering('{}') })
+    expect(plain.requests[0]?.text).toBe(body)
+    const changed = await api(['gateway', '/v1/m', '-i', '-', '--set', 'n=2'], {
+      stdin: body,
+      exchange: answering('{}'),
+    })
+    expect(changed.requests[0]?.text).toBe(body.replace('1.10', '2'))
+  })
+
+  test('has any body where a header says what it is', async () => {
+    const stdin = Uint8Array.from([0, 255, 10])
+    const words = ['gateway', '/v1/files', '-i', '-', '-H', 'Content-Type: application/octet-stream']
+    const { requests } = await api(words, { stdin, exchange: answering('{}') })
+    expect([...(requests[0]?.body ?? [])]).toEqual([...stdin])
+  })
+
+  test.each([
+    ['no JSON', ['gateway', '/v1/m', '-i', '-'], 'not valid JSON'],
+    ['a body with GET', ['gateway', '/v1/m', '-X', 'GET', '-i', '-'], 'GET takes no body'],
+    ['no service', ['gatewai', '/v1/m'], "there is no service 'gatewai'"],
+    ['paging with POST', ['gateway', '/v1/m', '-X', 'POST', '--paginate'], '--paginate is for GET only'],
+    ['paging with heads', ['gateway', '/v1/m', '--paginate', '--include'], 'exclude each other'],
+  ])('with %s is refused', async (_, words, problem) => {
+    const ended = await api(words, { stdin: '{"a":' })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toContain(problem)
+  })
+
+  test.each(['GE T', 'GET\r\nX: y', 'get', 'CONNECT', 'TRACE', ''])(
+    'A05 the method %j is refused',
+    async (method) => {
+      const ended = await api(['agents', '/v1/x', '-X', method])
+      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    },
+  )
+
+  test.each([
+    '/v1/../x',
+    '/v1/./x',
+    '..',
+    '/v1/%2e%2e/x',
+    '/v1/%2E./x',
+    '/v1/..%2fx',
+    '/v1/%2e%2e%2fx',
+    '/v1/%252e%252e/x',
+    '/v1/a\\..\\b',
+    '/v1/..;/x',
+    '/v1/..;a=1/x',
+    '/v1/.;/x',
+    '/v1/%2e%2e%3bx/y',
+    '/v1/..%253b/x',
+    '/v1/a b',
+    '/v1/é',
+    '/v1/a\nb',
+    '/v1/a\tb',
+    '/v1/x#f',
+    'https://agents.test.evil/v1/x',
+    'https://user@agents.test/v1/x',
+    'https://evil.test/v1/x',
+    'file:///etc/passwd',
+  ])('A07 the path %j is refused', async (path) => {
+    const ended = await api(['agents', path])
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+  })
+
+  test('is shown and not sent with --dry-run and --curl', async () => {
+    const shown = await api(['gateway', '/v1/m', '--set', 'a=1', '--dry-run'])
+    expect(shown).toMatchObject({ code: 0, requests: [] })
+    expect(JSON.parse(shown.out)).toMatchObject({ method: 'POST', body: { a: 1 } })
+    const curl = await api(['agents', '/v1/m', '-X', 'PATCH', '--set', 'a=1', '--curl'])
+    expect(curl.out).toContain('--request PATCH https://agents.test/v1/m')
+    const text = await api(['gateway', '/v1/m', '-i', '-', '-H', 'content-type: text/plain', '--curl'], {
+      stdin: '@x',
+    })
+    expect(text.out).toContain('--data-raw @x')
+    const bytes = await api(['gateway', '/v1/m', '-i', '-', '-H', 'content-type: a/b', '--curl'], {
+      stdin: Uint8Array.from([255]),
+    })
+    expect(bytes).toMatchObject({ code: 2, out: '' })
+    const secret = await api(['gateway', '/v1/m?api_key=canary', '--dry-run'])
+    expect(secret.out).not.toContain('canary')
+  })
+})
+
+describe('the answer', () => {
+  const odd = Buffer.concat([Buffer.from([0, 255, 254, 13, 10]), Buffer.from('{"n":1.10,"n":-0,"b":1e400}')])
+
+  test.each([200, 201, 404, 500])('A01 any body is printed to the byte, under status %i', async (status) => {
+    const ended = await api(['gateway', '/v1/m', '--retries', '0'], { exchange: answering(odd, { status }) })
+    expect(hash(ended.outBytes)).toBe(hash(odd))
+    expect(ended.code).toBe({ 200: 0, 201: 0, 404: 4, 500: 7 }[status])
+  })
+
+  test('that is an error under a 200 ends by its type, and replaces no file', async () => {
+    const body = '{"type":"error","error":{"type":"overloaded_error"}}'
+    expect(await api(['agents', '/v1/x'], { exchange: answering(body) })).toMatchObject({
+      code: 7,
+      out: body,
+    })
+    const cwd = temporaryFolder()
+    const filed = await api(['agents', '/v1/x', '-o', 'a'], { cwd, exchange: answering(body) })
+    expect(filed).toMatchObject({ code: 7, out: '' })
+    expect(existsSync(join(cwd, 'a'))).toBe(false)
+  })
+
+  test.each([200, 404])('has its head before it with --include, under status %i', async (status) => {
+    const exchange = answering('{}', { status, headers: { 'x-a': 'b' } })
+    const ended = await api(['agents', '/v1/x', '--include'], { exchange })
+    expect(ended.out).toBe(`HTTP/1.1 ${status}\ncontent-type: application/json\nx-a: b\n\n{}`)
+  })
+
+  test('goes to a file only when it is whole and a 2xx', async () => {
+    const cwd = temporaryFolder()
+    const file = join(cwd, 'a.json')
+    writeFileSync(file, 'old')
+    const refused = await api(['agents', '/v1/x', '-o', 'a.json'], {
+      cwd,
+      exchange: answering('no', { status: 404 }),
+    })
+    expect(refused).toMatchObject({ code: 4, out: 'no' })
+    expect(readFileSync(file, 'utf8')).toBe('old')
+    expect(await api(['agents', '/v1/x', '-o', 'a.json'], { cwd, exchange: answering('new') })).toMatchObject(
+      { code: 0, out: '' },
+    )
+    expect(readFileSync(file, 'utf8')).toBe('new')
+  })
+
+  test('that is no text is not printed on a terminal', async () => {
+    const ended = await api(['agents', '/v1/x'], { tty: ['stdout'], exchange: answering(odd) })
+    expect(ended).toMatchObject({ code: 11, out: '' })
+    expect(ended.err).toContain('the answer is no text: redirect stdout, or give -o FILE')
+    const refused = await api(['agents', '/v1/x'], {
+      tty: ['stdout'],
+      exchange: answering(odd, { status: 404 }),
+    })
+    expect(refused).toMatchObject({ code: 4, out: '' })
+    expect(refused.err).toContain('404')
+  })
+
+  test('has its control characters escaped on a terminal', async () => {
+    const ended = await api(['agents', '/v1/x'], { tty: ['stdout'], exchange: answering('{"a":"\u009b2J"}') })
+    expect(ended.out).toBe('{"a":"\\u009b2J"}\n')
+  })
+})
+
+describe('over the network', () => {
+  let server: ScriptedServer
+  let answers: ((count: number) => Buffer | undefined)[] = []
+  beforeAll(async () => {
+    server = await serve((socket, _, count) => {
+      const answer = answers[Math.min(count, answers.length) - 1]?.(count)
+      if (answer) socket.end(answer)
+      else socket.resetAndDestroy()
+    })
+  })
+  afterAll(() => server.close())
+
+  async function call(words: string[], script: typeof answers) {
+    server.requests.length = 0
+    answers = script
+    return api(words, { env: pointedAt(server), exchange: 'network' })
+  }
+
+  test('A03 a body that is cut is printed as far as it came', async () => {
+    const cut = () => response('{"a":"whole"}').subarray(0, -4)
+    const ended = await call(['agents', '/v1/x'], [cut])
+    expect(ended).toMatchObject({ code: 8, out: '{"a":"who' })
+    const cwd = temporaryFolder()
+    const env = pointedAt(server)
+    const filed = await api(['agents', '/v1/x', '-o', 'a'], { cwd, env, exchange: 'network' })
+    expect(filed).toMatchObject({ code: 8, out: '' })
+    expect(filed.err).toContain('the part that came is kept as a.part')
+    expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe('{"a":"who')
+    expect(existsSync(join(cwd, 'a'))).toBe(false)
+  })
+
+  const failing = [() => response('', '500 Oops'), () => undefined, () => response('{"ok":1}')]
+
+  test('T23 a GET is tried again after a 500 and a reset', async () => {
+    expect(await call(['agents', '/v1/x'], failing)).toMatchObject({ code: 0, out: '{"ok":1}' })
+    expect(server.requests).toHaveLength(3)
+  })
+
+  test.each([
+    ['POST', ['--set', 'a=1']],
+    ['PATCH', ['--set', 'a=1', '-X', 'PATCH']],
+    ['DELETE', ['-X', 'DELETE']],
+  ])('T23 a %s is not', async (_, flags) => {
+    expect(await call(['agents', '/v1/x', ...flags], failing)).toMatchObject({ code: 7 })
+    expect(server.requests).toHaveLength(1)
+    const reset = await call(['agents', '/v1/x', ...flags], failing.slice(1))
+    expect(reset).toMatchObject({ code: 10, out: '' })
+    expect(reset.err).toContain('whether it was carried out is not known')
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test('T23 a POST is where the caller says that a repeat does no harm', async () => {
+    const ended = await call(['agents', '/v1/x', '--set', 'a=1', '--retry-unknown'], failing)
+    expect(ended).toMatchObject({ code: 0, out: '{"ok":1}' })
+    expect(new Set(server.requests).size).toBe(1)
+  })
+
+  test('O08 200 MiB to a slow reader: all of it, in little memory', async () => {
+    const size = 200 * 2 ** 20
+    const piece = Buffer.alloc(2 ** 20, 'x')
+    const big = await serve((socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${size}\r\n\r\n`)
+      let left = size
+      const send = () => {
+        while (left > 0) {
+          left -= piece.length
+          if (!socket.write(piece)) return socket.once('drain', send)
+        }
+        return socket.end()
+      }
+      send()
+    })
+    const folder = temporaryFolder()
+    const script = join(folder, 'usage.cjs')
+    writeFileSync(script, "process.on('exit', () => console.error(process.resourceUsage().maxRSS))")
+    const command = `exec 3>&2; { "$0" --require "$1" "$2" api agents /v1/x 2>&3; } | { sleep 0.5; wc -c; }`
+    const child = spawn('sh', ['-c', command, process.execPath, script, binary], {
+      env: { PATH: process.env.PATH, HOME: folder, ...credentials, ...pointedAt(big) },
+    })
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
+    await big.close()
+    expect(stdout.trim()).toBe(String(size))
+    expect(Number(stderr) / 1024).toBeLessThan(150)
+  })
+})
+
+describe('pages', () => {
+  /** Answers each request with the next page. */
+  function paging(...pages: object[]) {
+    let count = 0
+    return (request: Parameters<ReturnType<typeof answering>>[0]) =>
+      answering(JSON.stringify(pages[count++] ?? {}))(request)
+  }
+
+  test('are asked for until there is none, and each item is a line', async () => {
+    const exchange = paging(
+      { data: [{ id: 1 }, { id: 2 }], next_page: 'p 2' },
+      { data: [], next_page: 3 },
+      { data: [{ id: 3 }], has_more: true, last_id: 'x/3' },
+      { data: [{ id: 4 }], next_page: null },
+    )
+    const { code, out, requests } = await api(['agents', '/v1/x?limit=2&page=0', '--paginate'], { exchange })
+    expect(code).toBe(0)
+    expect(out).toBe('{"id":1}\n{"id":2}\n{"id":3}\n{"id":4}\n')
+    expect(requests.map(({ url }) => url.slice('https://agents.test/v1/x'.length))).toEqual([
+      '?limit=2&page=0',
+      '?limit=2&page=p%202',
+      '?limit=2&page=3',
+      '?limit=2&after_id=x%2F3',
+    ])
+  })
+
+  test('may be named by their whole address, if that is the service', async () => {
+    const own = paging({ data: [1], next_page: 'https://agents.test/v1/y?z=1' }, { data: [2] })
+    const ended = await api(['agents', '/v1/x', '--paginate'], { exchange: own })
+    expect(ended).toMatchObject({ code: 0, out: '1\n2\n' })
+    expect(ended.requests[1]?.url).toBe('https://agents.test/v1/y?z=1')
+    const foreign = paging({ data: [1], next_page: 'https://evil.test/v1/y' })
+    const refused = await api(['agents', '/v1/x', '--paginate'], { exchange: foreign })
+    expect(refused).toMatchObject({ code: 8, out: '1\n' })
+    expect(refused.requests).toHaveLength(1)
+  })
+
+  test.each([
+    ['without data', [{ items: [] }], 'the list has no data'],
+    [
+      'that repeat',
+      [
+        { data: [1], next_page: 'a' },
+        { data: [1], next_page: 'a' },
+      ],
+      'next_page repeats',
+    ],
+    ['whose data is no list', [{ data: {} }], 'data must be a list'],
+    ['whose next page is strange', [{ data: [1], next_page: {} }], 'next_page must be a text or a number'],
+    [
+      'whose ids repeat',
+      [
+        { data: [1], has_more: true, last_id: 'a' },
+        { data: [1], has_more: true, last_id: 'a' },
+      ],
+      'last_id repeats',
+    ],
+    [
+      'that are empty without an end',
+      Array.from({ length: 30 }, (_, page) => ({ data: [], next_page: `p${page}` })),
+      'pages in a row are empty',
+    ],
+  ])('%s are an error', async (_, pages, problem) => {
+    const ended = await api(['agents', '/v1/x', '--paginate'], { exchange: paging(...pages) })
+    expect(ended.code).toBe(8)
+    expect(ended.err).toContain(problem)
+  })
+})

@@ -1,0 +1,215 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { entries } from '../../src/cli/command-tree.ts'
+import type { Entry } from '../../src/cli/entry.ts'
+import { topics } from '../../src/cli/topics.ts'
+import { binary, type Started, start } from '../harness/process.ts'
+import { run, temporaryFolder } from '../harness/run.ts'
+
+const commandsIn = (
+  level: Record<string, Entry>,
+  before: string[] = [],
+): { path: string[]; entry: Entry }[] =>
+  Object.entries(level).flatMap(([name, entry]) =>
+    entry.group ? commandsIn(entry.group, [...before, name]) : [{ path: [...before, name], entry }],
+  )
+
+const commands = commandsIn(entries)
+const names = commands.map(({ path }) => path.join(' '))
+const groups = Object.keys(entries).filter((name) => entries[name]?.group)
+
+async function helpOn(name: string, columns?: number): Promise<string> {
+  const ended = await run(['help', ...name.split(' ').filter(Boolean)], columns ? { columns } : {})
+  expect(ended).toMatchObject({ code: 0, err: '' })
+  return ended.out
+}
+
+/** The commands that a page shows: of a command's those under its heading, of a topic's all. */
+const examplesOf = (text: string) =>
+  [...text.replace(/^.*\nExamples:/s, '').matchAll(/^ {2}((?:\S.*)?\bparley .*)$/gm)].map(
+    ([, line = '']) => line,
+  )
+
+test.each(['', ...groups, ...names])('help on "%s" is a page that a terminal shows at once', async (name) => {
+  const lines = (await helpOn(name)).trimEnd().split('\n')
+  expect(lines.length).toBeLessThanOrEqual(name === '' ? 25 : 45)
+  expect(lines.filter((line) => line.length > 80)).toEqual([])
+})
+
+test.each(['', ...groups, ...names, ...topics])(
+  'the prose of help on "%s" is no wider than a narrow terminal',
+  async (name) => {
+    const wide = (await helpOn(name, 48)).split('\n').filter((line) => /^\S/.test(line) && line.length > 48)
+    expect(wide).toEqual([])
+  },
+)
+
+test.each(topics)('the topic %s is at most 80 columns wide', async (topic) => {
+  expect((await helpOn(topic)).split('\n').filter((line) => line.length > 80)).toEqual([])
+})
+
+test.each(names)('help on "%s" has its own flags, then examples, then where the others are', async (name) => {
+  const text = await helpOn(name)
+  const [flags, examples, shared] = ['\nFlags:', '\nExamples:', '\nShared flags: '].map((heading) =>
+    text.indexOf(heading),
+  )
+  expect(flags).toBeGreaterThan(0)
+  expect(examples).toBeGreaterThan(flags as number)
+  expect(shared).toBeGreaterThan(examples as number)
+  const { length } = text.slice(examples, shared).trim().split('\n').slice(1)
+  expect(examplesOf(text)).toHaveLength(length)
+  expect(length).toBeGreaterThan(0)
+  expect(length).toBeLessThan(5)
+  const end = text.slice(shared).replace(/\s+/g, ' ')
+  expect(end).toContain("'parley help settings'")
+  const isRequest = commands.find(({ path }) => path.join(' ') === name)?.entry.isRequest
+  for (const flag of ['--profile', '-q', ...(isRequest ? ['--raw', '--dry-run', '--curl', '-v'] : [])])
+    expect(end).toContain(` ${flag}`)
+  expect(text).not.toMatch(/^ +(-\w, )?--(retry-unknown|stream-via|cacert|raw)\b/m)
+})
+
+test('each flag that takes @FILE says so, and a topic tells how', async () => {
+  const takes = {
+    'events send':
+      'message tool-result tool-error custom-tool-result custom-tool-error outcome rubric system event',
+    'events confirm': 'message',
+    chat: 'system',
+    settings: 'header',
+  }
+  for (const [name, flags] of Object.entries(takes)) {
+    const text = await helpOn(name)
+    for (const flag of flags.split(' ')) expect(text).toMatch(new RegExp(`--${flag} .*@FILE`))
+  }
+  expect(await helpOn('input')).toMatch(/@notes\.md[\s\S]*@-[\s\S]*@@/)
+})
+
+test('events list names the types of events', async () => {
+  expect(await helpOn('events list')).toMatch(/Types: user\.message,[\s\S]*session\.status_idle/)
+})
+
+test.each([
+  ['init', "'parley config init'"],
+  ['login', "'parley config init'"],
+  ['send', "'parley events send'"],
+  ['follow --raw', "'parley events follow'"],
+  ['confirm', "'parley events confirm'"],
+  ['list', "'parley events list' or 'parley config list'"],
+  ['models', "'parley config set chatModel NAME'"],
+  ['models', '{family}-3-pro-preview'],
+  ['models --help', "'parley config set chatModel NAME'"],
+  ['-q models', "'parley config set chatModel NAME'"],
+  ['config edit', "'parley config path'"],
+  ['config edit --help', "'parley config path'"],
+  ['config lst', '(did you mean list?)'],
+  ['constructor', "'parley --help'"],
+  ['config constructor', "'parley config --help'"],
+  ['Why is it blue', "'parley chat'"],
+  ['exit-codes', "'parley help exit-codes'"],
+  ['help exitcodes', '(did you mean exit-codes?)'],
+  ['help setting', '(did you mean settings?)'],
+  ['help env', '(did you mean environment?)'],
+  ['help list', "'parley help events list'"],
+  ['help events sendd', '(did you mean send?)'],
+  ['help constructor', "'parley --help'"],
+  ['chat hi --timeot 3', '(did you mean --timeout?)'],
+  ['--profle demo chat hi', '(did you mean --profile?)'],
+  ['chat hi --max-output-token=1000000000000', '(did you mean --max-output-tokens?)'],
+  ['events list --tpye=agent.message', '(did you mean --type?)'],
+])('parley %s is exit 2, with a pointer', async (line, said) => {
+  const ended = await run(line.split(' '))
+  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+  expect(ended.err).toContain(said)
+  expect(ended.err.trimEnd()).not.toContain('\n')
+})
+
+test('a value after a misspelt flag is not shown', async () => {
+  expect((await run(['chat', 'hi', '--tokn=canary'])).err).not.toContain('canary')
+})
+
+test('help on help is help', async () => {
+  expect(await helpOn('help')).toMatch(/^Usage: parley help /)
+})
+
+describe('every example runs as printed', () => {
+  const cwd = temporaryFolder()
+  let server: Started
+  let env: Record<string, string> = {}
+
+  beforeAll(async () => {
+    const png = Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR4nGNgYAAAAAMAASsJTYQAAAAASUVORK5CYII=',
+      'base64',
+    )
+    const files = {
+      'notes.md': 'Notes',
+      'prompt.txt': 'Say hello',
+      'out.txt': 'out',
+      'token.txt': 'token',
+      'body.json': '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
+      'events.json': '{"events":[{"type":"user.interrupt"}]}',
+      'events.ndjson': '{"type":"user.message","content":[{"type":"text","text":"hi"}]}\n',
+      'rules.json': '{"rules":[]}',
+      'diagram.png': png,
+      parley: `#!/bin/sh\nexec "${process.execPath}" "${binary}" "$@"\n`,
+    }
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
+    chmodSync(join(cwd, 'parley'), 0o755)
+    server = start(['serve'])
+    const line = await new Promise<Buffer>((resolve) => server.child.stdout?.once('data', resolve))
+    const { baseUrl, accessToken, apiKey } = JSON.parse(line.toString())
+    env = {
+      PATH: `${cwd}:${process.env.PATH}`,
+      HOME: cwd,
+      PARLEY_BASE_URL: baseUrl,
+      PARLEY_ACCESS_TOKEN: accessToken,
+      PARLEY_AGENTS_URL: baseUrl,
+      PARLEY_API_KEY: apiKey,
+      PARLEY_IMAGE_MODEL: 'painter',
+    }
+  })
+
+  afterAll(async () => {
+    server.child.kill()
+    await server.ended
+  })
+
+  const sh = (script: string) => {
+    const { status, stderr } = spawnSync('sh', ['-c', script], { cwd, env, encoding: 'utf8', input: '' })
+    return { status, stderr }
+  }
+
+  /** The one example that asks a person. */
+  const asks = (example: string) => example.startsWith('parley config init')
+
+  test.each([...names.filter((name) => name !== 'serve'), 'settings', 'input', 'policy'])(
+    '%s',
+    async (name) => {
+      for (const example of examplesOf(await helpOn(name))) {
+        if (name === 'events confirm') sh("parley events send -s sesn_1 'Use a tool' --follow")
+        const { status, stderr } = sh(example)
+        expect(status, `${example}: ${stderr}`).toBe(asks(example) ? 2 : 0)
+        if (asks(example)) expect(stderr).toContain('asks on a terminal')
+      }
+    },
+    30_000,
+  )
+
+  test('serve', async () => {
+    const [serve = '', chat] = examplesOf(await helpOn('serve'))
+    expect(serve).toMatch(/&$/)
+    const script = `${serve}\n${chat}\ncode=$?; kill $!; exit $code`.replaceAll('8080', `${await freePort()}`)
+    const { status, stderr } = sh(script)
+    expect(status, stderr).toBe(0)
+  })
+})
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return typeof address === 'object' && address ? address.port : 0
+}

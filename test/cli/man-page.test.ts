@@ -1,0 +1,86 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { man, version } from '../../package.json'
+import { renderManPage } from '../../src/cli/man-page.ts'
+import { readOutlines } from '../../src/cli/outline.ts'
+import { literal, prose, section } from '../../src/cli/roff.ts'
+import { outcomes } from '../../src/errors.ts'
+import { settingNames, variableOf } from '../../src/settings/table.ts'
+import { canRun } from '../harness/process.ts'
+import { temporaryFolder } from '../harness/run.ts'
+
+const hasMan = canRun('man', '--version')
+
+/** A page as `man` shows it on a screen of 80 columns. Fails where roff has something to say about it. */
+function show(page: string): string {
+  const file = join(temporaryFolder(), 'page.1')
+  writeFileSync(file, page)
+  const { status, stdout, stderr } = spawnSync('man', ['--warnings', '-l', file], {
+    encoding: 'utf8',
+    env: {
+      PATH: process.env.PATH,
+      LC_ALL: 'C.UTF-8',
+      MANWIDTH: '80',
+      MANPAGER: 'cat',
+      MAN_KEEP_FORMATTING: '',
+    },
+  })
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  return stdout
+}
+
+const page = await renderManPage(version)
+
+test('the build writes the page where package.json says that it is', () => {
+  // npm 11 installs no page that is not in a list.
+  expect(man).toEqual([expect.any(String)])
+  expect(readFileSync(join(import.meta.dirname, '../..', man[0] as string), 'utf8')).toBe(page)
+})
+
+test.skipIf(!hasMan)(
+  'it has every command, flag, example, setting, variable and exit code (needs man)',
+  async () => {
+    const shown = show(page)
+    const lines = shown.split('\n').map((line) => line.trim())
+    const has = (start: string) => lines.some((line) => line === start || line.startsWith(`${start} `))
+    for (const { words, usage, children, flags, shared, examples } of await readOutlines()) {
+      if (Object.keys(children).length === 0) {
+        const begin = lines.indexOf(`parley ${[...words, usage].join(' ')}`)
+        expect(begin).toBeGreaterThan(0)
+        const own = lines.slice(
+          begin,
+          lines.findIndex((line, index) => index > begin && line === 'Examples:'),
+        )
+        const named = flags.filter(({ long }) => long !== '--help')
+        expect(named.filter((flag) => !own.some((line) => line.startsWith(flag.flags)))).toEqual([])
+      }
+      expect([...flags, ...shared].map((flag) => flag.flags).filter((flag) => !has(flag))).toEqual([])
+      expect(examples.filter((example) => !lines.includes(example))).toEqual([])
+    }
+    const exits = Object.entries(outcomes).map(([kind, { exit }]) => `${exit}`.padEnd(4) + kind)
+    expect(['0', ...exits].filter((exit) => !has(exit))).toEqual([])
+    expect(settingNames.filter((name) => !has(name) || !has(variableOf(name)))).toEqual([])
+  },
+)
+
+test.skipIf(!hasMan)('nothing in it is wider than a screen (needs man)', () => {
+  const lines = show(page).trimEnd().split('\n')
+  expect(lines.filter((line) => line.length > 80)).toEqual([])
+})
+
+test.skipIf(!hasMan)('any text is shown as it is (needs man)', () => {
+  const texts = [
+    '.SH no heading',
+    "'br no request",
+    String.raw`\fBno\fR \(bu \n[.s] \\ \"comment`,
+    `"quoted" 'text' \`command\` ^ ~ -- -x …`,
+    '--flag="a b" %d {x}',
+  ]
+  const lines = show(`.TH T 1\n.nh\n${section('x', ...texts.map(prose), literal(texts))}\n`)
+    .split('\n')
+    .map((line) => line.trim())
+  for (const text of texts) expect(lines.filter((line) => line === text)).toHaveLength(2)
+  expect(show(`.TH T 1\n${section('a "b" \\c .d', 'text')}\n`)).toContain('A "B" \\C .D')
+})

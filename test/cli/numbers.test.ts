@@ -1,0 +1,118 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { run, temporaryFolder } from '../harness/run.ts'
+
+const long = '123456789'.repeat(40)
+
+describe('a number that becomes a field', () => {
+  test.each([
+    ['--temperature', '1e-3', '"temperature":1e-3'],
+    ['--temperature', '0.10', '"temperature":0.10'],
+    ['--temperature', '1E400', '"temperature":1E400'],
+    ['--temperature', '.5', '"temperature":0.5'],
+    ['--temperature=-1', undefined, '"temperature":-1'],
+    ['--max-output-tokens', '1000000000', '"maxOutputTokens":1000000000'],
+    ['--max-output-tokens', long, `"maxOutputTokens":${long}`],
+    ['--max-output-tokens', '0', '"maxOutputTokens":0'],
+  ])('%s %s goes as it is spelled, alone, over a body and in a batch', async (flag, value, field) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')
+    writeFileSync(join(cwd, 'lines'), '"hi"\n')
+    const given = value === undefined ? [flag] : [flag, value]
+    for (const argv of [
+      ['chat', 'hi'],
+      ['image', 'hi', '-m', 'a'],
+      ['chat', '-i', 'body.json'],
+      ['chat', '--batch', 'lines'],
+    ]) {
+      const { code, requests } = await run([...argv, ...given], { cwd })
+      expect([code, requests.length]).toEqual([0, 1])
+      expect(requests[0]?.text).toContain(field)
+    }
+  })
+
+  test.each(['1000000', '0', long])('--max-iterations %s goes as it is spelled', async (value) => {
+    const { code, requests } = await run(
+      ['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', value, '--rubric', 'y'],
+      { stdin: '' },
+    )
+    expect(code).toBe(0)
+    expect(requests[0]?.text).toContain(`"max_iterations":${value}`)
+    expect(requests[0]?.text).toContain('"rubric":{"type":"text","content":"y"}')
+  })
+
+  test.each([
+    ['generationConfig.maxOutputTokens=0'],
+    [`generationConfig.maxOutputTokens=${long}`],
+    ['generationConfig.maxOutputTokens=1e400'],
+    ['generationConfig.maxOutputTokens=-1'],
+    ['generationConfig.temperature=1e400'],
+  ])('a body is not refused for a rule that no page shows: %s', async (assignment) => {
+    const { code, requests } = await run(['chat', 'x', '--set', assignment])
+    expect(code).toBe(0)
+    expect(requests[0]?.text).toContain(assignment.replace(/^.*\.(\w+)=/, '"$1":'))
+  })
+
+  test.each([
+    ['generationConfig.maxOutputTokens=1.5', 'generationConfig.maxOutputTokens: must be a whole number'],
+    ['generationConfig.maxOutputTokens=many', 'generationConfig.maxOutputTokens: must be a whole number'],
+    ['generationConfig.temperature=hot', 'generationConfig.temperature: must be a number'],
+  ])('a body is refused for a value that the page rules out: %s', async (assignment, said) => {
+    const ended = await run(['chat', 'x', '--set', assignment])
+    expect(ended).toMatchObject({ code: 2, requests: [] })
+    expect(ended.err).toContain(said)
+  })
+
+  test.each([
+    ['--temperature', 'hot', 'not a number'],
+    ['--temperature', '0x10', 'not a number'],
+    ['--temperature', '', 'not a number'],
+    ['--temperature', 'Infinity', 'not a number'],
+    ['--max-output-tokens', '1.5', 'not a whole number'],
+    ['--max-output-tokens', '007', 'not a whole number'],
+    ['--max-output-tokens=-1', undefined, 'not a whole number'],
+  ])('%s %s is a usage error', async (flag, value, said) => {
+    const ended = await run(['chat', 'x', ...(value === undefined ? [flag] : [flag, value])])
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toContain(said)
+  })
+
+  test('--max-iterations that is no whole number is a usage error', async () => {
+    const ended = await run(['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', '1e3'])
+    expect(ended).toMatchObject({ code: 2, requests: [] })
+    expect(ended.err).toContain("--max-iterations must be a whole number, not '1e3'")
+  })
+})
+
+describe('a number that steers parley', () => {
+  test.each([
+    ['events list -s s --limit', '10000000000'],
+    ['events list -s s --limit', long],
+    ['chat x --schema-retries 0 --retries', '0'],
+  ])('%s %s is taken', async (command, value) => {
+    const { code, requests } = await run([...command.split(' '), value])
+    expect([code, requests.length]).toEqual([0, 1])
+    expect(requests[0]?.url).not.toContain('Infinity')
+  })
+
+  test.each([
+    ['events list -s s --limit', '0', 'not a whole number of 1 or more'],
+    ['events list -s s --limit', '1.5', 'not a whole number of 1 or more'],
+    ['chat x --retries', '1.5', '--retries must be a whole number'],
+    ['chat x --retries', long, '--retries must be at most 100'],
+  ])('%s %s is a usage error that says why', async (command, value, said) => {
+    const ended = await run([...command.split(' '), value])
+    expect(ended).toMatchObject({ code: 2, requests: [] })
+    expect(ended.err).toContain(said)
+  })
+})
+
+test.each(['send hello', 'list', 'follow', 'confirm toolu_1 --allow', 'run hello'])(
+  'events %s: --raw and --ids exclude each other',
+  async (command) => {
+    const ended = await run(['events', ...command.split(' '), '-s', 's', '--raw', '--ids'])
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toContain('--raw and --ids')
+  },
+)

@@ -1,0 +1,248 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { run, temporaryFolder } from '../harness/run.ts'
+
+const partsOf = (ended: Awaited<ReturnType<typeof run>>) =>
+  JSON.parse(ended.requests[0]?.text ?? '{}').contents?.at(-1).parts
+
+describe('where the prompt comes from', () => {
+  test('stdin alone is the prompt, to the letter', async () => {
+    const text = ' two\r\nlines\u0000 and no end'
+    expect(partsOf(await run(['chat'], { stdin: ['\ufeff', text.slice(0, 5), text.slice(5)] }))).toEqual([
+      { text },
+    ])
+  })
+
+  test('words first, then what the pipe holds as a part of its own; an empty pipe adds nothing', async () => {
+    const both = await run(['chat', 'Review', 'this'], { stdin: 'diff\n' })
+    expect(partsOf(both)).toEqual([{ text: 'Review this' }, { text: 'diff\n' }])
+    expect(partsOf(await run(['chat', 'Hi'], { stdin: '' }))).toEqual([{ text: 'Hi' }])
+  })
+
+  test('the word - is the text on stdin', async () => {
+    const ended = await run(['chat', 'Translate', '-', 'please'], { stdin: 'hello\n' })
+    expect(partsOf(ended)).toEqual([{ text: 'Translate hello please' }])
+    const spaced = await run(['chat', '-'], { stdin: ' two \n\n\r\n' })
+    expect(partsOf(spaced)).toEqual([{ text: ' two \n\n' }])
+  })
+
+  test('--no-stdin leaves the pipe alone, also before the command', async () => {
+    for (const argv of [
+      ['chat', 'Hi', '--no-stdin'],
+      ['--no-stdin', 'chat', 'Hi'],
+    ]) {
+      expect(partsOf(await run(argv, { stdin: 'not this' }))).toEqual([{ text: 'Hi' }])
+    }
+  })
+
+  test('words after -- may begin with a hyphen', async () => {
+    expect(partsOf(await run(['chat', '--', '-5 + 3', '--raw']))).toEqual([{ text: '-5 + 3 --raw' }])
+  })
+})
+
+describe('a body that is given', () => {
+  const body =
+    '{ "contents": [ {"role":"user", "parts":[{"text":"a","z":1}]} ], "n": 1.10, "big": 123456789012345678901 }'
+
+  test('goes out as it is spelled, from stdin or -i', async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'b.json'), `\ufeff${body}`)
+    expect((await run(['chat'], { stdin: body })).requests[0]?.text).toBe(body)
+    expect((await run(['chat', '-i', 'b.json'], { cwd })).requests[0]?.text).toBe(body)
+    expect((await run(['chat', '-i', '-'], { stdin: body })).requests[0]?.text).toBe(body)
+  })
+
+  test('takes flags on top: a turn, a field, then --set; the rest stays as it was spelled', async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'b.json'), body)
+    const argv = [
+      'chat',
+      'more',
+      '-i',
+      'b.json',
+      '--max-output-tokens',
+      '5',
+      '--set',
+      'contents[0].parts[0].z=2.0',
+    ]
+    const { requests } = await run(argv, { cwd })
+    expect(requests[0]?.text).toContain('"n": 1.10, "big": 123456789012345678901')
+    expect(requests[0]?.text).toContain('"z":2.0')
+    expect(JSON.parse(requests[0]?.text ?? '')).toMatchObject({
+      contents: [{ parts: [{ text: 'a' }] }, { role: 'user', parts: [{ text: 'more' }] }],
+      generationConfig: { maxOutputTokens: 5 },
+    })
+  })
+})
+
+test.each([
+  [
+    'a key twice: the last counts',
+    '{"a":{"b":{},"\\u0062":{ }}}',
+    'a.b.c=1',
+    '{"a":{"b":{},"\\u0062":{"c":1 }}}',
+  ],
+  ['__proto__', '{"__proto__": {"a":1}, "b":[]}', '__proto__.a=2', '{"__proto__": {"a":2}, "b":[]}'],
+  ['__proto__ made', '{}', '__proto__.constructor=2', '{"__proto__":{"constructor":2}}'],
+  ['brackets in texts', '{"}]\\"":"[{\\\\","x":[ ]}', 'x[]=1', '{"}]\\"":"[{\\\\","x":[1 ]}'],
+  ['a number as it is', '{"x":[1e400, 0.10 ]}', 'x[]=1.0', '{"x":[1e400, 0.10,1.0 ]}'],
+  ['an element', '[0]', 'x=1', undefined],
+])('P31 an edit changes its place only: %s', async (_, body, assignment, sent) => {
+  const { requests, code } = await run(['chat', '-i', '-', '--set', assignment], { stdin: body })
+  expect(code).toBe(sent === undefined ? 2 : 0)
+  expect(requests.map(({ text }) => text)).toEqual(sent === undefined ? [] : [sent])
+})
+
+describe('input that is wrong gets one line, and nothing is sent', () => {
+  const cwd = temporaryFolder()
+  mkdirSync(join(cwd, 'folder'))
+  writeFileSync(join(cwd, 'cut.json'), '{"contents": [{"role": "user"')
+  writeFileSync(join(cwd, 'latin1.txt'), Buffer.from([0x63, 0x61, 0x66, 0xe9]))
+
+  const cases: [
+    name: string,
+    argv: string[],
+    stdin: string | Uint8Array | undefined,
+    code: number,
+    said: string,
+  ][] = [
+    ['a truncated body', ['chat'], '{"contents": [', 2, 'stdin: not valid JSON: line 1, column 15'],
+    [
+      'a truncated file',
+      ['chat', '-i', 'cut.json'],
+      undefined,
+      2,
+      'cut.json: not valid JSON: line 1, column 30',
+    ],
+    [
+      'a wrong type',
+      ['chat'],
+      '{"contents":[{"parts":[{"text":5}]}]}',
+      2,
+      'stdin: contents[0].parts[0].text: must be text',
+    ],
+    [
+      'two wrong types',
+      ['chat'],
+      '{"contents":3,"generationConfig":{"temperature":"x"}}',
+      2,
+      'generationConfig.temperature',
+    ],
+    ['a body that is a list', ['chat', '-i', '-'], '[]', 2, 'stdin: must be an object'],
+    ['empty stdin', ['chat'], '', 2, 'stdin is empty'],
+    ['blank stdin', ['chat'], ' \n\t', 2, 'stdin is empty'],
+    ['a blank prompt', ['chat', ' '], undefined, 2, 'the prompt is empty'],
+    ['no prompt on a terminal', ['chat'], undefined, 2, 'no prompt'],
+    [
+      'no UTF-8 on stdin',
+      ['chat', 'x'],
+      Buffer.from('ok \xff', 'latin1'),
+      2,
+      'stdin: not UTF-8 text: byte 3',
+    ],
+    ['no UTF-8 in a body', ['chat', '-i', 'latin1.txt'], undefined, 2, 'latin1.txt: not UTF-8 text: byte 3'],
+    ['a missing body', ['chat', '-i', 'none.json'], undefined, 11, 'none.json: no such file or folder'],
+    ['a folder as a body', ['chat', '-i', 'folder'], undefined, 11, 'folder: it is a folder'],
+    ['two readers of stdin', ['chat', '-', '-i', '-'], 'x', 2, 'stdin'],
+    ['a reader with --no-stdin', ['chat', '-i', '-', '--no-stdin'], 'x', 2, '--no-stdin'],
+    [
+      'a thread and a body',
+      ['chat', '--thread', 't.json', '-i', 'cut.json'],
+      undefined,
+      2,
+      'both give a body',
+    ],
+    ['a wrong number', ['chat', 'x', '--max-output-tokens', '1.5'], undefined, 2, '--max-output-tokens'],
+    [
+      'a wrong setting',
+      ['chat', 'x', '--timeout', 'soon'],
+      undefined,
+      2,
+      '--timeout must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds',
+    ],
+    [
+      'an address for the demo profile',
+      ['chat', 'x', '--profile', 'demo', '--base-url', 'https://a.test'],
+      undefined,
+      2,
+      '--base-url: the demo profile has no network',
+    ],
+    ['a misspelt flag', ['chat', 'x', '--strem'], undefined, 2, 'did you mean --stream?'],
+    ['a misspelt command', ['chatt'], undefined, 2, 'did you mean chat?'],
+    ['a detached value with a hyphen', ['chat', 'x', '--set', '--raw'], undefined, 2, "--set='--raw'"],
+    ['a missing value', ['chat', 'x', '--model'], undefined, 2, '--model needs a value'],
+    ['both previews', ['chat', 'x', '--curl', '--dry-run'], undefined, 2, 'exclude each other'],
+    [
+      'a flag of another command',
+      ['--raw', 'config', 'path'],
+      undefined,
+      2,
+      "--raw does not apply to 'path'",
+    ],
+    ['.. as a model', ['chat', 'x', '-m', '..'], undefined, 2, "the model must not be '..'"],
+    ['an encoded .. as a model', ['chat', 'x', '-m', '%2E%2e'], undefined, 2, 'the model must not be'],
+    ['an empty model', ['chat', 'x', '--model='], undefined, 2, 'the model must not be'],
+    ['a control character in a model', ['chat', 'x', '-m', 'a\nb'], undefined, 2, 'control characters'],
+    ['a header with a line break', ['chat', 'x', '-H', 'X: a\r\nY: b'], undefined, 2, 'control characters'],
+    ['a header without a name', ['chat', 'x', '-H', 'just text'], undefined, 2, 'NAME: VALUE'],
+    ...['Host: x', 'Expect: 100-continue', 'upgrade: h2c', 'Keep-Alive: 5'].map((line): (typeof cases)[0] => [
+      `a header of the transport: ${line}`,
+      ['chat', 'x', '-H', line],
+      undefined,
+      2,
+      'cannot be set',
+    ]),
+    [
+      'a URL without a scheme',
+      ['chat', 'x', '--base-url', 'gateway.test'],
+      undefined,
+      3,
+      '--base-url must begin with',
+    ],
+    [
+      'a URL of another kind',
+      ['chat', 'x', '--base-url', 'ftp://a.test'],
+      undefined,
+      3,
+      '--base-url must begin with',
+    ],
+    [
+      'a URL with a query',
+      ['chat', 'x', '--base-url', 'https://a.test/?b'],
+      undefined,
+      3,
+      'must not contain a query',
+    ],
+    [
+      'a URL with a password',
+      ['chat', 'x', '--base-url', 'https://u:p@a.test'],
+      undefined,
+      3,
+      'user name or password',
+    ],
+    [
+      'plain http to elsewhere',
+      ['chat', 'x', '--base-url', 'http://127.0.0.1.a.test'],
+      undefined,
+      3,
+      'plain http',
+    ],
+  ]
+
+  test.each(cases)('%s', async (_, argv, stdin, code, said) => {
+    const ended = await run(argv, { cwd, ...(stdin === undefined ? {} : { stdin }) })
+    expect(ended).toMatchObject({ code, out: '', requests: [] })
+    expect(ended.err).toContain(said)
+    expect(ended.err).toMatch(/^parley: [^\n]+\n( {2}[^\n]+\n)*$/)
+  })
+
+  test('no credentials: the message tells the ways to give them', async () => {
+    const nothing = await run(['chat', 'x'], { env: { PARLEY_BASE_URL: '' } })
+    expect(nothing).toMatchObject({ code: 3, out: '', requests: [] })
+    expect(nothing.err).toContain('PARLEY_BASE_URL')
+    const noToken = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: '' } })
+    expect(noToken).toMatchObject({ code: 3, requests: [] })
+    expect(noToken.err).toContain('PARLEY_ACCESS_TOKEN')
+  })
+})

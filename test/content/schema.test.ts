@@ -1,0 +1,319 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { realTimers } from '../../src/timers.ts'
+import { execute, start } from '../harness/process.ts'
+import { answering, hurried, message, run as runFast, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, response, serve } from '../harness/server.ts'
+
+/** A check takes as long as its thread needs, on the real clock. */
+const run: typeof runFast = (argv, world) => runFast(argv, { timers: realTimers, ...world })
+
+const person = {
+  type: 'object',
+  properties: { name: { type: 'string' }, age: { type: 'integer' } },
+  required: ['name', 'age'],
+  additionalProperties: false,
+}
+
+const folderWith = (schema: unknown): string => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 's.json'), typeof schema === 'string' ? schema : JSON.stringify(schema))
+  return cwd
+}
+
+const ask = (answer: string, schema: unknown = person, ...flags: string[]) =>
+  run(['chat', 'Who?', '--schema', 's.json', ...flags], {
+    cwd: folderWith(schema),
+    exchange: answering(message(answer)),
+  })
+
+/** Answers one after the other. */
+const answers = (...texts: string[]) => {
+  let count = 0
+  return (request: Parameters<ReturnType<typeof answering>>[0]) =>
+    answering(message(texts[count++] ?? ''))(request)
+}
+
+const fitting = '{ "age": 36.0,\n "name": "Ad\\u0061" }'
+
+test.each([
+  ['as it is', fitting],
+  ['with blanks around it', `\n  ${fitting}\r\n\n`],
+  ['in a fence', `\`\`\`json\n${fitting}\n\`\`\``],
+  ['in a fence without a word', `\`\`\`\n${fitting}\n\`\`\`\n`],
+  ['in a fence of tildes', `~~~~ json\r\n${fitting}\r\n~~~~`],
+])('an answer that fits is printed as the model spelled it: %s', async (_, text) => {
+  expect(await ask(text)).toMatchObject({ code: 0, out: `${fitting}\n`, err: '' })
+})
+
+test('the schema is one more text part, or two fields of the native format', async () => {
+  const [asked] = (await ask(fitting)).requests
+  const body = JSON.parse(asked?.text ?? '')
+  expect(Object.keys(body)).toEqual(['contents'])
+  expect(body.contents).toHaveLength(1)
+  expect(body.contents[0].parts[0]).toEqual({ text: 'Who?' })
+  expect(body.contents[0].parts[1].text).toContain(JSON.stringify(person))
+  const [native] = (await ask(fitting, person, '--schema-via', 'native')).requests
+  expect(JSON.parse(native?.text ?? '')).toEqual({
+    contents: [{ role: 'user', parts: [{ text: 'Who?' }] }],
+    generationConfig: { responseMimeType: 'application/json', responseJsonSchema: person },
+  })
+})
+
+test.each([
+  ['Ada is 36.', 'parley: the answer is not JSON: line 1, column 1: '],
+  [`Here: \`\`\`json\n${fitting}\n\`\`\``, 'parley: the answer is not JSON: line 1, column 1: '],
+  ['```json\n{"name"', 'parley: the answer is not JSON: '],
+  ['', 'parley: the answer has no text; the answer is not JSON: '],
+  [
+    '{"name":"Ada","age":"36"}',
+    'parley: the answer does not fit s.json: $.age: type: must be integer, not "36"\n',
+  ],
+  ['[]', 'parley: the answer does not fit s.json: $: type: '],
+  [
+    '{"name":"Ada","age":36,"x y":1}',
+    'parley: the answer does not fit s.json: $: additionalProperties: must not have the property "x y"',
+  ],
+  ['{}', "  $: required: must have required property 'age'\n"],
+])('an answer that does not fit is exit 8, and nothing is printed: %j', async (text, said) => {
+  const ended = await ask(text)
+  expect(ended).toMatchObject({ code: 8, out: '' })
+  expect(ended.err).toContain(said)
+})
+
+test('--errors json has the text, and -o keeps it', async () => {
+  const ended = await ask('no JSON', person, '--errors', 'json')
+  expect(JSON.parse(ended.err).error).toMatchObject({
+    kind: 'response',
+    exit: 8,
+    sent: 'yes',
+    body: 'no JSON',
+  })
+  const cwd = folderWith(person)
+  const argv = ['chat', 'Who?', '--schema', 's.json', '-o', 'a.json']
+  const kept = await run(argv, { cwd, exchange: answering(message('no JSON')) })
+  expect(kept.err).toContain('the part that came is kept as a.json.part')
+  expect(readFileSync(join(cwd, 'a.json.part'), 'utf8')).toBe('no JSON')
+  expect(await run(argv, { cwd, exchange: answering(message(`\`\`\`\n${fitting}\n\`\`\``)) })).toMatchObject({
+    code: 0,
+    out: '',
+  })
+  expect(readFileSync(join(cwd, 'a.json'), 'utf8')).toBe(`${fitting}\n`)
+  expect(readdirSync(cwd).toSorted()).toEqual(['a.json', 'a.json.part', 's.json'])
+})
+
+test('a cut answer says that first', async () => {
+  const ended = await run(['chat', 'Who?', '--schema', 's.json'], {
+    cwd: folderWith(person),
+    exchange: answering(message('{"name":"A', { stop_reason: 'max_tokens' })),
+  })
+  expect(ended).toMatchObject({ code: 8, out: '' })
+  expect(ended.err).toMatch(/^parley: the answer was cut at the output limit .*; the answer is not JSON/)
+})
+
+test('a stream is held back until it was checked, and a broken one is kept', async () => {
+  const delta = (text: string) =>
+    `data: ${JSON.stringify({ type: 'content_block_delta', delta: { type: 'text_delta', text } })}\n\n`
+  const streaming = (...events: string[]) =>
+    answering(events, { headers: { 'content-type': 'text/event-stream' } })
+  const cwd = folderWith({ type: 'array' })
+  const argv = ['chat', 'Who?', '--schema', 's.json', '--stream']
+  const whole = streaming(delta('[1,'), delta('2]'), 'data: {"type":"message_stop"}\n\n')
+  expect(await run(argv, { cwd, exchange: whole })).toMatchObject({ code: 0, out: '[1,2]\n', err: '' })
+  const broken = await run([...argv, '-o', 'a'], { cwd, exchange: streaming(delta('[1,')) })
+  expect(broken).toMatchObject({ code: 8, out: '' })
+  expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe('[1,')
+})
+
+test('with --raw the bytes are printed, and the exit code tells', async () => {
+  expect(await ask('no JSON', person, '--raw')).toMatchObject({ code: 8, out: message('no JSON') })
+  expect(await ask(fitting, person, '--raw')).toMatchObject({ code: 0, out: message(fitting) })
+})
+
+test('--schema-retries asks again with the misfits told, in further turns', async () => {
+  const cwd = folderWith(person)
+  const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '2', '--report', 'r.json']
+  const ended = await run(argv, { cwd, exchange: answers('{"name":1,"age":1}', '', fitting) })
+  expect(ended).toMatchObject({ code: 0, out: `${fitting}\n` })
+  expect(ended.err).toContain('$.name: type: must be string, not 1; asking again\n')
+  expect(ended.requests).toHaveLength(3)
+  const { contents } = JSON.parse(ended.requests[2]?.text ?? '')
+  expect(contents.map(({ role }: { role: string }) => role)).toEqual(['user', 'model', 'user', 'user'])
+  expect(contents[1].parts).toEqual([{ text: '{"name":1,"age":1}' }])
+  expect(contents[2].parts[0].text).toContain('$.name: type: ')
+  expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))).toMatchObject({
+    attempts: 3,
+    usage: { totalTokens: 24 },
+  })
+  const failed = await run(argv, { cwd, exchange: answers('1', '2', '3') })
+  expect(failed).toMatchObject({ code: 8, out: '' })
+  expect(failed.requests).toHaveLength(3)
+})
+
+test('--thread keeps only the question and the answer that fits', async () => {
+  const cwd = folderWith(person)
+  const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '1', '--thread', 't.json']
+  await run(argv, { cwd, exchange: answers('no', `\`\`\`json\n${fitting}\n\`\`\``) })
+  expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))).toEqual({
+    contents: [
+      { role: 'user', parts: [{ text: 'Who?' }] },
+      { role: 'model', parts: [{ text: fitting }] },
+    ],
+  })
+  const before = readFileSync(join(cwd, 't.json'), 'utf8')
+  expect((await run(argv, { cwd, exchange: answers('no', 'no') })).code).toBe(8)
+  expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe(before)
+})
+
+test('a batch gives the JSON of each line, or its failure', async () => {
+  const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
+    cwd: folderWith(person),
+    stdin: '"a"\n"b"\n',
+    exchange: answers(`\`\`\`json\n${fitting}\n\`\`\``, '{}'),
+  })
+  expect(ended.code).toBe(8)
+  const [first, second] = ended.out.trim().split('\n')
+  expect(first).toContain(`"ok":true,"json":${fitting.replace('\n', '')},"model"`)
+  expect(JSON.parse(second ?? '')).toMatchObject({ ok: false, error: { exit: 8, body: '{}' } })
+  const again = await run(['chat', '--batch', '-', '--schema', 's.json', '--schema-retries=1'], {
+    cwd: folderWith(person),
+    stdin: '"a"\n',
+    exchange: answers('{}', fitting),
+  })
+  expect(again).toMatchObject({ code: 0 })
+  expect(JSON.parse(again.out)).toMatchObject({ ok: true, json: { name: 'Ada' } })
+  const limits = ['--concurrency', '1', '--max-total-tokens', '16']
+  const spent = await run(['chat', '--batch', '-', '--schema', 's.json', '--schema-retries=1', ...limits], {
+    cwd: folderWith(person),
+    stdin: '"a"\n"b"\n',
+    exchange: answers('{}', fitting, fitting),
+  })
+  expect(spent.code).toBe(15)
+  expect(spent.requests).toHaveLength(2)
+})
+
+test.each([
+  ['no JSON', '{', 'not valid JSON: line 1, column 2'],
+  ['a text', '"string"', '$: type: '],
+  ['an unknown type', { properties: { a: { type: 'text' } } }, '$.properties.a.type: anyOf'],
+  ['a wrong bound', { minLength: -1 }, '$.minLength: minimum'],
+  ['a list for properties', { properties: [] }, '$.properties: type'],
+  [
+    'another draft',
+    { $schema: 'http://json-schema.org/draft-04/schema#' },
+    'is neither JSON Schema draft 2020-12 nor draft-07',
+  ],
+  ['a file beside it', { $ref: 'other.json' }, '$: $ref: other.json is outside of the file'],
+  [
+    'an address',
+    { items: { $ref: 'https://x.test/s' } },
+    '$.items: $ref: https://x.test/s is outside of the file',
+  ],
+  ['a place that is not there', { $ref: '#/$defs/a' }, '$: $ref: #/$defs/a leads to no schema'],
+  ['itself', { $ref: '#' }, 'it refers to itself without end'],
+  [
+    'itself by a dynamic reference',
+    { $dynamicRef: '#a', $dynamicAnchor: 'a' },
+    'it refers to itself without end',
+  ],
+  ['a broken pattern', { items: { pattern: '(' } }, "$.items: '(' is not a regular expression"],
+  ['depth', `${'{"not":'.repeat(2000)}true${'}'.repeat(2000)}`, 'nested more than 1000 deep'],
+])('a schema that is no schema is exit 2, and nothing is sent: %s', async (_, schema, said) => {
+  const ended = await ask(fitting, schema)
+  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+  expect(ended.err).toContain(said)
+})
+
+test.each([
+  [true, '5'],
+  [{ $defs: { a: { type: 'integer' } }, $ref: '#/$defs/a' }, '5'],
+  [{ $id: 'https://x.test/s', $ref: 'b', $defs: { b: { $id: 'b', type: 'integer' } } }, '5'],
+  [{ properties: { next: { $ref: '#' }, constructor: { type: 'string' } } }, '{"next":{"next":{}}}'],
+  [{ $schema: 'http://json-schema.org/draft-07/schema#', items: [{ type: 'integer' }] }, '[5,"a"]'],
+  [{ $dynamicAnchor: 'node', properties: { next: { $dynamicRef: '#node' } } }, '{"next":{"next":{}}}'],
+  [
+    { $async: true, id: 'a', nullable: true, discriminator: 5, properties: { n: { multipleOf: 0.01 } } },
+    '{"n":1.15}',
+  ],
+  [{ properties: { format: { format: 'email' }, $ref: true } }, '{"format":"no address","$ref":1}'],
+  [{ $schema: 'https://json-schema.org/draft/2020-12/schema', required: ['__proto__'] }, '{"__proto__":1}'],
+])('%j takes %s', async (schema, text) => {
+  expect(await ask(text, schema)).toMatchObject({ code: 0, out: `${text}\n`, err: '' })
+})
+
+test('what only the validator knows of is ignored, as every unknown keyword', async () => {
+  expect((await ask('null', { type: 'string', nullable: true })).code).toBe(8)
+  expect((await ask('1', { $async: true, type: 'string' })).code).toBe(8)
+})
+
+test('a false schema takes nothing, and false anyOf says so', async () => {
+  expect((await ask('1', false)).err).toContain('$: false: ')
+  expect((await ask('{}', { required: ['toString'] })).code).toBe(8)
+  expect((await ask('true', { anyOf: [{ type: 'string' }, { type: 'number' }] })).err).toContain('$: anyOf: ')
+})
+
+const backtracking = { pattern: '^(a+)+$' }
+const long = JSON.stringify(`${'a'.repeat(40)}!`)
+
+test('a check that does not end is ended after 10 s, or at the deadline', async () => {
+  const world = { cwd: folderWith(backtracking), exchange: answering(message(long)) }
+  const argv = ['chat', 'Who?', '--schema', 's.json']
+  const late = await run(argv, { ...world, timers: hurried(4) })
+  expect(late).toMatchObject({ code: 8, out: '' })
+  expect(late.err).toContain('the check of the answer took longer than 10 s')
+  const dead = await run([...argv, '--deadline', '2s'], world)
+  expect(dead.code).toBe(8)
+  expect(dead.err).toContain('the deadline passed while the answer was checked')
+})
+
+test('in a batch the next line is checked all the same', async () => {
+  const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
+    cwd: folderWith(backtracking),
+    stdin: '"a"\n"b"\n',
+    exchange: answers(long, '"aaa"'),
+    timers: hurried(4),
+  })
+  const results = ended.out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect(results).toMatchObject([
+    { ok: false, error: { exit: 8 } },
+    { ok: true, json: 'aaa' },
+  ])
+})
+
+test('a signal ends a check at once', async () => {
+  const server = await serve((socket) => {
+    socket.end(response(message(long)))
+    // Until the check has begun; where it has not, the signal ends the run just the same.
+    setTimeout(() => child.kill('SIGTERM'), 500)
+  })
+  const cwd = folderWith(backtracking)
+  const { child, ended } = start(['chat', 'Who?', '--schema', 's.json'], { cwd, env: pointedAt(server) })
+  expect(await ended).toMatchObject({ signal: 'SIGTERM', out: '' })
+  await server.close()
+})
+
+test('the built program checks too, and ends', async () => {
+  const server = await serve((socket) => socket.end(response(message(fitting))))
+  const world = { cwd: folderWith(person), env: pointedAt(server) }
+  expect(await execute(['chat', 'Who?', '--schema', 's.json'], world)).toMatchObject({
+    code: 0,
+    out: `${fitting}\n`,
+    err: '',
+  })
+  await server.close()
+})
+
+test('flags that need each other', async () => {
+  const alone = await run(['chat', 'hi', '--schema-retries', '1'])
+  expect(alone).toMatchObject({ code: 2, requests: [] })
+  expect(alone.err).toContain('--schema-retries goes with --schema only')
+  const missing = await run(['chat', 'hi', '--schema', 'nowhere'])
+  expect(missing).toMatchObject({ code: 11, requests: [] })
+  const preview = await ask(fitting, person, '--dry-run')
+  expect(preview).toMatchObject({ code: 0, requests: [] })
+  expect(preview.out).toContain('fits this JSON Schema')
+})

@@ -1,0 +1,239 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { createEmulator, type EmulatorOptions } from '../../src/emulator/emulator.ts'
+import { composeAnswer } from '../../src/emulator/gateway/chat.ts'
+import { imageReply } from '../../src/emulator/gateway/image.ts'
+import { type HttpRequest, readBody } from '../../src/wire/exchange.ts'
+
+const events = '/v1/sessions/sesn_1/events'
+const chat = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
+const json = { 'content-type': 'application/json', 'x-api-key': 'k', authorization: 'Bearer t' }
+const prompt = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
+const message = (text: string) =>
+  JSON.stringify({ events: [{ type: 'user.message', content: [{ type: 'text', text }] }] })
+
+/** An emulator, and what asks it in this process. */
+function emulate(options: EmulatorOptions = {}) {
+  const exchange = createEmulator(options)
+  const send = (method: string, path: string, body?: string | Uint8Array, headers: object = {}) => {
+    const request: HttpRequest = { method, url: `http://emulator${path}`, headers: { ...json, ...headers } }
+    return exchange(body === undefined ? request : { ...request, body: Buffer.from(body as string) })
+  }
+  return {
+    send,
+    async ask(...request: Parameters<typeof send>) {
+      const { status, headers, body } = await send(...request)
+      return { status, headers, text: Buffer.from(await readBody(body)).toString() }
+    },
+    /** What a stream brings until a text has come, and what does meanwhile. */
+    async watch(path: string, until: string | RegExp, meanwhile?: () => unknown) {
+      const { body, close } = await send('GET', path)
+      let text = ''
+      await meanwhile?.()
+      for await (const chunk of body) {
+        text += Buffer.from(chunk).toString()
+        if (text.search(until) >= 0) break
+      }
+      close()
+      return text
+    },
+  }
+}
+
+const typesOf = (text: string) => (JSON.parse(text).data as { type: string }[]).map(({ type }) => type)
+
+describe('W: what such services do', { timeout: 20_000 }, () => {
+  test('W20 an interrupt of an idle session is followed by nothing', async () => {
+    const { ask, watch } = emulate()
+    const interrupt = '{"events":[{"type":"user.interrupt"}]}'
+    await ask('POST', events, interrupt)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(typesOf((await ask('GET', events)).text)).toEqual(['user.interrupt'])
+    await watch(`${events}/stream`, 'end_turn', () => ask('POST', events, message('hello')))
+    await ask('POST', events, interrupt)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(typesOf((await ask('GET', events)).text).slice(-2)).toEqual([
+      'session.status_idle',
+      'user.interrupt',
+    ])
+    await watch(`${events}/stream`, 'requires_action', () => ask('POST', events, message('use a tool')))
+    const after = await watch(`${events}/stream`, 'end_turn', () => ask('POST', events, interrupt))
+    expect(after).toContain('user.interrupt')
+  })
+
+  test('W21 streams name every event message, send comments, and begin with what was, when asked', async () => {
+    const { ask, watch } = emulate({ streamStyles: ['message', 'comments', 'replay'] })
+    await watch(`${events}/stream`, 'end_turn', () => ask('POST', events, message('the first')))
+    const text = await watch(`${events}/stream`, ':keepalive\n\n')
+    expect(text).toMatch(/^: connected\n\n/)
+    expect(new Set(text.match(/^event: .*$/gm))).toEqual(new Set(['event: message']))
+    expect(text).toContain('the first')
+    const { watch: plainly, ask: tell } = emulate()
+    const plain = await plainly(`${events}/stream`, 'end_turn', () => tell('POST', events, message('x')))
+    expect(plain).toContain('event: session.status_idle\n')
+    expect(
+      await plainly(`${events}/stream`, 'end_turn', () => tell('POST', events, message('y'))),
+    ).not.toContain('“x”')
+  })
+
+  test.each([
+    ['a flag', { streamStyles: ['deltas' as const] }, ''],
+    ['the request', {}, '?event_deltas%5B%5D=agent.message'],
+  ])('W22 a message comes in pieces without an id before it is whole: %s', async (_, options, query) => {
+    const { ask, watch } = emulate(options)
+    const text = await watch(`${events}/stream${query}`, 'end_turn', () => ask('POST', events, message('go')))
+    const all = [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data ?? ''))
+    const whole = all.find(({ type }) => type === 'agent.message')
+    const pieces = all.filter(({ type }) => type === 'event_delta')
+    expect(pieces.length).toBeGreaterThan(1)
+    expect(pieces.every(({ id, event_id }) => id === undefined && event_id === whole.id)).toBe(true)
+    expect(pieces.map(({ delta }) => delta.content.text).join('')).toBe(whole.content[0].text)
+    expect(all.findIndex(({ type }) => type === 'event_start')).toBeLessThan(all.indexOf(pieces[0]))
+    expect(all.indexOf(whole)).toBeGreaterThan(all.indexOf(pieces.at(-1)))
+  })
+
+  test('W23 a list can be asked for a time', async () => {
+    const { ask, watch } = emulate()
+    await watch(`${events}/stream`, 'end_turn', () => ask('POST', events, message('hello')))
+    const count = async (query: string) => typesOf((await ask('GET', `${events}?${query}`)).text).length
+    const all = await count('')
+    expect(await count('created_at[gt]=2020-01-01T00:00:00Z')).toBe(all)
+    expect(await count('created_at%5Blt%5D=2020-01-01T00:00:00Z')).toBe(0)
+    const first = JSON.parse((await ask('GET', events)).text).data[0].processed_at
+    expect(await count(`created_at[gte]=${first}`)).toBe(all)
+    expect(await count(`created_at[gt]=${first}`)).toBeLessThan(all)
+    expect(await count(`created_at[lte]=${first}`)).toBe(all - (await count(`created_at[gt]=${first}`)))
+    expect((await ask('GET', `${events}?created_at[gt]=yesterday`)).status).toBe(400)
+  })
+
+  test.each([
+    ['GET', '/nowhere', 404],
+    ['DELETE', events, 405],
+    ['POST', chat, 400],
+  ])('W24 an error has its request id in the body and the head: %s %s', async (method, path, code) => {
+    const { status, headers, text } = await emulate().ask(method, path, '[]')
+    expect(status).toBe(code)
+    expect(JSON.parse(text)).toMatchObject({ type: 'error', request_id: headers['request-id'] })
+    expect(headers['request-id']).toMatch(/^req_\w+$/)
+  })
+
+  test.each([
+    [events, 'DELETE', 'GET, HEAD, POST'],
+    [`${events}/stream`, 'POST', 'GET, HEAD'],
+    [chat, 'GET', 'POST'],
+    [chat, 'OPTIONS', 'POST'],
+  ])('W25 a path that has other methods is 405 and names them: %s %s', async (path, method, allow) => {
+    expect(await emulate().ask(method, path)).toMatchObject({ status: 405, headers: { allow } })
+  })
+
+  test.each([events, `${events}/stream`])('W26 HEAD is a GET without its body: %s', async (path) => {
+    const { ask, send } = emulate()
+    const get = await send('GET', path)
+    get.close()
+    const head = await ask('HEAD', path)
+    expect(head).toMatchObject({ status: 200, text: '' })
+    expect(head.headers['content-type']).toBe(get.headers['content-type'])
+    expect((await ask('HEAD', path, undefined, { 'x-api-key': '' })).status).toBe(401)
+  })
+
+  test.each([
+    ['gzip', gzipSync(prompt), 200],
+    ['GZIP', gzipSync(prompt), 200],
+    ['x-gzip', gzipSync(prompt), 200],
+    ['identity', Buffer.from(prompt), 200],
+    ['gzip', Buffer.from(prompt), 400],
+    ['gzip', gzipSync(prompt).subarray(0, 30), 400],
+    ['gzip', gzipSync(Buffer.alloc(65 * 2 ** 20, 32)), 413],
+    ['br', Buffer.from(prompt), 415],
+    ['constructor', Buffer.from(prompt), 415],
+  ])('W27 a body may be packed: %s', async (coding, body, code) => {
+    expect((await emulate().ask('POST', chat, body, { 'content-encoding': coding })).status).toBe(code)
+  })
+
+  test.each(['Bearer', 'bearer', 'BEARER', 'bearer '])(
+    'W28 the scheme is the same in any case: %s',
+    async (scheme) => {
+      const { ask } = emulate({ accessToken: 't' })
+      expect((await ask('POST', chat, prompt, { authorization: `${scheme} t` })).status).toBe(200)
+      expect((await ask('POST', chat, prompt, { authorization: `${scheme} T` })).status).toBe(401)
+    },
+  )
+
+  test.each([
+    ['POST', '/alpha_cli/v1beta/models/alpha-2.5-pro%3AgenerateContent', 200],
+    ['POST', '/%61lpha_cli/v1beta/models/a%2Fb:generateContent', 200],
+    ['GET', '/v1/%73essions/sesn%5F1/events', 200],
+    ['GET', '/v1/sessions%2Fsesn_1/events', 404],
+    ['GET', '/v1/sessions//events', 404],
+    ['GET', '/v1/sessions/%zz/events', 404],
+  ])('W29 paths may be encoded: %s %s', async (method, path, code) => {
+    expect((await emulate().ask(method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
+  })
+
+  const times = (text: string, count = 200_000) => Array(count).fill(text).join(',')
+  test.each([
+    ['200,000 wrong events', events, `{"events":[${times('{"type":"user.mesage"}')}]}`],
+    ['200,000 numbers for events', events, `{"events":[${times('5')}]}`],
+    ['200,000 wrong blocks', events, `{"events":[{"type":"user.message","content":[${times('5')}]}]}`],
+    ['200,000 wrong turns', chat, `{"contents":[${times('5')}]}`],
+    ['40,000 wrong events', events, `{"events":[${times('5', 40_000)}]}`],
+    [
+      '20,000 levels',
+      events,
+      `{"events":[{"type":"user.interrupt","a":${'['.repeat(20_000)}${']'.repeat(20_000)}}]}`,
+    ],
+    ['20,000 levels of objects', chat, `${'{"contents":'.repeat(20_000)}5${'}'.repeat(20_000)}`],
+    ['20,000 levels that do not end', events, '['.repeat(20_000)],
+    ['an endless text', events, `{"events":["${'\\"'.repeat(1_000_000)}`],
+    ['an event of a name from the prototype', events, '{"events":[{"type":"constructor"}]}'],
+    ['an event named __proto__', events, '{"events":[{"type":"__proto__"}]}'],
+  ])('W30 a 400, soon and short: %s', async (_, path, body) => {
+    const start = process.cpuUsage()
+    const { status, text } = await emulate().ask('POST', path, body)
+    const { user, system } = process.cpuUsage(start)
+    expect(status).toBe(400)
+    expect(text.length).toBeLessThan(10_000)
+    expect((user + system) / 1e6, 'seconds of CPU').toBeLessThan(5)
+  })
+
+  test('W30 what is long, and not wrong, passes', async () => {
+    const { ask } = emulate()
+    const one = '{"type":"user.interrupt","note":"[[[,,,{{{\\""}'
+    expect((await ask('POST', events, `{"events":[${times(one, 10_000)}]}`)).status).toBe(200)
+    const deep = `{"events":[{"type":"user.interrupt","a":${'['.repeat(900)}${']'.repeat(900)}}]}`
+    expect((await ask('POST', events, deep)).status).toBe(200)
+    const text = '[,{'.repeat(100_000)
+    expect((await ask('POST', events, message(text))).status).toBe(200)
+  })
+})
+
+describe('what no schema checks', () => {
+  const odd: unknown[] = [{ toString: 1 }, { valueOf: 1, toString: null }, null, 5, [[]]]
+  const kinds: [string, (value: unknown) => object][] = [
+    ['an outcome', (description) => ({ type: 'user.define_outcome', description })],
+    ['a result', (id) => ({ type: 'user.tool_result', tool_use_id: id })],
+    ['a custom result', (id) => ({ type: 'user.custom_tool_result', custom_tool_use_id: id })],
+    ['a block', (text) => ({ type: 'user.message', content: [{ type: 'image', text }] })],
+    ['an id and a time', (value) => ({ type: 'user.interrupt', id: value, processed_at: value, is: 'kept' })],
+  ]
+
+  test.each(kinds)('%s may be of any kind, and the service gives the id and the time', async (_, make) => {
+    const { ask } = emulate()
+    for (const value of odd) {
+      const { status, text } = await ask('POST', events, JSON.stringify({ events: [make(value)] }))
+      expect([value, status]).toEqual([value, 200])
+      const [event] = JSON.parse(text).data
+      expect(event).toMatchObject({ id: expect.stringMatching(/^sevt_\w+$/) })
+      expect(new Date(event.processed_at).toISOString()).toBe(event.processed_at)
+      const { id: _id, processed_at: _at, ...sent } = make(value) as Record<string, unknown>
+      expect(event).toMatchObject(sent)
+    }
+    expect((await ask('GET', `${events}?created_at[gt]=2020-01-01`)).status).toBe(200)
+  })
+
+  test('a conversation of any length is answered', async () => {
+    const turns = Array.from({ length: 130_000 }, (_, i) => ({ parts: [{ text: `${i}` }] }))
+    expect(composeAnswer({ contents: turns }, 'alpha-2.5-pro', '0').text).toContain('“129999”')
+    expect(imageReply({ contents: turns }, 'painter', '0').status).toBe(200)
+  })
+})

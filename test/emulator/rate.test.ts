@@ -1,0 +1,97 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createEmulator } from '../../src/emulator/emulator.ts'
+import { createLimiter } from '../../src/emulator/limiter.ts'
+import { realTimers } from '../../src/timers.ts'
+import { run } from '../harness/run.ts'
+
+const once = ['chat', 'Say hello', '--retries', '0']
+const codes = (ended: { code: number }[]) => ended.map(({ code }) => code)
+
+/** Runs one after the other. */
+async function inTurn<T>(count: number, ask: () => Promise<T>): Promise<T[]> {
+  const all: T[] = []
+  for (let i = 0; i < count; i++) all.push(await ask())
+  return all
+}
+
+describe('a limit of requests a second', () => {
+  test('as many at once as a second has, then 429 with Retry-After, then again what time has brought', async () => {
+    let now = 0
+    const exchange = createEmulator({ limit: { rate: 4, now: () => now } })
+    const ask = () => run(once, { exchange })
+    const ended = await inTurn(6, ask)
+    expect(codes(ended)).toEqual([0, 0, 0, 0, 6, 6])
+    const failed = await run([...once, '--errors', 'json'], { exchange })
+    expect(JSON.parse(failed.err).error).toMatchObject({ kind: 'rate-limited', status: 429, retryAfter: 1 })
+    now += 500
+    expect(codes(await inTurn(3, ask))).toEqual([0, 0, 6])
+    now += 60_000
+    expect(codes(await inTurn(5, ask))).toEqual([0, 0, 0, 0, 6])
+  })
+
+  test('is one for all: both services, every credential', async () => {
+    const exchange = createEmulator({ limit: { rate: 3, now: () => 0 } })
+    const others = [
+      ['events', 'send', '-s', 's1', 'hi', '--retries', '0'],
+      ['events', 'list', '-s', 's1', '--retries', '0'],
+    ]
+    const ended = [await run(once, { exchange, env: { PARLEY_ACCESS_TOKEN: 'another-token-0123' } })]
+    for (const argv of [...others, once]) ended.push(await run(argv, { exchange }))
+    expect(codes(ended)).toEqual([0, 0, 0, 6])
+  })
+
+  test('who waits as long as told is answered', async () => {
+    const exchange = createEmulator({ limit: { rate: 1, now: Date.now } })
+    const ended = await inTurn(2, () =>
+      run(['chat', 'hi', '--retries', '1'], { exchange, timers: realTimers }),
+    )
+    expect(codes(ended)).toEqual([0, 0])
+    expect(ended.at(-1)?.err).toContain('429')
+  })
+
+  test('what is beyond it uses up no fault', async () => {
+    let now = 0
+    const faults = [{ kind: 402, left: 3 }]
+    const exchange = createEmulator({ limit: { rate: 2, now: () => now }, faults })
+    const ask = () => run(once, { exchange })
+    expect(codes(await inTurn(5, ask))).toEqual([5, 5, 6, 6, 6])
+    now += 1000
+    expect(codes(await inTurn(3, ask))).toEqual([5, 0, 6])
+  })
+
+  test('never lets more through than it says, nor less to who keeps to it', () => {
+    const rates = fc.integer({ min: 1, max: 200 })
+    const steps = fc.array(fc.integer({ min: -2000, max: 2000 }), { maxLength: 200 })
+    fc.assert(
+      fc.property(rates, steps, (rate, waits) => {
+        let now = 5000
+        let passed = 0
+        let taken = 0
+        const take = createLimiter({ rate, now: () => now })
+        for (const wait of waits) {
+          now += wait
+          passed += Math.max(0, wait)
+          while (take()) taken++
+          expect(taken).toBeLessThanOrEqual(rate + (passed * rate) / 1000 + 0.01)
+        }
+        const refilled = createLimiter({ rate, now: () => now })
+        for (let i = 0; i < 500; i++) {
+          expect(refilled()).toBe(true)
+          now += 1000 / rate
+        }
+      }),
+    )
+  })
+})
+
+test.each([
+  ['0', 'is not a whole number of 1 or more'],
+  ['-1', 'is not a whole number of 1 or more'],
+  ['0.5', 'is not a whole number of 1 or more'],
+  ['x', 'is not a whole number of 1 or more'],
+])('serve --rate=%s is exit 2', async (value, said) => {
+  const ended = await run(['serve', `--rate=${value}`])
+  expect(ended).toMatchObject({ code: 2, out: '' })
+  expect(ended.err).toContain(said)
+})

@@ -1,0 +1,150 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { createEmulator } from '../../src/emulator/emulator.ts'
+import { logToStream } from '../../src/emulator/log.ts'
+import { readBody } from '../../src/wire/exchange.ts'
+import { start } from '../harness/process.ts'
+import { temporaryFolder } from '../harness/run.ts'
+
+const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
+const body = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
+const headers = { authorization: 'Bearer t', 'content-type': 'application/json' }
+
+async function serve(...argv: string[]) {
+  const { child, ended } = start(['serve', '--access-token', 't', '--api-key', 't', ...argv])
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const [line] = (await once(child.stdout as NonNullable<typeof child.stdout>, 'data')) as [Buffer]
+  return { child, ended, port: Number(new URL(JSON.parse(line.toString()).baseUrl).port) }
+}
+
+test('many requests over few connections, which are kept', async () => {
+  const log = join(temporaryFolder(), 'log')
+  const { port, child, ended } = await serve('--log', log)
+  const agent = new Agent({ keepAlive: true, maxSockets: 8 })
+  const used = new Set<unknown>()
+  const ask = () =>
+    new Promise<number | undefined>((resolve, reject) => {
+      const sent = request({ port, path, method: 'POST', headers, agent }, (answer) => {
+        used.add(answer.socket)
+        answer.resume().on('end', () => resolve(answer.statusCode))
+      })
+      sent.on('error', reject).end(body)
+    })
+  const statuses = await Promise.all(Array.from({ length: 1000 }, ask))
+  expect(new Set(statuses)).toEqual(new Set([200]))
+  expect(used.size).toBe(8)
+  // Closed while nothing is asked over them.
+  agent.destroy()
+  expect(await ask()).toBe(200)
+  // A request is logged once its answer has left, which may be after it has come.
+  const answered = () => readFileSync(log, 'utf8').match(/ POST .* 200$/gm)
+  await vi.waitFor(() => expect(answered()).toHaveLength(1001), { timeout: 10_000 })
+  child.kill('SIGTERM')
+  const { err } = await ended
+  for (const text of [err, readFileSync(log, 'utf8')]) {
+    expect(text.match(/ POST .* 200$/gm)).toHaveLength(1001)
+    expect(text).not.toContain('broken off')
+  }
+})
+
+test('an answer that is known whole has its length, one that comes in pieces has none', async () => {
+  const ask = async (target: string, method = 'POST') =>
+    createEmulator({})({ method, url: `http://emulator${target}`, headers, body: Buffer.from(body) })
+  const whole = await ask(path)
+  expect((await readBody(whole.body)).length).toBe(Number(whole.headers['content-length']))
+  expect((await ask(`${path}?alt=sse`)).headers).not.toHaveProperty('content-length')
+})
+
+test('goes on when the reader of its log has gone', async () => {
+  const { port, child } = await serve()
+  child.stderr?.destroy()
+  for (let i = 0; i < 3; i++) {
+    const socket = connect(port, '127.0.0.1')
+    socket.write(`POST ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+    expect(String((await once(socket, 'data'))[0])).toContain('HTTP/1.1 401')
+    socket.destroy()
+  }
+})
+
+test('a log that nobody reads grows no further, and says what is left out', async () => {
+  const written: string[] = []
+  let goOn = () => {}
+  const stream = new Writable({
+    decodeStrings: false,
+    write(text: string, _, done) {
+      written.push(text)
+      goOn = done
+    },
+  })
+  const log = logToStream(stream)
+  const line = 'x'.repeat(99)
+  log.add('first')
+  while (written.length === 0) await new Promise(setImmediate)
+  for (let i = 0; i < 50_000; i++) log.add(line)
+  expect(written).toEqual(['first\n'])
+  goOn()
+  while (written.length < 2) await new Promise(setImmediate)
+  const lines = written[1]?.split('\n') ?? []
+  const kept = lines.filter((each) => each === line).length
+  expect(kept).toBeGreaterThan(10_000)
+  expect(lines.at(-2)).toBe(`(${50_000 - kept} lines left out)`)
+  log.add('last')
+  goOn()
+  while (written.length < 3) await new Promise(setImmediate)
+  expect(written[2]).toBe('last\n')
+})
+
+test('what a log has not written yet is written before the process ends', async () => {
+  const written: string[] = []
+  const stream = new Writable({
+    decodeStrings: false,
+    write(text: string, _, done) {
+      written.push(text)
+      done()
+    },
+  })
+  const log = logToStream(stream)
+  log.add('one')
+  log.add('two')
+  log.flush()
+  expect(written).toEqual(['one\ntwo\n'])
+})
+
+test('sessions take so much memory and no more: those used last are kept', async () => {
+  const exchange = createEmulator({ sessionRoom: 64 * 10_000 })
+  const ask = async (session: string, method: string, text?: string) => {
+    const event = { type: 'user.message', content: [{ type: 'text', text }] }
+    const { status, body } = await exchange({
+      method,
+      url: `http://emulator/v1/sessions/${session}/events`,
+      headers: { 'x-api-key': 'k', 'content-type': 'application/json' },
+      ...(text === undefined ? {} : { body: Buffer.from(JSON.stringify({ events: [event] })) }),
+    })
+    const answer = Buffer.from(await readBody(body)).toString()
+    return { status, events: (JSON.parse(answer).data ?? []) as { type: string }[] }
+  }
+  const long = 'x'.repeat(10_000)
+  const count = async (session: string) => (await ask(session, 'GET')).events.length
+  await ask('quiet', 'POST', 'hello')
+  await ask('used', 'POST', 'hello')
+  for (let i = 0; i < 100; i++) {
+    expect((await ask(`s${i}`, 'POST', long)).status).toBe(200)
+    expect(await count('used')).toBeGreaterThan(0)
+    // The agent does its work, and rests.
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+  }
+  expect(await count('quiet')).toBe(0)
+  expect(await count('s0')).toBe(0)
+  expect(await count('s99')).toBeGreaterThan(0)
+  // One session alone is not forgotten, but takes no more.
+  const statuses: number[] = []
+  for (let i = 0; i < 70; i++) statuses.push((await ask('long', 'POST', long)).status)
+  expect(statuses.indexOf(413)).toBeGreaterThan(50)
+  expect(statuses.lastIndexOf(200)).toBeLessThan(statuses.indexOf(413))
+  expect(await count('long')).toBeGreaterThan(0)
+})

@@ -1,0 +1,141 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterEach, expect, test } from 'vitest'
+import { realTimers } from '../../src/timers.ts'
+import { run, temporaryFolder } from '../harness/run.ts'
+
+const parley = join(import.meta.dirname, '../../bin/parley.cjs')
+
+let running: ChildProcess | undefined
+afterEach(() => {
+  running?.kill('SIGKILL')
+})
+
+interface Served {
+  baseUrl: string
+  accessToken: string
+  child: ChildProcess
+  log: string[]
+}
+
+/** Starts the built `parley serve` and reads the line that it prints. */
+async function serve(...argv: string[]): Promise<Served> {
+  const child = spawn(process.execPath, [parley, 'serve', ...argv], { env: { HOME: temporaryFolder() } })
+  running = child
+  const log: string[] = []
+  createInterface(child.stderr).on('line', (line) => log.push(line))
+  const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
+  return { ...JSON.parse(line), child, log }
+}
+
+const call = (
+  { baseUrl, accessToken }: Served,
+  init: { path?: string; body?: string; headers?: object } = {},
+) =>
+  fetch(baseUrl + (init.path ?? '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'), {
+    method: 'POST',
+    headers: { authorization: `Bearer ${accessToken}`, 'content-type': 'application/json', ...init.headers },
+    body: init.body ?? '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}',
+  })
+
+const chat = ({ baseUrl, accessToken }: Served, ...argv: string[]) =>
+  run(['chat', 'Say hello', ...argv], {
+    exchange: 'network',
+    timers: realTimers,
+    env: { PARLEY_BASE_URL: baseUrl, PARLEY_ACCESS_TOKEN: accessToken },
+  })
+
+test('a plain HTTP client and parley get the same answer, --raw byte for byte', async () => {
+  const served = await serve()
+  const plain = await (await call(served)).text()
+  expect((await chat(served, '--raw')).out).toBe(plain)
+  const { content, model } = JSON.parse(plain)
+  expect(model).toBe('alpha-2.5-pro')
+  expect(content[0].text).toContain('“Say hello”')
+  for (const way of ['query', 'path', 'body']) {
+    expect((await chat(served, '--stream', '--stream-via', way)).out).toBe(`${content[0].text}\n`)
+  }
+  expect(served.log[0]).toMatch(/POST \/alpha_cli\/v1beta\/models\/alpha-2\.5-pro:generateContent 200$/)
+  expect(served.log.join()).not.toContain(served.accessToken)
+})
+
+test('checks what the specification says, and answers in an error envelope', async () => {
+  const served = await serve('--access-token', 'right')
+  const cases: [number, Parameters<typeof call>[1]][] = [
+    [401, { headers: { authorization: 'Bearer wrong' } }],
+    [401, { headers: { authorization: 'right' } }],
+    [400, { headers: { 'content-type': 'text/plain' } }],
+    [400, { body: '{"contents":' }],
+    [400, { body: '{"contents":5}' }],
+    [404, { path: '/v1/nothing' }],
+    [404, { path: '/alpha_cli/v1beta/models/a%2f..%2fb/x:generateContent' }],
+    [403, { headers: { origin: 'http://example.test' } }],
+  ]
+  for (const [status, init] of cases) {
+    const answer = await call(served, init)
+    expect([answer.status, init]).toEqual([status, init])
+    if (status !== 403)
+      expect(await answer.json()).toMatchObject({
+        type: 'error',
+        error: { message: expect.stringMatching(/^emulator: /) },
+      })
+  }
+})
+
+test('W12: fails as it is told to, as often as asked', async () => {
+  const served = await serve(
+    '--fault',
+    '429x1',
+    '--fault',
+    'chat:402x1',
+    '--fault',
+    'cutx1',
+    '--fault',
+    'htmlx1',
+    '--fault',
+    'resetx1',
+  )
+  expect(await chat(served, '--retries', '0')).toMatchObject({ code: 6, out: '' })
+  expect(await chat(served)).toMatchObject({ code: 5, out: '' })
+  expect((await chat(served, '--stream')).code).toBe(8)
+  expect(await chat(served)).toMatchObject({ code: 8, out: '' })
+  expect(await chat(served)).toMatchObject({ code: 10, out: '' })
+  expect((await chat(served)).code).toBe(0)
+})
+
+test('--rate answers 429 with Retry-After beyond so many a second, and goes on answering', async () => {
+  const served = await serve('--rate', '2', '--fault', 'chat:500x1')
+  const answers = await Promise.all(Array.from({ length: 40 }, () => call(served)))
+  const statuses = answers.map(({ status }) => status)
+  expect(statuses.slice().sort()[0]).toBe(200)
+  expect(statuses.filter((status) => status === 500)).toHaveLength(1)
+  const refused = answers.filter(({ status }) => status === 429)
+  // More than a fraction of them pass only on a machine on which this takes ten seconds.
+  expect(refused.length).toBeGreaterThan(20)
+  for (const { headers } of refused) expect(headers.get('retry-after')).toBe('1')
+  expect((await chat(served)).code).toBe(0)
+})
+
+test('depends on the prompt and the seed, and keeps to the output limit', async () => {
+  const one = await run(['chat', 'One', '--profile', 'demo'], {})
+  const other = await serve('--seed', '8')
+  const said = await chat(other)
+  expect(await chat(other)).toMatchObject({ out: said.out })
+  other.child.kill()
+  const served = await serve('--seed', '7')
+  const differently = await chat(served)
+  expect([said.code, differently.code]).toEqual([0, 0])
+  expect(differently.out).not.toBe(said.out)
+  const limited = await chat(served, '--max-output-tokens', '3')
+  expect(limited).toMatchObject({ code: 0, out: 'Hello from p\n' })
+  expect(limited.err).toContain('cut at the output limit')
+  expect(one.out).toContain('“One”')
+})
+
+test('stops on SIGTERM by that signal', async () => {
+  const { child } = await serve()
+  child.kill('SIGTERM')
+  expect(await once(child, 'exit')).toEqual([null, 'SIGTERM'])
+})

@@ -1,0 +1,337 @@
+import { execFile } from 'node:child_process'
+import { chmodSync, existsSync, lstatSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { canRun } from '../../harness/process.ts'
+import { answering, credentials, message, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
+import { pointedAt, response, serve } from '../../harness/server.ts'
+
+/** The request body that a run sent. */
+const sent = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(ended.requests[0]?.text ?? '')
+
+describe('asking', () => {
+  test('sends the words as one user turn and prints the text with one newline', async () => {
+    const ended = await run(['chat', 'Say', 'hello'], { exchange: answering(message('Hello!\n\n')) })
+    expect(ended).toMatchObject({ code: 0, out: 'Hello!\n', err: '' })
+    expect(ended.requests).toHaveLength(1)
+    expect(ended.requests[0]).toMatchObject({
+      method: 'POST',
+      url: 'https://gateway.test/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent',
+      headers: { Authorization: 'Bearer canary-token-0123456789', 'Content-Type': 'application/json' },
+      text: '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}',
+    })
+  })
+
+  test('the model comes from the flag, else the profile, and is one segment of the path', async () => {
+    const flag = await run(['chat', 'x', '-m', 'a/b c'])
+    expect(flag.requests[0]?.url).toContain('/models/a%2Fb%20c:generateContent')
+    const setting = await run(['chat', 'x'], { env: { PARLEY_CHAT_MODEL: 'alpha-3-pro-preview' } })
+    expect(setting.requests[0]?.url).toContain('/models/alpha-3-pro-preview:')
+    const family = await run(['chat', 'x', '--family', 'beta'])
+    expect(family.requests[0]?.url).toContain('/beta_cli/v1beta/models/beta-2.5-pro:')
+  })
+
+  test('--max-output-tokens and --set fill the body', async () => {
+    const ended = await run([
+      ...['chat', 'x', '--max-output-tokens', '7', '--set', 'generationConfig.temperature=0.20'],
+      ...[
+        '--set',
+        'tools[]={"a":12345678901234567890}',
+        '--set',
+        'labels["x.y"]=plain text',
+        '--set',
+        'contents[0].role=model',
+      ],
+    ])
+    expect(ended.requests[0]?.text).toMatch(/"temperature": ?0\.20/)
+    expect(ended.requests[0]?.text).toContain('12345678901234567890')
+    expect(sent(ended)).toMatchObject({
+      contents: [{ role: 'model' }],
+      generationConfig: { maxOutputTokens: 7, temperature: 0.2 },
+      labels: { 'x.y': 'plain text' },
+    })
+  })
+
+  test.each([
+    ['a=1', 'contents=5', 'contents'],
+    ['no value', 'contents', 'PATH=VALUE'],
+    ['a key that is no JSON', 'contents["\\q"]=1', 'PATH=VALUE'],
+    ['through a list', 'contents.x=1', 'contents is not an object'],
+    ['through a text', 'contents[0].role.x=1', 'contents[0].role is not an object'],
+    ['past the end', 'contents[5]=1', 'gap'],
+  ])('--set that cannot be done is a usage error: %s', async (_, assignment, said) => {
+    const ended = await run(['chat', 'x', '--set', assignment])
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toContain(said)
+  })
+
+  test('of headers that differ only in case the last one counts', async () => {
+    const { requests } = await run(['chat', 'x', '-H', 'Authorization: a', '-H', 'authorization: b'])
+    const names = Object.keys(requests[0]?.headers ?? {}).filter((name) => /^authorization$/i.test(name))
+    expect(names).toEqual(['authorization'])
+    expect(requests[0]?.headers.authorization).toBe('b')
+  })
+
+  test('--raw prints the bytes of the answer, whatever they are', async () => {
+    const body = `\ufeff{ "content" : [{"type":"text","text":"a"}], "big":12345678901234567890, "n":1.10, "n":-0, "e":1e400 }\n`
+    const ended = await run(['chat', 'x', '--raw'], { exchange: answering(body) })
+    expect(ended).toMatchObject({ code: 0, out: body })
+  })
+
+  test('the footer is for terminals, and for --usage', async () => {
+    const piped = await run(['chat', 'x'])
+    expect(piped.err).toBe('')
+    const asked = await run(['chat', 'x', '--usage'], { exchange: answering(message('Hi')) })
+    expect(asked.err).toMatch(/^— alpha-2\.5-pro · end_turn · 3 tokens in · 5 out · \d+\.\d s\n$/)
+    const terminal = await run(['chat', 'x'], {
+      tty: ['stdout', 'stderr'],
+      exchange: answering(message('Hi')),
+    })
+    expect(terminal.err).toMatch(/^\x1b\[2m— .*\x1b\[22m\n$/)
+    const plain = await run(['chat', 'x'], {
+      tty: ['stderr'],
+      env: { NO_COLOR: '1' },
+      exchange: answering(message('Hi')),
+    })
+    expect(plain.err).toMatch(/^— /)
+    const quiet = await run(['chat', 'x', '-q', '--usage'])
+    expect(quiet.err).toBe('')
+  })
+
+  test.each([
+    ['max_tokens', 'cut at the output limit'],
+    ['refusal', 'stopped: refusal'],
+    ['SAFETY', 'stopped: SAFETY'],
+  ])('an answer that stopped early is exit 0 with a warning: %s', async (reason, said) => {
+    const ended = await run(['chat', 'x'], { exchange: answering(message('Well', { stop_reason: reason })) })
+    expect(ended).toMatchObject({ code: 0, out: 'Well\n' })
+    expect(ended.err).toContain(said)
+  })
+
+  test('an answer without text is exit 0 with a note, a blocked prompt tells why', async () => {
+    const empty = await run(['chat', 'x'], { exchange: answering(message('')) })
+    expect(empty).toMatchObject({ code: 0, out: '', err: 'parley: the answer has no text\n' })
+    const blocked = await run(['chat', 'x'], {
+      exchange: answering('{"promptFeedback":{"blockReason":"SAFETY"}}'),
+    })
+    expect(blocked).toMatchObject({ code: 0, out: '' })
+    expect(blocked.err).toContain('stopped: SAFETY')
+  })
+
+  test("the family's native shape is an answer too; thoughts are not part of it", async () => {
+    const body = {
+      candidates: [
+        { index: 1, content: { parts: [{ text: 'other' }] } },
+        {
+          index: 0,
+          content: { parts: [{ text: 'hm', thought: true }, { text: 'Yes' }] },
+          finishReason: 'STOP',
+        },
+      ],
+      usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 2, thoughtsTokenCount: 3 },
+    }
+    const ended = await run(['chat', 'x', '--usage'], { exchange: answering(JSON.stringify(body)) })
+    expect(ended).toMatchObject({ code: 0, out: 'Yes\n' })
+    expect(ended.err).toContain('STOP · 1 tokens in · 5 out')
+  })
+})
+
+test.each([
+  [
+    'message',
+    {
+      content: [
+        { type: 'text', text: null },
+        { type: 'text', text: 'Yes' },
+      ],
+    },
+  ],
+  ['native', { candidates: [{ content: { parts: [{ text: null }, { text: 'Yes' }] } }] }],
+])('a text of null is no text, and costs no other: %s', async (_, body) => {
+  const ended = await run(['chat', 'x'], { exchange: answering(JSON.stringify(body)) })
+  expect(ended).toMatchObject({ code: 0, out: 'Yes\n' })
+})
+
+describe('showing instead of sending', () => {
+  test('--dry-run prints the request, secrets redacted, and needs no credential', async () => {
+    const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
+    const ended = await run(['chat', 'x', '--dry-run', '--set', 'seed=10000000000000000001'], { env: bare })
+    expect(ended).toMatchObject({ code: 0, err: '', requests: [] })
+    expect(ended.out).toContain('10000000000000000001')
+    expect(JSON.parse(ended.out)).toMatchObject({
+      method: 'POST',
+      url: '{base_url}/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent',
+      headers: { Authorization: 'Bearer [redacted]', 'Content-Type': 'application/json' },
+      body: { contents: [{ role: 'user', parts: [{ text: 'x' }] }] },
+    })
+  })
+
+  test('--curl never puts the secret into an argument', async () => {
+    const ended = await run(['chat', "it's", '--curl', '-H', 'X-Trace: 1'])
+    expect(ended).toMatchObject({ code: 0, requests: [] })
+    expect(ended.out).not.toContain('canary')
+    expect(ended.out).toMatch(/^printf '%s\\n' "Authorization: Bearer \$PARLEY_ACCESS_TOKEN" \| curl /)
+    expect(ended.out).toContain("--header 'X-Trace: 1'")
+    expect(ended.out).toContain(`it'\\''s`)
+  })
+
+  describe.runIf(canRun('curl', '--version')).each(['sh', 'bash'])('--curl in %s', (shell) => {
+    /** A request as it arrived, its headers in no order. */
+    const normalized = (request: string) => {
+      const [head = '', body] = request.split(/\r\n\r\n(.*)/s)
+      const [line, ...headers] = head.split('\r\n')
+      const names = headers.map((header) => header.trim().replace(/^[^:]+/, (name) => name.toLowerCase()))
+      return { line, headers: names.filter((header) => !header.startsWith('connection:')).sort(), body }
+    }
+
+    test.each([
+      [
+        'all kinds of headers',
+        'chat',
+        `it's $HOME \`x\` "y" \\ %s\n`,
+        '-H',
+        'X-Empty:',
+        '-H',
+        'Cookie: $COOKIE',
+        '-H',
+        'X-A: b c',
+      ],
+      ['a long body', 'chat', '字'.repeat(60_000)],
+      ['a longer one', 'chat', `${'x'.repeat(2_000_000)}'\n\n`, '-H', 'Authorization: $AUTHORIZATION'],
+      ['no body', 'events', 'list', '-s', 'a[1-2]', '--no-beta'],
+    ])('sends the very same request: %s', async (_, ...argv) => {
+      const server = await serve((socket) => socket.end(response('{"content":[]}', '400 No')))
+      const env = { ...credentials, ...pointedAt(server), COOKIE: 'a=b', AUTHORIZATION: 'Basic YTpi' }
+      const words = argv.map((word) =>
+        word.replace('$COOKIE', env.COOKIE).replace('$AUTHORIZATION', env.AUTHORIZATION),
+      )
+      const { out } = await run([...words, '--curl'], { env })
+      await run(words, { env, exchange: 'network' })
+      const script = join(temporaryFolder(), 'request.sh')
+      writeFileSync(script, out)
+      await promisify(execFile)(shell, [script], { env: { PATH: process.env.PATH, ...env } })
+      await server.close()
+      const [own, curls] = server.requests.map(normalized)
+      expect(curls).toEqual(own)
+      expect(out).not.toMatch(/canary|a=b|YTpi/)
+    })
+  })
+
+  test('-v tells the heads on stderr, secrets redacted', async () => {
+    const exchange = answering(message('Hi'), {
+      headers: { 'set-cookie': 'a=canary', 'x-evil': 'a\x1b]0;b' },
+    })
+    const ended = await run(['chat', 'x', '-v', '-H', 'X-Trace: 1'], { exchange })
+    expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
+    expect(ended.err).not.toContain('canary')
+    expect(ended.err).toContain('> Authorization: Bearer [redacted]\n')
+    expect(ended.err).toContain('> X-Trace: 1\n')
+    expect(ended.err).toContain('< x-evil: a^[]0;b\n')
+  })
+})
+
+describe('files', () => {
+  test('-f adds text after its name, and known binary files as inline data', async () => {
+    const cwd = temporaryFolder()
+    const png = Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+      'base64',
+    )
+    writeFileSync(join(cwd, 'a.png'), png)
+    writeFileSync(join(cwd, 'a.txt'), 'BM begins this text, not a bitmap')
+    const ended = await run(['chat', 'look', '-f', 'a.png', '-f', 'a.txt'], { cwd })
+    expect(sent(ended).contents[0].parts).toEqual([
+      { text: 'look' },
+      { inlineData: { mimeType: 'image/png', data: png.toString('base64') } },
+      { text: 'a.txt:\n' },
+      { text: 'BM begins this text, not a bitmap' },
+    ])
+  })
+
+  test('-f of unknown binary is exit 2, of a missing file exit 11, and nothing is sent', async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'blob'), Buffer.from([0, 1, 2, 255]))
+    expect(await run(['chat', 'x', '-f', 'blob'], { cwd })).toMatchObject({ code: 2, out: '', requests: [] })
+    const missing = await run(['chat', 'x', '-f', 'nowhere'], { cwd })
+    expect(missing).toMatchObject({ code: 11, out: '', requests: [] })
+    expect(missing.err).toBe('parley: nowhere: no such file or folder\n')
+    expect((await run(['chat', 'x', '-f', '.'], { cwd })).code).toBe(11)
+  })
+
+  test('-o writes the answer once it is whole, and keeps a broken stream apart', async () => {
+    const cwd = temporaryFolder()
+    const whole = await run(['chat', 'x', '-o', 'a.txt'], { cwd, exchange: answering(message('Hi')) })
+    expect(whole).toMatchObject({ code: 0, out: '' })
+    expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('Hi\n')
+    expect(existsSync(join(cwd, 'a.txt.part'))).toBe(false)
+
+    const half = 'data: {"candidates":[{"content":{"parts":[{"text":"Half"}]}}]}\n\n'
+    const broken = await run(['chat', 'x', '--stream', '-o', 'a.txt'], { cwd, exchange: answering(half) })
+    expect(broken.code).toBe(8)
+    expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('Hi\n')
+    expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe('Half')
+  })
+
+  test.each([
+    ['-o', 'no/a.txt', 11],
+    ['-o', '.', 11],
+    ['-o', 'new/', 11],
+    ['-o', '', 2],
+    ['--thread', 'no/t.json', 11],
+    ['--thread', '.', 11],
+  ])('a file that cannot be written is told before anything is sent: %s %j', async (flag, name, code) => {
+    expect(await run(['chat', 'x', flag, name])).toMatchObject({ code, out: '', requests: [] })
+  })
+
+  test('a file that is replaced keeps its mode, and a link leads to it; a new thread is for its owner only', async () => {
+    const cwd = temporaryFolder()
+    const modeOf = (name: string) => lstatSync(join(cwd, name)).mode & 0o777
+    writeFileSync(join(cwd, 'a.txt'), '', { mode: 0o600 })
+    writeFileSync(join(cwd, 'empty.json'), '')
+    chmodSync(join(cwd, 'empty.json'), 0o666)
+    symlinkSync('empty.json', join(cwd, 'link.json'))
+    expect((await run(['chat', 'x', '-o', 'a.txt', '--thread', 'link.json'], { cwd })).code).toBe(0)
+    expect(modeOf('a.txt')).toBe(ownerOnly)
+    expect(modeOf('empty.json')).toBe(0o666)
+    expect(lstatSync(join(cwd, 'link.json')).isSymbolicLink()).toBe(true)
+    expect(JSON.parse(readFileSync(join(cwd, 'empty.json'), 'utf8')).contents).toHaveLength(2)
+    expect((await run(['chat', 'x', '--thread', 'new.json'], { cwd })).code).toBe(0)
+    expect(modeOf('new.json')).toBe(ownerOnly)
+  })
+
+  test('--thread keeps the conversation, its spelling and its unknown fields', async () => {
+    const cwd = temporaryFolder()
+    const first = await run(['chat', 'One', '--thread', 't.json'], {
+      cwd,
+      exchange: answering(message('Uno')),
+    })
+    expect(first).toMatchObject({ code: 0, out: 'Uno\n' })
+    writeFileSync(
+      join(cwd, 't.json'),
+      readFileSync(join(cwd, 't.json'), 'utf8').replace('{', '{ "seed": 1.50, '),
+    )
+    const second = await run(['chat', 'Two', '--thread', 't.json', '--stream', '--stream-via', 'body'], {
+      cwd,
+    })
+    expect(sent(second)).toMatchObject({
+      seed: 1.5,
+      stream: true,
+      contents: [{}, { role: 'model' }, { parts: [{ text: 'Two' }] }],
+    })
+    const kept = readFileSync(join(cwd, 't.json'), 'utf8')
+    expect(kept).toContain('"seed": 1.50')
+    expect(JSON.parse(kept).stream).toBeUndefined()
+    expect(JSON.parse(kept).contents).toHaveLength(4)
+  })
+
+  test('--thread does not keep an answer that broke off', async () => {
+    const cwd = temporaryFolder()
+    const ended = await run(['chat', 'x', '--thread', 't.json'], {
+      cwd,
+      exchange: answering('{"content":[{"ty'),
+    })
+    expect(ended.code).toBe(8)
+    expect(existsSync(join(cwd, 't.json'))).toBe(false)
+  })
+})

@@ -1,0 +1,309 @@
+import { Readable, Writable } from 'node:stream'
+import { afterEach, describe, expect, test } from 'vitest'
+import { main } from '../../../src/main.ts'
+import { realTimers } from '../../../src/timers.ts'
+import { answering, credentials, message, run } from '../../harness/run.ts'
+import { pointedAt, type ScriptedServer, serve } from '../../harness/server.ts'
+
+const delta = (text: string) =>
+  JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })
+const chunk = (text: string, more: object = {}) =>
+  JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text }] }, ...more }] })
+
+/** What each form of a stream says: two lines, an emoji, and no final newline. */
+const text = 'Héllo wörld\n\n👋🏽 – done'
+const [first, second, third] = ['Héllo wör', 'ld\n\n👋', '🏽 – done']
+
+const forms: Record<string, { type: string; body: string }> = {
+  'message events': {
+    type: 'text/event-stream',
+    body: [
+      'event: message_start\ndata: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":1}}}\n\n',
+      ': a comment\n\nevent: ping\ndata: {"type": "ping"}\n\nretry: 5\nid: 7\nevent: surprise\ndata: {"type":"surprise"}\n\n',
+      `event: content_block_delta\ndata: ${delta(first)}\n\n`,
+      'data: {"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"no"}}\n\n',
+      `data:${delta(second)}\n\ndata: ${delta(third).replace(',', ',\ndata: ')}\n\n`,
+      'data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}\n\n',
+      'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+    ].join(''),
+  },
+  'native chunks': {
+    type: 'text/event-stream; charset=utf-8',
+    body: `data: ${chunk(first)}\n\ndata: ${chunk(second)}\n\ndata: ${chunk(third, { finishReason: 'STOP' })}\n\n`,
+  },
+  'native chunks that end in [DONE]': {
+    type: 'text/event-stream',
+    body: `data: ${chunk(first)}\n\ndata: ${chunk(second + third)}\n\ndata: [DONE]\n\n`,
+  },
+  'a JSON array': {
+    type: 'application/json',
+    body: `[${chunk(first)},\n${chunk(second)}\n,\r\n${chunk(third)}]\n`,
+  },
+  'one JSON body': { type: 'application/json', body: message(text) },
+}
+
+let server: ScriptedServer | undefined
+afterEach(() => server?.close())
+
+async function serveStream(
+  type: string,
+  pieces: (string | Uint8Array)[],
+  end: 'end' | 'stay' = 'end',
+): Promise<ScriptedServer> {
+  server = await serve(async (socket) => {
+    socket.setNoDelay(true)
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\nconnection: close\r\n\r\n`)
+    for (const piece of pieces) {
+      await new Promise((resolve) => setImmediate(resolve))
+      socket.write(piece)
+    }
+    if (end === 'end') socket.end()
+  })
+  return server
+}
+
+const inPieces = (body: string, size: number) => {
+  const bytes = Buffer.from(body)
+  return Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) =>
+    bytes.subarray(i * size, (i + 1) * size),
+  )
+}
+
+const stream = (server: ScriptedServer, ...argv: string[]) =>
+  run(['chat', 'x', '--stream', ...argv], { exchange: 'network', env: pointedAt(server) })
+
+describe.each(Object.entries(forms))('%s', (_, { type, body }) => {
+  test.each([
+    ['whole', body, 1e6],
+    ['seven bytes at a time', body, 7],
+    ['with CRLF and a byte order mark', `\ufeff${body.replace(/(?<!\r)\n/g, '\r\n')}`, 7],
+  ])('prints the same text: %s', async (_, sent, size) => {
+    const ended = await stream(await serveStream(type, inPieces(sent, size)))
+    expect(ended).toMatchObject({ code: 0, out: `${text}\n`, err: '' })
+  })
+
+  test('is not whole without its end: exit 8, the text so far kept', async () => {
+    const cut = body.slice(
+      0,
+      -1 - (body.length - body.lastIndexOf(type === 'application/json' ? '}]' : 'data:')),
+    )
+    const ended = await stream(await serveStream(type, inPieces(cut, 1000)))
+    expect(ended.code).toBe(8)
+    expect(text.startsWith(ended.out)).toBe(true)
+    expect(ended.err).toMatch(/^parley: (the stream ended early|the answer is not JSON)/)
+  })
+})
+
+test.each([
+  ['query', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent?alt=sse', undefined],
+  ['path', '/alpha_cli/v1beta/models/alpha-2.5-pro:streamGenerateContent?alt=sse', undefined],
+  ['body', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent', true],
+])('streaming is asked for by %s', async (way, path, field) => {
+  const { requests, code } = await run(['chat', 'x', '--stream', '--stream-via', way])
+  expect(code).toBe(0)
+  expect(requests[0]?.url).toBe(`https://gateway.test${path}`)
+  expect(requests[0]?.headers.Accept).toBe('text/event-stream, application/json')
+  expect(JSON.parse(requests[0]?.text ?? '').stream).toBe(field)
+})
+
+test('the profile may ask for streams, --no-stream takes it back', async () => {
+  const env = { PARLEY_STREAM: 'true' }
+  expect((await run(['chat', 'x'], { env })).requests[0]?.url).toContain('alt=sse')
+  expect((await run(['chat', 'x', '--no-stream'], { env })).requests[0]?.url).not.toContain('alt=sse')
+})
+
+test('the first words are printed while the server still waits', async () => {
+  const { url } = await serveStream('text/event-stream', [`data: ${chunk('Hello')}\n\n`], 'stay')
+  let out = ''
+  const seen = new Promise<void>((resolve) => {
+    const stdout = new Writable({
+      write(bytes, _, done) {
+        out += bytes
+        done()
+        resolve()
+      },
+    })
+    const nothing = new Writable({ write: (_, __, done) => done() })
+    main(['chat', 'x', '--stream'], {
+      env: { ...credentials, PARLEY_BASE_URL: url },
+      cwd: '/',
+      platform: 'linux',
+      stdin: { kind: 'terminal', open: () => Readable.from([]) },
+      stdout: { isTerminal: false, open: () => stdout, writeNow: () => 0 },
+      stderr: { isTerminal: false, open: () => nothing, writeNow: () => 0 },
+    })
+  })
+  await seen
+  expect(out).toBe('Hello')
+})
+
+test.each([
+  ['message_stop', 'data: {"type":"message_stop"}\n\n'],
+  ['[DONE]', 'data: [DONE]\n\n'],
+])('nothing more is waited for after %s', async (_, end) => {
+  const ended = await stream(
+    await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\n`, end], 'stay'),
+  )
+  expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
+})
+
+test('what follows a finishReason still counts', async () => {
+  const rest = 'data: {"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":8}}\n\n'
+  const body = `data: ${chunk('Hi', { finishReason: 'STOP' })}\n\n${rest}`
+  const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--usage')
+  expect(ended.err).toContain('7 tokens in · 8 out')
+})
+
+test('an error in a stream is exit 8, with the words of the service', async () => {
+  const error =
+    'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"too\\nbusy"}}\n\n'
+  const later = await stream(await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\n${error}`]))
+  expect(later).toMatchObject({ code: 8, out: 'Hi' })
+  expect(later.err).toContain('  the service says: too busy\n')
+  await server?.close()
+  const first = await stream(await serveStream('text/event-stream', [error]))
+  expect(first).toMatchObject({ code: 8, out: '' })
+})
+
+test('pings and unknown events are skipped, whatever is in them', async () => {
+  const body = [
+    'event: ping\ndata:\n\n',
+    'data: {"type":"warning","message":"slow","delta":5,"usage":[]}\n\n',
+    'data: {"type":"message_start","message":null}\n\n',
+    `data: ${delta('Hi')}\n\n`,
+    'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":null}}\n\n',
+    'data: {"type":"message_delta","delta":null}\n\n',
+    'data: {"type":"message_stop"}\n\n',
+  ].join('')
+  const plain = await run(['chat', 'x', '--stream'], { exchange: answering(body) })
+  expect(plain).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+  const raw = await run(['chat', 'x', '--stream', '--raw'], { exchange: answering(body) })
+  expect(raw.out).toBe(body.replace(/^event.*\ndata:\n\n/, '').replace(/data: (.*\n)\n/g, '$1'))
+})
+
+test('an event that is not JSON is exit 8, and not quoted', async () => {
+  const ended = await stream(
+    await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\ndata: {"secret": \n\n`]),
+  )
+  expect(ended).toMatchObject({ code: 8, out: 'Hi' })
+  expect(ended.err).not.toContain('secret')
+})
+
+test("--raw prints each event's data as a line, and no [DONE]", async () => {
+  const body = `event: a\ndata: { "candidates":\ndata: [], "n": 1.10 }\n\ndata: ${chunk('Hi', { finishReason: 'STOP' })}\n\ndata: [DONE]\n\n`
+  const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--raw')
+  expect(ended).toMatchObject({
+    code: 0,
+    out: `{ "candidates":[], "n": 1.10 }\n${chunk('Hi', { finishReason: 'STOP' })}\n`,
+  })
+})
+
+test('--raw of a stream that was cut prints whole lines only', async () => {
+  const ended = await stream(
+    await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\ndata: {"candid`]),
+    '--raw',
+  )
+  expect(ended).toMatchObject({ code: 8, out: `${chunk('Hi')}\n` })
+})
+
+test('a hundred thousand line breaks take no time, in one piece or in as many', async () => {
+  const many = 100_000
+  const start = performance.now()
+  const whole = await run(['chat', 'x'], { exchange: answering(message(`a${'\n'.repeat(many)}b`)) })
+  expect(whole.out).toBe(`a${'\n'.repeat(many)}b\n`)
+  const body = `data: ${delta('a')}\n\n${`data: ${delta('\n')}\n\n`.repeat(many)}data: ${delta('b')}\n\ndata: [DONE]\n\n`
+  const pieces = await run(['chat', 'x', '--stream'], { exchange: answering(inPieces(body, 4096)) })
+  expect(pieces.out).toBe(whole.out)
+  expect(performance.now() - start).toBeLessThan(3000)
+})
+
+test('an emoji split over two events is whole again', async () => {
+  const body = `data: ${delta('a\\ud83d').replace('\\\\', '\\')}\n\ndata: ${delta('\\ude00b').replace('\\\\', '\\')}\n\ndata: [DONE]\n\n`
+  const ended = await run(['chat', 'x', '--stream'], { exchange: answering(body) })
+  expect(ended).toMatchObject({ code: 0, out: 'a😀b\n' })
+})
+
+test('on a terminal control characters show, also when cut in two; a pipe gets them as they are', async () => {
+  const body = `data: ${chunk('a\u001b')}\n\ndata: ${chunk(']0;x\u0007\r')}\n\ndata: ${chunk('\nb\u009b\u202e\u007f\r!', { finishReason: 'STOP' })}\n\n`
+  const terminal = await run(['chat', 'x', '--stream'], { exchange: answering(body), tty: ['stdout'] })
+  expect(terminal.out).toBe('a^[]0;x^G\nb\\u009b\\u202e^?^M!\n')
+  const pipe = await run(['chat', 'x', '--stream'], { exchange: answering(body) })
+  expect(pipe.out).toBe('a\u001b]0;x\u0007\r\nb\u009b\u202e\u007f\r!\n')
+})
+
+describe('native chunks whose body stays open', () => {
+  const sse = { 'content-type': 'text/event-stream' }
+  const finished = (words: string) => `data: ${chunk(words, { finishReason: 'STOP' })}\n\n`
+  const call = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] } }] })}\n\n`
+
+  /** Says these pieces, comments 3 s apart, and is silent; every timer runs out soon, and tells how long it was. */
+  async function stayOpen(pieces: string[], ...argv: string[]) {
+    const waits: number[] = []
+    let isClosed = false
+    let now = 0
+    let close = () => {}
+    const silence = new Promise<void>((resolve) => {
+      close = () => {
+        isClosed = true
+        resolve()
+      }
+    })
+    async function* body() {
+      for (const piece of pieces) {
+        if (piece.startsWith(':')) now += 3000
+        if (isClosed) return
+        yield Buffer.from(piece)
+      }
+      const patience = setTimeout(() => {
+        close()
+        waits.push(Number.NaN)
+      }, 200)
+      await silence
+      clearTimeout(patience)
+    }
+    const ended = await run(['chat', 'x', '--stream', ...argv], {
+      exchange: async () => ({
+        status: 200,
+        statusText: '',
+        headers: sse,
+        body: body(),
+        close: () => close(),
+      }),
+      timers: {
+        now: () => now,
+        async wait(milliseconds, signal) {
+          await realTimers.wait(20, signal)
+          if (!signal?.aborted) waits.push(milliseconds)
+        },
+      },
+    })
+    return { ...ended, waits }
+  }
+
+  test('are whole after 15 s of silence where one of them finished the text, with a warning', async () => {
+    const said = 'the service did not end the stream; it is taken as whole after 15 s of silence'
+    const plain = await stayOpen([`data: ${chunk('Hi')}\n\n`, finished('!')], '-q')
+    expect(plain).toMatchObject({ code: 0, out: 'Hi!\n', err: `parley: ${said}\n`, waits: [15_000] })
+    const json = await stayOpen([finished('Hi'), ': alive\n\n'], '--errors', 'json')
+    expect(json).toMatchObject({ code: 0, out: 'Hi\n', err: `{"warning":"${said}"}\n`, waits: [12_000] })
+    const strict = await stayOpen([finished('Hi')], '--fail-on-cut')
+    expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${said}\n` })
+  })
+
+  test('comments that keep the connection open are silence too', async () => {
+    const alive = [...Array.from({ length: 100 }, () => ': alive\n\n'), `data: ${chunk(' lost')}\n\n`]
+    expect(await stayOpen([finished('Hi'), ...alive])).toMatchObject({ code: 0, out: 'Hi\n' })
+  })
+
+  test.each([
+    ['two of them finished', [finished('Hi'), finished('!')]],
+    ['one finished, and more text came', [finished('Hi'), `data: ${chunk('!')}\n\n`]],
+    ['none finished', [`data: ${chunk('Hi')}\n\n`]],
+    ['there was a function call', [call, finished('Hi')]],
+    ['no text came', [finished('')]],
+    ['they are in an array', [`[${chunk('Hi', { finishReason: 'STOP' })}`]],
+    ['there is half an event', [finished('Hi'), 'data: {']],
+  ])('are waited for where %s', async (_, pieces) => {
+    expect((await stayOpen(pieces)).waits).toEqual([Number.NaN])
+  })
+})

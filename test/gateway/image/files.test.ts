@@ -1,0 +1,199 @@
+import {
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { ownerOnly, temporaryFolder } from '../../harness/run.ts'
+import { image, inline, parts, png } from './image.ts'
+
+const folderWith = (files: Record<string, string>) => {
+  const cwd = temporaryFolder()
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
+  return cwd
+}
+
+describe('names', () => {
+  test.each([
+    ['A Red Fox!', 'a-red-fox'],
+    ['  ---  fox, "quoted" / ../../etc ', 'fox-quoted-etc'],
+    ['Лиса и 狐狸 2', 'лиса-и-狐狸-2'],
+    ['नमस्ते दुनिया', 'नमस्ते-दुनिया'],
+    ['e\u0301te\u0301', 'été'],
+    ['🦊 !?', 'image'],
+    ['con', 'image-con'],
+    ['LPT1', 'image-lpt1'],
+    ['com¹', 'image-com¹'],
+    ['a\n\u001b[31mb', 'a-31mb'],
+    ['-rf', 'rf'],
+    [`${'word '.repeat(11)}longer`, `${'word-'.repeat(11)}longe`],
+    [`${'x'.repeat(59)} y`, 'x'.repeat(59)],
+    ['𝔘'.repeat(300), '𝔲'.repeat(60).normalize('NFC')],
+  ])('I13: come from the prompt: %j', async (prompt, name) => {
+    const ended = await image(['--', prompt])
+    expect(ended.code).toBe(0)
+    expect(ended.files).toEqual([ended.out.trimEnd()])
+    expect(Buffer.byteLength(ended.out)).toBeLessThan(256)
+    if (!prompt.startsWith('𝔘')) expect(ended.out).toBe(`${name}.png\n`)
+  })
+
+  test('further images are numbered, and the next free number is taken', async () => {
+    const cwd = folderWith({ 'fox-2.png': 'mine' })
+    const both = parts(inline(png(1)), inline(png(2)))
+    expect((await image(['fox'], { cwd, ...both })).out).toBe('fox.png\nfox-3.png\n')
+    const again = await image(['fox'], { cwd, ...both })
+    expect(again).toMatchObject({ code: 0, out: 'fox-4.png\nfox-5.png\n' })
+    expect(again.read('fox-2.png').toString()).toBe('mine')
+    expect(again.read('fox.png')).toEqual(png(1))
+  })
+
+  test('an automatic name passes links, folders and special files by, also with --force', async () => {
+    const cwd = folderWith({ victim: 'mine', 'fox-3.png': 'old' })
+    symlinkSync('victim', join(cwd, 'fox.png'))
+    mkdirSync(join(cwd, 'fox-2.png'))
+    const ended = await image(['fox', '--force'], { cwd })
+    expect(ended).toMatchObject({ code: 0, out: 'fox-3.png\n' })
+    expect(ended.read('victim').toString()).toBe('mine')
+    expect(ended.read('fox-3.png')).toEqual(png())
+  })
+
+  test('-o with a slash at its end is a folder, which is made when there is an image for it', async () => {
+    const ended = await image(['fox', '-o', 'new/pics/'])
+    expect(ended).toMatchObject({ code: 0, out: 'new/pics/fox.png\n', err: '' })
+    expect(ended.read('new/pics/fox.png')).toEqual(png())
+    expect((await image(['fox', '-o', 'new/'], parts({ text: 'no' }))).files).toEqual([])
+  })
+
+  test('an explicit name is numbered before its extension', async () => {
+    const three = parts(inline(png(1)), inline(png(2)), inline(png(3)))
+    const ended = await image(['fox', '-o', 'a.b.png'], three)
+    expect(ended).toMatchObject({ code: 0, out: 'a.b.png\na.b-2.png\na.b-3.png\n', err: '' })
+  })
+
+  test('I13: an explicit name is printed as it is in a pipe, escaped on a terminal, too long is exit 11', async () => {
+    const name = 'a\u001b[31m.png'
+    expect((await image(['x', `-o${name}`])).out).toBe(`${name}\n`)
+    expect((await image(['x', `-o${name}`], { tty: ['stdout'] })).out).toBe('a^[[31m.png\n')
+    for (const broken of ['a\nb.png', 'a\rb/']) {
+      expect(await image(['x', '-o', broken])).toMatchObject({ code: 2, out: '', requests: [] })
+    }
+    expect((await image(['x', '--output=-x.png'])).out).toBe('-x.png\n')
+    const long = await image(['x', '-o', `${'x'.repeat(300)}.png`])
+    expect(long).toMatchObject({ code: 11, requests: [], files: [] })
+  })
+})
+
+describe('checks before anything is sent', () => {
+  test('I01: a target that exists is exit 11, --force replaces it', async () => {
+    const cwd = folderWith({ 'a.png': 'mine' })
+    const refused = await image(['x', '-o', 'a.png'], { cwd })
+    expect(refused).toMatchObject({ code: 11, out: '', requests: [], files: ['a.png'] })
+    expect(refused.err).toBe('parley: a.png: it already exists (--force replaces it)\n')
+    expect(refused.read('a.png').toString()).toBe('mine')
+    const forced = await image(['x', '-o', 'a.png', '--force'], { cwd })
+    expect(forced).toMatchObject({ code: 0, out: 'a.png\n', files: ['a.png'] })
+    expect(forced.read('a.png')).toEqual(png())
+  })
+
+  test.each([[[]], [['--force']]])(
+    'I03: a symbolic link, live or dangling, is left alone: %j',
+    async (flags) => {
+      const cwd = folderWith({ victim: 'mine' })
+      symlinkSync('victim', join(cwd, 'live.png'))
+      symlinkSync('nowhere', join(cwd, 'dangling.png'))
+      for (const name of ['live.png', 'dangling.png']) {
+        const ended = await image(['x', '-o', name, ...flags], { cwd })
+        expect(ended).toMatchObject({ code: 11, requests: [], files: ['dangling.png', 'live.png', 'victim'] })
+        expect(lstatSync(join(cwd, name)).isSymbolicLink()).toBe(true)
+        expect(ended.read('victim').toString()).toBe('mine')
+      }
+      expect(readlinkSync(join(cwd, 'dangling.png'))).toBe('nowhere')
+    },
+  )
+
+  test.each([[[]], [['--force']]])(
+    'I04: a device, or a folder without a slash, is exit 11: %j',
+    async (flags) => {
+      const cwd = temporaryFolder()
+      mkdirSync(join(cwd, 'pics'))
+      for (const name of ['/dev/null', 'pics', '.']) {
+        expect(await image(['x', '-o', name, ...flags], { cwd })).toMatchObject({
+          code: 11,
+          requests: [],
+          files: ['pics'],
+        })
+      }
+      expect((await image(['x', '-o', 'pics'], { cwd })).err).toContain('with a / at its end')
+    },
+  )
+
+  test.each([
+    ['no/a.png', 'no such file or folder'],
+    ['file/a.png', 'not a folder'],
+    ['file/', 'not a folder'],
+    ['file/deeper/', 'not a folder'],
+    ['a\0b.png', ''],
+  ])('I05: a folder that is none is exit 11: %j', async (output, said) => {
+    const ended = await image(['x', '-o', output], { cwd: folderWith({ file: '' }) })
+    expect(ended).toMatchObject({ code: 11, out: '', requests: [], files: ['file'] })
+    expect(ended.err).toContain(said)
+  })
+
+  test('an empty -o is exit 2', async () => {
+    expect(await image(['x', '-o', ''])).toMatchObject({ code: 2, requests: [] })
+  })
+})
+
+describe('when something fails after the answer', () => {
+  test('I07: the second of three fails: the others are saved and listed, it is kept, exit 11', async () => {
+    const cwd = folderWith({ 'a-2.png': 'mine' })
+    const three = parts(inline(png(1)), inline(png(2)), inline(png(3)))
+    const ended = await image(['x', '-o', 'a.png'], { cwd, ...three })
+    expect(ended).toMatchObject({ code: 11, out: 'a.png\na-3.png\n', files: ['a-2.png', 'a-3.png', 'a.png'] })
+    expect(ended.read('a-2.png').toString()).toBe('mine')
+    const [path = ''] = /\S+\.png$/m.exec(ended.err) ?? []
+    expect(readFileSync(path)).toEqual(png(2))
+    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+  })
+
+  test('a target that appears meanwhile is not overwritten', async () => {
+    const cwd = temporaryFolder()
+    const { exchange } = parts(inline(png()))
+    const ended = await image(['x', '-o', 'a.png'], {
+      cwd,
+      exchange: (request) => {
+        writeFileSync(join(cwd, 'a.png'), 'theirs')
+        return exchange(request)
+      },
+    })
+    expect(ended).toMatchObject({ code: 11, out: '', files: ['a.png'] })
+    expect(ended.read('a.png').toString()).toBe('theirs')
+    expect(ended.kept).toHaveLength(1)
+    expect(ended.err).toContain(ended.kept[0])
+  })
+
+  test('where the temporary folder fails too, both reasons are told', async () => {
+    const cwd = temporaryFolder()
+    const folder = join(cwd, 'a')
+    mkdirSync(folder)
+    const { exchange } = parts(inline(png()))
+    const ended = await image(['x', '-o', 'a/b.png'], {
+      cwd,
+      exchange: (request) => {
+        rmdirSync(folder)
+        return exchange(request)
+      },
+      env: { TMPDIR: folder },
+    })
+    expect(ended).toMatchObject({ code: 11, out: '', files: [] })
+    expect(ended.err).toBe(
+      `parley: a/b.png: no such file or folder; nor could it be kept in ${folder}: no such file or folder\n`,
+    )
+  })
+})

@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'vitest'
+import { answering } from '../../harness/run.ts'
+import { image, imageAnswer, inline, parts, png } from './image.ts'
+
+describe('finding images', () => {
+  const data = png().toString('base64')
+  const wrapped = data.replace(/.{20}/g, '$&\r\n')
+  const bytes = Buffer.concat([png(), Buffer.from([0xfb, 0xff, 0xfe, 0xfb])])
+
+  test.each([
+    ['inlineData', inline(png())],
+    ['inline_data', { inline_data: { mime_type: 'image/png', data } }],
+    ['mixed spellings', { inlineData: { mime_type: 'image/png', data } }],
+    ['no MIME type', { inlineData: { data } }],
+    ['a part that is a thought', { ...inline(png()), thought: true }],
+    ['a part with text', { ...inline(png()), text: 'here' }],
+    ['a data URI', { text: `data:image/png;base64,${data}` }],
+    ['a data URI in Markdown', { text: `Look: ![fox](data:image/png;base64,${wrapped}) nice` }],
+    ['a data URI in HTML', { text: `<img src="data:image/png;charset=utf-8;base64,${data}">` }],
+    ['a data URI and a line after it', { text: `data:image/png;base64,${data}\nHere it is` }],
+    ['a data URI as a link', { fileData: { fileUri: `data:image/png;base64,${data}` } }],
+    ['line breaks in the base64', { inlineData: { mimeType: 'image/png', data: wrapped } }],
+    ['no padding', { inlineData: { mimeType: 'image/png', data: data.replace(/=+$/, '') } }],
+    ['a text of the wrong type beside it', { ...inline(png()), text: 5 }],
+  ])('%s', async (_, part) => {
+    const ended = await image(['fox'], parts(part))
+    expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', files: ['fox.png'] })
+    expect(ended.read('fox.png')).toEqual(png())
+  })
+
+  test('the URL-safe alphabet', async () => {
+    const safe = { inlineData: { mimeType: 'image/png', data: bytes.toString('base64url') } }
+    expect(safe.inlineData.data).toMatch(/[-_]/)
+    expect((await image(['fox'], parts(safe))).read('fox.png')).toEqual(bytes)
+  })
+
+  test('in every candidate, and in blocks of the message shape', async () => {
+    const candidate = (shade: number) => ({ content: { parts: [inline(png(shade))] } })
+    const native = answering(
+      JSON.stringify({ candidates: [candidate(1), {}, { content: null }, candidate(2)] }),
+    )
+    expect((await image(['x'], { exchange: native })).out).toBe('x.png\nx-2.png\n')
+    const text = `data:image/png;base64,${data}`
+    const message = answering(JSON.stringify({ content: [{ type: 'text', text }] }))
+    expect((await image(['x'], { exchange: message })).out).toBe('x.png\n')
+  })
+
+  test('a long image, whether its slashes are escaped or not', async () => {
+    const large = Buffer.concat([png(), Buffer.alloc(300_000, 0xff)])
+    const plain = imageAnswer({ text: '"quoted\\' }, inline(large), inline(png(3)))
+    for (const body of [plain, plain.replaceAll('/', '\\/')]) {
+      const halves = [body.slice(0, 100_001), body.slice(100_001)]
+      const ended = await image(['x'], { exchange: answering(halves) })
+      expect(ended).toMatchObject({ code: 0, out: 'x.png\nx-2.png\n', err: '| "quoted\\\n' })
+      expect(ended.read('x.png').equals(large)).toBe(true)
+      expect(ended.read('x-2.png')).toEqual(png(3))
+    }
+  })
+
+  test.each(['iVBORw0KGgo*', 'iVBO Rw0K', 'iVBORw0KG', 'iVB=Rw0K', 'iVBORw0KGg=', '+_+_', ''])(
+    'anything but base64 is exit 8: "%s"',
+    async (wrong) => {
+      const ended = await image(['x'], parts({ inlineData: { mimeType: 'image/png', data: wrong } }))
+      expect(ended).toMatchObject({ code: 8, out: '', files: [] })
+      expect(ended.err).toContain('not proper base64')
+    },
+  )
+
+  test('one that is broken does not cost the others', async () => {
+    const broken = { inlineData: { mimeType: 'image/png', data: '*' } }
+    const ended = await image(['x'], parts(inline(png(1)), broken, inline(png(2))))
+    expect(ended).toMatchObject({ code: 8, out: 'x.png\nx-2.png\n', files: ['x-2.png', 'x.png'] })
+  })
+})
+
+describe('what is no image', () => {
+  test.each([
+    ['a text', imageAnswer({ text: 'I would\nrather not \u001b[31m' }), 'STOP', 'I would rather not ^[[31m'],
+    [
+      'a finish reason',
+      '{"candidates":[{"finishReason":"IMAGE_SAFETY","content":{"parts":[{"text":"No"}]}}]}',
+      'no image: IMAGE_SAFETY',
+      'the service says: No',
+    ],
+    ['a block reason', '{"promptFeedback":{"blockReason":"SAFETY"}}', 'no image: SAFETY', ''],
+    ['no candidates', '{"candidates":[]}', 'no image', ''],
+    ['another shape', '{"data":[]}', 'another shape', ''],
+    ['no JSON', '<html><title>Log in</title>', 'not JSON', 'Log in'],
+    ['nothing', '', 'empty', ''],
+  ])('is exit 8: %s', async (_, body, said, more) => {
+    const ended = await image(['x'], { exchange: answering(body) })
+    expect(ended).toMatchObject({ code: 8, out: '', files: [] })
+    expect(ended.err).toContain(said)
+    expect(ended.err).toContain(more)
+    expect(ended.kept).toHaveLength(body === '' ? 0 : 1)
+    for (const name of ended.kept) expect(ended.err).toContain(name)
+  })
+
+  test('a 200 that holds an error ends by its type', async () => {
+    const body = '{"error":{"status":"RESOURCE_EXHAUSTED","message":"slow down"}}'
+    expect(await image(['x'], { exchange: answering(body) })).toMatchObject({ code: 6, out: '', kept: [] })
+  })
+})

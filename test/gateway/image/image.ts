@@ -1,0 +1,50 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { encode } from 'fast-png'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
+
+type World = NonNullable<Parameters<typeof run>[1]>
+
+/** Runs `parley image` in a folder of its own; by default the answer holds one picture. */
+export async function image(argv: string[], { cwd = temporaryFolder(), ...world }: World = {}) {
+  const exchange = world.exchange ?? answering(imageAnswer(inline(png())))
+  const env = { PARLEY_IMAGE_MODEL: 'alpha-image', TMPDIR: temporaryFolder(), ...world.env }
+  const ended = await run(['image', ...argv], { ...world, cwd, env, exchange })
+  const read = (name: string) => readFileSync(join(cwd, name))
+  return {
+    ...ended,
+    cwd,
+    read,
+    files: readdirSync(cwd).sort(),
+    kept: existsSync(env.TMPDIR) ? readdirSync(env.TMPDIR) : [],
+  }
+}
+
+/** A world whose service answers with these parts. */
+export const parts = (...all: object[]) => ({ exchange: answering(imageAnswer(...all)) })
+
+/** A small PNG that differs by its shade. */
+export const png = (shade = 0): Buffer =>
+  Buffer.from(encode({ width: 1, height: 1, channels: 3, data: new Uint8Array([shade, shade, shade]) }))
+
+/** The beginnings of other kinds of images, enough to be known by. */
+export const jpeg = Buffer.from('ffd8ffe000104a46494600010100000100010000', 'hex')
+export const gif = Buffer.from('GIF89a\x01\0\x01\0\0\0\0;', 'latin1')
+export const webp = Buffer.from(
+  'RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0/\0\0\0\x10\x07\x10\x11\x11\x88\x88\xfe\x07\0',
+  'latin1',
+)
+export const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')
+export const zip = Buffer.from('PK\x05\x06'.padEnd(22, '\0'), 'latin1')
+
+export const inline = (bytes: Uint8Array, mimeType = 'image/png') => ({
+  inlineData: { mimeType, data: Buffer.from(bytes).toString('base64') },
+})
+
+/** The image endpoint's success body around some parts. */
+export const imageAnswer = (...parts: object[]) =>
+  JSON.stringify({
+    candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }],
+    usageMetadata: { promptTokenCount: 4, candidatesTokenCount: 1290, totalTokenCount: 1294 },
+    modelVersion: 'alpha-image',
+  })

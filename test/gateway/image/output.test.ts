@@ -1,0 +1,157 @@
+import { decode } from 'fast-png'
+import { describe, expect, test } from 'vitest'
+import { createEmulator, faultEndpoints } from '../../../src/emulator/emulator.ts'
+import { parseFault } from '../../../src/emulator/faults.ts'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { image, imageAnswer, inline, jpeg, parts, png } from './image.ts'
+
+describe('stdout and stderr', () => {
+  test('paths on stdout, texts on stderr where no line begins with them', async () => {
+    const texts = [{ text: '::add-mask::x\n\u001b[2J' }, { text: 'hm', thought: true }]
+    const ended = await image(['x'], parts(...texts, inline(png())))
+    expect(ended).toMatchObject({ code: 0, out: 'x.png\n', err: '| ::add-mask::x\n| ^[[2J\n' })
+    expect((await image(['x', '-q'], parts(...texts, inline(png())))).err).toBe('')
+  })
+
+  test('the footer is for terminals and for --usage', async () => {
+    const asked = await image(['x', '--usage'])
+    expect(asked.err).toMatch(/^— alpha-image · STOP · 4 tokens in · 1290 out · \d+\.\d s\n$/)
+    expect((await image(['x'], { tty: ['stderr'] })).err).toContain('tokens in')
+    expect((await image(['x'])).err).toBe('')
+  })
+
+  test('--raw prints the bytes of the answer and saves nothing; the exit code tells', async () => {
+    const body = ` ${imageAnswer(inline(png()))}\n`
+    const ended = await image(['x', '--raw', '-o', 'a.png'], {
+      exchange: answering([body.slice(0, 50), body.slice(50)]),
+    })
+    expect(ended).toMatchObject({
+      code: 0,
+      out: body,
+      files: [],
+      err: 'parley: --raw saves nothing: -o is ignored\n',
+    })
+    const none = await image(['x', '--raw'], { exchange: answering('{"candidates":[]}') })
+    expect(none).toMatchObject({
+      code: 0,
+      out: '{"candidates":[]}',
+      files: [],
+      err: 'parley: the answer has no image\n',
+    })
+    const cut = await image(['x', '--raw'], { exchange: answering('{"candidates":[') })
+    expect(cut).toMatchObject({ code: 8, out: '{"candidates":[' })
+  })
+
+  test.each([
+    ['a reason', '{"candidates":[{"finishReason":"IMAGE_SAFETY"}]}', 'the answer has no image: IMAGE_SAFETY'],
+    ['another shape', '{"picture":1}', 'the answer has no image'],
+    ['nothing in it', '[]', 'the answer has no image'],
+    ['a blocked prompt', '{"promptFeedback":{"blockReason":"SAFETY"}}', 'the answer has no image: SAFETY'],
+  ])('--raw: an answer without an image is a warning, and no failure: %s', async (_, body, said) => {
+    for (const flags of [[], ['-q']]) {
+      const ended = await image(['x', '--raw', ...flags], { exchange: answering(body) })
+      expect(ended).toMatchObject({ code: 0, out: body, files: [], kept: [] })
+      expect(ended.err).toContain(`parley: ${said}\n`)
+    }
+  })
+
+  test.each([
+    ['an error envelope', '{"type":"error","error":{"type":"overloaded_error","message":"Later"}}', 7],
+    ['an error without a known type', '{"error":{"message":"No"}}', 8],
+    ['no JSON', '<html>', 8],
+    ['an error event', 'data: {"error":{"code":499,"message":"x"}}\n\n', 8],
+    ['an event that is no JSON', 'data: {"candidates":\n\n', 8],
+  ])('--raw: the exit code speaks of JSON: %s', async (_, body, code) => {
+    const ended = await image(['x', '--raw'], { exchange: answering(body) })
+    expect(ended).toMatchObject({ code, out: body, files: [], kept: [] })
+  })
+
+  test('-o - writes the bytes of one image, and nothing else', async () => {
+    const ended = await image(['x', '-o', '-'], parts({ text: 'hi' }, inline(png())))
+    expect(ended).toMatchObject({ code: 0, err: '| hi\n', files: [] })
+    expect(Buffer.from(ended.outBytes)).toEqual(png())
+  })
+
+  test('-o - keeps several images in the temporary folder', async () => {
+    const ended = await image(['x', '-o', '-'], parts(inline(png(1)), inline(png(2))))
+    expect(ended).toMatchObject({ code: 11, out: '' })
+    expect(ended.err).toContain('only one image')
+    expect(ended.kept).toHaveLength(2)
+    for (const name of ended.kept) expect(ended.err).toContain(name)
+  })
+
+  test('I16, V13: -o - refuses a terminal before anything is sent', async () => {
+    const ended = await image(['x', '-o', '-'], { tty: ['stdout'] })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+  })
+
+  test('--errors json is one line, also where several images fail', async () => {
+    const ended = await image(['x', '-o', '-', '--errors', 'json'], parts(inline(png(1)), inline(png(2))))
+    expect(ended.err).toMatch(/^\{[^\n]*\}\n$/)
+    const { error } = JSON.parse(ended.err)
+    expect(error).toMatchObject({ kind: 'file', exit: 11, sent: 'yes' })
+    for (const name of ended.kept) expect(error.message).toContain(name)
+  })
+})
+
+describe('previews', () => {
+  const kitty = { env: { TERM: 'xterm-kitty' }, tty: ['stdout' as const] }
+  const iterm = { env: { TERM_PROGRAM: 'iTerm.app' }, tty: ['stdout' as const] }
+
+  test('are shown by terminals that say they can', async () => {
+    expect((await image(['x'], kitty)).out).toMatch(/^x\.png\n\x1b_Ga=T,f=100,q=2,m=0;[\w+/=]+\x1b\\\n$/)
+    const shown = await image(['x'], iterm)
+    expect(shown.out).toBe(
+      `x.png\n\x1b]1337;File=inline=1;size=${png().length}:${png().toString('base64')}\x07\n`,
+    )
+    expect((await image(['x', '--preview'], { tty: ['stdout'] })).out).toContain('\x1b]1337;')
+  })
+
+  test.each([
+    ['a pipe', [], { env: kitty.env }],
+    ['a pipe, though asked for', ['--preview'], { env: kitty.env }],
+    ['--no-preview', ['--no-preview'], kitty],
+    ['a terminal that says nothing', [], { tty: ['stdout' as const] }],
+    ['a multiplexer', [], { ...kitty, env: { TERM: 'xterm-kitty', TMUX: '/tmp/x' } }],
+  ])('are not shown: %s', async (_, argv, world) => {
+    expect((await image(['x', ...argv], world)).out).toBe('x.png\n')
+  })
+
+  test('of what the Kitty protocol does not take, nothing is shown', async () => {
+    const ended = await image(['x'], { ...kitty, ...parts(inline(jpeg, 'image/jpeg')) })
+    expect(ended).toMatchObject({ code: 0, out: 'x.jpg\n' })
+  })
+})
+
+describe('the emulator', () => {
+  test('draws a PNG that depends on the prompt, with a text and usage', async () => {
+    const draw = async (prompt: string) => {
+      const ended = await run(['image', prompt, '--profile', 'demo', '-o', '-'])
+      return Buffer.from(ended.outBytes)
+    }
+    const fox = await draw('a red fox')
+    expect(decode(fox)).toMatchObject({ width: 256, height: 256 })
+    expect(await draw('a red fox')).toEqual(fox)
+    expect(await draw('a blue fox')).not.toEqual(fox)
+  })
+
+  test('the demo profile saves a-red-fox.png, and then a-red-fox-2.png', async () => {
+    const cwd = temporaryFolder()
+    const argv = ['image', '--profile', 'demo', 'a red fox', '--usage']
+    const first = await run(argv, { cwd })
+    expect(first).toMatchObject({ code: 0, out: 'a-red-fox.png\n' })
+    expect(first.err).toMatch(/^\| Coloured discs.*\n— alpha-image-demo · STOP · \d+ tokens in/)
+    expect((await run(argv, { cwd })).out).toBe('a-red-fox-2.png\n')
+  })
+
+  test('--fault applies, by the name image', async () => {
+    const exchange = createEmulator({ faults: [parseFault('image:500x1', faultEndpoints)] })
+    expect(await image(['x', '--retries', '0'], { exchange })).toMatchObject({ code: 7, out: '', files: [] })
+    expect(await image(['x'], { exchange })).toMatchObject({ code: 0, out: 'x.png\n' })
+    const cut = createEmulator({ faults: [parseFault('cut', faultEndpoints)] })
+    const broken = await image(['x'], { exchange: cut })
+    expect(broken).toMatchObject({ code: 8, out: '', files: [] })
+    expect(broken.err).toContain('the part that came is kept as')
+    expect(broken.kept).toHaveLength(1)
+  })
+})

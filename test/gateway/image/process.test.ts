@@ -1,0 +1,180 @@
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { canBeNobody, canRun, execute } from '../../harness/process.ts'
+import { temporaryFolder } from '../../harness/run.ts'
+import { pointedAt, response, type ScriptedServer, serve } from '../../harness/server.ts'
+import { imageAnswer, inline, png } from './image.ts'
+
+const large = Buffer.concat([png(), Buffer.alloc(200_000, 1)])
+
+let server: ScriptedServer
+let cwd: string
+let body: string
+beforeEach(async () => {
+  cwd = temporaryFolder()
+  body = imageAnswer(inline(png()))
+  server = await serve((socket) => socket.write(response(body)))
+})
+afterEach(() => server.close())
+
+type World = Parameters<typeof execute>[1]
+
+/** Runs the built `parley image` in the test's folder, with a temporary folder of its own. */
+async function image(argv: string[], world: World = {}) {
+  const temporary = temporaryFolder()
+  const env = { TMPDIR: temporary, ...pointedAt(server), ...world.env }
+  const ended = await execute(['image', '-m', 'm', '--no-stdin', ...argv], { cwd, ...world, env })
+  const kept = readdirSync(temporary).map((name) => join(temporary, name))
+  return { ...ended, kept, files: readdirSync(cwd).sort() }
+}
+
+/** Sends the process a signal where it would write a file for the nth time, and goes no further. */
+function signalAtWrite(number: number, signal: string): Record<string, string> {
+  const path = join(temporaryFolder(), 'signal.cjs')
+  const script = `
+    const files = require('node:fs')
+    const { write } = files
+    let count = 0
+    files.write = (...given) => {
+      if (++count < ${number}) return write(...given)
+      process.kill(process.pid, '${signal}')
+      setTimeout(() => {}, 15_000)
+    }`
+  writeFileSync(path, script)
+  return { NODE_OPTIONS: `--require ${JSON.stringify(path)}` }
+}
+
+describe('signals', () => {
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'])(
+    'G02: %s while a file is written leaves nothing',
+    async (signal) => {
+      const ended = await image(['x'], { env: signalAtWrite(1, signal) })
+      expect(ended).toMatchObject({ code: null, signal, out: '', files: [], kept: [] })
+      expect(ended.err).toBe(
+        'parley: interrupted: the answer had come; an image whose path was not printed is lost\n',
+      )
+    },
+  )
+
+  test('G06: SIGINT between the first of four images and the second: the first stays, and is listed', async () => {
+    body = imageAnswer(...[1, 2, 3, 4].map((shade) => inline(png(shade))))
+    const ended = await image(['x'], { env: signalAtWrite(2, 'SIGINT') })
+    expect(ended).toMatchObject({ signal: 'SIGINT', out: 'x.png\n', files: ['x.png'] })
+    expect(readFileSync(join(cwd, 'x.png'))).toEqual(png(1))
+  })
+})
+
+test('I04: a FIFO is exit 11 before sending, without a wait', async () => {
+  canRun('mkfifo', join(cwd, 'pipe.png'))
+  expect(await image(['x', '-o', 'pipe.png', '--force'])).toMatchObject({ code: 11, files: ['pipe.png'] })
+  expect(server.requests).toHaveLength(0)
+})
+
+const asNobody = test.skipIf(!canBeNobody())
+
+asNobody('I05: a folder that cannot be written to is exit 11 before sending (as another user)', async () => {
+  mkdirSync(join(cwd, 'locked'), { mode: 0o555 })
+  chmodSync(cwd, 0o755)
+  for (const argv of [
+    ['-o', 'locked/a.png'],
+    ['-o', 'locked/'],
+    ['-o', 'locked/deeper/'],
+  ]) {
+    const ended = await image(['x', ...argv], { isNobody: true })
+    expect(ended).toMatchObject({ code: 11, out: '', files: ['locked'] })
+    expect(ended.err).toContain('permission denied')
+  }
+  expect(server.requests).toHaveLength(0)
+})
+
+const canMount = canRun('unshare', '-m', 'sh', '-c', 'mount -t tmpfs -o size=64k tmpfs /mnt')
+
+test.skipIf(!canMount)(
+  'I06: a full disk is exit 11: no half file, and the image is kept elsewhere (needs unshare)',
+  async () => {
+    body = imageAnswer(inline(large))
+    mkdirSync(join(cwd, 'small'))
+    // What is in the folder afterwards can only be seen from within.
+    const script = 'mount -t tmpfs -o size=64k tmpfs small && "$@"; code=$?; ls -A small >&2; exit $code'
+    const ended = await image(['x', '-o', 'small/a.png'], {
+      within: ['unshare', '-m', 'sh', '-c', script, 'sh'],
+    })
+    expect(ended).toMatchObject({ code: 11, out: '' })
+    expect(ended.kept).toHaveLength(1)
+    const [path = ''] = ended.kept
+    expect(ended.err).toBe(`parley: small/a.png: no space left on the disk; the image is kept as ${path}\n`)
+    expect(readFileSync(path).equals(large)).toBe(true)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+  },
+)
+
+test('I11: of two runs with one target the first wins, and the other keeps its image', async () => {
+  const sockets: (() => void)[] = []
+  await server.close()
+  // Neither gets its answer before both have asked, and so have found the target free.
+  server = await serve((socket) => {
+    sockets.push(() => socket.write(response(body)))
+    if (sockets.length === 2) for (const answer of sockets) answer()
+  })
+  const [one, two] = await Promise.all([image(['x', '-o', 'a.png']), image(['x', '-o', 'a.png'])])
+  const [winner, loser] = one.code === 0 ? [one, two] : [two, one]
+  expect(winner).toMatchObject({ code: 0, out: 'a.png\n', kept: [] })
+  expect(loser).toMatchObject({ code: 11, out: '', files: ['a.png'] })
+  expect(readFileSync(loser.kept[0] ?? '')).toEqual(png())
+  expect(loser.err).toContain(loser.kept[0])
+})
+
+test.each([
+  ['022', 0o644],
+  ['077', 0o600],
+  ['002', 0o664],
+])("I12: with umask %s a file's mode is %o", async (umask, mode) => {
+  expect((await image(['x'], { before: `umask ${umask}` })).code).toBe(0)
+  expect(statSync(join(cwd, 'x.png')).mode & 0o777).toBe(mode)
+})
+
+test('I15: 100 MB of base64 take less than four times their size', async () => {
+  const huge = Buffer.concat([png(), Buffer.alloc(75_000_000, 7)])
+  body = imageAnswer(inline(huge))
+  // The process itself says at its end how much it took.
+  const script = join(temporaryFolder(), 'measure.cjs')
+  writeFileSync(script, "process.on('exit', () => console.error(process.resourceUsage().maxRSS))")
+  const ended = await image(['x', '-q'], { env: { NODE_OPTIONS: `--require ${JSON.stringify(script)}` } })
+  expect(ended).toMatchObject({ code: 0, out: 'x.png\n' })
+  expect(Number(ended.err) * 1024).toBeLessThan(4 * 100_000_000)
+  expect(readFileSync(join(cwd, 'x.png')).equals(huge)).toBe(true)
+}, 30_000)
+
+const canOpenTerminal = canRun('script', '-qec', 'true', '/dev/null')
+const onTerminal = 'printf -v words "%q " "$@"; SHELL=$BASH exec script -qec "$words" /dev/null'
+
+test.skipIf(!canOpenTerminal)(
+  'I16: image bytes are refused by a terminal before sending (needs script)',
+  async () => {
+    const within = ['bash', '-c', onTerminal, 'bash']
+    const ended = await image(['x', '-o', '-'], { within })
+    expect(ended.code).toBe(2)
+    expect(server.requests).toHaveLength(0)
+  },
+)
+
+test('O04: a stdout that is full costs no image', async () => {
+  body = imageAnswer(inline(png(1)), inline(png(2)))
+  const before = 'exec > /dev/full'
+  const named = await image(['x'], { before })
+  expect(named).toMatchObject({ code: 11, files: ['x-2.png', 'x.png'], kept: [] })
+  expect(named.err).toContain(
+    'x.png is saved, but its path was not printed: stdout: no space left on the disk',
+  )
+  body = imageAnswer(inline(png(1)))
+  const bytes = await image(['x', '-o', '-'], { before })
+  expect(bytes.code).toBe(11)
+  expect(readFileSync(bytes.kept[0] ?? '')).toEqual(png(1))
+})
+
+test('a reader of the paths that goes away costs no image', async () => {
+  body = imageAnswer(...[1, 2, 3].map((shade) => inline(png(shade))))
+  const ended = await image(['x'], { within: ['bash', '-c', 'set -o pipefail; "$@" | true', 'bash'] })
+  expect(ended).toMatchObject({ code: 0, err: '', files: ['x-2.png', 'x-3.png', 'x.png'] })
+})

@@ -1,0 +1,63 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../harness/run.ts'
+import { image, inline, png } from './image.ts'
+
+describe('the request', () => {
+  test('goes to the image endpoint, with the flags in the body', async () => {
+    const argv = ['a', 'fox', '--temperature', '0.5', '--max-output-tokens', '9']
+    const { requests } = await image([...argv, '--set', 'generationConfig.imageConfig.aspectRatio=16:9'])
+    expect(requests).toHaveLength(1)
+    expect(requests[0]).toMatchObject({
+      method: 'POST',
+      url: 'https://gateway.test/api/image/alpha/v1beta/models/alpha-image:generateContent',
+      headers: { Authorization: 'Bearer canary-token-0123456789', 'Content-Type': 'application/json' },
+    })
+    expect(JSON.parse(requests[0]?.text ?? '')).toEqual({
+      contents: [{ role: 'user', parts: [{ text: 'a fox' }] }],
+      generationConfig: { temperature: 0.5, maxOutputTokens: 9, imageConfig: { aspectRatio: '16:9' } },
+    })
+  })
+
+  test('the model comes from -m, else from imageModel; without either nothing is sent', async () => {
+    expect((await image(['x', '-m', 'a/b'])).requests[0]?.url).toContain('/models/a%2Fb:generateContent')
+    const none = await image(['x'], { env: { PARLEY_IMAGE_MODEL: '' } })
+    expect(none).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(none.err).toContain('-m NAME')
+  })
+
+  test('-f adds a reference image, -i gives a body to the letter, stdin a prompt or a body', async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'ref.png'), png(7))
+    const { requests } = await image(['in snow', '-f', 'ref.png'], { cwd })
+    expect(JSON.parse(requests[0]?.text ?? '').contents[0].parts).toEqual([
+      { text: 'in snow' },
+      inline(png(7)),
+    ])
+
+    const body = '{ "contents":[{"parts":[{"text":"Two owls"}]}], "seed" : 1.50 }'
+    writeFileSync(join(cwd, 'body.json'), body)
+    expect(await image(['-i', 'body.json'], { cwd })).toMatchObject({ code: 0, out: 'two-owls.png\n' })
+    const piped = await image([], { stdin: body })
+    expect(piped.requests[0]?.text).toBe(body)
+    expect((await image([], { stdin: 'A cat' })).out).toBe('a-cat.png\n')
+  })
+
+  test.each([
+    ['--temperature', 'hot'],
+    ['--max-output-tokens', '0.5'],
+    ['--set', 'contents=5'],
+  ])('a wrong value is exit 2 and nothing is sent: %s %s', async (flag, value) => {
+    expect(await image(['x', flag, value])).toMatchObject({ code: 2, out: '', requests: [], files: [] })
+  })
+
+  test('--dry-run and --curl show the request, check no file and make none', async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'there.png'), '')
+    const dry = await image(['x', '--dry-run', '-o', 'there.png'], { cwd })
+    expect(dry).toMatchObject({ code: 0, requests: [], files: ['there.png'] })
+    expect(JSON.parse(dry.out).url).toMatch(/models\/alpha-image:generateContent$/)
+    expect(await image(['x', '--curl', '-o', 'new/'])).toMatchObject({ code: 0, requests: [], files: [] })
+  })
+})

@@ -1,0 +1,178 @@
+import { readFileSync, statSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { answering, ownerOnly } from '../../harness/run.ts'
+import { image, imageAnswer, inline, parts, png } from './image.ts'
+
+const data = png().toString('base64')
+const uri = `data:image/png;base64,${data}`
+const json = JSON.stringify
+const chunk = (parts: object[], finishReason?: string) => ({
+  candidates: [{ content: { parts }, finishReason }],
+})
+const event = (value: object, name = '') => `${name && `event: ${name}\n`}data: ${json(value)}\n\n`
+const events = { headers: { 'content-type': 'text/event-stream' } }
+
+describe('shapes of an answer with one image', () => {
+  const native = JSON.parse(imageAnswer(inline(png())))
+  const block = { type: 'image', source: { type: 'base64', media_type: 'image/png', data } }
+  const start = { type: 'content_block_start', index: 0, content_block: block }
+
+  test.each([
+    ['I20 a data URI as inline data', imageAnswer({ inlineData: { mimeType: 'x', data: uri } })],
+    ['I21 predictions', json({ predictions: [{ bytesBase64Encoded: data, mimeType: 'image/png' }] })],
+    ['I22 data and b64_json', json({ created: 1, data: [{ b64_json: data, url: null }] })],
+    ['I23 a message block', json({ content: [block], stop_reason: 'end_turn' })],
+    ['I24 wrapped in a response', json({ response: native })],
+    ['I24 wrapped in data', json({ code: 0, msg: 'ok', data: native })],
+    ['I24 wrapped in both', json({ code: 0, data: { response: native } })],
+    ['I25 generated images', json({ generatedImages: [{ image: { imageBytes: data } }] })],
+    ['I25 a choice', json({ choices: [{ message: { content: `![fox](${uri})` } }] })],
+    ['I25 an image_url', json({ choices: [{ message: { images: [{ image_url: { url: uri } }] } }] })],
+    ['I26 an array of chunks', json([chunk([{ text: 'Here' }]), chunk([inline(png())], 'STOP')])],
+    ['I26 an array of one', json([native])],
+    ['I26 chunks line by line', `${json(chunk([inline(png())]))}\n${json(chunk([], 'STOP'))}\n`],
+  ])('%s', async (_, body) => {
+    const ended = await image(['fox', '-q'], { exchange: answering(body) })
+    expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '', files: ['fox.png'], kept: [] })
+    expect(ended.read('fox.png')).toEqual(png())
+  })
+
+  test.each([
+    ['native chunks', event(chunk([{ text: 'Here' }])) + event(chunk([inline(png())], 'STOP'))],
+    ['one event without its blank line', event(chunk([inline(png())], 'STOP')).trimEnd()],
+    [
+      'CR LF, comments, keep-alives and an end',
+      `: hi\r\ndata: ping\r\n\r\n${event(chunk([inline(png())], 'STOP')).replaceAll('\n', '\r\n')}data: "[done]"`,
+    ],
+    ['CR alone', event(chunk([inline(png())], 'STOP')).replaceAll('\n', '\r')],
+    ['data in two lines', `data: ${json(chunk([inline(png())], 'STOP')).replace(':', ':\ndata: ')}\n\n`],
+    ['a bare object between events', `data: null\n\n${json(chunk([inline(png())], 'STOP'))}\n`],
+    [
+      'a message stream',
+      event({ type: 'message_start', message: {} }) +
+        event(start) +
+        event({ type: 'message_delta', delta: { stop_reason: 'end_turn' } }) +
+        event({ type: 'message_stop' }),
+    ],
+    [
+      'a data URI in pieces',
+      uri
+        .match(/.{1,7}/g)
+        ?.map((text) => event(chunk([{ text }])))
+        .join('') + event(chunk([], 'STOP')),
+    ],
+  ])('I27 an event stream: %s', async (_, body) => {
+    const ended = await image(['fox', '-q'], { exchange: answering(body, events) })
+    expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '', files: ['fox.png'], kept: [] })
+    expect(ended.read('fox.png')).toEqual(png())
+  })
+
+  test('I28 links of other shapes are printed', async () => {
+    const body = json({ data: [{ url: 'https://files.test/a.png' }, { url: 'https://files.test/b.png' }] })
+    const ended = await image(['x'], { exchange: answering(body) })
+    expect(ended).toMatchObject({ code: 0, out: 'https://files.test/a.png\nhttps://files.test/b.png\n' })
+  })
+
+  test('what surrounds the image is told: text and the footer, also of a stream', async () => {
+    const more = { usageMetadata: { promptTokenCount: 7 }, modelVersion: 'painter' }
+    const last = { ...chunk([{ text: 'fox' }], 'STOP'), ...more }
+    const body = event(chunk([{ text: 'A ' }])) + event(chunk([{ text: 'red ' }])) + event(last)
+    const ended = await image(['x', '--usage'], {
+      exchange: answering(event(chunk([inline(png())])) + body, events),
+    })
+    expect(ended.err).toMatch(/^\| A red fox\n— painter · STOP · 7 tokens in · /)
+  })
+})
+
+describe('what was paid for is not lost', () => {
+  const bodyOf = (ended: Awaited<ReturnType<typeof image>>) => {
+    const [path = ''] = /\S+parley-[\w.-]+/.exec(ended.err) ?? []
+    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+    return readFileSync(path, 'utf8')
+  }
+
+  test.each([
+    ['I30 an unknown shape', json({ output: { picture: data } }), {}],
+    ['I30 no JSON', `<html><img src="${uri}">`, {}],
+    ['I30 JSON that is cut', imageAnswer(inline(png())).slice(0, -9), {}],
+    ['I30 an array that is cut', json([chunk([inline(png())])]).slice(0, -1), {}],
+    ['I30 nothing but a reason', json(chunk([{ text: 'No' }], 'IMAGE_SAFETY')), {}],
+    ['I31 events of an unknown shape', `data: {"picture":"${data}"}\n\n`, events],
+    ['I31 an event that is cut', event(chunk([inline(png())])).slice(0, -9), events],
+  ])('%s: the body is kept', async (_, body, options) => {
+    const ended = await image(['x'], { exchange: answering(body, options) })
+    expect(ended).toMatchObject({ code: 8, out: '', files: [] })
+    expect(bodyOf(ended)).toBe(body)
+  })
+
+  test('I32 with --errors json the path is in the one line; with --raw the body is on stdout', async () => {
+    const exchange = answering('{"picture":1}')
+    const told = await image(['x', '--errors', 'json'], { exchange })
+    expect(JSON.parse(told.err).error).toMatchObject({ kind: 'response', exit: 8, sent: 'yes' })
+    expect(JSON.parse(told.err).error.message).toContain(told.kept[0])
+    expect(await image(['x', '--raw'], { exchange })).toMatchObject({
+      code: 0,
+      out: '{"picture":1}',
+      kept: [],
+    })
+  })
+
+  test('I33 the reason and what explains it are told', async () => {
+    const finish = { candidates: [{ finishReason: 'IMAGE_OTHER', finishMessage: 'Try again' }] }
+    const ended = await image(['x'], { exchange: answering(json(finish)) })
+    expect(ended.err).toMatch(
+      /no image: IMAGE_OTHER; the answer is kept as .*\n {2}the service says: Try again\n$/,
+    )
+  })
+
+  test.each([4, 40_000, 100_000])(
+    'I34 data that is no base64 is kept as it came, %d characters on',
+    async (at) => {
+      const long = Buffer.alloc(150_000, 1).toString('base64')
+      const wrong = `${long.slice(0, at)}*${long.slice(at)}`
+      const ended = await image(
+        ['x'],
+        parts({ inlineData: { mimeType: 'image/png', data: wrong } }, inline(png())),
+      )
+      expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
+      expect(bodyOf(ended)).toBe(wrong)
+    },
+  )
+
+  const whole = event(chunk([inline(png())]))
+  test.each([
+    ['an error', whole + event({ error: { code: 499, message: 'gone' } }), 'gone', 0],
+    ['a broken event', `${whole}data: {"cand\n\n`, 'not JSON', 1],
+    ['no end', whole, 'ended early', 0],
+  ])('I35 after an image, %s is exit 8, and the image is saved', async (_, body, said, count) => {
+    const ended = await image(['x'], { exchange: answering(body, events) })
+    expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
+    expect(ended.err).toContain(said)
+    expect(ended.kept).toHaveLength(count)
+  })
+
+  test('I36 a stream that holds an error alone is exit 8, a list of one error ends by its type', async () => {
+    const error = { error: { status: 'RESOURCE_EXHAUSTED', message: 'slow down' } }
+    const stream = await image(['x'], { exchange: answering(event(error), events) })
+    expect(stream).toMatchObject({ code: 8, out: '', kept: [] })
+    expect(await image(['x'], { exchange: answering(json([error])) })).toMatchObject({ code: 6, kept: [] })
+  })
+})
+
+describe('lines of stdout', () => {
+  test.each([[['pipe']], [['stdout']]])('I37 a link with a line break is one line: %j', async (tty) => {
+    const fileUri = 'https://files.test/a\n/etc/passwd\r\u001b[2J'
+    const ended = await image(['x'], { ...parts({ fileData: { fileUri } }), tty: tty as ['stdout'] })
+    expect(ended).toMatchObject({ code: 0, out: 'https://files.test/a%0A/etc/passwd%0D%1B[2J\n' })
+  })
+
+  test.each(['constructor', '__proto__', 'toString', 'image/constructor'])(
+    'I38 a MIME type named %s is an unknown one',
+    async (mimeType) => {
+      const unknown = await image(['x'], parts(inline(Buffer.from('who knows'), mimeType)))
+      expect(unknown).toMatchObject({ code: 8, out: '', files: [] })
+      expect(readFileSync(/\S+\.bin$/m.exec(unknown.err)?.[0] ?? '', 'utf8')).toBe('who knows')
+      expect(await image(['x'], parts(inline(png(), mimeType)))).toMatchObject({ code: 0, out: 'x.png\n' })
+    },
+  )
+})

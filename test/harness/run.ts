@@ -1,0 +1,148 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable, Writable } from 'node:stream'
+import type { Host } from '../../src/context.ts'
+import { createEmulator } from '../../src/emulator/emulator.ts'
+import type { StdStream } from '../../src/io/output.ts'
+import { main } from '../../src/main.ts'
+import { realTimers } from '../../src/timers.ts'
+import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
+
+interface World {
+  /** What stands on stdin, as a pipe; without it stdin is a terminal. Pieces arrive one by one. */
+  stdin?: string | Uint8Array | (string | Uint8Array)[]
+  /** What a person types, where stdin is a terminal. */
+  typed?: string
+  env?: Record<string, string>
+  /** Which of stdout and stderr are terminals. */
+  tty?: ('stdout' | 'stderr')[]
+  /** How wide stdout is. */
+  columns?: number
+  /** Takes the place of a stdout that takes everything. */
+  stdout?: StdStream
+  /** Takes the network's place; by default the emulator answers. `network` goes out over sockets. */
+  exchange?: Exchange | 'network'
+  cwd?: string
+  /** By default the one that the tests run on. */
+  platform?: NodeJS.Platform
+  /** Takes the place of the clock, which by default runs fast. */
+  timers?: Host['timers']
+}
+
+interface Ended {
+  code: number
+  out: string
+  err: string
+  outBytes: Uint8Array
+  /** What was sent, in order. */
+  requests: (HttpRequest & { text: string })[]
+}
+
+/** Credentials for a run that has nothing to say about them. */
+export const credentials = {
+  PARLEY_BASE_URL: 'https://gateway.test',
+  PARLEY_ACCESS_TOKEN: 'canary-token-0123456789',
+  PARLEY_AGENTS_URL: 'https://agents.test',
+  PARLEY_API_KEY: 'canary-key-0123456789',
+}
+
+export const temporaryFolder = () => mkdtempSync(join(tmpdir(), 'parley-test-'))
+
+/** The mode of a file for its owner alone. Of modes, Windows has only that a file may be written. */
+export const ownerOnly = process.platform === 'win32' ? 0o666 : 0o600
+
+/** Where the profile file lies in a home folder. */
+export const configFolder = process.platform === 'darwin' ? 'Library/Preferences/parley' : '.config/parley'
+
+/** What says where home is. Windows has no such folder for settings, but a variable for each user's. */
+export const homeVariables = (home: string) => ({ HOME: home, APPDATA: join(home, '.config') })
+
+/** Runs parley in this process, in a world of its own. */
+export async function run(argv: string[], world: World = {}): Promise<Ended> {
+  const requests: Ended['requests'] = []
+  const carry = world.exchange ?? createEmulator({})
+  const stdout = collector(world.tty?.includes('stdout') ?? false)
+  const stderr = collector(world.tty?.includes('stderr') ?? false)
+  const cwd = world.cwd ?? temporaryFolder()
+  const host: Host = {
+    env: { ...homeVariables(cwd), ...credentials, ...world.env },
+    cwd,
+    platform: world.platform ?? process.platform,
+    uid: process.getuid?.(),
+    stdin: {
+      kind: world.stdin === undefined ? 'terminal' : 'pipe',
+      open: () => Readable.from(pieces(world.stdin ?? world.typed ?? '')),
+    },
+    stdout: world.stdout ?? { ...stdout.end, columns: world.columns },
+    stderr: stderr.end,
+    timers: world.timers ?? hurried(),
+    ...(carry === 'network'
+      ? {}
+      : {
+          exchange: (request) => {
+            requests.push({ ...request, text: Buffer.from(request.body ?? []).toString() })
+            return carry(request)
+          },
+        }),
+  }
+  const code = await main(argv, host)
+  return {
+    code,
+    requests,
+    outBytes: stdout.bytes(),
+    out: Buffer.from(stdout.bytes()).toString(),
+    err: Buffer.from(stderr.bytes()).toString(),
+  }
+}
+
+async function* pieces(stdin: NonNullable<World['stdin']>): AsyncGenerator<Uint8Array> {
+  for (const piece of Array.isArray(stdin) ? stdin : [stdin]) yield Buffer.from(piece as string)
+}
+
+function collector(isTerminal: boolean): { end: StdStream; bytes(): Uint8Array } {
+  const chunks: Buffer[] = []
+  const stream = new Writable({
+    write(chunk: Buffer, _, done) {
+      chunks.push(chunk)
+      done()
+    },
+  })
+  return { end: { isTerminal, open: () => stream, writeNow: () => 0 }, bytes: () => Buffer.concat(chunks) }
+}
+
+/** A clock that runs fast, for runs that wait. */
+export function hurried(times = 50): NonNullable<Host['timers']> {
+  const start = Date.now()
+  return {
+    now: () => start + (Date.now() - start) * times,
+    wait: (milliseconds, signal) => realTimers.wait(milliseconds / times, signal),
+  }
+}
+
+/** An exchange that always gives the same answer. */
+export function answering(
+  body: string | Uint8Array | (string | Uint8Array)[],
+  { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
+): Exchange {
+  return async () => ({
+    status,
+    statusText: '',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: pieces(body),
+    close() {},
+  })
+}
+
+/** The documented message shape, saying a text. */
+export const message = (text: string, more: object = {}) =>
+  JSON.stringify({
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    content: [{ type: 'text', text }],
+    model: 'alpha-2.5-pro',
+    stop_reason: 'end_turn',
+    usage: { input_tokens: 3, output_tokens: 5 },
+    ...more,
+  })

@@ -1,0 +1,150 @@
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { createContext } from '../../src/cli/create-context.ts'
+import type { Host, SharedFlags } from '../../src/context.ts'
+import { CliError } from '../../src/errors.ts'
+import { createFacts } from '../../src/facts.ts'
+import { type Caller, createCaller } from '../../src/http/caller.ts'
+import { createSecrets } from '../../src/secrets.ts'
+import { readSettings } from '../../src/settings/read-settings.ts'
+import { endpoints } from '../../src/wire/endpoints.ts'
+import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
+import { notUnderstood } from '../../src/wire/problem/not-understood.ts'
+import { answering, credentials, temporaryFolder } from '../harness/run.ts'
+
+interface Run {
+  caller: Caller
+  requests: HttpRequest[]
+  /** What the run would say if it were interrupted now. */
+  interrupted(): string | undefined
+}
+
+/** A run with one caller; `exchange` gets the model's name, which says what happens to a call. */
+async function startRun(
+  exchange: (model: string, onSent: () => void) => ReturnType<Exchange>,
+  flags: Partial<SharedFlags> = {},
+  stdin = '',
+): Promise<Run> {
+  const cwd = temporaryFolder()
+  const requests: HttpRequest[] = []
+  const nowhere = { isTerminal: false, open: () => new Readable() as never, writeNow: () => 0 }
+  const host: Host = {
+    env: { HOME: cwd, ...credentials },
+    cwd,
+    platform: 'linux',
+    uid: undefined,
+    stdin: { kind: 'pipe', open: () => Readable.from([Buffer.from(stdin)]) },
+    stdout: nowhere,
+    stderr: nowhere,
+    exchange(request, onSent = () => {}) {
+      requests.push(request)
+      return exchange(/models\/([^:/]+)/.exec(request.url)?.[1] ?? '', onSent)
+    },
+  }
+  let interrupted: () => string | undefined = () => undefined
+  const context = await createContext(
+    host,
+    { quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
+    {
+      cleanups: new Set(),
+      secrets: createSecrets(),
+      facts: createFacts(),
+      whenInterrupted(describe) {
+        interrupted = describe
+      },
+    },
+  )
+  const caller = createCaller(context, await readSettings(context))
+  return { caller, requests, interrupted: () => interrupted() }
+}
+
+const call = (caller: Caller, model: string, read: () => Promise<string> = async () => model) =>
+  caller
+    .call(endpoints.chat, { params: { family: 'alpha', model }, body: Buffer.from('{}') }, read)
+    .catch((error: unknown) => error as CliError)
+
+test('calls that are under way at once each say how far they got themselves', async () => {
+  let release = () => {}
+  const allAreSent = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const { caller, requests } = await startRun(async (model, onSent) => {
+    if (model !== 'unconnected') onSent()
+    if (requests.length === 5) release()
+    await allAreSent
+    if (model === 'unconnected') throw new CliError('not-sent', 'no route', { sent: 'no' })
+    if (model === 'lost') throw new CliError('unknown', 'reset', { sent: 'unknown' })
+    const status = model === 'denied' ? 403 : 200
+    return answering('{}', { status, headers: { 'request-id': `req_${model}` } })({} as never)
+  })
+  const ended = await Promise.all([
+    call(caller, 'fine'),
+    call(caller, 'denied'),
+    call(caller, 'lost'),
+    call(caller, 'unconnected'),
+    call(caller, 'strange', async () => {
+      throw notUnderstood('it is no answer').with({ sent: 'yes' })
+    }),
+  ])
+  expect(requests).toHaveLength(5)
+  expect(ended[0]).toBe('fine')
+  expect(ended.slice(1).map((failure) => (failure as CliError).kind)).toEqual([
+    'credentials',
+    'unknown',
+    'not-sent',
+    'response',
+  ])
+  expect(ended.slice(1).map((failure) => (failure as CliError).details)).toEqual([
+    expect.objectContaining({
+      sent: 'yes',
+      status: 403,
+      requestId: 'req_denied',
+      attempts: 1,
+      consequence: expect.stringContaining('its secret came from PARLEY_ACCESS_TOKEN'),
+    }),
+    expect.objectContaining({
+      sent: 'unknown',
+      consequence: 'the request was sent; whether it was carried out is not known',
+    }),
+    expect.objectContaining({ sent: 'no', safeToRetry: true, consequence: 'nothing was sent' }),
+    expect.objectContaining({ sent: 'yes', status: 200, requestId: 'req_strange', attempts: 1 }),
+  ])
+  expect((ended[2] as CliError).details.requestId).toBeUndefined()
+})
+
+test('an interruption says what it means for every call that is under way', async () => {
+  const answers = new Map<string, () => void>()
+  const { caller, interrupted } = await startRun(async (model, onSent) => {
+    if (model !== 'connecting') onSent()
+    await new Promise<void>((resolve) => answers.set(model, resolve))
+    return answering('{}')({} as never)
+  })
+  const underWay = () => expect.poll(() => answers.size)
+  const ends = [call(caller, 'a')]
+  await underWay().toBe(1)
+  expect(interrupted()).toBe('the request was sent; it may have been carried out')
+  ends.push(call(caller, 'b'), call(caller, 'connecting'))
+  await underWay().toBe(3)
+  expect(interrupted()).toBe(
+    'the request was sent; it may have been carried out (2 of 3 requests); nothing was sent (1 of 3 requests)',
+  )
+  answers.get('a')?.()
+  await ends[0]
+  answers.get('connecting')?.()
+  await ends[2]
+  expect(interrupted()).toBe('the request was sent; it may have been carried out')
+  answers.get('b')?.()
+  await ends[1]
+  expect(interrupted()).toBeUndefined()
+})
+
+test('a header from stdin is read once for all calls', async () => {
+  const { caller, requests } = await startRun(
+    async () => answering('{}')({} as never),
+    { header: ['@-'] },
+    'X-Tenant: blue\n',
+  )
+  expect(await Promise.all([call(caller, 'a'), call(caller, 'b')])).toEqual(['a', 'b'])
+  expect(await call(caller, 'c')).toBe('c')
+  expect(requests.map(({ headers }) => headers['X-Tenant'])).toEqual(['blue', 'blue', 'blue'])
+})

@@ -1,0 +1,314 @@
+import { readdirSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { start } from '../harness/process.ts'
+import { answering, credentials, message, run, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, response, type ScriptedServer, serve } from '../harness/server.ts'
+
+const envelope = (type: string, text: string) =>
+  JSON.stringify({ type: 'error', error: { type, message: text } })
+
+const failing = (status: number, body = '{}', headers: Record<string, string> = {}) =>
+  run(['chat', 'x', '--retries', '0'], { exchange: answering(body, { status, headers }) })
+
+test.each([
+  [301, 4],
+  [400, 4],
+  [401, 3],
+  [402, 5],
+  [403, 3],
+  [404, 4],
+  [407, 3],
+  [408, 4],
+  [429, 6],
+  [500, 7],
+  [503, 7],
+  [529, 7],
+])('status %i is exit %i', async (status, code) => {
+  const ended = await failing(status)
+  expect(ended).toMatchObject({ code, out: '' })
+  expect(ended.err).toContain(String(status))
+})
+
+test('503 with Retry-After is rate-limited', async () => {
+  expect((await failing(503, '{}', { 'retry-after': '9' })).code).toBe(6)
+})
+
+test.each([
+  [envelope('invalid_request_error', 'no such field'), 'no such field'],
+  ['{"error":{"code":400,"message":"bad thing","status":"INVALID_ARGUMENT"}}', 'bad thing'],
+  ['[{"error":{"message":"in a list"}}]', 'in a list'],
+  ['{"error":"just text"}', 'just text'],
+  ['{"message":"plain"}', 'plain'],
+  ['{"success":false,"error":{"issues":[{"message":"one"},{"message":"two"}]}}', 'one; two'],
+  ['{"title":"Nope","detail":"not today"}', 'Nope: not today'],
+  ['<html><head><title>502 Bad Gateway</title></head><body>x</body>', '502 Bad Gateway'],
+  ['some words', 'some words'],
+])('the words of the service are told, from %s', async (body, said) => {
+  expect((await failing(400, body)).err).toBe(
+    `parley: the gateway answered 400\n  the service says: ${said}\n`,
+  )
+})
+
+test('the words of the service are one escaped line of at most 500 characters, without the secret', async () => {
+  const evil = `\u001b[31m::add-mask::\n##vso[x] ${credentials.PARLEY_ACCESS_TOKEN} ${'y'.repeat(1000)}`
+  const ended = await failing(400, envelope('invalid_request_error', evil))
+  const [, said = ''] = ended.err.split('\n')
+  expect(said).toMatch(/^ {2}the service says: \^\[\[31m::add-mask:: ##vso\[x\] \[redacted\] y+…$/)
+  expect(said.length).toBeLessThan(550)
+})
+
+test.each([
+  ['Authorization: Bearer own-secret-123', 'own-secret-123'],
+  ['X-Api-Key: own-"se\\cret-123', 'own-"se\\cret-123'],
+  ['Cookie: a=1; sid=own-secret=123', 'own-secret=123'],
+])('a secret given by --header is not shown either: %s', async (header, secret) => {
+  // Cut at 500 characters, half of the second one would be left.
+  const body = envelope('invalid_request_error', `${secret} ${'y'.repeat(475)} ${secret}`)
+  for (const flags of [[], ['--errors', 'json'], ['-v']]) {
+    const exchange = answering(body, { status: 400, headers: { 'x-echo': secret } })
+    const ended = await run(['chat', 'x', '-H', header, ...flags], { exchange })
+    expect(ended.code).toBe(4)
+    expect(ended.err).toContain('[redacted] yyy')
+    expect(ended.err).not.toMatch(/own-/)
+  }
+})
+
+test('a redirect is told without the user name and password in it', async () => {
+  const long = `?q=${'y'.repeat(180)}${credentials.PARLEY_ACCESS_TOKEN}`
+  for (const target of [
+    'https://us:p@ss@evil.test/',
+    `https://us:p'ass@evil.test/`,
+    `https://evil.test/${long}`,
+  ]) {
+    for (const flags of [[], ['--errors', 'json'], ['-v']]) {
+      const exchange = answering(`moved to ${target}`, { status: 302, headers: { location: target } })
+      const ended = await run(['chat', 'x', ...flags], { exchange })
+      expect(ended.err).toContain('evil.test')
+      expect(ended.err).not.toMatch(/p@|p'as|ss@|canary/)
+    }
+  }
+})
+
+test.each([
+  ['authentication_error', 3],
+  ['not_found_error', 4],
+  ['billing_error', 5],
+  ['rate_limit_error', 6],
+  ['overloaded_error', 7],
+  ['strange_error', 8],
+])('a 200 that holds an error envelope ends by its type, and is not tried again: %s', async (type, code) => {
+  const ended = await run(['chat', 'x'], { exchange: answering(envelope(type, 'hm')) })
+  expect(ended).toMatchObject({ code, out: '' })
+  expect(ended.requests).toHaveLength(1)
+  expect(ended.err).toContain('the service says: hm')
+})
+
+test.each([
+  ['an empty body', '', 'the answer is empty'],
+  ['half a body', '{"content":[{"type"', 'the answer is not JSON'],
+  ['text after the body', '{"content":[]} x', 'the answer is not JSON'],
+  ['another shape', '{"choices":[]}', 'content: is missing'],
+  ['another shape within', '{"candidates":[{"content":5}]}', 'candidates[0].content: must be an object'],
+  ['an empty list', '[]', 'nothing of a documented shape'],
+  ['a list of strangers', '[{"choices":[]}]', 'nothing of a documented shape'],
+  ['a stream of strangers', 'data: {"choices":[]}\n\ndata: [DONE]\n\n', 'nothing of a documented shape'],
+])('an answer that is not understood is exit 8: %s', async (_, body, said) => {
+  const ended = await run(['chat', 'x'], { exchange: answering(body) })
+  expect(ended).toMatchObject({ code: 8, out: '' })
+  expect(ended.err).toContain(said)
+})
+
+test('a web page instead of an answer is exit 8, and says so', async () => {
+  const exchange = answering('<html><title>Log in</title>', {
+    headers: { 'content-type': 'text/html; charset=utf-8' },
+  })
+  const ended = await run(['chat', 'x'], { exchange })
+  expect(ended).toMatchObject({ code: 8, out: '' })
+  expect(ended.err).toBe(
+    'parley: the answer (text/html; charset=utf-8) is not JSON\n  the service says: Log in\n',
+  )
+})
+
+test('--raw prints the body of a failure, and the exit code tells', async () => {
+  const body = '{ "error" : "no\u001b" }'
+  const ended = await run(['chat', 'x', '--raw'], { exchange: answering(body, { status: 400 }) })
+  expect(ended).toMatchObject({ code: 4, out: body })
+})
+
+test('--raw -o keeps the body of a failure out of the file, and out of stdout', async () => {
+  const cwd = temporaryFolder()
+  const exchange = answering('{"error":"no"}', { status: 400 })
+  const ended = await run(['chat', 'x', '--raw', '-o', 'a.json'], { cwd, exchange })
+  expect(ended).toMatchObject({ code: 4, out: '' })
+  expect(ended.err).toContain('the service says: no')
+  expect(readdirSync(cwd)).toEqual([])
+})
+
+test('--raw of a failure shows what could control a terminal as JSON escapes', async () => {
+  const exchange = answering('{"a":"\u009b\u202e\u007f"}\r\n\tno JSON \u001b]0;x\u0007', { status: 400 })
+  const ended = await run(['chat', 'x', '--raw'], { exchange, tty: ['stdout'] })
+  expect(ended).toMatchObject({
+    code: 4,
+    out: '{"a":"\\u009b\\u202e\\u007f"}\r\n\tno JSON \\u001b]0;x\\u0007',
+  })
+})
+
+describe('--errors json', () => {
+  const failure = async (argv: string[], world: Parameters<typeof run>[1] = {}) => {
+    const ended = await run([...argv, '--errors', 'json'], world)
+    expect(ended.err).toMatch(/^\{[^\n]*\}\n$/)
+    return { ...JSON.parse(ended.err).error, code: ended.code }
+  }
+
+  test('tells all that is known of a failure, on one line', async () => {
+    const body = envelope('rate_limit_error', 'slow\u001b down')
+    const exchange = answering(body, { status: 429, headers: { 'retry-after': '90', 'request-id': 'req_7' } })
+    expect(await failure(['chat', 'x'], { exchange })).toEqual({
+      kind: 'rate-limited',
+      exit: 6,
+      code: 6,
+      status: 429,
+      message: expect.stringContaining('slow^[ down'),
+      retryAfter: 90,
+      requestId: 'req_7',
+      sent: 'yes',
+      safeToRetry: true,
+      attempts: 1,
+      body: JSON.parse(body),
+    })
+  })
+
+  test.each<[string, string[], string, object]>([
+    ['chat', ['chat', 'x'], '{"content":[{"ty', { kind: 'response', safeToRetry: true }],
+    ['chat', ['chat', 'x'], envelope('rate_limit_error', 'no'), { kind: 'rate-limited', safeToRetry: true }],
+    ['chat', ['chat', 'x'], envelope('billing_error', 'no'), { kind: 'payment', safeToRetry: false }],
+    [
+      'chat, to a file',
+      ['chat', 'x', '-o', '/dev/full'],
+      message('Hi'),
+      { kind: 'file', safeToRetry: false },
+    ],
+    [
+      'stream',
+      ['chat', 'x', '--stream'],
+      'data: {"type":"ping"}\n\n',
+      { kind: 'response', safeToRetry: true },
+    ],
+    ['image', ['image', 'x', '-m', 'm'], message('no'), { kind: 'response', safeToRetry: true }],
+    [
+      'events',
+      ['events', 'send', 'x', '-s', 's'],
+      '{',
+      { kind: 'response', safeToRetry: false, sent: 'unknown' },
+    ],
+    ['events', ['events', 'list', '-s', 's'], '{', { kind: 'response', safeToRetry: true }],
+  ])('tells the same of a failure in a body: %s', async (_, argv, body, known) => {
+    const exchange = answering(body, { headers: { 'retry-after': '9', 'request-id': 'req_7' } })
+    expect(await failure(argv, { exchange })).toMatchObject({
+      status: 200,
+      retryAfter: 9,
+      requestId: 'req_7',
+      attempts: 1,
+      sent: 'yes',
+      ...known,
+    })
+  })
+
+  test('is asked for by the flag alone, and so is colour', async () => {
+    for (const argv of [['json'], ['always'], ['chat', '--nonsense', '--', '--errors', 'json']]) {
+      expect((await run(argv)).err).toMatch(/^parley: (there is no command|unknown)/)
+    }
+    expect((await run(['json', '--color=always'])).err).toMatch(/^\x1b/)
+    expect((await run(['json', '--color', 'always', '--color', 'never'])).err).toMatch(/^parley:/)
+  })
+
+  test('holds for usage errors too', async () => {
+    expect(await failure(['chat', 'x', '--nonsense'])).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
+    expect(await failure(['chat', '-i', 'none'])).toMatchObject({ kind: 'file', exit: 11, sent: 'no' })
+  })
+})
+
+describe('over the network', () => {
+  let server: ScriptedServer
+  afterEach(() => server.close())
+
+  test('a failure of the service is tried again with the same bytes, and told', async () => {
+    server = await serve((socket, _, count) =>
+      socket.write(
+        count === 1 ? response('{}', '500 Oops') : response('{"content":[{"type":"text","text":"Hi"}]}'),
+      ),
+    )
+    const ended = await run(['chat', 'x'], { exchange: 'network', env: pointedAt(server) })
+    expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
+    expect(ended.err).toMatch(/^parley: the gateway answered 500 Oops; trying again in 0\.\d s\n$/)
+    expect(server.requests).toHaveLength(2)
+    expect(server.requests[0]).toBe(server.requests[1])
+  })
+
+  test('--raw prints the body of a failure as far as it came', async () => {
+    const head = 'HTTP/1.1 400 No\r\ncontent-length: 100\r\n\r\n'
+    server = await serve((socket) => void socket.end(`${head}{"error":`))
+    const ended = await run(['chat', 'x', '--raw'], { exchange: 'network', env: pointedAt(server) })
+    expect(ended).toMatchObject({ code: 4, out: '{"error":' })
+  })
+
+  test('a request that left without an answer is exit 10, and not sent twice', async () => {
+    server = await serve((socket) => socket.destroy())
+    const ended = await run(['chat', 'x'], { exchange: 'network', env: pointedAt(server) })
+    expect(ended).toMatchObject({ code: 10, out: '' })
+    expect(server.requests).toHaveLength(1)
+    const again = await run(['chat', 'x', '--retry-unknown', '--retries', '1'], {
+      exchange: 'network',
+      env: pointedAt(server),
+    })
+    expect(again.code).toBe(10)
+    expect(server.requests).toHaveLength(3)
+  })
+
+  test.each<[string, (socket: Socket) => void, number, string, string]>([
+    ['a reset', (socket) => socket.resetAndDestroy(), 10, 'unknown', 'was reset'],
+    ['a 500', (socket) => socket.end(response('{}', '500 Oops')), 9, 'yes', 'answered 500 Oops'],
+  ])(
+    'that the last attempt was refused does not undo an earlier one: %s',
+    async (_, act, code, sent, said) => {
+      const argv = ['chat', 'x', '--retry-unknown', '--retries', '1']
+      for (const flags of [[], ['--errors', 'json']]) {
+        server = await serve((socket) => {
+          server.stop()
+          act(socket)
+        })
+        const ended = await run([...argv, ...flags], { exchange: 'network', env: pointedAt(server) })
+        expect(ended.code).toBe(code)
+        expect(ended.err).toMatch(new RegExp(`connection refused; before that, .*${said}`))
+        expect(ended.err).not.toContain('nothing was sent')
+        if (flags.length > 0) expect(JSON.parse(ended.err).error).toMatchObject({ sent, attempts: 2 })
+        await server.close()
+      }
+    },
+  )
+
+  test('a signal in the wait after a failure says that there was one', async () => {
+    server = await serve((socket) => void socket.end(response('{}', '500 Oops', ['retry-after: 30'])))
+    const { child, ended } = start(['chat', 'x'], { env: pointedAt(server) })
+    child.stderr?.once('data', () => child.kill('SIGINT'))
+    const { signal, err } = await ended
+    expect(signal).toBe('SIGINT')
+    expect(err).toContain('parley: interrupted: the request was answered with a failure\n')
+  })
+
+  test('a limit of many days is none of a millisecond', async () => {
+    server = await serve((socket) => socket.write(response(message('Hi'))))
+    const limits = ['--connect-timeout', '--timeout', '--deadline'].flatMap((flag) => [flag, '3000000'])
+    const ended = await run(['chat', 'x', ...limits], { exchange: 'network', env: pointedAt(server) })
+    expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
+  })
+
+  test('bad input reaches no server', async () => {
+    server = await serve(() => {})
+    for (const argv of [['chat', '-m', '..', 'x'], ['chat', '--set', 'contents=5', 'x'], ['chat']]) {
+      expect((await run(argv, { exchange: 'network', env: pointedAt(server) })).code).toBe(2)
+    }
+    expect(server.connections).toBe(0)
+  })
+})

@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+import { answering, message, run } from '../harness/run.ts'
+import { serve } from '../harness/server.ts'
+
+const closed = await serve(() => {})
+await closed.close()
+
+/** Each host as it is in an address, and whether it is this machine. */
+describe.each([
+  ['localhost', true],
+  ['LOCALHOST', true],
+  ['127.0.0.1', true],
+  ['127.8.9.1', true],
+  ['[::1]', true],
+  ['localhost.', false],
+  ['sub.localhost', false],
+  ['localhost.h.test', false],
+  ['127.0.0.1.h.test', false],
+  ['0.0.0.0', false],
+  ['128.0.0.1', false],
+  ['[::]', false],
+  ['[::ffff:127.0.0.1]', false],
+  ['[::2]', false],
+])('%s', (host, isHere) => {
+  test(`may${isHere ? '' : ' not'} get a token without encryption`, async () => {
+    const argv = ['chat', 'hi', '--base-url', `http://${host}:8080`]
+    const { code, requests } = await run(argv, { exchange: answering(message('Hello')) })
+    expect([code, requests.length]).toEqual(isHere ? [0, 1] : [3, 0])
+  })
+
+  test(`is reached ${isHere ? 'directly' : 'by the proxy'}`, async () => {
+    const argv = ['chat', 'hi', '--base-url', `https://${host}:${closed.port}`, '--retries', '0']
+    const env = { ALL_PROXY: 'no-proxy-at-all' }
+    const { code, err } = await run(argv, { env, exchange: 'network' })
+    expect(code).toBe(isHere ? 9 : 3)
+    expect(err.includes('ALL_PROXY')).toBe(!isHere)
+  })
+
+  test(`serve warns ${isHere ? 'of nothing' : 'that others may reach it'}`, async () => {
+    const address = host.replace(/^\[|\]$/g, '')
+    const { code, err } = await run(['serve', '--host', address, '--port', '65536'])
+    expect(code).toBe(2)
+    expect(err.includes(`listening on ${address}: other machines may reach it`)).toBe(!isHere)
+  })
+})

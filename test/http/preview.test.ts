@@ -1,0 +1,123 @@
+import { spawnSync } from 'node:child_process'
+import { describe, expect, test } from 'vitest'
+import { createEmulator } from '../../src/emulator/emulator.ts'
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { canRun } from '../harness/process.ts'
+import { answering, message, run } from '../harness/run.ts'
+
+const evil = 'a\x1b[2J\u009b\u202eb\r\'\\ x\ty\n"z"'
+const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/
+const body = JSON.stringify({ contents: [{ role: 'user', parts: [{ text: 'é\u009b\u202e' }] }] })
+
+describe('K30: a header that by its name looks like a credential', () => {
+  const names = [
+    'X-Goog-Api-Key',
+    'Subscription-Key-Id',
+    'X-Tokens',
+    'X-Amz-Security-Token-2',
+    'x-secret-id',
+    'X-Authentication',
+    'x-authz',
+    'X-Password-Hash',
+    'Cookie',
+    'Set-Cookie2',
+    'X-Credential',
+    'X-Signature-V4',
+    'X-RateLimit-Bypass-Token',
+  ]
+  const flags = names.flatMap((name) => ['-H', `${name}: canary-${name}`])
+
+  test('is redacted by --dry-run and left out by --curl', async () => {
+    const dry = await run(['chat', 'x', '--dry-run', ...flags])
+    expect(dry.out).not.toContain('canary')
+    const { headers } = JSON.parse(dry.out)
+    for (const name of names) expect(headers[name]).toBe('[redacted]')
+    const curl = await run(['chat', 'x', '--curl', ...flags])
+    expect(curl.out).not.toContain('canary')
+    expect(curl.out).toContain('"X-Goog-Api-Key: $X_GOOG_API_KEY"')
+  })
+
+  test('is redacted by -v, whoever sent it, and wherever its value comes again', async () => {
+    const answer = Object.fromEntries(names.map((name) => [`${name}-back`.toLowerCase(), 'secretword']))
+    const headers = { ...answer, 'x-echo': `canary-${names[0]}`, 'x-ratelimit-tokens-remaining': '17' }
+    const ended = await run(['chat', 'x', '-v', ...flags], {
+      exchange: answering(message('Hi'), { headers }),
+    })
+    expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
+    expect(ended.err).not.toMatch(/canary|secretword/)
+    expect(ended.err).toContain('< x-ratelimit-tokens-remaining: 17\n')
+    for (const name of names) expect(ended.requests[0]?.headers[name]).toBe(`canary-${name}`)
+  })
+
+  test('has its own variable, whatever its name holds', async () => {
+    const { out } = await run(['chat', 'x', '--curl', '-H', '1`id`$HOME.key: canary'])
+    expect(out).toContain('"1\\`id\\`\\$HOME.key: $__ID__HOME_KEY"')
+  })
+})
+
+describe.each(['bash', 'zsh', 'sh'])('V20: --curl in %s', (shell) => {
+  const curlArguments = (script: string) =>
+    spawnSync(shell, ['-c', `curl() { printf '%s\\0' "$@"; }\n${script}`])
+      .stdout.toString()
+      .split('\0')
+
+  test.skipIf(!canRun(shell, '-c', 'true'))('is read back as what is sent, from a pipe', async () => {
+    const { out } = await run(['chat', evil, '--curl'])
+    expect(JSON.parse(curlArguments(out).at(-2) as string).contents[0].parts[0].text).toBe(evil)
+  })
+
+  test.skipIf(shell === 'sh' || !canRun(shell, '-c', 'true'))('and from a terminal', async () => {
+    for (const text of [evil, "\x1b1'2\\3", '\u20287']) {
+      const dry = await run(['chat', text, '--dry-run'])
+      const { out } = await run(['chat', text, '--curl'], { tty: ['stdout'] })
+      expect(out).not.toMatch(unsafe)
+      expect(JSON.parse(curlArguments(out).at(-2) as string)).toEqual(JSON.parse(dry.out).body)
+    }
+    const { out } = await run(['chat', '-i', '-', '--curl'], { stdin: body, tty: ['stdout'] })
+    expect(out).not.toMatch(unsafe)
+    expect(curlArguments(out)).toContain(body)
+  })
+})
+
+test('V21: --dry-run escapes on a terminal, keeps its meaning, and is exact in a pipe', async () => {
+  const spaced = body.replace('{', '{\r').replace('[', '\r\n[')
+  const [shown, piped] = [
+    await run(['chat', '-i', '-', '--dry-run'], { stdin: spaced, tty: ['stdout'] }),
+    await run(['chat', '-i', '-', '--dry-run'], { stdin: spaced }),
+  ]
+  expect(shown.out).not.toMatch(unsafe)
+  expect(JSON.parse(shown.out)).toEqual(JSON.parse(piped.out))
+  expect(piped.out).toContain(spaced)
+})
+
+describe('V22: the command that answers what waits', () => {
+  const waiting = async (ids: string[], argv: string[]) => {
+    const events = [
+      ...ids.map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })),
+      { id: 'idle', type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ids } },
+    ]
+    const list = answering(JSON.stringify({ data: events }))
+    const stream = answering(': quiet\n\n', { headers: { 'content-type': 'text/event-stream' } })
+    const exchange: Exchange = (request) => (request.url.endsWith('/stream') ? stream : list)(request)
+    const { err } = await run(['events', 'follow', ...argv], { exchange })
+    return / {0,1}answer with: (.*) --allow \(or --deny\)\n/.exec(err)?.[1]
+  }
+
+  test.skipIf(!canRun('bash', '-c', 'true'))('is read by a shell as it is meant', async () => {
+    const ids = ['toolu_1', "a'; touch x #", 'two  spaces', 'esc\x1b[2J\n\u202e', '$(id)', '=ls', '~']
+    const command = (await waiting(ids, ['-s', 'a b;c'])) as string
+    const { stdout } = spawnSync('bash', ['-c', `parley() { printf '%s\\0' "$@"; }\n${command}`])
+    expect(stdout.toString().split('\0').slice(0, -1)).toEqual(['events', 'confirm', '-s', 'a b;c', ...ids])
+  })
+
+  test('names the profile that was chosen, and asks for ids that are too many', async () => {
+    const exchange = createEmulator({})
+    const sent = await run(['events', 'send', 'use a tool', '-s', 's1', '--follow', '--profile', 'demo'], {
+      exchange,
+    })
+    expect(sent.err).toMatch(/answer with: parley events confirm --profile demo -s s1 \S+ --allow/)
+    const many = Array.from({ length: 200 }, (_, i) => `toolu_${i}`)
+    expect(await waiting(many, ['-s', 's1'])).toBe('parley events confirm -s s1 --pending')
+    expect(await waiting(['-x'], ['-s', 's1'])).toBe('parley events confirm -s s1 --pending')
+  })
+})

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { findProxy } from '../../src/http/proxy.ts'
+
+const proxy = 'http://proxy.test:8080'
+const goesDirect = (url: string, list: string) =>
+  findProxy(new URL(url), { ALL_PROXY: proxy, NO_PROXY: list }) === undefined
+
+test.each([
+  ['https://a.test', 'a.test'],
+  ['https://a.test', '.a.test'],
+  ['https://b.a.test', 'a.test'],
+  ['https://b.a.test', '.a.test'],
+  ['https://b.a.test', '*.a.test'],
+  ['https://A.TEST.', 'a.test.'],
+  ['https://a.test', 'x.test, a.test'],
+  ['https://a.test', 'x.test a.test'],
+  ['https://a.test', '*'],
+  ['https://a.test', 'a.test:443'],
+  ['http://a.test', 'a.test:80'],
+  ['https://a.test:8443', 'a.test:8443'],
+  ['https://10.1.2.3', '10.1.2.3'],
+  ['https://10.1.2.3', '10.0.0.0/8'],
+  ['https://10.1.2.3:8443', '10.1.2.3:8443'],
+  ['https://[fd00::1]', 'fd00::1'],
+  ['https://[fd00::1]', '[fd00::1]'],
+  ['https://[fd00::1]', 'fd00:0:0::1'],
+  ['https://[fd00::1]:8443', '[fd00::1]:8443'],
+  ['https://[fd00::1]', 'fd00::/8'],
+  ['https://127.0.0.1', ''],
+  ['https://127.8.9.1', ''],
+  ['https://[::1]', ''],
+  ['https://localhost', ''],
+  ['https://localhost.', 'localhost'],
+])('%s goes direct with NO_PROXY=%s', (url, list) => {
+  expect(goesDirect(url, list)).toBe(true)
+})
+
+test.each([
+  ['https://ba.test', 'a.test'],
+  ['https://a.test', 'b.a.test'],
+  ['https://a.test', 'a.test:80'],
+  ['https://a.test', 'test.a'],
+  ['https://a.test', ''],
+  ['https://a.test', ' , '],
+  ['https://a.test', 'https://a.test'],
+  ['https://11.1.2.3', '10.0.0.0/8'],
+  ['https://10.1.2.3', '10.0.0.0/99'],
+  ['https://10.1.2.3', '0.1.2.3'],
+  ['https://110.1.2.3', '10.1.2.3'],
+  ['https://[fe00::1]', 'fd00::/8'],
+  ['https://[fd00::1]:1', '[fd00::1]:8443'],
+  ['https://10.0.0.1', '10.0.0.0/'],
+  ['https://a.test', '10.0.0.0/8'],
+  ['https://localhost.', ''],
+  ['https://localhost.evil.test', ''],
+])('%s goes by the proxy with NO_PROXY=%s', (url, list) => {
+  expect(goesDirect(url, list)).toBe(false)
+})
+
+test('a proxy keeps its user name and password apart from its address', () => {
+  const found = findProxy(new URL('https://a.test'), { https_proxy: 'https://us%65r:p%40ss%3A@proxy.test' })
+  expect(found).toMatchObject({ variable: 'https_proxy' })
+  expect(found?.url.href).toBe('https://proxy.test/')
+  expect(found?.authorization).toBe(`Basic ${Buffer.from('user:p@ss:').toString('base64')}`)
+})

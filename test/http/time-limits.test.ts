@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createTimeLimits } from '../../src/http/time-limits.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const limited = (timeout: number, deadline = 0) => {
+  const ends: string[] = []
+  const limits = createTimeLimits({ timeout, deadline, onEnd: (why) => void ends.push(why) })
+  return { limits, ends }
+}
+
+test('a silence runs out, counted from the last byte', () => {
+  const { limits, ends } = limited(1000)
+  limits.start()
+  vi.advanceTimersByTime(900)
+  limits.refresh()
+  vi.advanceTimersByTime(900)
+  expect(ends).toEqual([])
+  vi.advanceTimersByTime(101)
+  expect(ends).toEqual(['no byte came for 1 s'])
+})
+
+test('bytes that came while the process was held up are looked for first', () => {
+  const { limits, ends } = limited(1000)
+  limits.start()
+  vi.advanceTimersByTime(1000)
+  limits.refresh()
+  vi.advanceTimersByTime(999)
+  expect(ends).toEqual([])
+  vi.advanceTimersByTime(2)
+  expect(ends).toEqual(['no byte came for 1 s'])
+})
+
+test('a silence of our own making counts against nobody, but the deadline does', () => {
+  const { limits, ends } = limited(1000, Date.now() + 5000)
+  limits.start()
+  limits.pause(true)
+  limits.refresh()
+  vi.advanceTimersByTime(4999)
+  expect(ends).toEqual([])
+  vi.advanceTimersByTime(1)
+  expect(ends).toEqual(['the deadline passed'])
+})
+
+test('nothing is waited for after the end, though a late reader still takes up what was held', () => {
+  const { limits } = limited(1000, Date.now() + 5000)
+  limits.start()
+  limits.pause(true)
+  limits.end()
+  limits.pause(false)
+  limits.start()
+  limits.refresh()
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+test('a deadline of years does not pass at once', () => {
+  const { ends } = limited(0, Date.now() + 2 ** 40)
+  vi.advanceTimersByTime(60_000)
+  expect(ends).toEqual([])
+})

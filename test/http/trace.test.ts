@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest'
+import { run } from '../harness/run.ts'
+
+const trace = '0af7651916cd43dd8448eb211c80319c'
+const parent = `00-${trace}-b7ad6b7169203331-01`
+
+const headersOf = async (env: Record<string, string>, ...flags: string[]) => {
+  const ended = await run(['chat', 'hi', ...flags], { env })
+  expect(ended.code).toBe(0)
+  const { headers = {} } = ended.requests[0] ?? {}
+  return { parent: headers.traceparent, state: headers.tracestate, err: ended.err }
+}
+
+test('a trace of the environment goes on, in each command that sends a request', async () => {
+  const env = { TRACEPARENT: parent, TRACESTATE: 'congo=t61rcWkgMzE, rojo=00f067aa0ba902b7' }
+  expect(await headersOf(env)).toMatchObject({ parent, state: env.TRACESTATE })
+  const { requests } = await run(['events', 'list', '-s', 'sesn_1'], { env })
+  expect(requests[0]?.headers).toMatchObject({ traceparent: parent })
+  const api = await run(['api', 'gateway', '/v1/models'], { env })
+  expect(api.requests[0]?.headers).toMatchObject({ traceparent: parent })
+})
+
+test('previews show it', async () => {
+  const env = { TRACEPARENT: parent }
+  const { out } = await run(['chat', 'hi', '--dry-run'], { env })
+  expect(JSON.parse(out).headers.traceparent).toBe(parent)
+  expect((await run(['chat', 'hi', '--curl'], { env })).out).toContain(`traceparent: ${parent}`)
+})
+
+test.each([
+  ['a later version', `01-${trace}-b7ad6b7169203331-09`],
+  ['a later version with a field of its own', `cc-${trace}-b7ad6b7169203331-01-what-ever`],
+])('%s goes along', async (_, text) => {
+  expect((await headersOf({ TRACEPARENT: text }, '-v')).parent).toBe(text)
+})
+
+test.each([
+  ['version ff', `ff-${trace}-b7ad6b7169203331-01`],
+  ['more fields in version 00', `${parent}-00`],
+  ['more characters in a later version', `01-${trace}-b7ad6b7169203331-01x`],
+  ['no trace', `00-${'0'.repeat(32)}-b7ad6b7169203331-01`],
+  ['no parent', `00-${trace}-${'0'.repeat(16)}-01`],
+  ['capitals', parent.toUpperCase()],
+  ['blanks', ` ${parent}`],
+  ['a line break', `${parent}\r\nX-Evil: 1`],
+  ['a line break at the end', `${parent}\n`],
+  ['any text', 'yes'],
+])('%s is left out', async (_, text) => {
+  const verbose = await headersOf({ TRACEPARENT: text, TRACESTATE: 'a=b' }, '-v')
+  expect(verbose).toMatchObject({ parent: undefined, state: undefined })
+  expect(verbose.err).toContain('parley: TRACEPARENT is left out: it does not have the form')
+  expect((await headersOf({ TRACEPARENT: text })).err).not.toContain('left out')
+})
+
+const many = (count: number) => Array.from({ length: count }, (_, index) => `k${index}=v`).join(',')
+
+test.each([
+  ['one entry', 'a=b', true],
+  ['empty entries and blanks', ' a=b ,, c@d=e f', true],
+  ['32 entries', many(32), true],
+  ['33 entries', many(33), false],
+  ['a key twice', 'a=b,a=c', false],
+  ['a capital', 'A=b', false],
+  ['no value', 'a=', false],
+  ['no key', '=b', false],
+  ['a second =', 'a=b=c', false],
+  ['the longest value', `a=${'b'.repeat(256)}`, true],
+  ['a longer value', `a=${'b'.repeat(257)}`, false],
+  ['a longer key', `${'a'.repeat(257)}=b`, false],
+  ['a control character', 'a=b\u0007', false],
+  ['a line break at the end', 'a=b\n', false],
+  ['a line break after many commas', `a=b${','.repeat(99)}\nX: 1`, false],
+  ['too much', ' '.repeat(20_000), false],
+  ['letters beyond ASCII', 'a=ü', false],
+  ['commas', ',,', false],
+])('of TRACESTATE, %s', async (_, text, isSent) => {
+  const { state, err } = await headersOf({ TRACEPARENT: parent, TRACESTATE: text }, '-v')
+  expect(state).toBe(isSent ? text : undefined)
+  expect(err.includes('TRACESTATE is left out')).toBe(!isSent)
+})
+
+test('a header of -H replaces it', async () => {
+  const env = { TRACEPARENT: parent, TRACESTATE: 'a=b' }
+  const own = parent.replace('b7', 'c8')
+  const ended = await run(['chat', 'hi', '-H', `TraceParent: ${own}`], { env })
+  const { headers = {} } = ended.requests[0] ?? {}
+  expect(headers).toMatchObject({ TraceParent: own })
+  expect(Object.keys(headers)).not.toContain('traceparent')
+  expect(headers.tracestate).toBeUndefined()
+  const state = await run(['chat', 'hi', '-H', 'tracestate: c=d'], { env })
+  expect(state.requests[0]?.headers).toMatchObject({ traceparent: parent, tracestate: 'c=d' })
+})

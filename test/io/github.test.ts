@@ -1,0 +1,105 @@
+import { expect, test } from 'vitest'
+import { execute, start } from '../harness/process.ts'
+import { answering, hurried, message, run, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, serve } from '../harness/server.ts'
+
+const github = (argv: string[], world: Parameters<typeof run>[1] = {}) =>
+  run([...argv, '--errors', 'github'], world)
+
+const refusal = (text: string) =>
+  answering(JSON.stringify({ error: { type: 'invalid_request_error', message: text } }), {
+    status: 400,
+    headers: { 'request-id': '::add-mask::x' },
+  })
+
+/** What a runner would obey: V2 commands at the start of a line, V1 anywhere. */
+const commandsIn = (text: string) =>
+  text.split(/\r\n|\r|\n/).filter((line) => line.trimStart().startsWith('::') || /##(vso)?\[/.test(line))
+
+test('a failure is text, each line marked, and one annotation', async () => {
+  const { code, err, out } = await github(['chat', 'hi'], {
+    exchange: refusal('100% wrong, you: see\nbelow'),
+  })
+  expect({ code, out }).toEqual({ code: 4, out: '' })
+  expect(err.split('\n')).toEqual([
+    '| parley: the gateway answered 400',
+    '|   the service says: 100% wrong, you: see below',
+    '|   request id: ::add-mask::x',
+    '::error title=parley chat%3A refused (exit 4)::the gateway answered 400%0Athe service says: 100%25 wrong, you: see below',
+    '',
+  ])
+})
+
+const hostile = [
+  '::add-mask::x',
+  'a\n::stop-commands::pause',
+  'a\r::set-output name=x::y',
+  'a\u2028::error::x',
+  '##[add-mask]x',
+  'a ##[group]b ###[endgroup]',
+  '##vso[task.setvariable variable=x]y',
+  ':: ::error::',
+  '%0A::error::x',
+]
+
+test.each(hostile)('%j in a refusal starts no command of its own', async (text) => {
+  const { err } = await github(['chat', 'hi'], { exchange: refusal(text) })
+  expect(commandsIn(err)).toHaveLength(1)
+  expect(commandsIn(err)[0]).toMatch(/^::error title=parley chat%3A refused \(exit 4\)::/)
+})
+
+test.each(hostile)('%j in heads, notes, warnings, and texts beside an image starts none', async (text) => {
+  const image = { inlineData: { mimeType: 'image/png', data: 'aGVsbG8=' } }
+  const parts = [{ text }, image, { fileData: { fileUri: `https://x.test/${text}` } }]
+  const head = { 'x-said': text.replace(/[\r\n\u2028]/g, ' ') }
+  const native = { candidates: [{ content: { parts }, finishReason: text }], modelVersion: text }
+  const pictures = await github(['image', 'a fox', '-m', 'm', '-v', '--usage'], {
+    exchange: answering(JSON.stringify(native), { headers: head }),
+  })
+  const cut = await github(['chat', 'hi', '-v', '--usage'], {
+    exchange: answering(message('x', { stop_reason: text, model: text }), { headers: head }),
+  })
+  expect(cut.err).toContain('the answer was stopped')
+  for (const { err } of [pictures, cut]) {
+    expect(commandsIn(err).filter((line) => !line.startsWith('::error title=parley '))).toEqual([])
+    expect(err.split('\n').filter((line) => !/^(\| |::error |$)/.test(line))).toEqual([])
+  }
+})
+
+test('retries and batches are guarded too', async () => {
+  const ended = await github(['chat', '--batch', '-', '--retries', '1'], {
+    exchange: answering('{"error":{"message":"##[group] ::error::"}}', { status: 500 }),
+    stdin: '"a"\n"b"\n',
+    timers: hurried(1000),
+  })
+  expect(ended.code).toBe(7)
+  expect(commandsIn(ended.err)).toHaveLength(1)
+})
+
+test('usage errors are annotated, also those of the grammar', async () => {
+  const unknown = await run(['--errors=github', 'chat', '--bogus::x'])
+  expect(unknown.code).toBe(2)
+  expect(unknown.err).toMatch(/^\| parley: .*\n::error title=parley chat%3A usage \(exit 2\)::unknown flag/)
+  const none = await run(['nonsense', '--errors', 'github'])
+  expect(none.err).toMatch(/\n::error title=parley%3A usage \(exit 2\)::/)
+})
+
+test('a run without a failure has no annotation, and notes as ever', async () => {
+  const { code, err } = await github(['chat', 'hi', '-v'], { env: { TRACEPARENT: 'x' } })
+  expect(code).toBe(0)
+  expect(err).toMatch(/^\| parley: TRACEPARENT is left out: .*\n\| > POST /)
+  expect(err).not.toContain('::error')
+})
+
+test('in a process: the same, and last words of a signal are marked', async () => {
+  const cwd = temporaryFolder()
+  const failed = await execute(['chat', 'hi', '--errors', 'github', '-i', 'nowhere'], { cwd })
+  expect(failed).toMatchObject({ code: 11 })
+  expect(failed.err).toMatch(
+    /^\| parley: nowhere: .*\n::error title=parley chat%3A file \(exit 11\)::nowhere: .*\n$/,
+  )
+  const server = await serve(() => child.kill('SIGTERM'))
+  const { child, ended } = start(['chat', 'hi', '--errors', 'github'], { env: pointedAt(server) })
+  expect((await ended).err).toMatch(/^\| parley: interrupted: /)
+  await server.close()
+})

@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { answering, message, run, temporaryFolder } from '../../harness/run.ts'
+import { withoutColours } from './print.ts'
+
+const source = '# Title\n\n- **bold** and `code`\n\n|a|b|\n|-|-|\n|1|2|'
+const laidOut = 'Title\n\n• bold and code\n\na   │ b\n────┼────\n1   │ 2\n'
+const exchange = answering(message(source))
+const onTerminal = { exchange, tty: ['stdout' as const], columns: 80 }
+
+describe('an answer in Markdown', () => {
+  test('is laid out on a terminal, in colours', async () => {
+    const { code, out } = await run(['chat', 'hi'], onTerminal)
+    expect(code).toBe(0)
+    expect(out).toContain('\x1b[1;4;35mTitle\x1b[0m')
+    expect(withoutColours(out)).toBe(laidOut)
+  })
+
+  test.each([
+    ['--no-markdown', {}],
+    ['', { PARLEY_MARKDOWN: 'false' }],
+  ])('is printed as it is on a terminal with %j and %j', async (flag, env) => {
+    const argv = ['chat', 'hi', ...(flag ? [flag] : [])]
+    expect(await run(argv, { ...onTerminal, env })).toMatchObject({ code: 0, out: `${source}\n` })
+  })
+
+  test('--markdown overrides the setting', async () => {
+    const world = { ...onTerminal, env: { PARLEY_MARKDOWN: 'off', NO_COLOR: '1' } }
+    expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ code: 0, out: laidOut })
+  })
+
+  test('is printed as it is in a pipe, whatever the setting is', async () => {
+    const world = { exchange, env: { PARLEY_MARKDOWN: 'true' } }
+    expect(await run(['chat', 'hi'], world)).toMatchObject({ code: 0, out: `${source}\n` })
+  })
+
+  test('is laid out in a pipe where that is asked for, in colours only with --color always', async () => {
+    expect(await run(['chat', 'hi', '--markdown'], { exchange })).toMatchObject({ code: 0, out: laidOut })
+    const { out } = await run(['chat', 'hi', '--markdown', '--color', 'always'], { exchange })
+    expect(out).toContain('\x1b[1m')
+    expect(withoutColours(out)).toBe(laidOut)
+  })
+
+  test('has its controls escaped in a pipe, too', async () => {
+    const world = { exchange: answering(message('a\x1b[2J\u202eb')) }
+    expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ out: 'a^[[2J\\u202eb\n' })
+  })
+
+  test('goes into a file and a thread as it is', async () => {
+    const cwd = temporaryFolder()
+    await run(['chat', 'hi', '-o', 'answer.md'], { ...onTerminal, cwd })
+    expect(readFileSync(join(cwd, 'answer.md'), 'utf8')).toBe(`${source}\n`)
+    const { out } = await run(['chat', 'hi', '--thread', 'talk.json'], { ...onTerminal, cwd })
+    expect(withoutColours(out)).toBe(laidOut)
+    expect(readFileSync(join(cwd, 'talk.json'), 'utf8')).toContain(JSON.stringify(source))
+  })
+
+  test.each([['--raw'], ['-o', 'file']])('--markdown does not go with %s', async (...flags) => {
+    const { code, err, requests } = await run(['chat', 'hi', '--markdown', ...flags], { exchange })
+    expect({ code, requests }).toEqual({ code: 2, requests: [] })
+    expect(err).toContain('--markdown')
+  })
+
+  test('--raw on a terminal is what the service sent', async () => {
+    expect((await run(['chat', 'hi', '--raw'], onTerminal)).out).toContain('"# Title\\n')
+  })
+
+  test('a stream that breaks off shows what was kept back', async () => {
+    const delta = (text: string) =>
+      `event: content_block_delta\ndata: ${JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })}\n\n`
+    const body = ['**one', ' two\n\n|a|b|\n', '|-|-|\n|1|', '2'].map(delta)
+    const broken = answering(body, { headers: { 'content-type': 'text/event-stream' } })
+    const { code, out } = await run(['chat', 'hi', '--stream'], { ...onTerminal, exchange: broken })
+    expect(code).toBe(8)
+    expect(withoutColours(out)).toBe('**one two\n\na   │ b\n────┼────\n1   │ 2\n')
+  })
+})

@@ -1,0 +1,30 @@
+import { createMarkdownPrinter, type MarkdownOptions } from '../../../src/io/markdown/printer.ts'
+import type { Output } from '../../../src/io/output.ts'
+
+/** What a terminal would get, piece by piece as it was written. */
+export async function printPieces(
+  pieces: readonly string[],
+  options: Partial<MarkdownOptions> = {},
+): Promise<string[]> {
+  const written: string[] = []
+  const output: Output = {
+    isTerminal: true,
+    async write(text) {
+      written.push(String(text))
+    },
+    async flush() {},
+  }
+  const printer = createMarkdownPrinter(output, { isColoured: false, ...options })
+  for (const piece of pieces) {
+    printer.add(piece)
+    await printer.write()
+  }
+  await printer.end()
+  return written
+}
+
+export const print = async (text: string, options?: Partial<MarkdownOptions>) =>
+  (await printPieces([text], options)).join('')
+
+/** A text without the colours that we put into it. */
+export const withoutColours = (text: string) => text.replace(/\x1b\[[\d;]*m/g, '')

@@ -1,0 +1,174 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { readInTime } from '../../harness/cost.ts'
+import { print, printPieces, withoutColours } from './print.ts'
+
+const words = ['a', 'bc', 'word', '日', '本語', 'é', 'e\u0301', '🎉', '👩‍👩‍👧', '7', 'https://e.f/_g']
+const marks = [
+  ...['*', '**', '_', '`', '``', '~~', '[', '](', ')', '<', '>', '\\', '|', ':', '.', '#', '-', '+', '!'],
+  ...['\n> ', '\n- ', '\n  - ', '\n1. ', '\n- [ ] ', '\n# ', '\n---\n', '\n|-|-|\n', '\n| ', ' | ', '\n    '],
+  ...['\n```\n', '\n~~~\n', '\n```js\n', '\n> ```\n'],
+  ...[' ', ' ', ' ', ' ', '  ', '\t', '\n', '\n', '\n\n', '\r\n'],
+]
+const controls = ['\r', '\x1b[31m', '\x1b]8;;x\x07', '\x9b', '\0', '\b', '\u202e', '\x7f']
+const textOf = (...kinds: string[][]) =>
+  fc.array(fc.constantFrom(...kinds.flat()), { maxLength: 60 }).map((pieces) => pieces.join(''))
+const columns = fc.constantFrom(undefined, 10, 40, 80)
+const places = fc.array(fc.nat(), { maxLength: 20 })
+
+function cut(text: string, where: number[]): string[] {
+  const ends = [...new Set(where.map((place) => place % (text.length + 1)))].sort((a, b) => a - b)
+  return [...ends, text.length].map((end, at) => text.slice(ends[at - 1] ?? 0, end))
+}
+
+const anything = fc.oneof(textOf(words, marks, controls), fc.string({ unit: 'binary', maxLength: 100 }))
+
+test('a text cut anywhere prints the same', async () => {
+  const property = fc.asyncProperty(
+    anything,
+    places,
+    columns,
+    fc.boolean(),
+    async (text, where, columns, isColoured) => {
+      const options = { columns, isColoured }
+      const whole = await print(text, options)
+      expect((await printPieces(cut(text, where), options)).join('')).toBe(whole)
+      expect((await printPieces([...text], options)).join('')).toBe(whole)
+    },
+  )
+  await fc.assert(property, { numRuns: 300 })
+})
+
+test('no control of the text passes', async () => {
+  const property = fc.asyncProperty(anything, columns, async (text, columns) => {
+    const shown = await print(text, { columns, isColoured: true })
+    expect(withoutColours(shown)).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
+    // Each colour is over before the next one, and before its line is.
+    expect(shown.replace(/\x1b\[\d[\d;]*m[^\x1b\n]+\x1b\[0m/g, '')).not.toContain('\x1b')
+  })
+  await fc.assert(property, { numRuns: 300 })
+})
+
+test('without colours it is the same text', async () => {
+  const property = fc.asyncProperty(anything, columns, async (text, columns) => {
+    const shown = await print(text, { columns, isColoured: true })
+    expect(withoutColours(shown)).toBe(await print(text, { columns }))
+  })
+  await fc.assert(property, { numRuns: 300 })
+})
+
+const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '')
+/** A fence's language is not shown. */
+const unnamed = marks.filter((mark) => !mark.includes('js'))
+const isPlain = (text: string) => !/(```|~~~)[^\n]*[\p{L}\p{N}]/u.test(text)
+
+describe('no letter is lost, and none changes its place', () => {
+  test('in any layout that is not wrapped', async () => {
+    const property = fc.asyncProperty(textOf(words, unnamed).filter(isPlain), async (text) => {
+      expect(lettersOf(await print(text))).toBe(lettersOf(text))
+    })
+    await fc.assert(property, { numRuns: 1000 })
+  })
+
+  test('in one that is wrapped, but for cells beside each other', async () => {
+    const rest = unnamed.filter((mark) => !mark.includes('|'))
+    const property = fc.asyncProperty(textOf(words, rest).filter(isPlain), async (text) => {
+      expect(lettersOf(await print(text, { columns: 20 }))).toBe(lettersOf(text))
+    })
+    await fc.assert(property, { numRuns: 1000 })
+  })
+
+  test('in code, where blanks stay too', async () => {
+    const line = fc.array(
+      fc.constantFrom(...words, ' ', '"', "'", '/*', '//', '<', '{', '#', 'r#', '${', '\\', '='),
+      {
+        maxLength: 20,
+      },
+    )
+    const code = fc.array(
+      line.map((pieces) => `${pieces.join('')}.`),
+      { minLength: 1, maxLength: 6 },
+    )
+    const language = fc.constantFrom(
+      'js',
+      'ts',
+      'py',
+      'sh',
+      'html',
+      'css',
+      'rust',
+      'lua',
+      'zig',
+      'ruby',
+      'php',
+      'yaml',
+    )
+    const property = fc.asyncProperty(code, language, async (lines, name) => {
+      const shown = await print(`\`\`\`${name}\n${lines.join('\n')}\n\`\`\``, { isColoured: true })
+      expect(withoutColours(shown)).toBe(lines.map((each) => `  ${each}\n`).join(''))
+    })
+    await fc.assert(property, { numRuns: 500 })
+  })
+})
+
+test('a line that is wrapped is not wider than the terminal', async () => {
+  const narrow = textOf(['a', 'bc', 'word', '日', '本語', '7'], [' ', '**', '\n', '\n- ', '\n> ', '`'])
+  const property = fc.asyncProperty(narrow, async (text) => {
+    const lines = (await print(text, { columns: 60 })).split('\n')
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(60)
+  })
+  await fc.assert(property)
+})
+
+/** Seconds of CPU for a mebibyte; a short line of code takes longer, for each is coloured by itself. */
+const limitOf = (start: string) => (start === '' ? 3 : 10)
+
+describe('the time a text takes grows as it does', () => {
+  const units = [
+    '*',
+    '**a ',
+    '_',
+    '`',
+    '`a ',
+    '~~',
+    '[',
+    '](',
+    '[a](',
+    '<',
+    '<a:',
+    'h',
+    'http://',
+    '|',
+    '|a|\n|-|\n',
+  ]
+  const more = [
+    '>',
+    '> ',
+    '- ',
+    '-',
+    '1',
+    '1. ',
+    '#',
+    '```\n',
+    '\n',
+    ' ',
+    '\t',
+    '\\',
+    'a',
+    'a ',
+    '日',
+    '- - ',
+    '  - a\n',
+  ]
+  const inCode = ['<a', '"', '`', '/*', '[', '${', '<a\n', '/*\n'].map((unit) => ['```html\n', unit] as const)
+
+  test.each([...[...units, ...more].map((unit) => ['', unit] as const), ...inCode])(
+    '%j and %j',
+    (start, unit) =>
+      readInTime(
+        (size) => print(start.padEnd(size, unit), { columns: 80, isColoured: true }),
+        limitOf(start),
+      ),
+    60_000,
+  )
+})

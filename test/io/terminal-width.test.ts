@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest'
+import { answering, message, run } from '../harness/run.ts'
+
+const half = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\ufffd/
+
+/** As a terminal counts them, for the few characters that are used here. */
+const columnsOf = (text: string) =>
+  [...text.replaceAll('\u200d', '')].reduce((sum, char) => sum + (/[日本語🦊]/u.test(char) ? 2 : 1), 0)
+
+const event = (id: string, type: string, content: string) => ({ id, type, content, processed_at: null })
+
+test.each([41, 60, 79, 80, 81, 120])(
+  'a table of %i columns with emoji and CJK is aligned, fits, and cuts no character',
+  async (columns) => {
+    const events = [
+      event('sevt_日本語', 'agent.message', '🦊'.repeat(200)),
+      event('🦊'.repeat(30), '日本語'.repeat(30), `x${'🦊'.repeat(200)}`),
+      event('sevt_1', `x${'🦊'.repeat(400)}`, `${'語'.repeat(200)}`),
+    ]
+    const { out, code } = await run(['events', 'list', '--session', 'sesn_1'], {
+      exchange: answering(JSON.stringify({ data: events })),
+      tty: ['stdout'],
+      columns,
+    })
+    const rows = out.split('\n').slice(0, -1)
+    expect(code).toBe(0)
+    expect(rows).toHaveLength(4)
+    expect(out).not.toMatch(half)
+    for (const row of rows) expect(columnsOf(row)).toBeLessThanOrEqual(columns)
+    const texts = rows.slice(1).map((row) => row.slice(row.lastIndexOf('  ') + 2))
+    expect(texts.map((text) => text.slice(0, 4))).toEqual([
+      '🦊🦊',
+      expect.stringMatching(/^x🦊/u),
+      '語語語語',
+    ])
+    const starts = rows.slice(1).map((row, index) => columnsOf(row) - columnsOf(texts[index] ?? ''))
+    expect(new Set(starts).size).toBe(1)
+  },
+)
+
+test('the settings on a terminal are aligned below wide values', async () => {
+  const env = { PARLEY_CHAT_MODEL: '日本語🦊', PARLEY_IMAGE_MODEL: 'plain' }
+  const { out } = await run(['config', 'list', '--effective'], { tty: ['stdout'], env })
+  const rows = out.split('\n').filter((row) => /PARLEY_(CHAT|IMAGE)_MODEL/.test(row))
+  expect(rows).toHaveLength(2)
+  const [first, second] = rows.map((row) => columnsOf(row.slice(0, row.indexOf('PARLEY_'))))
+  expect(first).toBe(second)
+})
+
+test('a message of emoji is cut between two of them', async () => {
+  for (const before of ['', 'x']) {
+    const text = before + '🦊'.repeat(5000)
+    const body = JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: text } })
+    const { err } = await run(['chat', 'hi'], { exchange: answering(body, { status: 400 }) })
+    expect(err).toContain('🦊…')
+    expect(err).not.toMatch(half)
+  }
+})
+
+test('a text that is cut says so, also where its beginning is blank', async () => {
+  const stopped = message('Hi', { stop_reason: `a${' '.repeat(1000)}b` })
+  const { err } = await run(['chat', 'hi'], { exchange: answering(stopped) })
+  expect(err).toContain('the answer was stopped: a…')
+})
+
+test('the emulator repeats a prompt, and a limit cuts its answer, between two characters', async () => {
+  for (const before of ['', 'x']) {
+    const prompt = before + '🦊'.repeat(100)
+    for (const limit of ['1', '2', '14', '15', '16', '17', '1000']) {
+      const argv = ['chat', '--profile', 'demo', '--max-output-tokens', limit, prompt]
+      const { out } = await run(argv)
+      expect(out).not.toMatch(half)
+    }
+  }
+})

@@ -1,0 +1,90 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type OutputChunk, rolldown } from 'rolldown'
+import { beforeAll, expect, test } from 'vitest'
+import config from '../../rolldown.config.ts'
+import { execute } from '../harness/process.ts'
+import { message, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, response, serve } from '../harness/server.ts'
+
+const root = join(import.meta.dirname, '../..')
+const chunks = new Map<string, OutputChunk>()
+
+beforeAll(async () => {
+  const build = await rolldown({ ...config, cwd: root })
+  const { output } = await build.generate(config.output)
+  for (const chunk of output) if (chunk.type === 'chunk') chunks.set(chunk.fileName, chunk)
+})
+
+const librariesIn = (name: string): string[] => [
+  ...new Set(
+    chunks
+      .get(name)
+      ?.moduleIds.map((id) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id.replaceAll('\\', '/'))?.[1])
+      .filter((library) => library !== undefined),
+  ),
+]
+
+test('every library is in one chunk, and those that a request loads hold few', () => {
+  const all = [...chunks.keys()].flatMap(librariesIn)
+  expect(all.toSorted()).toEqual([...new Set(all)].toSorted())
+  expect(librariesIn('main.cjs')).toEqual([])
+  expect(librariesIn('program.cjs').toSorted()).toEqual(['commander', 'fastest-levenshtein'])
+  expect(librariesIn('request.cjs')).toEqual(['zod'])
+  expect(librariesIn('undici-client.cjs')).toEqual(['undici'])
+  expect(librariesIn('answer.cjs')).toEqual([])
+  expect(librariesIn('schema-worker.cjs')).toEqual([])
+})
+
+test('no chunk copies what process has, its title among it, which Windows may not have', () => {
+  for (const { fileName, imports } of chunks.values()) expect(imports, fileName).not.toContain('node:process')
+})
+
+/** The chunks that a run of the built program loads, by Node's own `require`. */
+async function chunksOf(argv: string[], env: Record<string, string> = {}): Promise<string[]> {
+  const folder = temporaryFolder()
+  const [teller, told] = [join(folder, 'teller.cjs'), join(folder, 'told')]
+  writeFileSync(
+    teller,
+    `process.on('exit', () => require('fs').writeFileSync(${JSON.stringify(told)}, Object.keys(require.cache).join('\\n')))`,
+  )
+  const NODE_OPTIONS = `--require ${JSON.stringify(teller)}`
+  await execute(argv, { env: { ...env, NODE_OPTIONS, NODE_DISABLE_COMPILE_CACHE: '1' } })
+  const files = readFileSync(told, 'utf8').split('\n')
+  return files.flatMap((file) => /dist[\\/](?!rolldown-runtime)(.*)\.cjs$/.exec(file)?.[1] ?? []).toSorted()
+}
+
+test.each([
+  ['--version', ['main']],
+  ['-V', ['main']],
+  ['completion bash', ['main', 'scripts']],
+  ['--help', ['main', 'program']],
+  ['chat --help', ['main', 'program']],
+  ['chat --nonsense', ['main', 'program']],
+  ['init', ['main', 'pointers', 'program']],
+  ['config path', ['main', 'path', 'program', 'request']],
+])('%s loads %j', async (argv, loaded) => {
+  expect(await chunksOf(argv.split(' '))).toEqual(loaded)
+})
+
+test('a chat loads one chunk each for its request, for undici and for the answer', async () => {
+  const server = await serve((socket) => socket.end(response(message('Hello'))))
+  try {
+    const loaded = await chunksOf(['chat', 'hi'], pointedAt(server))
+    expect(loaded).toEqual(['answer', 'main', 'program', 'request', 'undici-client'])
+  } finally {
+    await server.close()
+  }
+})
+
+test('a limit on headers that Node was told holds', async () => {
+  const big = response(message('Hello'), '200 OK', [`x-big: ${'x'.repeat(20_000)}`])
+  const server = await serve((socket) => socket.end(big))
+  try {
+    const env = { ...pointedAt(server), NODE_OPTIONS: '--max-http-header-size=65536' }
+    expect(await execute(['chat', 'hi'], { env })).toMatchObject({ code: 0, out: 'Hello\n' })
+    expect(await execute(['chat', 'hi'], { env: pointedAt(server) })).toMatchObject({ code: 8 })
+  } finally {
+    await server.close()
+  }
+})

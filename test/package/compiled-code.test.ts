@@ -1,0 +1,258 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { binary, isRoot, nobody } from '../harness/process.ts'
+import { temporaryFolder } from '../harness/run.ts'
+
+/** The program in a folder of its own, where its source can be changed. */
+const copy = temporaryFolder()
+const program = join(copy, 'dist/program.cjs')
+
+/** What every help says, and what other code of the same length says. */
+const [said, forged] = ['print this help', 'PRINT THIS HELP']
+
+/** Kept code that says `forged`, with the source of the program that says `said`. */
+const forgery = new Map<string, Buffer>()
+
+beforeAll(() => {
+  cpSync(join(binary, '../../bin'), join(copy, 'bin'), { recursive: true })
+  cpSync(join(binary, '../../dist'), join(copy, 'dist'), { recursive: true })
+  const source = readFileSync(program)
+  const other = source.toString().replace(said, forged)
+  writeFileSync(program, other)
+  const { folder } = help()
+  writeFileSync(program, source)
+  for (const [name, bytes] of filesIn(folder)) {
+    if (name.endsWith('-program.cjs')) source.copy(bytes, bytes.lastIndexOf(other))
+    forgery.set(name, bytes)
+  }
+})
+
+/** Asks for help in a home that `plant` has prepared; `text` is which of the two texts came. */
+function help(plant: (folder: string, home: string) => void = () => {}, env: Record<string, string> = {}) {
+  const home = temporaryFolder()
+  const folder = join(home, '.cache/parley')
+  mkdirSync(join(home, '.cache'))
+  plant(folder, home)
+  const text = helpIn(home, env)
+  return {
+    home,
+    folder,
+    text,
+    kept: lstatSync(folder, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(folder) : [],
+  }
+}
+
+function helpIn(home: string, env: Record<string, string> = {}): string | undefined {
+  const argv = [join(copy, 'bin/parley.cjs'), 'chat', '--help']
+  const out = execFileSync(process.execPath, argv, {
+    cwd: home,
+    encoding: 'utf8',
+    env: { HOME: home, ...env },
+  })
+  return [said, forged].find((text) => out.includes(text))
+}
+
+const filesIn = (folder: string): [name: string, bytes: Buffer][] =>
+  readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))])
+
+const modeOf = (path: string) => (lstatSync(path).mode & 0o777).toString(8)
+
+/** As another user, or a program that let others write, leaves it. */
+function plantForgery(folder: string, mode = 0o700): void {
+  mkdirSync(folder)
+  for (const [name, bytes] of forgery) writeFileSync(join(folder, name), bytes)
+  chmodSync(folder, mode)
+}
+
+test('code that was compiled is kept, and the next run runs it', () => {
+  const { folder, text } = help()
+  expect(text).toBe(said)
+  expect(readdirSync(folder).map((name) => name.replace(/.*-/, ''))).toEqual(
+    expect.arrayContaining(['main.cjs', 'program.cjs']),
+  )
+  expect(help((there) => plantForgery(there)).text).toBe(forged)
+})
+
+test('a run that had nothing to compile writes nothing', () => {
+  const { home, folder } = help()
+  const long = new Date(2000, 0)
+  for (const name of readdirSync(folder)) utimesSync(join(folder, name), long, long)
+  helpIn(home)
+  const times = readdirSync(folder).map((name) => lstatSync(join(folder, name)).mtimeMs)
+  expect(new Set(times)).toEqual(new Set([long.getTime()]))
+})
+
+test('what a run is the first to call is kept in all files, where one of them is new', () => {
+  const { home, folder } = help()
+  const sizeOf = () =>
+    lstatSync(join(folder, readdirSync(folder).find((name) => /-program/.test(name)) ?? '')).size
+  const before = sizeOf()
+  const argv = [join(copy, 'bin/parley.cjs'), 'chat', '--no-stdin', '--profile', 'demo', '-q', 'Say hello']
+  execFileSync(process.execPath, argv, { env: { HOME: home } })
+  expect(sizeOf()).toBeGreaterThan(before)
+})
+
+const place = (part: number) => (bytes: Buffer) => Math.floor(bytes.length * part)
+const flip = (part: number) => (bytes: Buffer) =>
+  bytes.map((byte, at) => (at === place(part)(bytes) ? byte ^ 1 : byte))
+
+test.each<[string, (bytes: Buffer) => Uint8Array]>([
+  ['code that is damaged', flip(0.1)],
+  ['a second copy that is', flip(0.5)],
+  ['code of another source', flip(0.9)],
+  [
+    'code for another build of Node',
+    (bytes) =>
+      Buffer.from(
+        bytes.toString('latin1').replace(process.versions.v8, (v8) => v8.replace(/\d/, '0')),
+        'latin1',
+      ),
+  ],
+  ['a half', (bytes) => bytes.subarray(0, place(0.5)(bytes))],
+  ['nothing', () => Buffer.alloc(0)],
+])('%s is not run, and replaced', (_, damage) => {
+  const [name, bytes] = [...forgery].find(([each]) => each.endsWith('-program.cjs')) as [string, Buffer]
+  const { home, folder, text } = help((planted) => {
+    plantForgery(planted)
+    writeFileSync(join(planted, name), damage(bytes))
+  })
+  expect(text).toBe(said)
+  expect(lstatSync(join(folder, name)).size).toBeGreaterThan(1000)
+  expect(helpIn(home)).toBe(said)
+})
+
+test('K35: a file larger than any that is written is not read, and replaced', () => {
+  const [name = ''] = [...forgery.keys()].filter((each) => each.endsWith('-program.cjs'))
+  const { home, folder } = help((planted) => {
+    mkdirSync(planted, 0o700)
+    writeFileSync(join(planted, name), '', { mode: 0o600 })
+    truncateSync(join(planted, name), 2 ** 30)
+  })
+  expect(lstatSync(join(folder, name)).size).toBeLessThan(2 ** 24)
+  truncateSync(join(folder, name), 2 ** 30)
+  const peak = join(home, 'peak')
+  const preload = join(import.meta.dirname, 'faults/preload.cjs')
+  expect(helpIn(home, { NODE_OPTIONS: `--require ${JSON.stringify(preload)}`, TEST_PEAK: peak })).toBe(said)
+  expect(Number(readFileSync(peak, 'utf8')) / 1024).toBeLessThan(500)
+})
+
+test('K35: compiled code is kept in a folder that is made for its user alone', () => {
+  const { folder } = help()
+  expect(modeOf(folder)).toBe('700')
+  expect(readdirSync(folder).map((name) => modeOf(join(folder, name)))).toEqual(
+    readdirSync(folder).map(() => '600'),
+  )
+  const readable = help((there) => plantForgery(there, 0o755))
+  expect(readable.text).toBe(forged)
+  expect(modeOf(readable.folder)).toBe('700')
+})
+
+test.each([
+  ['where others can write', (folder: string) => plantForgery(folder, 0o777)],
+  ['where its group can write', (folder: string) => plantForgery(folder, 0o770)],
+  ['a file', (folder: string) => writeFileSync(folder, '')],
+  [
+    'a symbolic link',
+    (folder: string, home: string) => {
+      plantForgery(join(home, 'elsewhere'))
+      symlinkSync(join(home, 'elsewhere'), folder)
+    },
+  ],
+  ['a symbolic link to nothing', (folder: string) => symlinkSync('/nonexistent', folder)],
+  [
+    'with files that others can write',
+    (folder: string) => {
+      plantForgery(folder)
+      for (const name of forgery.keys()) chmodSync(join(folder, name), 0o622)
+    },
+  ],
+])('K35: one that may hold what others have put there is not used: %s', (_, plant) => {
+  expect(help(plant).text).toBe(said)
+})
+
+test.skipIf(!isRoot)("K35: root does not run what lies in a user's home", () => {
+  const plant = (folder: string) => {
+    plantForgery(folder)
+    chownSync(folder, nobody, nobody)
+  }
+  expect(help(plant).text).toBe(said)
+  // As after the folder was exchanged between the look at it and the reading.
+  const exchange = (folder: string) => {
+    plantForgery(folder)
+    for (const name of forgery.keys()) chownSync(join(folder, name), nobody, nobody)
+  }
+  expect(help(exchange).text).toBe(said)
+})
+
+test.skipIf(!isRoot)("K35: root leaves no folder in a user's home", () => {
+  const { home, text } = help((folder, home) => {
+    rmdirSync(join(folder, '..'))
+    chownSync(home, nobody, nobody)
+  })
+  expect(text).toBe(said)
+  expect(readdirSync(home)).toEqual([])
+})
+
+test.skipIf(!isRoot)("K35: root makes and changes nothing where a user's link leads", () => {
+  for (const isThere of [false, true]) {
+    const elsewhere = temporaryFolder()
+    if (isThere) mkdirSync(join(elsewhere, 'parley'), 0o755)
+    const { text } = help((folder, home) => {
+      rmdirSync(join(folder, '..'))
+      symlinkSync(elsewhere, join(home, '.cache'))
+      lchownSync(join(home, '.cache'), nobody, nobody)
+    })
+    expect(text).toBe(said)
+    expect(readdirSync(elsewhere, { recursive: true })).toEqual(isThere ? ['parley'] : [])
+    if (isThere) expect(modeOf(join(elsewhere, 'parley'))).toBe('755')
+  }
+})
+
+test('K35: what it keeps it writes through no link, and it waits for no pipe', () => {
+  const { folder, home, text } = help((planted) => {
+    plantForgery(planted)
+    const [first = '', second = ''] = forgery.keys()
+    for (const name of [first, second]) rmSync(join(planted, name))
+    writeFileSync(join(planted, '../precious'), 'precious')
+    symlinkSync('../precious', join(planted, first))
+    execFileSync('mkfifo', [join(planted, second)])
+  })
+  expect(text).toBe(said)
+  expect(readFileSync(join(home, '.cache/precious'), 'utf8')).toBe('precious')
+  expect(filesIn(folder).map(([name]) => name)).toEqual([...forgery.keys()].toSorted())
+})
+
+test('none is run or kept where the environment says so, as it says it to Node', () => {
+  const env = { NODE_DISABLE_COMPILE_CACHE: '1' }
+  expect(help((folder) => plantForgery(folder), env).text).toBe(said)
+  expect(help(() => {}, env).kept).toEqual([])
+  expect(help((folder) => mkdirSync(folder), env).folder).toSatisfy(
+    (folder: string) => readdirSync(folder).length === 0,
+  )
+})
+
+test.each(['/proc', '/proc/self/fd', '/dev/null/x', '', 'relative'])(
+  'K35: a home where nothing can be made is done without: %j',
+  (HOME) => {
+    const { home, text } = help(() => {}, { HOME })
+    expect(text).toBe(said)
+    expect(readdirSync(home, { recursive: true })).toEqual(['.cache'])
+  },
+)

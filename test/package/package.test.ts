@@ -1,0 +1,260 @@
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+import { findNode } from '../harness/node.ts'
+import { npm, pack } from '../harness/npm.ts'
+import { execute, start } from '../harness/process.ts'
+import { message, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, response, serve } from '../harness/server.ts'
+import { canType, type } from '../harness/typing.ts'
+
+/** `npm run test:compat` names all that parley is for, and some that are too old. */
+const versions = process.env.TEST_NODES?.split(' ') ?? [process.versions.node]
+const tooOld = process.env.TEST_OLD_NODES?.split(' ') ?? []
+
+const prefix = temporaryFolder()
+const installed = join(prefix, 'node_modules/parley-cli')
+const binary = join(installed, 'bin/parley.cjs')
+
+beforeAll(() => {
+  npm('install', '--prefix', prefix, pack(prefix))
+}, 60_000)
+
+const filesIn = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(folder.length + 1)
+        .replaceAll('\\', '/'),
+    )
+
+test('the package holds what runs and what is said of it, needs nothing beside it, and is small', () => {
+  const files = filesIn(installed)
+  expect(files.filter((file) => !/^(dist|bin)\/[\w-]+\.cjs$/.test(file)).toSorted()).toEqual([
+    'CHANGELOG.md',
+    'LICENSE',
+    'README.md',
+    'dist/THIRD-PARTY-LICENSES.txt',
+    'dist/parley.1',
+    'dist/parley.cdx.json',
+    'package.json',
+  ])
+  expect(readdirSync(join(prefix, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
+    'parley-cli',
+  ])
+  const size = files.reduce((sum, file) => sum + readFileSync(join(installed, file)).length, 0)
+  expect(size).toBeLessThan(1.5e6)
+})
+
+test('npm puts the command where commands are', () => {
+  const said = npm('exec', '--prefix', prefix, '--', 'parley', '--version')
+  expect(said).toBe(manifest.version)
+})
+
+/** What a Node says of its own version is all that decides. */
+const claiming = (version: string) => {
+  const claim = join(temporaryFolder(), 'claim.cjs')
+  const versions = `{ ...process.versions, node: '${version}' }`
+  writeFileSync(claim, `Object.defineProperty(process, 'versions', { value: ${versions} })`)
+  return { NODE_OPTIONS: `--require ${JSON.stringify(claim)}` }
+}
+
+const oldest = manifest.engines.node.replace('>=', '')
+const refusal = (version: string) => ({
+  code: 2,
+  out: '',
+  err: `parley: Node ${version} is too old: ${oldest} or newer is needed\n`,
+})
+
+test.each(['4.9.1', '18.20.8', '20.18.3'])(
+  'a Node that is too old is told so in one line: %s',
+  async (old) => {
+    expect(await execute(['chat', 'hi'], { env: claiming(old) })).toMatchObject(refusal(old))
+  },
+)
+
+test.each(['20.19.0', '21.0.0', '100.0.0-nightly'])('one that is new enough is not: %s', async (version) => {
+  expect(await execute(['--version'], { env: claiming(version) })).toMatchObject({ code: 0, err: '' })
+})
+
+test.each(tooOld)('Node %s itself reads as far as that', async (old) => {
+  const program = [findNode(old), binary]
+  expect(await execute(['chat', 'hi'], { program })).toMatchObject(refusal(old))
+})
+
+/** What keeps no compiled code, and what only a terminal needs, where there is none to try it on. */
+const untold = ['schema-worker', 'scripts', ...(canType ? [] : ['init', 'ora', 'setup'])]
+
+describe.each(versions)('on Node %s, from the packed package', (version) => {
+  const cwd = temporaryFolder()
+  const cache = join(cwd, 'cache')
+  const program = [findNode(version), binary]
+  const env: Record<string, string> = {
+    PARLEY_ACCESS_TOKEN: 't',
+    PARLEY_API_KEY: 'k',
+    PARLEY_SESSION: 'sesn_1',
+    XDG_CACHE_HOME: cache,
+    LOCALAPPDATA: cache,
+  }
+  let emulator: ReturnType<typeof start>
+
+  beforeAll(async () => {
+    emulator = start(['serve', '-q', '--access-token', 't', '--api-key', 'k'], { program, cwd, env })
+    const [line] = await once(emulator.child.stdout as Readable, 'data')
+    const { baseUrl, agentsUrl } = JSON.parse(line)
+    Object.assign(env, { PARLEY_BASE_URL: baseUrl, PARLEY_AGENTS_URL: agentsUrl })
+  })
+  afterAll(() => void emulator.child.kill())
+
+  /** What the installed program prints; fails where it ends in another way. */
+  async function parley(
+    argv: string[],
+    {
+      stdin = '',
+      code = 0,
+      also = {},
+    }: { stdin?: string; code?: number; also?: Record<string, string> } = {},
+  ): Promise<string> {
+    const ended = await execute(argv, { program, cwd, env: { ...env, ...also }, stdin })
+    expect(ended, ended.err).toMatchObject({ code, signal: null })
+    return ended.out
+  }
+
+  test('chat', async () => {
+    expect(await parley(['chat', '--profile', 'demo', 'Say hello'])).toContain('“Say hello”')
+    expect(await parley(['chat', 'Say hello', '--stream', '--report', 'r.json'])).toContain('“Say hello”')
+    expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))).toMatchObject({ exit: 0 })
+    await parley(['chat', '-f', 'r.json', '--thread', 't.json', '-o', 'a.md', 'And?'])
+    expect(readFileSync(join(cwd, 'a.md'), 'utf8')).toContain('“And? r.json')
+    expect(await parley(['chat', '--dry-run'], { stdin: '{"contents":[]}' })).toContain('"contents":[]')
+    expect(await parley(['chat', 'hi', '--curl'])).toContain('curl ')
+    await parley(['chat', 'hi', '--fail', '--errors', 'github'], { code: 2 })
+    await parley(['chat'], { stdin: '{"contents":', code: 2 })
+    const byName = (env.PARLEY_BASE_URL ?? '').replace('127.0.0.1', 'localhost')
+    expect(await parley(['chat', 'hi', '--base-url', byName])).toContain('“hi”')
+    const proxy = await serve((socket) => socket.end(response('', '407 Who are you?')))
+    const tunnelled = { HTTPS_PROXY: proxy.url, PARLEY_BASE_URL: 'https://a.test' }
+    await parley(['chat', 'hi'], { code: 3, also: tunnelled })
+    await proxy.close()
+    await parley(['chat', 'hi', '--cacert', 'r.json'], { code: 3 })
+    await parley(['chat', 'hi', '--set', 'a.b=1', '--no-stdin'])
+  })
+
+  test('chat with a schema, with Markdown, for a batch', async () => {
+    writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["name"]}')
+    const server = await serve((socket) => socket.end(response(message('{"name":"Emma"}'))))
+    try {
+      const argv = ['chat', 'Who?', '--schema', 's.json']
+      expect(await parley(argv, { also: pointedAt(server) })).toBe('{"name":"Emma"}\n')
+    } finally {
+      await server.close()
+    }
+    const fenced = '```js\nconst a = 1\n```'
+    expect(await parley(['chat', fenced, '--markdown', '--color', 'always'])).toContain('\u001b[')
+    const argv = ['chat', '--batch', '-', '--results', 'results.ndjson', '--resume']
+    for (let times = 1; times <= 2; times++) await parley(argv, { stdin: '"a"\n"b"\n' })
+    expect(readFileSync(join(cwd, 'results.ndjson'), 'utf8').trim().split('\n')).toHaveLength(2)
+  })
+
+  test('image', async () => {
+    const argv = ['image', '-m', 'alpha-image', 'a red fox']
+    await parley([...argv, '--profile', 'demo', '-o', 'demo.png'])
+    expect(await parley(argv)).toBe('a-red-fox.png\n')
+    await parley([...argv, '-o', 'a-red-fox.png'], { code: 11 })
+    await parley(['image', '-m', 'alpha-image', '-f', 'a-red-fox.png', '--batch', '-', '-o', 'pics/'], {
+      stdin: '"a fox"\n',
+    })
+    expect(filesIn(join(cwd, 'pics'))).toHaveLength(1)
+  })
+
+  test('events', async () => {
+    writeFileSync(join(cwd, 'rules.json'), '{"rules":[],"default":{"decision":"allow"}}')
+    await parley(['events', 'send', 'Use a tool: list the files', '--follow'], { code: 12 })
+    await parley(['events', 'confirm', '--pending', '--allow', '--follow'])
+    const rules = ['--policy', 'rules.json', '--audit', 'audit.ndjson']
+    await parley(['events', 'run', 'Use a tool: list the files', ...rules])
+    expect(await parley(['events', 'list', '--type', 'agent.message'])).toContain('agent.message')
+    expect(await parley(['events', 'follow', '--history', '--raw'])).toContain('session.status_idle')
+    await parley(['events', 'send', '--interrupt', '--beta', 'nonsense'], { code: 2 })
+  })
+
+  test('api', async () => {
+    const argv = ['api', 'agents', '/v1/sessions/sesn_1/events', '--paginate', '-o', 'page.ndjson']
+    await parley(argv)
+    expect(readFileSync(join(cwd, 'page.ndjson'), 'utf8')).toContain('session.status_idle')
+  })
+
+  test('config', async () => {
+    const command = `${JSON.stringify(program[0])} -p 1`
+    await parley(['config', 'set', 'accessToken'], { stdin: 'canary-1234\n' })
+    await parley(['config', 'set', '--profile', 'work', 'baseUrl', env.PARLEY_BASE_URL ?? ''])
+    await parley(['config', 'set', '--profile', 'work', 'accessTokenCommand', command])
+    await parley(['config', 'use', 'work'])
+    expect(await parley(['config', 'profiles'])).toContain('work')
+    expect(await parley(['config', 'get', 'accessTokenCommand'])).toBe(`${command}\n`)
+    expect(await parley(['config', 'list', '--effective'])).toContain('agentsVersion')
+    await parley(['chat', '--profile', 'work', 'hi'], { code: 3 })
+    await parley(['config', 'unset', '--profile', 'work', 'baseUrl'])
+    await parley(['config', 'delete', 'work'])
+    expect(existsSync((await parley(['config', 'path'])).trim())).toBe(true)
+  })
+
+  test('serve, completion, help', async () => {
+    const port = new URL(env.PARLEY_BASE_URL ?? '').port
+    await parley(['serve', '--port', port, '--log', 'log'], { code: 11 })
+    for (const shell of ['bash', 'zsh', 'fish']) {
+      expect(await parley(['completion', shell])).toContain('parley')
+    }
+    expect(await parley(['help', 'exit-codes'])).toContain('rate-limited')
+    expect(await parley(['--help'])).toContain('parley chat')
+    expect(await parley(['--version'])).toBe(`${manifest.version}\n`)
+    await parley(['init'], { code: 2 })
+    expect(await parley(['help', 'completion'])).toContain('parley completion')
+  })
+
+  test.skipIf(!canType)('what only a terminal shows (needs script)', async () => {
+    const shown = async (words: string, answers: [string, string][] = [], also = {}) => {
+      const command = `stty cols 80; ${program.map((word) => `'${word}'`).join(' ')} ${words}`
+      const { code, screen } = await type(command, cwd, answers, { ...env, ...also })
+      expect(code, screen).toBe(0)
+      return screen
+    }
+    const readme = readFileSync(join(installed, 'README.md'), 'utf8')
+    const firstSteps = [...readme.matchAll(/^ {4}parley (.* --profile demo .*)$/gm)].map(
+      ([, words = '']) => words,
+    )
+    const screens = [await shown(firstSteps[0] ?? ''), await shown(firstSteps[1] ?? '')]
+    screens.push(await shown(firstSteps[2] ?? '', [['[y/n]', 'y\n']]))
+    expect(screens).toEqual(
+      [/“Say hello”/, /^a-red-fox/m, /The emulated agent is done/].map((sign) => expect.stringMatching(sign)),
+    )
+    expect(await shown('events list')).toContain('agent.message  ')
+    const answers: [string, string][] = [
+      ['(baseUrl): ', 'https://a.test\n'],
+      ['(accessToken, not shown): ', 'canary-1\r'],
+      ...['family', 'chatModel', 'imageModel', 'agentsUrl'].map((name): [string, string] => [
+        `(${name})`,
+        '\n',
+      ]),
+    ]
+    expect(await shown('config init --profile typed', answers)).not.toContain('canary')
+    const slow = await serve((socket) => setTimeout(() => socket.end(response(message('Hi'))), 1000))
+    try {
+      expect(await shown('chat hi', [], pointedAt(slow))).toContain('waiting for the answer')
+    } finally {
+      await slow.close()
+    }
+  })
+
+  test('nothing in the package was left untried by the tests above', () => {
+    const names = (files: string[]) => files.flatMap((file) => /([\w.-]+)\.cjs$/.exec(file)?.[1] ?? [])
+    const kept = filesIn(cache).map((file) => file.replace(/.*-dist-/, ''))
+    const tried = [...names(kept), ...untold]
+    const untried = names(filesIn(join(installed, 'dist'))).filter((name) => !tried.includes(name))
+    expect(untried).toEqual([])
+  })
+})

@@ -1,0 +1,110 @@
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { Ajv } from 'ajv'
+import { rolldown } from 'rolldown'
+import { beforeAll, expect, test } from 'vitest'
+import config from '../../../rolldown.config.ts'
+import { declared, read, readJson, titleOf } from './declared.ts'
+
+const require = createRequire(import.meta.url)
+const root = join(import.meta.dirname, '../../..')
+let declaration: ReturnType<typeof declared>
+/** By name and version, the folders of the packages that the bundler's comments in the code name. */
+const folders = new Map<string, string>()
+
+beforeAll(async () => {
+  const build = await rolldown({ ...config, cwd: root })
+  const made = await build.generate({ ...config.output, minify: false })
+  declaration = declared(made)
+  const code = made.output.map((each) => (each.type === 'chunk' ? each.code : '')).join('\n')
+  for (const [, id = ''] of code.matchAll(/^\/\/ (\S+)$/gm)) {
+    const path = id.endsWith('rolldown/runtime.js') ? 'node_modules/rolldown' : id
+    const [folder] = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []
+    if (!folder) continue
+    const { name, version } = readJson(join(root, folder, 'package.json'))
+    folders.set(`${name} ${version}`, join(root, folder))
+  }
+})
+
+test('what is declared is the packages whose code is in the chunks', () => {
+  const titles = [...folders.keys()].toSorted()
+  const names = titles.map((title) => title.split(' ')[0])
+  expect(names).toEqual(expect.arrayContaining(['ajv', 'rolldown', 'signal-exit', 'undici']))
+  // token-types imports it, and needs it for nothing that parley uses.
+  expect(names).not.toContain('ieee754')
+  expect(declaration.materials.components.map(titleOf).toSorted()).toEqual(titles)
+  const headings = [...declaration.licences.matchAll(/^-{80}\n\n(\S+ \S+) \([\w.-]+\)$/gm)]
+  expect(headings.map(([, title]) => title).toSorted()).toEqual(titles)
+})
+
+test('each has its licence, word for word', () => {
+  const sections = declaration.licences.split(`\n${'-'.repeat(80)}\n\n`)
+  const files = ['LICENSE', 'LICENSE.md', 'LICENSE.txt', 'license', 'license.md', 'THIRD-PARTY-LICENSE']
+  const bare: string[] = []
+  for (const [title, folder] of folders) {
+    const { name, license } = readJson(join(folder, 'package.json'))
+    const component = declaration.materials.components.find((each) => titleOf(each) === title)
+    expect(component?.licenses).toEqual([{ license: { id: license } }])
+    const section = sections.find((each) => each.startsWith(`${title} (${license})\n`))
+    const texts = files.map((file) => join(folder, file)).filter(existsSync)
+    if (texts.length === 0) bare.push(name)
+    for (const text of texts) expect(section).toContain(read(text))
+  }
+  expect(bare.toSorted()).toEqual(['sugar-high'])
+  const terms = read(join(root, 'LICENSE')).replace(/^.*?(?=Permission)/s, '')
+  for (const name of bare) expect(sections.find((each) => each.startsWith(`${name} `))).toContain(terms)
+})
+
+test("llhttp's is there, which undici brings as WebAssembly", () => {
+  const undici = declaration.materials.components.find(({ name }) => name === 'undici')
+  expect(undici?.components).toMatchObject([{ name: 'llhttp', licenses: [{ license: { id: 'MIT' } }] }])
+  const notice = /^llhttp \(MIT\), in undici \S+\n\nMIT License\n\nCopyright Fedor Indutny/m
+  expect(declaration.licences).toMatch(notice)
+})
+
+test('each has the hash that npm locked', () => {
+  const { packages } = readJson(join(root, 'package-lock.json'))
+  for (const component of declaration.materials.components) {
+    const folder = folders.get(titleOf(component))?.slice(root.length + 1) ?? ''
+    const [{ alg, content } = { alg: '', content: '' }] = component.hashes ?? []
+    expect(`${alg} ${Buffer.from(content, 'hex').toString('base64')}`).toBe(
+      `SHA-512 ${packages[folder].integrity.replace('sha512-', '')}`,
+    )
+  }
+})
+
+test('each needs what its package.json says that it needs, and is needed', () => {
+  const { metadata, components, dependencies } = declaration.materials
+  const all = new Map([metadata.component, ...components].map((each) => [each.purl, titleOf(each)]))
+  const reached = new Set([metadata.component.purl])
+  for (const purl of reached) {
+    const own = readJson(join(folders.get(all.get(purl) ?? '') ?? root, 'package.json'))
+    const needed = Object.keys(
+      purl === metadata.component.purl ? own.devDependencies : (own.dependencies ?? {}),
+    )
+    const { dependsOn = [] } = dependencies.find(({ ref }) => ref === purl) ?? {}
+    expect(needed).toEqual(expect.arrayContaining(dependsOn.map((each) => all.get(each)?.split(' ')[0])))
+    for (const each of dependsOn) reached.add(each)
+  }
+  expect([...reached].toSorted()).toEqual([...all.keys()].toSorted())
+})
+
+test('it is what the schema of CycloneDX asks for', () => {
+  const library = dirname(require.resolve('@cyclonedx/cyclonedx-library/package.json'))
+  // The schemas refer to each other by the names of these files.
+  const [bom, ...others] = ['bom-1.6', 'spdx', 'jsf-0.82']
+    .map((name) => `${name}.SNAPSHOT.schema.json`)
+    .map((file) => ({ ...readJson(join(library, 'res/schema', file)), $id: `http://cyclonedx.test/${file}` }))
+  const fits = new Ajv({ strict: false, validateFormats: false, schemas: others }).compile(bom)
+  fits(declaration.materials)
+  expect(fits.errors ?? []).toEqual([])
+  const [first] = declaration.materials.components
+  const wrong = { ...first, licenses: [{ license: { id: 'Mine' } }] }
+  expect(fits({ ...declaration.materials, components: [wrong] })).toBe(false)
+})
+
+test('what another build wrote into dist is the same, byte for byte', () => {
+  expect(read(join(root, 'dist/parley.cdx.json'))).toBe(declaration.json)
+  expect(read(join(root, 'dist/THIRD-PARTY-LICENSES.txt'))).toBe(declaration.licences)
+})

@@ -1,0 +1,86 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import manifest from '../../package.json' with { type: 'json' }
+import { canRun } from '../harness/process.ts'
+import { temporaryFolder } from '../harness/run.ts'
+
+interface Workflow {
+  permissions: Record<string, string>
+  jobs: Record<
+    string,
+    {
+      permissions?: Record<string, string>
+      strategy?: { matrix: { node: string[]; include: { node: string }[] } }
+      steps?: { name?: string; uses?: string; run?: string }[]
+    }
+  >
+}
+
+const root = join(import.meta.dirname, '../..')
+const folder = join(root, '.github/workflows')
+const sources = new Map(
+  readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')] as const),
+)
+const { 'ci.yml': ci, 'release.yml': release } = Object.fromEntries(
+  [...sources].map(([name, source]) => [name, parse(source) as Workflow]),
+)
+
+test('what others wrote is used at a commit, not at a name that can be moved', () => {
+  for (const [name, source] of sources) {
+    for (const [line] of source.matchAll(/^.*\buses: .*$/gm))
+      expect(line, name).toMatch(/uses: (\.\/|[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$)/)
+  }
+})
+
+test('no job may do more than read, but two that run nothing of the project', () => {
+  const workflows = [...sources.values()].map((source) => parse(source) as Workflow)
+  for (const { permissions } of workflows) expect(permissions).toEqual({ contents: 'read' })
+  const privileged = workflows.flatMap(({ jobs }) => Object.values(jobs).filter((job) => job.permissions))
+  const steps = privileged.map(({ permissions, steps = [] }) => [
+    permissions,
+    ...steps.map(({ uses, run }) => uses?.split('@')[0] ?? run?.split(' ', 2).join(' ')),
+  ])
+  expect(steps).toEqual([
+    [{ 'id-token': 'write' }, 'actions/download-artifact', 'actions/setup-node', 'npm publish'],
+    [{ contents: 'write' }, 'actions/download-artifact', 'gh release'],
+  ])
+})
+
+test('the tests run on the oldest Node that the package is for', () => {
+  const { node = [], include = [] } = ci?.jobs.test?.strategy?.matrix ?? {}
+  const oldest = manifest.engines.node.replace('>=', '')
+  expect([...node, ...include.map((more) => more.node)].map(String)).toContain(`${oldest}.0`)
+  expect(manifest.scripts['test:compat']).toContain(`'${oldest}.0 ${node.join(' ')}'`)
+})
+
+const check = release?.jobs.pack?.steps?.find(({ name }) => name?.startsWith('The tag'))?.run ?? ''
+const dated = `# Changes\n\n## 1.10.0 - 2026-11-21\n\n- This.\n\n## 1.1.0 - 2026-01-01\n\n- That.\n`
+
+test.skipIf(!canRun('bash', '-c', 'command -v awk')).each([
+  ['v1.10.0', '1.10.0', dated, 0, '\n- This.\n\n'],
+  ['v1.1.0', '1.1.0', dated, 0, '\n- That.\n'],
+  ['v1.10.0', '1.1.0', dated, 1, undefined],
+  ['v1.1', '1.1', dated, 1, undefined],
+  ['v1.1.0-rc.1', '1.1.0-rc.1', dated, 1, undefined],
+  ['v1.10.0', '1.10.0', dated.replace('2026-11-21', 'unreleased'), 1, undefined],
+  ['v1.10.0', '1.10.0', dated.replace('- This.', ''), 1, undefined],
+])('a release needs its tag, its version and its changes: %s of %s', (tag, version, changes, code, notes) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'package.json'), JSON.stringify({ version }))
+  writeFileSync(join(cwd, 'CHANGELOG.md'), changes)
+  const { status, stdout } = spawnSync('bash', ['--noprofile', '--norc', '-eo', 'pipefail', '-c', check], {
+    cwd,
+    env: { PATH: process.env.PATH, GITHUB_REF_NAME: tag },
+    encoding: 'utf8',
+  })
+  expect(status).toBe(code)
+  if (notes === undefined) expect(stdout).toMatch(/^::error::/)
+  else expect(readFileSync(join(cwd, 'notes.md'), 'utf8')).toBe(notes)
+})
+
+test('the change log tells of this version', () => {
+  expect(readFileSync(join(root, 'CHANGELOG.md'), 'utf8')).toContain(`\n## ${manifest.version} - `)
+})

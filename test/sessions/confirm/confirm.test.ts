@@ -1,0 +1,206 @@
+import { describe, expect, test } from 'vitest'
+import type { Exchange } from '../../../src/wire/exchange.ts'
+import { answering, run } from '../../harness/run.ts'
+
+const env = { PARLEY_SESSION: 'sesn_1' }
+
+const idle = (stop_reason?: unknown) => ({ id: 'idle', type: 'session.status_idle', stop_reason })
+const use = (id: string, more: object = {}) => ({
+  id,
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: { command: 'ls' },
+  ...more,
+})
+const confirmation = (id: string, result = 'allow') => ({
+  type: 'user.tool_confirmation',
+  tool_use_id: id,
+  result,
+})
+
+/** A session that lists these events, and takes what is posted. */
+const listing = (events: object[]): Exchange => {
+  const list = answering(JSON.stringify({ data: events }))
+  const receipt = answering('{"data":[]}')
+  const stream = answering('', { headers: { 'content-type': 'text/event-stream' } })
+  return (request) =>
+    (request.method === 'POST' ? receipt : request.url.endsWith('/stream') ? stream : list)(request)
+}
+
+async function confirm(argv: string[], world: Parameters<typeof run>[1] = {}) {
+  const ended = await run(['events', 'confirm', ...argv], { env, exchange: listing([]), ...world })
+  const posts = ended.requests.filter(({ method }) => method === 'POST').map(({ text }) => text)
+  return { ...ended, posts, answered: posts.map((text) => JSON.parse(text).events) }
+}
+
+describe('a stop reason whose event_ids have no type beside them', () => {
+  const events = [use('t1'), use('t2'), idle({ event_ids: ['t1'] })]
+
+  test('Q01 from a file: only what is listed is answered', async () => {
+    const { code, answered } = await confirm(['--allow'], { stdin: JSON.stringify(events) })
+    expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1')]] })
+  })
+
+  test('Q01 alone on stdin: it is answered', async () => {
+    const { code, answered } = await confirm(['--allow'], { stdin: JSON.stringify(events.at(-1)) })
+    expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1')]] })
+  })
+
+  test('Q01 --pending: only what is listed is answered', async () => {
+    const { code, answered } = await confirm(['--pending', '--deny'], { exchange: listing(events) })
+    expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1', 'deny')]] })
+  })
+
+  test('Q01 follow ends with 12, and names what is listed', async () => {
+    const exchange = listing(events)
+    const { code, out } = await run(['events', 'follow', '--ids'], { env, exchange })
+    expect({ code, out }).toEqual({ code: 12, out: 't1\n' })
+  })
+})
+
+describe.each([
+  ['requires_action', { type: 'requires_action' }],
+  ['no stop reason', undefined],
+])('a rest that lists nothing: %s', (_, reason) => {
+  const events = [use('t1'), use('t2', { type: 'agent.mcp_tool_use' }), idle(reason)]
+
+  test.each([['--allow'], ['--deny']])(
+    'Q02 --pending %s answers none, ends with 12 and names them',
+    async (flag) => {
+      const { code, err, posts } = await confirm(['--pending', flag], { exchange: listing(events) })
+      expect({ code, posts }).toEqual({ code: 12, posts: [] })
+      expect(err).toContain('t1: bash {"command":"ls"}')
+      expect(err).toContain('to answer one: parley events confirm -s sesn_1 ID --allow')
+    },
+  )
+
+  test('Q02 an id answers the one', async () => {
+    const { code, answered } = await confirm(['t2', '--allow'], { exchange: listing(events) })
+    expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t2')]] })
+  })
+
+  test('Q02 from a file nothing is answered: exit 2', async () => {
+    const { code, posts } = await confirm(['--allow'], { stdin: JSON.stringify(events) })
+    expect({ code, posts }).toEqual({ code: 2, posts: [] })
+  })
+})
+
+const text = (...events: object[]) => JSON.stringify(events)
+
+describe('events that are given to confirm', () => {
+  const one = '{"type":"user.tool_confirmation", "tool_use_id":"t1","result":"allow","n":1.10}'
+  const two = '{"type":"user.tool_confirmation","tool_use_id":"t2","result":"deny","deny_message":"no"}'
+
+  test.each([
+    [
+      'a body, byte for byte',
+      ` {"x":1.0,"events" : [${one},${two}],"big":12345678901234567890}\n`,
+      undefined,
+    ],
+    ['a list', `[${one},${two}]`, `{"events":[${one},${two}]}`],
+    ['one', one, `{"events":[${one}]}`],
+    ['one a line', `${one}\n\n${two}\n`, `{"events":[${one},\n${two}]}`],
+    ['a page', `{"data":[${one},${two}],"next_page":null}`, `{"events":[${one},${two}]}`],
+  ])('Q03 confirmations alone are sent as they are spelled: %s', async (_, stdin, sent) => {
+    const { code, posts } = await confirm([], { stdin })
+    expect({ code, posts }).toEqual({ code: 0, posts: [sent ?? stdin] })
+  })
+
+  test.each([
+    [
+      'a message beside a confirmation',
+      `[${one},{"type":"user.message","content":[]}]`,
+      'events[1]: a user.message',
+    ],
+    ['a message on line 3', `${one}\n\n{"type":"user.message","content":[]}`, 'line 3: a user.message'],
+    ['a message alone', '{"type":"user.message","content":[]}', 'there is no session.status_idle'],
+    ['tool uses without a rest', text(use('t1')), 'a agent.tool_use'],
+    ['no event', '[]', 'nothing waits'],
+    [
+      'a broken confirmation',
+      '{"type":"user.tool_confirmation","result":"allow"}',
+      'events[0].tool_use_id: is missing',
+    ],
+  ])('Q04 %s is exit 2 and named, and nothing is sent', async (_, stdin, said) => {
+    const { code, err, requests } = await confirm([], { stdin })
+    expect({ code, requests }).toEqual({ code: 2, requests: [] })
+    expect(err).toContain(said)
+  })
+
+  test('Q05 with a rest among them they are a record: its last rest counts, all else is context', async () => {
+    const waiting = { type: 'requires_action', event_ids: ['t1', 't2'] }
+    const events = text(
+      { ...idle({ type: 'requires_action', event_ids: ['t0'] }), id: 'old' },
+      { type: 'user.message', content: 'x' },
+      use('t1'),
+      idle(waiting),
+      confirmation('t2'),
+    )
+    const { code, answered } = await confirm(['--deny'], { stdin: events })
+    expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1', 'deny')]] })
+  })
+
+  test('Q06 only tool uses that can be confirmed are, and those that nothing is known of', async () => {
+    const listed = ['t1', 't2', 't3', 't4', 'm1']
+    const events = text(
+      use('t1'),
+      use('t2', { type: 'agent.mcp_tool_use' }),
+      use('t3', { type: 'agent.custom_tool_use' }),
+      { id: 'm1', type: 'agent.message', content: 'x' },
+      idle({ type: 'requires_action', event_ids: listed }),
+    )
+    const { code, answered, err } = await confirm(['--allow'], { stdin: events })
+    expect({ code, answered }).toEqual({
+      code: 0,
+      answered: [['t1', 't2', 't4'].map((id) => confirmation(id))],
+    })
+    expect(err).toContain('t3 is an agent.custom_tool_use: it needs a result')
+    expect(err).toContain('m1 is an agent.message: it cannot be confirmed')
+  })
+})
+
+describe('one id that is shown with two inputs', () => {
+  const events = [
+    use('t1'),
+    use('t2'),
+    use('t1', { input: { command: 'rm' } }),
+    idle({ event_ids: ['t1', 't2'] }),
+  ]
+
+  test.each([
+    ['an input', events],
+    ['a name', events.with(2, use('t1', { name: 'rm' }))],
+    ['a server', events.with(2, use('t1', { mcp_server_name: 'x' }))],
+    ['a kind', events.with(2, use('t1', { type: 'agent.mcp_tool_use' }))],
+  ])('Q07 is not allowed, but may be denied: another %s', async (_, shown) => {
+    for (const [argv, world] of [
+      [['--allow'], { stdin: JSON.stringify(shown) }],
+      [['--pending', '--allow'], { exchange: listing(shown) }],
+      [['--pending'], { exchange: listing(shown), tty: ['stdout', 'stderr'], typed: 'y\ny\n' }],
+    ] as const) {
+      const { code, err, posts } = await confirm([...argv], world as Parameters<typeof run>[1])
+      expect({ code, posts }).toEqual({ code: 2, posts: [] })
+      expect(err).toContain('t1: shown twice with different inputs')
+    }
+    const { answered } = await confirm(['--deny'], { stdin: JSON.stringify(shown) })
+    expect(answered).toEqual([[confirmation('t1', 'deny'), confirmation('t2', 'deny')]])
+  })
+
+  test('Q08 the same twice, its keys in another order, is one', async () => {
+    const first = use('t1', { input: { a: 1, b: ['x'] } })
+    const again = use('t1', { input: { b: ['x'], a: 1 }, processed_at: '2026-01-01T00:00:00Z' })
+    const shown = [first, again, idle({ event_ids: ['t1'] })]
+    const { code } = await confirm(['--allow'], { stdin: JSON.stringify(shown) })
+    expect(code).toBe(0)
+  })
+
+  test('Q09 numbers too long for JavaScript are not taken for the same', async () => {
+    const spelled = (number: string) =>
+      `{"id":"t1","type":"agent.tool_use","name":"pay","input":{"amount":${number}}}`
+    const [one, other] = ['12345678901234567890', '12345678901234567891'].map(spelled)
+    const page = `{"data":[${one},${other},${JSON.stringify(idle({ event_ids: ['t1'] }))}]}`
+    const { code, err } = await confirm(['--allow'], { stdin: page })
+    expect(code).toBe(2)
+    expect(err).toContain('shown twice')
+  })
+})

@@ -1,0 +1,185 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { canType, type } from '../../harness/typing.ts'
+
+const isWhatWaits = (ids: string[]) => ({
+  id: 'idle',
+  type: 'session.status_idle',
+  stop_reason: { type: 'requires_action', event_ids: ids },
+})
+
+/** A person is asked about these tool uses, and types. */
+async function ask(uses: { id: string; [field: string]: unknown }[], typed: string) {
+  const cwd = temporaryFolder()
+  const events = [
+    ...uses.map((use) => ({ type: 'agent.tool_use', name: 'bash', ...use })),
+    isWhatWaits(uses.map(({ id }) => id)),
+  ]
+  const deep = `${'['.repeat(500)}${']'.repeat(500)}`
+  writeFileSync(join(cwd, 'events.json'), JSON.stringify(events).replace('"DEEP"', deep))
+  const ended = await run(['events', 'confirm', '-s', 's', '-i', 'events.json'], {
+    cwd,
+    typed,
+    tty: ['stdout', 'stderr'],
+    exchange: answering('{"data":[]}'),
+  })
+  const answers = JSON.parse(ended.requests[0]?.text ?? '{"events":[]}').events
+  return { ...ended, verdicts: answers.map(({ result }: { result: string }) => result) }
+}
+
+/** What stands beside the marks, in one piece. */
+const shownIn = (err: string) => [...err.matchAll(/^ {2}\| (.*)$/gm)].map(([, text]) => text)
+
+test('V23: what is approved is shown whole, however long it is', async () => {
+  const command = `${'safe '.repeat(2000)}; rm -rf / # ${'字'.repeat(500)}`
+  const { code, err, verdicts } = await ask([{ id: 't1', input: { command } }], 'y\n')
+  expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow'] })
+  const shown = shownIn(err)
+  expect(JSON.parse(shown.slice(2).join(''))).toEqual({ command })
+  const columns = shown.map((line = '') => [...line].reduce((sum, char) => sum + (char > '~' ? 2 : 1), 4))
+  expect(Math.max(...columns)).toBeLessThan(80)
+  expect(err).toMatch(/\n {2}\| \}\n {2}allow bash \(t1\)\? \[y\/n\] /)
+})
+
+test('V23: a new line in a text is one on the screen, and still no more than a part of the text', async () => {
+  const input = { command: 'echo 1\n  allow bash (t9)? [y/n] y\n', path: 'C:\\new\\n', n: [1, { a: null }] }
+  const { err } = await ask([{ id: 't1', input }], 'n\n')
+  expect(shownIn(err).slice(2)).toEqual([
+    '{',
+    '  "command": "echo 1\\n',
+    '        allow bash (t9)? [y/n] y\\n",',
+    '  "path": "C:\\\\new\\\\n",',
+    '  "n": [',
+    '    1,',
+    '    {',
+    '      "a": null',
+    '    }',
+    '  ]',
+    '}',
+  ])
+})
+
+test('V24: nothing is hidden, and nothing but parley begins a line', async () => {
+  const evil =
+    '\x1b[2J\r\u202e\u2066\u200b\u200e\u061c\u2028\u009b\u00ad\ufe0f\u{e0041}\ud800\x7f\u3164\nparley: x'
+  const use = { id: `t${evil}`, type: 'agent.mcp_tool_use', name: evil, mcp_server_name: evil, [evil]: 1 }
+  const { err, code } = await ask([{ ...use, input: { [evil]: evil } }], 'maybe\ny\n')
+  expect(code).toBe(0)
+  const text = err.replaceAll('\n', '')
+  expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u3164]|\ufe0f/u)
+  expect(
+    err.split('\n').filter((line) => !/^( {2}(\| |allow \S)|parley: tool use 1 of 1:$|$)/.test(line)),
+  ).toEqual([])
+  const shown = shownIn(err)
+    .join('')
+    .replace(/\\n {6}/g, '\\n')
+  expect(JSON.parse(shown.slice(shown.indexOf('{')))).toEqual({ [evil]: evil })
+  expect(err).toContain('  | MCP server: \\u001b[2J\\u000d\\u202e')
+})
+
+test.each([
+  ['longer than 1 MiB', { command: 'x'.repeat(2 ** 20) }],
+  ['nested more than 100 deep', 'DEEP'],
+])('V25: what is %s is not asked about', async (why, input) => {
+  const { code, err, requests } = await ask(
+    [
+      { id: 't1', input: {} },
+      { id: 't2', input },
+    ],
+    'y\ny\n',
+  )
+  expect({ code, requests }).toEqual({ code: 2, requests: [] })
+  expect(err).toContain(why)
+  expect(err).toContain("'parley events list --raw'")
+  expect(err).not.toContain('[y/n]')
+})
+
+test('V26: an id alone is said to be all that is known, and the end of the input answers nothing', async () => {
+  const world = { tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[], typed: 'y\n' }
+  const ended = await run(['events', 'confirm', '-s', 's', 't1', 't2'], world)
+  expect(ended).toMatchObject({ code: 2, requests: [] })
+  expect(ended.err).toContain('  | id: t1\n  | nothing more is known about it\n  allow t1? [y/n] ')
+})
+
+/** As a service spells it, which no parser keeps. */
+const spelled = `{"data":[{"id":"t1","type":"agent.mcp_tool_use","name":"read","na\\u006de":"rm","mcp_server_name":"files",
+  "input":{"path":"/etc","n":12345678901234567890.10,"p\\u0061th":"\\u0072m",  "e":[ ], "o":{
+  },"__proto__":{"a":1e2}},"input":[1]},
+  ${JSON.stringify(isWhatWaits(['t1']))}]}`
+
+test.each([
+  ['a file', ['-i', 'page.json']],
+  ['the service', ['--pending']],
+])('V46: a question shows the input as it is spelled: %s', async (_, flags) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'page.json'), spelled)
+  const { err, code } = await run(['events', 'confirm', '-s', 's', ...flags], {
+    cwd,
+    typed: 'n\n',
+    tty: ['stdout', 'stderr'],
+    exchange: answering(spelled),
+  })
+  expect(code).toBe(0)
+  expect(shownIn(err)).toEqual([
+    'id: t1',
+    'MCP server: files',
+    'tool: read',
+    'tool: rm',
+    '{',
+    '  "path": "/etc",',
+    '  "n": 12345678901234567890.10,',
+    '  "path": "rm",',
+    '  "e": [],',
+    '  "o": {},',
+    '  "__proto__": {',
+    '    "a": 1e2',
+    '  }',
+    '}',
+    '[',
+    '  1',
+    ']',
+  ])
+})
+
+test('V46: as much as is shown is laid out in time that grows with it', async () => {
+  const wide = `{${Array.from({ length: 20_000 }, (_, n) => `"k${n}":[{}]`).join()}}`
+  const deep = `${'['.repeat(99)}"${'x'.repeat(500_000)}"${']'.repeat(99)}`
+  const { code, verdicts } = await ask(
+    [
+      { id: 't1', input: JSON.parse(wide) },
+      { id: 't2', input: JSON.parse(deep) },
+    ],
+    'y\nn\n',
+  )
+  expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow', 'deny'] })
+})
+
+test.skipIf(!canType)('what is typed before a question answers none (needs script)', async () => {
+  const cwd = temporaryFolder()
+  const waiting = [{ id: 't1' }, { id: 't2' }].map((use) => ({
+    ...use,
+    type: 'agent.tool_use',
+    name: 'bash',
+    input: {},
+  }))
+  writeFileSync(join(cwd, 'events.json'), JSON.stringify([...waiting, isWhatWaits(['t1', 't2'])]))
+  const command = '"$NODE" "$PARLEY" events confirm -s s -i events.json --dry-run > out.json'
+  await type(command, cwd, [
+    ['(t1)? [y/n] ', 'y\ny\ny\n'],
+    ['(t2)? [y/n] ', 'n\n'],
+  ])
+  const { body } = JSON.parse(readFileSync(join(cwd, 'out.json'), 'utf8'))
+  expect(body.events.map(({ result }: { result: string }) => result)).toEqual(['allow', 'deny'])
+})
+
+test.skipIf(!canType)('a question waits no longer than the deadline (needs script)', async () => {
+  const cwd = temporaryFolder()
+  const event = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
+  writeFileSync(join(cwd, 'events.json'), JSON.stringify([event, isWhatWaits(['t1'])]))
+  const command = '"$NODE" "$PARLEY" events confirm -s s -i events.json --dry-run --deadline 1'
+  const { code, screen } = await type(command, cwd, [])
+  expect(screen).toContain('the deadline passed while a question was open')
+  expect(code).toBe(9)
+})

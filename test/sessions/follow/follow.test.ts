@@ -1,0 +1,464 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createEmulator } from '../../../src/emulator/emulator.ts'
+import { answering, hurried, run, temporaryFolder } from '../../harness/run.ts'
+import { type ScriptedServer, serve } from '../../harness/server.ts'
+
+const parley = join(import.meta.dirname, '../../../bin/parley.cjs')
+
+const world = { env: { PARLEY_SESSION: 'sesn_1' } }
+
+let server: ScriptedServer | undefined
+afterEach(() => server?.close())
+
+type Event = { id: string; type: string } & Record<string, unknown>
+
+const say = (id: string, text: string): Event => ({
+  id,
+  type: 'agent.message',
+  content: [{ type: 'text', text }],
+})
+const idle = (id: string, reason: object): Event => ({ id, type: 'session.status_idle', stop_reason: reason })
+const done = (id: string) => idle(id, { type: 'end_turn' })
+const asks = (id: string): Event => ({ id, type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } })
+
+const frame = (event: Event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+
+/** A session service over a socket: what is listed, and what each stream that is opened brings, then does. */
+async function serveSession(
+  listed: Event[][],
+  streams: [events: Event[], then: 'stay' | 'end' | 'reset'][],
+  receipt = JSON.stringify({ data: [{ id: 'sent_1', type: 'user.message' }] }),
+) {
+  let lists = 0
+  let opened = 0
+  server = await serve((socket: Socket, request) => {
+    if (/^GET \S+\/stream /.test(request)) {
+      const [events, end] = streams[Math.min(opened++, streams.length - 1)] ?? [[], 'stay']
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n${events.map(frame).join('')}`)
+      if (end === 'end') socket.end()
+      if (end === 'reset') setTimeout(() => socket.resetAndDestroy(), 50)
+    } else if (request.startsWith('GET')) {
+      const data = listed[Math.min(lists++, listed.length - 1)] ?? []
+      const body = JSON.stringify({ data, next_page: null })
+      socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+    } else {
+      socket.end(`HTTP/1.1 202 OK\r\ncontent-length: ${Buffer.byteLength(receipt)}\r\n\r\n${receipt}`)
+    }
+  })
+  return server
+}
+
+const over = (served: ScriptedServer, ...argv: string[]) =>
+  run(['events', ...argv], {
+    exchange: 'network',
+    env: { ...world.env, PARLEY_AGENTS_URL: served.url },
+  })
+
+describe('follow', () => {
+  test.each<[string, Event[], number, string]>([
+    ['the end of a turn', [say('a', 'hi'), done('b')], 0, ''],
+    [
+      'tool uses that wait',
+      [asks('toolu_1'), idle('b', { type: 'requires_action', event_ids: ['toolu_1', 'x'] })],
+      12,
+      'sesn_1 waits for an answer\n  toolu_1: bash {"command":"ls"}\n  x\n  answer with: parley events confirm',
+    ],
+    ['retries that ran out', [idle('b', { type: 'retries_exhausted' })], 13, 'retries_exhausted'],
+    ['a termination', [done('a'), { id: 'c', type: 'session.status_terminated' }], 13, 'terminated'],
+    ['a deletion', [{ id: 'c', type: 'session.deleted' }], 13, 'deleted'],
+  ])('ends at once where the session rests: %s', async (_, events, code, said) => {
+    const ended = await over(await serveSession([events], [[[], 'stay']]), 'follow')
+    expect(ended).toMatchObject({ code, out: '' })
+    expect(ended.err).toContain(said)
+  })
+
+  test('a rest that a user event follows is none, and answered ids do not count', async () => {
+    const past = [
+      asks('t1'),
+      asks('t2'),
+      idle('i1', { type: 'requires_action', event_ids: ['t1', 't2'] }),
+      { id: 'c1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' },
+    ]
+    const live = [idle('i2', { type: 'requires_action', event_ids: ['t1', 't2'] })]
+    const ended = await over(await serveSession([past], [[live, 'stay']]), 'follow', '--ids')
+    expect(ended).toMatchObject({ code: 12, out: 't2\n' })
+    await server?.close()
+    const evil = [idle('i3', { type: 'requires_action', event_ids: ['\u001b[2J'] })]
+    const { url } = await serveSession([evil], [[[], 'stay']])
+    const env = { ...world.env, PARLEY_AGENTS_URL: url }
+    const shown = await run(['events', 'follow', '--ids'], { exchange: 'network', env, tty: ['stdout'] })
+    expect(shown).toMatchObject({ code: 12, out: '^[[2J\n' })
+  })
+
+  test('agent text is text, other events are a line each, --history shows the past, --raw exact JSON', async () => {
+    const past = [say('a', 'before')]
+    const live = [
+      say('b', 'two\nlines'),
+      { id: 'c', type: 'agent.thinking' },
+      { id: 'd', type: 'brand.new', x: 1 },
+      done('e'),
+    ]
+    const plain = await over(await serveSession([past], [[live, 'stay']]), 'follow')
+    expect(plain).toMatchObject({
+      code: 0,
+      out: 'two\nlines\nc\tagent.thinking\t\t\nd\tbrand.new\t\t\ne\tsession.status_idle\t\tend_turn\n',
+    })
+    await server?.close()
+    const raw = await over(await serveSession([past], [[live, 'stay']]), 'follow', '--history', '--raw')
+    expect(raw.out).toBe([...past, ...live].map((event) => `${JSON.stringify(event)}\n`).join(''))
+  })
+
+  test.each(['end', 'reset'] as const)(
+    'goes on after a cut, nothing lost and nothing twice: %s',
+    async (cut) => {
+      const [a, b, c, d] = [say('a', 'one'), say('b', 'two'), say('c', 'three'), say('d', 'four')]
+      const served = await serveSession(
+        [[], [a, b, c], [a, b, c]],
+        [
+          [[a, b], cut],
+          [[c, d, done('e')], 'stay'],
+        ],
+      )
+      const ended = await over(served, 'follow')
+      expect(ended.code).toBe(0)
+      expect(ended.out).toBe('one\ntwo\nthree\nfour\ne\tsession.status_idle\t\tend_turn\n')
+      expect(ended.err).toContain('connecting again')
+    },
+  )
+
+  test('connects again after a silence, and sees in the list what the stream kept back', async () => {
+    const served = await serveSession([[], [say('a', 'one'), done('b')]], [[[], 'stay']])
+    const ended = await over(served, 'follow', '--timeout', '0.2')
+    expect(ended.code).toBe(0)
+    expect(ended.out).toContain('one\n')
+  })
+
+  test('lists what is old before anything else, and again when the stream is open', async () => {
+    const served = await serveSession([[done('a')]], [[[], 'stay']])
+    await over(served, 'follow')
+    expect(served.requests.map((request) => request.split(' ')[1])).toEqual([
+      '/v1/sessions/sesn_1/events?order=asc',
+      '/v1/sessions/sesn_1/events/stream',
+      '/v1/sessions/sesn_1/events?order=asc',
+    ])
+  })
+
+  test('send --follow is not ended by a rest from before', async () => {
+    const sent = { id: 'sent_1', type: 'user.message' }
+    const served = await serveSession(
+      [
+        [say('a', 'old'), done('b')],
+        [say('a', 'old'), done('b'), sent, say('c', 'new')],
+      ],
+      [[[done('d')], 'stay']],
+    )
+    const ended = await over(served, 'send', 'go on', '--follow')
+    expect(ended.code).toBe(0)
+    expect(ended.out).toBe('new\nd\tsession.status_idle\t\tend_turn\n')
+    await server?.close()
+    // A service that does not list at once what it took.
+    const late = await serveSession([[say('a', 'old'), done('b')]], [[[say('c', 'new'), done('d')], 'stay']])
+    expect((await over(late, 'send', 'go on', '--follow')).out).toContain('new\n')
+  })
+
+  test('a service that says no is not asked again and again', async () => {
+    server = await serve((socket) => socket.end('HTTP/1.1 404 No\r\ncontent-length: 2\r\n\r\n{}'))
+    expect(await over(server, 'follow')).toMatchObject({ code: 4, out: '' })
+    expect(server.requests).toHaveLength(1)
+  })
+})
+
+describe('follow, where things go wrong', () => {
+  test('news that came between two lists is printed, once', async () => {
+    const [a, b] = [say('a', 'one'), done('b')]
+    const resting = await over(await serveSession([[], [a, b]], [[[a, b], 'stay']]), 'follow')
+    expect(resting).toMatchObject({ code: 0, out: 'one\nb\tsession.status_idle\t\tend_turn\n' })
+    await server?.close()
+    const busy = await over(await serveSession([[], [a]], [[[a, b], 'stay']]), 'follow')
+    expect(busy.out).toBe('one\nb\tsession.status_idle\t\tend_turn\n')
+  })
+
+  test('a receipt that names no ids does not end on an old rest', async () => {
+    const served = await serveSession(
+      [[done('old')]],
+      [[[{ id: 'x', type: 'agent.thinking' }, done('new')], 'stay']],
+      '',
+    )
+    const ended = await over(served, 'send', 'go', '--follow')
+    expect(ended).toMatchObject({
+      code: 0,
+      out: 'x\tagent.thinking\t\t\nnew\tsession.status_idle\t\tend_turn\n',
+    })
+  })
+
+  test('a wait for nothing in particular is exit 13', async () => {
+    const ended = await over(
+      await serveSession([[idle('a', { type: 'requires_action', event_ids: [] })]], [[[], 'stay']]),
+      'follow',
+    )
+    expect(ended.code).toBe(13)
+    expect(ended.err).toContain('requires_action')
+  })
+
+  test('an agent that is only quiet is waited for, however often the stream is cut', async () => {
+    const cuts = Array.from({ length: 7 }, (): [Event[], 'end'] => [[], 'end'])
+    const served = await serveSession([[]], [...cuts, [[done('a')], 'stay']])
+    expect((await over(served, 'follow')).code).toBe(0)
+  }, 40_000)
+
+  test('a service that answers nonsense is given up', async () => {
+    server = await serve((socket, request) =>
+      socket.end(
+        request.includes('/stream')
+          ? 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: error\ndata: {"type":"error","error":{"message":"no more"}}\n\n'
+          : 'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"data":[]}',
+      ),
+    )
+    const ended = await over(server, 'follow')
+    expect(ended.code).toBe(8)
+    expect(ended.err).toContain('no more')
+  }, 40_000)
+
+  test('a deadline that passes while the session works is exit 15', async () => {
+    const ended = await over(await serveSession([[]], [[[], 'stay']]), 'follow', '--deadline', '0.5')
+    expect(ended.code).toBe(15)
+    expect(ended.err).toContain('the deadline passed')
+  })
+
+  test('after an accepted event no failure looks like a reason to send it again', async () => {
+    let posted = 0
+    server = await serve((socket, request) => {
+      if (request.startsWith('POST')) {
+        posted++
+        socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}')
+      } else if (request.includes('/stream')) {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+      } else if (posted === 0) socket.end('HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"data":[]}')
+      else socket.end('HTTP/1.1 429 No\r\ncontent-length: 2\r\n\r\n{}')
+    })
+    const argv = ['events', 'send', 'x', '--follow', '--retries', '0', '--errors', 'json']
+    const env = { ...world.env, PARLEY_AGENTS_URL: server.url }
+    const ended = await run(argv, { exchange: 'network', timers: hurried(2000), env })
+    expect(ended.code).toBe(8)
+    expect(JSON.parse(ended.err).error).toMatchObject({ exit: 8, sent: 'yes', safeToRetry: false })
+    expect(posted).toBe(1)
+  })
+
+  test('a header from stdin is read once, for all requests', async () => {
+    const served = await serveSession([[]], [[[done('a')], 'stay']])
+    const ended = await run(['events', 'send', 'x', '--follow', '-H', '@-'], {
+      exchange: 'network',
+      stdin: 'X-Trace: 7\n',
+      env: { ...world.env, PARLEY_AGENTS_URL: served.url },
+    })
+    expect(ended.code).toBe(0)
+    expect(served.requests.map((request) => /X-Trace: 7/i.test(request))).toEqual(
+      served.requests.map(() => true),
+    )
+  })
+
+  test('a list that leads to its own page is given up', async () => {
+    server = await serve((socket) => {
+      const body = '{"data":[{"id":"a","type":"b"}],"next_page":"p"}'
+      socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+    })
+    expect((await over(server, 'list')).code).toBe(8)
+    expect(server.requests).toHaveLength(2)
+  })
+
+  const envelope = '{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}'
+  test.each([['send', 'x'], ['list'], ['follow'], ['confirm', '--pending', '--allow']])(
+    'a 200 that holds an error ends by its type: %s',
+    async (...argv) => {
+      server = await serve((socket, request) =>
+        request.includes('/stream')
+          ? socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+          : socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${envelope.length}\r\n\r\n${envelope}`),
+      )
+      expect(await over(server, ...argv)).toMatchObject({ code: 6, out: '' })
+    },
+  )
+
+  test.each([
+    ['a list that is refused', ['follow'], 4],
+    ['an event that is refused', ['send', 'x', '--follow'], 4],
+  ])('the process ends although a stream is open: %s', async (_, argv, code) => {
+    server = await serve((socket, request) =>
+      request.includes('/stream')
+        ? socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+        : socket.write('HTTP/1.1 404 No\r\ncontent-length: 2\r\n\r\n{}'),
+    )
+    const child = spawn(
+      process.execPath,
+      [parley, 'events', ...argv, '-s', 's', '--agents-url', server.url],
+      {
+        env: { HOME: temporaryFolder(), PARLEY_API_KEY: 'k' },
+        stdio: 'ignore',
+      },
+    )
+    expect(await once(child, 'exit')).toEqual([code, null])
+  })
+})
+
+describe('list', () => {
+  const exchange = createEmulator({})
+
+  test('prints all pages, in either order, by type, up to a limit', async () => {
+    for (let i = 0; i < 30; i++) await run(['events', 'send', `message ${i}`], { ...world, exchange })
+    await run(['events', 'follow'], { ...world, exchange })
+    const all = await run(['events', 'list'], { ...world, exchange })
+    expect(all.out.split('\n').length).toBeGreaterThan(90)
+    expect(all.requests.length).toBeGreaterThan(2)
+    const some = await run(['events', 'list', '--type', 'user.message', '--order', 'desc', '--limit', '21'], {
+      ...world,
+      exchange,
+    })
+    expect(some.out.match(/^[^\t]+\tuser\.message\t[^\t]+\tmessage \d+$/gm)).toHaveLength(21)
+    expect(some.out).toMatch(/^[^\t]+\tuser\.message\t[^\t]+\tmessage 29\n/)
+    expect(some.requests[0]?.url).toContain('?types%5B%5D=user.message&order=desc&limit=21')
+    const ids = await run(['events', 'list', '--limit', '2', '--ids'], { ...world, exchange })
+    expect(ids.out).toMatch(/^sevt_\w+\nsevt_\w+\n$/)
+    const raw = await run(['events', 'list', '--limit', '2', '--raw'], { ...world, exchange })
+    expect(raw.out).toMatch(/^\{"id".*\}\n\{"id".*\}\n$/)
+  })
+
+  test('is one table on a terminal, also where its width is not known', async () => {
+    const shown = await run(['events', 'list'], { ...world, exchange, tty: ['stdout'], columns: 0 })
+    expect(shown.requests.length).toBeGreaterThan(2)
+    const [head = '', ...lines] = shown.out.split('\n')
+    expect(head).toMatch(/^ID +TYPE +TIME +TEXT$/)
+    expect(lines.join('\n')).not.toMatch(/TYPE|TIME|TEXT/)
+    expect(lines.filter((line) => line.indexOf('user.message') === head.indexOf('TYPE'))).toHaveLength(30)
+    expect(Math.max(...lines.map(({ length }) => length))).toBe(80)
+  })
+
+  test('an id cannot control a terminal', async () => {
+    const evil = answering(JSON.stringify({ data: [{ id: '\u001b[2J\u009b', type: 't' }] }))
+    const ended = await run(['events', 'list', '--ids'], { ...world, exchange: evil, tty: ['stdout'] })
+    expect(ended.out).toBe('^[[2J\\u009b\n')
+  })
+})
+
+describe('confirm', () => {
+  const confirm = (argv: string[], more: Parameters<typeof run>[1] = {}) =>
+    run(['events', 'confirm', ...argv], { ...world, ...more })
+  const eventsOf = (ended: Awaited<ReturnType<typeof run>>) =>
+    JSON.parse(ended.requests.at(-1)?.text ?? '{}').events
+
+  test('answers the ids that are named, in one request', async () => {
+    const ended = await confirm(['toolu_1', 'toolu_2', 'toolu_1', '--deny', '--message', 'no'])
+    expect(ended).toMatchObject({ code: 0, requests: [{}] })
+    expect(eventsOf(ended)).toEqual([
+      { type: 'user.tool_confirmation', tool_use_id: 'toolu_1', result: 'deny', deny_message: 'no' },
+      { type: 'user.tool_confirmation', tool_use_id: 'toolu_2', result: 'deny', deny_message: 'no' },
+    ])
+  })
+
+  const waiting = idle('i', { type: 'requires_action', event_ids: ['t1', 't2', 't3', 't4'] })
+  const list = [
+    idle('old', { type: 'requires_action', event_ids: ['t0'] }),
+    asks('t1'),
+    { id: 't2', type: 'agent.mcp_tool_use' },
+    { id: 't3', type: 'agent.custom_tool_use' },
+    waiting,
+  ]
+
+  test.each([
+    ['one idle event', JSON.stringify(waiting), ['t1', 't2', 't3', 't4']],
+    ['a list', JSON.stringify(list), ['t1', 't2', 't4']],
+    ['a page', JSON.stringify({ data: list, next_page: null }), ['t1', 't2', 't4']],
+    ['one event a line', list.map((event) => JSON.stringify(event)).join('\n'), ['t1', 't2', 't4']],
+  ])('answers what waits, from %s', async (_, stdin, ids) => {
+    const ended = await confirm(['--allow'], { stdin })
+    expect(ended.code).toBe(0)
+    expect(eventsOf(ended).map((event: { tool_use_id: string }) => event.tool_use_id)).toEqual(ids)
+    if (ids.length === 3) expect(ended.err).toContain('t3 is an agent.custom_tool_use')
+  })
+
+  test('confirmations that are given whole are sent as they are', async () => {
+    const given = { type: 'user.tool_confirmation', tool_use_id: 't9', result: 'allow' }
+    expect(eventsOf(await confirm([], { stdin: JSON.stringify(given) }))).toEqual([given])
+  })
+
+  test('--pending asks the service; --follow goes on', async () => {
+    const exchange = createEmulator({})
+    const sent = await run(['events', 'send', 'use two tools', '--follow', '--ids'], { ...world, exchange })
+    expect(sent.code).toBe(12)
+    expect(sent.out.trim().split('\n')).toHaveLength(2)
+    const ended = await confirm(['--pending', '--allow', '--follow'], { exchange })
+    expect(ended.code).toBe(0)
+    expect(ended.out).toContain('The emulated agent is done.\n')
+    expect(await confirm(['--pending', '--allow'], { exchange })).toMatchObject({ code: 2, out: '' })
+  })
+
+  test('asks on a terminal, showing what is known', async () => {
+    const exchange = createEmulator({})
+    await run(['events', 'send', 'use two tools', '--follow'], { ...world, exchange })
+    const ended = await confirm(['--pending'], { exchange, tty: ['stdout', 'stderr'], typed: 'what\ny\nn\n' })
+    const id = eventsOf(ended)[0].tool_use_id
+    const shown = `  | id: ${id}\n  | tool: bash\n  | {\n  |   "command": "ls -l"\n  | }\n`
+    const question = `  allow bash (${id})? [y/n] `
+    expect(ended.err).toContain(
+      `parley: tool use 1 of 2:\n${shown}${question}${question}parley: tool use 2 of 2:\n`,
+    )
+    expect(eventsOf(ended)).toMatchObject([{ result: 'allow' }, { result: 'deny' }])
+  })
+
+  test('given confirmations keep their spelling, and their verdict', async () => {
+    const given =
+      '{"type":"user.tool_confirmation","tool_use_id":"t","result":"deny","n":1.10,"big":12345678901234567890}'
+    expect((await confirm([], { stdin: given })).requests[0]?.text).toBe(`{"events":[${given}]}`)
+    expect(await confirm(['--allow'], { stdin: given })).toMatchObject({ code: 2, requests: [] })
+  })
+
+  test('answers given together end the turn of the emulated agent once', async () => {
+    const exchange = createEmulator({})
+    await run(['events', 'send', 'use two tools', '--follow'], { ...world, exchange })
+    await confirm(['--pending', '--allow', '--follow'], { exchange })
+    const { out } = await run(['events', 'list', '--type', 'session.status_idle'], { ...world, exchange })
+    expect(out.match(/end_turn/g)).toHaveLength(1)
+  })
+
+  test.each([
+    ['ids and --pending', ['t1', '--pending', '--allow'], undefined, 'exclude each other'],
+    ['ids and -i', ['t1', '-i', 'x.json', '--allow'], undefined, 'exclude each other'],
+    ['no verdict without a terminal', ['t1'], undefined, '--allow or --deny'],
+    ['both verdicts', ['t1', '--allow', '--deny'], undefined, 'exclude each other'],
+    [
+      'a message with --allow',
+      ['t1', '--allow', '--message', 'x'],
+      undefined,
+      '--message works only with --deny',
+    ],
+    ['nothing that waits', ['--allow'], JSON.stringify([done('x')]), 'nothing waits'],
+    [
+      'a session that was answered',
+      ['--allow'],
+      JSON.stringify([
+        waiting,
+        ...['t1', 't2', 't3', 't4'].map((id) => ({
+          id: `c${id}`,
+          type: 'user.tool_confirmation',
+          tool_use_id: id,
+        })),
+      ]),
+      'nothing waits',
+    ],
+    [
+      'a message of 10001 characters',
+      ['t1', '--deny', '--message', 'a'.repeat(10001)],
+      undefined,
+      'deny_message: must be at most 10000',
+    ],
+    ['an id of 129 characters', ['a'.repeat(129), '--allow'], undefined, 'tool_use_id: must be at most 128'],
+    ['what is no event', ['--allow'], '"text"', 'session.status_idle'],
+  ])('%s is exit 2, and nothing is sent', async (_, argv, stdin, said) => {
+    const ended = await confirm(argv, stdin === undefined ? {} : { stdin })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toContain(said)
+  })
+})

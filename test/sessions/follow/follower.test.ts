@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import type { Context } from '../../../src/context.ts'
+import { createEmulator } from '../../../src/emulator/emulator.ts'
+import type { Caller } from '../../../src/http/caller.ts'
+import { openFollower } from '../../../src/sessions/following/follower.ts'
+import { realTimers } from '../../../src/timers.ts'
+import { readBody } from '../../../src/wire/exchange.ts'
+
+const exchange = createEmulator({})
+const url = 'https://agents.test/v1/sessions/sesn_1/events'
+const headers = { 'x-api-key': 'k', 'content-type': 'application/json' }
+const get = async (path: string) => ({
+  ...(await exchange({ method: 'GET', url: url + path, headers })),
+  attempts: 1,
+})
+
+/** Reads from the emulator's session without anything between. */
+const caller = {
+  deadline: 0,
+  call: async (_, { query }, read) => read(await get(query ? `?${query}` : '')),
+  open: async () => ({ ...(await get('/stream')), complete: (error: unknown) => error, finish() {} }),
+} as Pick<Caller, 'deadline' | 'call' | 'open'> as Caller
+
+async function send(...events: object[]): Promise<void> {
+  const body = Buffer.from(JSON.stringify({ events }))
+  const answer = await exchange({ method: 'POST', url, headers, body })
+  expect(Buffer.from(await readBody(answer.body)).toString()).toContain('"data"')
+}
+
+test('who follows a session can answer its tool uses, and is brought what comes of that', async () => {
+  const context = { timers: realTimers, note() {} } as Pick<Context, 'timers' | 'note'> as Context
+  await send({ type: 'user.message', content: [{ type: 'text', text: 'use two tools' }] })
+  const follower = await openFollower(context, caller, { params: {} })
+  const { state } = follower
+  const shown: string[] = []
+  for await (const items of follower.news()) {
+    shown.push(...items.map(({ event }) => event.type))
+    if (state.stop?.kind !== 'waiting') continue
+    const answers = state.stop.ids.map((id) => ({
+      type: 'user.tool_confirmation',
+      tool_use_id: id,
+      result: 'allow',
+    }))
+    shown.push(`${answers.length} answers`)
+    await send(...answers)
+    for (const answer of answers) state.add(answer)
+  }
+  follower.close()
+  expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
+  expect(shown).toEqual([
+    'session.status_running',
+    'agent.message',
+    'agent.tool_use',
+    'agent.tool_use',
+    'session.status_idle',
+    '2 answers',
+    'user.tool_confirmation',
+    'user.tool_confirmation',
+    'session.status_running',
+    'agent.tool_result',
+    'agent.tool_result',
+    'agent.message',
+    'session.status_idle',
+  ])
+})

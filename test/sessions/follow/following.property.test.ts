@@ -1,0 +1,168 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Timers } from '../../../src/timers.ts'
+import { type Exchange, readBody } from '../../../src/wire/exchange.ts'
+import { createClock } from '../../harness/clock.ts'
+import { run } from '../../harness/run.ts'
+import { afterSent, fromNow, idsOf, judge } from './judge.ts'
+import { type Limits, said, sending, working } from './session-scripts.ts'
+import { createSessionService, type Event, type SessionService, sentId } from './session-service.ts'
+
+const runs = Number(process.env.FOLLOW_RUNS ?? 60)
+
+const plain: Limits = { lag: 0, late: 0, mute: false, keepsAlive: false }
+const worlds: [name: string, limits: Limits][] = [
+  ['streams replay, repeat and break off', plain],
+  ['the list lags behind', { ...plain, lag: 3 }],
+  ['the first list misses what was before', { ...plain, late: 3 }],
+  ['streams do not bring what users say, and comments never end', { ...plain, mute: true, keepsAlive: true }],
+  ['everything at once', { lag: 3, late: 3, mute: true, keepsAlive: true }],
+]
+
+/** Follows with nothing but the list: shows that what is asked for can be told at all. */
+async function followByList(exchange: Exchange, timers: Timers, isSent: boolean): Promise<string[]> {
+  const url = 'https://agents.test/v1/sessions/s/events'
+  const get = async (query: string) =>
+    JSON.parse(
+      Buffer.from(
+        await readBody((await exchange({ method: 'GET', url: url + query, headers: {} })).body),
+      ).toString(),
+    )
+
+  async function list(): Promise<Event[]> {
+    const all: Event[] = []
+    let query = ''
+    do {
+      const page = await get(query)
+      if (Array.isArray(page)) return page
+      all.push(...page.data)
+      query = page.next_page ? `?page=${page.next_page}` : page.has_more ? `?after_id=${page.last_id}` : ''
+    } while (query !== '')
+    return all
+  }
+
+  const old = new Set((await list()).map(({ id }) => id))
+  const content = [{ type: 'text', text: said }]
+  let sent: string | undefined
+  if (isSent) {
+    const body = Buffer.from(JSON.stringify({ events: [{ type: 'user.message', content }] }))
+    const answer = Buffer.from(
+      await readBody((await exchange({ method: 'POST', url, headers: {}, body })).body),
+    ).toString()
+    sent = JSON.parse(answer || '{}').data?.[0]?.id
+  }
+  while (true) {
+    const all = await list()
+    const isSame = (event: Event) =>
+      sent === undefined
+        ? !old.has(event.id) &&
+          event.type === 'user.message' &&
+          JSON.stringify(event.content) === JSON.stringify(content)
+        : event.id === sent
+    const start = isSent ? all.findIndex(isSame) : -1
+    const isOver = /idle$|terminated$|deleted$/.test(all.at(-1)?.type ?? '')
+    if (isOver && !(isSent && start < 0)) {
+      return all
+        .slice(start + 1)
+        .map(({ id }) => id)
+        .filter((id) => !old.has(id))
+    }
+    await timers.wait(1000)
+  }
+}
+
+const assert = <T>(property: fc.IAsyncProperty<T>) => fc.assert(property, { numRuns: runs })
+
+const world = (service: SessionService, timers: Timers) => ({
+  exchange: service.exchange,
+  timers,
+  env: { PARLEY_SESSION: 'sesn_1' },
+})
+
+describe.each(worlds)('where %s', (_, limits) => {
+  test('what is asked for can be told from the list alone', async () => {
+    const property = fc.asyncProperty(fc.oneof(sending(limits), working(limits)), async (scenario) => {
+      const clock = createClock()
+      const service = createSessionService(scenario, clock)
+      const printed = await followByList(service.exchange, clock, scenario.isSent)
+      const expected = scenario.isSent ? afterSent(scenario) : fromNow(scenario, service, false)
+      expect(judge(printed, expected, service, scenario.lag)).toEqual([])
+    })
+    await assert(property)
+  })
+
+  test('send --follow prints every event after the sent one once, and ends at the rest that follows', async () => {
+    const property = fc.asyncProperty(sending(limits), fc.boolean(), async (scenario, isRaw) => {
+      const clock = createClock()
+      const service = createSessionService(scenario, clock)
+      const argv = ['events', 'send', said, '--follow', ...(isRaw ? ['--raw'] : [])]
+      const { code, out, err } = await run(argv, world(service, clock))
+      const printed = idsOf(out, isRaw, service.ledger)
+      expect(
+        { posts: service.posts, code, wrong: judge(printed, afterSent(scenario), service, scenario.lag) },
+        err,
+      ).toEqual({ posts: 1, code: scenario.code, wrong: [] })
+    })
+    await assert(property)
+  }, 120_000)
+
+  test('follow prints what happens from its start on once, and with --history all there was', async () => {
+    const property = fc.asyncProperty(
+      working(limits),
+      fc.boolean(),
+      fc.boolean(),
+      async (scenario, isRaw, hasHistory) => {
+        const clock = createClock()
+        const service = createSessionService(scenario, clock)
+        const argv = ['events', 'follow', ...(isRaw ? ['--raw'] : []), ...(hasHistory ? ['--history'] : [])]
+        const { code, out, err } = await run(argv, world(service, clock))
+        const printed = idsOf(out, isRaw, service.ledger)
+        const expected = fromNow(scenario, service, hasHistory)
+        expect(
+          { posts: service.posts, code, wrong: judge(printed, expected, service, scenario.lag) },
+          err,
+        ).toEqual({
+          posts: 0,
+          code: scenario.code,
+          wrong: [],
+        })
+      },
+    )
+    await assert(property)
+  }, 120_000)
+})
+
+test('send --follow of an interrupt ends where nothing follows it', async () => {
+  const resting = sending(plain).filter(({ history }) => /idle$|interrupt$/.test(history.at(-1)?.type ?? ''))
+  const property = fc.asyncProperty(resting, fc.boolean(), async (scenario, isRaw) => {
+    const clock = createClock()
+    const start = clock.now()
+    const service = createSessionService({ ...scenario, runsFirst: false, turn: [] }, clock)
+    const argv = ['events', 'send', '--interrupt', '--follow', ...(isRaw ? ['--raw'] : [])]
+    const { code, out, err } = await run(argv, world(service, clock))
+    const printed = idsOf(out, isRaw, service.ledger).filter((id) => id !== sentId)
+    expect({ posts: service.posts, code, printed }, err).toEqual({ posts: 1, code: 0, printed: [] })
+    expect(clock.now() - start, 'milliseconds').toBeLessThan(300_000)
+  })
+  await assert(property)
+}, 120_000)
+
+test('list prints what was asked for, whatever the service makes of the question', async () => {
+  const wish = fc.record({
+    type: fc.option(fc.constantFrom('agent.message', 'user.message', 'none.such'), { nil: undefined }),
+    limit: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),
+    isRaw: fc.boolean(),
+  })
+  const property = fc.asyncProperty(sending(plain), wish, async (scenario, { type, limit, isRaw }) => {
+    const clock = createClock()
+    const service = createSessionService(scenario, clock)
+    const argv = ['events', 'list', ...(isRaw ? ['--raw'] : ['--ids'])]
+    if (type) argv.push('--type', type)
+    if (limit) argv.push('--limit', String(limit))
+    const { code, out, err } = await run(argv, world(service, clock))
+    const wanted = scenario.history.filter((event) => type === undefined || event.type === type)
+    const expected = wanted.slice(0, limit).map(({ id }) => id)
+    expect({ code, ids: idsOf(out, isRaw, service.ledger) }, err).toEqual({ code: 0, ids: expected })
+  })
+  await assert(property)
+}, 120_000)

@@ -1,0 +1,215 @@
+import { CliError } from '../../../src/errors.ts'
+import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
+
+export type Event = { id?: string; type: string } & Record<string, unknown>
+
+/** What becomes of a request that posts. A reset may come before the service took it, or after. */
+export type Fate =
+  | 'takes'
+  | 'loses'
+  | 'stalls'
+  | 'resets'
+  | 'fails'
+  | 'fails late'
+  | 'refuses'
+  | 'limits'
+  | 'cuts'
+
+export interface AgentScript {
+  /** What happened before. */
+  history?: Event[]
+  /** The tool uses that the agent asks for together, one round after the other; ids are given. */
+  rounds: Event[][]
+  /** How the turn ends. */
+  end?: Event
+  /** What becomes of the next post with answers; by default it is taken. */
+  fate?(): Fate
+  /** Called when a post with answers has arrived, before anything becomes of it. */
+  onPost?(): void
+  /** Called when the list is asked for, with how many times since the last post; may say how many events it shows. */
+  onList?(count: number): number | undefined
+  /** After how many events a stream breaks off, for the next stream. */
+  cut?(): number
+  /** How long the list is behind. Milliseconds. */
+  lag?: number
+  /** Streams bring the client's events too. */
+  echoes?: boolean
+}
+
+export interface AgentService {
+  exchange: Exchange
+  readonly events: readonly Event[]
+  /** The answers that were taken: by the id of the tool use, in their order. */
+  readonly taken: ReadonlyMap<string, Event[]>
+  /** How many requests posted answers, and how many a task. */
+  readonly posts: number
+  readonly tasks: number
+  /** Adds an event from outside, and the answer of another client. */
+  add(event: Event): void
+  answer(event: Event): void
+}
+
+const idle = (type: string, ids?: string[]): Event => ({
+  type: 'session.status_idle',
+  stop_reason: { type, ...(ids ? { event_ids: ids } : {}) },
+})
+
+const idOf = (event: Event) => String(event.tool_use_id ?? event.custom_tool_use_id ?? '')
+
+const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
+
+/** A session service whose agent asks for tool uses, and keeps account of the answers. */
+export function createAgentService(script: AgentScript): AgentService {
+  const events: Event[] = []
+  const times: number[] = []
+  const taken = new Map<string, Event[]>()
+  const wakers = new Set<() => void>()
+  const waiting = new Map<string, Event>()
+  let left = script.rounds
+  let posts = 0
+  let tasks = 0
+  let lists = 0
+
+  function add(event: Event): Event {
+    const whole = { id: `e${events.length}`, processed_at: new Date().toISOString(), ...event }
+    events.push(whole)
+    times.push(Date.now())
+    for (const wake of wakers) wake()
+    return whole
+  }
+
+  function goOn(): void {
+    const [round, ...rest] = waiting.size === 0 ? left : []
+    if (round) {
+      left = rest
+      for (const use of round) {
+        add(use)
+        // What needs no answer is only shown.
+        if (use.evaluated_permission !== 'allow' && /_use$/.test(use.type)) waiting.set(use.id ?? '', use)
+      }
+    }
+    if (waiting.size > 0) add(idle('requires_action', [...waiting.keys()]))
+    else if (left.length > 0) goOn()
+    else add(script.end ?? idle('end_turn'))
+  }
+
+  function take(given: Event[]): Event[] {
+    const accepted = given.map((event) => add(event))
+    for (const event of given) {
+      const id = idOf(event)
+      if (id === '') continue
+      taken.set(id, [...(taken.get(id) ?? []), event])
+      waiting.delete(id)
+    }
+    void (async () => {
+      await pause(1)
+      add({ type: 'session.status_running' })
+      await pause(1)
+      for (const event of given)
+        if (event.result === 'allow')
+          add({ type: 'agent.tool_result', tool_use_id: idOf(event), content: 'ok' })
+      goOn()
+    })()
+    return accepted
+  }
+
+  function takePost(text: string): HttpResponse | Promise<HttpResponse> {
+    const { events: given } = JSON.parse(text) as { events: Event[] }
+    lists = 0
+    const isTask = given.some((event) => idOf(event) === '')
+    if (isTask) tasks++
+    else posts++
+    if (!isTask) script.onPost?.()
+    const fate = isTask ? 'takes' : (script.fate?.() ?? 'takes')
+    if (fate === 'limits') return reply(429, '{}', { 'retry-after': '0' })
+    if (fate === 'refuses')
+      return reply(400, '{"type":"error","error":{"type":"invalid_request_error","message":"no"}}')
+    if (fate === 'fails') return reply(500, '{}')
+    if (fate === 'stalls') return new Promise(() => {})
+    if (fate === 'loses') throw reset()
+    const accepted = take(given)
+    if (fate === 'resets') throw reset()
+    if (fate === 'fails late') return reply(502, '<html>')
+    const receipt = JSON.stringify({ data: accepted })
+    return fate === 'cuts' ? { ...reply(200, ''), body: cutOff(receipt.slice(0, 30)) } : reply(200, receipt)
+  }
+
+  function takeList(): HttpResponse {
+    const most = script.onList?.(++lists) ?? Infinity
+    const limit = Date.now() - (script.lag ?? 0)
+    const shown = events.filter((_, index) => index < most && (times[index] ?? 0) <= limit)
+    return reply(200, JSON.stringify({ data: shown, next_page: null }))
+  }
+
+  function takeStream(): HttpResponse {
+    let next = events.length
+    let isClosed = false
+    let wake = () => {}
+    const ring = () => wake()
+    wakers.add(ring)
+    let room = script.cut?.() ?? Infinity
+    async function* bytes(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from(': connected\n\n')
+      while (!isClosed) {
+        const event = events[next]
+        if (event) next++
+        if (event && (script.echoes !== false || !event.type.startsWith('user.'))) {
+          if (room-- <= 0) throw reset()
+          yield Buffer.from(`event: message\ndata: ${JSON.stringify(event)}\n\n`)
+        }
+        if (next >= events.length && !isClosed)
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
+      }
+    }
+    const close = () => {
+      isClosed = true
+      wakers.delete(ring)
+      wake()
+    }
+    return { ...reply(200, '', { 'content-type': 'text/event-stream' }), body: bytes(), close }
+  }
+
+  for (const event of script.history ?? []) {
+    add(event)
+    if (/_use$/.test(event.type)) waiting.set(event.id ?? '', event)
+  }
+  return {
+    async exchange({ method, url, body }) {
+      await pause(0)
+      if (method === 'POST') return takePost(Buffer.from(body ?? []).toString())
+      return /\/stream(\?|$)/.test(url) ? takeStream() : takeList()
+    },
+    events,
+    taken,
+    get posts() {
+      return posts
+    },
+    get tasks() {
+      return tasks
+    },
+    add,
+    answer: (event) => void take([event]),
+  }
+}
+
+const reset = () => new CliError('unknown', 'the connection was reset', { sent: 'unknown' })
+
+async function* cutOff(text: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(text)
+  throw new CliError('response', 'the connection broke off', { sent: 'yes' })
+}
+
+function reply(status: number, text: string, headers: Record<string, string> = {}): HttpResponse {
+  async function* body(): AsyncGenerator<Uint8Array> {
+    if (text !== '') yield Buffer.from(text)
+  }
+  return {
+    status,
+    statusText: '',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: body(),
+    close() {},
+  }
+}

@@ -1,0 +1,555 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createEmulator } from '../../../src/emulator/emulator.ts'
+import { hurried, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
+import { createAgentService, type Event, type Fate } from './agent-service.ts'
+
+const rules = {
+  rules: [
+    { tool: 'bash', input: { command: 'git status' }, decision: 'allow' },
+    { tool: 'bash', input: { command: '*rm *' }, decision: 'deny', reason: 'no deleting' },
+    { tool: 'create_issue', server: 'github', input: { title: '*' }, decision: 'allow' },
+  ],
+  default: { decision: 'deny', reason: 'not in CI' },
+}
+
+const allowAll = { rules: [], default: { decision: 'allow' } }
+const askAll = { rules: [] }
+
+const bash = (id: string, command: string, more: object = {}): Event => ({
+  id,
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: { command },
+  evaluated_permission: 'ask',
+  ...more,
+})
+const custom = (id: string, name: string, input: object = {}): Event => ({
+  id,
+  type: 'agent.custom_tool_use',
+  name,
+  input,
+})
+const waits = (...ids: string[]): Event => ({
+  type: 'session.status_idle',
+  stop_reason: { type: 'requires_action', event_ids: ids },
+})
+
+interface Options {
+  policy?: object
+  words?: string[]
+  cwd?: string
+  world?: Parameters<typeof run>[1]
+}
+
+/** A run with a policy and an audit; the clock runs fast. */
+async function go({ policy = rules, words = ['do it'], cwd = temporaryFolder(), world = {} }: Options = {}) {
+  writeFileSync(join(cwd, 'p.json'), JSON.stringify(policy))
+  const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson', ...words]
+  const ended = await run(argv, { cwd, timers: hurried(), stdin: '', ...world })
+  return { ...ended, cwd, audit: readAudit(cwd) }
+}
+
+const readAudit = (cwd: string) =>
+  existsSync(join(cwd, 'audit.ndjson'))
+    ? readFileSync(join(cwd, 'audit.ndjson'), 'utf8')
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line))
+    : []
+
+/** The answers that were posted, without their types. */
+const answersIn = (requests: { method: string; text: string }[]) =>
+  requests
+    .filter(({ method }) => method === 'POST')
+    .flatMap(({ text }) => JSON.parse(text).events as Event[])
+    .filter(({ type }) => type !== 'user.message')
+
+test('a task is sent once, its tool uses are answered by the rules, and the run ends with the turn', async () => {
+  const task = 'use bash {"command":"git status"}\nthen use mcp github create_issue {"title":"Fix it"}'
+  const { code, out, requests, audit, cwd } = await go({
+    words: [task],
+    world: { exchange: createEmulator({}) },
+  })
+  expect(code).toBe(0)
+  expect(answersIn(requests).map(({ type, result }) => [type, result])).toEqual([
+    ['user.tool_confirmation', 'allow'],
+    ['user.tool_confirmation', 'allow'],
+  ])
+  expect(out).toMatch(/The emulated agent is done\.\n.*end_turn\n$/)
+  expect(audit.map(({ event, decision, rule }) => [event, decision, rule])).toEqual([
+    ['decision', 'allow', 0],
+    ['sent', undefined, undefined],
+    ['accepted', undefined, undefined],
+    ['decision', 'allow', 2],
+    ['sent', undefined, undefined],
+    ['accepted', undefined, undefined],
+  ])
+  expect(audit[0]).toMatchObject({
+    session: 's1',
+    name: 'bash',
+    input: { command: 'git status' },
+    by: 'rule',
+  })
+  expect(statSync(join(cwd, 'audit.ndjson')).mode & 0o777).toBe(ownerOnly)
+})
+
+test('what is denied gets its reason and no thread, the agent goes on, and the run ends with 14', async () => {
+  const task = 'use bash {"command":"rm -rf x"}\nuse bash {"command":"git status"}\nin t9 use other {}'
+  const { code, err, requests, audit } = await go({ words: [task], world: { exchange: createEmulator({}) } })
+  expect(code).toBe(14)
+  expect(answersIn(requests).map(({ tool_use_id: _, ...answer }) => answer)).toEqual([
+    { type: 'user.tool_confirmation', result: 'deny', deny_message: 'no deleting' },
+    { type: 'user.tool_confirmation', result: 'allow' },
+    { type: 'user.tool_confirmation', result: 'deny', deny_message: 'not in CI' },
+  ])
+  expect(requests.filter(({ method }) => method === 'POST')).toHaveLength(2)
+  expect(err).toContain('s1 ended its turn with 2 tool uses denied\n')
+  expect(err).toContain('deny bash {"command":"rm -rf x"}')
+  expect(err).toContain('(rules[1]: no deleting)')
+  expect(audit.filter(({ event }) => event === 'decision').map(({ by }) => by)).toEqual([
+    'rule',
+    'rule',
+    'default',
+  ])
+})
+
+test('what is to be asked stays open without a terminal: 12, with the ids', async () => {
+  const service = createAgentService({ rounds: [[bash('t1', 'ls'), bash('t2', 'git status')]] })
+  const policy = { rules: [rules.rules[0]] }
+  const { code, err, audit } = await go({ policy, world: { exchange: service.exchange } })
+  expect(code).toBe(12)
+  expect(err).toContain('answer with: parley events confirm -s s1 t1 --allow (or --deny)')
+  expect([...service.taken.keys()]).toEqual(['t2'])
+  expect(
+    audit.filter(({ event }) => event === 'decision').map(({ toolUse, decision }) => [toolUse, decision]),
+  ).toEqual([
+    ['t1', 'ask'],
+    ['t2', 'allow'],
+  ])
+})
+
+test('on a terminal a person is asked, and each decision is shown, with a sum', async () => {
+  const service = createAgentService({
+    rounds: [[bash('t1', 'ls'), bash('t2', 'git status')], [bash('t3', 'pwd')]],
+  })
+  const { code, err } = await go({
+    policy: { rules: [rules.rules[0]] },
+    world: {
+      exchange: service.exchange,
+      stdin: undefined,
+      typed: 'y\nn\n',
+      tty: ['stdout', 'stderr'],
+    } as never,
+  })
+  expect(code).toBe(14)
+  expect([...service.taken.values()].map(([answer]) => [answer?.tool_use_id, answer?.result])).toEqual([
+    ['t1', 'allow'],
+    ['t2', 'allow'],
+    ['t3', 'deny'],
+  ])
+  expect(err).toContain('allow bash {"command":"ls"} t1 (you)')
+  expect(err).toContain('allow bash {"command":"git status"} t2 (rules[0])')
+  expect(err).toMatch(/3 turns; tools: 2 allowed, 1 denied, 0 run here; \d+\.\d s\n/)
+})
+
+test('without events it takes the session up as it is', async () => {
+  const service = createAgentService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
+  const { code, requests } = await go({ words: [], world: { exchange: service.exchange } })
+  expect(code).toBe(0)
+  expect(service.tasks).toBe(0)
+  expect(answersIn(requests)).toHaveLength(1)
+})
+
+test('stdin without words is events; an empty one is none', async () => {
+  const service = createAgentService({ rounds: [] })
+  const stdin = '{"type":"user.message","content":[{"type":"text","text":"hi"}]}'
+  expect((await go({ words: [], world: { exchange: service.exchange, stdin } })).code).toBe(0)
+  expect(service.tasks).toBe(1)
+})
+
+describe('commands for tools', () => {
+  test('a custom tool is carried out, with its input on stdin and no secret around', async () => {
+    const service = createAgentService({ rounds: [[custom('c1', 'deploy', { env: 'test' })]] })
+    const command = 'cat; env | grep ^PARLEY_ | sort'
+    const { code, audit } = await go({
+      words: ['do it', '--tool', `deploy=${command}`],
+      world: { exchange: service.exchange, env: { PARLEY_THING: 'canary', OTHER: 'x' } },
+    })
+    expect(code).toBe(0)
+    expect(service.taken.get('c1')).toEqual([
+      {
+        type: 'user.custom_tool_result',
+        custom_tool_use_id: 'c1',
+        content: [
+          {
+            type: 'text',
+            text: '{"env":"test"}PARLEY_SESSION=s1\nPARLEY_TOOL_NAME=deploy\nPARLEY_TOOL_USE_ID=c1\n',
+          },
+        ],
+      },
+    ])
+    expect(audit.map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'accepted'])
+    expect(audit[0]).toMatchObject({ decision: 'allow', by: 'tool' })
+  })
+
+  test.each([
+    ['fails', 'echo why >&2; exit 3', 'the command failed with exit code 3:\nwhy'],
+    ['prints what is not UTF-8', String.raw`printf '\377'`, 'the command printed what is not UTF-8'],
+    ['prints too much', 'yes', 'the command printed more than 1 MiB'],
+    ['takes too long', 'sleep 1000 & sleep 1000', 'the command did not end within 20 s'],
+    ['is ended', 'kill -9 $$', 'the command was ended by SIGKILL'],
+  ])('Y60: one that %s is an error for the agent', async (_, command, text) => {
+    const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
+    const { code } = await go({
+      words: ['do it', '--tool', `x=${command}`, '--tool-timeout', '20s'],
+      world: { exchange: service.exchange },
+    })
+    expect(code).toBe(0)
+    expect(service.taken.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
+  })
+
+  test('a rule that denies it counts more, and the agent is told why', async () => {
+    const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
+    const policy = { rules: [{ tool: 'x', decision: 'deny', reason: 'never' }] }
+    const { code, audit } = await go({
+      policy,
+      words: ['do it', '--tool', 'x=touch made'],
+      world: { exchange: service.exchange },
+    })
+    expect(code).toBe(14)
+    expect(service.taken.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text: 'never' }] })
+    expect(audit.some(({ event }) => event === 'start')).toBe(false)
+  })
+
+  test('a tool that waits for its result is carried out; one that is asked about, or of a server, is not', async () => {
+    const self = { evaluated_permission: undefined }
+    const mcp: Event = { id: 'm1', type: 'agent.mcp_tool_use', name: 'bash', input: {}, mcp_server_name: 'm' }
+    const service = createAgentService({ rounds: [[bash('t1', 'a', self), bash('t2', 'b'), mcp]] })
+    const { code } = await go({
+      policy: askAll,
+      words: ['do it', '--tool', 'bash=echo hi'],
+      world: { exchange: service.exchange },
+    })
+    expect(code).toBe(12)
+    expect([...service.taken]).toEqual([
+      ['t1', [{ type: 'user.tool_result', tool_use_id: 't1', content: [{ type: 'text', text: 'hi\n' }] }]],
+    ])
+  })
+
+  test('an allowed custom tool without a command stays open', async () => {
+    const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
+    expect((await go({ policy: allowAll, world: { exchange: service.exchange } })).code).toBe(12)
+    expect(service.taken.size).toBe(0)
+  })
+})
+
+test('Y61: a denied tool that ran unasked is a warning, a line of the audit and 14', async () => {
+  const ran = (id: string, more: object): Event[] => [
+    bash(id, 'rm -rf x', more),
+    { type: 'agent.tool_result', tool_use_id: id, content: 'gone' },
+  ]
+  const service = createAgentService({
+    rounds: [
+      [
+        ...ran('t1', { evaluated_permission: 'allow' }),
+        bash('t2', 'git status', { evaluated_permission: 'allow' }),
+      ],
+    ],
+  })
+  const { code, err, audit } = await go({ words: ['do it', '-q'], world: { exchange: service.exchange } })
+  expect(code).toBe(14)
+  expect(err).toContain(
+    'the policy denies a tool use that the service ran without asking: bash {"command":"rm -rf x"} t1',
+  )
+  expect(audit.map(({ event, toolUse, decision }) => [event, toolUse, decision])).toEqual([
+    ['not-asked', 't1', 'deny'],
+  ])
+})
+
+describe('an answer whose fate is unknown', () => {
+  const once = (fate: Fate) => {
+    const fates: Fate[] = [fate]
+    return () => fates.shift() ?? 'takes'
+  }
+  const begin = (fate: Fate) => createAgentService({ rounds: [[bash('t1', 'git status')]], fate: once(fate) })
+
+  test.each<Fate>(['resets', 'fails late', 'cuts'])('Y50: %s, but was taken: done', async (fate) => {
+    const service = begin(fate)
+    const { code, audit } = await go({ world: { exchange: service.exchange } })
+    expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 1 })
+    expect(audit.at(-1)).toMatchObject({ toolUse: 't1', event: 'accepted' })
+  })
+
+  test.each<Fate>(['loses', 'fails'])(
+    'Y51: %s, and nothing shows it: 10 with its id, and no second one',
+    async (fate) => {
+      const service = begin(fate)
+      const { code, err, audit } = await go({ world: { exchange: service.exchange } })
+      expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
+      expect(err).toContain('it is not known whether the answer to t1 arrived')
+      expect(audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown'])
+    },
+  )
+
+  test('Y52: one that a newer stop still waits for is sent again', async () => {
+    const service = createAgentService({
+      rounds: [[bash('t1', 'git status')]],
+      fate: once('loses'),
+      onList(count) {
+        if (service.posts === 1 && count === 2) service.add(waits('t1'))
+        return undefined
+      },
+    })
+    const { code, audit } = await go({ world: { exchange: service.exchange } })
+    expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 2 })
+    expect(service.taken.get('t1')).toHaveLength(1)
+    expect(audit.map(({ event }) => event)).toEqual([
+      'decision',
+      'sent',
+      'unknown',
+      'decision',
+      'sent',
+      'accepted',
+    ])
+  })
+
+  test('Y69: a list that lags shows a newer stop before the answer: it is not sent again', async () => {
+    const fates: Fate[] = ['takes', 'resets']
+    const service = createAgentService({
+      rounds: [[bash('t1', 'git status'), custom('c1', 'x')]],
+      fate: () => fates.shift() ?? 'takes',
+      onList(count) {
+        if (service.posts !== 2 || count > 4) return undefined
+        const answer = service.events.findIndex(({ custom_tool_use_id: id }) => id === 'c1')
+        return count === 1 ? answer - 2 : answer
+      },
+    })
+    const cwd = temporaryFolder()
+    const words = ['do it', '--tool', 'x=until [ -e go ]; do sleep 0.01; done', '--tool-timeout', '1h']
+    const running = go({ words, cwd, world: { exchange: service.exchange } })
+    // The session waits anew, for the command alone, before that ends.
+    while (service.events.filter(({ type }) => type === 'session.status_idle').length < 2)
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    writeFileSync(join(cwd, 'go'), '')
+    expect((await running).code).toBe(0)
+    expect({ posts: service.posts, answers: service.taken.get('c1')?.length }).toEqual({
+      posts: 2,
+      answers: 1,
+    })
+  })
+
+  test('Y53: limited: it was not taken, and is sent again', async () => {
+    const fates: Fate[] = ['limits', 'limits', 'limits', 'limits', 'limits']
+    const service = createAgentService({
+      rounds: [[bash('t1', 'git status')]],
+      fate: () => fates.shift() ?? 'takes',
+    })
+    expect((await go({ world: { exchange: service.exchange } })).code).toBe(0)
+    expect(service.taken.get('t1')).toHaveLength(1)
+  })
+
+  test('Y54: refused: 8 after the task, with how to go on', async () => {
+    const { code, err } = await go({ world: { exchange: begin('refuses').exchange } })
+    expect(code).toBe(8)
+    expect(err).toContain(
+      'the task was accepted; to go on: parley events run -s s1 --policy p.json --audit audit.ndjson',
+    )
+  })
+
+  test('Y55: refused as another client was quicker: the rest is answered', async () => {
+    const service = createAgentService({
+      rounds: [[bash('t1', 'git status'), bash('t2', 'git status')]],
+      fate: once('refuses'),
+      onPost() {
+        if (service.posts === 1)
+          service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' })
+      },
+    })
+    expect((await go({ world: { exchange: service.exchange } })).code).toBe(0)
+    expect([...service.taken.values()].map((answers) => answers.length)).toEqual([1, 1])
+  })
+})
+
+describe('the audit as a journal', () => {
+  const line = (event: string, toolUse = 't1', session = 's1') =>
+    `${JSON.stringify({ time: '', session, toolUse, name: 'bash', event })}\n`
+  const begun = (text: string) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'audit.ndjson'), text)
+    return cwd
+  }
+  const waiting = () => createAgentService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
+
+  test('Y56: an answer that an earlier run began is not sent again: 10', async () => {
+    const service = waiting()
+    const cwd = begun(line('decision') + line('sent'))
+    const { code, err } = await go({ words: [], cwd, world: { exchange: service.exchange } })
+    expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 0 })
+    expect(err).toContain('t1 arrived: an earlier run began to answer')
+  })
+
+  test('Y56: but it is where a newer stop still waits for it', async () => {
+    const service = createAgentService({
+      history: [bash('t1', 'git status'), bash('t2', 'git status'), waits('t1', 't2')],
+      rounds: [],
+    })
+    const cwd = begun(line('sent'))
+    expect((await go({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
+    expect([...service.taken].map(([id, answers]) => [id, answers.length])).toEqual([
+      ['t2', 1],
+      ['t1', 1],
+    ])
+  })
+
+  test('Y57: that of another session, or a torn line, says nothing; what is torn gets an end', async () => {
+    const cwd = begun(`${line('sent', 't1', 'other')}{"session":"s1","toolUse":"t1","event":"se`)
+    const service = waiting()
+    const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson']
+    writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
+    expect((await run(argv, { cwd, exchange: service.exchange, timers: hurried() })).code).toBe(0)
+    const lines = readFileSync(join(cwd, 'audit.ndjson'), 'utf8').split('\n')
+    expect(lines[1]).toBe('{"session":"s1","toolUse":"t1","event":"se')
+    expect(lines.slice(2, -1).map((text) => JSON.parse(text).event)).toEqual(['decision', 'sent', 'accepted'])
+  })
+
+  test('Y58: a command that was started is not started again', async () => {
+    const service = createAgentService({ history: [custom('c1', 'x'), waits('c1')], rounds: [] })
+    const cwd = begun(line('start', 'c1'))
+    const { code, cwd: folder } = await go({
+      words: ['--tool', 'x=touch made'],
+      cwd,
+      world: { exchange: service.exchange },
+    })
+    expect(code).toBe(0)
+    expect(service.taken.get('c1')?.[0]).toMatchObject({
+      is_error: true,
+      content: [{ text: 'interrupted, effect unknown' }],
+    })
+    expect(existsSync(join(folder, 'made'))).toBe(false)
+  })
+
+  test.each([
+    ['a link', (path: string) => symlinkSync('/dev/null', path), 'it is a link'],
+    ['a folder', (path: string) => mkdirSync(path), 'it is a folder'],
+    ['a FIFO', (path: string) => execFileSync('mkfifo', [path]), 'it is no regular file'],
+  ])('Y59: %s is refused, and nothing is sent', async (_, make, why) => {
+    const cwd = temporaryFolder()
+    make(join(cwd, 'audit.ndjson'))
+    writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
+    const argv = ['events', 'run', 'x', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson']
+    const { code, err, requests } = await run(argv, { cwd, stdin: '' })
+    expect({ code, requests }).toEqual({ code: 11, requests: [] })
+    expect(err).toContain(why)
+  })
+})
+
+test('Y62: ids that are no ids are not answered', async () => {
+  const service = createAgentService({ rounds: [[bash('t 1', 'git status'), bash('t2', 'git status')]] })
+  const { code } = await go({ world: { exchange: service.exchange } })
+  expect(code).toBe(12)
+  expect([...service.taken.keys()]).toEqual(['t2'])
+})
+
+test('the deadline while the session works is 15, with how to go on', async () => {
+  const service = createAgentService({ rounds: [], end: { type: 'session.status_running' } })
+  const { code, err } = await go({
+    words: ['do it', '--deadline', '60'],
+    world: { exchange: service.exchange },
+  })
+  expect(code).toBe(15)
+  expect(err).toContain('to go on: parley events run -s s1 --policy p.json --audit audit.ndjson\n')
+})
+
+test('Y63: a deadline that passes while a command runs ends it: 15, and no second start', async () => {
+  const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
+  const { code, audit } = await go({
+    words: ['do it', '--deadline', '100', '--tool', 'x=sleep 1000'],
+    world: { exchange: service.exchange },
+  })
+  expect({ code, posts: service.posts }).toEqual({ code: 15, posts: 0 })
+  expect(audit.map(({ event }) => event)).toEqual(['decision', 'start'])
+})
+
+test('a terminated session is 13', async () => {
+  const service = createAgentService({ rounds: [], end: { type: 'session.status_terminated' } })
+  expect((await go({ world: { exchange: service.exchange } })).code).toBe(13)
+})
+
+test.each([
+  ['a broken policy', { p: '{"rules":' }, ['--policy', 'p'], 'not valid JSON'],
+  ['a tool twice', {}, ['--tool', 'a=b', '--tool', 'a=c'], 'two commands for a'],
+  ['a tool without a command', {}, ['--tool', 'a'], 'NAME=COMMAND'],
+  ['a time that is none', {}, ['--tool-timeout', 'x'], '--tool-timeout'],
+])('%s is exit 2, and nothing is sent', async (_, files, words, why) => {
+  const cwd = temporaryFolder()
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
+  const { code, err, requests } = await run(['events', 'run', 'x', '-s', 's1', ...words], { cwd, stdin: '' })
+  expect({ code, requests }).toEqual({ code: 2, requests: [] })
+  expect(err).toContain(why)
+})
+
+test('a dry run checks the policy, prints the first request and writes nothing', async () => {
+  const { code, out, requests, cwd } = await go({ words: ['do it', '--dry-run'] })
+  expect({ code, requests }).toEqual({ code: 0, requests: [] })
+  expect(JSON.parse(out).body.events[0].content[0].text).toBe('do it')
+  expect(existsSync(join(cwd, 'audit.ndjson'))).toBe(false)
+  expect((await go({ words: ['--dry-run'] })).code).toBe(2)
+})
+
+describe('events confirm --policy', () => {
+  const confirm = async (words: string[], service: ReturnType<typeof createAgentService>, stdin?: string) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'p.json'), JSON.stringify({ rules: rules.rules }))
+    const argv = ['events', 'confirm', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson', ...words]
+    const ended = await run(argv, {
+      cwd,
+      exchange: service.exchange,
+      timers: hurried(),
+      ...(stdin ? { stdin } : {}),
+    })
+    return { ...ended, audit: readAudit(cwd) }
+  }
+  const both = () => [bash('t1', 'git status'), bash('t2', 'rm x'), waits('t1', 't2')]
+
+  test('answers all that waits; denials are no failure', async () => {
+    const service = createAgentService({ history: both(), rounds: [] })
+    const { code, out, audit } = await confirm([], service)
+    expect(code).toBe(0)
+    expect(out.split('\n').map((line) => line.split('\t')[1])).toEqual([
+      'user.tool_confirmation',
+      'user.tool_confirmation',
+      undefined,
+    ])
+    expect(audit.map(({ event }) => event)).toEqual([
+      'decision',
+      'decision',
+      'sent',
+      'sent',
+      'accepted',
+      'accepted',
+    ])
+  })
+
+  test('only those that are named; what the input says of them is not believed', async () => {
+    const service = createAgentService({ history: both(), rounds: [] })
+    const lie = JSON.stringify([bash('t2', 'git status'), waits('t2')])
+    expect((await confirm([], service, lie)).code).toBe(0)
+    expect([...service.taken.values()].flat().map(({ result }) => result)).toEqual(['deny'])
+  })
+
+  test('what stays open is 12', async () => {
+    const service = createAgentService({ history: [bash('t1', 'ls'), waits('t1')], rounds: [] })
+    expect((await confirm(['--pending'], service)).code).toBe(12)
+    expect(service.posts).toBe(0)
+  })
+
+  test.each([['--allow'], ['--deny'], ['--message', 'x'], ['--follow'], ['--dry-run']])(
+    '%s excludes it',
+    async (...words) => {
+      expect((await confirm(words, createAgentService({ rounds: [] }))).code).toBe(2)
+    },
+  )
+})

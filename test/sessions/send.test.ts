@@ -1,0 +1,460 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { type ScriptedServer, serve } from '../harness/server.ts'
+
+const send = (argv: string[], world: Parameters<typeof run>[1] = {}) =>
+  run(['events', 'send', '-s', 'sesn_1', ...argv], world)
+
+/** The body that a run sent, as text. */
+const bodyOf = (ended: Awaited<ReturnType<typeof run>>) => ended.requests[0]?.text ?? ''
+const eventsOf = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(bodyOf(ended)).events
+
+const text = (text: string) => [{ type: 'text', text }]
+
+describe('building the request', () => {
+  test('words are one message, with the headers of the service', async () => {
+    const ended = await send(['Hello', 'agent'])
+    expect(ended.code).toBe(0)
+    expect(ended.requests[0]).toMatchObject({
+      method: 'POST',
+      url: 'https://agents.test/v1/sessions/sesn_1/events',
+      headers: {
+        'x-api-key': 'canary-key-0123456789',
+        'Content-Type': 'application/json',
+        'vendor-version': '2023-06-01',
+        'vendor-beta': 'managed-agents-2026-04-01',
+      },
+      text: '{"events":[{"type":"user.message","content":[{"type":"text","text":"Hello agent"}]}]}',
+    })
+    expect(ended.requests[0]?.headers).not.toHaveProperty('vendor-workspace-id')
+  })
+
+  test('flags become events in the order written, then the words, then --system', async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'out.txt'), 'from a file')
+    const argv = [
+      ...[
+        '--system',
+        'be brief',
+        '--tool-error',
+        'toolu_2=no=way',
+        '--message',
+        '@@literal',
+        '--interrupt-thread',
+        't1',
+      ],
+      ...[
+        '--outcome',
+        'works',
+        '--rubric',
+        'runs',
+        '--max-iterations',
+        '5',
+        '--tool-result',
+        'toolu_1=@out.txt',
+      ],
+      ...[
+        '--custom-tool-result',
+        'c1=',
+        '--interrupt',
+        '--event',
+        '{"type":"user.interrupt", "n": 1.0}',
+        'the',
+        'words',
+      ],
+    ]
+    const ended = await send(argv, { cwd })
+    expect(ended.code).toBe(0)
+    expect(eventsOf(ended)).toEqual([
+      { type: 'user.tool_result', tool_use_id: 'toolu_2', content: text('no=way'), is_error: true },
+      { type: 'user.message', content: text('@literal') },
+      { type: 'user.interrupt', session_thread_id: 't1' },
+      {
+        type: 'user.define_outcome',
+        description: 'works',
+        rubric: { type: 'text', content: 'runs' },
+        max_iterations: 5,
+      },
+      { type: 'user.tool_result', tool_use_id: 'toolu_1', content: text('from a file') },
+      { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: text('') },
+      { type: 'user.interrupt' },
+      { type: 'user.interrupt', n: 1 },
+      { type: 'user.message', content: text('the words') },
+      { type: 'system.message', content: text('be brief') },
+    ])
+    expect(bodyOf(ended)).toContain('"n": 1.0}')
+  })
+
+  test.each([
+    [
+      'a body',
+      '{ "events" : [{"type":"user.interrupt","x":1.10}], "more": 12345678901234567890 }',
+      undefined,
+    ],
+    ['a list', ' [{"type":"user.interrupt","x":1.10}]\n', '{"events":[{"type":"user.interrupt","x":1.10}]}'],
+    [
+      'one event',
+      '{"type":"user.interrupt",\n"x":1.10}\n',
+      '{"events":[{"type":"user.interrupt",\n"x":1.10}]}',
+    ],
+    [
+      'one a line',
+      '{"type":"user.interrupt","x":1.10}\r\n\n{"type":"user.interrupt","z":0}\n',
+      '{"events":[{"type":"user.interrupt","x":1.10},\n{"type":"user.interrupt","z":0}]}',
+    ],
+  ])('stdin may hold %s, sent as it is spelled', async (_, stdin, sent) => {
+    const ended = await send([], { stdin })
+    expect(ended.code).toBe(0)
+    expect(bodyOf(ended)).toBe(sent ?? stdin)
+  })
+
+  test('input comes first, flags and words are added to it', async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'e.json'), '{"events":[{"type":"user.interrupt","x":1.10}],"more":1.0}')
+    const ended = await send(['hello', '-i', 'e.json', '--system', 's'], { cwd, stdin: 'not read' })
+    expect(eventsOf(ended).map(({ type }: { type: string }) => type)).toEqual([
+      'user.interrupt',
+      'user.message',
+      'system.message',
+    ])
+    expect(bodyOf(ended)).toContain('"x":1.10')
+    expect(bodyOf(ended)).toContain('"more":1.0')
+  })
+
+  test('betas are joined once each; the vendor word, version and workspace come from the settings', async () => {
+    const env = {
+      PARLEY_VENDOR: 'acme',
+      PARLEY_AGENTS_VERSION: '2024-01-01',
+      PARLEY_WORKSPACE_ID: 'wrk_1',
+      PARLEY_BETAS: 'managed-agents-2026-04-01, skills-2025-10-02',
+    }
+    const argv = ['x', '--beta', 'compact-2026-01-12', '--beta', 'skills-2025-10-02']
+    expect((await send(argv, { env })).requests[0]?.headers).toMatchObject({
+      'acme-version': '2024-01-01',
+      'acme-beta': 'managed-agents-2026-04-01,skills-2025-10-02,compact-2026-01-12',
+      'acme-workspace-id': 'wrk_1',
+    })
+    expect((await send(['x', '--no-beta'])).requests[0]?.headers).not.toHaveProperty('vendor-beta')
+  })
+
+  test('the session comes from the environment too, and is one segment of the path', async () => {
+    const ended = await run(['events', 'send', 'x'], { env: { PARLEY_SESSION: 'a/b?c' } })
+    expect(ended.requests[0]?.url).toBe('https://agents.test/v1/sessions/a%2Fb%3Fc/events')
+    expect(await run(['events', 'send', 'x'])).toMatchObject({ code: 2, requests: [] })
+    expect(await run(['events', 'send', 'x', '-s', '..'])).toMatchObject({ code: 2, requests: [] })
+  })
+})
+
+const confirmation = (fields: object) => ({
+  type: 'user.tool_confirmation',
+  tool_use_id: 'toolu_1',
+  result: 'deny',
+  ...fields,
+})
+const message = { type: 'user.message', content: text('x') }
+const system = { type: 'system.message', content: text('x') }
+const systemWith = (block: object) => [message, { type: 'system.message', content: [block] }]
+
+describe('every rule of the specification, at its boundary', () => {
+  test.each<[string, object[]]>([
+    ['an id of 1 character', [confirmation({ tool_use_id: 'a' })]],
+    ['an id of 128 characters', [confirmation({ tool_use_id: '👍'.repeat(128) })]],
+    ['a deny message of 10000 characters', [confirmation({ deny_message: '👍'.repeat(10000) })]],
+    ['a deny message of null', [confirmation({ deny_message: null })]],
+    ['null with allow', [confirmation({ result: 'allow', deny_message: null })]],
+    ['an interrupt of null', [{ type: 'user.interrupt', session_thread_id: null }]],
+    [
+      'unknown fields and blocks',
+      [{ type: 'user.message', content: [{ type: 'image', source: 5 }], extra: [1] }],
+    ],
+    [
+      'results of a shape not shown',
+      [{ type: 'user.tool_result' }, { type: 'user.custom_tool_result', content: 5 }],
+    ],
+    ['an outcome of a shape not shown', [{ type: 'user.define_outcome', rubric: 'text' }]],
+    ['a system message after a message', [message, system]],
+    ['a system message after a tool result', [{ type: 'user.tool_result' }, system]],
+    ['a system message after a custom tool result', [{ type: 'user.custom_tool_result' }, system]],
+  ])('passes: %s', async (_, events) => {
+    const ended = await send([], { stdin: JSON.stringify(events) })
+    expect(ended).toMatchObject({ code: 0 })
+    expect(eventsOf(ended)).toEqual(events)
+  })
+
+  test.each<[string, unknown, string]>([
+    ['no events', [], 'events: must have at least one event'],
+    [
+      'an id of 0 characters',
+      [confirmation({ tool_use_id: '' })],
+      'events[0].tool_use_id: must not be empty',
+    ],
+    [
+      'an id of 129',
+      [confirmation({ tool_use_id: 'a'.repeat(129) })],
+      'events[0].tool_use_id: must be at most 128',
+    ],
+    [
+      'an id that is missing',
+      [confirmation({ tool_use_id: undefined })],
+      'events[0].tool_use_id: is missing',
+    ],
+    ['a third result', [confirmation({ result: 'maybe' })], 'events[0].result: must be allow or deny'],
+    [
+      'a deny message of 10001',
+      [message, confirmation({ deny_message: 'a'.repeat(10001) })],
+      'events[1].deny_message: must be at most 10000',
+    ],
+    [
+      'a deny message with allow',
+      [confirmation({ result: 'allow', deny_message: 'no' })],
+      "events[0].deny_message: is allowed only when result is 'deny'",
+    ],
+    [
+      'a thread that is a number',
+      [{ type: 'user.interrupt', session_thread_id: 5 }],
+      'session_thread_id: must be text',
+    ],
+    ['a message without content', [{ type: 'user.message' }], 'events[0].content: is missing'],
+    ['a content of text', [{ type: 'user.message', content: 'x' }], 'events[0].content: must be a list'],
+    [
+      'a text block without text',
+      [{ type: 'user.message', content: [{ type: 'text' }] }],
+      'content[0].text: is missing',
+    ],
+    ['a system message first', [system], 'events[0]: a system.message must come right after'],
+    [
+      'a system message twice',
+      [message, system, system],
+      'events[1]: a system.message must be the last event',
+    ],
+    [
+      'a system message not last',
+      [message, system, message],
+      'events[1]: a system.message must be the last event',
+    ],
+    [
+      'one after an interrupt',
+      [{ type: 'user.interrupt' }, system],
+      'events[1]: a system.message must come right after',
+    ],
+    [
+      'one after a confirmation',
+      [confirmation({}), system],
+      'events[1]: a system.message must come right after',
+    ],
+    [
+      'an empty system text',
+      systemWith({ type: 'text', text: '' }),
+      'events[1].content[0].text: must not be empty',
+    ],
+    [
+      'a system block that is no text',
+      systemWith({ type: 'image' }),
+      'content[0].type: must be text blocks only',
+    ],
+    [
+      'an unknown type',
+      [{ type: 'user.mesage' }],
+      "events[0].type: there is no event 'user.mesage' (did you mean user.message?)",
+    ],
+    ['no type', [{}], 'events[0].type: is missing'],
+    ['no object', [5], 'events[0]: must be an object'],
+    ['events that are no list', { events: {} }, 'events: must be a list'],
+  ])('refuses, and sends nothing: %s', async (_, events, said) => {
+    const ended = await send([], { stdin: JSON.stringify(events) })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toContain(said)
+  })
+
+  test('all problems are told at once', async () => {
+    const ended = await send([], {
+      stdin: JSON.stringify([{ type: 'x' }, confirmation({ tool_use_id: '' }), system]),
+    })
+    expect(ended.err.split('\n')).toHaveLength(5)
+    expect(ended.err).toMatch(
+      /^parley: stdin: 3 problems\n {2}events\[0\]\.type.*\n {2}events\[1\]\.tool_use_id.*\n {2}events\[2\]/,
+    )
+  })
+
+  test('an event that lacks a field is checked for what it has', async () => {
+    const stdin = '{"type":"user.tool_confirmation","result":"allow","deny_message":"x"}'
+    const ended = await send([], { stdin })
+    expect(ended.err).toMatch(/tool_use_id: is missing\n.*deny_message: is allowed only when/)
+    const strange = '{"type":"user.tool_confirmation","deny_message":5}'
+    expect((await send([], { stdin: strange })).err).toMatch(/deny_message: must be text/)
+  })
+
+  test('--no-validate sends what it was given, as long as it is JSON', async () => {
+    const ended = await send(['--no-validate'], { stdin: '[{"type":"user.future"}]' })
+    expect(bodyOf(ended)).toBe('{"events":[{"type":"user.future"}]}')
+    expect(await send(['--no-validate'], { stdin: '[{' })).toMatchObject({ code: 2, requests: [] })
+  })
+
+  test('what only public clients know of is a warning', async () => {
+    const stdin =
+      '[{"type":"user.define_outcome","max_iterations":21},{"type":"user.message","content":[{"type":"video"}]}]'
+    const ended = await send([], { stdin, exchange: answering('{"data":[]}') })
+    expect(ended.code).toBe(0)
+    expect(ended.err).toContain('parley: events[0]: max_iterations is more than 20')
+    expect(ended.err).toContain("parley: events[1]: a block of type 'video' is unusual")
+  })
+
+  test('a beta outside the documented ones is refused, with the nearest and the way round', async () => {
+    const ended = await send(['x', '--beta', 'skils-2025-10-02'])
+    expect(ended).toMatchObject({ code: 2, requests: [] })
+    expect(ended.err).toContain("(did you mean skills-2025-10-02?); -H 'vendor-beta: skils-2025-10-02'")
+    const own = await send(['x', '-H', 'vendor-beta: new-1'])
+    expect(own.requests[0]?.headers).toMatchObject({ 'vendor-beta': 'new-1' })
+    const env = { PARLEY_BETAS: 'nope' }
+    const refused = await send(['x'], { env })
+    expect(refused).toMatchObject({ code: 3, requests: [] })
+    expect(refused.err).toContain("PARLEY_BETAS has an unknown beta: 'nope'")
+    expect(await send(['x', '--betas', 'nope'])).toMatchObject({ code: 2, requests: [] })
+    const replaced = await send(['x', '-H', 'Vendor-Beta: nope', '--beta', 'nope'], { env })
+    expect(replaced.requests[0]?.headers).toMatchObject({ 'Vendor-Beta': 'nope' })
+    expect(await send(['x', '--no-beta'], { env })).toMatchObject({ code: 0, requests: [{}] })
+    expect((await run(['chat', 'x'], { env })).code).toBe(0)
+  })
+
+  test.each([
+    ['--beta after --no-beta', ['x', '--no-beta', '--beta', 'skills-2025-10-02'], undefined, 2, 'exclude'],
+    ['--no-beta after --beta', ['x', '--beta', 'skills-2025-10-02', '--no-beta'], undefined, 2, 'exclude'],
+    ['nothing on a terminal', [], undefined, 2, 'no events'],
+    ['empty stdin', [], ' ', 2, 'stdin is empty'],
+    ['a rubric without its outcome', ['--rubric', 'x'], undefined, 2, '--rubric must follow'],
+    ['a tool result without an id', ['--tool-result', 'x'], undefined, 2, 'ID=TEXT'],
+    ['a missing file', ['--message', '@nowhere'], undefined, 11, 'nowhere: no such file'],
+    ['a broken event', ['--event', '{'], undefined, 2, '--event: not valid JSON'],
+    ['a detached value with a hyphen', ['--message', '--version'], undefined, 2, "--message='--version'"],
+  ])('%s', async (_, argv, stdin, code, said) => {
+    const ended = await send(argv, stdin === undefined ? {} : { stdin })
+    expect(ended).toMatchObject({ code, out: '', requests: [] })
+    expect(ended.err).toContain(said)
+  })
+
+  test('10,000 events in NDJSON are sent; an error in line 9,999 names it, and nothing is sent', async () => {
+    const lines = Array.from(
+      { length: 10_000 },
+      (_, i) => `{"type":"user.message","content":[{"type":"text","text":"${i}"}]}`,
+    )
+    const ended = await send(['--ids'], { stdin: lines.join('\n') })
+    expect(ended.code).toBe(0)
+    expect(ended.out.trim().split('\n')).toHaveLength(10_000)
+    expect(eventsOf(ended)[9_998].content[0].text).toBe('9998')
+
+    const wrong = lines.with(9_998, '{"type":"user.message","content":[{"type":"text"}]}')
+    const refused = await send([], { stdin: wrong.join('\n') })
+    expect(refused).toMatchObject({ code: 2, requests: [] })
+    expect(refused.err).toBe('parley: stdin: line 9999: content[0].text: is missing\n')
+    const broken = await send([], { stdin: lines.with(9_998, '{"type":').join('\n') })
+    expect(broken.err).toContain('stdin: line 9999: not valid JSON: column 9')
+    const blank = await send([], { stdin: lines.with(9_998, `\u00a0${lines[9_998]}`).join('\n') })
+    expect(blank.err).toContain('stdin: line 9999: not valid JSON: column 1')
+  })
+})
+
+describe('the receipt', () => {
+  const data = [
+    { id: 'sevt_1', type: 'user.message', content: text('a\tb\nc\\'), processed_at: '2026-01-01T00:00:00Z' },
+    { id: 'sevt_2', type: 'user.interrupt', processed_at: null },
+  ]
+  const exchange = answering(JSON.stringify({ data }))
+
+  test('is tab-separated lines in a pipe, a table on a terminal, ids with --ids', async () => {
+    const pipe = await send(['x'], { exchange })
+    expect(pipe.out).toBe(
+      'sevt_1\tuser.message\t2026-01-01T00:00:00Z\ta\\tb\\nc\\\\\nsevt_2\tuser.interrupt\t\t\n',
+    )
+    const terminal = await send(['x'], { exchange, tty: ['stdout'] })
+    const [head, day, first, second] = terminal.out.split('\n')
+    expect(head).toBe('ID      TYPE            TIME      TEXT')
+    expect(day).toMatch(/^202\d-\d\d-\d\d \(UTC.*\)$/)
+    expect(first).toMatch(/^sevt_1 {2}user\.message {4}\d\d:\d\d:00 {2}a b c\\$/)
+    expect(second).toBe('sevt_2  user.interrupt')
+    expect((await send(['x', '--ids'], { exchange })).out).toBe('sevt_1\nsevt_2\n')
+    expect((await send(['x', '--raw'], { exchange })).out).toBe(JSON.stringify({ data }))
+  })
+
+  test('cannot control a terminal, neither by an id nor with --raw', async () => {
+    const evil = '{"data":[{"id":"\\u001b[2J\u009b\u202e","type":"t"}]}'
+    const world: Parameters<typeof run>[1] = { exchange: answering(evil), tty: ['stdout'] }
+    expect((await send(['x', '--ids'], world)).out).toBe('^[[2J\\u009b\\u202e\n')
+    expect((await send(['x', '--raw'], world)).out).toBe(
+      '{"data":[{"id":"\\u001b[2J\\u009b\\u202e","type":"t"}]}',
+    )
+  })
+
+  test.each([
+    [202, ''],
+    [204, ''],
+    [200, '{}'],
+    [200, '{"data":null}'],
+  ])('may say nothing: %i %s', async (status, body) => {
+    const ended = await send(['x'], { exchange: answering(body, { status }) })
+    expect(ended).toMatchObject({ code: 0, out: '' })
+    expect(ended.err).toContain('parley: events accepted; the response ')
+  })
+
+  test('that was cut is exit 8: accepted, do not resend', async () => {
+    const ended = await send(['x'], { exchange: answering('{"data":[{"id"') })
+    expect(ended).toMatchObject({ code: 8, out: '' })
+    expect(ended.err).toContain('the event was accepted (200)')
+    expect(ended.err).toContain('\n  do not send it again\n')
+  })
+
+  test.each(['ok', '{"data":5}', '{"type":"error"', '5'])(
+    "that is not the service's is exit 8, and proves nothing: %s",
+    async (body) => {
+      const ended = await send(['x'], { exchange: answering(body) })
+      expect(ended).toMatchObject({ code: 8, out: '' })
+      expect(ended.err).not.toContain('was accepted')
+      expect(ended.err).toContain('\n  the event may have been accepted: look with')
+    },
+  )
+})
+
+describe('at most once', () => {
+  let server: ScriptedServer
+  afterEach(() => server.close())
+
+  test.each<[string, Parameters<typeof serve>[0], number]>([
+    ['resets', (socket) => socket.resetAndDestroy(), 10],
+    ['closes', (socket) => socket.end(), 10],
+    ['stalls', () => {}, 10],
+    ['answers 500', (socket) => socket.end('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
+    ['answers 503', (socket) => socket.end('HTTP/1.1 503 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
+    ['answers 504', (socket) => socket.end('HTTP/1.1 504 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
+  ])('a server that reads the request and %s sees it once', async (_, script, code) => {
+    server = await serve(script)
+    const ended = await send(['x', '--timeout', '0.3'], {
+      exchange: 'network',
+      env: { PARLEY_AGENTS_URL: server.url },
+    })
+    expect(ended).toMatchObject({ code, out: '' })
+    expect(server.requests).toHaveLength(1)
+    expect(ended.err).toContain(
+      "the event may have been accepted: look with 'parley events list' before sending again",
+    )
+  })
+
+  test('--retry-unknown is refused', async () => {
+    server = await serve(() => {})
+    expect(await send(['x', '--retry-unknown'])).toMatchObject({ code: 2, requests: [] })
+  })
+
+  test('a 429 was not taken, and is sent again with the same bytes', async () => {
+    server = await serve((socket, _, count) =>
+      socket.end(
+        count === 1
+          ? 'HTTP/1.1 429 Slow\r\nretry-after: 0\r\ncontent-length: 2\r\n\r\n{}'
+          : 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}',
+      ),
+    )
+    const ended = await send(['x'], { exchange: 'network', env: { PARLEY_AGENTS_URL: server.url } })
+    expect(ended.code).toBe(0)
+    expect(server.requests).toHaveLength(2)
+    expect(server.requests[0]).toBe(server.requests[1])
+  })
+})

@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'vitest'
+import { answering, run } from '../harness/run.ts'
+
+const event = (fields: object) => ({
+  id: 'sevt_01HZX3N5T8Q2M4K6J7WV93F2A',
+  type: 'agent.message',
+  processed_at: '2026-01-01T12:34:56Z',
+  ...fields,
+})
+const saying = (content: string, fields: object = {}) => event({ content, ...fields })
+
+/** The lines of `events list` on a terminal; below the head and without the days. */
+async function list(events: object[], columns: number) {
+  const exchange = answering(JSON.stringify({ data: events }))
+  const env = { PARLEY_SESSION: 'sesn_1' }
+  const { out } = await run(['events', 'list'], { exchange, env, tty: ['stdout'], columns })
+  const [head = '', ...lines] = out.split('\n').slice(0, -1)
+  const isDay = (line: string) => /^\d{4}-\d\d-\d\d \(UTC([+-]\d\d:\d\d)?\)$/.test(line)
+  return { head, days: lines.filter(isDay), rows: lines.filter((line) => !isDay(line)) }
+}
+
+/** As a terminal counts them, for the few characters that are used here. */
+const columnsOf = (line: string) =>
+  [...line.replaceAll(/[\u0301\u200d]/g, '')].reduce(
+    (sum, char) => sum + (/[日本語🦊]/u.test(char) ? 2 : 1),
+    0,
+  )
+
+const long = 'word '.repeat(100)
+
+describe('a table of events', () => {
+  test.each([
+    [200, /^ID +TYPE +TIME +TEXT$/, /^sevt_01HZX3N5T8Q2M4K6J7WV93F2A {2}agent\.message {2}..:..:56 {2}word/],
+    [80, /^ID +TYPE +TIME +TEXT$/, /^sevt_…3F2A {2}agent\.message {2}..:..:56 {2}word/],
+    [60, /^TYPE +TIME +TEXT$/, /^agent\.message {2}..:..:56 {2}word/],
+    [30, /^TYPE +TEXT$/, /^agent\.message {2}word/],
+  ])(
+    'V50 of %i columns gives at least half of them to the text',
+    async (columns, expectedHead, expectedRow) => {
+      const { head, rows } = await list([saying(long)], columns)
+      expect(head).toMatch(expectedHead)
+      expect(rows[0]).toMatch(expectedRow)
+      expect(rows[0]?.length).toBeGreaterThan(columns - 5)
+      expect(rows[0]?.length).toBeLessThanOrEqual(columns)
+      expect((rows[0]?.length ?? 0) - (rows[0]?.indexOf('word') ?? 0)).toBeGreaterThan(columns / 2 - 5)
+    },
+  )
+
+  test.each([30, 59, 60, 80, 100])(
+    'V51 types that are too long for %i columns are shortened',
+    async (columns) => {
+      const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]
+      const { rows } = await list(
+        types.map((type) => saying(long, { type })),
+        columns,
+      )
+      for (const row of rows) expect(row.length).toBeLessThanOrEqual(columns)
+      for (const row of rows) expect(row.length - row.indexOf('word')).toBeGreaterThan(columns / 2 - 5)
+      expect(rows[0]).toMatch(/^session\.(…|status_)(re)?(sched)?uled /)
+    },
+  )
+
+  test('V52 widths are those of a terminal, and no character is cut', async () => {
+    const family = '👩\u200d👩\u200d👧'
+    const texts = [
+      '日本語'.repeat(40),
+      'e\u0301'.repeat(200),
+      '🦊'.repeat(60),
+      family.repeat(50),
+      '\ud83d 日',
+    ]
+    for (const columns of [60, 61, 80, 81]) {
+      const { rows } = await list(
+        texts.map((text) => saying(text)),
+        columns,
+      )
+      for (const row of [0, 1, 2].map((index) => rows[index] ?? '')) {
+        expect(columnsOf(row)).toBeLessThanOrEqual(columns)
+        expect(columnsOf(row)).toBeGreaterThan(columns - 3)
+      }
+      expect(rows[1]).toMatch(/e\u0301…$/)
+      expect(rows[3]?.replaceAll(family, '')).toMatch(/^[^\u200d]*56 {2}…$/)
+      expect(rows[4]).toMatch(/\ufffd 日$/)
+      expect(rows.join('')).not.toMatch(/\p{Cs}/u)
+    }
+  })
+
+  test('V53 columns are aligned below wide characters', async () => {
+    const { rows } = await list([saying('a', { type: '日本' }), saying('b', { type: 'plain' })], 80)
+    expect(columnsOf(rows[0] ?? '')).toBe(columnsOf(rows[1] ?? ''))
+  })
+
+  test('V54 a day is shown where it changes', async () => {
+    const days = [1, 1, 4, 4, 1].map((day) => saying('x', { processed_at: `2026-01-0${day}T12:00:00.5Z` }))
+    const { days: shown, rows } = await list(days, 80)
+    expect(shown).toHaveLength(3)
+    expect(rows).toHaveLength(5)
+  })
+
+  test('V55 what is no time is shown as it is, and none as nothing', async () => {
+    const times = ['yesterday\u009b', null, undefined, '2026-99-01T00:00:00Z', '2026-01-01T12:34:56']
+    const { days, rows } = await list(
+      times.map((processed_at) => saying('x', { processed_at })),
+      80,
+    )
+    expect(days).toHaveLength(1)
+    expect(rows.map((row) => row.slice(27))).toEqual([
+      'yesterd…  x',
+      '          x',
+      '          x',
+      '2026-99…  x',
+      expect.stringMatching(/:56 {2}x$/),
+    ])
+  })
+
+  test('V56 texts of millions of characters, blanks or marks are cut at once', async () => {
+    const texts = [`e${'\u0301'.repeat(2e6)}`, ' \n'.repeat(2e6), '日'.repeat(2e6)]
+    const { rows } = await list(
+      texts.map((text) => saying(text)),
+      80,
+    )
+    expect(rows.map((row) => row.length < 400 && row.endsWith('…'))).toEqual([true, true, true])
+  })
+})

@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest'
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, response, serve } from '../harness/server.ts'
+import { canType, type } from '../harness/typing.ts'
+
+const session = 'sesn_011CZkZAtmR3yMPDzynEDxu7'
+const message = { id: 'm', type: 'user.message', content: 'go on' }
+const idle = (fields: object = {}) => ({ id: 'i', type: 'session.status_idle', ...fields })
+const use = (id: string, input: object) => ({ id, type: 'agent.tool_use', name: 'bash', input })
+
+/** Follows a session that is at rest, or that its stream brings to rest. */
+async function follow(
+  { listed, live = [] }: { listed: object[]; live?: object[] },
+  { argv = [], ...world }: { argv?: string[] } & Parameters<typeof run>[1] = {},
+) {
+  const frames = live.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
+  const stream = answering(`: open\n\n${frames}`, { headers: { 'content-type': 'text/event-stream' } })
+  const list = answering(JSON.stringify({ data: listed }))
+  const exchange: Exchange = (request) => (request.url.endsWith('/stream') ? stream : list)(request)
+  const env = { PARLEY_SESSION: session }
+  return run(['events', 'follow', ...argv], {
+    exchange,
+    env,
+    tty: ['stdout', 'stderr'],
+    ...world,
+  })
+}
+
+const now = new Date().toISOString()
+const clock = /\d\d:\d\d:\d\d/.source
+
+describe('the first line of follow', () => {
+  test.each<[string, object[], object[], string]>([
+    [
+      'what it follows',
+      [message],
+      [idle({ stop_reason: 'end_turn' })],
+      `following ${session}; Ctrl-C stops following, the session goes on`,
+    ],
+    [
+      'since when today, and why, the session is idle',
+      [message, idle({ processed_at: now, stop_reason: { type: 'end_turn' } })],
+      [],
+      `${session} is idle since ${clock} \\(end_turn\\); --stay waits for more events`,
+    ],
+    [
+      'since what day',
+      [idle({ processed_at: '2026-01-01T12:00:00Z', stop_reason: { type: 'budget_reached' } })],
+      [],
+      `${session} is idle since 20\\d\\d-\\d\\d-\\d\\d ${clock} \\(budget_reached\\); --stay`,
+    ],
+    [
+      'that it is idle, where the service does not say since when',
+      [idle()],
+      [],
+      `${session} is idle \\(no reason given\\);`,
+    ],
+    [
+      'that tool uses wait',
+      [
+        use('toolu_1', {}),
+        idle({ processed_at: now, stop_reason: { type: 'requires_action', event_ids: ['toolu_1'] } }),
+      ],
+      [],
+      `${session} is idle since ${clock} \\(tool uses wait for an answer\\)\\n`,
+    ],
+    [
+      'that it has ended',
+      [{ id: 't', type: 'session.status_terminated', processed_at: now }],
+      [],
+      `${session} ended at ${clock} \\(terminated\\)\\n`,
+    ],
+  ])('V57 says %s', async (_, listed, live, said) => {
+    const { err } = await follow({ listed, live }, { env: { PARLEY_SESSION: session, NO_COLOR: '1' } })
+    expect(err).toMatch(new RegExp(`^parley: ${said}`))
+    const piped = await follow({ listed, live }, { tty: [] })
+    expect(piped.err).not.toMatch(/following|is idle|ended at/)
+  })
+})
+
+const long = { command: 'x y '.repeat(2000), more: '日本語' }
+
+test('V58 an event that is no text is one dim line of the width of the terminal', async () => {
+  const listed = [use('toolu_1', long), { id: 'a', type: 'agent.message', content: 'two\nlines' }, idle()]
+  const shown = await follow({ listed }, { argv: ['--history'], columns: 60 })
+  const [first = '', ...rest] = shown.out.split('\n')
+  expect(first).toMatch(/^\x1b\[2m· agent\.tool_use bash \{"command":"x y .*…\x1b\[22m$/)
+  expect(first.replaceAll(/\x1b\[\d+m/g, '').length).toBeGreaterThan(55)
+  expect(first.replaceAll(/\x1b\[\d+m/g, '').length).toBeLessThanOrEqual(60)
+  expect(rest).toEqual(['two', 'lines', '\x1b[2m· session.status_idle\x1b[22m', ''])
+  const ids = await follow({ listed }, { argv: ['--history', '--ids', '--color', 'never'], tty: ['stderr'] })
+  expect(ids.err.split('\n')[0]).toMatch(/^— agent\.tool_use bash .{40,58}…$/)
+  expect(ids.err).toContain('— two lines\n')
+  const piped = await follow({ listed }, { argv: ['--history'], tty: [] })
+  expect(piped.out).toContain(`bash ${JSON.stringify(long)}`)
+})
+
+test('V59 what waits is a line each on a terminal, and so is the command', async () => {
+  const ids = [1, 2, 3].map((number) => `toolu_011CZkZAtmR3yMPDzynEDxu${number}`)
+  const reason = { stop_reason: { type: 'requires_action', event_ids: ids } }
+  const listed = [...ids.map((id) => use(id, long)), idle(reason)]
+  const shown = await follow({ listed }, { argv: ['--color', 'never'] })
+  expect(shown.code).toBe(12)
+  const lines = shown.err.split('\n').slice(1, -1)
+  expect(lines).toHaveLength(5)
+  for (const line of lines) expect(line.length).toBeLessThanOrEqual(80)
+  expect(lines[1]).toMatch(/^ {2}toolu_011CZkZAtmR3yMPDzynEDxu1: bash \{"command":"x y .*…$/)
+  expect(lines.at(-1)).toBe(`  answer with: parley events confirm -s ${session} --pending`)
+  const piped = await follow({ listed }, { tty: [] })
+  expect(piped.err).toContain(
+    `answer with: parley events confirm -s ${session} ${ids.join(' ')} --allow (or --deny)\n`,
+  )
+  const json = await follow({ listed }, { argv: ['--errors', 'json'] })
+  expect(JSON.parse(json.err).error).toMatchObject({ pending: ids })
+})
+
+describe('V60 events list says of a type that nobody has', () => {
+  const exchange = answering(JSON.stringify({ data: [message, { id: 'n', type: 'brand.new' }] }))
+  const list = (...argv: string[]) =>
+    run(['events', 'list', ...argv], { exchange, env: { PARLEY_SESSION: session } })
+
+  test.each([
+    ['agent.mesage', ' (did you mean agent.message?)'],
+    ['status_idle', ' (did you mean session.status_idle?)'],
+    ['Tool_Use', ' (did you mean agent.tool_use?)'],
+    ['nothing.like_it', ''],
+    ['__proto__', ''],
+  ])('%s', async (wrong, hint) => {
+    const { code, out, err } = await list('--type', wrong, '--type', 'user.message')
+    expect({ code, err }).toEqual({ code: 0, err: `parley: no event has the type '${wrong}'${hint}\n` })
+    expect(out).toMatch(/^m\tuser\.message\t/)
+  })
+
+  test('but nothing of one that is documented, that it has, or that the limit may have left out', async () => {
+    for (const argv of [
+      ['agent.message'],
+      ['brand.new'],
+      ['brand.nwe', '--type', 'user.message', '--limit', '1'],
+    ])
+      expect(await list('--type', ...argv)).toMatchObject({ code: 0, err: '' })
+  })
+})
+
+test.skipIf(!canType)('G20 Ctrl-C at a question says that nothing was sent (needs script)', async () => {
+  const waiting = [
+    use('toolu_1', {}),
+    idle({ stop_reason: { type: 'requires_action', event_ids: ['toolu_1'] } }),
+  ]
+  const server = await serve((socket) => socket.end(response(JSON.stringify({ data: waiting }))))
+  try {
+    const env = { ...pointedAt(server), PARLEY_API_KEY: 'k' }
+    const command = `"$NODE" "$PARLEY" events confirm --pending -s s1`
+    const { screen } = await type(command, temporaryFolder(), [['[y/n] ', '\x03']], env)
+    expect(screen).toContain('parley: interrupted: nothing was sent')
+    expect(server.requests).toHaveLength(1)
+  } finally {
+    await server.close()
+  }
+})

@@ -1,0 +1,462 @@
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { binary, canBeNobody, canRun, execute, home, isRoot, nobody, start } from '../harness/process.ts'
+import { configFolder, message, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, response, serve } from '../harness/server.ts'
+
+const token = 'canary-token-aaaa1111'
+const content = { profiles: { default: { baseUrl: 'https://a.test', accessToken: token } } }
+const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
+
+const modeOf = (path: string) => (lstatSync(path).mode & 0o777).toString(8)
+
+/** A home with a profile file in it, as text or as JSON. */
+function settled(text: string | object = content, mode = 0o600) {
+  const cwd = temporaryFolder()
+  const folder = join(cwd, configFolder)
+  const path = join(folder, 'config.json')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  writeFileSync(path, typeof text === 'string' ? text : JSON.stringify(text))
+  chmodSync(path, mode)
+  return { cwd, folder, path, text: () => readFileSync(path, 'utf8'), world: { cwd, env: bare } }
+}
+
+const readers = [
+  ['config', 'list'],
+  ['config', 'list', '--effective'],
+  ['config', 'profiles'],
+  ['config', 'get', 'baseUrl'],
+  ['chat', 'x', '--dry-run'],
+]
+
+describe('its mode', () => {
+  test('C01: the first write makes a file of 0600 in a folder of 0700, whatever the umask', async () => {
+    const cwd = temporaryFolder()
+    const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, before: 'umask 0' })
+    expect(ended).toMatchObject({ code: 0, out: '', err: '' })
+    expect(modeOf(join(cwd, configFolder))).toBe('700')
+    expect(modeOf(join(cwd, configFolder, 'config.json'))).toBe('600')
+  })
+
+  test.each(readers)(
+    'C02: a file of 0644 is set to 0600 when it is read, and stderr says so: %s %s',
+    async (...argv) => {
+      const { path, world } = settled(content, 0o644)
+      const ended = await run(argv, world)
+      expect(ended.code).toBe(0)
+      expect(ended.err).toBe(`parley: ${path}: others had access to it: now only its owner has (chmod)\n`)
+      expect(modeOf(path)).toBe('600')
+      expect((await run(argv, world)).err).toBe('')
+    },
+  )
+
+  test('C02: its folder is closed too, but not a folder of the person’s own choosing', async () => {
+    const { folder, world } = settled()
+    chmodSync(folder, 0o755)
+    expect((await run(['config', 'list'], world)).err).toContain('(chmod)')
+    expect(modeOf(folder)).toBe('700')
+    chmodSync(folder, 0o755)
+    const chosen = { cwd: world.cwd, env: { ...bare, PARLEY_CONFIG_DIR: folder } }
+    expect((await run(['config', 'list'], chosen)).err).toBe('')
+    expect(modeOf(folder)).toBe('755')
+  })
+
+  test('C03: a file of 0600 stays that when it is written', async () => {
+    const { path, world } = settled()
+    expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject({ code: 0, err: '' })
+    expect(modeOf(path)).toBe('600')
+  })
+
+  test('C16: reading neither makes nor touches anything', async () => {
+    const cwd = temporaryFolder()
+    for (const argv of [...readers, ['config', 'path']]) await run(argv, { cwd })
+    expect(readdirSync(cwd)).toEqual([])
+
+    const { folder, path, world } = settled()
+    const before = lstatSync(path, { bigint: true })
+    for (const argv of [...readers, ['config', 'path'], ['config', 'unset', 'retries']]) {
+      expect((await run(argv, world)).code).toBe(0)
+    }
+    const { ino, mtimeNs, ctimeNs } = lstatSync(path, { bigint: true })
+    expect({ ino, mtimeNs, ctimeNs }).toEqual({
+      ino: before.ino,
+      mtimeNs: before.mtimeNs,
+      ctimeNs: before.ctimeNs,
+    })
+    expect(readdirSync(folder)).toEqual(['config.json'])
+  })
+})
+
+describe('what it holds', () => {
+  test.each([
+    ['half a file', `{"profiles":{"default":{"accessToken":"${token}`, 'line 1, column'],
+    ['a bare word', `{\n "profiles": {"default": {"accessToken": ${token}}}}`, 'line 2, column'],
+    ['nothing', '', 'line 1, column 1'],
+    ['a list', '[]', 'must be an object'],
+    ['null', 'null', 'must be an object'],
+    ['a number', '5', 'must be an object'],
+    ['a profile that is none', `{"profiles":{"default":"${token}"}}`, 'profiles.default: must be an object'],
+    ['not UTF-8', Buffer.from([0x7b, 0xff]).toString('latin1'), 'not UTF-8'],
+  ])(
+    'C04: a broken file is exit 3 with the place, never its content, and stays: %s',
+    async (_, text, said) => {
+      const { cwd, path, world } = settled()
+      writeFileSync(path, Buffer.from(text, 'latin1'))
+      for (const argv of [
+        ...readers,
+        ['chat', 'x'],
+        ['config', 'set', 'timeout', '5'],
+        ['config', 'use', 'default'],
+      ]) {
+        const ended = await run(argv, world)
+        expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+        expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
+        expect(ended.err).toContain(`${path}: `)
+        expect(ended.err).toContain(said)
+        expect(ended.err).not.toContain('canary')
+      }
+      expect(readFileSync(path, 'latin1')).toBe(text)
+      expect(existsSync(join(cwd, configFolder, 'config.json.lock'))).toBe(false)
+    },
+  )
+
+  test('C15: unknown keys are kept at every level, and a byte order mark is no error', async () => {
+    const odd = {
+      future: { a: [1, null] },
+      current: 'work',
+      profiles: { work: { newSetting: { b: 1 }, timeout: 3 }, 'with.dot': { retries: 1 } },
+    }
+    const { text, world } = settled(`\ufeff${JSON.stringify(odd)}`)
+    expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject({ code: 0, err: '' })
+    expect(JSON.parse(text())).toEqual({
+      ...odd,
+      version: 1,
+      profiles: { ...odd.profiles, work: { newSetting: { b: 1 }, timeout: 5 } },
+    })
+  })
+
+  test('C15: the file of a newer version is read, but not written', async () => {
+    const { text, world } = settled({ ...content, version: 2 })
+    expect((await run(['config', 'get', 'baseUrl'], world)).out).toBe('https://a.test\n')
+    const before = text()
+    for (const argv of [
+      ['set', 'timeout', '5'],
+      ['unset', 'baseUrl'],
+      ['use', 'default'],
+      ['delete', 'default'],
+    ]) {
+      const ended = await run(['config', ...argv], world)
+      expect(ended).toMatchObject({ code: 3, out: '' })
+      expect(ended.err).toContain('written by a newer parley')
+    }
+    expect(text()).toBe(before)
+  })
+
+  test.each([
+    ['012345678901234567890', '012345678901234567890'],
+    ['1e400', '1e400'],
+    ['"quoted\'`$(x)\\', '"quoted\'`$(x)\\'],
+    ['  spaces around \n'.replace(' around', ''), 'spaces'],
+    ['crlf\r\n', 'crlf'],
+  ])('C19: a secret is kept exactly, but for the blanks around it: %j', async (given, kept) => {
+    const { text, world } = settled({})
+    expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(0)
+    expect(JSON.parse(text()).profiles.default.accessToken).toBe(kept)
+    expect((await run(['config', 'get', 'accessToken', '--reveal'], world)).out).toBe(`${kept}\n`)
+  })
+
+  test.each(['', ' \n', 'two words', 'two\nlines', 'é', '\0'])(
+    'C19: a secret that no header can carry is refused: %j',
+    async (given) => {
+      const { text, world } = settled({})
+      expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(2)
+      expect(text()).toBe('{}')
+    },
+  )
+})
+
+const asNobody = test.skipIf(!canBeNobody())
+const asRootAndNobody = test.skipIf(!isRoot || !canBeNobody())
+
+describe('where it lies', () => {
+  asNobody.each([
+    ['unset', undefined],
+    ['empty', ''],
+    ['not there', '/nonexistent'],
+    ['relative', 'home'],
+  ])('C10: without a home folder the environment is enough: %s (as another user)', async (_, HOME) => {
+    const server = await serve((socket) => socket.end(response(message('Hi'))))
+    const cwd = temporaryFolder()
+    const world = { cwd, env: { HOME, ...pointedAt(server) }, isNobody: true }
+    chmodSync(cwd, 0o777)
+    expect(await execute(['chat', 'x'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+    const written = await execute(['config', 'set', 'timeout', '5'], world)
+    expect(written).toMatchObject({ code: 3, out: '' })
+    expect(written.err).toMatch(/^parley: [^\n]*\n$/)
+    expect(readdirSync(cwd)).toEqual([])
+    await server.close()
+  })
+
+  test.skipIf(!existsSync('/proc/self')).each(['/proc', '/proc/self/fd'])(
+    'C21: a home where no folder can be made is exit 3 at once: %s',
+    async (HOME) => {
+      const written = await execute(['config', 'set', 'timeout', '5'], { env: { HOME } })
+      expect(written).toMatchObject({ code: 3, out: '' })
+      expect(written.err).toBe(`parley: ${HOME}/.config: no folder can be made there\n`)
+    },
+  )
+
+  asNobody('C10: a home that cannot be written to is exit 3 for a write only (as another user)', async () => {
+    const server = await serve((socket) => socket.end(response(message('Hi'))))
+    const cwd = home()
+    chmodSync(cwd, 0o555)
+    const world = { cwd, env: pointedAt(server), isNobody: true }
+    expect(await execute(['chat', 'x'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+    const written = await execute(['config', 'set', 'timeout', '5'], world)
+    expect(written).toMatchObject({ code: 3, out: '' })
+    expect(written.err).toBe(`parley: ${join(cwd, configFolder, 'config.json')}: permission denied\n`)
+    await server.close()
+  })
+
+  test('C11: a relative XDG_CONFIG_HOME is ignored, an absolute one holds, PARLEY_CONFIG_DIR before both', async () => {
+    const cwd = temporaryFolder()
+    const pathWith = async (env: Record<string, string>) =>
+      (await run(['config', 'path'], { cwd, env, platform: 'linux' })).out
+    expect(await pathWith({ XDG_CONFIG_HOME: 'relative' })).toBe(
+      `${join(cwd, '.config/parley/config.json')}\n`,
+    )
+    const xdg = join(cwd, 'xdg')
+    expect(await pathWith({ XDG_CONFIG_HOME: xdg })).toBe(`${join(xdg, 'parley/config.json')}\n`)
+    const own = await pathWith({ XDG_CONFIG_HOME: xdg, PARLEY_CONFIG_DIR: 'own' })
+    expect(own).toBe(`${join(cwd, 'own/config.json')}\n`)
+  })
+
+  test('C12: a symbolic link is read with a warning, and not written through', async () => {
+    const { cwd, path, text, world } = settled(content, 0o640)
+    const target = join(cwd, 'target.json')
+    renameSync(path, target)
+    symlinkSync(target, path)
+    const before = text()
+    const read = await run(['config', 'get', 'baseUrl'], world)
+    expect(read).toMatchObject({ code: 0, out: 'https://a.test\n' })
+    expect(read.err).toBe(`parley: ${path}: it is a symbolic link, others can read it\n`)
+    const written = await run(['config', 'set', 'timeout', '5'], world)
+    expect(written).toMatchObject({ code: 3, out: '' })
+    expect(written.err).toContain(`${path}: it is a symbolic link`)
+    expect(text()).toBe(before)
+    expect(modeOf(target)).toBe('640')
+    expect(lstatSync(path).isSymbolicLink()).toBe(true)
+  })
+
+  test('C12: so is a folder that is a symbolic link; a link to nothing is exit 3', async () => {
+    const { cwd, folder, path, text, world } = settled()
+    renameSync(folder, join(cwd, 'target'))
+    symlinkSync(join(cwd, 'target'), folder)
+    const before = text()
+    const read = await run(['config', 'get', 'baseUrl'], world)
+    expect(read.err).toBe(`parley: ${path}: its folder is a symbolic link\n`)
+    expect((await run(['config', 'set', 'timeout', '5'], world)).code).toBe(3)
+    expect(text()).toBe(before)
+
+    const dangling = settled()
+    renameSync(dangling.path, join(dangling.cwd, 'away.json'))
+    symlinkSync('/nonexistent', dangling.path)
+    expect((await run(['config', 'list'], dangling.world)).code).toBe(3)
+    expect((await run(['config', 'set', 'timeout', '5'], dangling.world)).code).toBe(3)
+  })
+
+  test.each([
+    ['a folder', (path: string) => mkdirSync(path, { recursive: true }), 'it is a folder'],
+    [
+      'under a file',
+      (path: string) => writeFileSync(join(path, '..'), ''),
+      'a part of its path is not a folder',
+    ],
+    [
+      'a pipe',
+      (path: string) => {
+        mkdirSync(join(path, '..'), { recursive: true })
+        spawnSync('mkfifo', [path])
+      },
+      'not a regular file',
+    ],
+  ])('C13: what is no file is exit 3: %s', async (_, make, said) => {
+    const cwd = temporaryFolder()
+    mkdirSync(join(cwd, configFolder, '..'), { recursive: true })
+    const path = join(cwd, configFolder, 'config.json')
+    make(path)
+    for (const argv of [...readers, ['config', 'set', 'timeout', '5']]) {
+      const ended = await run(argv, { cwd, env: bare })
+      expect(ended).toMatchObject({ code: 3, out: '' })
+      expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
+      if (argv[1] !== 'set') expect(ended.err).toContain(said)
+    }
+  })
+
+  asNobody('C13: a file that cannot be read is exit 3 (as another user)', async () => {
+    const cwd = home()
+    const world = { cwd, isNobody: true }
+    await execute(['config', 'set', 'timeout', '5'], world)
+    chmodSync(join(cwd, configFolder, 'config.json'), 0)
+    for (const argv of [...readers, ['config', 'set', 'timeout', '6']]) {
+      const ended = await execute(argv, world)
+      expect(ended).toMatchObject({ code: 3, out: '' })
+      expect(ended.err).toMatch(/^parley: [^\n]*config\.json: permission denied\n$/)
+    }
+  })
+
+  test.skipIf(!isRoot)('C17: a file of another user’s is exit 3 (needs root)', async () => {
+    const { path, text, world } = settled()
+    chownSync(path, 12345, 12345)
+    const before = text()
+    for (const argv of [...readers, ['config', 'set', 'timeout', '5']]) {
+      const ended = await run(argv, world)
+      expect(ended).toMatchObject({ code: 3, out: '' })
+      expect(ended.err).toContain('belongs to another user (uid 12345)')
+    }
+    expect(text()).toBe(before)
+  })
+
+  asRootAndNobody('C17: a file of root’s is read with a warning, and not written (needs root)', async () => {
+    const cwd = home()
+    const world = { cwd, isNobody: true, env: bare }
+    await execute(['config', 'set', 'timeout', '5'], world)
+    const path = join(cwd, configFolder, 'config.json')
+    chownSync(path, 0, 0)
+    chmodSync(path, 0o644)
+    const read = await execute(['config', 'get', 'timeout'], world)
+    expect(read).toMatchObject({ code: 0, out: '5\n' })
+    expect(read.err).toBe(`parley: ${path}: it belongs to root, others can read it\n`)
+    expect(await execute(['config', 'set', 'timeout', '6'], world)).toMatchObject({ code: 3, out: '' })
+    expect(lstatSync(path).uid).toBe(0)
+    expect(nobody).not.toBe(0)
+  })
+})
+
+describe('many writers', () => {
+  const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
+
+  test('a hundred at once keep a hundred keys, also where one before them was killed', {
+    timeout: 120_000,
+  }, async () => {
+    const { folder, path, text, world } = settled({})
+    writeFileSync(`${path}.lock`, '')
+    const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
+    // The lock is between runs, wherever they are: most are cheap ones of this process.
+    const write = (name: string, i: number) =>
+      (i % 5 === 0 ? execute : run)(['config', 'set', '--profile', name, 'timeout', `${i}`], world)
+    const all = await Promise.all(names.map(write))
+    expect(all.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
+    const { profiles } = JSON.parse(text())
+    expect(names.map((name) => profiles[name]?.timeout)).toEqual(names.map((_, i) => i))
+    expect(leftovers(folder)).toEqual([])
+  })
+
+  test('C07: the lock of a killed writer holds nobody up for long, nor does a clock that was set back', {
+    timeout: 60_000,
+  }, async () => {
+    const { folder, path, world } = settled({})
+    writeFileSync(`${path}.lock`, '')
+    expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
+    writeFileSync(`${path}.lock`, '')
+    const ahead = Date.now() / 1000 + 3600
+    utimesSync(`${path}.lock`, ahead, ahead)
+    expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
+    expect(leftovers(folder)).toEqual([])
+  })
+
+  test.each([
+    ['10 s ahead', '10_000'],
+    ['set back and forth', '(real() % 2 ? 3_600_000 : -3_600_000)'],
+  ])('C20: a writer whose clock is %s takes no other for dead', { timeout: 120_000 }, async (_, shift) => {
+    const { folder, text, world } = settled({})
+    const clock = join(world.cwd, 'clock.cjs')
+    writeFileSync(clock, `const real = Date.now; Date.now = () => real() + ${shift}`)
+    // Whoever has the lock takes his time: a writer that goes by the clock has plenty to take it away.
+    const slow = join(world.cwd, 'slow.cjs')
+    writeFileSync(
+      slow,
+      `const fs = require('node:fs')
+       const { openSync } = fs
+       fs.openSync = (path, ...more) => {
+         const opened = openSync(path, ...more)
+         if (path.endsWith('.lock')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 40)
+         return opened
+       }`,
+    )
+    const write = async (name: string, preload: string) => {
+      const env = { ...world.env, NODE_OPTIONS: `--require ${preload}` }
+      const runs = Array.from({ length: 10 }, (_, i) =>
+        execute(['config', 'set', '--profile', `${name}${i}`, 'timeout', `${i}`], { ...world, env }),
+      )
+      return Promise.all(runs)
+    }
+    const all = (await Promise.all([write('a', slow), write('b', clock)])).flat()
+    expect(all.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
+    expect(Object.keys(JSON.parse(text()).profiles)).toHaveLength(20)
+    expect(leftovers(folder)).toEqual([])
+  })
+
+  test('C08: writers killed at any moment leave a whole file, and nothing after the next write', {
+    timeout: 120_000,
+  }, async () => {
+    const { folder, text, world } = settled({ profiles: { default: { timeout: 0 } } })
+    for (let i = 1; i <= 12; i++) {
+      const { child, ended } = start(['config', 'set', 'timeout', `${i}`], world)
+      setTimeout(() => child.kill('SIGKILL'), i * 15)
+      await ended
+      expect(JSON.parse(text()).profiles.default.timeout).toBeLessThanOrEqual(i)
+      for (const name of readdirSync(folder)) {
+        if (!name.endsWith('.lock')) expect(modeOf(join(folder, name))).toBe(ownerOnly.toString(8))
+      }
+    }
+    writeFileSync(join(folder, 'config.json.tmp-0123456789abcdef'), token)
+    writeFileSync(join(folder, 'config.json.bak'), 'the person’s own')
+    expect(await execute(['config', 'set', 'timeout', '99'], world)).toMatchObject({ code: 0, err: '' })
+    expect(leftovers(folder)).toEqual(['config.json.bak'])
+  })
+
+  test('a signal while the lock is waited for, or held, leaves nothing behind', async () => {
+    const { folder, path, text, world } = settled()
+    const before = text()
+    writeFileSync(`${path}.lock`, '')
+    const { child, ended } = start(['config', 'set', 'timeout', '5'], world)
+    setTimeout(() => child.kill('SIGTERM'), 500)
+    expect(await ended).toMatchObject({ signal: 'SIGTERM', out: '' })
+    expect(text()).toBe(before)
+    expect(leftovers(folder)).toEqual(['config.json.lock'])
+  })
+
+  const canMount = canRun('unshare', '-m', 'sh', '-c', 'mount -t tmpfs tmpfs /mnt')
+
+  test.skipIf(!canMount)('C09: on a full disk the old file stays (needs unshare)', () => {
+    const { folder, text, world } = settled()
+    const script = `
+      cp config.json ../kept.json && mount -t tmpfs -o size=64k,mode=700 tmpfs "$PWD" && cd "$PWD" &&
+      cat ../kept.json > config.json && chmod 600 config.json && (cat /dev/zero > filler; true) 2>/dev/null
+      "$0" "$1" config set chatModel "$(printf 'm%.0s' $(seq 5000))"
+      echo "exit $?" >&2
+      cat config.json; ls -A`
+    const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', script, process.execPath, binary], {
+      cwd: folder,
+      env: { PATH: process.env.PATH, HOME: world.cwd },
+      encoding: 'utf8',
+    })
+    expect(stderr).toBe(`parley: ${folder}/config.json: no space left on the disk\nexit 3\n`)
+    expect(stdout).toBe(`${text()}config.json\nfiller\n`)
+  })
+})

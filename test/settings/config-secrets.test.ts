@@ -1,0 +1,374 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { execute, start } from '../harness/process.ts'
+import { answering, configFolder, credentials, message, run, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, response, serve } from '../harness/server.ts'
+
+const token = 'canary-token-aaaa1111'
+const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
+
+/** A folder whose current profile holds these values, and nothing in the environment. */
+function profile(values: object) {
+  const cwd = temporaryFolder()
+  mkdirSync(join(cwd, configFolder), { recursive: true, mode: 0o700 })
+  const path = join(cwd, configFolder, 'config.json')
+  writeFileSync(path, JSON.stringify({ profiles: { default: values } }), { mode: 0o600 })
+  return { cwd, env: bare }
+}
+
+const sentToken = (ended: Awaited<ReturnType<typeof run>>) => ended.requests[0]?.headers.Authorization
+
+describe('where a secret never stands', () => {
+  test('K01: no flag takes one, config set refuses one as an argument, and neither is repeated', async () => {
+    for (const argv of [
+      ['chat', 'x', '--access-token', token],
+      ['chat', 'x', `--access-token=${token}`],
+      ['chat', 'x', `--api-key=${token}`],
+      ['config', 'set', 'accessToken', token],
+      ['config', 'set', '--access-token', token],
+      ['config', 'set', `--access-token=${token}`],
+      ['config', 'set', 'PARLEY_API_KEY', token],
+    ]) {
+      const ended = await run(argv)
+      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+      expect(ended.err).not.toContain('canary')
+    }
+  })
+
+  test('K01: the arguments of a process that uses one are clean', async () => {
+    const server = await serve((socket) => socket.end(response(message('Hi'))))
+    const world = profile({
+      baseUrl: server.url,
+      accessTokenCommand: `tr '\\0' ' ' < /proc/$PPID/cmdline > cmdline; echo ${token}`,
+    })
+    expect((await execute(['chat', 'hello'], world)).out).toBe('Hi\n')
+    expect(readFileSync(join(world.cwd, 'cmdline'), 'utf8')).toMatch(/parley\.cjs chat hello $/)
+    expect(server.requests[0]).toContain(`Authorization: Bearer ${token}`)
+    await server.close()
+  })
+
+  test('K04: -v shows heads and URLs without what is secret in them', async () => {
+    const exchange = answering(message('Hi'), {
+      headers: {
+        'set-cookie': 'session=canary',
+        location: 'https://user:canary@b.test/?a=1&key=canary&access_token=canary',
+        'x-auth-token': 'canary',
+      },
+    })
+    const secrets = ['Cookie: a=canary', 'Proxy-Authorization: Basic canary', 'X-Goog-Api-Key: canary']
+    const argv = ['chat', 'x', '-v', '-H', 'X-Trace: 1', ...secrets.flatMap((line) => ['-H', line])]
+    const ended = await run(argv, { exchange })
+    expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
+    expect(ended.err).not.toContain('canary')
+    expect(ended.err.replace(/\d+ (bytes|ms)/g, 'N $1').split('\n')).toEqual([
+      '> POST https://gateway.test/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent',
+      '> Authorization: Bearer [redacted]',
+      '> Content-Type: application/json',
+      '> Accept: application/json',
+      '> Accept-Encoding: identity',
+      '> User-Agent: parley-cli',
+      '> X-Trace: 1',
+      '> Cookie: [redacted]',
+      '> Proxy-Authorization: Basic [redacted]',
+      '> X-Goog-Api-Key: [redacted]',
+      '> (N bytes)',
+      '< 200 (after N ms)',
+      '< content-type: application/json',
+      '< set-cookie: [redacted]',
+      '< location: https://[redacted]@b.test/?a=1&key=[redacted]&access_token=[redacted]',
+      '< x-auth-token: [redacted]',
+      '',
+    ])
+  })
+
+  test.each([
+    ['as it is', token, token],
+    ['in JSON', 'canary"quoted\\', JSON.stringify('canary"quoted\\')],
+    ['in a URL', 'canary+/=', encodeURIComponent('canary+/=')],
+    ['where the text is cut', token, `${'x'.repeat(488)}${token}`],
+  ])('K05: a token that the service repeats is not shown: %s', async (_, secret, echoed) => {
+    const env = { PARLEY_ACCESS_TOKEN: secret }
+    for (const body of [JSON.stringify({ error: { message: echoed } }), `${'y'.repeat(3600)}${echoed}`]) {
+      for (const flags of [[], ['--errors', 'json'], ['-v']]) {
+        const exchange = answering(body, { status: 400, headers: { 'x-echo': echoed } })
+        const ended = await run(['chat', 'x', ...flags], { env, exchange })
+        expect(ended).toMatchObject({ code: 4, out: '' })
+        expect(ended.err).not.toContain('canary')
+      }
+    }
+  })
+
+  test('K05: nor does a redirect show what its target holds', async () => {
+    const headers = { location: 'https://u:canary@b.test/?token=canary' }
+    const ended = await run(['chat', 'x'], { exchange: answering('', { status: 302, headers }) })
+    expect(ended.code).toBe(4)
+    expect(ended.err).toContain('b.test')
+    expect(ended.err).not.toContain('canary')
+  })
+
+  test('K07: an error that is a bug shows its kind and place, never what it holds', async () => {
+    const bug = Object.assign(new Error(`canary\n    at canary (canary:1:2)`), {
+      headers: { authorization: 'canary' },
+      data: 'canary',
+      body: 'canary',
+    })
+    for (const flags of [[], ['--errors', 'json']]) {
+      const ended = await run(['chat', 'x', ...flags], { exchange: () => Promise.reject(bug) })
+      expect(ended).toMatchObject({ code: 1, out: '' })
+      expect(ended.err).toContain('a bug in parley')
+      expect(ended.err).not.toContain('canary')
+    }
+  })
+
+  test('K07, G07: so does one that nothing caught', async () => {
+    const cwd = temporaryFolder()
+    const thrower = join(cwd, 'throw.mjs')
+    writeFileSync(
+      thrower,
+      `setTimeout(() => { throw Object.assign(new Error('canary'), { data: 'canary' }) }, 300)`,
+    )
+    const server = await serve(() => {})
+    const env = { ...pointedAt(server), NODE_OPTIONS: `--import ${pathToFileURL(thrower)}` }
+    const ended = await execute(['chat', 'x'], { cwd, env })
+    expect(ended).toMatchObject({ code: 1, out: '' })
+    expect(ended.err).toMatch(
+      /^parley: a bug in parley \S+: Error at throw\.mjs:\d+:\d+\n {2}the request was sent; it may have been carried out; please report [^\n]*\n$/,
+    )
+    await server.close()
+  })
+
+  test("K08: Node's own debugging output does not show one", async () => {
+    const server = await serve((socket) => socket.end(response(message('Hi'))))
+    const values = { baseUrl: server.url, accessTokenCommand: `echo ${token.slice(0, 6)}-from-command` }
+    const world = profile(values)
+    const NODE_DEBUG = 'http,https,net,tls,stream,undici,fetch,websocket,fs,child_process,module,timer'
+    const ended = await execute(['chat', 'x'], { ...world, env: { ...bare, NODE_DEBUG } })
+    expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
+    const env = { NODE_DEBUG, PARLEY_ACCESS_TOKEN: token, ...pointedAt(server) }
+    const plain = await execute(['chat', 'x'], { env })
+    expect(plain.out).toBe('Hi\n')
+    expect(server.requests).toHaveLength(2)
+    expect(plain.err + ended.err.replaceAll(values.accessTokenCommand, '')).not.toContain('canary')
+    await server.close()
+  })
+
+  test('K09: an address with a password is refused wherever it stands, and the password is not repeated', async () => {
+    const address = 'https://user:canary@a.test'
+    const inFile = profile({ baseUrl: address })
+    const runs = [
+      await run(['config', 'set', 'baseUrl', address]),
+      await run(['chat', 'x', '--base-url', address]),
+      await run(['chat', 'x'], { env: { PARLEY_BASE_URL: address } }),
+      await run(['chat', 'x'], inFile),
+      await run(['config', 'list'], inFile),
+      await run(['config', 'list', '--effective'], inFile),
+    ]
+    expect(runs.map(({ code }) => code)).toEqual([2, 3, 3, 3, 0, 0])
+    for (const { out, err } of runs) expect(out + err).not.toContain('canary')
+  })
+
+  test('K11: no file but the profile file holds one', async () => {
+    const cwd = temporaryFolder()
+    const env = { ...bare, TMPDIR: cwd }
+    await execute(['config', 'set', 'baseUrl', 'http://127.0.0.1:8'], { cwd, env })
+    await execute(['config', 'set', 'accessToken'], { cwd, env, stdin: token })
+    await execute(['chat', 'x', '--retries', '0'], { cwd, env })
+    const holding = readdirSync(cwd, { recursive: true, encoding: 'utf8', withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .filter((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1').includes('canary'))
+    expect(holding.map(({ name }) => name)).toEqual(['config.json'])
+  })
+
+  test('C18: it is shown by its last four characters, and whole only when asked for', async () => {
+    const world = profile({ accessToken: token, apiKey: 'short' })
+    for (const argv of [['get', 'accessToken'], ['list'], ['list', '--effective']]) {
+      const ended = await run(['config', ...argv], world)
+      expect(ended.out).toContain('…1111')
+      expect(ended.out).not.toContain('canary')
+      expect(ended.out).not.toContain('short')
+    }
+    expect((await run(['config', 'get', 'accessToken', '--reveal'], world)).out).toBe(`${token}\n`)
+  })
+})
+
+describe('which secret goes where', () => {
+  test.each([
+    ['a newline', `${token}\n`],
+    ['blanks', `  ${token} \t`],
+    ['CR LF', `${token}\r\n`],
+  ])('K02: what stands around it is trimmed: %s', async (_, given) => {
+    expect(sentToken(await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: given } }))).toBe(
+      `Bearer ${token}`,
+    )
+    const inFile = profile({ baseUrl: 'https://a.test', accessToken: given })
+    expect(sentToken(await run(['chat', 'x'], inFile))).toBe(`Bearer ${token}`)
+  })
+
+  test.each(['a\r\nX-Evil: canary', 'a\ncanary', 'canary\0', 'canary🔑', 'canaryé', 'two canary'])(
+    'K03: one that no header can carry is exit 3, named by its place: %j',
+    async (secret) => {
+      const inFile = profile({ baseUrl: 'https://a.test', accessToken: secret })
+      const printed = profile({
+        baseUrl: 'https://a.test',
+        accessTokenCommand: 'tr "\\n" " " < secret',
+      })
+      writeFileSync(join(printed.cwd, 'secret'), secret)
+      for (const [world, place] of [
+        [{ env: { PARLEY_ACCESS_TOKEN: secret } }, 'PARLEY_ACCESS_TOKEN'],
+        [inFile, "'accessToken' in profile 'default'"],
+        [printed, "accessTokenCommand (profile 'default')"],
+      ] as const) {
+        const ended = await run(['chat', 'x'], world)
+        expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+        expect(ended.err).toContain(place)
+        expect(ended.err).not.toContain('canary')
+      }
+    },
+  )
+
+  test("K12: a profile's secret does not go to the environment's address", async () => {
+    const world = profile({ baseUrl: 'https://a.test', accessToken: token })
+    const env = { ...bare, PARLEY_BASE_URL: 'https://evil.test' }
+    const ended = await run(['chat', 'x'], { ...world, env })
+    expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+    expect(ended.err).toContain(
+      "the secret of profile 'default' does not go to the address in PARLEY_BASE_URL",
+    )
+    const command = profile({ accessTokenCommand: 'touch ran; echo t' })
+    expect((await run(['chat', 'x'], { ...command, env })).code).toBe(3)
+    expect(existsSync(join(command.cwd, 'ran'))).toBe(false)
+  })
+
+  test('K12: it does go to an address given by flag, and stderr names both', async () => {
+    const world = profile({ baseUrl: 'https://a.test', accessToken: token })
+    const ended = await run(['chat', 'x', '--base-url', 'http://127.0.0.1:8'], world)
+    expect(ended.code).toBe(0)
+    expect(ended.requests[0]?.url).toMatch(/^http:\/\/127\.0\.0\.1:8\//)
+    expect(sentToken(ended)).toBe(`Bearer ${token}`)
+    expect(ended.err).toBe(
+      "parley: the secret of profile 'default' goes to 127.0.0.1:8, as --base-url says\n",
+    )
+  })
+
+  test('K14: a file in the current folder decides nothing', async () => {
+    const cwd = temporaryFolder()
+    const lines = 'PARLEY_BASE_URL=https://evil.test\nHTTPS_PROXY=http://evil.test\nPARLEY_CACERT=evil.pem\n'
+    for (const name of ['.env', '.parleyrc', 'config.json', 'parley.json'])
+      writeFileSync(join(cwd, name), lines)
+    const ended = await execute(['chat', 'x'], { cwd, env: bare })
+    expect(ended).toMatchObject({ code: 3, out: '' })
+    expect(ended.err).toContain('no address and no access token for the gateway')
+  })
+
+  test('K17: a missing address or secret is exit 3 with the ways to give it', async () => {
+    const server = await serve(() => {})
+    const noSecret = await execute(['chat', 'x'], { env: { ...bare, ...pointedAt(server) } })
+    expect(noSecret).toMatchObject({ code: 3, out: '' })
+    expect(noSecret.err).toContain(
+      "no access token for the gateway: 'parley config init' asks for it, or set PARLEY_ACCESS_TOKEN, or 'parley config set accessToken', or try",
+    )
+    const noAddress = await run(['chat', 'x'], { env: bare })
+    expect(noAddress).toMatchObject({ code: 3, out: '', requests: [] })
+    expect(noAddress.err).toBe(
+      "parley: no address and no access token for the gateway: 'parley config init' asks for them, or set PARLEY_BASE_URL and PARLEY_ACCESS_TOKEN, or try '--profile demo'\n",
+    )
+    const own = await run(['chat', 'x', '-H', 'Authorization: Bearer own'], { env: bare })
+    expect(own.err).toContain(
+      "no address for the gateway: 'parley config init' asks for it, or set PARLEY_BASE_URL,",
+    )
+    expect(server.connections).toBe(0)
+    await server.close()
+  })
+})
+
+test.each([
+  [{ PARLEY_ACCESS_TOKEN: 'canary-env-token' }, [], 'PARLEY_ACCESS_TOKEN'],
+  [{}, [], "profile 'default'"],
+  [{ PARLEY_ACCESS_TOKEN: 'canary-env-token' }, ['--profile', 'default'], "profile 'default'"],
+])('K16: a secret that is refused is named by where it came from: %o %o', async (env, flags, origin) => {
+  const world = profile({ baseUrl: 'https://a.test', accessToken: token })
+  const exchange = answering('{"error":{"message":"no"}}', { status: 401 })
+  const ended = await run(['chat', 'x', ...flags], { ...world, env: { ...bare, ...env }, exchange })
+  expect(ended.code).toBe(3)
+  expect(ended.err).toBe(
+    `parley: the gateway answered 401\n  its secret came from ${origin}: 'parley config list --effective' shows why\n  the service says: no\n`,
+  )
+})
+
+describe('a secret from a command', () => {
+  const from = (accessTokenCommand: string) => profile({ baseUrl: 'https://a.test', accessTokenCommand })
+
+  test.each([
+    ['its first line', `printf '${token}\\nsecond\\n'`],
+    ['trimmed', `echo '  ${token} '`],
+    ['through the shell', `a=${token}; echo $a | cat`],
+    ['whatever it says beside', `echo hint >&2; echo ${token}`],
+    ['with nothing on stdin', `cat; echo ${token}`],
+  ])('is %s', async (_, command) => {
+    const ended = await run(['chat', 'x'], { ...from(command), stdin: 'more' })
+    expect(ended).toMatchObject({ code: 0, err: '' })
+    expect(sentToken(ended)).toBe(`Bearer ${token}`)
+  })
+
+  test('comes from the environment as well, before the token of the current profile', async () => {
+    const world = profile({ baseUrl: 'https://a.test', accessToken: 'of-the-profile' })
+    const env = {
+      PARLEY_BASE_URL: 'https://b.test',
+      PARLEY_ACCESS_TOKEN: '',
+      PARLEY_ACCESS_TOKEN_COMMAND: `echo ${token}`,
+    }
+    expect(sentToken(await run(['chat', 'x'], { ...world, env }))).toBe(`Bearer ${token}`)
+  })
+
+  test.each([
+    ['echo canary; echo "no\x1b[31m such item" >&2; exit 4', 'failed with exit code 4: no^[[31m such item\n'],
+    ['kill -9 $$', 'was ended by SIGKILL\n'],
+    ['no-such-program-at-all', 'failed with exit code 127: '],
+    ['true', 'printed nothing\n'],
+    ['echo; echo canary', 'printed nothing\n'],
+  ])('that fails is exit 3 with its stderr, escaped: %s', async (command, said) => {
+    const ended = await run(['chat', 'x'], from(command))
+    expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+    expect(ended.err).toContain(`parley: accessTokenCommand (profile 'default') ${said}`)
+    expect(ended.err).not.toContain('canary')
+  })
+
+  test('is not asked for when it is not needed', async () => {
+    const world = from('touch ran; echo t')
+    for (const argv of [
+      ['chat', 'x', '--dry-run'],
+      ['chat', 'x', '--curl'],
+      ['chat', 'x', '-H', 'Authorization: Bearer own'],
+      ['chat', 'x', '--base-url', 'http://a.test'],
+      ['config', 'list', '--effective'],
+      ['config', 'get', 'accessTokenCommand'],
+    ]) {
+      const { out } = await run(argv, world)
+      if (argv.includes('--dry-run')) expect(out).toContain('"Bearer [redacted]"')
+      expect(existsSync(join(world.cwd, 'ran'))).toBe(false)
+    }
+  })
+
+  test('K15: it gets the environment without the secrets', async () => {
+    const world = from('env > environment; echo t')
+    const env = { ...bare, PARLEY_API_KEY: 'canary-key', PARLEY_TIMEOUT: '5', OWN: 'kept' }
+    await run(['chat', 'x'], { ...world, env })
+    const environment = readFileSync(join(world.cwd, 'environment'), 'utf8')
+    expect(environment).not.toContain('canary')
+    expect(environment).toContain('OWN=kept')
+    expect(credentials.PARLEY_ACCESS_TOKEN).toContain('canary')
+  })
+
+  test('that a signal cuts short sends nothing', async () => {
+    const server = await serve(() => {})
+    const world = profile({ baseUrl: server.url, accessTokenCommand: 'touch ran; exec sleep 30' })
+    const { child, ended } = start(['chat', 'x'], world)
+    while (!existsSync(join(world.cwd, 'ran'))) await new Promise((resolve) => setTimeout(resolve, 20))
+    child.kill('SIGTERM')
+    expect(await ended).toMatchObject({ signal: 'SIGTERM', out: '' })
+    expect(server.connections).toBe(0)
+    await server.close()
+  })
+})

@@ -1,0 +1,491 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { answering, run, temporaryFolder } from '../harness/run.ts'
+
+/** No credentials in the environment, and a profile file of one's own. */
+function world(content?: object) {
+  const folder = temporaryFolder()
+  const path = join(folder, 'config.json')
+  if (content) writeFileSync(path, JSON.stringify(content), { mode: 0o600 })
+  const env = {
+    PARLEY_CONFIG_DIR: folder,
+    PARLEY_BASE_URL: '',
+    PARLEY_ACCESS_TOKEN: '',
+    PARLEY_AGENTS_URL: '',
+    PARLEY_API_KEY: '',
+  }
+  const file = () => JSON.parse(readFileSync(path, 'utf8'))
+  return { env, path, file, also: (more: Record<string, string>) => ({ env: { ...env, ...more } }) }
+}
+
+const token = 'canary-token-aaaa1111'
+const work = { baseUrl: 'https://work.test', accessToken: token }
+
+describe('set, get, unset', () => {
+  test.each(['baseUrl', 'base-url', '--base-url', 'PARLEY_BASE_URL', 'base_url', 'BASEURL'])(
+    'a setting answers to %s',
+    async (spelling) => {
+      const { env, file } = world()
+      expect(await run(['config', 'set', spelling, 'https://a.test'], { env })).toMatchObject({
+        code: 0,
+        out: '',
+        err: '',
+      })
+      expect(file().profiles).toEqual({ default: { baseUrl: 'https://a.test' } })
+      expect((await run(['config', 'get', spelling], { env })).out).toBe('https://a.test\n')
+      await run(['config', 'unset', spelling], { env })
+      expect(file().profiles).toEqual({ default: {} })
+    },
+  )
+
+  test.each([
+    ['basUrl', 'did you mean baseUrl?'],
+    ['access-tokn', 'did you mean accessToken?'],
+    ['PARLEY_TIMEOT', 'did you mean PARLEY_TIMEOUT?'],
+    ['zzzzzzzzzzzz', "'parley help settings' lists them"],
+  ])('a misspelt name is exit 2 with the nearest one: %s', async (spelling, said) => {
+    for (const command of ['set', 'get', 'unset']) {
+      const ended = await run(['config', command, spelling, ...(command === 'set' ? ['x'] : [])], world())
+      expect(ended).toMatchObject({ code: 2, out: '' })
+      expect(ended.err).toContain(said)
+    }
+  })
+
+  test.each([
+    ['baseUrl', 'ftp://a', 'https://'],
+    ['baseUrl', 'https://a?b=c', 'query'],
+    ['baseUrl', 'https://a#b', 'fragment'],
+    ['timeout', 'soon', 'a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds'],
+    ['timeout', '1h30m', 'a duration'],
+    ['retries', '1.5', 'whole number'],
+    ['retries', '2s', 'whole number'],
+    ['stream', 'maybe', 'true or false (or yes, no, on, off, 1, 0)'],
+    ['streamVia', 'tube', 'query or path or body'],
+    ['betas', 'skills-2025-10-03', 'did you mean skills-2025-10-02?'],
+    ['family', 'a/b', 'letters'],
+    ['chatModel', '', 'must not be empty'],
+  ])('a value is checked before it is kept: %s %s', async (key, value, said) => {
+    const { env } = world({ profiles: {} })
+    const ended = await run(['config', 'set', key, value], { env })
+    expect(ended).toMatchObject({ code: 2, out: '' })
+    expect(ended.err).toContain(said)
+  })
+
+  test('numbers, toggles and lists are kept as such, and printed as they are typed', async () => {
+    const { env, file } = world()
+    const betas = 'skills-2025-10-02, compact-2026-09-04'
+    for (const [key, value] of [
+      ['timeout', '2.5'],
+      ['stream', 'true'],
+      ['betas', betas],
+    ]) {
+      expect((await run(['config', 'set', key as string, value as string], { env })).code).toBe(0)
+    }
+    expect(file()).toEqual({
+      version: 1,
+      profiles: {
+        default: { timeout: 2.5, stream: true, betas: ['skills-2025-10-02', 'compact-2026-09-04'] },
+      },
+    })
+    expect((await run(['config', 'get', 'betas'], { env })).out).toBe(
+      'skills-2025-10-02,compact-2026-09-04\n',
+    )
+  })
+
+  test.each([
+    ['timeout', '500ms', 0.5],
+    ['timeout', '1.5m', 90],
+    ['deadline', ' 2h ', 7200],
+    ['connectTimeout', '3s', 3],
+    ['timeout', '7', 7],
+    ['stream', 'YES', true],
+    ['failOnCut', 'on', true],
+    ['allowHttp', '1', true],
+    ['stream', 'No', false],
+    ['stream', 'off', false],
+    ['stream', '0', false],
+  ])('P50: %s takes %j and keeps what it means', async (key, value, kept) => {
+    const { env, file } = world()
+    expect(await run(['config', 'set', key, value], { env })).toMatchObject({ code: 0, err: '' })
+    expect(file().profiles.default).toEqual({ [key]: kept })
+  })
+
+  test('a value that is not set is exit 3, and unset of it changes nothing', async () => {
+    const { env, path } = world({ profiles: {} })
+    expect(await run(['config', 'get', 'baseUrl'], { env })).toMatchObject({ code: 3, out: '' })
+    const before = readFileSync(path, 'utf8')
+    const ended = await run(['config', 'unset', 'baseUrl'], { env })
+    expect(ended).toMatchObject({ code: 0, out: '' })
+    expect(ended.err).toContain("baseUrl was not set in the profile 'default'")
+    expect(readFileSync(path, 'utf8')).toBe(before)
+  })
+
+  test('set and get say when the environment comes before what they tell', async () => {
+    const { also } = world({ profiles: { default: { baseUrl: 'https://a.test' } } })
+    const given = also({ PARLEY_BASE_URL: 'https://b.test' })
+    const got = await run(['config', 'get', 'baseUrl'], given)
+    expect(got).toMatchObject({ code: 0, out: 'https://a.test\n' })
+    expect(got.err).toContain('PARLEY_BASE_URL in the environment overrides it')
+    expect((await run(['config', 'set', 'baseUrl', 'https://c.test'], given)).err).toContain(
+      'PARLEY_BASE_URL',
+    )
+  })
+
+  test('C25: a secret and the command for it take the place of each other, and it is said', async () => {
+    const { env, file } = world({ profiles: { default: work } })
+    const first = await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })
+    expect(first.err).toBe('parley: accessToken was removed: accessTokenCommand replaces it\n')
+    expect((await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })).err).toBe('')
+    expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessTokenCommand: 'pass show x' })
+    const second = await run(['config', 'set', 'accessToken'], { env, stdin: 'other-token\n' })
+    expect(second.err).toBe('parley: accessTokenCommand was removed: accessToken replaces it\n')
+    expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessToken: 'other-token' })
+  })
+
+  test('without a value, only a secret is asked for on a terminal', async () => {
+    const { env, file } = world()
+    expect(await run(['config', 'set', 'baseUrl'], { env })).toMatchObject({ code: 2 })
+    const ended = await run(['config', 'set', 'apiKey'], { env, typed: 'key-\x1b[D12x\x7f34\r' })
+    expect(ended).toMatchObject({ code: 0, out: '', err: 'apiKey (not shown): \n' })
+    expect(file().profiles.default.apiKey).toBe('key-1234')
+    expect((await run(['config', 'set', 'apiKey'], { env, typed: '\x04' })).code).toBe(2)
+  })
+})
+
+describe('profiles', () => {
+  test('--profile, then PARLEY_PROFILE, then the current one is changed and read', async () => {
+    const { env, file, also } = world()
+    await run(['config', 'set', 'chatModel', 'a'], { env })
+    await run(['config', 'set', 'chatModel', 'b'], also({ PARLEY_PROFILE: 'two' }))
+    await run(['config', 'set', '--profile', 'three', 'chatModel', 'c'], also({ PARLEY_PROFILE: 'two' }))
+    await run(['config', 'use', 'three'], { env })
+    await run(['config', 'set', 'retries', '5'], { env })
+    expect(file()).toEqual({
+      version: 1,
+      current: 'three',
+      profiles: {
+        default: { chatModel: 'a' },
+        two: { chatModel: 'b' },
+        three: { chatModel: 'c', retries: 5 },
+      },
+    })
+    expect((await run(['config', 'profiles'], { env })).out).toBe('default\ntwo\nthree\ndemo\n')
+    const marked = await run(['config', 'profiles'], { env, tty: ['stdout'] })
+    expect(marked.out).toBe('  default\n  two\n* three\n  demo\n')
+    expect((await run(['config', 'use', 'two'], also({ PARLEY_PROFILE: 'three' }))).err).toContain(
+      'PARLEY_PROFILE (three) overrides it',
+    )
+  })
+
+  test('C22: delete forgets a profile, and tells what holds where it was the current one', async () => {
+    const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
+    const ended = await run(['config', 'delete', 'work'], { env })
+    expect(ended).toMatchObject({ code: 0, out: '' })
+    expect(ended.err).toBe("parley: 'work' was the current profile; now 'default' is\n")
+    expect(file()).toEqual({ version: 1, profiles: { default: {} } })
+    const none = await run(['config', 'delete', 'default'], { env })
+    expect(none.err).toContain("'default' was the current profile; now none is ('parley config use NAME'")
+  })
+
+  test('a profile that is not there is exit 3 with the nearest one', async () => {
+    const { env } = world({ profiles: { work } })
+    for (const argv of [
+      ['config', 'use', 'wrok'],
+      ['config', 'delete', 'wrok'],
+      ['config', 'list', '--profile', 'wrok'],
+      ['chat', 'x', '--profile', 'wrok'],
+    ]) {
+      const ended = await run(argv, { env })
+      expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+      expect(ended.err).toContain('did you mean work?')
+    }
+  })
+
+  test.each(['__proto__', 'constructor', 'toString'])(
+    'a name that every object has is no profile: %s',
+    async (name) => {
+      const { env } = world({ profiles: { work } })
+      expect((await run(['config', 'use', name], { env })).code).toBe(3)
+      expect((await run(['config', 'list', '--profile', name], { env })).code).toBe(3)
+    },
+  )
+
+  test('C22: delete tells of what still chooses the profile, and of nothing where another is current', async () => {
+    const { env, also } = world({ current: 'other', profiles: { work, other: {} } })
+    const named = await run(['config', 'delete', 'work'], also({ PARLEY_PROFILE: 'work' }))
+    expect(named.err).toBe('parley: PARLEY_PROFILE still names it\n')
+    expect((await run(['config', 'delete', 'other'], { env })).err).toContain('now none is')
+  })
+
+  test('C23: demo is built in: it is chosen for each call, and not changed or deleted', async () => {
+    const { env, path } = world({ profiles: {} })
+    const before = readFileSync(path, 'utf8')
+    const used = await run(['config', 'use', 'demo'], { env })
+    expect(used).toMatchObject({ code: 2, out: '' })
+    expect(used.err).toContain('--profile demo, or PARLEY_PROFILE=demo')
+    const changed = await run(['config', 'set', '--profile', 'demo', 'timeout', '1'], { env })
+    expect(changed).toMatchObject({ code: 2, out: '' })
+    expect(readFileSync(path, 'utf8')).toBe(before)
+    expect((await run(['config', 'delete', 'demo'], { env })).code).toBe(2)
+    expect((await run(['config', 'set', '--profile', 'a b', 'timeout', '1'], { env })).code).toBe(2)
+  })
+
+  test('C23: a file that has demo as the current profile has a way out', async () => {
+    const { env, file } = world({ current: 'demo' })
+    for (const argv of [['set', 'timeout', '1'], ['unset', 'timeout'], ['init']]) {
+      const ended = await run(['config', ...argv], { env })
+      expect(ended).toMatchObject({ code: 2, out: '' })
+      expect(ended.err).toContain("'parley config use default', or --profile NAME")
+    }
+    expect((await run(['chat', 'x'], { env })).requests[0]?.url).toContain('gateway.demo.invalid')
+    expect(await run(['config', 'use', 'default'], { env })).toMatchObject({ code: 0, out: '', err: '' })
+    expect((await run(['config', 'set', 'timeout', '1'], { env })).code).toBe(0)
+    expect(file()).toEqual({ version: 1, current: 'default', profiles: { default: { timeout: 1 } } })
+  })
+
+  test('C24: profiles marks the current one, or says on a terminal that there is none yet', async () => {
+    const { env } = world({ profiles: { work, 'a\x1b[2J\nb': {} } })
+    const shown = await run(['config', 'profiles'], { env, tty: ['stdout'] })
+    expect(shown.out).toBe('  work\n  a^[[2J b\n  demo\n')
+    expect(shown.err).toContain("there is no profile 'default' yet")
+    const piped = await run(['config', 'profiles'], { env })
+    expect(piped).toMatchObject({ out: 'work\na\x1b[2J\\nb\ndemo\n', err: '' })
+  })
+
+  test('path prints where the file is, and --profile may stand before the command', async () => {
+    const { env, path, file } = world()
+    expect((await run(['config', 'path'], { env })).out).toBe(`${path}\n`)
+    await run(['--profile', 'x', 'config', 'set', 'timeout', '1'], { env })
+    expect(file().profiles).toEqual({ x: { timeout: 1 } })
+  })
+})
+
+describe('which value holds', () => {
+  const profiles = { default: { ...work, timeout: 7 }, other: { baseUrl: 'https://other.test' } }
+
+  test('K16: the environment comes before the current profile, and --profile before the environment', async () => {
+    const { env, also } = world({ profiles: { default: work } })
+    const mixed = also({ PARLEY_BASE_URL: 'https://env.test', PARLEY_ACCESS_TOKEN: 'env-token-2222' })
+    const ambient = await run(['chat', 'x'], mixed)
+    expect(ambient.requests[0]).toMatchObject({
+      url: expect.stringMatching(/^https:\/\/env\.test\//),
+      headers: { Authorization: 'Bearer env-token-2222' },
+    })
+    const named = await run(['chat', 'x', '--profile', 'default'], mixed)
+    expect(named.requests[0]).toMatchObject({
+      url: expect.stringMatching(/^https:\/\/work\.test\//),
+      headers: { Authorization: `Bearer ${token}` },
+    })
+    expect((await run(['chat', 'x'], { env })).requests[0]?.headers.Authorization).toBe(`Bearer ${token}`)
+  })
+
+  test("with --profile the environment's secrets and addresses don't fill its gaps", async () => {
+    const { also } = world({ profiles })
+    const given = also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_ACCESS_TOKEN_COMMAND: 'echo env' })
+    const ended = await run(['chat', 'x', '--profile', 'other'], given)
+    expect(ended).toMatchObject({ code: 3, requests: [] })
+    expect(ended.err).toContain(
+      "'parley config init --profile other' asks for it, or 'parley config set --profile other accessToken'",
+    )
+    expect(ended.err).not.toContain('PARLEY_ACCESS_TOKEN')
+  })
+
+  test('list shows what the profile itself holds', async () => {
+    const { also } = world({ profiles })
+    const ended = await run(['config', 'list'], also({ PARLEY_BASE_URL: 'https://env.test' }))
+    expect(ended).toMatchObject({
+      code: 0,
+      err: '',
+      out: 'baseUrl\thttps://work.test\naccessToken\t…1111\ntimeout\t7\n',
+    })
+  })
+
+  test('list --effective tells why a token was used: its end, its place, and what it overrides', async () => {
+    const { also, path } = world({ profiles })
+    const ended = await run(
+      ['config', 'list', '--effective'],
+      also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_BASE_URL: 'https://env.test' }),
+    )
+    expect(ended.out.split('\n')).toEqual(
+      expect.arrayContaining([
+        `profile\tdefault\tdefault\t${path.replaceAll('\\', '\\\\')}`,
+        "accessToken\t…2222\tPARLEY_ACCESS_TOKEN\toverrides profile 'default' …1111",
+        "baseUrl\thttps://env.test\tPARLEY_BASE_URL\toverrides profile 'default' https://work.test",
+        "timeout\t7\tprofile 'default'\t",
+        'retries\t2\tdefault\t',
+      ]),
+    )
+    expect(ended).toMatchObject({ code: 0, err: '' })
+  })
+
+  test('list --effective tells what --profile leaves aside', async () => {
+    const { also } = world({ profiles })
+    const given = also({ PARLEY_ACCESS_TOKEN: 'env-token-2222' })
+    const own = await run(['config', 'list', '--effective', '--profile', 'default'], given)
+    expect(own.out).toContain(
+      "accessToken\t…1111\tprofile 'default'\tignores PARLEY_ACCESS_TOKEN …2222 (because of --profile)\n",
+    )
+    const none = await run(['config', 'list', '--effective', '--profile', 'other'], given)
+    expect(none.out).toContain('accessToken\t\tnot set\tignores PARLEY_ACCESS_TOKEN …2222')
+  })
+
+  test('list --effective tells when a command comes before a token, and when a secret will not be sent', async () => {
+    const { also } = world({ profiles })
+    const command = await run(
+      ['config', 'list', '--effective'],
+      also({ PARLEY_ACCESS_TOKEN_COMMAND: 'pass show x' }),
+    )
+    expect(command.out).toContain(
+      "accessTokenCommand\tpass show x\tPARLEY_ACCESS_TOKEN_COMMAND\toverrides profile 'default' accessToken …1111\n",
+    )
+    const foreign = await run(
+      ['config', 'list', '--effective'],
+      also({ PARLEY_BASE_URL: 'https://env.test' }),
+    )
+    expect(foreign.err).toContain(
+      "the secret of profile 'default' does not go to the address in PARLEY_BASE_URL",
+    )
+  })
+
+  test('list shows also what is not valid, and names a key that is no setting', async () => {
+    const values = { baseUrl: 'https://u:canary@a.test', timeout: 'soon', basUrl: 'https://a.test' }
+    const { env } = world({ profiles: { default: values } })
+    for (const argv of [
+      ['config', 'list'],
+      ['config', 'list', '--effective'],
+    ]) {
+      const ended = await run(argv, { env })
+      expect(ended.code).toBe(0)
+      expect(ended.out).toContain('baseUrl\t(must not contain a user name or password)')
+      expect(ended.out).toContain(
+        'timeout\t(must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds)',
+      )
+      expect(ended.err).toContain("unknown setting 'basUrl' (did you mean baseUrl?)")
+      expect(ended.out + ended.err).not.toContain('canary')
+    }
+  })
+
+  test('on a terminal the columns are aligned, and what overrides stands out', async () => {
+    const { also } = world({ profiles })
+    const ended = await run(['config', 'list', '--effective'], {
+      ...also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_BASE_URL: 'https://env.test' }),
+      tty: ['stdout', 'stderr'],
+    })
+    expect(ended.out).toMatch(/^\x1b\[33maccessToken +…2222 +PARLEY_ACCESS_TOKEN +overrides .*\x1b\[39m$/m)
+    expect(ended.out).toMatch(/^\x1b\[2mretries +2 +default\x1b\[22m$/m)
+    expect(ended.out).toMatch(/^timeout +7 +profile 'default'$/m)
+  })
+})
+
+describe('config init', () => {
+  test('asks for everything, keeps what is there on Enter, and tests nothing', async () => {
+    const { env, file } = world({ profiles: { default: { baseUrl: 'https://old.test', extra: 1 } } })
+    const typed = [
+      '', // baseUrl
+      'canary token\r', // accessToken: refused, and asked for again
+      'canary-token-1\r',
+      'beta', // family
+      'm-1', // chatModel
+      '', // imageModel
+      'nonsense', // agentsUrl: refused, and asked for again
+      'https://agents.test/',
+      '\r', // apiKey
+      'pass show key', // apiKeyCommand
+      '', // vendor
+      'ws_1', // workspaceId
+    ]
+    const ended = await run(['config', 'init'], {
+      env,
+      typed: typed.map((line) => (line.endsWith('\r') ? line : `${line}\n`)).join(''),
+    })
+    expect(ended).toMatchObject({ code: 0, out: '', requests: [] })
+    expect(file().profiles.default).toEqual({
+      baseUrl: 'https://old.test',
+      extra: 1,
+      accessToken: 'canary-token-1',
+      family: 'beta',
+      chatModel: 'm-1',
+      agentsUrl: 'https://agents.test/',
+      apiKeyCommand: 'pass show key',
+      workspaceId: 'ws_1',
+    })
+    expect(ended.err).toContain('(baseUrl) [https://old.test]: ')
+    expect(ended.err).toContain('accessToken has characters that are not allowed in a header\n')
+    expect(ended.err).toContain('agentsUrl must begin with https:// or http://\n')
+    expect(ended.err).not.toContain('canary')
+  })
+
+  test.each([
+    ['both', ['https://a.test', 't-1\r', '', '', '', 'https://b.test', 'k-1\r', '', ''], ['chat', 'events']],
+    ['the gateway', ['https://a.test', 't-1\r', '', '', '', ''], ['chat']],
+    ['the gateway without a token', ['https://a.test', '\r', '', '', '', '', ''], ['accessToken']],
+    ['the session service', ['', 'https://b.test', 'k-1\r', '', ''], ['events']],
+  ])('C26: it proposes only what now works: %s', async (_, lines, proposed) => {
+    const { env } = world()
+    const typed = lines.map((line) => (line.endsWith('\r') ? line : `${line}\n`)).join('')
+    const { code, err } = await run(['config', 'init', '--profile', 'new'], { env, typed })
+    expect(code).toBe(0)
+    const steps = {
+      chat: "'parley chat --profile new Hello' tries it",
+      events: "'parley events list --profile new -s SESSION' tries it",
+      accessToken: "'parley config set --profile new accessToken' is still needed",
+    }
+    expect(Object.entries(steps).flatMap(([step, said]) => (err.includes(said) ? [step] : []))).toEqual(
+      proposed,
+    )
+  })
+
+  test('C26: it shows what holds without an answer', async () => {
+    const { env } = world()
+    const ended = await run(['config', 'init'], { env, typed: 'https://a.test\nt-1\rbeta\n\n\n\n' })
+    expect(ended.err).toContain('(family) [alpha]: ')
+    expect(ended.err).toContain('(chatModel) [beta-2.5-pro]: ')
+    expect(ended.err).toContain('(imageModel): ')
+  })
+
+  test('an end before the last answer keeps nothing', async () => {
+    const { env, path } = world()
+    const ended = await run(['config', 'init'], { env, typed: 'https://a.test\n' })
+    expect(ended).toMatchObject({ code: 2, out: '' })
+    expect(() => readFileSync(path)).toThrow('ENOENT')
+  })
+
+  test('without a terminal it is exit 2, and with nothing answered nothing is written', async () => {
+    const { env, path } = world()
+    expect((await run(['config', 'init'], { env, stdin: 'https://a.test\n' })).code).toBe(2)
+    const ended = await run(['config', 'init'], { env, typed: '\n\n' })
+    expect(ended).toMatchObject({ code: 0, out: '' })
+    expect(ended.err).toContain('nothing changed')
+    expect(() => readFileSync(path)).toThrow('ENOENT')
+  })
+})
+
+test("C27: a profile's name controls no terminal, whatever says it", async () => {
+  const name = 'a\x1b]0;x\x07\nparley: b\u202e'
+  const profiles = { [name]: { ...work, accessTokenCommand: undefined, timeout: 'soon' } }
+  const { env } = world({ current: name, profiles })
+  const also = (more: object) => world({ current: name, profiles: { [name]: { ...work, ...more } } }).env
+  const refused = answering('{}', { status: 401 })
+  const runs = await Promise.all([
+    run(['chat', 'hi'], { env }),
+    run(['chat', 'hi'], { env: also({}), exchange: refused }),
+    run(['chat', 'hi'], { env: also({ accessToken: undefined, accessTokenCommand: 'exit 1' }) }),
+    run(['chat', 'hi'], { env: also({ accessToken: undefined }) }),
+    run(['chat', 'hi', '--base-url', 'https://b.test'], { env: also({}), exchange: refused }),
+    run(['chat', 'hi', '--profile', `${name}?`], { env }),
+    run(['config', 'set', 'family', 'x'], { env }),
+    run(['config', 'unset', 'family'], { env }),
+    run(['config', 'get', 'family'], { env }),
+    run(['config', 'use', 'b'], { env }),
+    run(['config', 'delete', `${name}?`], { env }),
+    run(['config', 'list', '--effective', '--color', 'never'], { env, tty: ['stdout', 'stderr'] }),
+    run(['config', 'profiles'], { env, tty: ['stdout', 'stderr'] }),
+    run(['config', 'list', '--profile', name, '--color', 'never'], { env, tty: ['stdout', 'stderr'] }),
+    run(['config', 'delete', name], { env }),
+  ])
+  for (const { err, out } of runs) {
+    expect(err + out).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]/)
+    expect(err).not.toMatch(/^parley: b/m)
+  }
+})

@@ -1,0 +1,102 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { binary, canRun, execute, start } from '../harness/process.ts'
+import { temporaryFolder } from '../harness/run.ts'
+
+/** Of these processes none ends by itself, and one does not listen. */
+const member = (rest: string) => `sh -c 'echo $$ >> pids; ${rest}'`
+const children = `${member('trap "" TERM HUP; sleep 300; sleep 300')} & ${member('exec sleep 300')}`
+/** One more, which is nobody's child. */
+const family = `(${member('exec sleep 300')} &); ${children}`
+
+const world = (command: string) => {
+  const env = {
+    PARLEY_ACCESS_TOKEN: '',
+    PARLEY_ACCESS_TOKEN_COMMAND: command,
+    PARLEY_BASE_URL: 'http://127.0.0.1:8',
+  }
+  return { cwd: temporaryFolder(), env }
+}
+const pidsIn = (cwd: string) =>
+  existsSync(join(cwd, 'pids')) ? readFileSync(join(cwd, 'pids'), 'utf8').trim().split('\n').map(Number) : []
+const isAlive = (pid: number) => {
+  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', `${pid}`], { encoding: 'utf8' })
+  return /^[^Z\s]/.test(stdout.trim())
+}
+async function until(condition: () => boolean) {
+  for (let i = 0; i < 500 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 20))
+  expect(condition()).toBe(true)
+}
+const canLook = canRun('ps', '-o', 'stat=', '-p', '1')
+
+test.skipIf(!canLook).each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+  'K32: %s ends all that the command of a secret has started',
+  async (signal) => {
+    const given = world(family)
+    const { child, ended } = start(['chat', 'x'], given)
+    await until(() => pidsIn(given.cwd).length === 3)
+    child.kill(signal)
+    expect(await ended).toMatchObject({ signal, out: '' })
+    await until(() => !pidsIn(given.cwd).some(isAlive))
+  },
+)
+
+test.skipIf(!canLook)('K33: so does its limit', async () => {
+  const given = world(family)
+  const hurry = join(given.cwd, 'hurry.cjs')
+  writeFileSync(
+    hurry,
+    `const wait = setTimeout
+     globalThis.setTimeout = (act, time, ...more) => wait(act, time === 60_000 ? 700 : time, ...more)`,
+  )
+  const env = { ...given.env, NODE_OPTIONS: `--require ${hurry}` }
+  const ended = await execute(['chat', 'x'], { ...given, env })
+  expect(ended).toMatchObject({ code: 3, out: '' })
+  expect(ended.err).toContain('(PARLEY_ACCESS_TOKEN_COMMAND) did not end within 60 s\n')
+  expect(pidsIn(given.cwd)).toHaveLength(3)
+  await until(() => !pidsIn(given.cwd).some(isAlive))
+})
+
+test('K36: one that takes longer than the deadline is ended with it', async () => {
+  const ended = await execute(['chat', 'x', '--deadline', '0.5'], world('sleep 15; echo t'))
+  expect(ended).toMatchObject({ code: 3, out: '' })
+  expect(ended.err).toContain('did not end before the deadline')
+})
+
+test('K33: one that prints without end is given up', async () => {
+  const ended = await execute(['chat', 'x'], world('yes'))
+  expect(ended).toMatchObject({ code: 3, out: '' })
+  expect(ended.err).toContain('printed more than 1 MiB')
+})
+
+const canType = canLook && canRun('script', '-qec', 'true', '/dev/null')
+
+test.skipIf(!canType)('K34: on a terminal it may ask there, and ends with its children', async () => {
+  const { cwd, env } = world(`printf 'PIN? ' > /dev/tty; read pin < /dev/tty; echo $pin > pin; ${children}`)
+  const command = 'echo $$ > pid; exec "$NODE" "$PARLEY" chat x'
+  const terminal = spawn('script', ['-qec', command, '/dev/null'], {
+    cwd,
+    env: {
+      PATH: process.env.PATH,
+      HOME: cwd,
+      SHELL: '/bin/sh',
+      NODE: process.execPath,
+      PARLEY: binary,
+      ...env,
+    },
+  })
+  let screen = ''
+  terminal.stdout.on('data', (chunk) => {
+    screen += chunk
+  })
+  const closed = new Promise((resolve) => terminal.on('close', resolve))
+  await until(() => screen.includes('PIN? '))
+  terminal.stdin.write('1234\n')
+  await until(() => pidsIn(cwd).length === 2)
+  process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), 'SIGTERM')
+  await closed
+  expect(readFileSync(join(cwd, 'pin'), 'utf8')).toBe('1234\n')
+  await until(() => !pidsIn(cwd).some(isAlive))
+})

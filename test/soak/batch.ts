@@ -1,0 +1,104 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { start } from '../harness/process.ts'
+import { message, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, response, serve } from '../harness/server.ts'
+
+const concurrency = 8
+const mostRounds = 200
+
+const argv = [
+  ...['chat', '--batch', 'in.ndjson', '--results', 'results.ndjson', '--resume', '-q'],
+  ...['--retries', '1', '--concurrency', String(concurrency)],
+]
+
+const refusal = (status: string) => response('{}', status, ['retry-after: 0'])
+
+const answers = (socket: Socket, answer: Buffer) => socket.write(answer)
+
+/** Ways to meet a line's request, and below which number of 1,000 each comes. */
+const fates: [below: number, act: (socket: Socket, answer: Buffer) => void][] = [
+  [900, answers],
+  [940, (socket) => socket.write(response('{}', '500 Oops'))],
+  [943, (socket) => socket.write(refusal('429 Slow'))],
+  [945, (socket) => socket.write(refusal('503 Away'))],
+  [970, (socket) => socket.resetAndDestroy()],
+  [1000, (socket, answer) => socket.end(answer.subarray(0, -3))],
+]
+
+interface Soaked {
+  /** The results, as they are in the file. */
+  text: string
+  /** How often each line got a whole answer. */
+  answered: Map<string, number>
+  requests: number
+  killed: number
+  wrong: string[]
+}
+
+/**
+ * Has a batch asked by a program that is killed at random, and goes on until nothing is left. Returns where the results
+ * disagree with what the server answered.
+ */
+export async function soakBatch(lines: number, kills: number, random: () => number): Promise<string[]> {
+  const { text, answered, requests, killed, wrong } = await askAll(lines, kills, random)
+  wrong.push(...disagreements(text, lines))
+  const twice = [...answered.values()].reduce((sum, times) => sum + times - 1, 0)
+  if (twice > killed * concurrency) wrong.push(`${twice} were answered twice after ${killed} kills`)
+  process.stdout.write(
+    `soak: ${lines} lines, ${requests} requests, ${killed} kills, ${twice} answered twice\n`,
+  )
+  return wrong
+}
+
+async function askAll(lines: number, kills: number, random: () => number): Promise<Soaked> {
+  const cwd = temporaryFolder()
+  const input = Array.from({ length: lines }, (_, at) => `{"id":"id-${at}","prompt":"line-${at} is asked"}\n`)
+  writeFileSync(join(cwd, 'in.ndjson'), input.join(''))
+  const answered = new Map<string, number>()
+  let onRequest = () => {}
+  const server = await serve((socket, request) => {
+    const line = /line-\d+/.exec(request)?.[0] ?? ''
+    const number = random() * 1000
+    const act = fates.find(([below]) => number < below)?.[1] ?? answers
+    if (act === answers) answered.set(line, (answered.get(line) ?? 0) + 1)
+    act(socket, response(message(line)))
+    onRequest()
+  })
+
+  const wrong: string[] = []
+  let killed = 0
+  for (let round = 0; round < mostRounds && wrong.length === 0; round++) {
+    const { child, ended } = start(argv, { cwd, env: pointedAt(server) })
+    let untilKill = round < kills ? Math.ceil(random() * (lines / kills)) : Infinity
+    onRequest = () => {
+      if (--untilKill === 0) child.kill('SIGKILL')
+    }
+    const { code, signal, err } = await ended
+    if (code === 0) break
+    if (signal) killed++
+    // An answer that broke off (8), none (10), or 500 in the end (7).
+    else if (![7, 8, 10].includes(code ?? 0)) wrong.push(`exit ${code}: ${err}`)
+  }
+  await server.close()
+  const text = readFileSync(join(cwd, 'results.ndjson'), 'utf8')
+  return { text, answered, requests: server.requests.length, killed, wrong }
+}
+
+function disagreements(text: string, lines: number): string[] {
+  const results = text.split('\n')
+  const wrong = results.pop() === '' ? [] : ['the last line is torn']
+  const ok = new Map<string, number>()
+  for (const line of results) {
+    const { id, ok: isOk, text } = JSON.parse(line)
+    if (!isOk) continue
+    ok.set(id, (ok.get(id) ?? 0) + 1)
+    if (text !== id.replace('id', 'line')) wrong.push(`${id} has the answer ${text}`)
+  }
+  for (let at = 0; at < lines; at++) {
+    const times = ok.get(`id-${at}`) ?? 0
+    if (times !== 1) wrong.push(`id-${at} is ok ${times} times`)
+  }
+  return wrong
+}

@@ -1,0 +1,79 @@
+import fc from 'fast-check'
+import { listen } from '../../src/emulator/listen.ts'
+import { realTimers } from '../../src/timers.ts'
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { run } from '../harness/run.ts'
+import { afterSent, fromNow, idsOf, judge } from '../sessions/follow/judge.ts'
+import { type Scenario, said, sending, working } from '../sessions/follow/session-scripts.ts'
+import { createSessionService, type SessionService } from '../sessions/follow/session-service.ts'
+
+const limits = { lag: 2, late: 2, mute: true, keepsAlive: false }
+
+/** Real time; nothing waits for what nobody waits for any more. */
+const clock = {
+  now: () => Date.now(),
+  wait: (milliseconds: number) =>
+    new Promise<void>((resolve) => void setTimeout(resolve, milliseconds).unref()),
+}
+
+/** So many sessions, the same for the same seed, whose agents are fifty times as quick. */
+const scenarios = (count: number, seed: number): Scenario[] =>
+  fc.sample(fc.oneof(sending(limits), working(limits)), { numRuns: count, seed }).map((scenario) => ({
+    ...scenario,
+    turn: scenario.turn.map(({ event, after }) => ({ event, after: after / 50 })),
+  }))
+
+/** Session services behind one port, each under its session's name, which follows them over the network. */
+export async function serveSessions(count: number, seed: number, random: () => number) {
+  const services = new Map<string, SessionService>()
+  const all = scenarios(count, seed)
+
+  const exchange: Exchange = async (request) => {
+    const service = services.get(/sessions\/([^/]+)/.exec(request.url)?.[1] ?? '') as SessionService
+    // Once the message is there a question may meet a service that is away.
+    if (request.method === 'GET' && service.posts > 0 && random() < 0.05) return away
+    return service.exchange(request)
+  }
+  const server = await listen({ port: 0, host: '127.0.0.1', exchange, onRequest() {} })
+
+  /** Follows one of the sessions; returns where what is said of it disagrees with what happened. */
+  async function follow(index: number): Promise<string[]> {
+    const scenario = all[index] as Scenario
+    const service = createSessionService(scenario, clock)
+    services.set(`s${index}`, service)
+    const isRaw = random() < 0.5
+    const hasHistory = !scenario.isSent && random() < 0.5
+    const words = scenario.isSent
+      ? ['send', said, '--follow']
+      : ['follow', ...(hasHistory ? ['--history'] : [])]
+    const argv = ['events', ...words, '-s', `s${index}`, '--timeout', '1.5', ...(isRaw ? ['--raw'] : [])]
+    const env = { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}` }
+    const world = { exchange: 'network', env, timers: realTimers } as const
+    const { code, out, err } = await run([...argv, '--deadline', '60'], world)
+    const expected = scenario.isSent ? afterSent(scenario) : fromNow(scenario, service, hasHistory)
+    const wrong = [
+      ...(code === scenario.code ? [] : [`exit ${code} for ${scenario.code}`]),
+      ...(service.posts === Number(scenario.isSent) ? [] : [`${service.posts} POSTs`]),
+      ...judge(idsOf(out, isRaw, service.ledger), expected, service, scenario.lag),
+    ]
+    return wrong.length === 0
+      ? []
+      : [`s${index}: ${wrong.join('; ')}: ${JSON.stringify({ argv, err, scenario })}`]
+  }
+
+  return {
+    follow,
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+const away = {
+  status: 503,
+  statusText: '',
+  headers: { 'retry-after': '0', 'content-type': 'application/json' },
+  body: (async function* () {})(),
+  close() {},
+}

@@ -1,0 +1,177 @@
+import type { Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { createRandom } from '../../src/emulator/random.ts'
+import { message, run } from '../harness/run.ts'
+import { response, type ScriptedServer, serve } from '../harness/server.ts'
+import { soakBatch } from './batch.ts'
+import { serveRuns } from './runs.ts'
+import { serveSessions } from './sessions.ts'
+import { endings, sendStream, type Told } from './streams.ts'
+
+// `npm run soak` asks for 2,000 runs.
+const runs = Number(process.env.SOAK_RUNS ?? 150)
+const seed = process.env.SOAK_SEED ?? '1'
+const atOnce = 16
+
+/** What the server made of each run's requests, in their order, by the run's mark. */
+type Verdict = 'taken' | 'refused' | 'failed'
+const ledger = new Map<string, Verdict[]>()
+
+/** The streams that were sent to their end, by the run's mark. */
+const told = new Map<string, Told>()
+
+const random = createRandom([seed])
+const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)] as T
+
+const streamed = response(
+  'data: {"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]}\n\ndata: [DONE]\n\n',
+  '200 OK',
+  ['content-type: text/event-stream'],
+)
+
+/** A service says much, little or nothing of what it accepted. */
+const receipts = [
+  response('{"data":[{"id":"e1","type":"user.message"}]}'),
+  response('{"data":[]}'),
+  response('{}'),
+  response('', '202 Accepted'),
+]
+
+/** Ways to meet a request that has arrived whole. A failure may come after the service did what was asked. */
+const fates: Record<string, { verdict: Verdict; act(socket: Socket, answer: Buffer): void }> = {
+  answers: { verdict: 'taken', act: (socket, answer) => socket.write(answer) },
+  resets: { verdict: 'taken', act: (socket) => socket.resetAndDestroy() },
+  closes: { verdict: 'taken', act: (socket) => socket.end() },
+  stalls: { verdict: 'taken', act: () => {} },
+  'cuts its head': { verdict: 'taken', act: (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-') },
+  'cuts its body': { verdict: 'taken', act: (socket, answer) => socket.end(answer.subarray(0, -3)) },
+  'answers a page': {
+    verdict: 'taken',
+    act: (socket) => socket.write(response('<html>', '200 OK', ['content-type: text/html'])),
+  },
+  'is rate-limited': {
+    verdict: 'refused',
+    act: (socket) => socket.write(response('{}', '429 Slow', ['retry-after: 0'])),
+  },
+  'is away': {
+    verdict: 'refused',
+    act: (socket) => socket.write(response('{}', '503 Away', ['retry-after: 0'])),
+  },
+  'refuses it': { verdict: 'refused', act: (socket) => socket.write(response('{}', '400 No')) },
+  'fails with 500': { verdict: 'failed', act: (socket) => socket.write(response('{}', '500 Oops')) },
+  'fails with 503': { verdict: 'failed', act: (socket) => socket.write(response('{}', '503 Oops')) },
+}
+
+function meet(socket: Socket, request: string): void {
+  const mark = /mark-\d+/.exec(request)?.[0] ?? ''
+  const { verdict, act } = fates[
+    random() < 0.3 ? 'answers' : pick(Object.keys(fates))
+  ] as (typeof fates)[string]
+  ledger.set(mark, [...(ledger.get(mark) ?? []), verdict])
+  const isStream = request.includes('alt=sse')
+  if (isStream && verdict === 'taken' && act === fates.answers?.act) {
+    told.set(mark, sendStream(socket, pick(endings), pick([0, 20])))
+  } else if (request.includes('/events')) act(socket, pick(receipts))
+  else act(socket, isStream ? streamed : response(message('Hi')))
+}
+
+async function soakOnce(mark: string, server: ScriptedServer) {
+  const words = pick([['chat'], ['chat', '--stream'], ['events', 'send', '-s', 's']])
+  // A stream that comes in pieces must not be taken for a silence on a busy machine.
+  const patience = words.includes('--stream') ? '2' : '0.4'
+  const argv = [...words, mark, '--errors', 'json', '--timeout', patience, '--retries', '2']
+  // Some find nobody there.
+  const url = random() < 0.05 ? 'http://127.0.0.1:2' : server.url
+  const env = { PARLEY_BASE_URL: url, PARLEY_AGENTS_URL: url }
+  const ended = await run(argv, { exchange: 'network', env })
+  const error = ended.code === 0 ? undefined : JSON.parse(ended.err).error
+  return {
+    mark,
+    isEvent: words[0] === 'events',
+    code: ended.code,
+    out: ended.out,
+    error,
+    verdicts: ledger.get(mark) ?? [],
+    told: told.get(mark),
+  }
+}
+
+/** Where a run's account of itself disagrees with the server's; empty where it does not. */
+function disagreements({
+  isEvent,
+  code,
+  out,
+  error,
+  verdicts,
+  told,
+}: Awaited<ReturnType<typeof soakOnce>>): string[] {
+  const last = verdicts.at(-1)
+  const mayRepeat = verdicts.slice(0, -1)
+  return [
+    ...(code === 0 && last !== 'taken' ? ['done, but not taken'] : []),
+    ...(error?.sent === 'no' && verdicts.length > 0 ? ['"not sent", but it arrived'] : []),
+    ...(error?.sent === 'yes' && verdicts.length === 0 ? ['"sent", but nothing arrived'] : []),
+    ...(isEvent && mayRepeat.some((verdict) => verdict !== 'refused') ? ['an event was sent again'] : []),
+    ...(verdicts.filter((verdict) => verdict === 'taken').length > 1 ? ['taken twice'] : []),
+    ...(isEvent && error?.safeToRetry && verdicts.some((verdict) => verdict !== 'refused')
+      ? ['"run it again", but it may have been taken']
+      : []),
+    ...([6, 9].includes(code) && last !== undefined && last !== 'refused'
+      ? [`exit ${code}, but it may have been taken`]
+      : []),
+    ...([1, 2, 3, 11].includes(code) ? [`exit ${code}`] : []),
+    ...(told && code !== (told.isWhole ? 0 : 8)
+      ? [`a stream that is ${told.isWhole ? '' : 'not '}whole`]
+      : []),
+    ...(told && out.trimEnd() !== told.text ? [`another text than ${told.text}`] : []),
+  ]
+}
+
+test(
+  `${runs} runs against a server that fails at random agree with its ledger`,
+  async () => {
+    const server = await serve(meet)
+    const sessions = await serveSessions(runs, Number(seed), random)
+    const tasks = await serveRuns(runs, Number(seed), random)
+    const follows: Promise<string[]>[] = []
+    const ended: Awaited<ReturnType<typeof soakOnce>>[] = []
+    let next = 0
+    const work = async () => {
+      while (next < runs) {
+        const index = next++
+        ended.push(await soakOnce(`mark-${index}`, server))
+        // A session takes its time, which others need not wait for.
+        if (index % 4 === 0) follows.push(sessions.follow(index))
+        if (index % 4 === 2) follows.push(tasks.work(index))
+      }
+    }
+    await Promise.all(Array.from({ length: atOnce }, work))
+    const astray = (await Promise.all(follows)).flat()
+    await server.close()
+    sessions.close()
+    tasks.close()
+
+    const codes = [...new Set(ended.map(({ code }) => code))].sort((a, b) => a - b)
+    const shares = codes.map((code) => `exit ${code}: ${ended.filter((one) => one.code === code).length}`)
+    process.stdout.write(
+      `soak: ${runs} runs, seed ${seed}, ${server.requests.length} requests; ${shares.join(', ')}\n`,
+    )
+    const wrong = ended.flatMap((one) =>
+      disagreements(one).map((what) => `${one.mark}: ${what}: ${JSON.stringify(one)}`),
+    )
+    expect([...wrong, ...astray]).toEqual([])
+    expect(ended).toHaveLength(runs)
+  },
+  runs * 2_000,
+)
+
+// A run that follows a kill waits 5 s for the file.
+const kills = Math.ceil(runs / 150)
+
+test(
+  `a batch of ${runs * 5} lines that is killed ${kills} times has each line answered once`,
+  async () => {
+    expect(await soakBatch(runs * 5, kills, random)).toEqual([])
+  },
+  60_000 + runs * 600,
+)

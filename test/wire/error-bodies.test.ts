@@ -1,0 +1,237 @@
+import { describe, expect, test } from 'vitest'
+import { renderFailureAsJson } from '../../src/io/failure.ts'
+import { createSecrets } from '../../src/secrets.ts'
+import {
+  failureInBody,
+  failureInstead,
+  isErrorEnvelope,
+  readProblem,
+} from '../../src/wire/problem/problem.ts'
+import { readInTime } from '../harness/cost.ts'
+import { answering, message, run } from '../harness/run.ts'
+
+const xml =
+  '<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Please wait</Message><RequestId>rq9</RequestId></Error>'
+
+/** Every known shape of an error, and what a person is told of it. */
+const shapes: [id: string, body: string, said: string][] = [
+  ['R70', '{"code":40101,"msg":"bad key"}', 'bad key'],
+  ['R71', '{"message":"no such route"}', 'no such route'],
+  ['R72', '{"Message":"not authorised"}', 'not authorised'],
+  ['R73', '{"detail":"Not Found"}', 'Not Found'],
+  [
+    'R74',
+    '{"detail":[{"loc":["body","contents",0],"msg":"field required"},{"msg":"and more"}]}',
+    'body.contents.0: field required; and more',
+  ],
+  ['R75', '{"errors":[{"message":"first"},{"message":"second"}]}', 'first; second'],
+  ['R75', '{"errors":["first","second"]}', 'first; second'],
+  ['R76', '{"error":"invalid_token","error_description":"it has expired"}', 'invalid_token: it has expired'],
+  ['R77', '{"fault":{"faultstring":"Quota","detail":{"errorcode":"policies.q"}}}', 'Quota'],
+  ['R78', xml, 'Please wait'],
+  [
+    'R78',
+    '<s:Error xmlns:s="x"><s:Message><![CDATA[in a namespace]]></s:Message></s:Error>',
+    'in a namespace',
+  ],
+  [
+    'R79',
+    'event: error\ndata: {"type":"error","error":{"type":"x","message":"in a stream"}}\n\n',
+    'in a stream',
+  ],
+  ['R80', JSON.stringify({ error: { message: '{"error":{"message":"inside"}}' } }), 'inside'],
+  ['R80', JSON.stringify({ message: '[{"msg":"inside"}]' }), 'inside'],
+  ['R81', '{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}', 'bad'],
+  ['R81', '[{"error":{"message":"in a list"}}]', 'in a list'],
+  ['R82', '{"type":"about:blank","title":"Nope","status":403,"detail":"not today"}', 'Nope: not today'],
+  ['R82', '{"statusCode":400,"error":"Bad Request","message":"why"}', 'Bad Request'],
+  ['R83', '{"type":"invalid_request_error","message":"bare"}', 'bare'],
+  ['R84', '{"success":false,"error":{"issues":[{"message":"one"},{"message":"two"}]}}', 'one; two'],
+  ['R84', '{"error":{"error":{"message":"deep"}}}', 'deep'],
+]
+
+const endpoints: [name: string, argv: string[]][] = [
+  ['chat', ['chat', 'x', '--retries', '0']],
+  ['image', ['image', 'x', '-m', 'm', '--retries', '0']],
+  ['send', ['events', 'send', 'x', '-s', 's', '--retries', '0']],
+  ['list', ['events', 'list', '-s', 's', '--retries', '0']],
+]
+
+describe.each(shapes)('%s %s', (_, body, said) => {
+  test.each(endpoints)('with status 400 is told: %s', async (__, argv) => {
+    const ended = await run(argv, { exchange: answering(body, { status: 400 }) })
+    expect(ended).toMatchObject({ code: 4, out: '' })
+    expect(ended.err).toContain(`the service says: ${said}\n`)
+  })
+
+  test.each(endpoints)('with status 200 is a failure: %s', async (__, argv) => {
+    const ended = await run(argv, { exchange: answering(body) })
+    expect(ended.code).toBeGreaterThan(2)
+    expect(ended.out).toBe('')
+    if (!body.startsWith('event:')) expect(ended.err).toContain(said)
+  })
+})
+
+test.each([
+  ['R85', '{"error":{"type":"authentication_error"}}', 3],
+  ['R85', '{"error":"invalid_token","error_description":"x"}', 3],
+  ['R85', '{"code":"AccessDeniedException","message":"x"}', 3],
+  ['R85', '{"code":402,"msg":"x"}', 5],
+  ['R85', '{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}', 6],
+  ['R85', '{"error":{"type":"odd","code":502}}', 7],
+  ['R85', '{"error":{"message":"{\\"code\\":1}"}}', 8],
+  ['R85', '{"error":{"type":"constructor"}}', 8],
+  ['R85', '{"error":{"type":"__proto__"}}', 8],
+  ['R85', '{"error":{"type":"toString_error"}}', 8],
+])('%s the kind of %s under 200 is exit %i', (_, body, exit) => {
+  expect(isErrorEnvelope(JSON.parse(body))).toBe(true)
+  expect(failureInBody(JSON.parse(body)).exitCode).toBe(exit)
+  expect(failureInstead(JSON.parse(body), 'odd').exitCode).toBe(exit)
+})
+
+test.each([
+  '{"error":null,"content":[]}',
+  '{"error":null}',
+  '{"error":{}}',
+  '{"error":{"code":0,"message":""}}',
+  '{"code":0,"msg":"ok"}',
+  '{"code":"200","message":"success"}',
+  '{"code":0,"data":{"candidates":[]}}',
+  '{"success":true,"message":"queued"}',
+  '{"status":"ok","message":"queued"}',
+  '{"data":[],"message":"that is all"}',
+  '{"data":[],"detail":"page 1"}',
+  '{"content":[{"type":"text","text":"hi"}],"message":"x"}',
+  '{"candidates":[{}],"detail":"x","code":7}',
+  '{"type":"session.error","error":{"type":"x","message":"y"}}',
+  '[{"type":"session.error","error":{"type":"x"}}]',
+  '{"type":"message","message":"x"}',
+  '{"type":"message_start","message":{"id":"x"}}',
+  '{"usageMetadata":{"promptTokenCount":1}}',
+  '{"id":"x","errors":[]}',
+  '{}',
+  '[]',
+  'null',
+  '5',
+  '"words"',
+])('R86 %s is no error', (body) => {
+  expect(isErrorEnvelope(JSON.parse(body))).toBe(false)
+})
+
+test.each(endpoints.slice(0, 2))(
+  'R87 a 200 of another shape shows its words and its body: %s',
+  async (_, argv) => {
+    const exchange = answering('upstream connect error', { headers: { 'content-type': 'text/plain' } })
+    expect((await run(argv, { exchange })).err).toContain('the service says: upstream connect error\n')
+    const { err } = await run([...argv, '--errors', 'json'], { exchange })
+    expect(JSON.parse(err).error).toMatchObject({ exit: 8, body: 'upstream connect error' })
+  },
+)
+
+test('R87 JSON of another shape shows its body too', async () => {
+  const { err } = await run(['chat', 'x', '--errors', 'json'], {
+    exchange: answering('{"choices":[{"a":1}]}'),
+  })
+  expect(JSON.parse(err).error).toMatchObject({ exit: 8, body: { choices: [{ a: 1 }] } })
+})
+
+test.each([
+  ['a header', '{}', { 'request-id': 'req_1' }],
+  ['a header of another name', '{}', { 'x-request-id': 'req_1' }],
+  ['the body', '{"type":"error","error":{"type":"x","message":"m"},"request_id":"req_1"}', {}],
+  ['XML', xml.replace('rq9', 'req_1'), {}],
+])('R88 the request id of a failure is told, from %s', async (_, body, headers) => {
+  for (const status of [400, 200]) {
+    const ended = await run(['chat', 'x'], { exchange: answering(body, { status, headers }) })
+    expect(ended.err).toMatch(/\n {2}request id: req_1\n$/)
+  }
+})
+
+test('R88 a request id is one escaped line, without the secret', async () => {
+  const headers = { 'request-id': `a\u001b[2J\u009b canary-token-0123456789 ${'x'.repeat(300)}` }
+  const ended = await run(['chat', 'x'], { exchange: answering('{}', { status: 400, headers }) })
+  expect(ended.err).toMatch(/\n {2}request id: a\^\[\[2J\\u009b \[redacted\] x+…\n$/)
+})
+
+const patterns = [
+  ...[
+    '<title',
+    '<title ',
+    '<title>',
+    '<message ',
+    '<a:',
+    '<![CDATA[',
+    '<',
+    '&',
+    'data:',
+    'data: {',
+    '\n\n',
+    '\r\n',
+  ],
+  ...[
+    ' ',
+    '\t',
+    '\u00a0',
+    '{',
+    '[',
+    '"',
+    '\\',
+    '[{',
+    '{"error":',
+    '//',
+    '\\\\',
+    '//a',
+    'a:',
+    '@',
+    '//@',
+    'http://',
+  ],
+  ...['?', '?a', '?key', '?token=', '&secret', '=', '.', '-', '_', 'aA', '0', '\u0000', '\ud800', '\u202e'],
+]
+const secrets = createSecrets()
+for (const secret of ['canary-token-0123456789', 'aaaaaaaa', 'canary']) secrets.add(secret)
+
+test.each(patterns)('R89 a mebibyte of %j is read within a second', async (pattern) => {
+  for (const before of ['', '<']) {
+    await readInTime((size) => {
+      const text = before + pattern.repeat(Math.ceil(size / pattern.length))
+      readProblem(text)
+      readProblem({ error: { message: text } })
+      failureInstead(text, 'odd')
+      secrets.redact(text)
+    }, 1)
+  }
+})
+
+test.each([
+  ['lists', '['.repeat(5000) + ']'.repeat(5000)],
+  ['objects', `${'{"error":'.repeat(5000)}"deep"${'}'.repeat(5000)}`],
+  ['lists in an error', `{"error":{"message":"m","details":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`],
+  ['JSON in JSON', [...Array(12)].reduce<string>((text) => JSON.stringify({ message: text }), 'x')],
+])('R90 deep %s are no bug', async (_, body) => {
+  for (const [, argv] of endpoints) {
+    for (const status of [400, 200]) {
+      for (const flags of [[], ['--errors', 'json']]) {
+        const ended = await run([...argv, ...flags], { exchange: answering(body, { status }) })
+        expect(ended.err).not.toContain('a bug')
+        expect(ended.code).toBeGreaterThan(2)
+        if (flags.length > 0) expect(() => JSON.parse(ended.err)).not.toThrow()
+      }
+    }
+  }
+})
+
+test('R91 a body with strange keys is shown with them', () => {
+  const body = JSON.parse('{"__proto__":{"x":"canary"},"constructor":1,"a":["canary"],"n":null}')
+  const shown = renderFailureAsJson(secrets.redactFailure(failureInBody(body)))
+  expect(shown).toContain(
+    '"body":{"__proto__":{"x":"[redacted]"},"constructor":1,"a":["[redacted]"],"n":null}',
+  )
+})
+
+test('R92 an answer with a message beside it is an answer', async () => {
+  const ended = await run(['chat', 'x'], {
+    exchange: answering(message('Hi', { message: 'beside', code: 7 })),
+  })
+  expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
+})
