@@ -39,6 +39,7 @@ export const isWork = ({ type }: SessionEvent): boolean =>
 export class SessionState {
   readonly #toolUses = new Map<string, ToolUse>()
   readonly #answered = new Set<string>()
+  readonly #replied = new Set<string>()
   /** Tool uses of this turn that may need an answer. */
   readonly #open = new Set<string>()
   #isBusy = true
@@ -61,6 +62,12 @@ export class SessionState {
     if (type === 'session.error') this.#error = readErrorMessage(event)
     if (isStop(event)) this.#addStop(event)
     else if (isWork(event) && !isKnown) this.#isBusy = true
+  }
+
+  /** An event that was added before came again: a tool use has to be the same each time. */
+  addAgain(event: SessionEvent, text?: string): void {
+    const use = event.id === undefined ? undefined : this.#toolUses.get(event.id)
+    if (use && !isSame(use, readToolUse(event, text))) use.isUnclear = true
   }
 
   /** Something was sent to the session that it has not shown yet, so that it has not stopped for good. */
@@ -104,18 +111,23 @@ export class SessionState {
     return this.#answered.has(id)
   }
 
+  /** Whether a client gave a decision or a result for it. */
+  hasReply(id: string): boolean {
+    return this.#replied.has(id)
+  }
+
   /** The ids of the events at which it stopped so far. */
   get stops(): ReadonlySet<string> {
     return this.#stops
   }
 
   #addToolUse(event: SessionEvent, text: string | undefined): void {
-    const { id = '', type, name: given, input, evaluated_permission: permission } = event
-    const { mcp_server_name: server } = event
-    const name = typeof given === 'string' ? given : ''
+    const use = readToolUse(event, text)
+    const { id } = use
+    const permission = event.evaluated_permission
     const earlier = this.#toolUses.get(id)
-    const isUnclear = earlier && (earlier.isUnclear || !isSame(earlier, { type, name, server, input, text }))
-    this.#toolUses.set(id, { id, type, name, server, input, text, isUnclear })
+    const isUnclear = earlier && (earlier.isUnclear || !isSame(earlier, use))
+    this.#toolUses.set(id, { ...use, isUnclear })
     if (permission !== 'allow' && permission !== 'deny' && !this.#answered.has(id)) this.#open.add(id)
   }
 
@@ -125,6 +137,7 @@ export class SessionState {
     const isNew = ids.length === 0 || ids.some((id) => !this.#answered.has(id))
     for (const id of ids) {
       this.#answered.add(id)
+      if (event.type.startsWith('user.')) this.#replied.add(id)
       this.#open.delete(id)
       const use = this.#toolUses.get(id)
       // Nobody decides on it any more, and it may be long.
@@ -150,8 +163,13 @@ function readErrorMessage({ error }: SessionEvent): string | undefined {
   return typeof message === 'string' && message !== '' ? message : undefined
 }
 
+const readToolUse = (
+  { id = '', type, name, mcp_server_name: server, input }: SessionEvent,
+  text: string | undefined,
+): ToolUse => ({ id, type, name: typeof name === 'string' ? name : '', server, input, text })
+
 /** Whether two events of one id show the same tool use. Keys may stand in another order. */
-function isSame(one: Omit<ToolUse, 'id'>, other: Omit<ToolUse, 'id'>): boolean {
+function isSame(one: ToolUse, other: ToolUse): boolean {
   if (one.type !== other.type || one.name !== other.name || one.server !== other.server) return false
   if (!isEqual(one.input, other.input)) return false
   if (one.text === undefined || other.text === undefined || one.text === other.text) return true

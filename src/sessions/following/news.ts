@@ -41,7 +41,8 @@ export class News {
   /** Adds an event of a stream; returns what is new. */
   addStreamed(item: EventItem): EventItem[] {
     this.#sent?.addProgress(item.event)
-    if (isPiece(item.event) || !this.isNew(item.event)) return []
+    if (isPiece(item.event)) return []
+    if (!this.isNew(item.event)) return this.#addNew([item])
     const { isLost } = this
     if (this.#sent?.find(item.event)) {
       this.#isStreamed = true
@@ -105,7 +106,10 @@ export class News {
   /** Adds, in their order, those that are new to the state; returns them. */
   #addNew(items: readonly EventItem[]): EventItem[] {
     return items.filter(({ event, text }) => {
-      if (!this.isNew(event)) return false
+      if (!this.isNew(event)) {
+        this.state.addAgain(event, text)
+        return false
+      }
       if (event.id !== undefined) this.#known.add(event.id)
       this.state.add(event, text)
       return true

@@ -32,7 +32,7 @@ export interface ToolCall {
   isMcp: boolean
   /** Of an MCP tool, as far as it is known. */
   server?: string
-  /** The input has a key twice, or is nested too deep: what the tool would read is not certain. */
+  /** The input has a key twice, is nested too deep, or is one of two: what the tool would read is not certain. */
   isUnclear: boolean
 }
 

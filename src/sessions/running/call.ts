@@ -12,6 +12,8 @@ export interface Call extends ToolCall {
   text: string
   /** The input as it is spelled. */
   inputText: string
+  /** The service showed two inputs for its id. */
+  isContradicted: boolean
   /** What the service itself decided. */
   permission?: unknown
 }
@@ -20,7 +22,7 @@ export interface Call extends ToolCall {
 const deepest = 100
 
 /** Reads a tool use of which the whole event is known. */
-export function readCall({ id, type, text, isUnclear = false }: ToolUse): Call | undefined {
+export function readCall({ id, type, text, isUnclear: isContradicted = false }: ToolUse): Call | undefined {
   if (text === undefined) return undefined
   const event = JSON.parse(text) as Record<string, unknown>
   const { name, mcp_server_name: server } = event
@@ -35,8 +37,9 @@ export function readCall({ id, type, text, isUnclear = false }: ToolUse): Call |
     inputText,
     isMcp: type === 'agent.mcp_tool_use',
     server: typeof server === 'string' && server !== '' ? server : undefined,
+    isContradicted,
     isUnclear:
-      isUnclear ||
+      isContradicted ||
       typeof name !== 'string' ||
       findRepeatedKey(text) !== undefined ||
       isDeeperThan(inputText, deepest),

@@ -13,7 +13,9 @@ export async function decideAll(
   const verdicts = calls.map((call) => judge(call, rules))
   // Whoever allows what nobody here can carry out has answered nothing.
   const isForPerson = ({ call, decision }: Verdict) =>
-    decision === 'ask' && (!waitsForResult(call, rules.tools) || rules.tools.has(call.name))
+    decision === 'ask' &&
+    !call.isContradicted &&
+    (!waitsForResult(call, rules.tools) || rules.tools.has(call.name))
   const questions = canAsk(context) ? verdicts.filter(isForPerson) : []
   if (questions.length === 0) return verdicts
   const said = await ask(

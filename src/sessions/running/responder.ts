@@ -46,15 +46,11 @@ export class Responder {
     return this.#record
   }
 
-  /** Adds what was there before. */
-  addPast(items: readonly EventItem[]): void {
-    this.#unasked.addPast(items)
-  }
-
   /** Looks at news, then answers what waits. Throws as `answer` does. */
   async react(items: readonly EventItem[]): Promise<void> {
     this.#record.addTurns(items)
-    for (const verdict of this.#unasked.add(items)) this.#record.addUnasked(verdict)
+    for (const sighting of this.#unasked.add(items, this.#with.state))
+      if (await this.#uses.isUnasked(sighting)) this.#record.addUnasked(sighting.verdict)
     await this.answer()
   }
 
@@ -104,6 +100,8 @@ export class Responder {
       return []
     }
     this.#open.add(call.id)
+    if (call.isContradicted)
+      this.#with.context.note(`${call.id} is not answered: the service showed it with two inputs`)
     return []
   }
 

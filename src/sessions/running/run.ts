@@ -3,11 +3,10 @@ import { usage } from '../../errors.ts'
 import { type Caller, createCaller } from '../../http/caller.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createAsker } from '../confirming/verdicts.ts'
 import { createEventPrinter } from '../following/event-printer.ts'
-import { type Follower, openFollower } from '../following/follower.ts'
+import { openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
 import { eventsOf, openBefore } from '../sending/deliver.ts'
 import { type EventsOptions, readEventsIfAny } from '../sending/read-events.ts'
@@ -70,8 +69,9 @@ async function work(
 ): Promise<void> {
   const { caller } = setting
   const session = parts.params.session ?? ''
-  const stops: EventItem[] = []
-  const follower = await open(context, caller, { parts, body, stops })
+  const follower = body
+    ? await openBefore(context, caller, { ...parts, body })
+    : await openFollower(context, caller, parts)
   try {
     const fate = `the session goes on; ${way}`
     const { state } = follower
@@ -84,7 +84,6 @@ async function work(
       jobs: { id: session, toolTimeout },
       waiting: () => (state.stop?.kind === 'waiting' ? state.pending : []),
     })
-    responder.addPast(stops)
     const sent = body && (await sendTask(context, caller, { parts, body, progress, fate }))
     await printTranscript(context, follower, {
       session,
@@ -110,20 +109,6 @@ async function work(
 }
 
 const isLate = ({ timers }: Context, { deadline }: Caller) => deadline > 0 && timers.now() >= deadline
-
-/** Opens what follows the session, and keeps the stops of before. */
-function open(
-  context: Context,
-  caller: Caller,
-  { parts, body, stops }: Pick<Work, 'parts' | 'body'> & { stops: EventItem[] },
-): Promise<Follower> {
-  const showPast = async (items: readonly EventItem[]) => {
-    for (const item of items) if (item.event.type === 'session.status_idle') stops.push(item)
-  }
-  return body
-    ? openBefore(context, caller, { ...parts, body }, { showPast })
-    : openFollower(context, caller, parts, { showPast })
-}
 
 interface Task {
   parts: SessionParts

@@ -86,6 +86,7 @@ export function createAgentService(script: AgentScript): AgentService {
         add(use)
         // What needs no answer is only shown.
         if (use.evaluated_permission !== 'allow' && /_use$/.test(use.type)) waiting.set(use.id ?? '', use)
+        if (use.type === 'agent.tool_result') waiting.delete(idOf(use))
       }
     }
     if (waiting.size > 0) add(idle('requires_action', [...waiting.keys()]))

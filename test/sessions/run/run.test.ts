@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { hurried, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
-import { createAgentService, type Event, type Fate } from './agent-service.ts'
+import { type AgentScript, createAgentService, type Event, type Fate } from './agent-service.ts'
 
 const rules = {
   rules: [
@@ -267,6 +267,121 @@ test('Y61: a denied tool that ran unasked is a warning, a line of the audit and 
   expect(audit.map(({ event, toolUse, decision }) => [event, toolUse, decision])).toEqual([
     ['not-asked', 't1', 'deny'],
   ])
+})
+
+const warning = 'the policy denies a tool use that the service ran without asking: '
+
+test('Y91: a denied tool use that was to be asked about, and has a result that nobody gave, is a warning and 14', async () => {
+  const service = createAgentService({
+    rounds: [[bash('t1', 'rm x'), { type: 'agent.tool_result', tool_use_id: 't1', content: 'gone' }]],
+  })
+  const { code, err, audit } = await go({ world: { exchange: service.exchange } })
+  expect(code).toBe(14)
+  expect(err).toContain(`${warning}bash {"command":"rm x"} t1`)
+  expect(audit.map(({ event, toolUse }) => [event, toolUse])).toEqual([['not-asked', 't1']])
+})
+
+test.each([true, false])(
+  'Y91: one that another client allowed did not run unasked (the stream shows that: %s)',
+  async (echoes) => {
+    const service = createAgentService({
+      rounds: [
+        [
+          bash('t1', 'rm x'),
+          { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' },
+          { type: 'agent.tool_result', tool_use_id: 't1', content: 'gone' },
+        ],
+      ],
+      echoes,
+    })
+    const { code, err, audit } = await go({ world: { exchange: service.exchange } })
+    expect({ code, audit }).toEqual({ code: 0, audit: [] })
+    expect(err).not.toContain(warning)
+  },
+)
+
+test('Y92: a denied tool use that the next rest lists has not run: it is answered, and nothing is said of it', async () => {
+  const script: AgentScript = {
+    rounds: [[bash('t1', 'rm x', { evaluated_permission: 'allow' })]],
+    end: waits('t1'),
+    onPost: () => {
+      script.end = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+    },
+  }
+  const service = createAgentService(script)
+  const { code, err } = await go({ world: { exchange: service.exchange } })
+  expect(code).toBe(14)
+  expect(err).not.toContain(warning)
+  expect(service.taken.get('t1')).toMatchObject([{ is_error: true, content: [{ text: 'no deleting' }] }])
+})
+
+describe('Y90: an id that is shown with two inputs', () => {
+  const allowBash = { rules: [{ tool: 'bash', decision: 'allow' }], default: { decision: 'allow' } }
+  const twice = () => [bash('t1', 'git status'), bash('t1', 'rm -rf /')]
+
+  test.each([
+    ['by a rule', { rules: [rules.rules[0], { tool: 'bash', decision: 'allow' }] }, []],
+    ['by the default', allowAll, []],
+    ['by --tool', askAll, ['--tool', 'bash=touch made']],
+  ])('is never allowed %s: it stays open', async (_, policy, words) => {
+    const service = createAgentService({
+      rounds: [
+        twice().map((use) => ({ ...use, evaluated_permission: undefined })),
+        [bash('t2', 'git status')],
+      ],
+    })
+    const { code, cwd } = await go({
+      policy,
+      words: ['do it', ...words],
+      world: { exchange: service.exchange },
+    })
+    expect({ code, posts: service.posts, isMade: existsSync(join(cwd, 'made')) }).toEqual({
+      code: 12,
+      posts: 0,
+      isMade: false,
+    })
+  })
+
+  test('is never allowed if it came before the run, or by confirm --policy', async () => {
+    const begin = () => createAgentService({ history: [...twice(), waits('t1')], rounds: [] })
+    const [taken, confirmed] = [begin(), begin()]
+    const cwd = temporaryFolder()
+    expect((await go({ policy: allowBash, words: [], cwd, world: { exchange: taken.exchange } })).code).toBe(
+      12,
+    )
+    const argv = ['events', 'confirm', '-s', 's1', '--policy', 'p.json']
+    expect((await run(argv, { cwd, exchange: confirmed.exchange, timers: hurried() })).code).toBe(12)
+    expect(taken.posts + confirmed.posts).toBe(0)
+  })
+
+  test('is denied as ever', async () => {
+    const service = createAgentService({ rounds: [twice()] })
+    expect((await go({ world: { exchange: service.exchange } })).code).toBe(14)
+    expect(service.taken.get('t1')).toMatchObject([{ result: 'deny' }])
+  })
+
+  test('the same input spelled in another way is one input', async () => {
+    const service = createAgentService({
+      rounds: [
+        [bash('t1', 'ls', { input: { a: 1, b: [2] } }), bash('t1', 'ls', { input: { b: [2], a: 1 } })],
+      ],
+    })
+    expect((await go({ policy: allowBash, world: { exchange: service.exchange } })).code).toBe(0)
+    expect(service.taken.get('t1')).toMatchObject([{ result: 'allow' }])
+  })
+
+  test('nobody is asked about it', async () => {
+    const service = createAgentService({ rounds: [twice()] })
+    const world = {
+      exchange: service.exchange,
+      stdin: undefined,
+      typed: 'y\n',
+      tty: ['stdout', 'stderr'],
+    } as never
+    const { code, err } = await go({ policy: askAll, world })
+    expect({ code, posts: service.posts }).toEqual({ code: 12, posts: 0 })
+    expect(err).toContain('t1 is not answered: the service showed it with two inputs')
+  })
 })
 
 describe('an answer whose fate is unknown', () => {
