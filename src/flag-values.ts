@@ -1,10 +1,34 @@
 import { Argument, InvalidArgumentError, Option } from 'commander'
 
-/** A flag with the name of a file to read. The shell may turn `-f *.md` into more words than the flag's one value. */
-export class FileFlag extends Option {}
+/** A flag with the name of a file. `use` is what a run does with the file; a file that it keeps is read, then written. */
+export class FileFlag extends Option {
+  readonly use: 'reads' | 'writes' | 'keeps'
+  /** The flags whose files it may write, and the flag that has to be there too, if one has. */
+  readonly replaces: { flags: readonly string[]; needs: string | undefined } = { flags: [], needs: undefined }
+
+  constructor(flags: string, description: string, use: FileFlag['use']) {
+    super(flags, description)
+    this.use = use
+  }
+
+  /** Lets it write the file of another flag, which was read before; `needs` is a flag without which it may not. */
+  mayReplace(flag: string, needs?: string): this {
+    return Object.assign(this, { replaces: { flags: [flag], needs } })
+  }
+}
+
+/** A flag with the name of a file to send. The shell may turn `-f *.md` into more words than the flag's one value. */
+export class InputFlag extends FileFlag {
+  constructor(flags: string, description: string) {
+    super(flags, description, 'reads')
+  }
+}
+
+/** A flag whose value is a text, or `@FILE`; after the first `=`, if its form is `<id=text>`. */
+export class TextFlag extends Option {}
 
 /** A flag with a header line: it may be a secret, and it has blanks. */
-export class HeaderFlag extends Option {}
+export class HeaderFlag extends TextFlag {}
 
 /** An argument that is the name of a setting, in any of its spellings. */
 export class SettingArgument extends Argument {

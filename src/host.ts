@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Host } from './context.ts'
 import { CliError, fileProblem, usage } from './errors.ts'
 import { interrupt, onCrash, onSignal, suspend, takeInterrupt } from './signals.ts'
-import { createStdStream, findStdinKind } from './std-streams.ts'
+import { createStdStream, findStdinKind, identify } from './std-streams.ts'
 
 /** The process as a host. Its streams are opened when they are first used. */
 export function createProcessHost(): Host {
@@ -21,6 +21,9 @@ export function createProcessHost(): Host {
     stdin: {
       get kind() {
         return findStdinKind()
+      },
+      get file() {
+        return identify(0)
       },
       open: () => process.stdin,
       isLive: true,

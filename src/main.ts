@@ -4,7 +4,7 @@ import type { Host, Run } from './context.ts'
 import { CliError, fileProblem, OutputClosed } from './errors.ts'
 import { createFacts } from './facts.ts'
 import { say } from './io/output.ts'
-import { createReporting } from './reporting.ts'
+import { createReporting, type Reporting } from './reporting.ts'
 import { createSecrets, type Secrets } from './secrets.ts'
 
 export { createProcessHost } from './host.ts'
@@ -35,7 +35,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
   host.onSignal?.((exit) => {
     cleanUp(cleanups)
-    const states = [describe(), reporting.tryWrite({ exit, isSignal: true })]
+    const states = [describe(), reporting.tryWriteNow({ exit, isSignal: true })]
     return guard(`${['parley: interrupted', ...states.filter((state) => state !== undefined)].join(': ')}\n`)
   })
   host.onCrash?.((error) => fail(unexpected(error, describe())))
@@ -45,14 +45,13 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       await say(host.stdout, text)
       return 0
     }
-    host.checkArguments?.(argv)
-    await reporting.open()
+    checkArguments(argv, host, reporting)
     const { runProgram } = await import('./cli/program.ts')
-    const exit = await runProgram(argv, host, { run, version }).catch((error: unknown) => {
+    const exit = await runProgram(argv, host, { run, version, report: reporting }).catch((error: unknown) => {
       if (error instanceof OutputClosed) return 0
       throw error
     })
-    reporting.write({ exit })
+    await reporting.write({ exit })
     return exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
@@ -64,11 +63,21 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   async function fail(failure: CliError): Promise<number> {
     cleanUp(cleanups)
     const { kind, message, details, exitCode } = failure
-    const problem = reporting.tryWrite({ exit: exitCode, failure })
+    const problem = await reporting.tryWrite({ exit: exitCode, failure })
     const whole = problem === undefined ? failure : new CliError(kind, `${message}; ${problem}`, details)
     await report(whole, argv, host, secrets)
     if (isForGithub) await annotate(whole, facts.command, outer, secrets)
     return exitCode
+  }
+}
+
+/** The name of a report may be what is wrong about the arguments, so none is written then. */
+function checkArguments(argv: string[], host: Host, reporting: Reporting): void {
+  try {
+    host.checkArguments?.(argv)
+  } catch (error) {
+    reporting.forgo()
+    throw error
   }
 }
 

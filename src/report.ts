@@ -1,10 +1,11 @@
-import { lstatSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { lstatSync, readFileSync, rmSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { asFileFailure, CliError, type Kind, outcomes, usage } from './errors.ts'
 import type { Facts } from './facts.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
-import { renameFile } from './io/rename-file.ts'
+import { createTemporaryFile } from './io/temporary-file.ts'
 import type { Secrets } from './secrets.ts'
+import { tryParseJson } from './wire/json/parse.ts'
 
 /** How a run ended. */
 export interface End {
@@ -34,8 +35,8 @@ export function openReport(name: string, { cwd, facts, secrets, start }: ReportS
   try {
     requireReplaceable(target, name)
     // Shows that a file can be made there.
-    replace(target, '')
-    rmSync(target)
+    createTemporaryFile(target).remove()
+    rmSync(target, { force: true })
   } catch (error) {
     throw asFailure(error).with({ consequence: 'nothing was sent' })
   }
@@ -52,16 +53,34 @@ export function openReport(name: string, { cwd, facts, secrets, start }: ReportS
 
 function requireReplaceable(target: string, name: string): void {
   const found = lstatSync(target, { throwIfNoEntry: false })
-  if (found && !found.isFile()) throw new CliError('file', `--report ${name}: it is not a regular file`)
+  if (!found) return
+  const problem = (why: string) => new CliError('file', `--report ${name}: ${why}`)
+  if (!found.isFile()) throw problem('it is not a regular file')
+  if (found.size > 0 && !isReport(target, found.size))
+    throw problem('it is neither empty nor a report, and is not replaced')
 }
 
+/** Bytes. Of many files only a batch writes, and it does not name them. */
+const largestReport = 16 * 2 ** 20
+
+function isReport(path: string, size: number): boolean {
+  if (size > largestReport) return false
+  const report = tryParseJson(readFileSync(path, 'utf8'))
+  return (
+    isRecord(report) &&
+    ['command', 'exit', 'kind', 'sent', 'usage'].every((key) => Object.hasOwn(report, key))
+  )
+}
+
+const isRecord = (value: unknown): value is object => typeof value === 'object' && value !== null
+
 function replace(target: string, text: string): void {
-  const temporary = join(dirname(target), `.parley-${crypto.randomUUID()}.part`)
+  const file = createTemporaryFile(target)
   try {
-    writeFileSync(temporary, text, { flag: 'wx' })
-    renameFile(temporary, target)
+    file.writeNow(text)
+    file.replace(target)
   } catch (error) {
-    rmSync(temporary, { force: true })
+    file.remove()
     throw error
   }
 }

@@ -1,39 +1,69 @@
-import { flagValue } from './bare-flags.ts'
+import { flagValue, hasFlag } from './bare-flags.ts'
 import type { End, ReportSource } from './report.ts'
 
 /** The report of a run, where one is asked for. */
 export interface Reporting {
-  /** Throws a `CliError` where it could not be written. */
+  /**
+   * Removes an earlier report; from here on one is written, whatever the end of the run. Throws a `CliError` where it
+   * could not be written.
+   */
   open(): Promise<void>
-  /** Writes it, once. Throws a `CliError`. */
-  write(end: End): void
+  /** None is written. */
+  forgo(): void
+  /** Writes it, once; also of a run that ended before its report was opened. Throws a `CliError`. */
+  write(end: End): Promise<void>
   /** The same, but returns the failure's message. */
-  tryWrite(end: End): string | undefined
+  tryWrite(end: End): Promise<string | undefined>
+  /** The same for a signal: synchronous, and nothing is written before the report is open. */
+  tryWriteNow(end: End): string | undefined
 }
 
-/** The flag is read from the bare arguments, because it applies also where those are wrong. */
+type State = 'not open' | 'over' | ((end: End) => void)
+
+/** The flags are read from the bare arguments, because they apply also where those are wrong. */
 export function createReporting(argv: string[], source: ReportSource): Reporting {
-  let writeOnce = (_: End) => {}
-  function write(end: End): void {
-    const writeNow = writeOnce
-    writeOnce = () => {}
+  const name = flagValue(argv, '--report')
+  // A preview sends nothing, so there is nothing to report.
+  const isPreview = ['--dry-run', '--curl'].some((flag) => hasFlag(argv, flag))
+  let state: State = name === undefined || isPreview ? 'over' : 'not open'
+
+  async function open(): Promise<void> {
+    if (state !== 'not open') return
+    state = 'over'
+    const { openReport } = await import('./report.ts')
+    state = openReport(name ?? '', source)
+  }
+
+  function writeNow(end: End): void {
+    if (typeof state === 'string') return
+    const writeOnce = state
+    state = 'over'
+    writeOnce(end)
+  }
+
+  async function write(end: End): Promise<void> {
+    await open()
     writeNow(end)
   }
+
   return {
-    async open() {
-      const name = flagValue(argv, '--report')
-      if (name === undefined) return
-      const { openReport } = await import('./report.ts')
-      writeOnce = openReport(name, source)
+    open,
+    forgo() {
+      state = 'over'
     },
     write,
-    tryWrite(end) {
+    tryWrite: (end) => write(end).then(nothing, messageOf),
+    tryWriteNow(end) {
       try {
-        write(end)
+        writeNow(end)
       } catch (error) {
-        return (error as Error).message
+        return messageOf(error)
       }
       return undefined
     },
   }
 }
+
+const nothing = () => undefined
+
+const messageOf = (error: unknown) => (error as Error).message

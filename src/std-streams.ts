@@ -16,6 +16,9 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
       isOnTerminal ??= isTerminal(descriptor)
       return isOnTerminal
     },
+    get file() {
+      return identify(descriptor)
+    },
     get columns() {
       return this.isTerminal ? open().columns : undefined
     },
@@ -57,6 +60,16 @@ function isTerminal(descriptor: number): boolean {
     )
   } catch {
     return false
+  }
+}
+
+/** The device and inode of a regular file. */
+export function identify(descriptor: number): string | undefined {
+  try {
+    const stat = fstatSync(descriptor, { bigint: true })
+    return stat.isFile() ? `${stat.dev}:${stat.ino}` : undefined
+  } catch {
+    return undefined
   }
 }
 

@@ -74,7 +74,6 @@ test.each([
   ['retries', ['chat', 'hi'], 500, { exit: 7, kind: 'service', sent: 'yes', attempts: 3 }],
   ['an unknown flag', ['chat', 'hi', '--bogus'], 200, { exit: 2, kind: 'usage', sent: 'no', attempts: 0 }],
   ['no command', [], 200, { command: null, exit: 2, kind: 'usage', sent: 'no' }],
-  ['a dry run', ['chat', 'hi', '--dry-run'], 200, { exit: 0, kind: null, sent: 'no', attempts: 0 }],
 ])('%s is in the report', async (_, argv, status, expected) => {
   const cwd = temporaryFolder()
   const exchange = answering(status === 200 ? message('x') : '{"error":{"message":"no"}}', {
@@ -117,7 +116,7 @@ test('files, sessions and counts are named', async () => {
 
 test('an earlier report is removed at the start', async () => {
   const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'r.json'), 'old')
+  await run(['chat', 'hi', '--report', 'r.json'], { cwd })
   let isThere = true
   await run(['chat', 'hi', '--report', 'r.json'], {
     cwd,
@@ -129,6 +128,58 @@ test('an earlier report is removed at the start', async () => {
   expect(isThere).toBe(false)
   expect(read(cwd).exit).toBe(0)
   expect(readdirSync(cwd)).toEqual(['r.json'])
+})
+
+test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' '])(
+  'F31 a file that holds %j is no report, and stays as it is',
+  async (text) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'r.json'), text)
+    for (const argv of [
+      ['chat', 'hi'],
+      ['chat', 'hi', '--bogus'],
+    ]) {
+      const ended = await run([...argv, '--report', 'r.json'], { cwd })
+      expect(ended).toMatchObject({ code: argv.length === 2 ? 11 : 2, out: '', requests: [] })
+      expect(ended.err).toContain('--report r.json: it is neither empty nor a report, and is not replaced')
+    }
+    expect(readFileSync(join(cwd, 'r.json'), 'utf8')).toBe(text)
+  },
+)
+
+test('F31 an empty file is replaced by the report, and one that came meanwhile is not', async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'r.json'), '')
+  expect((await run(['chat', 'hi', '--report', 'r.json'], { cwd })).code).toBe(0)
+  expect(read(cwd).exit).toBe(0)
+  const meanwhile = await run(['chat', 'hi', '--report', 'new.json'], {
+    cwd,
+    exchange: (request) => {
+      writeFileSync(join(cwd, 'new.json'), 'mine')
+      return answering(message('Hello'))(request)
+    },
+  })
+  expect(meanwhile.code).toBe(11)
+  expect(readFileSync(join(cwd, 'new.json'), 'utf8')).toBe('mine')
+})
+
+test.each(['--dry-run', '--curl'])('%s writes no report, and an earlier one stays', async (flag) => {
+  const cwd = temporaryFolder()
+  expect((await run(['chat', 'hi', flag, '--report', 'r.json'], { cwd })).code).toBe(0)
+  expect(readdirSync(cwd)).toEqual([])
+  await run(['chat', 'hi', '--report', 'r.json'], { cwd })
+  const earlier = read(cwd)
+  expect((await run(['chat', 'hi', flag, '--report', 'r.json', '-f', 'missing'], { cwd })).code).toBe(11)
+  expect(read(cwd)).toEqual(earlier)
+})
+
+test('F30 where another flag names its file none is written, and an earlier one stays', async () => {
+  const cwd = temporaryFolder()
+  await run(['chat', 'hi', '--report', 'r.json'], { cwd })
+  const earlier = read(cwd)
+  for (const flag of ['-o', '-f', '--thread', '-i'])
+    expect((await run(['chat', 'hi', flag, 'r.json', '--report', 'r.json'], { cwd })).code).toBe(2)
+  expect(read(cwd)).toEqual(earlier)
 })
 
 test.each([

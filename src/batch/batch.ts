@@ -75,12 +75,10 @@ async function preview<C extends Call>(batch: Batch<C>): Promise<void> {
 }
 
 async function openFile<C extends Call>(batch: Batch<C>): Promise<ResultsFile | undefined> {
-  const { context, options, source, ledger, deadline, work } = batch
+  const { context, options, ledger, deadline, work } = batch
   const { results: name, resume: isResumed = false } = options
   if (name === undefined) return undefined
   const path = realPath(resolve(context.host.cwd, name))
-  if (source.isRepeatable && realPath(resolve(context.host.cwd, source.name)) === path)
-    throw usage('--batch and --results name the same file')
   const patience = Math.min(longestWait, deadline - Date.now())
   const onWait = () => context.note(`waiting for another parley that uses ${name}`)
   return openResults({ path, name, isResumed, ledger, tokensOf: work.tokensOf, patience, onWait })

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { usage } from '../errors.ts'
-import { FileFlag, parseCount } from '../flag-values.ts'
+import { FileFlag, InputFlag, parseCount } from '../flag-values.ts'
 
 export interface BatchOptions {
   batch?: string
@@ -17,7 +17,7 @@ const others = ['concurrency', 'results', 'resume', 'unordered', 'maxTotalTokens
 /** The flags of `--batch`, which `parley help batch` lists. */
 export const batchFlags = (): Option[] => [
   new Option('--concurrency <n>', 'the most requests at a time (default 8)').argParser(parseCount),
-  new Option('--results <file>', 'also write each result to a file, as it comes'),
+  new FileFlag('--results <file>', 'also write each result to a file, as it comes', 'keeps'),
   new Option('--resume', 'go on where an earlier run with these --results stopped'),
   new Option('--unordered', 'print each result as it comes, not in the order of the lines'),
   new Option('--max-total-tokens <n>', 'begin nothing new once the answers took so many').argParser(
@@ -27,7 +27,7 @@ export const batchFlags = (): Option[] => [
 
 export function declareBatchFlags(command: Command): void {
   const about = "many requests, one a line, from a file or - for stdin: 'parley help batch'"
-  command.addOption(new FileFlag('--batch <file>', about))
+  command.addOption(new InputFlag('--batch <file>', about))
   for (const option of batchFlags()) command.addOption(option.hideHelp())
 }
 

@@ -10,6 +10,7 @@ import {
   readSharedFlags,
 } from './flags.ts'
 import { addExamples, addNote } from './help-text.ts'
+import { requireDistinctFiles } from './named-files.ts'
 import type { ParleyCommand } from './parley-command.ts'
 import type { UnknownWords } from './pointers.ts'
 
@@ -18,8 +19,17 @@ export interface Parse extends Grammar {
   readonly argv: string[]
   readonly host: Host
   readonly run: Run
+  readonly report: ReportGate
   exitCode: number
   unknown: UnknownWords | undefined
+}
+
+/** Decides about the report of a run, which must not take the place of a file that the run needs. */
+interface ReportGate {
+  /** From here on the report is written, whatever the end of the run. Throws a `CliError` where it cannot be written. */
+  open(): Promise<void>
+  /** None is written. */
+  forgo(): void
 }
 
 /** Gives a group its commands. What a command or a group needs is loaded when it is called. */
@@ -74,17 +84,26 @@ async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Prom
   pointToSharedFlags(command, entry.isRequest ?? false)
   command.usage(command.usage().replace('[options]', '[flags]'))
   command.action(async () => {
-    const context = await createContext(parse.host, readSharedFlags(pathOf(command)), parse.run)
+    const commands = pathOf(command)
+    const flags = readSharedFlags(commands)
+    try {
+      requireDistinctFiles(commands, parse.host)
+    } catch (error) {
+      parse.report.forgo()
+      throw error
+    }
+    await parse.report.open()
+    const context = await createContext(parse.host, flags, parse.run)
     if (entry.sends) parse.run.whenInterrupted(() => 'nothing was sent')
     parse.exitCode = (await module?.run(context, command.opts() as never, command.args, parse)) ?? 0
   })
 }
 
 /** The commands from the root to this one. */
-const pathOf = (command: Command): Command[] =>
-  command.parent ? [...pathOf(command.parent), command] : [command]
+const pathOf = (command: ParleyCommand): ParleyCommand[] =>
+  command.parent ? [...pathOf(command.parent as ParleyCommand), command] : [command]
 
-const namesOf = (command: Command) =>
+const namesOf = (command: ParleyCommand) =>
   pathOf(command)
     .slice(1)
     .map((each) => each.name())

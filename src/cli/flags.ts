@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import type { SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
-import { addValue, HeaderFlag } from '../flag-values.ts'
+import { addValue, FileFlag, HeaderFlag } from '../flag-values.ts'
 import { flagOf, hasFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
 import { addNote } from './help-text.ts'
 
@@ -26,7 +26,7 @@ export const requestFlags = () => [
   ),
   new Option('--retry-unknown', 'chat, image, api: retry also when a request was sent and no answer came'),
   new Option('--no-stdin', 'never read stdin'),
-  new Option('--report <file>', 'write what the run came to as JSON, whatever its end'),
+  new FileFlag('--report <file>', 'write what the run came to as JSON, whatever its end', 'writes'),
   new Option('-v, --verbose', 'request and response heads, timings and retries on stderr'),
 ]
 
@@ -61,6 +61,7 @@ function settingFlag(name: SettingName): Option {
   const { about, default: value } = settingOf(name)
   const isToggle = typeof value === 'boolean'
   const shown = value === undefined || isToggle ? about : `${about} (default ${value})`
+  if (name === 'cacert') return new FileFlag(`${flagOf(name)} <file>`, shown, 'reads')
   return new Option(isToggle ? flagOf(name) : `${flagOf(name)} <value>`, shown)
 }
 

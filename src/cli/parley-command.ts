@@ -1,6 +1,6 @@
 import { Command, type Option } from 'commander'
 import { type CliError, usage } from '../errors.ts'
-import { FileFlag, HeaderFlag, SettingArgument } from '../flag-values.ts'
+import { HeaderFlag, InputFlag, SettingArgument } from '../flag-values.ts'
 import type { Neighbour } from '../io/stray-files.ts'
 import { flagOf, settingNames } from '../settings/table.ts'
 import { isShared } from './flags.ts'
@@ -10,8 +10,18 @@ const flagAsKey = (word: string) => settingNames.find((name) => flagOf(name) ===
 
 /** commander takes any next word as a flag's value; here a word that begins with a hyphen is an error. */
 export class ParleyCommand extends Command {
+  /** The flags that were given here, with their values, in the order written. */
+  readonly given: { option: Option; value: string }[] = []
+
   override createCommand(name?: string): ParleyCommand {
     return new ParleyCommand(name).optionsGroup('Flags:')
+  }
+
+  override addOption(option: Option): this {
+    this.on(`option:${option.name()}`, (value?: string | null) =>
+      this.given.push({ option, value: value ?? '' }),
+    )
+    return super.addOption(option)
   }
 
   override parseOptions(words: string[]): { operands: string[]; unknown: string[] } {
@@ -38,7 +48,7 @@ export class ParleyCommand extends Command {
         throw usage(`${word}: a value that begins with a hyphen must be attached: ${option.long}='${value}'`)
       }
       const next = argv[i + 1]
-      if (!(option instanceof FileFlag) || next === undefined || next.startsWith('-')) continue
+      if (!(option instanceof InputFlag) || next === undefined || next.startsWith('-')) continue
       const isRepeatable = option.parseArg !== undefined
       neighbours.push({ flag: option.short ?? word, isRepeatable, word: next })
     }

@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander'
-import type { Host, Run } from '../context.ts'
+import type { Host } from '../context.ts'
 import { usage } from '../errors.ts'
 import { say } from '../io/output.ts'
 import { addCommands, type Parse } from './command-group.ts'
@@ -18,7 +18,7 @@ import { createRoot } from './root-command.ts'
 export async function runProgram(
   argv: string[],
   host: Host,
-  { run, version }: { run: Run; version: string },
+  { run, version, report }: Pick<Parse, 'run' | 'report'> & { version: string },
 ): Promise<number> {
   let help = ''
   const print = (text: string) => {
@@ -29,6 +29,7 @@ export async function runProgram(
     argv,
     host,
     run,
+    report,
     exitCode: 0,
     unknown: undefined,
     showHelp: (words) => showHelp(root, parse, words),

@@ -1,16 +1,18 @@
 import type { Command } from 'commander'
 import type { ApiOptions } from '../api/call.ts'
 import type { Context } from '../context.ts'
-import { addValue } from '../flag-values.ts'
+import { addValue, FileFlag } from '../flag-values.ts'
 
 export function declare(command: Command): void {
   command
     .argument('<service>', 'gateway or agents')
     .argument('<path>', 'the path, with its query, as it is sent')
     .option('-X, --method <method>', 'the method (default: GET, or POST with a body)')
-    .option('-i, --input <file>', 'the body, from a file or - for stdin')
+    .addOption(new FileFlag('-i, --input <file>', 'the body, from a file or - for stdin', 'reads'))
     .option('--set <path=value>', 'set any field of the JSON body, repeatable', addValue)
-    .option('-o, --output <file>', 'write a complete answer to a file, replacing the file')
+    .addOption(
+      new FileFlag('-o, --output <file>', 'write a complete answer to a file, replacing the file', 'writes'),
+    )
     .option('--include', 'print the status line and headers before the body')
     .option('--paginate', 'GET: the items of all pages, each on a line')
 }

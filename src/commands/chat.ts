@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import { FileFlag, parseCount } from '../flag-values.ts'
+import { FileFlag, InputFlag, parseCount, TextFlag } from '../flag-values.ts'
 import type { ChatOptions } from '../gateway/chat/ask.ts'
 import { declarePromptFlags } from '../gateway/prompt-flags.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
@@ -11,15 +11,21 @@ export function declare(command: Command): void {
   command
     .argument('[prompt...]', 'what to ask; piped text comes after it, or in place of -')
     .option('-m, --model <name>', 'the model (default: chatModel, else {family}-2.5-pro)')
-    .option('--system <text>', 'system instruction, or @FILE')
+    .addOption(new TextFlag('--system <text>', 'system instruction, or @FILE'))
   declarePromptFlags(command, 'add a text, image, audio, video or PDF file')
   command
     .option('--stream', 'print the answer as it arrives')
     .option('--no-stream', 'wait for the whole answer')
     .option('--fail-on-cut', 'exit 8 if the answer is cut, stopped or empty')
-    .option('-o, --output <file>', 'write the complete answer to a file, replacing it')
-    .option('--thread <file>', 'keep the conversation in a file')
-    .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8'))
+    .addOption(
+      new FileFlag(
+        '-o, --output <file>',
+        'write the complete answer to a file, replacing it',
+        'writes',
+      ).mayReplace('--file'),
+    )
+    .addOption(new FileFlag('--thread <file>', 'keep the conversation in a file', 'keeps'))
+    .addOption(new InputFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8'))
     .option('--schema-retries <n>', 'ask again so often where it does not fit', (value: string) =>
       value === '0' ? 0 : parseCount(value),
     )

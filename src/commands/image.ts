@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
+import { FileFlag } from '../flag-values.ts'
 import type { ImageOptions } from '../gateway/image/make.ts'
 import { declarePromptFlags } from '../gateway/prompt-flags.ts'
 
@@ -10,7 +11,13 @@ export function declare(command: Command): void {
     .option('-m, --model <name>', 'the model (default: the setting imageModel)')
   declarePromptFlags(command, 'add a reference image or a text')
   command
-    .option('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout')
+    .addOption(
+      new FileFlag(
+        '-o, --output <file>',
+        'a file, a folder (ending in /), or - for stdout',
+        'writes',
+      ).mayReplace('--file', '--force'),
+    )
     .option('--force', 'replace files that exist')
     .option('--download', 'fetch images that the answer only links to')
     .option('--preview', 'show the images, on a terminal')

@@ -8,7 +8,7 @@ import { logToFile, logToStream } from '../emulator/log.ts'
 import { type StreamStyle, streamStyles } from '../emulator/sessions/session-stream.ts'
 import { taskForms } from '../emulator/sessions/task.ts'
 import { CliError, fileProblem, usage } from '../errors.ts'
-import { addValue, parseCount } from '../flag-values.ts'
+import { addValue, FileFlag, parseCount } from '../flag-values.ts'
 import { oneLine } from '../io/escape.ts'
 import { isLoopback } from '../loopback.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
@@ -49,7 +49,7 @@ export function declare(command: Command): void {
         .argParser(parseStyle),
     )
     .option('--seed <text>', 'vary the generated answers', '0')
-    .option('--log <file>', 'log requests to a file, too')
+    .addOption(new FileFlag('--log <file>', 'log requests to a file, too', 'writes'))
 }
 
 function parseStyle(value: string, earlier: StreamStyle[] = []): StreamStyle[] {

@@ -8,6 +8,8 @@ import { decodeUtf8 } from './utf8.ts'
 /** What file descriptor 0 is. `none`: there is nothing to wait for, it is closed or a device such as /dev/null. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
+  /** Of a regular file: its device and inode, as `1:2`. */
+  readonly file?: string | undefined
   open(): Readable
   /** A person types here, and may have typed before there was a question. */
   isLive?: boolean

@@ -13,6 +13,8 @@ export interface Output {
 /** stdout or stderr of the process: file descriptor 1 or 2. */
 export interface StdStream {
   isTerminal: boolean
+  /** Of a regular file: its device and inode, as `1:2`. */
+  readonly file?: string | undefined
   /** Of a terminal: how wide it is. */
   columns?: number
   /** Slower than `writeNow` for one line: for those who write much. */

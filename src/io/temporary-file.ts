@@ -1,12 +1,15 @@
 import { closeSync, constants, copyFileSync, fchmodSync, linkSync, openSync, rmSync, write } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { renameFile } from './rename-file.ts'
+import { writeAll } from './write-all.ts'
 
 /** A file under a name of its own, beside the one that it becomes. All methods but `write` are synchronous. */
 export interface TemporaryFile {
   /** How many bytes have been written. */
   readonly size: number
   write(chunk: Uint8Array | string): Promise<void>
+  /** The same, for a signal. */
+  writeNow(text: string): void
   /** Renames it to the target, replacing what is there. */
   replace(target: string): void
   /** Gives it a second name. Returns `false` where something has that name. */
@@ -63,6 +66,12 @@ export function createTemporaryFile(
         size += written
         rest = rest.subarray(written)
       }
+    },
+    writeNow(text) {
+      if (file === undefined) throw new Error('the file is closed')
+      const bytes = Buffer.from(text)
+      writeAll(file, bytes)
+      size += bytes.length
     },
     replace(target) {
       close()

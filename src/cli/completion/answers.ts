@@ -1,5 +1,5 @@
 import type { Argument, Option } from 'commander'
-import { SettingArgument } from '../../flag-values.ts'
+import { FileFlag, SettingArgument, TextFlag } from '../../flag-values.ts'
 import { schemas } from '../../settings/schemas.ts'
 import { flagOf, settingNames, settings } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
@@ -19,16 +19,15 @@ export const known = new Map<string, Answer>([
   ['--betas', betas],
   ['events list --type', eventTypes],
   ['api service', ['gateway', 'agents']],
-  ['--cacert', 'files'],
 ])
 
 /** What a flag's value can be; `path` is the words of its command. */
 export function answerToFlag(option: Option, path: string): Answer | undefined {
-  const { long, flags, description, argChoices } = option
+  const { long, flags, argChoices } = option
   const given = argChoices ?? known.get(`${path} ${long}`) ?? known.get(long ?? '') ?? choicesOf(long)
   if (given) return given
-  if (/<file>$/.test(flags)) return 'files'
-  return description.includes('@FILE') && !flags.includes('=') ? 'texts' : undefined
+  if (option instanceof FileFlag) return 'files'
+  return option instanceof TextFlag && !flags.includes('=') ? 'texts' : undefined
 }
 
 export function answerToArgument(argument: Argument, path: string): Answer | undefined {

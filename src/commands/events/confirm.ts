@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
+import { FileFlag, TextFlag } from '../../flag-values.ts'
 import { type ConfirmOptions, confirmToolUses } from '../../sessions/confirming/confirm.ts'
 import { declareSessionFlags } from '../../sessions/session.ts'
 
@@ -9,14 +10,17 @@ export function declare(command: Command): void {
   command
     .option('--allow', 'allow them')
     .option('--deny', 'deny them')
-    .option('--message <text>', 'why they are denied, or @FILE')
+    .addOption(new TextFlag('--message <text>', 'why they are denied, or @FILE'))
     .option('--pending', 'answer those that the service says are waiting')
-    .option(
-      '-i, --input <file>',
-      'a session.status_idle event or a list of events, from a file or - for stdin',
+    .addOption(
+      new FileFlag(
+        '-i, --input <file>',
+        'a session.status_idle event or a list of events, from a file or - for stdin',
+        'reads',
+      ),
     )
-    .option('--policy <file>', "decide by rules: see 'parley help policy'")
-    .option('--audit <file>', 'with --policy: record each decision and answer')
+    .addOption(new FileFlag('--policy <file>', "decide by rules: see 'parley help policy'", 'reads'))
+    .addOption(new FileFlag('--audit <file>', 'with --policy: record each decision and answer', 'keeps'))
     .option('--ids', 'print ids only; with --follow the ids of the tool uses that wait')
     .option('--follow', 'then follow the session until it stops')
 }

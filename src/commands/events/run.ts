@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
-import { addValue, FileFlag } from '../../flag-values.ts'
+import { addValue, FileFlag, InputFlag } from '../../flag-values.ts'
 import { type RunOptions, runTask } from '../../sessions/running/run.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
 import { declareSessionFlags } from '../../sessions/session.ts'
@@ -9,9 +9,9 @@ export function declare(command: Command): void {
   command.argument('[task...]', 'a message; without any event it takes up the session as it is')
   declareSessionFlags(command)
   command
-    .addOption(new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin'))
-    .option('--policy <file>', 'the rules that decide about tool uses')
-    .option('--audit <file>', 'record decisions and answers, to go on by it')
+    .addOption(new InputFlag('-i, --input <file>', 'events as JSON, or - for stdin'))
+    .addOption(new FileFlag('--policy <file>', 'the rules that decide about tool uses', 'reads'))
+    .addOption(new FileFlag('--audit <file>', 'record decisions and answers, to go on by it', 'keeps'))
     .option('--tool <name=command>', 'carry out a tool by a command, repeatable', addValue)
     .option('--tool-timeout <seconds>', 'the longest time for a command (default 600)')
   declareEventFlags(command)

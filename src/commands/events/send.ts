@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
-import { FileFlag } from '../../flag-values.ts'
+import { InputFlag } from '../../flag-values.ts'
 import { createCaller } from '../../http/caller.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/deliver.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
@@ -14,7 +14,7 @@ export function declare(command: Command): void {
   command.argument('[message...]', 'a message; piped text comes after it, or in place of -')
   declareSessionFlags(command)
   command.addOption(
-    new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one a line'),
+    new InputFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one a line'),
   )
   declareEventFlags(command)
   command

@@ -128,7 +128,7 @@ async function openOutput({ host }: Context, name: string | undefined): Promise<
 
 async function readThread(
   context: Context,
-  { thread: name, output }: ChatOptions,
+  { thread: name }: ChatOptions,
   { prompt, values }: { prompt: Prompt; values: Settings },
 ): Promise<Thread | undefined> {
   if (name === undefined) return undefined
@@ -137,5 +137,5 @@ async function readThread(
   const { dryRun, curl } = context.flags
   const deadline = deadlineOf(context, { values })
   const patience = values.timeout * 1000 || Infinity
-  return openThread(context, name, { output, deadline, patience, isPreview: Boolean(dryRun || curl) })
+  return openThread(context, name, { deadline, patience, isPreview: Boolean(dryRun || curl) })
 }

@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { buildBody, type Part } from '../../content/body.ts'
 import type { Context } from '../../context.ts'
-import { asFileFailure, CliError, usage } from '../../errors.ts'
+import { asFileFailure, CliError } from '../../errors.ts'
 import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
 import { realPath } from '../../io/real-path.ts'
 import { decodeUtf8 } from '../../io/utf8.ts'
@@ -18,8 +18,6 @@ export interface Thread {
 }
 
 export interface ThreadOptions {
-  /** The file of `-o`, which must be another one. */
-  output: string | undefined
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
   /** How long to wait for another run that uses the file. Milliseconds. */
@@ -35,10 +33,10 @@ export interface ThreadOptions {
 export async function openThread(
   context: Context,
   name: string,
-  { output, deadline, patience, isPreview }: ThreadOptions,
+  { deadline, patience, isPreview }: ThreadOptions,
 ): Promise<Thread> {
   const { input, host, note, cleanups } = context
-  const target = await findTarget(context, name, output)
+  const target = await findTarget(context, name)
 
   const read = async () => {
     if (!existsSync(target)) return undefined
@@ -80,12 +78,10 @@ export async function openThread(
   }
 }
 
-/** The file to lock and to replace. Throws where it cannot be written, or is also the output. */
-async function findTarget({ host }: Context, name: string, output: string | undefined): Promise<string> {
+/** The file to lock and to replace. Throws where it cannot be written. */
+async function findTarget({ host }: Context, name: string): Promise<string> {
   const path = resolve(host.cwd, name)
   const target = realPath(path)
-  if (output !== undefined && realPath(resolve(host.cwd, output)) === target)
-    throw usage('-o and --thread name the same file')
   if (existsSync(path) && !statSync(path).isFile())
     throw new CliError('file', `${name}: it is not a regular file`)
   // Before a lock is made beside it.

@@ -1,5 +1,6 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { usage } from '../../errors.ts'
+import { TextFlag } from '../../flag-values.ts'
 import type { Input } from '../../io/input.ts'
 import { describeJsonError, parseJson } from '../../wire/json/parse.ts'
 
@@ -35,7 +36,8 @@ export const asksForStdin = ({ name, value }: EventFlag): boolean =>
 export function declareEventFlags(command: Command): void {
   const given: EventFlag[] = []
   for (const [name, value, about] of flags) {
-    command.option(`--${name}${value ? ` ${value}` : ''}`, about)
+    const spelled = `--${name}${value ? ` ${value}` : ''}`
+    command.addOption(about.includes('@FILE') ? new TextFlag(spelled, about) : new Option(spelled, about))
     command.on(`option:${name}`, (value: string | null) => given.push({ name, value: value ?? '' }))
   }
   command.setOptionValue('eventFlags', given)

@@ -1,0 +1,94 @@
+import { statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import type { Host } from '../context.ts'
+import { usage } from '../errors.ts'
+import { FileFlag, TextFlag } from '../flag-values.ts'
+import { realPath } from '../io/real-path.ts'
+import { profilePath } from '../settings/folder.ts'
+import type { ParleyCommand } from './parley-command.ts'
+
+/** A file that a run reads or writes. */
+interface NamedFile {
+  /** The flag that names it; without one `about` says which file it is. */
+  flag?: FileFlag | TextFlag
+  about: string
+  isWritten: boolean
+  /** The same for all names of a regular file, and for a name that no file has yet; nothing for a device or a pipe. */
+  identity: string | undefined
+}
+
+/**
+ * Refuses one file for two flags, one of which writes it: what one of them needs would be lost. So it does for the profile
+ * file, and for a regular file on stdin or stdout. Throws a usage error. `commands` goes from the root to the command
+ * that was called.
+ */
+export function requireDistinctFiles(commands: ParleyCommand[], host: Host): void {
+  const named = findNamed(commands, host)
+  if (named.length === 0) return
+  const given = new Set(commands.flatMap((command) => command.given.map(({ option }) => option.long)))
+  const others = findOthers(host, !given.has('--no-stdin'))
+  for (const [index, file] of named.entries()) {
+    for (const other of [...named.slice(0, index), ...others]) {
+      if (file.identity === undefined || file.identity !== other.identity) continue
+      if (!(file.isWritten || other.isWritten) || mayReplace(file, other, given)) continue
+      throw usage(
+        other.flag
+          ? `${other.about} and ${file.about} name the same file`
+          : `${file.about} names ${other.about}`,
+      )
+    }
+  }
+}
+
+const mayReplace = (one: NamedFile, other: NamedFile, given: Set<string | undefined>): boolean =>
+  [one, other].some(({ flag }, index) => {
+    if (!(flag instanceof FileFlag)) return false
+    const { flags, needs } = flag.replaces
+    const replaced = [other, one][index]?.flag?.long ?? ''
+    return flags.includes(replaced) && (needs === undefined || given.has(needs))
+  })
+
+/** The files of the flags that were given, in the order in which the flags are declared. */
+function findNamed(commands: ParleyCommand[], host: Host): NamedFile[] {
+  const called = commands.at(-1)?.options ?? []
+  return called.flatMap((flag) => {
+    if (!(flag instanceof FileFlag || flag instanceof TextFlag)) return []
+    const values = commands.flatMap(({ given }) =>
+      given.flatMap(({ option, value }) => (option.long === flag.long ? [value] : [])),
+    )
+    // Of a flag that cannot be repeated the last value counts.
+    const isRepeatable = flag instanceof TextFlag || flag.parseArg !== undefined
+    return (isRepeatable ? values : values.slice(-1)).flatMap((value) => {
+      const name = nameIn(flag, value)
+      if (name === '' || name === '-') return []
+      const isWritten = flag instanceof FileFlag && flag.use !== 'reads'
+      return [{ flag, about: flag.short ?? flag.long ?? '', isWritten, identity: identify(host, name) }]
+    })
+  })
+}
+
+/** The name of a file in the value of a flag; empty where there is none. */
+function nameIn(flag: FileFlag | TextFlag, value: string): string {
+  if (flag instanceof FileFlag) return value
+  const text = flag.flags.includes('=') ? value.slice(value.indexOf('=') + 1) : value
+  return text.startsWith('@') && !text.startsWith('@@') ? text.slice(1) : ''
+}
+
+function findOthers(host: Host, readsStdin: boolean): NamedFile[] {
+  const path = profilePath(host)
+  const profile = path === undefined ? undefined : identify(host, path)
+  return [
+    { about: 'the profile file', isWritten: false, identity: profile },
+    { about: 'the file on stdin', isWritten: false, identity: readsStdin ? host.stdin.file : undefined },
+    { about: 'the file on stdout', isWritten: true, identity: host.stdout.file },
+  ]
+}
+
+function identify(host: Host, name: string): string | undefined {
+  const path = resolve(host.cwd, name)
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
+  if (stat) return stat.isFile() ? `${stat.dev}:${stat.ino}` : undefined
+  const place = join(realPath(dirname(path)), basename(path))
+  // There upper and lower case are one.
+  return host.platform === 'win32' || host.platform === 'darwin' ? place.toLowerCase() : place
+}

@@ -1,0 +1,142 @@
+import { existsSync, linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { execute } from '../harness/process.ts'
+import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
+
+const policy = '{"rules":[],"default":{"decision":"deny"}}'
+const schema = '{"type":"object"}'
+const thread = '{"contents":[]}'
+const events = '{"events":[{"type":"user.interrupt"}]}'
+
+/** A folder with one file, which the arguments name twice. */
+function folderWith(text: string | undefined, name = 'a') {
+  const cwd = temporaryFolder()
+  if (text !== undefined) writeFileSync(join(cwd, name), text)
+  return cwd
+}
+
+const chat = ['chat', 'hi']
+const image = ['image', 'a fox', '-m', 'm']
+const send = ['events', 'send', '-s', 'sesn_1', '--no-stdin']
+const task = ['events', 'run', 'hi', '-s', 'sesn_1', '--no-stdin']
+const confirm = ['events', 'confirm', '-s', 'sesn_1']
+
+describe('F30 one file for two flags is exit 2, and nothing is touched or sent:', () => {
+  test.each<[argv: string[], said: string, text?: string]>([
+    [[...chat, '--thread', 'a', '--report', 'a'], '--thread and --report', thread],
+    [[...chat, '-o', 'a', '--report', 'a'], '-o and --report'],
+    [[...chat, '-o', 'a', '--thread', 'a'], '-o and --thread', thread],
+    [[...chat, '-f', 'a', '--report', 'a'], '-f and --report', 'notes'],
+    [[...chat, '-f', 'a', '--thread', 'a'], '-f and --thread', thread],
+    [['chat', '-i', 'a', '--no-stdin', '-o', 'a'], '-i and -o', '{"contents":[]}'],
+    [[...chat, '--schema', 'a', '-o', 'a'], '-o and --schema', schema],
+    [[...chat, '--system', '@a', '-o', 'a'], '--system and -o', 'Be brief.'],
+    [[...chat, '-H', '@a', '--report', 'a'], '-H and --report', 'x-a: b'],
+    [['--report', 'a', ...chat, '--thread=a'], '--thread and --report', thread],
+    [['chat', '--cacert', 'a', 'hi', '-o', 'a'], '-o and --cacert', 'PEM'],
+    [['chat', '--batch', 'a', '--results', 'a'], '--batch and --results', '"hi"\n'],
+    [['chat', '--batch', 'a', '--results', 'b', '--report', 'a'], '--batch and --report', '"hi"\n'],
+    [['chat', '--batch', 'b', '--results', 'a', '--resume', '--report', 'a'], '--results and --report', ''],
+    [['image', '--batch', 'b', '-m', 'm', '--results', 'a', '--report', 'a'], '--results and --report'],
+    [[...image, '-o', 'a', '--report', 'a'], '-o and --report'],
+    [[...image, '-f', 'a', '-o', 'a'], '-f and -o', 'GIF89a'],
+    [[...image, '-f', 'a', '--force', '--report', 'a'], '-f and --report', 'GIF89a'],
+    [[...send, '--message', '@a', '--report', 'a'], '--message and --report', 'hi'],
+    [[...send, '--tool-result', 'toolu_1=@a', '--report', 'a'], '--tool-result and --report', 'ok'],
+    [[...send, '--event', '@a', '--report', 'a'], '--event and --report', '{"type":"user.interrupt"}'],
+    [[...send, '-i', 'a', '--report', 'a'], '-i and --report', events],
+    [[...task, '--policy', 'a', '--audit', 'a'], '--policy and --audit', policy],
+    [[...task, '--policy', 'a', '--report', 'a'], '--policy and --report', policy],
+    [[...task, '--audit', 'a', '--report', 'a'], '--audit and --report', ''],
+    [[...confirm, '--policy', 'a', '--audit', 'a', '--pending'], '--policy and --audit', policy],
+    [[...confirm, '-i', 'a', '--report', 'a', '--allow'], '-i and --report', '[]'],
+    [['api', 'gateway', '/v1/m', '-i', 'a', '-o', 'a'], '-i and -o', '{}'],
+    [['api', 'gateway', '/v1/m', '-o', 'a', '--report', 'a'], '-o and --report', 'old'],
+    [[...chat, '-o', 'a', '--thread', 'a', '--dry-run'], '-o and --thread', thread],
+  ])('%j', async (argv, said, text) => {
+    const cwd = folderWith(text)
+    writeFileSync(join(cwd, 'b'), '"hi"\n')
+    const ended = await run(argv, { cwd })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toBe(`parley: ${said} name the same file\n`)
+    expect(existsSync(join(cwd, 'a')) ? readFileSync(join(cwd, 'a'), 'utf8') : undefined).toBe(text)
+  })
+
+  test.each([
+    ['another spelling', 'folder/../a'],
+    ['a link', 'link'],
+    ['a second name', 'twin'],
+    ['a folder that is a link', 'here/a'],
+  ])('by %s', async (_, name) => {
+    const cwd = folderWith(thread)
+    mkdirSync(join(cwd, 'folder'))
+    symlinkSync('a', join(cwd, 'link'))
+    linkSync(join(cwd, 'a'), join(cwd, 'twin'))
+    symlinkSync('.', join(cwd, 'here'))
+    const ended = await run([...chat, '-o', name, '--thread', 'a'], { cwd })
+    expect(ended).toMatchObject({ code: 2, requests: [] })
+    expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(thread)
+    const fresh = await run([...chat, '-o', 'here/new', '--thread', join(cwd, 'new')], { cwd })
+    expect(fresh).toMatchObject({ code: 2, requests: [] })
+  })
+
+  test('by the profile file', async () => {
+    const cwd = temporaryFolder()
+    const path = join(cwd, configFolder, 'config.json')
+    mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 })
+    writeFileSync(path, '{"profiles":{}}', { mode: 0o600 })
+    for (const flag of ['-o', '--report', '--thread']) {
+      const ended = await run([...chat, flag, path], { cwd })
+      expect(ended).toMatchObject({ code: 2, requests: [] })
+      expect(ended.err).toBe(`parley: ${flag} names the profile file\n`)
+    }
+    const log = await run(['serve', '--log', path], { cwd })
+    expect(log).toMatchObject({ code: 2, err: 'parley: --log names the profile file\n' })
+    expect(readFileSync(path, 'utf8')).toBe('{"profiles":{}}')
+  })
+})
+
+describe('F30 one file for two flags is no mistake', () => {
+  test.each<[why: string, argv: string[], text?: string]>([
+    ['where both read it', [...chat, '-f', 'a', '-f', 'a', '--system', '@a'], 'notes'],
+    ['where an answer takes the place of a file that was sent', [...chat, '-f', 'a', '-o', 'a'], 'notes'],
+    ['where the last of a flag counts', [...chat, '-o', 'a', '-o', 'b', '--thread', 'a'], thread],
+    ['where -o is -', [...chat, '-o', '-', '--thread', 'a'], thread],
+  ])('%s', async (_, argv, text) => {
+    const cwd = folderWith(text)
+    expect(await run(argv, { cwd, exchange: answering(message('ok')) })).toMatchObject({ code: 0 })
+  })
+
+  test('where it is a device', async () => {
+    const ended = await run([...chat, '-o', '/dev/null', '-f', '/dev/null', '--cacert', '/dev/null'])
+    expect(ended.err).not.toContain('the same file')
+  })
+
+  test('where an image replaces the one that it was made from', async () => {
+    const cwd = folderWith('GIF89a', 'a.gif')
+    const ended = await run([...image, '-f', 'a.gif', '-o', 'a.gif', '--force'], { cwd })
+    expect(ended.code).toBe(0)
+  })
+})
+
+test.each([
+  ['stdin', 'notes', 'exec 0< a', ['chat', '--report', 'a'], '--report names the file on stdin'],
+  ['stdin', thread, 'exec 0< a', ['chat', 'hi', '--thread', 'a'], '--thread names the file on stdin'],
+  ['stdout', thread, 'exec 1>> a', ['chat', 'hi', '--thread', 'a'], '--thread names the file on stdout'],
+  ['stdout', 'notes', 'exec 1>> a', ['chat', 'hi', '-f', 'a'], '-f names the file on stdout'],
+])('F30 a regular file on %s is not also named: %j', async (_, text, before, argv, said) => {
+  const cwd = folderWith(text)
+  const ended = await execute(argv, { cwd, before })
+  expect(ended).toMatchObject({ code: 2, err: `parley: ${said}\n` })
+  expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(text)
+})
+
+test('stdin and stdout may be the files of a loop', async () => {
+  const cwd = folderWith('notes')
+  const ended = await execute(['chat', 'hi', '--profile', 'demo', '--no-stdin', '-f', 'a'], {
+    cwd,
+    before: 'exec 0< a 1> out',
+  })
+  expect(ended.code).toBe(0)
+})
