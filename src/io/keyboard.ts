@@ -4,8 +4,8 @@ import type { Stdin } from './input.ts'
 export interface Keyboard {
   /** One character, or `undefined` at the end of the input. */
   read(): Promise<string | undefined>
-  /** Drops what was typed until now. */
-  dropTyped(): Promise<void>
+  /** Drops what was typed until now; `onDropped` sees it. */
+  dropTyped(options: { onDropped(text: string): void }): Promise<void>
   /** Releases stdin, so that the process can end. */
   close(): Promise<void>
 }
@@ -34,15 +34,16 @@ export function createKeyboard(stdin: Stdin): Keyboard {
       ahead = ahead.slice(char.length)
       return char
     },
-    async dropTyped() {
-      if (!stdin.isLive) return
+    async dropTyped({ onDropped }) {
       for (let isQuiet = false; !isQuiet; ) {
         ahead = ''
         coming ??= chunks.next()
         const pause = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), quiet))
         const next = await Promise.race([coming, pause])
         isQuiet = next === undefined || next.done === true
-        if (!isQuiet) coming = undefined
+        if (isQuiet) continue
+        coming = undefined
+        onDropped(decoder.decode(next?.value, { stream: true }))
       }
     },
     async close() {

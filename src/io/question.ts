@@ -28,11 +28,27 @@ export function createQuestioner(options: QuestionerOptions): Questioner {
   const keyboard = createKeyboard(options.stdin)
   return {
     async ask(question, { isHidden = false, isGrave = false } = {}) {
-      if (isGrave) await keyboard.dropTyped()
+      if (isGrave) await dropTyped(keyboard, options)
       const answer = isHidden ? askHidden(question, keyboard, options) : askShown(question, keyboard, options)
       return (await answer).trim()
     },
     close: () => keyboard.close(),
+  }
+}
+
+/** Raw, a terminal also delivers what was typed of a line that has no end yet. */
+async function dropTyped(keyboard: Keyboard, { stdin, cleanups }: QuestionerOptions): Promise<void> {
+  if (!stdin.isLive) return
+  const restore = () => {
+    stdin.setRaw?.(false)
+    cleanups.delete(restore)
+  }
+  stdin.setRaw?.(true)
+  cleanups.add(restore)
+  try {
+    await keyboard.dropTyped({ onDropped: (text) => text.includes(keys.interrupt) && stdin.interrupt?.() })
+  } finally {
+    restore()
   }
 }
 

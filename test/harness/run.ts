@@ -17,7 +17,7 @@ interface World {
   env?: Record<string, string>
   /** Which of stdout and stderr are terminals. */
   tty?: ('stdout' | 'stderr')[]
-  /** How wide stdout is. */
+  /** How wide they are. */
   columns?: number
   /** Takes the place of a stdout that takes everything. */
   stdout?: StdStream
@@ -75,7 +75,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
       open: () => Readable.from(pieces(world.stdin ?? world.typed ?? '')),
     },
     stdout: world.stdout ?? { ...stdout.end, columns: world.columns },
-    stderr: stderr.end,
+    stderr: { ...stderr.end, columns: world.columns },
     timers: world.timers ?? hurried(),
     ...(carry === 'network'
       ? {}

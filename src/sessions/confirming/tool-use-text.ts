@@ -82,17 +82,20 @@ export const visible = (text: string): string =>
       .join(''),
   )
 
-/** A character beyond ASCII may be two columns wide: rather a line too short than one that the terminal wraps. */
+/** At most so many: a character beyond ASCII may be two wide. Rather a line too short than one that the terminal wraps. */
+export const columnsOf = (text: string): number =>
+  [...text].reduce((sum, char) => sum + (char < '\x7f' ? 1 : 2), 0)
+
 function wrap(line: string, width: number): string[] {
   const rows: string[] = []
   let row = ''
   let room = width
   for (const char of line) {
-    room -= char < '\x7f' ? 1 : 2
+    room -= columnsOf(char)
     if (room < 0) {
       rows.push(row)
       row = ''
-      room = width - (char < '\x7f' ? 1 : 2)
+      room = width - columnsOf(char)
     }
     row += char
   }

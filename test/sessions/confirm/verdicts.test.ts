@@ -11,7 +11,7 @@ const isWhatWaits = (ids: string[]) => ({
 })
 
 /** A person is asked about these tool uses, and types. */
-async function ask(uses: { id: string; [field: string]: unknown }[], typed: string) {
+async function ask(uses: { id: string; [field: string]: unknown }[], typed: string, columns?: number) {
   const cwd = temporaryFolder()
   const events = [
     ...uses.map((use) => ({ type: 'agent.tool_use', name: 'bash', ...use })),
@@ -22,6 +22,7 @@ async function ask(uses: { id: string; [field: string]: unknown }[], typed: stri
   const ended = await run(['events', 'confirm', '-s', 's', '-i', 'events.json'], {
     cwd,
     typed,
+    columns,
     tty: ['stdout', 'stderr'],
     exchange: answering('{"data":[]}'),
   })
@@ -182,4 +183,34 @@ test.skipIf(!canType)('a question waits no longer than the deadline (needs scrip
   const { code, screen } = await type(command, cwd, [])
   expect(screen).toContain('the deadline passed while a question was open')
   expect(code).toBe(9)
+})
+
+test.skipIf(!canType)(
+  'Q10 what is typed without Enter before a question answers none (needs script)',
+  async () => {
+    const cwd = temporaryFolder()
+    const waiting = ['t1', 't2'].map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} }))
+    writeFileSync(join(cwd, 'events.json'), JSON.stringify([...waiting, isWhatWaits(['t1', 't2'])]))
+    const command = '"$NODE" "$PARLEY" events confirm -s s -i events.json --dry-run > out.json'
+    await type(command, cwd, [
+      ['(t1)? [y/n] ', 'n\ny'],
+      ['(t2)? [y/n] ', '\n'],
+      ['(t2)? [y/n] ', 'n\n'],
+    ])
+    const { body } = JSON.parse(readFileSync(join(cwd, 'out.json'), 'utf8'))
+    expect(body.events.map(({ result }: { result: string }) => result)).toEqual(['deny', 'deny'])
+  },
+)
+
+test.each([
+  ['wide', '字'.repeat(200), 80],
+  ['long', 'x'.repeat(200), 80],
+  ['wide, on a narrow terminal', '字'.repeat(200), 24],
+  ['wide, on the narrowest', '字'.repeat(200), 12],
+])('Q11 a question with a name that is %s stays on one line', async (_, name, columns) => {
+  const { err } = await ask([{ id: `t${'字'.repeat(100)}`, name, input: {} }], 'n\n', columns)
+  const [question = ''] = /^ {2}allow .*?\[y\/n\] /m.exec(err) ?? []
+  expect(question).not.toBe('')
+  const width = [...question].reduce((sum, char) => sum + (char > '~' ? 2 : 1), 0)
+  expect(width).toBeLessThan(Math.max(columns, 20))
 })
