@@ -34,7 +34,7 @@ export function createRoot(print: (text: string) => void, host: Host, version: s
   addNote(root, "Then 'parley config init' asks for your own addresses and credentials.")
   addNote(
     root,
-    "Each command has --help. 'parley help settings' is about settings and shared flags; other topics:",
+    "Each command has --help. Topics of 'parley help': settings (and shared flags),",
     `${others.join(', ')}.`,
   )
   return root

@@ -4,6 +4,7 @@ export const topics = [
   'profiles',
   'environment',
   'input',
+  'event-types',
   'policy',
   'batch',
   'exit-codes',

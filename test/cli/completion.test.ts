@@ -123,7 +123,7 @@ const completed: [typed: string, called: string][] = [
   ['parley --color nev\tcha\t--thread no\t', '<--color><never><chat><--thread><notes.md>'],
   ['parley config get baseU\t', '<config><get><baseUrl>'],
   ['parley config get chatModel baseU\t', '<config><get><chatModel><baseU>'],
-  ['parley help ev\tse\t', '<help><events><send>'],
+  ['parley help events se\t', '<help><events><send>'],
   ['parley help exit\t', '<help><exit-codes>'],
   ['parley api gat\t', '<api><gateway>'],
   ['parley chat -- --fail\t', '<chat><--><--fail>'],

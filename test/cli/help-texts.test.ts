@@ -47,6 +47,20 @@ test.each(['', ...groups, ...names, ...topics])(
   },
 )
 
+test.each([
+  ['user.message', 'content'],
+  ['user.interrupt', 'session_thread_id'],
+  ['user.tool_confirmation', 'result', 'tool_use_id', 'deny_message'],
+  ['user.custom_tool_result', 'custom_tool_use_id', 'content', 'is_error'],
+  ['user.define_outcome', 'description', 'rubric', 'max_iterations'],
+  ['user.tool_result', 'tool_use_id', 'content', 'is_error'],
+  ['system.message', 'content'],
+])('help event-types has %s with its fields', async (type, ...fields) => {
+  const [, about = ''] = (await helpOn('event-types')).split(`\n  ${type} `)
+  const [own = ''] = about.split(/\n {2}\S|\n\n/)
+  for (const field of fields) expect(own).toMatch(new RegExp(`\\b${field}\\b`))
+})
+
 test.each(topics)('the topic %s is at most 80 columns wide', async (topic) => {
   expect((await helpOn(topic)).split('\n').filter((line) => line.length > 80)).toEqual([])
 })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { sentTypes } from '../../src/wire/sessions/event-types.ts'
 import { findNode } from '../harness/node.ts'
 import { npm, pack } from '../harness/npm.ts'
 import { execute, start } from '../harness/process.ts'
@@ -210,6 +211,8 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
       expect(await parley(['completion', shell])).toContain('parley')
     }
     expect(await parley(['help', 'exit-codes'])).toContain('rate-limited')
+    const types = await parley(['help', 'event-types'])
+    expect(sentTypes.filter((type) => !types.includes(`\n  ${type} `))).toEqual([])
     expect(await parley(['--help'])).toContain('parley chat')
     expect(await parley(['--version'])).toBe(`${manifest.version}\n`)
     await parley(['init'], { code: 2 })
