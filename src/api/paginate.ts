@@ -6,8 +6,7 @@ import { tryDecodeUtf8 } from '../io/utf8.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf } from '../settings/service-settings.ts'
 import { type HttpResponse, readBody } from '../wire/exchange.ts'
-import { type Cursor, readPage } from '../wire/page.ts'
-import { createPageTrail } from '../wire/page-trail.ts'
+import { type Cursor, createPageTrail, readPage } from '../wire/page.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { readPath } from './path.ts'
 import type { ApiRequest } from './request.ts'
@@ -29,10 +28,11 @@ export async function paginate(
     const page = await caller.call({ ...endpoint, path: next.path }, request, read)
     for (const item of page.texts) printer.add(`${item}\n`)
     await printer.write()
-    if (!page.next) return printer.end()
+    const cursor = page.next()
+    if (!cursor) return printer.end()
     trail.addPage(page.texts.length)
-    by = page.next.name === 'page' ? 'next_page' : 'last_id'
-    next = follow(next, page.next, address)
+    by = cursor.name === 'page' ? 'next_page' : 'last_id'
+    next = follow(next, cursor, address)
   }
 }
 

@@ -15,7 +15,8 @@ export interface Page {
   data: unknown[]
   /** The same as it is spelled, each on one line. */
   texts: string[]
-  next?: Cursor
+  /** How to go on, if there is more. Throws a `CliError` if the page says that there is more, but not how to ask. */
+  next(): Cursor | undefined
 }
 
 /** How a page says that there is more: by the next one's token or number, or by the id to go on after. */
@@ -29,11 +30,12 @@ const Continuation = z.looseObject({
 export function readPage(text: string, name: string): Page {
   const page = parseReceived(text, name)
   if (isErrorEnvelope(page)) throw failureInBody(page)
-  if (Array.isArray(page)) return { data: page, texts: elementsOf(`{"data":${text}}`, 'data') }
+  if (Array.isArray(page))
+    return { data: page, texts: elementsOf(`{"data":${text}}`, 'data'), next: () => undefined }
   const data = (page as { data?: unknown } | null)?.data
   if (data === undefined || data === null) throw failureInstead(page, `${name} has no data`)
   if (!Array.isArray(data)) throw notUnderstood(`${name}: data must be a list`)
-  return { data, texts: elementsOf(text, 'data'), next: nextOf(page, data, name) }
+  return { data, texts: elementsOf(text, 'data'), next: () => nextOf(page, data, name) }
 }
 
 function nextOf(page: unknown, data: unknown[], name: string): Cursor | undefined {
@@ -46,6 +48,34 @@ function nextOf(page: unknown, data: unknown[], name: string): Cursor | undefine
   if (typeof value !== 'string' || value === '')
     throw notUnderstood(`${name} has more, but does not say how to ask for it`)
   return { name: 'after_id', value }
+}
+
+/** How many pages in a row may be empty: a service may filter its pages after it made them. */
+const mostEmpty = 20
+
+/** The pages of a list that were read so far: finds a list that does not end. */
+export interface PageTrail {
+  /** Throws a `CliError` where this mark of a page was there before; `why` says what that means. */
+  addMark(mark: string | undefined, why: string): void
+  /** Throws a `CliError` where too many pages in a row have no items. */
+  addPage(items: number): void
+}
+
+export function createPageTrail(list: string): PageTrail {
+  const marks = new Set<string>()
+  let empty = 0
+  const endless = (why: string) => notUnderstood(`${list} does not end: ${why}`)
+  return {
+    addMark(mark, why) {
+      if (mark === undefined) return
+      if (marks.has(mark)) throw endless(why)
+      marks.add(mark)
+    },
+    addPage(items) {
+      empty = items === 0 ? empty + 1 : 0
+      if (empty > mostEmpty) throw endless(`${empty} pages in a row are empty`)
+    },
+  }
 }
 
 /**

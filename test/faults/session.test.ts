@@ -132,6 +132,7 @@ faultsInside('Y: lists', [
     argv: ['events', 'list', '--ids'],
     script: session({ lists: [page({ has_more: true }, { type: 't' })] }),
     code: 8,
+    out: '\n',
     reqs: 1,
     err: ['has more, but does not say how to ask for it'],
   },
@@ -504,6 +505,122 @@ faultsInside('Y: what a rest lists', [
     code: 13,
     reqs: 3,
     err: ['stopped: terminated', 'the service says: no credit is left'],
+  },
+])
+
+const at = (seconds: number, value: object) => ({
+  ...value,
+  processed_at: new Date(Date.UTC(2026, 0, 1) + seconds * 1000).toISOString(),
+})
+const messages = (...seconds: number[]) => seconds.map((second) => at(second, say(`m${second}`, 'x')))
+const newestFirst = [
+  done('i0'),
+  say('o2', 'old'),
+  say('o1', 'old'),
+  { id: 'm0', type: 'user.message', content: 'x' },
+]
+const refused = 'HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n'
+
+/** Pages as the service makes them of what it is asked for: of as many events as the limit, or of ten. */
+const paging =
+  (...events: object[]): Script =>
+  (socket, request) => {
+    const { searchParams } = new URL(request.split(' ')[1] ?? '', 'http://x')
+    const start = Number(searchParams.get('page') ?? 0)
+    const end = start + Number(searchParams.get('limit') ?? 10)
+    socket.write(page({ next_page: end < events.length ? String(end) : null }, ...events.slice(start, end)))
+  }
+const many = Array.from({ length: 40 }, (_, i) =>
+  at(i, i % 8 === 7 ? say(`s${i}`, 'x') : { id: `r${i}`, type: 'session.status_running' }),
+)
+
+faultsInside('Y: a list as it was asked for', [
+  {
+    name: 'Y83 the newest, of a service that ignores the order but not the limit',
+    argv: ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
+    script: paging(...messages(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)),
+    code: 0,
+    out: 'm12\nm11\n',
+    reqs: 3,
+  },
+  {
+    name: 'Y83 the newest, though one time is out of line',
+    argv: ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
+    script: session({ lists: [list(...messages(1, 2, 3.005, 3, 5))] }),
+    code: 0,
+    out: 'm5\nm3\n',
+    reqs: 1,
+  },
+  {
+    name: 'Y84 so many as were asked for came, and how to go on is not said',
+    argv: ['events', 'list', '--limit', '1', '--ids'],
+    script: session({ lists: [page({ has_more: true }, { id: 'a', type: 't' }, { type: 't' })] }),
+    code: 0,
+    out: 'a\n',
+    reqs: 1,
+  },
+  {
+    name: 'Y84 so many as were asked for came, and what follows is no event',
+    argv: ['events', 'list', '--limit', '1', '--ids'],
+    script: session({ lists: [list({ id: 'a', type: 't' }, { id: 'b' })] }),
+    code: 0,
+    out: 'a\n',
+    reqs: 1,
+  },
+  {
+    name: 'Y85 a list that breaks off at a later page',
+    argv: ['events', 'list', '--ids', '--retries', '0'],
+    script: session({ lists: [a, refused] }),
+    code: 7,
+    out: 'a\n',
+    reqs: 2,
+  },
+  {
+    name: 'Y85 a list in the other order that breaks off at a later page',
+    argv: ['events', 'list', '--order', 'desc', '--ids', '--retries', '0'],
+    script: session({ lists: [page({ next_page: 'p1' }, ...messages(1, 2, 3)), refused] }),
+    code: 7,
+    out: 'm3\nm2\nm1\n',
+    reqs: 2,
+  },
+  {
+    name: 'Y85 a list that breaks off at what is no event',
+    argv: ['events', 'list', '--ids'],
+    script: session({ lists: [list({ id: 'a', type: 't' }, { id: 'b' })] }),
+    code: 8,
+    out: 'a\n',
+    reqs: 1,
+    err: ['the list of events: [1]: type'],
+  },
+  {
+    name: 'Y86 a history with the newest first, though one time is 5 ms off',
+    argv: follow,
+    script: session({ lists: [list(...newestFirst.map((value, i) => at([4, 3.995, 4, 1][i] ?? 0, value)))] }),
+    code: 0,
+    reqs: 3,
+  },
+  {
+    name: "Y87 the filter is not the service's: pages are full then",
+    argv: ['events', 'list', '--type', 'agent.message', '--limit', '3', '--ids'],
+    script: paging(...many),
+    code: 0,
+    out: 's7\ns15\ns23\n',
+    reqs: 4,
+    check: ({ server }) =>
+      expect(server.requests.map((request) => /limit=\d+|page=\d+/.exec(request)?.[0])).toEqual([
+        'limit=3',
+        undefined,
+        'page=10',
+        'page=20',
+      ]),
+  },
+  {
+    name: 'Y87 what was given before is not given again',
+    argv: ['events', 'list', '--type', 'agent.message', '--limit', '3', '--ids'],
+    script: paging(...many.slice(6)),
+    code: 0,
+    out: 's7\ns15\ns23\n',
+    reqs: 3,
   },
 ])
 

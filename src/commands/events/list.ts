@@ -3,9 +3,8 @@ import type { Context } from '../../context.ts'
 import { addValue, parseCount } from '../../flag-values.ts'
 import { createCaller } from '../../http/caller.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import { listPages, toQuery } from '../../sessions/listing/pages.ts'
+import { listEvents, toQuery } from '../../sessions/listing/event-list.ts'
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
-import { selectEvents } from '../../sessions/listing/selection.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -46,10 +45,9 @@ export async function run(context: Context, options: ListOptions): Promise<void>
   if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
   const raw = createRawPrinter(output)
   const printRows = createRowPrinter(context)
-  const pages = listPages(caller, parts, query)
   const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
   let count = 0
-  for await (const items of selectEvents(pages, query)) {
+  for await (const items of listEvents(caller, parts, query)) {
     const events = items.map(({ event }) => event)
     for (const { type } of events) missing.delete(type)
     count += events.length

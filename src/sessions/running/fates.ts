@@ -1,6 +1,6 @@
 import { CliError } from '../../errors.ts'
 import { Endurance } from '../following/endurance.ts'
-import { listOldestFirst } from '../listing/selection.ts'
+import { listOldestFirst } from '../listing/event-list.ts'
 import { SessionState } from '../session-state.ts'
 import type { Call } from './call.ts'
 import type { RunningSession } from './running-session.ts'

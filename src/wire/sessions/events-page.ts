@@ -3,7 +3,6 @@ import { type Cursor, onOneLine, readPage } from '../page.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
 import { isErrorEnvelope, readProblem } from '../problem/problem.ts'
 import { parseReceived } from '../received-json.ts'
-import * as z from '../zod.ts'
 import { SessionEvent } from './session-event.ts'
 
 /** An event of a session with its exact JSON, on one line. */
@@ -14,18 +13,29 @@ export interface EventItem {
 
 interface EventsPage {
   items: EventItem[]
-  next?: Cursor
+  /** How to go on after these. Throws a `CliError` if that is not said, or if another element is no event. */
+  next(): Cursor | undefined
 }
 
-const ListedEvents = z.array(SessionEvent)
-
-/** Reads one page of a list, or a list without pages. Throws a `CliError`. */
+/** Reads one page of a list, or a list without pages, up to the first element that is no event. Throws a `CliError`. */
 export function readEventsPage(text: string): EventsPage {
   const { data, texts, next } = readPage(text, 'the list of events')
-  const events = ListedEvents.safeParse(data)
-  if (!events.success) throw notUnderstood(`the list of events: ${describeIssues(events.error).join('; ')}`)
-  const items = events.data.map((event, index) => ({ event, text: texts[index] ?? JSON.stringify(event) }))
+  const items: EventItem[] = []
+  for (const [index, value] of data.entries()) {
+    const event = SessionEvent.safeParse(value)
+    if (!event.success) {
+      const failure = notUnderstood(
+        `the list of events: [${index}]: ${describeIssues(event.error).join('; ')}`,
+      )
+      return { items, next: () => fail(failure) }
+    }
+    items.push({ event: event.data, text: texts[index] ?? JSON.stringify(value) })
+  }
   return { items, next }
+}
+
+function fail(failure: Error): never {
+  throw failure
 }
 
 /** Reads the data of one event of a stream. Throws a `CliError`. */

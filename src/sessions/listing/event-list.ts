@@ -1,0 +1,155 @@
+import type { Caller } from '../../http/caller.ts'
+import type { RequestParts } from '../../http/drafter.ts'
+import { endpoints } from '../../wire/endpoints.ts'
+import { type HttpResponse, readBody } from '../../wire/exchange.ts'
+import { type Cursor, createPageTrail } from '../../wire/page.ts'
+import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
+
+/** What a list is asked for; a service may ignore any of it (recorded, 6). */
+export interface ListQuery {
+  types?: string[]
+  order?: string
+  limit?: number
+}
+
+/** So many events at least are asked for where an order is: of fewer nobody could tell in which order they are. */
+const leastOrdered = 10
+
+/** If parley has to choose from a list itself, no pages are read that a limit makes smaller than this. */
+const smallPage = 100
+
+/** How many events are held back until their times tell the order. */
+const mostHeld = 1000
+
+export const toQuery = ({ types = [], order, limit }: ListQuery, cursor?: Cursor): string =>
+  [
+    ...types.map((type) => `types%5B%5D=${encodeURIComponent(type)}`),
+    ...(order === undefined ? [] : [`order=${order}`]),
+    ...(limit === undefined ? [] : [`limit=${order === undefined ? limit : Math.max(limit, leastOrdered)}`]),
+    ...(cursor === undefined ? [] : [`${cursor.name}=${encodeURIComponent(cursor.value)}`]),
+  ].join('&')
+
+/** A session's events in the order in which they happened, which may not be the service's default. */
+export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
+  listEvents(caller, parts, { order: 'asc' })
+
+/**
+ * A session's events, page by page, as they were asked for, also if the service ignored it: only these types, at most
+ * so many, in this order. A list in the other order is read to its end before any of it is given. What a list that
+ * breaks off had brought is given before its `CliError` is thrown.
+ */
+export async function* listEvents(
+  caller: Caller,
+  parts: RequestParts,
+  query: ListQuery = {},
+): AsyncGenerator<EventItem[]> {
+  const { types, order, limit = Infinity } = query
+  /** The ids of what was given, as long as the list may begin anew. */
+  const given = new Set<string | undefined>()
+  const isWanted = ({ event }: EventItem) =>
+    (!types || types.includes(event.type)) && (event.id === undefined || !given.has(event.id))
+  /** Whether the list is in the other order; not known as long as its times do not tell it. */
+  let isTurned = order === undefined ? false : undefined
+  let held: EventItem[] = []
+  let left = limit
+  /** Whether parley has to choose from the list, as the service does not. */
+  let isChosenHere = false
+
+  function release(): EventItem[] {
+    const items = (isTurned ? held.reverse() : held).filter(isWanted).slice(0, left)
+    held = []
+    left -= items.length
+    if (limit < smallPage) for (const { event } of items) given.add(event.id)
+    return items
+  }
+
+  try {
+    for await (const page of readPages(caller, parts, query, () => isChosenHere && !given.has(undefined))) {
+      if (page === 'again') {
+        held = []
+        continue
+      }
+      for (const item of page) held.push(item)
+      isTurned ??= findTurn(held, order)
+      isChosenHere ||= isTurned === true || !page.every(isWanted)
+      if (isTurned) {
+        held = held.filter(isWanted)
+        held.splice(0, held.length - limit)
+        continue
+      }
+      const isMet = held.filter(isWanted).length >= left
+      if (isTurned === undefined && !isMet && held.length < mostHeld) continue
+      isTurned = false
+      yield release()
+      if (left <= 0) return
+    }
+  } catch (error) {
+    yield release()
+    throw error
+  }
+  yield release()
+}
+
+const readPage = async ({ body }: HttpResponse) =>
+  readEventsPage(new TextDecoder().decode(await readBody(body)))
+
+/**
+ * The pages as the service gives them. If full pages are wanted after some, `again` is given, and the list begins anew:
+ * a page may be named by its number, which means another place if pages have another size.
+ */
+async function* readPages(
+  caller: Caller,
+  parts: RequestParts,
+  query: ListQuery,
+  wantsFull: () => boolean,
+): AsyncGenerator<EventItem[] | 'again'> {
+  let { limit } = query
+  let trail = createPageTrail('the list of events')
+  for (let cursor: Cursor | undefined; ; ) {
+    const text = toQuery({ ...query, limit }, cursor)
+    const { items, next } = await caller.call(
+      endpoints.listEvents,
+      { ...parts, query: text || undefined },
+      readPage,
+    )
+    trail.addMark(items[0]?.event.id, 'its pages repeat')
+    yield items
+    cursor = next()
+    if (!cursor) return
+    if (limit !== undefined && limit < smallPage && wantsFull()) {
+      limit = undefined
+      cursor = undefined
+      trail = createPageTrail('the list of events')
+      yield 'again'
+      continue
+    }
+    trail.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
+    trail.addPage(items.length)
+  }
+}
+
+/**
+ * Whether a list is in the other order than was asked for: in the one in which most of its times are. `undefined` if
+ * the times do not show it: in a few events one that is out of line shows nothing, for the clocks of a service differ.
+ */
+function findTurn(items: readonly EventItem[], order: string | undefined): boolean | undefined {
+  const times = items
+    .slice(0, mostHeld)
+    .map(({ event }) => Date.parse(event.processed_at ?? ''))
+    .filter((time) => time >= 0)
+  const up = longestRise(times)
+  const down = longestRise(times.reverse())
+  if (up === down || Math.max(up, down) < 3) return undefined
+  return order === 'desc' ? up > down : down > up
+}
+
+/** How many of the numbers can be left standing at most so that each is larger than the one before. */
+function longestRise(numbers: readonly number[]): number {
+  /** The smallest last number of a rise of each length. */
+  const ends: number[] = []
+  for (const number of numbers) {
+    const place = ends.findIndex((end) => end >= number)
+    ends[place < 0 ? ends.length : place] = number
+  }
+  return ends.length
+}
