@@ -127,8 +127,9 @@ async function report(failure: CliError, argv: string[], host: Host, secrets: Se
   const isColoured = wantsColour(choice, host.env, host.stderr.isTerminal)
   const shown = secrets.redactFailure(failure)
   const text = isJson ? renderFailureAsJson(shown) : renderFailure(shown, await createStyle(isColoured))
+  const safe = isJson ? secrets.redactJson(text) : secrets.redact(text)
   // A stderr that is gone changes nothing about the exit code.
-  await say(host.stderr, secrets.redact(text)).catch(() => {})
+  await say(host.stderr, safe).catch(() => {})
 }
 
 /** Nothing that a run says is a command to the runner that reads it. */

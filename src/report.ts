@@ -44,7 +44,7 @@ export function openReport(name: string, { cwd, facts, secrets, start }: ReportS
     try {
       requireReplaceable(target, name)
       const text = JSON.stringify(describeRun(facts, end, (Date.now() - start) / 1000))
-      replace(target, `${escapeJson(secrets.redact(text))}\n`)
+      replace(target, `${escapeJson(secrets.redactJson(text))}\n`)
     } catch (error) {
       throw asFailure(error).with({ consequence: 'the report was not written', sent: facts.sent })
     }

@@ -7,16 +7,16 @@ import { realTimers } from '../timers.ts'
 
 /** Makes what a command gets. */
 export async function createContext(host: Host, flags: SharedFlags, run: Run): Promise<Context> {
-  const { redact } = run.secrets
-  const print = (line: string) => void host.stderr.open().write(`${redact(line)}\n`)
+  const { redact, redactJson } = run.secrets
+  const print = (line: string) => void host.stderr.open().write(`${line}\n`)
   const tell = (line: string) => {
-    if (!flags.quiet) print(line)
+    if (!flags.quiet) print(redact(line))
   }
   const sign = (line: string) => `parley: ${oneLine(redact(line), 2000)}`
   const note = (line: string) => tell(sign(line))
   const warn = (line: string) => {
-    const isJson = flags.errors === 'json'
-    print(isJson ? escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) })) : sign(line))
+    if (flags.errors !== 'json') return print(redact(sign(line)))
+    print(redactJson(escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) }))))
   }
   return {
     ...run,

@@ -20,7 +20,7 @@ export function toCurl(draft: Draft, variable: string, isTerminal: boolean): str
   const lines = [`curl --silent --show-error ${how} ${quote(url)}`]
   if (/[[\]{}]/.test(url)) lines.push('--globoff')
   for (const [name, value] of Object.entries(headers)) {
-    if (isSecretHeader(name)) continue
+    if (isSecretHeader(name, value)) continue
     lines.push(`--header ${quote(value === '' ? `${name};` : `${name}: ${value}`)}`)
   }
   const secrets = [
@@ -47,7 +47,8 @@ function asText(body: Uint8Array): string {
   return Buffer.from(body).toString()
 }
 
-const secretNames = (headers: Draft['headers']) => Object.keys(headers).filter(isSecretHeader)
+const secretNames = (headers: Draft['headers']) =>
+  Object.keys(headers).filter((name) => isSecretHeader(name, headers[name] ?? ''))
 
 /** The variables that `toCurl`'s command reads for secret headers of `-H`. */
 export const curlVariables = ({ headers }: Draft): string[] => secretNames(headers).map(variableFor)

@@ -139,6 +139,72 @@ describe('where a secret never stands', () => {
     await server.close()
   })
 
+  /** What is said of a failure whose message repeats a text; also as JSON. */
+  const said = async (text: string, argv: string[] = [], secret = token) => {
+    const exchange = answering(JSON.stringify({ error: { message: text } }), {
+      status: 400,
+      headers: { 'x-echo': text },
+    })
+    const env = { ...bare, PARLEY_BASE_URL: 'https://gateway.test', PARLEY_ACCESS_TOKEN: secret }
+    const runs = [['-v'], ['--errors', 'json']].map(async (flags) => {
+      const ended = await run(['chat', 'x', ...argv, ...flags], { env, exchange })
+      expect(ended.code).toBe(4)
+      if (flags.length > 1) JSON.parse(ended.err)
+      return ended.err
+    })
+    return (await Promise.all(runs)).join('')
+  }
+
+  test('K40: of two secrets of which one is the beginning of the other, the rest of the longer one is not shown', async () => {
+    const shown = await said(`no ${token}-and-more, no ${token}`, ['-H', `X-Api-Key: ${token}-and-more`])
+    expect(shown).toContain('no [redacted], no [redacted]')
+    expect(shown).not.toMatch(/canary|and-more/)
+  })
+
+  test.each([
+    ['lower-case percent codes', 'canary%2ftoken%3d%2b1'],
+    ['every character as a percent code', '%63%61%6e%61%72%79%2F%74%6F%6b%65%6e%3D%2b%31'],
+    ['a slash with a backslash', 'canary\\/token=+1'],
+    ['codes of markup', 'canary&#x2f;token&#61;&#x2B;1'],
+    ['names of markup', 'canary&sol;token=+1'],
+    ['codes of JSON', 'canary\\u002ftoken\\u003D\\u002b1'],
+    ['JSON in JSON', String.raw`{\"key\":\"canary\\/token=+1\"}`],
+    ['base64', Buffer.from('canary/token=+1').toString('base64')],
+    ['base64 of more', Buffer.from('x:canary/token=+1').toString('base64')],
+    ['base64 for URLs', Buffer.from('me:canary/token=+1?').toString('base64url')],
+  ])('K41: a secret that comes back as %s is not shown', async (_, echo) => {
+    const shown = await said(`no <${echo}> here`, [], 'canary/token=+1')
+    expect(shown).toMatch(/no <.{0,12}\[redacted\].{0,4}> here/)
+    expect(shown).not.toContain(echo)
+    expect(shown).not.toMatch(/canary|token=|Y2FuYX/)
+  })
+
+  test('K41: where a secret begins within an escape, JSON stays JSON', async () => {
+    expect(await said('one\nope-a-secret', [], 'nope-a-secret')).toContain('"body":{"error":{"message":"one[redacted]"}}')
+  })
+
+  test('K42: a header that holds a credential is hidden, whatever its name', async () => {
+    const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl'
+    const basic = `Basic ${Buffer.from('user:canary').toString('base64')}`
+    const lines = [`X-Forward: Bearer canary`, `X-Upstream: ${basic}`, `X-Assertion: ${jwt}`, 'X-Plan: basic']
+    const flags = lines.flatMap((line) => ['-H', line])
+    for (const argv of [['--dry-run'], ['--curl'], ['-v']]) {
+      const { out, err } = await run(['chat', 'x', ...argv, ...flags], {
+        exchange: answering(message('Hi'), { headers: { 'x-echo': `Bearer other-canary`, 'x-whose': jwt } }),
+      })
+      expect(out + err).not.toMatch(/canary|eyJ|dXNlcjp/)
+      expect(out + err).toMatch(/X-Plan: basic|"X-Plan": "basic"/)
+    }
+    const curl = await run(['chat', 'x', '--curl', ...flags])
+    expect(curl.out).toContain('"X-Forward: $X_FORWARD"')
+  })
+
+  test('K43: a user name or password with a quote in an address is not shown', async () => {
+    const shown = await said('see https://us"er:pa"canary@b.test/ and "https://c.test"')
+    expect(shown).toContain('https://[redacted]@b.test/')
+    expect(shown).not.toMatch(/pa"|canary/)
+  })
+
   test("K08: Node's own debugging output does not show one", async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const values = { baseUrl: server.url, accessTokenCommand: `echo ${token.slice(0, 6)}-from-command` }
