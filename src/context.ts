@@ -36,6 +36,11 @@ export interface Host extends ProcessInfo {
   onSignal?(clean: (exit: number) => string): void
   /** Has `act` called in place of the first SIGINT; later ones end the process as ever. */
   takeInterrupt?(act: () => void): Interrupt
+  /**
+   * Until the function that it returns is called, the process's exit code is 1, and `report` is called if nothing is left
+   * that the process could wait for.
+   */
+  expectEnd?(report: () => void): () => void
   /** Has `report` called for an error that nothing caught, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
 }

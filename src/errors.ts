@@ -60,6 +60,8 @@ export interface FailureDetails {
   pending?: string[]
   /** What the service itself said, unescaped. */
   serviceMessage?: string
+  /** It is an error that came as the body of an answer with a status of success. */
+  isInBody?: boolean
   /** The service's error body: parsed JSON, or text. */
   body?: unknown
   /** The head of the answer that the body came with; names of headers in lower case. */

@@ -10,6 +10,8 @@ export interface Facts {
   /** The model that was asked, then the one that answered; `undefined` too where there were several. */
   model: string | undefined
   stopReason: string | undefined
+  /** The answer's; `undefined` too if there were several. */
+  id: string | undefined
   /** The last one's. */
   requestId: string | undefined
   session: string | undefined
@@ -27,6 +29,7 @@ export const createFacts = (): Facts => ({
   attempts: 0,
   model: undefined,
   stopReason: undefined,
+  id: undefined,
   requestId: undefined,
   session: undefined,
   usage: new Map(),
@@ -35,6 +38,7 @@ export const createFacts = (): Facts => ({
 })
 
 interface Answered {
+  id?: string
   model?: string
   stopReason?: string
   usage?: object
@@ -43,10 +47,11 @@ interface Answered {
 }
 
 /** Adds what an answer says of itself. */
-export function addAnswer(facts: Facts, { model, stopReason, usage, tokens }: Answered): void {
+export function addAnswer(facts: Facts, { id, model, stopReason, usage, tokens }: Answered): void {
   // Of many answers only the sums are shown.
   const isOneOfMany = facts.counts !== undefined
   facts.model = isOneOfMany ? undefined : (model ?? facts.model)
+  facts.id = isOneOfMany ? undefined : id
   facts.stopReason = isOneOfMany ? undefined : stopReason
   for (const [name, count] of Object.entries(usage ?? { totalTokens: tokens }))
     if (typeof count === 'number') facts.usage.set(name, (facts.usage.get(name) ?? 0) + count)

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import type { Host } from './context.ts'
 import { CliError, fileProblem, usage } from './errors.ts'
-import { interrupt, onCrash, onSignal, suspend, takeInterrupt } from './signals.ts'
+import { expectEnd, interrupt, onCrash, onSignal, suspend, takeInterrupt } from './signals.ts'
 import { createStdStream, findStdinKind, identify } from './std-streams.ts'
 
 /** The process as a host. Its streams are opened when they are first used. */
@@ -36,6 +36,7 @@ export function createProcessHost(): Host {
     checkArguments,
     onSignal: (clean) => onSignal(clean, stderr),
     takeInterrupt,
+    expectEnd,
     onCrash,
   }
 }

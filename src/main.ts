@@ -25,6 +25,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     start: Date.now(),
   })
   let describe: () => string | undefined = () => undefined
+  let ending: Promise<number> | undefined
   const run: Run = {
     cleanups,
     secrets,
@@ -39,6 +40,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return guard(`${['parley: interrupted', ...states.filter((state) => state !== undefined)].join(': ')}\n`)
   })
   host.onCrash?.((error) => fail(unexpected(error, describe())))
+  const hasEnded = host.expectEnd?.(() => void fail(endedEarly(describe())))
   try {
     const text = await findText(argv)
     if (text !== undefined) {
@@ -52,15 +54,22 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       throw error
     })
     await reporting.write({ exit })
-    return exit
+    return ending ?? exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
     return await fail(error instanceof CliError ? error : unexpected(error, describe()))
   } finally {
     cleanUp(cleanups)
+    hasEnded?.()
   }
 
-  async function fail(failure: CliError): Promise<number> {
+  /** What a failure's cleaning up makes fail is no failure of its own. */
+  function fail(failure: CliError): Promise<number> {
+    ending ??= end(failure)
+    return ending
+  }
+
+  async function end(failure: CliError): Promise<number> {
     cleanUp(cleanups)
     const { kind, message, details, exitCode } = failure
     const problem = await reporting.tryWrite({ exit: exitCode, failure })
@@ -117,6 +126,13 @@ function unexpected(error: unknown, state: string | undefined): CliError {
     consequence: `${state ? `${state}; ` : ''}please report this line, with the command but without its secrets`,
   })
 }
+
+/** A bug: something was waited for that nothing was left to bring. */
+const endedEarly = (state: string | undefined) =>
+  new CliError('unexpected', 'a bug in parley: it ended before its work', {
+    sent: 'unknown',
+    consequence: state,
+  })
 
 /** Prints a failure. Its flags are read from the bare arguments, because they apply also where those are wrong. */
 async function report(failure: CliError, argv: string[], host: Host, secrets: Secrets): Promise<void> {

@@ -96,13 +96,14 @@ const counted = [
 
 /** What is not known is null. */
 function describeRun(facts: Facts, { exit, isSignal, failure }: End, seconds: number): object {
-  const { command, model, stopReason, session, usage, attempts, files, counts } = facts
+  const { command, id, model, stopReason, session, usage, attempts, files, counts } = facts
   const requestId = failure?.details.requestId ?? facts.requestId
   return {
     command: command ?? null,
     exit,
     kind: isSignal ? 'signal' : (failure?.kind ?? kindOf(exit)),
     sent: failure?.details.sent ?? facts.sent,
+    id: shown(id),
     model: shown(model),
     stopReason: shown(stopReason),
     usage: Object.fromEntries(counted.map((name) => [name, usage.get(name) ?? null])),

@@ -25,7 +25,9 @@ export function createSecrets(): Secrets {
       Object.fromEntries(
         Object.entries(headers).map(([name, value]) => [
           name,
-          redact(isSecretHeader(name, value) ? value.replace(/^(Bearer |Basic )?.*/is, '$1[redacted]') : value),
+          redact(
+            isSecretHeader(name, value) ? value.replace(/^(Bearer |Basic )?.*/is, '$1[redacted]') : value,
+          ),
         ]),
       ),
     redactFailure(failure) {
@@ -170,7 +172,9 @@ const shortestCore = 6
 function inBase64(secret: string): string[] {
   const bytes = Buffer.from(secret)
   const cores = [0, 1, 2].flatMap((before) => {
-    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64').replace(/=+$/, '')
+    const text = Buffer.concat([Buffer.alloc(before), bytes])
+      .toString('base64')
+      .replace(/=+$/, '')
     const isRagged = (before + bytes.length) % 3 !== 0
     const core = text.slice(Math.ceil((before * 8) / 6), isRagged ? -1 : undefined)
     return [core, core.replaceAll('+', '-').replaceAll('/', '_')]

@@ -81,6 +81,13 @@ export function suspend(): Promise<void> {
   })
 }
 
+/** While a run has not ended, the process fails: an empty event loop alone would end it with exit code 0. */
+export function expectEnd(report: () => void): () => void {
+  process.exitCode = 1
+  process.once('beforeExit', report)
+  return () => void process.off('beforeExit', report)
+}
+
 /** Has an error reported that nothing caught, and ends the process with the exit code that it gets. */
 export function onCrash(report: (error: unknown) => Promise<number>): void {
   process.on('uncaughtException', async (error) => process.exit(await report(error).catch(() => 1)))

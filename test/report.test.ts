@@ -29,6 +29,7 @@ test('a run writes what it came to, and null where that is not known', async () 
     exit: 0,
     kind: null,
     sent: 'yes',
+    id: 'msg_1',
     model: 'alpha-2.5-pro-001',
     stopReason: 'end_turn',
     usage: { ...unknownUsage, inputTokens: 3, outputTokens: 5, totalTokens: 8 },
@@ -37,6 +38,39 @@ test('a run writes what it came to, and null where that is not known', async () 
     session: null,
     files: [],
   })
+})
+
+test.each([
+  ['a message', message('Hello'), 'msg_1'],
+  [
+    'a native answer',
+    JSON.stringify({
+      responseId: 'resp_1',
+      candidates: [{ content: { parts: [{ text: 'Hello' }] }, finishReason: 'STOP' }],
+    }),
+    'resp_1',
+  ],
+  [
+    'a stream',
+    [
+      { type: 'message_start', message: { id: 'msg_2' } },
+      { type: 'content_block_delta', delta: { type: 'text_delta', text: 'Hello' } },
+      { type: 'message_delta', delta: { stop_reason: 'end_turn' } },
+      { type: 'message_stop' },
+    ]
+      .map((each) => `data: ${JSON.stringify(each)}\n\n`)
+      .join(''),
+    'msg_2',
+  ],
+  ['an answer without one', message('Hello', { id: undefined }), null],
+])('the id of %s is in the report, and under -v', async (_, body, id) => {
+  const cwd = temporaryFolder()
+  const exchange = answering(body, {
+    headers: body.startsWith('data') ? { 'content-type': 'text/event-stream' } : {},
+  })
+  const { err } = await run(['chat', 'hi', '--report', 'r.json', '-v'], { cwd, exchange })
+  expect(read(cwd).id).toBe(id)
+  expect(/the id of the answer: (.*)/.exec(err)?.[1] ?? null).toBe(id)
 })
 
 test('all kinds of tokens are told apart', async () => {

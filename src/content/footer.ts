@@ -65,10 +65,11 @@ const describeStop = (reason: string): string =>
 
 /** Prints what an answer took. */
 export function printUsage(
-  { host, tell, style, facts }: Context,
+  { host, flags, tell, note, style, facts }: Context,
   { summary, seconds, isAsked }: AnswerReport,
 ): void {
   addAnswer(facts, { ...summary, usage: usageOf(summary) })
+  if (flags.verbose && summary.id !== undefined) note(`the id of the answer: ${oneLine(summary.id, 200)}`)
   // A dash first: CI systems look for commands at the start of a line, where no service's text may be.
   if (isAsked || host.stderr.isTerminal) tell(style.dim(`— ${describeUsage(summary, seconds)}`))
 }

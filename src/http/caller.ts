@@ -1,10 +1,12 @@
 import type { Context } from '../context.ts'
+import { isSecretHeader } from '../secrets.ts'
 import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { secretOriginOf } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import { type Authority, createAuthority } from './credential.ts'
+import type { Draft } from './draft.ts'
 import { createDrafter, type RequestParts } from './drafter.ts'
 import { chooseExchange } from './exchange-choice.ts'
 import { type OpenAnswer, openAnswer } from './open-answer.ts'
@@ -72,6 +74,15 @@ export function createCaller(
   }
 }
 
+/** Where a request's secret comes from, in words; `undefined` if it has none. */
+function secretOrigin(
+  { endpoint, credential, headers }: Draft,
+  settings: ResolvedSettings,
+): string | undefined {
+  if (credential) return secretOriginOf(settings, endpoint.service)?.name
+  return Object.entries(headers).some(([name, value]) => isSecretHeader(name, value)) ? '--header' : undefined
+}
+
 interface OpenerParts {
   draft: ReturnType<typeof createDrafter>
   authority: Authority
@@ -112,7 +123,7 @@ function createOpener(
       exchange: await exchange(),
       policy: { ...policy, repeat: endpoint.repeat },
       reach: startReach(endpoint),
-      secretOrigin: whole.credential ? secretOriginOf(settings, endpoint.service)?.name : '--header',
+      secretOrigin: secretOrigin(whole, settings),
       showWaiting,
     }
     if (parts.meanwhile) setImmediate(parts.meanwhile)

@@ -72,7 +72,7 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
     error instanceof CliError ? error : explainConnectError(error, host, host === url ? undefined : proxy)
   const secure = async (socket: Socket, host: URL) => {
     const [{ startTls }, secureContext] = await Promise.all([import('./tls.ts'), trust()])
-    if (socket.errored) throw socket.errored
+    if (socket.destroyed) throw socket.errored ?? Object.assign(new Error(), { code: 'ECONNRESET' })
     const secured = startTls(socket, hostOf(host), secureContext)
     sockets.push(secured)
     return ready(secured, 'secureConnect', (error) => explain(error, host))
@@ -124,6 +124,8 @@ async function ready(socket: Socket, event: string, explain: (error: Error) => C
       const onClose = () => onError(Object.assign(new Error(), { code: 'ECONNRESET' }))
       settle = () => void socket.off('close', onClose).off('error', onError).off(event, resolve)
       socket.on('close', onClose).on('error', onError).on(event, resolve)
+      // It says so only once, and may have done it before.
+      if (socket.destroyed) onClose()
     })
     return socket
   } finally {

@@ -14,15 +14,16 @@ const longestArgument = 100 * 1024
  * For a terminal, control characters are written as escapes, which bash and zsh read.
  */
 export function toCurl(draft: Draft, variable: string, isTerminal: boolean): string {
-  const { method, url, headers, body, credential } = draft
+  const { method, url, headers, body, credential, leftOut } = draft
   const quote = isTerminal ? (text: string) => shellQuote(text, unsafe) : plainQuote
   const how = method === 'HEAD' ? '--head' : `--request ${method}`
   const lines = [`curl --silent --show-error ${how} ${quote(url)}`]
   if (/[[\]{}]/.test(url)) lines.push('--globoff')
   for (const [name, value] of Object.entries(headers)) {
     if (isSecretHeader(name, value)) continue
-    lines.push(`--header ${quote(value === '' ? `${name};` : `${name}: ${value}`)}`)
+    lines.push(`--header ${quote(`${name}: ${value}`)}`)
   }
+  for (const name of leftOut) lines.push(`--header '${name.replaceAll("'", "'\\''")}:'`)
   const secrets = [
     ...(credential ? [`${credential.header}: ${credential.prefix}$${variable}`] : []),
     ...secretNames(headers).map((name) => `${name.replaceAll(/[$`]/g, '\\$&')}: $${variableFor(name)}`),

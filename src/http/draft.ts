@@ -12,8 +12,10 @@ interface Credential {
 /** A request without its secret. */
 export interface Draft extends HttpRequest {
   endpoint: Endpoint
-  /** Absent where a header of `-H` replaces it. */
+  /** Absent if `-H` replaces it, or leaves it out. */
   credential?: Credential
+  /** The names of headers that `-H` leaves out. */
+  leftOut: string[]
 }
 
 export interface DraftParts {
@@ -23,7 +25,7 @@ export interface DraftParts {
   params: Record<string, string>
   query?: string
   headers?: Record<string, string> | undefined
-  /** Headers from `-H`, which replace others of the same name. */
+  /** Headers from `-H`, which replace others of the same name; an empty one only takes the other away. */
   extraHeaders?: Record<string, string> | undefined
   body?: Uint8Array
 }
@@ -40,6 +42,7 @@ export function draftRequest(endpoint: Endpoint, parts: DraftParts): Draft {
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => pathSegment(name, parts.params[name]))
   const address = parts.address?.replace(/\/+$/, '') ?? addressPlaceholder[endpoint.service]
   const credential = credentials[endpoint.service]
+  const extra = parts.extraHeaders ?? {}
   const headers = mergeHeaders(
     {
       ...(parts.body ? { 'Content-Type': 'application/json' } : {}),
@@ -48,7 +51,7 @@ export function draftRequest(endpoint: Endpoint, parts: DraftParts): Draft {
       'User-Agent': 'parley-cli',
       ...parts.headers,
     },
-    parts.extraHeaders ?? {},
+    extra,
   )
   return {
     endpoint,
@@ -56,13 +59,14 @@ export function draftRequest(endpoint: Endpoint, parts: DraftParts): Draft {
     url: `${address}${path}${parts.query ? `?${parts.query}` : ''}`,
     headers,
     body: parts.body,
-    credential: hasHeader(headers, credential.header) ? undefined : credential,
+    credential: hasHeader(extra, credential.header) ? undefined : credential,
+    leftOut: Object.keys(extra).filter((name) => extra[name] === ''),
   }
 }
 
 /** The request as it goes out. */
 export function withSecret(draft: Draft, secret: string | undefined): HttpRequest {
-  const { endpoint: _, credential, ...request } = draft
+  const { endpoint: _, leftOut: __, credential, ...request } = draft
   if (!credential || secret === undefined) return request
   return { ...request, headers: { [credential.header]: credential.prefix + secret, ...request.headers } }
 }
@@ -89,7 +93,7 @@ const forbidden = [
   'expect',
 ]
 
-/** Reads the `NAME: VALUE` of `-H`; throws a usage error. */
+/** Reads the `NAME: VALUE` of `-H`, or `NAME:` with an empty value; throws a usage error. */
 export function parseHeader(line: string): [name: string, value: string] {
   const colon = line.indexOf(':')
   const name = line.slice(0, Math.max(colon, 0))
@@ -109,7 +113,8 @@ function mergeHeaders(own: Record<string, string>, extra: Record<string, string>
   if (Object.keys(extra).length === 0) return own
   const replaced = new Set(Object.keys(extra).map((name) => name.toLowerCase()))
   const kept = Object.entries(own).filter(([name]) => !replaced.has(name.toLowerCase()))
-  return { ...Object.fromEntries(kept), ...extra }
+  const given = Object.entries(extra).filter(([, value]) => value !== '')
+  return Object.fromEntries([...kept, ...given])
 }
 
 const hasHeader = (headers: Record<string, string>, name: string): boolean =>

@@ -55,6 +55,8 @@ async function readHead(socket: Socket, { url, variable }: HttpProxy): Promise<s
         socket.off('readable', onReadable).off('end', onEnd).off('close', onEnd).off('error', onError)
       }
       socket.on('readable', onReadable).on('end', onEnd).on('close', onEnd).on('error', onError)
+      // It says so only once, and may have done it while this file was loaded.
+      if (socket.destroyed) onEnd()
     })
   } finally {
     settle()

@@ -73,7 +73,11 @@ export function completeFailure(failure: CliError, answer: Answer, endpoint: End
   const isOfAnswer = sent === 'yes' || (sent === 'unknown' && failure.kind === 'response')
   const isLater = attempts === undefined && (isOfAnswer || failure.kind === 'file')
   if (!isLater) return failure
-  return failure.with({
+  const message = failure.details.isInBody
+    ? `the service answered ${answer.status} with an error`
+    : failure.message
+  return new CliError(failure.kind, message, {
+    ...failure.details,
     retryAfter: answer.head.retryAfter ?? failure.details.retryAfter,
     requestId: answer.head.requestId ?? failure.details.requestId,
     status: answer.status,

@@ -130,6 +130,29 @@ faults('N: connect phase, nothing sent', [
     within: 2.5,
   },
   {
+    name: 'N28 nothing is left to wait for, and nothing came',
+    argv: [...chat, ...noRetry, '--connect-timeout', '0'],
+    url: () => 'https://silent.test',
+    code: 1,
+    err: [/^parley: a bug in parley: it ended before its work\n {2}nothing was sent\n$/],
+    isProcess: true,
+  },
+  {
+    name: 'N28 the same with --errors json and a report',
+    argv: [...chat, ...noRetry, '--connect-timeout', '0', '--errors', 'json', '--report', 'r.json'],
+    url: () => 'https://silent.test',
+    code: 1,
+    err: [
+      /^\{"error":\{"kind":"unexpected","exit":1,"message":"a bug in parley: it ended before its work",.*\}\n$/,
+    ],
+    files: ['cwd/r.json'],
+    isProcess: true,
+    check: ({ ending }) => {
+      const report = JSON.parse(ending.files.get('cwd/r.json') ?? '')
+      if (report.exit !== 1 || report.kind !== 'unexpected') throw new Error(JSON.stringify(report))
+    },
+  },
+  {
     ...notSent,
     name: 'N25 the deadline passes while a name is looked up',
     argv: [...chat, '--deadline', '1'],

@@ -468,6 +468,16 @@ faultsInside('H: headers', [
       if (lines?.join() !== 'authorization: Bearer mine') throw new Error(lines?.join())
     },
   },
+  {
+    ...good,
+    name: 'H05 -H NAME: leaves a header out, also a credential, whose command does not run',
+    argv: [...chat, '-H', 'authorization:', '-H', 'Content-Type:', '-H', 'X-A: 1', '-H', 'x-a:'],
+    env: { PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: 'touch ran; echo x' },
+    check: ({ server }) => {
+      const sent = server.requests[0]?.match(/^(authorization|content-type|x-a):.*/gim)
+      if (sent) throw new Error(sent.join())
+    },
+  },
   ...['a\nb', 'a\0b', 'é', '🦜', 'a b'].map(
     (secret): Row => ({
       name: `K03 the secret ${JSON.stringify(secret)}`,

@@ -30,6 +30,25 @@ test.each([
   expect(ended.err).toContain(String(status))
 })
 
+test.each([200, 201, 202])('an error under status %i is called by it', async (status) => {
+  const body = envelope('overloaded_error', 'later')
+  const world = { exchange: answering(body, { status }) }
+  for (const argv of [
+    ['chat', 'x'],
+    ['image', 'x', '-m', 'i'],
+    ['events', 'send', 'x', '-s', 's'],
+    ['events', 'list', '-s', 's'],
+    ['api', 'agents', '/v1/x'],
+  ]) {
+    const ended = await run([...argv, '--errors', 'json'], world)
+    expect(JSON.parse(ended.err).error).toMatchObject({
+      kind: 'service',
+      status,
+      message: `the service answered ${status} with an error: later`,
+    })
+  }
+})
+
 test('503 with Retry-After is rate-limited', async () => {
   expect((await failing(503, '{}', { 'retry-after': '9' })).code).toBe(6)
 })

@@ -79,6 +79,24 @@ describe.each(['bash', 'zsh', 'sh'])('V20: --curl in %s', (shell) => {
   })
 })
 
+test('H05: a header that -H leaves out is not shown, and curl leaves it out too', async () => {
+  const flags = ['-H', 'Authorization:', '-H', 'content-type:', '-H', 'Accept:']
+  const world = { env: { PARLEY_ACCESS_TOKEN: '' } }
+  const dry = await run(['chat', 'x', '--dry-run', ...flags], world)
+  expect(JSON.parse(dry.out).headers).toEqual({ 'Accept-Encoding': 'identity', 'User-Agent': 'parley-cli' })
+  const { out, err, code } = await run(['chat', 'x', '--curl', ...flags], world)
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  expect(out.match(/--header .*/g)).toEqual([
+    "--header 'Accept-Encoding: identity' \\",
+    "--header 'User-Agent: parley-cli' \\",
+    "--header 'Authorization:' \\",
+    "--header 'content-type:' \\",
+    "--header 'Accept:' \\",
+  ])
+  const refused = await run(['chat', 'x', ...flags], { ...world, exchange: answering('{}', { status: 401 }) })
+  expect(refused).toMatchObject({ code: 3, err: 'parley: the gateway answered 401\n' })
+})
+
 test('V21: --dry-run escapes on a terminal, keeps its meaning, and is exact in a pipe', async () => {
   const spaced = body.replace('{', '{\r').replace('[', '\r\n[')
   const [shown, piped] = [

@@ -1,9 +1,24 @@
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { findProxy } from '../../src/http/proxy.ts'
+import { openTunnel } from '../../src/http/proxy-tunnel.ts'
+import { serve } from '../harness/server.ts'
 
 const proxy = 'http://proxy.test:8080'
 const goesDirect = (url: string, list: string) =>
   findProxy(new URL(url), { ALL_PROXY: proxy, NO_PROXY: list }) === undefined
+
+test('X26: a proxy whose connection is gone before it is asked is not waited for', async () => {
+  const server = await serve(() => {}, { onConnection: (socket) => void socket.resetAndDestroy() })
+  const url = new URL(server.url)
+  const socket = connect(Number(url.port), url.hostname).on('error', () => {})
+  await new Promise((resolve) => socket.once('close', resolve))
+  await expect(openTunnel(socket, { url, variable: 'HTTPS_PROXY' }, 'a.test:443')).rejects.toMatchObject({
+    kind: 'not-sent',
+    message: expect.stringContaining('closed the connection'),
+  })
+  await server.close()
+})
 
 test.each([
   ['https://a.test', 'a.test'],

@@ -180,7 +180,9 @@ describe('where a secret never stands', () => {
   })
 
   test('K41: where a secret begins within an escape, JSON stays JSON', async () => {
-    expect(await said('one\nope-a-secret', [], 'nope-a-secret')).toContain('"body":{"error":{"message":"one[redacted]"}}')
+    expect(await said('one\nope-a-secret', [], 'nope-a-secret')).toContain(
+      '"body":{"error":{"message":"one[redacted]"}}',
+    )
   })
 
   test('K42: a header that holds a credential is hidden, whatever its name', async () => {

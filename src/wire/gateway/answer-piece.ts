@@ -4,6 +4,8 @@ import type * as z from '../zod.ts'
 
 /** What is known of an answer besides its text; a stream adds to it as it comes. */
 export interface AnswerSummary {
+  /** The service's own name for the answer. */
+  id?: string
   model?: string
   stopReason?: string
   /** The service's own explanation of it. */

@@ -37,6 +37,7 @@ const MessageUsage = z.lazily(() =>
 /** The chat endpoint's success body (gateway, 2.3). */
 export const Message = z.lazily(() =>
   z.looseObject({
+    id: shownText(),
     content: normalized(toBlocks, Blocks()),
     model: shownText(),
     stop_reason: shownText(),
@@ -49,6 +50,7 @@ export const MessageEvent = z.lazily(() =>
   z.looseObject({
     message: z.nullish(
       z.looseObject({
+        id: shownText(),
         model: shownText(),
         content: z.nullish(normalized(toBlocks, Blocks())),
         stop_reason: shownText(),
@@ -84,6 +86,7 @@ export const NativeAnswer = z.lazily(() =>
   z.looseObject({
     candidates: z.nullish(z.array(Candidate())),
     promptFeedback: shown(z.looseObject({ blockReason: shownName(), blockReasonMessage: shownText() })),
+    responseId: shownText(),
     modelVersion: shownText(),
     usageMetadata: shown(
       z.looseObject({

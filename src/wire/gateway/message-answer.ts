@@ -13,10 +13,10 @@ export const isMessage = (value: unknown): boolean =>
 
 /** Reads a whole message (gateway, 2.3). Throws a `CliError` where it has another shape. */
 export function readMessage(value: unknown): AnswerPiece {
-  const { content, model, stop_reason: stopReason, usage } = readAs(Message(), value)
+  const { id, content, model, stop_reason: stopReason, usage } = readAs(Message(), value)
   return {
     text: content.map(textOf).join(''),
-    facts: { model, stopReason, ...countsOf(usage) },
+    facts: { id, model, stopReason, ...countsOf(usage) },
     isStrange: content.some(isStrange),
   }
 }
@@ -33,6 +33,7 @@ export function readMessageEvent(value: { type: string }): AnswerPiece {
   return {
     text: blocks.map(textOf).join(''),
     facts: {
+      id: message?.id,
       model: message?.model,
       stopReason: delta?.stop_reason ?? message?.stop_reason,
       ...countsOf({ ...message?.usage, ...usage }),

@@ -21,7 +21,10 @@ const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
 /** Reads a native answer. Throws a `CliError` where it has another shape. */
 export function readNative(value: unknown): NativePiece {
-  const { candidates, promptFeedback, usageMetadata, modelVersion } = readAs(NativeAnswer(), value)
+  const { candidates, promptFeedback, usageMetadata, responseId, modelVersion } = readAs(
+    NativeAnswer(),
+    value,
+  )
   const all = candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const others = all.filter((candidate) => candidate !== first)
@@ -31,6 +34,7 @@ export function readNative(value: unknown): NativePiece {
   return {
     text: first ? textOf(first) : '',
     facts: {
+      id: responseId,
       model: modelVersion,
       stopReason: stopReason ?? blockReason,
       stopMessage: first?.finishMessage || promptFeedback?.blockReasonMessage || undefined,

@@ -103,12 +103,12 @@ const isFull = (value: unknown): boolean =>
     : value !== undefined && value !== ''
 
 /** The failure that an error envelope under a status of 2xx tells of, by its type (public clients, 8). */
-export function failureInBody(value: unknown, status = 200): CliError {
+export function failureInBody(value: unknown): CliError {
   const { message, requestId } = readProblem(value)
   const names = namesOf(Array.isArray(value) ? value[0] : value)
-  return new CliError(kindOf(names), `the service answered ${status} with an error`, {
+  return new CliError(kindOf(names), 'the service answered with an error', {
     sent: 'yes',
-    status,
+    isInBody: true,
     body: value,
     serviceMessage: message,
     requestId,
