@@ -111,7 +111,7 @@ function spellingsOf(text: string): Spelling[] {
 function readEscapes(
   { text, starts }: Spelling,
   escapes: RegExp,
-  meaning: (escape: RegExpMatchArray) => string,
+  meaning: (found: RegExpMatchArray) => string,
 ): Spelling | undefined {
   const pieces: string[] = []
   const places: number[] = []
@@ -120,11 +120,11 @@ function readEscapes(
     pieces.push(text.slice(end, until))
     for (let at = end; at < until; at++) places.push(starts?.[at] ?? at)
   }
-  for (const escape of text.matchAll(escapes)) {
-    addPlain(escape.index)
-    pieces.push(meaning(escape))
-    places.push(starts?.[escape.index] ?? escape.index)
-    end = escape.index + escape[0].length
+  for (const found of text.matchAll(escapes)) {
+    addPlain(found.index)
+    pieces.push(meaning(found))
+    places.push(starts?.[found.index] ?? found.index)
+    end = found.index + found[0].length
   }
   if (end === 0) return undefined
   addPlain(text.length)

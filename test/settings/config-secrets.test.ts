@@ -79,6 +79,7 @@ describe('where a secret never stands', () => {
       '< set-cookie: [redacted]',
       '< location: https://[redacted]@b.test/?a=1&key=[redacted]&access_token=[redacted]',
       '< x-auth-token: [redacted]',
+      'parley: the id of the answer: msg_1',
       '',
     ])
   })
@@ -127,9 +128,10 @@ describe('where a secret never stands', () => {
     const thrower = join(cwd, 'throw.mjs')
     writeFileSync(
       thrower,
-      `setTimeout(() => { throw Object.assign(new Error('canary'), { data: 'canary' }) }, 300)`,
+      `import { existsSync } from 'node:fs'
+      setInterval(() => { if (existsSync('sent')) throw Object.assign(new Error('canary'), { data: 'canary' }) }, 20)`,
     )
-    const server = await serve(() => {})
+    const server = await serve(() => writeFileSync(join(cwd, 'sent'), ''))
     const env = { ...pointedAt(server), NODE_OPTIONS: `--import ${pathToFileURL(thrower)}` }
     const ended = await execute(['chat', 'x'], { cwd, env })
     expect(ended).toMatchObject({ code: 1, out: '' })
