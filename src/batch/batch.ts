@@ -79,13 +79,9 @@ async function openFile<C extends Call>(batch: Batch<C>): Promise<ResultsFile | 
   const { results: name, resume: isResumed = false } = options
   if (name === undefined) return undefined
   const path = realPath(resolve(context.host.cwd, name))
-  const patience = Math.min(longestWait, deadline - Date.now())
-  const onWait = () => context.note(`waiting for another parley that uses ${name}`)
-  return openResults({ path, name, isResumed, ledger, tokensOf: work.tokensOf, patience, onWait })
+  const { note } = context
+  return openResults({ path, name, isResumed, ledger, tokensOf: work.tokensOf, deadline, note })
 }
-
-/** A run that was killed is waited for 5 s; one that is alive is not. Milliseconds. */
-const longestWait = 7000
 
 interface Opened {
   extent: Extent | undefined

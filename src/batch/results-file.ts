@@ -1,7 +1,7 @@
 import { closeSync, createReadStream, fstatSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { asFileFailure, CliError } from '../errors.ts'
+import { type Lock, lockForRun } from '../io/lock.ts'
 import { requireRegular } from '../io/regular-file.ts'
-import { type Lock, lock } from '../settings/lock.ts'
 import { appendWhole, cut } from './append.ts'
 import { type Earlier, readEarlier } from './earlier-results.ts'
 import type { Ledger } from './ledger.ts'
@@ -25,14 +25,10 @@ export interface ResultsOptions {
   ledger: Ledger
   /** Finds what an answer took where its line has no `usage`. */
   tokensOf(line: Record<string, unknown>): number | undefined
-  /** The longest wait for another run; one that was killed is waited for 5 s. Milliseconds. */
-  patience: number
-  /** Called once that takes a while. */
-  onWait?(): void
+  /** When the batch has to be over: milliseconds since the epoch, or Infinity. */
+  deadline: number
+  note(line: string): void
 }
-
-/** What is kept locked by a run that shows no sign of life for so long is free. Milliseconds. */
-const silence = 5000
 
 /**
  * Opens a file for the results, which nobody else writes until it is closed. Resumed, its torn last line is taken
@@ -44,7 +40,7 @@ export async function openResults(options: ResultsOptions): Promise<ResultsFile>
   let held: Lock | undefined
   try {
     requireRegular(file, name)
-    held = await takeLock(options)
+    held = await lockForRun(path, options)
     // The run that was waited for removes its file if nothing came.
     if (isResumed && changeOf(file, path) !== undefined) {
       closeSync(file)
@@ -72,15 +68,6 @@ function openFile({ path, name, isResumed }: ResultsOptions): number {
     throw asFileFailure(error, name)
   }
 }
-
-const takeLock = ({ path, patience, onWait }: ResultsOptions): Promise<Lock> =>
-  lock(path, {
-    longest: patience,
-    silence,
-    kind: 'file',
-    consequence: 'nothing was sent',
-    ...(onWait ? { onWait } : {}),
-  })
 
 async function read(file: number, { path, name, ledger, tokensOf }: ResultsOptions): Promise<Earlier> {
   const chunks = createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: 256 * 1024 })

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { lock } from '../../src/settings/lock.ts'
+import { lock } from '../../src/io/lock.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createClock } from '../harness/clock.ts'
 import { answering, hurried, message, ownerOnly, run, temporaryFolder } from '../harness/run.ts'

@@ -26,7 +26,8 @@ const open = (path: string, options: Partial<ResultsOptions> = {}) =>
     isResumed: true,
     ledger: createLedger(),
     tokensOf: () => undefined,
-    patience: 300,
+    deadline: Date.now() + 300,
+    note() {},
     ...options,
   })
 

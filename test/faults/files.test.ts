@@ -194,6 +194,23 @@ function breakingThread(): Pick<Row, 'script' | 'during'> {
   }
 }
 
+/** Answers the first request only when another run has waited for so many milliseconds more than it takes to say so. */
+function answeringFirstAfter(milliseconds: number): Pick<Row, 'script' | 'during'> {
+  let answer = () => {}
+  return {
+    script: (socket, request, count) => {
+      const write = () => echo()(socket, request, count)
+      if (count === 1) answer = write
+      else write()
+    },
+    during: async (world) => {
+      while (!world.err().includes('waiting for') && world.child.exitCode === null) await pause(20)
+      await pause(milliseconds)
+      answer()
+    },
+  }
+}
+
 faults('Conversations', [
   {
     name: 'F10 of many runs at once each sees the turns of those before, and none is lost',
@@ -308,5 +325,38 @@ faults('Conversations', [
     reqs: 1,
     err: [/has locked it: if none is running, remove \S+t\.json\.lock\n {2}nothing was sent/],
     within: 12,
+  },
+  {
+    name: 'F18 without a deadline a conversation is waited for as long as it takes, whatever --timeout is',
+    shell: `parley chat one --thread t.json -q & until [ -e t.json.lock ]; do sleep 0.1; done
+      parley chat two --thread t.json --timeout 3; code=$?; wait; exit $code`,
+    ...answeringFirstAfter(2000),
+    code: 0,
+    out: '1 user: one\n3 user: two\n',
+    reqs: 2,
+    err: [/^parley: waiting for another parley that uses t\.json\n$/],
+    files: ['cwd/t.json'],
+  },
+  {
+    name: 'F18 results too',
+    shell: `echo '"one"' > in; parley chat --batch in --results r -q > /dev/null &
+      until [ -e r.lock ]; do sleep 0.1; done
+      parley chat --batch in --results r --resume > /dev/null; code=$?; wait; exit $code`,
+    ...answeringFirstAfter(6000),
+    code: 0,
+    reqs: 1,
+    err: [/^parley: waiting for another parley that uses r\nparley: \S/],
+    files: ['cwd/in', 'cwd/r'],
+    check: ({ ending }) => expect(ending.files.get('cwd/r')?.split('\n')).toHaveLength(2),
+  },
+  {
+    name: 'F18 who waits for results waits no longer than --deadline, and sends nothing',
+    shell: `echo '"one"' > in; parley chat --batch in --results r -q & until [ -e r.lock ]; do sleep 0.1; done
+      parley chat --batch in --results r --resume --deadline 1; code=$?; kill %1; wait; exit $code`,
+    script: () => {},
+    code: 11,
+    reqs: 1,
+    err: [/has locked it: if none is running, remove \S+r\.lock\n {2}nothing was sent/],
+    files: ['cwd/in'],
   },
 ])

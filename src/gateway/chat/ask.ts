@@ -135,7 +135,6 @@ async function readThread(
   if (prompt.given) throw usage(`--thread and ${prompt.given.name} both give a body: use only one of them`)
   const { openThread } = await import('./thread.ts')
   const { dryRun, curl } = context.flags
-  const deadline = deadlineOf(context, { values })
-  const patience = values.timeout * 1000 || Infinity
-  return openThread(context, name, { deadline, patience, isPreview: Boolean(dryRun || curl) })
+  const deadline = deadlineOf(context, { values }) || Infinity
+  return openThread(context, name, { deadline, isPreview: Boolean(dryRun || curl) })
 }

@@ -4,9 +4,9 @@ import { buildBody, type Part } from '../../content/body.ts'
 import type { Context } from '../../context.ts'
 import { asFileFailure, CliError } from '../../errors.ts'
 import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
+import { type Lock, lockForRun } from '../../io/lock.ts'
 import { realPath } from '../../io/real-path.ts'
 import { decodeUtf8 } from '../../io/utf8.ts'
-import { type Lock, lock as lockFile } from '../../settings/lock.ts'
 import { appending } from '../../wire/json/assignment.ts'
 
 /** A conversation in a file, which has the form of a request's body. */
@@ -18,10 +18,8 @@ export interface Thread {
 }
 
 export interface ThreadOptions {
-  /** Milliseconds since the epoch; 0 for none. */
+  /** When the run has to be over: milliseconds since the epoch, or Infinity. */
   deadline: number
-  /** How long to wait for another run that uses the file. Milliseconds. */
-  patience: number
   /** Nothing will be added. */
   isPreview: boolean
 }
@@ -33,7 +31,7 @@ export interface ThreadOptions {
 export async function openThread(
   context: Context,
   name: string,
-  { deadline, patience, isPreview }: ThreadOptions,
+  { deadline, isPreview }: ThreadOptions,
 ): Promise<Thread> {
   const { input, host, note, cleanups } = context
   const target = await findTarget(context, name)
@@ -43,8 +41,11 @@ export async function openThread(
     const text = decodeUtf8(await input.file(target), name)
     return text.trim() === '' ? undefined : { text, name }
   }
-  const takeLock = () =>
-    lockThread(context, { name, target, longest: deadline > 0 ? deadline - Date.now() : patience })
+  const takeLock = async () => {
+    const taken = await lockForRun(target, { name, deadline, note })
+    cleanups.add(taken.release)
+    return taken
+  }
 
   let lock: Lock | undefined
   if (!isPreview) {
@@ -87,21 +88,6 @@ async function findTarget({ host }: Context, name: string): Promise<string> {
   // Before a lock is made beside it.
   await openFileOutput(name, host)
   return target
-}
-
-async function lockThread(
-  { note, cleanups }: Context,
-  { name, target, longest }: { name: string; target: string; longest: number },
-): Promise<Lock> {
-  const lock = await lockFile(target, {
-    longest,
-    silence: 5000,
-    kind: 'file',
-    consequence: 'nothing was sent',
-    onWait: () => note(`waiting for another parley that uses ${name}`),
-  })
-  cleanups.add(lock.release)
-  return lock
 }
 
 async function replaceFile(file: FileOutput, bytes: Uint8Array, cleanups: Set<() => void>): Promise<void> {

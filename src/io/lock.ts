@@ -1,7 +1,7 @@
-import { closeSync, fstatSync, futimesSync, rmSync } from 'node:fs'
+import { closeSync, fstatSync, futimesSync, lstatSync, openSync, rmSync } from 'node:fs'
+import { platform } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { CliError, type Kind } from '../errors.ts'
-import { createLockMaker, lookAt } from './lock-file.ts'
 
 /** The right to write a file, which only one process has at a time. */
 export interface Lock {
@@ -22,6 +22,27 @@ export interface LockOptions {
   /** Called once, when the wait has taken a while. */
   onWait?(): void
 }
+
+export interface RunLockOptions {
+  /** The file as the person wrote it. */
+  name: string
+  /** When the run has to be over: milliseconds since the epoch, or Infinity. */
+  deadline: number
+  note(line: string): void
+}
+
+/**
+ * Takes the lock of a file that a run keeps to its end: a conversation, an audit, results. Another run is waited for,
+ * without a deadline as long as it takes. Throws a `CliError` of kind `file` at the deadline.
+ */
+export const lockForRun = (path: string, { name, deadline, note }: RunLockOptions): Promise<Lock> =>
+  lock(path, {
+    longest: deadline - Date.now(),
+    silence: 5000,
+    kind: 'file',
+    consequence: 'nothing was sent',
+    onWait: () => note(`waiting for another parley that uses ${name}`),
+  })
 
 /** How often a holder shows that it is alive. Milliseconds. */
 const beat = 1000
@@ -126,3 +147,35 @@ const stuck = (
   new CliError(kind, `${path}: another parley has locked it: if none is running, remove ${name}`, {
     consequence,
   })
+
+/** A name that is refused so often, one time after the other, is refused for good. */
+const mostRefusals = 20
+
+/** On Windows a removed file keeps its name, and refuses whoever asks for it, until nobody has it open any more. */
+const mayBeRemoved = (error: unknown) =>
+  platform() === 'win32' && (error as NodeJS.ErrnoException).code === 'EPERM'
+
+/** Returns what makes a lock's file and opens it, or returns `undefined` if there is one. */
+function createLockMaker(name: string): () => number | undefined {
+  let refusals = 0
+  return () => {
+    try {
+      return openSync(name, 'wx', 0o600)
+    } catch (error) {
+      refusals = mayBeRemoved(error) ? refusals + 1 : 0
+      const isThere = refusals > 0 || (error as NodeJS.ErrnoException).code === 'EEXIST'
+      if (!isThere || refusals === mostRefusals) throw error
+      return undefined
+    }
+  }
+}
+
+/** What is known of a lock's file; `undefined` where there is none. */
+function lookAt(name: string) {
+  try {
+    return lstatSync(name, { bigint: true, throwIfNoEntry: false })
+  } catch (error) {
+    if (mayBeRemoved(error)) return undefined
+    throw error
+  }
+}
