@@ -25,6 +25,21 @@ export function wantsColour(
   return isTerminal && env.TERM !== 'dumb' && env.CLICOLOR !== '0'
 }
 
+/** Whether the terminal shows a link behind its text (OSC 8), as far as the environment tells. */
+export function takesHyperlinks(env: Readonly<Record<string, string | undefined>>): boolean {
+  if (env.FORCE_HYPERLINK !== undefined) return env.FORCE_HYPERLINK !== '0'
+  // They stand between parley and the terminal, and not all of their versions pass links on.
+  if (env.TMUX || env.STY || env.TERM === 'dumb') return false
+  const names = ['iTerm.app', 'WezTerm', 'vscode', 'ghostty', 'Hyper', 'mintty', 'rio', 'zed']
+  const terms = ['xterm-kitty', 'xterm-ghostty', 'alacritty', 'foot', 'contour']
+  return (
+    names.includes(env.TERM_PROGRAM ?? '') ||
+    terms.includes(env.TERM ?? '') ||
+    Boolean(env.WT_SESSION || env.KONSOLE_VERSION || env.KITTY_WINDOW_ID || env.DOMTERM) ||
+    Number(env.VTE_VERSION) >= 5000
+  )
+}
+
 /** Loads the colours only where they are wanted. */
 export async function createStyle(isColoured: boolean): Promise<Style> {
   if (!isColoured) return plain

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import type { AnswerPrinter } from '../../io/answer-printer.ts'
-import { wantsColour } from '../../io/style.ts'
+import { takesHyperlinks, wantsColour } from '../../io/style.ts'
 import type { Settings } from '../../settings/schemas.ts'
 
 export interface Layout {
@@ -26,7 +26,8 @@ export function chooseLayout(
     async createPrinter() {
       const { createMarkdownPrinter } = await loadPrinter()
       const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
-      return createMarkdownPrinter(output, { columns: host.stdout.columns, isColoured })
+      const links = isColoured && output.isTerminal && takesHyperlinks(host.env) ? 'hyperlink' : 'address'
+      return createMarkdownPrinter(output, { columns: host.stdout.columns, isColoured, links })
     },
   }
 }

@@ -1,7 +1,7 @@
-import { type Container, leadOf, strip } from './containers.ts'
 import type { Highlight } from './highlighter.ts'
+import { type Container, leadOf, strip } from './outline.ts'
 import type { Page } from './page.ts'
-import { looks, type Span } from './paint.ts'
+import { looks, type Span } from './page.ts'
 
 /** How a block of code ends: at a fence like its own, or where the indent is over. */
 export type CodeEnd = { char: string; count: number } | 'indent'

@@ -1,15 +1,15 @@
 import type { AnswerPrinter } from '../answer-printer.ts'
 import { escapeControls } from '../escape.ts'
 import type { Output } from '../output.ts'
-import { widthOf } from '../width.ts'
 import { Blocks } from './blocks.ts'
+import type { LinkStyle } from './inline.ts'
 import { Page } from './page.ts'
-import { createMeasure, createPaint } from './paint.ts'
 
 export interface MarkdownOptions {
-  /** The width of the terminal; without it nothing is wrapped. */
+  /** The width of the terminal: a table that is wider is printed as it came. */
   columns?: number
   isColoured: boolean
+  links?: LinkStyle
 }
 
 /**
@@ -18,11 +18,11 @@ export interface MarkdownOptions {
  */
 export function createMarkdownPrinter(
   output: Output,
-  { columns = Infinity, isColoured }: MarkdownOptions,
+  { columns = Infinity, isColoured, links = 'address' }: MarkdownOptions,
 ): AnswerPrinter {
-  const page = new Page({ columns, paint: createPaint(isColoured), measure: createMeasure(widthOf) })
+  const page = new Page({ columns, isColoured })
   let highlighter: typeof import('./highlighter.ts') | undefined
-  const blocks = new Blocks(page, (language) => highlighter?.createHighlight(language))
+  const blocks = new Blocks(page, links, (language) => highlighter?.createHighlight(language))
   let pending = ''
   /** Half a character or half a line break at the end. */
   let kept = ''

@@ -11,34 +11,32 @@ test.each([
   ['# One\n## Two\n### Three', '<1;4;35>One</>\n<1;35>Two</>\n<1>Three</>\n'],
   ['#no heading\n####### nor this', '#no heading\n####### nor this\n'],
   ['**bold** *it* _it_ ***both*** ~~gone~~', '<1>bold</> <3>it</> <3>it</> <1;3>both</> <9>gone</>\n'],
-  ['a **b c** d', 'a <2>**</><1>b</><1> c</><2>**</> d\n'],
-  ['**one\ntwo** three', '<2>**</><1>one</>\ntwo** three\n'],
-  ['**never closed\n\nnext', '<2>**</><1>never</><1> closed</>\n\nnext\n'],
-  [
-    '2*3*4, 5 * 6, snake_case_name, __init__.py',
-    '2*3*4, 5 * 6, snake_case_name, <2>__</><1>init</><2>__</>.py\n',
-  ],
-  ['这是**重点：**内容', '这是<2>**</><1>重</><1>点：</><2>**</>内容\n'],
-  ['`a` ``b`c`` `d', '<36>a</> <36>b`c</> <2>`</><36>d</>\n'],
+  ['a **b c** d', 'a <1>b c</> d\n'],
+  ['**one\ntwo** three', '**one\ntwo** three\n'],
+  ['**never closed\n\nnext', '**never closed\n\nnext\n'],
+  ['2*3*4, 5 * 6, snake_case_name, __init__.py', '2*3*4, 5 * 6, snake_case_name, __init__.py\n'],
+  ['__one word__ and __two words__', '<1>one word</> and <1>two words</>\n'],
+  ['这是**重点：**内容', '这是<1>重点：</>内容\n'],
+  ['`a` ``b`c`` `` ` `` `d', '<36>a</> <36>b`c</> <36>`</> `d\n'],
   ['`**x**` \\*y\\* C:\\new', '<36>**x**</> *y* C:\\new\n'],
   ['one\\\ntwo C:\\', 'one\\\ntwo C:\\\n'],
-  ['[text](https://a.b/c_d_e)', '[text<2;4>](https://a.b/c_d_e)</>\n'],
-  ['a[0](x) [b] ![c](d)', 'a[0<2;4>](x)</> [b] ![c<2;4>](d)</>\n'],
+  ['[text](https://a.b/c_d_e)', 'text<2;4> (https://a.b/c_d_e)</>\n'],
+  ['[**a** b](https://a.b "title") x', '<1>a</> b<2;4> (https://a.b)</> x\n'],
+  ['**a [b c](https://d.e) f**', '<1>a b c</><1;2;4> (https://d.e)</><1> f</>\n'],
+  ['a[0](x) [b] ![c](d) [e] (f) [g](h i)', 'a0<2;4> (x)</> [b] c<2;4> (d)</> [e] (f) [g](h i)\n'],
+  ['[https://a.b](https://a.b) ends', '<2;4>https://a.b</> ends\n'],
+  ['[a [b](https://c.d) e', '[a b<2;4> (https://c.d)</> e\n'],
   ['<https://a.b/_c_> and https://d.e/_f_.', '<2;4>https://a.b/_c_</> and <2;4>https://d.e/_f</>_.\n'],
   ['a <b>c</b> 1 < 2', 'a <b>c</b> 1 < 2\n'],
+  ['**a b** _c d_ ~~e f~~', '<1>a b</> <3>c d</> <9>e f</>\n'],
+  ['**a `b` c** `d e`.', '<1>a </><1;36>b</><1> c</> <36>d e</>.\n'],
+  ['***a** b* **a *b* c**', '<3;1>a</><3> b</> <1>a </><1;3>b</><1> c</>\n'.replace('3;1', '1;3')],
+  ['**a *b*** and ***c* d**', '<1>a </><1;3>b</> and <1;3>c</><1> d</>\n'],
+  ['- *nix\n- b', '<36>•</> *nix\n<36>•</> b\n'],
   [
-    '**a b** _c d_ ~~e f~~',
-    '<2>**</><1>a</><1> b</><2>**</> <2>_</><3>c</><3> d</><2>_</> <2>~~</><9>e</><9> f</><2>~~</>\n',
+    '- one *two three* four\n- **five: six** seven',
+    '<36>•</> one <3>two three</> four\n<36>•</> <1>five: six</> seven\n',
   ],
-  [
-    '**a `b` c** `d e`.',
-    '<2>**</><1>a</><1> </><1;36>b</><1> c</><2>**</> <2>`</><36>d</><36> e</><2>`</>.\n',
-  ],
-  [
-    '***a** b* **a *b* c**',
-    '<2>***</><1;3>a</><2>**</><3> b</><2>*</> <2>**</><1>a</><1> </><1;3>b</><1> c</><2>**</>\n',
-  ],
-  ['- *nix\n- b', '<36>•</> <2>*</><3>nix</>\n<36>•</> b\n'],
 ])('words: %j', async (text, shown) => {
   expect(await coloured(text)).toBe(shown)
 })
@@ -72,7 +70,7 @@ describe('nothing is left out that may be no mark', () => {
 
   test('a cell, of which all is known, shows no mark that has a partner', async () => {
     const shown = await coloured('|**a b**|\n|-|\n|x `c d` *e (_f g_)* 2**3 **h i|')
-    const cell = 'x <36>c d</> <3>e (f g)</> 2**3 <2>**</><1>h i</>'
+    const cell = 'x <36>c d</> <3>e (f g)</> 2**3 **h i'
     expect(shown.split('\n')).toEqual(['<1;1>a b</>', `<2>${'─'.repeat(24)}</>`, cell, ''])
   })
 
@@ -86,7 +84,7 @@ describe('blocks', () => {
     ['- a\n- b\n  - c\n    - d\n+ e\n* f', '• a\n• b\n  ◦ c\n    ▪ d\n• e\n• f\n'],
     ['1. a\n   - b\n\n   more\n2) c', '1. a\n   ◦ b\n\n   more\n2) c\n'],
     ['1. a\n  - careless\n    - more so\n2. b', '1. a\n   ◦ careless\n     ▪ more so\n2. b\n'],
-    ['- [x] done\n- [ ] open\n- [y] text\n- [link](u)', '☑ done\n☐ open\n• [y] text\n• [link](u)\n'],
+    ['- [x] done\n- [ ] open\n- [y] text\n- [link](u)', '☑ done\n☐ open\n• [y] text\n• link (u)\n'],
     ['- > [x] quoted\n\n> - [x] done', '• │ [x] quoted\n\n│ ☑ done\n'],
     ['- a\nlazy\n\nover', '• a\n  lazy\n\nover\n'],
     ['-a\n1.b\n1986x\n- \n- b', '-a\n1.b\n1986x\n•\n• b\n'],
@@ -101,7 +99,7 @@ describe('blocks', () => {
     ['- a\n  ```\n  b\n   c\n  ```\n- d', '• a\n    b\n     c\n• d\n'],
     ['- ```\n  a\n  ```', '•\n    a\n'],
     ['> ```\n> a\nb', '│   a\nb\n'],
-    ['``` `x` ``` y', '``` `x` ``` y\n'],
+    ['``` `x` ``` y', '`x` y\n'],
     ['    a\n\n      b\n\nc', '  a\n\n    b\n\nc\n'],
     ['a\n    b', 'a\nb\n'],
   ])('%j', async (text, shown) => {
@@ -121,23 +119,11 @@ describe('tables', () => {
     ['| a | b |\n|---|\n', undefined, '| a | b |\n|---|\n'],
     ['|a|b|\n|-|-|\n|1|2|3|', undefined, 'a   │ b\n────┼──────\n1   │ 2 | 3\n'],
     ['|日本|b|\n|-|-|\n|x|y|', undefined, '日本 │ b\n─────┼────\nx    │ y\n'],
-    ['|a|b|\n|-|-|\n|one two three|x<br>y|', 13, 'a       │ b\n────────┼────\none two │ x\nthree   │ y\n'],
-    [
-      '|a|b|\n|-|-|\n|abcdefghijklmnopqrstuvwxyz|x|',
-      24,
-      `a                  │ b\n${'─'.repeat(19)}┼────\nabcdefghijklmnopqr │ x\nstuvwxyz\n`,
-    ],
-    [
-      '|name|**b**|\n|-|-|\n|an incomprehensible name|`x`|\n||z|',
-      17,
-      'name: an\n  incomprehensible\n  name\nb: x\n\nb: z\n',
-    ],
-    [
-      '|a name of more than 24 columns|**b c**|d|\n|-|-|-|\n|x|`y z`|\n|x||incomprehensibilities|',
-      24,
-      'a name of more than 24\n  columns: x\nb c: y z\nd:\n\na name of more than: x\nd:\n  incomprehensibilities\n',
-    ],
-    ['|incomprehensibility|indistinguishable|\n|-|-|\n', 17, '|incomprehensibility|indistinguishable|\n'],
+    ['|a|b|\n|-|-|\n|one|x<br>y|', 13, 'a   │ b\n────┼────\none │ x\n    │ y\n'],
+    ['|a|b|\n|-|-|\n|one two|x|', 13, 'a       │ b\n────────┼────\none two │ x\n'],
+    ['|a|b|\n|-|-|\n|one *two*|`x y`|\nend', 12, '|a|b|\n|-|-|\n|one *two*|`x y`|\nend\n'],
+    ['> |a|b|\n> |-|-|\n> |one two|x|', 14, '│ |a|b|\n│ |-|-|\n│ |one two|x|\n'],
+    ['|a|b|\n|-|-|\n', undefined, 'a   │ b\n────┼────\n'],
     ['> |a|\n> |-|\n> |1|\n\n- |b|', undefined, '│ a\n│ ───\n│ 1\n\n• |b|\n'],
   ])('%j in %j columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
@@ -151,47 +137,71 @@ describe('tables', () => {
   })
 })
 
-describe('wrapping', () => {
+test('lines are left to the terminal to wrap', async () => {
+  const text = `- ${'word '.repeat(100)}\n  more\n`
+  expect(await print(text, { columns: 20 })).toBe(`• ${'word '.repeat(100).trimEnd()}\n  more\n`)
+})
+
+describe('a span that is too long, or has no end on its line, is text as it came', () => {
+  const long = 'word '.repeat(41).trimEnd()
   test.each([
-    ['one two three four five six', 16, 'one two three\nfour five six\n'],
-    ['- one two three four five six', 18, '• one two three\n  four five six\n'],
-    ['10. one two three four five six', 18, '10. one two three\n    four five six\n'],
-    ['> one two three four five', 18, '│ one two three\n│ four five\n'],
-    ['see https://example.com/a/long/one now', 20, 'see\nhttps://example.com/a/long/one\nnow\n'],
-    ['日本語の文章は、空白がない。', 16, '日本語の文章は、\n空白がない。\n'],
-    ['日本語の文章に、空白がない。', 17, '日本語の文章に、\n空白がない。\n'],
-    ['日本語の文章には、空白がない。', 16, '日本語の文章に\nは、空白がない。\n'],
-    ['a **bold\nb** one two three', 20, 'a **bold\nb** one two three\n'],
-  ])('%j in %i columns', async (text, columns, shown) => {
-    expect(await print(text, { columns })).toBe(shown)
+    [`**${long}** b`, `**${long}** b\n`],
+    [`**${long.slice(0, 199)}** b`, `<1>${long.slice(0, 199)}</> b\n`],
+    [`\`${long}\` b`, `\`${long}\` b\n`],
+    [`[${long}](https://a.b) b`, `[${long}](<2;4>https://a.b</>) b\n`],
+    [
+      `**a [b](https://c.d/${'e'.repeat(300)}) f**`,
+      `<1>a b</><1;2;4> (https://c.d/${'e'.repeat(300)})</><1> f</>\n`,
+    ],
+    ['*a `b* c` d', '*a <36>b* c</> d\n'],
+    ['[a](https://b', '[a](<2;4>https://b</>\n'],
+  ])('%j', async (text, shown) => {
+    expect(await coloured(text)).toBe(shown)
   })
+})
+
+test("a link is the terminal's own if it takes that, and the address is one that it may be told", async () => {
+  const options = { isColoured: true, links: 'hyperlink' as const }
+  const link = (address: string, text: string) => `\x1b]8;;${address}\x1b\\${text}\x1b]8;;\x1b\\`
+  expect(await print('[a b](https://a.b/c?d=e) c', options)).toBe(`${link('https://a.b/c?d=e', 'a b')} c\n`)
+  expect(await print('[a](javascript:x) [b](https://ä.b)', options)).toBe(
+    'a\x1b[2;4m (javascript:x)\x1b[0m b\x1b[2;4m (https://ä.b)\x1b[0m\n',
+  )
 })
 
 describe('what has come is shown', () => {
   test.each([
     [
       ['one', ' two', ' three'],
-      ['', 'one', ' two'],
+      ['one', ' two', ' three'],
     ],
     [
-      ['**one', ' two', ' three'],
-      ['', '**one', ' two'],
+      ['**one', ' two**', ' three'],
+      ['', '', 'one two three'],
     ],
     [
-      ['`one', ' two', ' three'],
-      ['', '`one', ' two'],
+      ['`one', ' two` ', 'three'],
+      ['', '', 'one two three'],
     ],
     [
       ['[one', ' two', '](x) three'],
-      ['', '[one', ' two](x)'],
+      ['', '', 'one two (x) three'],
+    ],
+    [
+      ['2 *', ' 3 a_', 'b [x', '] y'],
+      ['2 ', '* 3 a', '_b ', '[x] y'],
+    ],
+    [
+      ['a **b', 'word '.repeat(41), 'c'],
+      ['a ', `**b${'word '.repeat(41).trimEnd()}`, ' c'],
     ],
     [
       ['- one', ' two', ' three'],
-      ['• ', 'one', ' two'],
+      ['• one', ' two', ' three'],
     ],
     [
       ['# one', ' two', ' three'],
-      ['', 'one', ' two'],
+      ['one', ' two', ' three'],
     ],
     [
       ['```\none', '\ntwo', '\n'],
@@ -199,7 +209,7 @@ describe('what has come is shown', () => {
     ],
     [
       ['日', '本', '語'],
-      ['', '日', '本'],
+      ['日', '本', '語'],
     ],
   ])('of %j', async (pieces, shown) => {
     const written = await printPieces(pieces)
