@@ -38,7 +38,7 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
 
   if (given || prompt !== undefined) {
     const isTaken = words.length === 0 || words.includes('-') || options.input === '-'
-    const piped = isTaken ? '' : await input.piped('the prompt')
+    const piped = isTaken ? '' : ((await input.piped('the prompt')) ?? '')
     const texts = [prompt ?? '', piped].filter((text) => text !== '')
     return {
       given,
@@ -62,7 +62,7 @@ async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string>
   if (input.stdinKind === 'terminal' && !hasFiles) {
     throw usage('no prompt: give one as words, through a pipe, or with -i FILE')
   }
-  if (hasFiles) return input.piped('the prompt')
+  if (hasFiles) return (await input.piped('the prompt')) ?? ''
   const text = await input.stdin('the prompt')
   if (text.trim() === '') throw usage('no prompt: stdin is empty, and no words were given')
   return text

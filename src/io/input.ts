@@ -38,8 +38,8 @@ export interface Input {
   bytes(path: string, reader: string): Promise<Uint8Array>
   /** A file's text, or stdin's for `-`. */
   text(path: string, reader: string): Promise<string>
-  /** The text of a stdin that is a pipe, socket or file, to add to words; empty where something else reads it. */
-  piped(reader: string): Promise<string>
+  /** The text of a stdin that is a pipe, socket or file, to add to words; absent if it is none, or something else reads it. */
+  piped(reader: string): Promise<string | undefined>
   /** Words as one text; the word `-` is stdin's text. */
   words(words: string[], reader: string): Promise<string>
   /** The value of a flag that accepts `@FILE`, `@-` and `@@`. */
@@ -104,7 +104,7 @@ export function createInput({ stdin, host, readsStdin, isForHeader, note }: Inpu
     async piped(reader) {
       const isFree = readsStdin && !isForHeader && firstReader === undefined
       const isPiped = isFree && (stdin.kind === 'pipe' || stdin.kind === 'file')
-      return isPiped ? stdinText(reader) : ''
+      return isPiped ? stdinText(reader) : undefined
     },
     words: (words, reader) => joinWords(words, () => stdinText(`the word - of ${reader}`)),
     async value(value, flag) {

@@ -4,7 +4,7 @@ import { InputFlag } from '../../flag-values.ts'
 import { createCaller } from '../../http/caller.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/deliver.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
-import { type EventsOptions, readEvents } from '../../sessions/sending/read-events.ts'
+import { type EventsOptions, requireEvents } from '../../sessions/sending/request.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 
@@ -32,6 +32,6 @@ export const examples = [
 export async function run(context: Context, options: SendOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
-  const body = await readEvents(context, options, words)
+  const body = await requireEvents(context, options, words)
   await deliverEvents(context, createCaller(context, settings), { ...parts, body }, options)
 }

@@ -7,7 +7,7 @@ import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import type { EventsText } from '../sending/events-text.ts'
-import { readGiven } from '../sending/read-events.ts'
+import { readGiven } from '../sending/request.ts'
 import { SessionState, type ToolUse } from '../session-state.ts'
 
 /** A tool use to reply to; all but its id may be unknown. */
@@ -26,7 +26,7 @@ export async function readConfirmInput(context: Context, path: string | undefine
   const { stdinKind } = context.input
   if (path === undefined && (stdinKind === 'terminal' || stdinKind === 'none'))
     throw usage('no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE')
-  const text = await readGiven(context, path)
+  const text = await readGiven(context.input, path ?? '-')
   const listed = elementsOf(text.body, 'events')
   const spelled = listed.flatMap(unpack)
   const events = spelled.map((each) => requireEvent(each, text.name))

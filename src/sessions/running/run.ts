@@ -9,8 +9,8 @@ import { createEventPrinter } from '../following/event-printer.ts'
 import { openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
 import { eventsOf, openBefore } from '../sending/deliver.ts'
-import { type EventsOptions, readEventsIfAny } from '../sending/read-events.ts'
 import { readReceipt } from '../sending/receipt.ts'
+import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
 import { openAudit } from './audit.ts'
 import { explainFailure } from './failure.ts'
@@ -32,7 +32,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const policy = await readPolicyFlag(context, options.policy)
-  const body = await readEventsIfAny(context, options, words)
+  const body = await readEvents(context, options, words)
   const way = `to go on: ${goOnCommand(context, parts.params.session ?? '', options)}`
   const progress = { isBegun: body === undefined }
   const caller = createCaller(tellingWay(context, progress, way), settings)

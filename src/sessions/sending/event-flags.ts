@@ -45,12 +45,12 @@ export function declareEventFlags(command: Command): void {
 
 /**
  * The events of the flags, in the order they were written, then the words as one message, then
- * `--system`. With `isPiped` stdin's text is a second block of that message. Throws a usage error.
+ * `--system`. A text that was piped is a second block of that message. Throws a usage error.
  */
 export async function readEventFlags(
   input: Input,
   given: EventFlag[],
-  { words, isPiped }: { words: string[]; isPiped: boolean },
+  { words, piped }: { words: string[]; piped: string },
 ): Promise<AddedEvent[]> {
   const events: AddedEvent[] = []
   let outcome: Outcome | undefined
@@ -73,7 +73,6 @@ export async function readEventFlags(
   finishOutcome()
   if (words.length > 0) {
     const content = [await wordsBlock(input, words)]
-    const piped = isPiped ? await input.piped('the message') : ''
     if (piped !== '') content.push(textBlock(piped))
     events.push({ value: { type: 'user.message', content } })
   }

@@ -1,0 +1,177 @@
+import type { Context } from '../../context.ts'
+import { usage, usageProblems } from '../../errors.ts'
+import { type Neighbour, refuseStrayFiles } from '../../io/stray-files.ts'
+import { appending } from '../../wire/json/assignment.ts'
+import { editJson } from '../../wire/json/edit.ts'
+import { encodeJson, type JsonPart, partsOf } from '../../wire/json/encoder.ts'
+import { formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
+import { childrenOf, findChild, skipBlanks } from '../../wire/json/scanner.ts'
+import { warnAbout } from '../../wire/sessions/event-warnings.ts'
+import { createEventsCheck } from '../../wire/sessions/send-events.ts'
+import { type AddedEvent, asksForStdin, type EventFlag, readEventFlags } from './event-flags.ts'
+import { type EventsText, placeInList, readEventsText } from './events-text.ts'
+
+export interface EventsOptions {
+  input?: string
+  eventFlags?: EventFlag[]
+  neighbours?: Neighbour[]
+  /** False with `--no-validate`. */
+  validate?: boolean
+}
+
+/**
+ * Makes the request's body: the events of `-i` or stdin, then those of flags and words, each spelled as it was given.
+ * Returns nothing if no event is given at all. Throws a usage error that names every problem.
+ */
+export async function readEvents(
+  context: Context,
+  options: EventsOptions,
+  words: string[],
+): Promise<Uint8Array | undefined> {
+  const { input } = context
+  await refuseStrayFiles(input, options.neighbours)
+  const flags = options.eventFlags ?? []
+  const given = await readInput(context, options, words)
+  if (!given && flags.length + words.length === 0) return undefined
+  const piped = await readPiped(context, options, words)
+  const added = await readEventFlags(input, flags, { words, piped })
+  const { events, json } = join(given, added)
+  if (options.validate !== false) checkEvents(context, events, given)
+  const body = encodeJson(json)
+  if (!body) throw tooLong()
+  return body
+}
+
+/** The same; without anything else the events are stdin's. Throws a usage error if there are none. */
+export async function requireEvents(
+  context: Context,
+  options: EventsOptions,
+  words: string[],
+): Promise<Uint8Array> {
+  const { input: path, eventFlags = [] } = options
+  const isBare = path === undefined && eventFlags.length + words.length === 0
+  const isTyped = context.input.stdinKind === 'terminal'
+  const body = await readEvents(context, isBare && !isTyped ? { ...options, input: '-' } : options, words)
+  if (!body) throw usage('no events: give words, flags, or JSON through a pipe or with -i FILE')
+  return body
+}
+
+const tooLong = () => usage('the events are longer than 512 MiB, the most that can be sent')
+
+/** The events of `-i`; of stdin, if there are no words that its text belongs to, and no flag that reads it or needs none. */
+async function readInput(
+  { input }: Context,
+  { input: path, eventFlags = [] }: EventsOptions,
+  words: string[],
+): Promise<EventsText | undefined> {
+  if (path !== undefined) return readGiven(input, path)
+  const isInterrupt = ({ name }: EventFlag) => name.startsWith('interrupt')
+  const isLeft = eventFlags.length > 0 && eventFlags.every(isInterrupt)
+  if (words.length > 0 || isLeft || eventFlags.some(asksForStdin)) return undefined
+  const text = (await input.piped('the input of events')) ?? ''
+  return text.trim() === '' ? undefined : readEventsText(text, 'stdin')
+}
+
+/** The text of a stdin that belongs to the words. */
+async function readPiped(
+  { input, note }: Context,
+  { input: path, eventFlags = [] }: EventsOptions,
+  words: string[],
+): Promise<string> {
+  const isTaken = path === '-' || words.includes('-') || eventFlags.some(asksForStdin)
+  if (words.length === 0 || isTaken) return ''
+  const text = await input.piped('the message')
+  if (text === '') note('stdin is empty')
+  if (text && looksLikeEvents(text)) note('stdin looks like events; it is sent as text, after the words')
+  return text ?? ''
+}
+
+function looksLikeEvents(text: string): boolean {
+  if (!/^\s*[[{]/.test(text)) return false
+  const value = tryParseJson(text) ?? tryParseJson(text.trimStart().split('\n', 1)[0] ?? '')
+  const [first] = Array.isArray(value) ? value : [value]
+  return isObject(first) && (typeof first.type === 'string' || Array.isArray(first.events))
+}
+
+/** Reads the events of a file, or for `-` of stdin. Throws a usage error if there are none. */
+export async function readGiven(input: Context['input'], path: string): Promise<EventsText> {
+  const name = path === '-' ? 'stdin' : path
+  const text = await input.text(path, 'the input of events')
+  if (text.trim() === '') throw usage(`no events: ${name} is empty`)
+  return readEventsText(text, name)
+}
+
+/**
+ * Checks events by every rule of the specification; notes what is only unusual. Throws a usage error. They come
+ * one by one: all together they would take several times the memory of their text.
+ */
+export function checkEvents(
+  { note }: Context,
+  events: Iterable<unknown>,
+  given: EventsText | undefined,
+): void {
+  const placeOf = given?.placeOf ?? placeInList
+  const check = createEventsCheck()
+  const warnings: string[] = []
+  let index = 0
+  for (const event of events) {
+    check.add(event)
+    for (const warning of warnAbout(event)) warnings.push(`${placeOf(index, '')}: ${warning}`)
+    index++
+  }
+  const problems = check.end().map(({ path: [place, ...rest], message }) => {
+    const where = typeof place === 'number' ? placeOf(place, formatPath(rest)) : 'events'
+    return `${where}: ${message}`
+  })
+  if (problems.length > 0) throw usageProblems(given?.name ?? 'the events', problems)
+  for (const warning of warnings) note(warning)
+}
+
+/** What each of the events says, and the body with all of them, in pieces. */
+function join(
+  given: EventsText | undefined,
+  added: AddedEvent[],
+): { events: Iterable<unknown>; json: Iterable<JsonPart> } {
+  if (!given || given.lines) {
+    const lines = given?.lines ?? []
+    return { events: valuesOf(lines, added), json: piecesOf(lines, added) }
+  }
+  const toText = (event: AddedEvent) => ('json' in event ? event.json : JSON.stringify(event.value))
+  try {
+    const json = editJson(
+      given.body,
+      added.map((event) => appending(['events'], toText(event))),
+    )
+    return { events: valuesOf(eventsIn(json, given.name), []), json: [{ json }] }
+  } catch (error) {
+    throw error instanceof RangeError ? tooLong() : error
+  }
+}
+
+function* valuesOf(texts: Iterable<string>, added: AddedEvent[]): Generator<unknown> {
+  for (const text of texts) yield JSON.parse(text)
+  for (const event of added) yield 'json' in event ? JSON.parse(event.json) : event.value
+}
+
+/** How many events are joined at a time. */
+const group = 1000
+
+function* piecesOf(lines: string[], added: AddedEvent[]): Generator<JsonPart> {
+  yield { json: '{"events":[' }
+  for (let start = 0; start < lines.length; start += group) {
+    if (start > 0) yield { json: ',\n' }
+    yield { json: lines.slice(start, start + group).join(',\n') }
+  }
+  for (const [index, event] of added.entries()) {
+    if (lines.length + index > 0) yield { json: ',' }
+    if ('json' in event) yield event
+    else yield* partsOf(event.value)
+  }
+  yield { json: ']}' }
+}
+
+function* eventsIn(body: string, name: string): Generator<string> {
+  const list = findChild(body, skipBlanks(body, 0), 'events')
+  if (!list || body[list.start] !== '[') throw usage(`${name}: events: must be a list`)
+  for (const { start, end } of childrenOf(body, list.start)) yield body.slice(start, end)
+}
