@@ -66,7 +66,8 @@ function readResult(
   const line = tryParseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString())
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok } = line
-  const tokens = ok ? (totalOf(line.usage) ?? tokensOf(line)) : undefined
+  // What failed a check was paid for too.
+  const tokens = totalOf(line.usage) ?? (ok ? tokensOf(line) : undefined)
   return {
     ...(typeof id === 'string' || typeof id === 'number' ? { id } : {}),
     hash,

@@ -10,8 +10,6 @@ export interface Task<C extends Call> {
   job: Job<C>
   /** In the window. */
   place: number
-  /** How often it was refused. */
-  refusals: number
 }
 
 /** The requests that are under way, and the lines that were refused, the first one first. */
@@ -41,6 +39,8 @@ export interface FlightsOptions<C extends Call> {
   timers: Timers
   /** From 0 to 1. */
   random(): number
+  /** A request is over; called before what came of it is told. */
+  onSpent(task: Task<C>): void
   onAnswer(task: Task<C>, answer: Answer): void
   onFailure(task: Task<C>, error: CliError): void
   onPause(pause: Pause): void
@@ -82,18 +82,25 @@ function settle<C extends Call>(flights: Flights<C>, act: () => void): void {
 }
 
 function land<C extends Call>(flights: Flights<C>, flight: Flight<C>, came: Answer): void {
-  const { timers, onAnswer } = flights.options
+  const { timers, onSpent, onAnswer } = flights.options
   flights.schedule = answer(flights.schedule, flight.ticket, { isOk: true, now: timers.now() })
-  onAnswer(flight, { ...came, attempts: came.attempts + flight.refusals })
+  onSpent(flight)
+  onAnswer(flight, came)
 }
 
 function fail<C extends Call>(flights: Flights<C>, flight: Flight<C>, error: unknown): void {
-  const { timers, onFailure } = flights.options
+  const { timers, onSpent, onFailure } = flights.options
+  onSpent(flight)
   if (!(error instanceof CliError) || isOfAll(error)) throw error
   if (isRefusal(error)) takeBack(flights, flight, error)
   else {
     flights.schedule = answer(flights.schedule, flight.ticket, { isOk: false, now: timers.now() })
-    onFailure(flight, error.with({ attempts: (error.details.attempts ?? 1) + flight.refusals }))
+    // One that is cut off at the deadline has not counted itself.
+    const { attempts } = flight.job.spent
+    onFailure(
+      flight,
+      error.with({ attempts: error.details.attempts === undefined ? attempts + 1 : attempts }),
+    )
   }
 }
 
@@ -102,11 +109,11 @@ const worthTelling = 1000
 
 function takeBack<C extends Call>(
   flights: Flights<C>,
-  { job, place, refusals, ticket }: Flight<C>,
+  { job, place, ticket }: Flight<C>,
   error: CliError,
 ): void {
   const { deadline, timers, random, onPause } = flights.options
-  flights.refused.push({ job, place, refusals: refusals + 1 })
+  flights.refused.push({ job, place })
   const before = flights.schedule.pause
   const refusal = { error, now: timers.now(), deadline, random: random() }
   flights.schedule = refuse(flights.schedule, ticket, refusal)

@@ -1,3 +1,4 @@
+import { nothingSpent, type Spent } from '../content/spending.ts'
 import { CliError } from '../errors.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
@@ -23,6 +24,8 @@ export interface Job<C extends Call> {
   /** An earlier run's results have its answer. */
   isDone: boolean
   call: C
+  /** In this run. */
+  spent: Spent
 }
 
 export interface BadLine {
@@ -51,7 +54,7 @@ export async function* readJobs<C extends Call>(
       const form = readForm(line.text)
       const call = await prepare(form, index)
       const named = { ...(form.id === undefined ? {} : { id: form.id }), hash: hashRequest(call) }
-      yield { index, ...named, ...ledger.enter(named), call }
+      yield { index, ...named, ...ledger.enter(named), call, spent: nothingSpent() }
     } catch (error) {
       yield { index, ...(await describeProblem(error, line.text)) }
     }

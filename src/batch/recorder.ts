@@ -40,6 +40,8 @@ export interface Recorder {
   readonly isIdle: boolean
   addAnswer(finished: Finished, answer: Answer): void
   addFailure(finished: Finished, error: CliError): void
+  /** Called after each request of a line, whatever came of it. */
+  addSpent(finished: Finished): void
   /** Gives out what waits for its turn. Resolves when all is taken. */
   end(): Promise<void>
 }
@@ -56,6 +58,7 @@ export function createRecorder(sinks: Sinks, { tokens, skipped, ...events }: Rec
   const printer = createPrinter(sinks.output, events)
   const tally: Tally = { ok: 0, failed: 0, skipped, tokens }
   let first: { index: number; error: CliError } | undefined
+  const counted = new WeakMap<Subject, number>()
   let isUnmeteredTold = false
 
   function record(line: string, place: number): void {
@@ -78,17 +81,21 @@ export function createRecorder(sinks: Sinks, { tokens, skipped, ...events }: Rec
     },
     addAnswer({ job, place }, answer) {
       tally.ok++
-      tally.tokens += answer.tokens ?? 0
-      if (answer.tokens === undefined && !isUnmeteredTold) {
-        isUnmeteredTold = true
-        note(`line ${job.index}: the answer does not say how many tokens it took; it counts as none`)
-      }
       record(formatAnswer(job, answer), place)
     },
     addFailure({ job, place }, error) {
       tally.failed++
       if (!first || job.index < first.index) first = { index: job.index, error }
       record(formatFailure(job, describe(error)), place)
+    },
+    addSpent({ job }) {
+      const { usage, unmetered } = job.spent
+      const { totalTokens = 0 } = usage
+      tally.tokens += totalTokens - (counted.get(job) ?? 0)
+      counted.set(job, totalTokens)
+      if (unmetered === 0 || isUnmeteredTold) return
+      isUnmeteredTold = true
+      note(`line ${job.index}: the answer does not say how many tokens it took; it counts as none`)
     },
     async end() {
       for (const line of window.takeHeld()) printer.print(line)

@@ -1,3 +1,4 @@
+import type { Spent } from '../content/spending.ts'
 import { onOneLine } from '../wire/page.ts'
 import type { Id } from './line-form.ts'
 
@@ -11,10 +12,6 @@ export interface Answer {
     | { response: string }
   model?: string
   stopReason?: string
-  usage?: object
-  /** All that it took; `undefined` where the service does not say. */
-  tokens?: number
-  attempts: number
   seconds: number
 }
 
@@ -23,19 +20,29 @@ export interface Subject {
   index: number
   id?: Id
   hash: string
+  spent: Spent
 }
 
 /** A result as one line of JSON, without its line break. */
 export function formatAnswer(subject: Subject, answer: Answer): string {
-  const { content, model, stopReason, usage, attempts, seconds } = answer
+  const { content, model, stopReason, seconds } = answer
+  const { attempts, answers } = subject.spent
   const isRaw = 'response' in content
-  const rest = isRaw ? { attempts, seconds } : { model, stopReason, usage, attempts, seconds }
+  const usage = usageOf(subject)
+  // What a response says itself is not said again.
+  const rest = isRaw
+    ? { usage: answers > 1 ? usage : undefined, attempts, seconds }
+    : { model, stopReason, usage, attempts, seconds }
   return `${formatSubject(subject)},"ok":true,${formatContent(content)},${JSON.stringify(rest).slice(1)}`
 }
 
 /** The same for a line that failed; `error` is what the program says of a failure elsewhere. */
 export const formatFailure = (subject: Subject, error: object): string =>
-  `${formatSubject(subject)},"ok":false,${JSON.stringify({ error }).slice(1)}`
+  `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: usageOf(subject) }).slice(1)}`
+
+/** Of all answers, so that a later run knows what was paid. */
+const usageOf = ({ spent: { answers, unmetered, usage } }: Subject) =>
+  answers > unmetered ? usage : undefined
 
 const formatSubject = ({ index, id, hash }: Subject): string =>
   JSON.stringify({ index, id, hash }).slice(0, -1)

@@ -91,6 +91,7 @@ function createRun<C extends Call>(
     ...options,
     ask,
     signal: halt.cut,
+    onSpent: recorder.addSpent,
     onAnswer: recorder.addAnswer,
     onFailure(task, error) {
       recorder.addFailure(task, error)
@@ -132,7 +133,7 @@ function takeTask<C extends Call>(run: Run<C>, now: number): Task<C> | undefined
 
 function takeNew<C extends Call>({ window, recorder, intake }: Run<C>): Task<C> | undefined {
   const job = window.hasRoom && recorder.isIdle ? intake.take() : undefined
-  return job && { job, place: window.open(), refusals: 0 }
+  return job && { job, place: window.open() }
 }
 
 /** `now` is the time at which nothing could be begun: a pause that ended since is still waited for. */

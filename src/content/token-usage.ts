@@ -28,12 +28,16 @@ export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
 }
 
 /** What a result of a batch took that has the service's own answer (`--raw`). */
-export function tokensOf({ response }: Record<string, unknown>): number | undefined {
+export const tokensOf = ({ response }: Record<string, unknown>): number | undefined =>
+  usageOf(summaryOf(response))?.totalTokens
+
+/** What a whole answer, parsed, says of itself. */
+export function summaryOf(response: unknown): AnswerSummary {
   const reader = createAnswerReader()
   try {
     reader.addBody(response)
   } catch {
     // What is understood of it counts.
   }
-  return usageOf(reader.summary)?.totalTokens
+  return reader.summary
 }

@@ -8,8 +8,9 @@ import type { Answer } from '../../src/batch/result-line.ts'
 import { type Outcome, type RunOptions, runBatch } from '../../src/batch/run.ts'
 import type { Ask } from '../../src/batch/sender.ts'
 import { createOpenWindow, createWindow } from '../../src/batch/window.ts'
+import type { CliError, FailureDetails, Kind } from '../../src/errors.ts'
 import { createClock } from '../harness/clock.ts'
-import { prepare, streamOf, type TestCall, type TestJob } from './pieces.ts'
+import { failure, prepare, streamOf, type TestCall, type TestJob } from './pieces.ts'
 
 export interface Result {
   index: number
@@ -45,12 +46,19 @@ interface Played extends Outcome {
   pauses: Pause[]
 }
 
-export const answerOf = (job: TestJob, tokens?: number): Answer => ({
-  content: { text: `answer to ${Buffer.from(job.call.body).toString()}` },
-  attempts: 1,
-  seconds: 1,
-  ...(tokens === undefined ? {} : { tokens, usage: { totalTokens: tokens } }),
-})
+export function answerOf({ call, spent }: TestJob, tokens?: number): Answer {
+  spent.attempts++
+  spent.answers++
+  if (tokens === undefined) spent.unmetered++
+  else spent.usage.totalTokens = (spent.usage.totalTokens ?? 0) + tokens
+  return { content: { text: `answer to ${Buffer.from(call.body).toString()}` }, seconds: 1 }
+}
+
+/** A request of a line that came to this. */
+export function failureOf({ spent }: TestJob, kind: Kind, details: FailureDetails = {}): CliError {
+  spent.attempts += details.attempts ?? 1
+  return failure(kind, { attempts: 1, ...details })
+}
 
 /** So many lines, each with an id. */
 export const linesOf = (count: number): string =>

@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { lock } from '../../src/io/lock.ts'
+import { realTimers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createClock } from '../harness/clock.ts'
 import { answering, hurried, message, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
@@ -534,6 +535,93 @@ test('B08: a 200 that holds a rate_limit_error is no pause of all: its line has 
   expect([ended.code, ended.requests.length]).toEqual([6, 4])
   expect(parse(ended.out)[1]?.error).toMatchObject({ kind: 'rate-limited', status: 200 })
   expect(ended.err).not.toMatch(/all wait/)
+})
+
+test('B09: attempts of a line count every request that was made for it', async () => {
+  const fates: Exchange[] = [status(500), status(429), status(500), status(429), answering(message('late'))]
+  const exchange = byPrompt({ 2: (...args) => (fates.shift() as Exchange)(...args) })
+  const ended = await run(batch, { cwd: folderWith(3), exchange })
+  expect([ended.code, parse(ended.out).map(({ attempts }) => attempts)]).toEqual([0, [1, 5, 1]])
+
+  const last: Exchange[] = [status(429), status(500), status(500), status(500)]
+  const failing = byPrompt({ 2: (...args) => (last.shift() as Exchange)(...args) })
+  const failed = await run(batch, { cwd: folderWith(3), exchange: failing })
+  expect([failed.code, parse(failed.out)[1]?.error]).toEqual([7, expect.objectContaining({ attempts: 4 })])
+})
+
+describe('tokens of answers that failed were paid', () => {
+  // The check of a schema takes its time.
+  const inTime = { timers: realTimers }
+  const cut = message('cut', { stop_reason: 'max_tokens' })
+  const schema = (cwd: string) => writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
+  // Each answer takes 8 tokens.
+  const budget = ['--max-total-tokens', '40', '--concurrency', '2']
+  const ways: [string, string[], string][] = [
+    ['--fail-on-cut', ['--fail-on-cut'], cut],
+    ['--schema', ['--schema', 's.json'], message('no JSON')],
+    ['--schema and --raw', ['--schema', 's.json', '--raw'], message('no JSON')],
+  ]
+
+  test.each(ways)('B10: %s: they count in the budget', async (_, flags, answer) => {
+    const cwd = folderWith(40)
+    schema(cwd)
+    const ended = await run([...results, ...flags, ...budget], {
+      ...inTime,
+      cwd,
+      exchange: answering(answer),
+    })
+    expect([ended.code, ended.requests.length]).toEqual([
+      15,
+      expect.toSatisfy((count) => count >= 5 && count <= 6),
+    ])
+    expect(ended.err).toMatch(/--max-total-tokens is 40/)
+    expect(ended.err).toMatch(/4[08] tokens/)
+  })
+
+  test.each(ways)('B10: %s: they count when the batch goes on', async (_, flags, answer) => {
+    const cwd = folderWith(5)
+    schema(cwd)
+    const first = await run([...results, ...flags], { ...inTime, cwd, exchange: answering(answer) })
+    expect([first.code, first.requests.length]).toEqual([8, 5])
+    const second = await run([...results, ...flags, ...budget, '--resume'], {
+      ...inTime,
+      cwd,
+      exchange: answering(answer),
+    })
+    expect([second.code, second.requests]).toEqual([15, []])
+    expect(second.err).toMatch(/the answers took 40 tokens/)
+  })
+
+  test('B10: also those of a line that is asked again, and all of one that was asked with its misfits', async () => {
+    const cwd = folderWith(1)
+    schema(cwd)
+    const fates = [answering(message('no')), status(429), answering(message('no')), answering(message('{}'))]
+    const exchange: Exchange = (...args) => (fates.shift() as Exchange)(...args)
+    const flags = ['--schema', 's.json', '--schema-retries', '1']
+    const first = await run([...results, ...flags], { ...inTime, cwd, exchange })
+    expect([first.code, parse(first.out)[0]]).toEqual([
+      0,
+      expect.objectContaining({ attempts: 4, usage: { inputTokens: 9, outputTokens: 15, totalTokens: 24 } }),
+    ])
+    expect(first.err).toMatch(/24 tokens/)
+    writeFileSync(join(cwd, 'in.ndjson'), '"p 7"\n')
+    const second = await run([...results, '--resume', '--max-total-tokens', '24'], { cwd })
+    expect([second.code, second.requests]).toEqual([15, []])
+  })
+
+  test('B10: images that could not be had', async () => {
+    const blocked = JSON.stringify({
+      candidates: [{ content: { role: 'model', parts: [{ text: 'no' }] }, finishReason: 'SAFETY' }],
+      usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 5, totalTokenCount: 8 },
+    })
+    const cwd = folderWith(40)
+    const argv = ['image', '--batch', 'in.ndjson', '-m', 'm', ...budget]
+    const ended = await run(argv, { cwd, exchange: answering(blocked) })
+    expect([ended.code, ended.requests.length]).toEqual([
+      15,
+      expect.toSatisfy((count) => count >= 5 && count <= 6),
+    ])
+  })
 })
 
 describe('images', () => {

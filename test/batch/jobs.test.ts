@@ -3,6 +3,7 @@ import { checkJobs } from '../../src/batch/check.ts'
 import { type Prepare, readJobs } from '../../src/batch/jobs.ts'
 import { createLedger } from '../../src/batch/ledger.ts'
 import { readLines } from '../../src/batch/lines.ts'
+import { nothingSpent } from '../../src/content/spending.ts'
 import { type CliError, usageProblems } from '../../src/errors.ts'
 import { gather, prepare, streamOf, type TestCall } from './pieces.ts'
 
@@ -18,19 +19,21 @@ const refusal = async (text: string, make?: Prepare<TestCall>): Promise<CliError
   throw new Error('it was accepted')
 }
 
+const work = { call: expect.anything(), spent: nothingSpent() }
+
 test('a line becomes a job, named by its number, its id and its hash', async () => {
   const jobs = await gather(jobsOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n'))
   expect(jobs).toEqual([
-    { index: 1, hash: expect.stringMatching(/^[0-9a-f]{32}$/), isDone: false, call: expect.anything() },
+    { index: 1, hash: expect.stringMatching(/^[0-9a-f]{32}$/), isDone: false, ...work },
     {
       index: 3,
       id: 'x',
       hash: expect.stringMatching(/^[0-9a-f]{32}#2$/),
       isDone: false,
-      call: expect.anything(),
+      ...work,
     },
-    { index: 4, hash: expect.stringMatching(/^[0-9a-f]{32}$/), isDone: false, call: expect.anything() },
-    { index: 5, hash: expect.stringMatching(/^[0-9a-f]{32}$/), isDone: false, call: expect.anything() },
+    { index: 4, hash: expect.stringMatching(/^[0-9a-f]{32}$/), isDone: false, ...work },
+    { index: 5, hash: expect.stringMatching(/^[0-9a-f]{32}$/), isDone: false, ...work },
   ])
   const bases = jobs.map((job) => ('hash' in job ? job.hash.slice(0, 32) : ''))
   expect(new Set(bases).size).toBe(3)

@@ -1,49 +1,53 @@
 import { describe, expect, test } from 'vitest'
 import { formatAnswer, formatFailure } from '../../src/batch/result-line.ts'
 import { formatEnd, formatProgress } from '../../src/batch/tally.ts'
+import { nothingSpent } from '../../src/content/spending.ts'
 
 describe('a result line', () => {
-  const took = { attempts: 2, seconds: 1.5 }
-  const rest = {
-    model: 'm',
-    stopReason: 'end_turn',
-    usage: { inputTokens: 1, totalTokens: 3 },
-    tokens: 3,
-    ...took,
-  }
+  const took = { seconds: 1.5 }
+  const rest = { model: 'm', stopReason: 'end_turn', ...took }
+  const usage = { inputTokens: 1, totalTokens: 3 }
+  const unmetered = { spent: { attempts: 2, answers: 1, unmetered: 1, usage: {} } }
+  const metered = { spent: { attempts: 2, answers: 1, unmetered: 0, usage } }
 
   test.each([
     [
-      { index: 1, hash: 'h' },
+      { index: 1, hash: 'h', ...metered },
       { content: { text: 'a\n"b"' }, ...rest },
       '{"index":1,"hash":"h","ok":true,"text":"a\\n\\"b\\"","model":"m","stopReason":"end_turn","usage":{"inputTokens":1,"totalTokens":3},"attempts":2,"seconds":1.5}',
     ],
     [
-      { index: 2, id: 'a', hash: 'h#2' },
+      { index: 2, id: 'a', hash: 'h#2', ...unmetered },
       { content: { files: ['out/002.png'] }, ...took },
       '{"index":2,"id":"a","hash":"h#2","ok":true,"files":["out/002.png"],"attempts":2,"seconds":1.5}',
     ],
     [
-      { index: 3, id: 7, hash: 'h' },
+      { index: 3, id: 7, hash: 'h', ...unmetered },
       { content: { json: '{\r\n "n": 1.10,\n "s": "a\\n" }\n' }, model: 'm', ...took },
       '{"index":3,"id":7,"hash":"h","ok":true,"json":{ "n": 1.10, "s": "a\\n" },"model":"m","attempts":2,"seconds":1.5}',
     ],
     [
-      { index: 4, hash: 'h' },
+      { index: 4, hash: 'h', ...metered },
       { content: { response: '{"big":12345678901234567890,\n"x":[1e400]}\n' }, ...rest },
       '{"index":4,"hash":"h","ok":true,"response":{"big":12345678901234567890,"x":[1e400]},"attempts":2,"seconds":1.5}',
     ],
   ])('%o', (subject, answer, line) => expect(formatAnswer(subject, answer)).toBe(line))
 
   test('of a failure', () => {
-    expect(formatFailure({ index: 1, id: 'a', hash: 'h' }, { kind: 'service', exit: 7 })).toBe(
+    const subject = { index: 1, id: 'a', hash: 'h', spent: nothingSpent() }
+    expect(formatFailure(subject, { kind: 'service', exit: 7 })).toBe(
       '{"index":1,"id":"a","hash":"h","ok":false,"error":{"kind":"service","exit":7}}',
+    )
+    expect(formatFailure({ index: 1, hash: 'h', ...metered }, { kind: 'response', exit: 8 })).toBe(
+      '{"index":1,"hash":"h","ok":false,"error":{"kind":"response","exit":8},"usage":{"inputTokens":1,"totalTokens":3}}',
     )
   })
 
   test('a long response with many line breaks is read in one go', () => {
     const response = `[${'\n1,'.repeat(3_000_000)}1]`
-    expect(formatAnswer({ index: 1, hash: 'h' }, { content: { response }, ...took })).toHaveLength(6_000_074)
+    expect(
+      formatAnswer({ index: 1, hash: 'h', ...unmetered }, { content: { response }, ...took }),
+    ).toHaveLength(6_000_074)
   })
 })
 

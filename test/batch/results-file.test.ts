@@ -138,7 +138,7 @@ describe('resumed', () => {
     writeFileSync(path, lines.map((each) => `${each}\n`).join(''))
     const ledger = createLedger()
     const file = await open(path, { ledger })
-    expect(file.earlier).toMatchObject({ results: 6, tokens: 30 })
+    expect(file.earlier).toMatchObject({ results: 6, tokens: 60 })
     ledger.startPass()
     expect([1, 2, 3, 4, 5].map((index) => isDone(ledger, index))).toEqual([true, true, false, false, false])
     file.append(line(5))

@@ -4,7 +4,7 @@ import { createBell } from '../../src/batch/bell.ts'
 import type { Ask } from '../../src/batch/sender.ts'
 import { type CliError, OutputClosed } from '../../src/errors.ts'
 import { createClock } from '../harness/clock.ts'
-import { answerOf, linesOf, parse, play } from './batch.ts'
+import { answerOf, failureOf, linesOf, parse, play } from './batch.ts'
 import { failure, type TestCall } from './pieces.ts'
 
 const indexes = (results: { index: number }[]) => results.map(({ index }) => index)
@@ -70,7 +70,7 @@ describe('a batch', () => {
     const timers = createClock()
     const ask: Ask<TestCall> = async (job) => {
       await timers.wait(10_000 - job.index * 100)
-      if (job.index % 3 === 0) throw failure(job.index === 3 ? 'response' : 'service', { attempts: 3 })
+      if (job.index % 3 === 0) throw failureOf(job, job.index === 3 ? 'response' : 'service', { attempts: 3 })
       return answerOf(job, 1)
     }
     const { out, tally, stop, failure: first } = await play(linesOf(10), ask, { timers })
@@ -140,7 +140,7 @@ describe('where a service refuses for now', () => {
         times.push(timers.now() - start)
         const isEarly = timers.now() - start < 5000
         await timers.wait(100)
-        if (isEarly) throw failure(kind, { retryAfter: 5 })
+        if (isEarly) throw failureOf(job, kind, { retryAfter: 5 })
         return answerOf(job, 1)
       }
       const { out, tally, pauses } = await play(linesOf(20), ask, { timers, concurrency: 4 })

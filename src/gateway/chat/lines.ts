@@ -1,8 +1,8 @@
 import { cutOf } from '../../content/footer.ts'
 import type { AnswerSchema } from '../../content/schema/schema.ts'
-import { tokensOf, usageOf } from '../../content/token-usage.ts'
+import { countAnswer, countAttempts, type Spent } from '../../content/spending.ts'
+import { tokensOf } from '../../content/token-usage.ts'
 import type { Context } from '../../context.ts'
-import { addAnswer } from '../../facts.ts'
 import { createCaller } from '../../http/caller.ts'
 import { pathSegment } from '../../http/draft.ts'
 import { createSecretRenewal } from '../../http/fresh-secret.ts'
@@ -10,6 +10,7 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+import type { AnswerSummary } from '../../wire/gateway/answer-piece.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { buildLineBody, type LineParts, readLineParts } from '../line-body.ts'
@@ -54,22 +55,21 @@ export async function readChatLines(
       return { model: line.model ?? model, body: await buildLineBody(line, parts) }
     },
     preview: async (call: Call) => void (await caller.preview(endpoints.chat, requestOf(call))),
-    async ask({ call }: { call: Call }) {
+    async ask({ call, spent }: { call: Call; spent: Spent }) {
       const start = timers.now()
-      let tokens: number | undefined
-      const askOnce = async (body: Uint8Array, isLast: boolean) => {
-        const how = { isRaw, failOnCut, schema, isLast }
-        const answer = await withFreshSecret(() =>
-          caller.call(endpoints.chat, requestOf({ ...call, body }), (response) => readLine(response, how)),
+      const onAnswer = (summary: AnswerSummary) => countAnswer(spent, context.facts, summary)
+      const askOnce = (body: Uint8Array, isLast: boolean) => {
+        const how = { isRaw, failOnCut, schema, isLast, onAnswer }
+        const request = requestOf({ ...call, body })
+        return withFreshSecret(() =>
+          countAttempts(spent, () =>
+            caller.call(endpoints.chat, request, (response) => readLine(response, how)),
+          ),
         )
-        addAnswer(context.facts, answer)
-        // Answers that did not fit are paid for too.
-        tokens = answer.tokens === undefined ? tokens : (tokens ?? 0) + answer.tokens
-        return answer
       }
       const answer = await (schema ? schema.untilFits(call.body, askOnce) : askOnce(call.body, true))
       if ('failure' in answer) throw answer.failure
-      return { ...answer, tokens, seconds: (timers.now() - start) / 1000 }
+      return { ...answer, seconds: (timers.now() - start) / 1000 }
     },
   }
 }
@@ -80,6 +80,8 @@ interface Reading {
   schema: AnswerSchema | undefined
   /** An answer that does not fit is a failure. */
   isLast: boolean
+  /** Called once it is known what an answer took. */
+  onAnswer(summary: AnswerSummary): void
 }
 
 const withSchemaParts = (parts: LineParts, schema: AnswerSchema | undefined): LineParts => ({
@@ -91,7 +93,7 @@ const withSchemaParts = (parts: LineParts, schema: AnswerSchema | undefined): Li
 /** Reads a whole answer as the result of a line. Throws a `CliError`. */
 async function readLine(
   response: HttpResponse & { attempts: number },
-  { isRaw, failOnCut, schema, isLast }: Reading,
+  { isRaw, failOnCut, schema, isLast, onAnswer }: Reading,
 ) {
   const bytes = await readBody(response.body)
   const contentType = response.headers['content-type'] ?? ''
@@ -100,13 +102,13 @@ async function readLine(
   decoder.push(bytes)
   decoder.end()
   const { summary } = decoder
+  onAnswer(summary)
   const text = pieces.join('')
   const cut = cutOf({ summary, isBlank: text.trim() === '' })
   if (failOnCut && cut !== undefined) throw notUnderstood(cut)
   const verdict = await schema?.check(text, cut)
-  const usage = usageOf(summary)
   const { model, stopReason } = summary
-  const facts = { model, stopReason, usage, tokens: usage?.totalTokens, attempts: response.attempts }
+  const facts = { model, stopReason, attempts: response.attempts }
   if (verdict && 'failure' in verdict) {
     if (isLast) throw verdict.failure
     return { ...facts, ...verdict }

@@ -21,9 +21,13 @@ export interface ImageAnswer extends Findings {
 /**
  * Reads an answer. Throws a `CliError` if it has no image, with the reason and the text that the service gave instead.
  * That answer was paid for, so it is kept in a file. With `--raw` its bytes are printed as they come, and only what is
- * not JSON or an error is a failure: for all else there is a warning.
+ * not JSON or an error is a failure: for all else there is a warning. `onSummary` is called before that is judged.
  */
-export async function readImageAnswer(context: Context, response: HttpResponse): Promise<ImageAnswer> {
+export async function readImageAnswer(
+  context: Context,
+  response: HttpResponse,
+  onSummary = (_: AnswerSummary) => {},
+): Promise<ImageAnswer> {
   const { bytes, failure: broken } = await readBytes(context, response)
   const rescueBody = async (failure: CliError) => {
     const what = broken ? 'the part that came' : 'the answer'
@@ -35,7 +39,7 @@ export async function readImageAnswer(context: Context, response: HttpResponse):
   if (broken) throw await rescueBody(broken)
   try {
     const read = readBodyValues(bytes, response.headers['content-type'] ?? '')
-    const answer = context.flags.raw ? understandRaw(context, read) : understand(read)
+    const answer = context.flags.raw ? understandRaw(context, read) : understand(read, onSummary)
     // Now: decoding the images overwrites the memory that the answer is in.
     return read.failure ? { ...answer, failure: await rescueBody(read.failure) } : answer
   } catch (error) {
@@ -46,9 +50,10 @@ export async function readImageAnswer(context: Context, response: HttpResponse):
 /** The answer is an error of the service's, and has nothing else to keep. */
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-function understand(read: BodyValues): ImageAnswer {
+function understand(read: BodyValues, onSummary: (summary: AnswerSummary) => void): ImageAnswer {
   const findings = findImages(read.values)
   const { summary, failure } = summarize(read, findings.images.length > 0)
+  if (!failure || findings.images.length > 0) onSummary(summary)
   if (findings.images.length > 0) return { ...findings, summary, failure }
   if (failure) throw failure
   const said = [...findings.texts, ...findings.reasons].join(' ')

@@ -1,7 +1,7 @@
-import { tokensOf, usageOf } from '../../content/token-usage.ts'
+import { countAnswer, countAttempts, type Spent } from '../../content/spending.ts'
+import { summaryOf, tokensOf } from '../../content/token-usage.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
-import { addAnswer } from '../../facts.ts'
 import { createCaller } from '../../http/caller.ts'
 import { pathSegment } from '../../http/draft.ts'
 import { createSecretRenewal } from '../../http/fresh-secret.ts'
@@ -49,11 +49,14 @@ export async function readImageLines(
   const requestOf = ({ model, body }: Call) => ({ params: { family: values.family, model }, body })
 
   /** Before anything is sent for it: an answer is paid for, and has to have a place. */
-  async function createReader({ name }: Call): Promise<(response: HttpResponse) => Promise<LineAnswer>> {
-    if (flags.raw) return readRaw
+  async function createReader(
+    { name }: Call,
+    onAnswer: (summary: AnswerSummary) => void,
+  ): Promise<(response: HttpResponse) => Promise<LineAnswer>> {
+    if (flags.raw) return (response) => readRaw(response, onAnswer)
     const replaces = options.force ?? false
     const destination = await chooseDestination(quiet, { output: folder, name, replaces })
-    return (response) => readLine(quiet, response, { options, destination, client })
+    return (response) => readLine(quiet, response, { options, destination, client, onAnswer })
   }
 
   return {
@@ -65,16 +68,17 @@ export async function readImageLines(
       return { model: line.model ?? chooseModel(options, values), body, name: `${index}-${nameFrom(words)}` }
     },
     preview: async (call: Call) => void (await caller.preview(endpoints.image, requestOf(call))),
-    async ask({ call }: { call: Call }) {
+    async ask({ call, spent }: { call: Call; spent: Spent }) {
       const start = timers.now()
-      const read = await createReader(call)
+      const read = await createReader(call, (summary) => countAnswer(spent, context.facts, summary))
       const answer = await withFreshSecret(() =>
-        caller.call(endpoints.image, requestOf(call), async (response) => ({
-          ...(await read(response)),
-          attempts: response.attempts,
-        })),
+        countAttempts(spent, () =>
+          caller.call(endpoints.image, requestOf(call), async (response) => ({
+            ...(await read(response)),
+            attempts: response.attempts,
+          })),
+        ),
       )
-      addAnswer(context.facts, answer)
       return { ...answer, seconds: (timers.now() - start) / 1000 }
     },
   }
@@ -90,10 +94,12 @@ interface Target {
   options: ImageOptions
   destination: Destination
   client: LinkClient
+  /** Called once it is known what an answer took. */
+  onAnswer(summary: AnswerSummary): void
 }
 
 /** What an answer has, but for what the call knows of it. */
-interface LineAnswer extends Partial<ReturnType<typeof factsOf>> {
+interface LineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
   content: { files: string[]; links: string[] | undefined; text: string | undefined } | { response: string }
 }
 
@@ -101,9 +107,9 @@ interface LineAnswer extends Partial<ReturnType<typeof factsOf>> {
 async function readLine(
   context: Context,
   response: HttpResponse,
-  { options, destination, client }: Target,
+  { options, destination, client, onAnswer }: Target,
 ): Promise<LineAnswer> {
-  const { images, texts, summary, failure } = await readImageAnswer(context, response)
+  const { images, texts, summary, failure } = await readImageAnswer(context, response, onAnswer)
   const links = options.download
     ? []
     : images.filter((image) => 'uri' in image).map(({ uri }) => encodeControls(uri))
@@ -122,7 +128,8 @@ async function readLine(
     links: links.length > 0 ? links : undefined,
     text: text === '' ? undefined : text,
   }
-  return { content, ...factsOf(summary) }
+  const { model, stopReason } = summary
+  return { content, model, stopReason }
 }
 
 /** What there is of an answer that is not whole. */
@@ -132,14 +139,13 @@ const withPlaces = (failure: CliError, places: string[]): CliError =>
     : new CliError(failure.kind, `${failure.message}; there is ${places.join(', ')}`, failure.details)
 
 /** With `--raw` nothing is saved. */
-async function readRaw(response: HttpResponse): Promise<LineAnswer> {
+async function readRaw(
+  response: HttpResponse,
+  onAnswer: (summary: AnswerSummary) => void,
+): Promise<LineAnswer> {
   const text = new TextDecoder().decode(await readBody(response.body))
   const value = parseReceivedBody(text, response.headers['content-type'] ?? '')
   if (isErrorEnvelope(value)) throw failureInBody(value)
-  return { content: { response: text }, tokens: tokensOf({ response: value }) }
-}
-
-function factsOf(summary: AnswerSummary) {
-  const usage = usageOf(summary)
-  return { model: summary.model, stopReason: summary.stopReason, usage, tokens: usage?.totalTokens }
+  onAnswer(summaryOf(value))
+  return { content: { response: text } }
 }
