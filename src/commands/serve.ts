@@ -34,7 +34,7 @@ export function declare(command: Command): void {
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--access-token <token>', 'the token to ask for (default: made up)')
     .option('--api-key <key>', 'the API key to ask for (default: made up)')
-    .option('--strict', 'answer 404 for any session but the one that it prints')
+    .option('--strict', 'refuse unknown betas, no version header, empty messages, unknown sessions')
     .option(
       '--fault <spec>',
       'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
@@ -94,6 +94,8 @@ export async function run(
     accessToken,
     apiKey,
     ...(session ? { sessions: [session.session] } : {}),
+    isStrict: options.strict ?? false,
+    onDoubt: (doubt) => note(`${doubt}: with --strict that is 400`),
     faults: (options.fault ?? []).map((spec) => parseFault(spec, faultEndpoints)),
     ...(options.rate === undefined ? {} : { limit: { rate: options.rate, now: timers.now } }),
     latency: options.latency,

@@ -13,6 +13,7 @@ import { deliver, errorReply, type Reply } from './reply.ts'
 import { findRoute, type Route } from './route.ts'
 import type { StreamStyle } from './sessions/session-stream.ts'
 import { createSessions } from './sessions/sessions.ts'
+import { findDoubts } from './sessions/strict.ts'
 
 export interface EmulatorOptions {
   /** What callers must show; without one any will do. */
@@ -28,6 +29,10 @@ export interface EmulatorOptions {
   seed?: string
   /** The only sessions that exist; without it any does. */
   sessions?: readonly string[]
+  /** What a service may refuse is refused. */
+  isStrict?: boolean
+  /** Told of what would be refused if it were strict. */
+  onDoubt?(doubt: string): void
   /** What streams of events do beside what is documented. */
   streamStyles?: readonly StreamStyle[]
   /** What all sessions may take together, in characters of JSON; those used last are kept. */
@@ -97,7 +102,7 @@ export function createEmulator(options: EmulatorOptions): Exchange {
     if (fault === 'html') return deliver(pageReply, delivery)
     if (typeof fault === 'number') return deliver(faultReply(fault), delivery)
     const refusal = refuse(route.endpoint, request, options)
-    const reply = refusal ?? (await answer(route, request, handlers))
+    const reply = refusal ?? (await answer(route, request, { handlers, options }))
     if (request.method === 'HEAD') return deliver(headOf(reply), delivery)
     const cut = () => new CliError('response', 'the emulator cut the connection', { sent: 'yes' })
     return deliver(reply, fault === 'cut' ? { ...delivery, cut } : delivery)
@@ -128,9 +133,16 @@ function refuse(
 async function answer(
   { name, endpoint, params, query }: Route,
   request: HttpRequest,
-  handlers: Handlers,
+  { handlers, options }: { handlers: Handlers; options: EmulatorOptions },
 ): Promise<Reply> {
-  if (!endpoint.request) return handlers[name]({ params, query, body: undefined })
-  const read = await readBody(request, endpoint.request)
-  return 'refusal' in read ? read.refusal : handlers[name]({ params, query, body: read.body })
+  const read = endpoint.request ? await readBody(request, endpoint.request) : { body: undefined }
+  if ('refusal' in read) return read.refusal
+  const { body } = read
+  const doubts = endpoint.service === 'agents' ? findDoubts(request, body as SendEvents | undefined) : []
+  if (options.isStrict && doubts.length > 0) return errorReply(400, doubts.slice(0, mostTold).join('; '))
+  for (const doubt of doubts.slice(0, mostTold)) options.onDoubt?.(doubt)
+  return handlers[name]({ params, query, body })
 }
+
+/** How many doubts about one request are told. */
+const mostTold = 20

@@ -16,6 +16,8 @@ afterEach(() => {
 interface Served {
   baseUrl: string
   accessToken: string
+  /** With `--strict`. */
+  session?: string
   child: ChildProcess
   log: string[]
 }
@@ -138,4 +140,52 @@ test('stops on SIGTERM by that signal', async () => {
   const { child } = await serve()
   child.kill('SIGTERM')
   expect(await once(child, 'exit')).toEqual([null, 'SIGTERM'])
+})
+
+const right = {
+  headers: {
+    'vendor-version': '2023-06-01',
+    'vendor-beta': 'managed-agents-2026-04-01,files-api-2025-04-14',
+  },
+  body: '{"events":[{"type":"user.message","content":[{"type":"text","text":"hi"}]}]}',
+}
+
+test.each([
+  ['no version header', { headers: {} }, 'there is no version header'],
+  ['a blank version header', { headers: { 'vendor-version': ' ' } }, 'there is no version header'],
+  [
+    'an undocumented beta',
+    { headers: { ...right.headers, 'vendor-beta': 'files-api-2025-04-14, nonsense' } },
+    "there is no documented beta 'nonsense'",
+  ],
+  [
+    'a message without content',
+    { body: '{"events":[{"type":"user.message","content":[]}]}' },
+    'events[0].content: must not be empty',
+  ],
+])('serve: %s is 400 with --strict, and without it noted on stderr', async (_, wrong, said) => {
+  const ask = async (...flags: string[]) => {
+    const served = await serve('--api-key', 'k', ...flags)
+    const path = `/v1/sessions/${served.session ?? 'sesn_1'}/events`
+    const send = async (request: { headers: object; body: string }) => {
+      const headers = { 'x-api-key': 'k', ...request.headers }
+      const response = await call(served, { path, body: request.body, headers })
+      return { status: response.status, text: await response.text() }
+    }
+    const ended = { right: await send(right), wrong: await send({ ...right, ...wrong }) }
+    await new Promise((resolve) => served.child.once('close', resolve).kill())
+    return { ...ended, log: served.log.join('\n') }
+  }
+  const strict = await ask('--strict')
+  expect(strict.right.status).toBe(200)
+  expect(strict.wrong.status).toBe(400)
+  expect(JSON.parse(strict.wrong.text).error.message).toContain(said)
+  const lenient = await ask()
+  expect([lenient.right.status, lenient.wrong.status]).toEqual([200, 200])
+  expect(lenient.log).toContain(`parley: ${said}: with --strict that is 400\n`)
+})
+
+test('serve --strict: what the gateway gets has no version header', async () => {
+  const served = await serve('--strict')
+  expect((await chat(served)).code).toBe(0)
 })
