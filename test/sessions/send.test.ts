@@ -377,6 +377,34 @@ describe('the receipt', () => {
     expect((await send(['x', '--raw'], { exchange })).out).toBe(JSON.stringify({ data }))
   })
 
+  test('Q30 shows on a terminal all that it holds, and in a pipe the text', async () => {
+    const content = text('no')
+    const data = [
+      { id: 's1', type: 'user.interrupt', session_thread_id: 'th_1', processed_at: null },
+      { id: 's2', type: 'user.tool_result', tool_use_id: 't1', content, is_error: true },
+      {
+        id: 's3',
+        type: 'user.define_outcome',
+        description: 'works',
+        rubric: { type: 'text' },
+        outcome_id: 'o1',
+      },
+      { id: 's4', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny', deny_message: 'no' },
+      { id: 's5', type: 'user.message', content: [{ type: 'image' }] },
+    ]
+    const exchange = answering(JSON.stringify({ data }))
+    const { out } = await send(['x'], { exchange, tty: ['stdout'], columns: 120 })
+    const shown = out.split('\n').map((line) => line.replace(/^s\d +\S+ +/, ''))
+    expect(shown.slice(1, -1)).toEqual([
+      'session_thread_id th_1',
+      'no; tool_use_id t1; is_error true',
+      'works; rubric {"type":"text"}; outcome_id o1',
+      'deny t1 no',
+      'content [{"type":"image"}]',
+    ])
+    expect((await send(['x'], { exchange })).out).toContain('s2\tuser.tool_result\t\tno\n')
+  })
+
   test('cannot control a terminal, neither by an id nor with --raw', async () => {
     const evil = '{"data":[{"id":"\\u001b[2J\u009b\u202e","type":"t"}]}'
     const world: Parameters<typeof run>[1] = { exchange: answering(evil), tty: ['stdout'] }

@@ -29,34 +29,43 @@ const columnsOf = (line: string) =>
 const long = 'word '.repeat(100)
 
 describe('a table of events', () => {
-  test.each([
-    [200, /^ID +TYPE +TIME +TEXT$/, /^sevt_01HZX3N5T8Q2M4K6J7WV93F2A {2}agent\.message {2}..:..:56 {2}word/],
-    [80, /^ID +TYPE +TIME +TEXT$/, /^sevt_…3F2A {2}agent\.message {2}..:..:56 {2}word/],
-    [60, /^TYPE +TIME +TEXT$/, /^agent\.message {2}..:..:56 {2}word/],
-    [30, /^TYPE +TEXT$/, /^agent\.message {2}word/],
-  ])(
-    'V50 of %i columns gives at least half of them to the text',
-    async (columns, expectedHead, expectedRow) => {
-      const { head, rows } = await list([saying(long)], columns)
-      expect(head).toMatch(expectedHead)
-      expect(rows[0]).toMatch(expectedRow)
-      expect(rows[0]?.length).toBeGreaterThan(columns - 5)
-      expect(rows[0]?.length).toBeLessThanOrEqual(columns)
-      expect((rows[0]?.length ?? 0) - (rows[0]?.indexOf('word') ?? 0)).toBeGreaterThan(columns / 2 - 5)
-    },
-  )
+  const id = 'sevt_01HZX3N5T8Q2M4K6J7WV93F2A'
 
-  test.each([30, 59, 60, 80, 100])(
+  test.each([
+    [200, /^ID +TYPE +TIME +TEXT$/, / {2}agent\.message {2}..:..:56 {2}word/],
+    [80, /^ID +TYPE +TIME +TEXT$/, / {2}agent\.message {2}..:..:56 {2}word/],
+    [60, /^ID +TYPE +TEXT$/, / {2}agent\.message {2}word/],
+    [50, /^ID +TYPE +TEXT$/, / {2}…t\.message {2}w/],
+    [30, /^ID +TYPE +…$/, / {2}…t\.message {2}…$/],
+  ])('V50 of %i columns shows ids whole; the text gives way, then the time', async (columns, head, rest) => {
+    const shown = await list([saying(long)], columns)
+    expect(shown.head).toMatch(head)
+    expect(shown.rows[0]).toMatch(rest)
+    expect(shown.rows[0]?.startsWith(id)).toBe(true)
+    if (columns > 44) expect(shown.rows[0]?.length).toBeLessThanOrEqual(columns)
+    if (columns > 44) expect(shown.rows[0]?.length).toBeGreaterThan(columns - 5)
+  })
+
+  test('V50 an id that is wider than the terminal, or comes later, is whole too', async () => {
+    const ids = [`toolu_${'x'.repeat(122)}`, 'sevt_1']
+    const { rows } = await list(
+      ids.map((each) => saying('hi', { id: each })),
+      40,
+    )
+    expect(rows.map((row) => row.split(' ')[0])).toEqual(ids)
+  })
+
+  test.each([50, 59, 60, 80, 100])(
     'V51 types that are too long for %i columns are shortened',
     async (columns) => {
       const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]
       const { rows } = await list(
-        types.map((type) => saying(long, { type })),
+        types.map((type) => saying(long, { type, id: 'sevt_1' })),
         columns,
       )
       for (const row of rows) expect(row.length).toBeLessThanOrEqual(columns)
-      for (const row of rows) expect(row.length - row.indexOf('word')).toBeGreaterThan(columns / 2 - 5)
-      expect(rows[0]).toMatch(/^session\.(…|status_)(re)?(sched)?uled /)
+      for (const row of rows) expect(row.length - row.indexOf('word')).toBeGreaterThan(5)
+      expect(rows[0]).toMatch(/^sevt_1 {2}session\.(…|status_)(re)?(sched)?uled /)
     },
   )
 
@@ -71,7 +80,7 @@ describe('a table of events', () => {
     ]
     for (const columns of [60, 61, 80, 81]) {
       const { rows } = await list(
-        texts.map((text) => saying(text)),
+        texts.map((text) => saying(text, { id: 'sevt_1' })),
         columns,
       )
       for (const row of [0, 1, 2].map((index) => rows[index] ?? '')) {
@@ -104,7 +113,7 @@ describe('a table of events', () => {
       80,
     )
     expect(days).toHaveLength(1)
-    expect(rows.map((row) => row.slice(27))).toEqual([
+    expect(rows.map((row) => row.slice(47))).toEqual([
       'yesterd…  x',
       '          x',
       '          x',

@@ -14,15 +14,16 @@ export interface TableLine {
 
 const timeWidth = '00:00:00'.length
 
-/** A terminal of fewer columns has no room for times. */
-const narrow = 60
-
-/** What is shown of a type at least. */
+/** What is shown of a type and of a text at least. */
 const shortestType = 10
+const shortestText = 10
+
+/** Ids are never shortened, but a service could send a page of it. */
+const longestId = 1024
 
 /**
- * Returns a function that lays out events page by page for a terminal of `width` columns. At least half of it is for
- * what they say. Times are local, under the day. Ids that leave no room for that are shortened, or left out.
+ * Returns a function that lays out events page by page for a terminal of `width` columns. Times are local, under the day.
+ * Ids are whole, for a person to copy: if there is not enough room, the text gives way, then the time, then the type.
  */
 export function createEventTable(width: number): (rows: readonly Row[]) => TableLine[] {
   let form: Form | undefined
@@ -31,7 +32,7 @@ export function createEventTable(width: number): (rows: readonly Row[]) => Table
     const lines: TableLine[] = []
     // Measuring takes far longer than showing, and no cell can show more than this.
     const brief = (cell = '') => startOf(cell, 4 * width)
-    const rows = all.map(([id, type, ...rest]): Row => [brief(id), brief(type), ...rest])
+    const rows = all.map(([id = '', type, ...rest]): Row => [startOf(id, longestId), brief(type), ...rest])
     if (rows.length === 0) return lines
     const times = rows.map(([, , timestamp = '']) => toLocalTime(timestamp))
     const cells = rows.map(([id, type, timestamp, text], index) => [
@@ -64,18 +65,14 @@ interface Form {
 
 /** Chosen for the first page; later pages have the same head. */
 function chooseForm(width: number, rows: readonly Row[]): Form {
-  const hasTimes = width >= narrow
-  const ids = rows.map(([id = '']) => id)
+  const idWidth = Math.max('ID'.length, widest(rows.map(([id = '']) => id)))
   const typeWidth = Math.max(shortestType, widest(rows.map(([, type = '']) => type)))
-  const room = Math.floor(width / 2) - gap.length - (hasTimes ? timeWidth + gap.length : 0)
-  const idWidth = [ids, ids.map((id) => shorten(id))]
-    .map((shown) => Math.max('ID'.length, widest(shown)))
-    .find((each) => each + gap.length + typeWidth <= room)
-  const mostType = Math.max(shortestType, idWidth === undefined ? room : room - gap.length - idWidth)
-  const most = [...(idWidth === undefined ? [] : [idWidth]), mostType, ...(hasTimes ? [timeWidth] : [])]
-  const layOut = createTable({ width, most })
+  const room = width - idWidth - gap.length - shortestText - gap.length
+  const hasTimes = typeWidth + gap.length + timeWidth <= room
+  const mostType = Math.max(shortestType, Math.min(typeWidth, room))
+  const layOut = createTable({ width, most: [Infinity, mostType, ...(hasTimes ? [timeWidth] : [])] })
   const pick = ([id = '', type = '', time = '', text = '']: Row) => [
-    ...(idWidth === undefined ? [] : [widthOf(id) <= idWidth ? id : shorten(id)]),
+    id,
     widthOf(type) <= mostType ? type : shorten(type, mostType),
     ...(hasTimes ? [time] : []),
     text,
@@ -83,14 +80,13 @@ function chooseForm(width: number, rows: readonly Row[]): Form {
   return { hasTimes, layOut: (page) => layOut(page.map(pick)) }
 }
 
-/** `sevt_…3f2a`, `session.…rescheduled`: what kind it is, and of its end what `width` has room for. */
-function shorten(word: string, width = 0): string {
+/** `session.…rescheduled`: what kind it is, and of its end what `width` has room for. */
+function shorten(word: string, width: number): string {
   const [begin = ''] = /^[a-z]{1,7}[._]/.exec(word) ?? []
-  const kind = width > 0 && width < begin.length + 5 ? '' : begin
+  const kind = width < begin.length + 5 ? '' : begin
   const tail = Math.max(4, width - kind.length - 1)
   if (word.length <= kind.length + 1 + tail || /[^!-~]/.test(word)) return word
-  const end = word.slice(-tail)
-  return `${kind}…${width > 0 ? end.replace(/^[^_]*_(?=.)/, '') : end}`
+  return `${kind}…${word.slice(-tail).replace(/^[^_]*_(?=.)/, '')}`
 }
 
 const widest = (cells: readonly string[]) => cells.reduce((most, cell) => Math.max(most, widthOf(cell)), 0)

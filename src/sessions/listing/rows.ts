@@ -4,11 +4,11 @@ import { toTsv } from '../../io/tsv.ts'
 import { readStopReason, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 
 /** An event as id, type, time and what it says. */
-export const toRow = (event: SessionEvent): string[] => [
+export const toRow = (event: SessionEvent, describe = describeEvent): string[] => [
   event.id ?? '',
   event.type,
   event.processed_at ?? '',
-  describeEvent(event),
+  describe(event),
 ]
 
 function describeEvent(event: SessionEvent): string {
@@ -38,20 +38,39 @@ function describeEvent(event: SessionEvent): string {
 const shown = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
-/** Prints events that are all there: a table on a terminal, else a line of tab-separated fields each. */
-export const printEvents = (context: Context, events: readonly SessionEvent[]): Promise<void> =>
-  createRowPrinter(context)(events)
+/** What an event says and, of one that was sent, all else that it holds. */
+function describeEcho(event: SessionEvent): string {
+  const text = describeEvent(event)
+  const others = Object.entries(event).filter(
+    ([name, value]) => value != null && !toldOf(event, text).has(name),
+  )
+  return [text, ...others.map(([name, value]) => `${name} ${shown(value)}`)]
+    .filter((part) => part !== '')
+    .join('; ')
+}
 
-/** The same for events that come page by page: one table, under one header. */
-export function createRowPrinter({
-  output,
-  host,
-  style,
-}: Context): (events: readonly SessionEvent[]) => Promise<void> {
+/** The fields of an event that stand in a column already. */
+const toldOf = ({ type }: SessionEvent, text: string) =>
+  new Set([
+    ...['id', 'type', 'processed_at'],
+    ...(text === '' ? [] : ['content']),
+    ...(type === 'user.define_outcome' ? ['description'] : []),
+    ...(type === 'user.tool_confirmation' ? ['result', 'tool_use_id', 'deny_message'] : []),
+  ])
+
+/** Prints events that were sent: a table on a terminal, else a line of tab-separated fields each. */
+export const printEcho = (context: Context, events: readonly SessionEvent[]): Promise<void> =>
+  createRowPrinter(context, context.output.isTerminal ? describeEcho : describeEvent)(events)
+
+/** Makes what prints events that come page by page: one table, under one header, or tab-separated fields. */
+export function createRowPrinter(
+  { output, host, style }: Context,
+  describe = describeEvent,
+): (events: readonly SessionEvent[]) => Promise<void> {
   let layOut: ReturnType<typeof import('./event-table.ts').createEventTable> | undefined
   const paints = { head: style.bold, day: style.dim, event: String }
   return async (events) => {
-    const rows = events.map(toRow)
+    const rows = events.map((event) => toRow(event, describe))
     if (!output.isTerminal) return output.write(rows.map(toTsv).join(''))
     layOut ??= (await import('./event-table.ts')).createEventTable(host.stdout.columns || 80)
     return output.write(

@@ -7,7 +7,7 @@ import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createEventPrinter } from '../following/event-printer.ts'
 import { type Follower, type FollowOptions, openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
-import { printEvents, printIds } from '../listing/rows.ts'
+import { printEcho, printIds } from '../listing/rows.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import { readReceipt } from './receipt.ts'
 
@@ -106,6 +106,6 @@ function afterAcceptance(error: CliError, command: string): CliError {
 export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
   if (ids) await printIds(context, events)
-  else if (!flags.raw && events.length > 0) await printEvents(context, events)
+  else if (!flags.raw && events.length > 0) await printEcho(context, events)
   await output.flush()
 }
