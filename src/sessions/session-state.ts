@@ -42,6 +42,7 @@ export class SessionState {
   readonly #replied = new Set<string>()
   /** Tool uses of this turn that may need an answer. */
   readonly #open = new Set<string>()
+  #isEmpty = true
   #isBusy = true
   #idle: ReturnType<typeof readStopReason> | undefined
   #end: string | undefined
@@ -53,6 +54,7 @@ export class SessionState {
   /** `text` is what is kept of a tool use's event as it is spelled. */
   add(event: SessionEvent, text?: string): void {
     const { type } = event
+    this.#isEmpty = false
     if (/^agent\.(|mcp_|custom_)tool_use$/.test(type)) this.#addToolUse(event, text)
     // An answer may be added when it is sent, and come again when the service shows it, later than what came of it.
     const isKnown = isAnswer(type) && !this.#addAnswer(event)
@@ -73,6 +75,11 @@ export class SessionState {
   /** Something was sent to the session that it has not shown yet, so that it has not stopped for good. */
   expectWork(): void {
     this.#isBusy = true
+  }
+
+  /** Nothing has happened in it. */
+  get isEmpty(): boolean {
+    return this.#isEmpty
   }
 
   /** Absent while the agent works, or has been sent something since. */

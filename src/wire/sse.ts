@@ -14,6 +14,8 @@ const longest = 64 * 1024 * 1024
 export interface SseDecoder {
   /** Returns the events that are complete now. */
   push(bytes: Uint8Array): SseEvent[]
+  /** The last `id:` line of an event that is complete: from there a new connection may go on. */
+  readonly lastId: string | undefined
   /** Nothing is waiting for more bytes. */
   readonly isBetween: boolean
   /** Returns the events that the last line completes, and the one that was cut off. */
@@ -36,6 +38,8 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
   const events: SseEvent[] = []
   let event = ''
   let data: string | undefined
+  let id: string | undefined
+  let lastId: string | undefined
   /** Of the event that is not complete. */
   let size = 0
 
@@ -47,6 +51,7 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
     }
     const { field, value } = splitField(line)
     if (field === 'event') event = value
+    else if (field === 'id') id = value
     else if (field === 'data') data = data === undefined ? value : `${data}\n${value}`
     else if (acceptsBare && field !== '' && (bare.isInside || opensBare(line))) takeBare(line)
   }
@@ -60,6 +65,7 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
 
   function dispatch(): void {
     if (data !== undefined) events.push({ event, data })
+    lastId = id
     event = ''
     data = undefined
   }
@@ -75,6 +81,9 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
     push(bytes) {
       takeBytes(bytes)
       return events.splice(0)
+    },
+    get lastId() {
+      return lastId
     },
     get isBetween() {
       return lines.waiting === 0 && event === '' && data === undefined && !bare.isInside

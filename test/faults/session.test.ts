@@ -624,6 +624,97 @@ faultsInside('Y: a list as it was asked for', [
   },
 ])
 
+const gone = '{"type":"error","error":{"type":"not_found_error","message":"the session is gone"}}'
+const busy = '{"type":"error","error":{"type":"overloaded_error","message":"come back"}}'
+const message0 = { id: 'm', type: 'user.message', content: 'x' }
+
+/** Streams in their order, the last one stays; each ends after what it brings. */
+const streams = (...texts: string[]) => {
+  let opened = 0
+  return (socket: Socket) => void socket.end(sseHead + texts[Math.min(opened++, texts.length - 1)])
+}
+
+faultsInside('Y: a stream that goes wrong', [
+  ...[
+    ['an event', event(gone)],
+    ['an event named error', event(gone, 'error')],
+    ['bare JSON', `${gone}\n`],
+    ['bare JSON without a line end', gone],
+    ['bare JSON on several lines', `${JSON.stringify(JSON.parse(gone), null, 2)}\n`],
+  ].map(
+    ([name, text = '']): Row => ({
+      name: `Y88 an error that does not pass ends it by its type: ${name}`,
+      argv: follow,
+      script: session({ lists: [list(message0)], stream: streams(text) }),
+      code: 4,
+      reqs: 3,
+      err: ['the stream of events ended with an error', 'the service says: the session is gone'],
+    }),
+  ),
+  {
+    name: 'Y89 an error that may pass is shown, and tried again',
+    argv: follow,
+    script: session({
+      lists: [list(message0), list(message0), list(message0, done('i1'))],
+      stream: streams(event(busy, 'error'), event('out of order', 'error'), ''),
+    }),
+    code: 0,
+    out: ended,
+    reqs: expect.any(Number),
+    err: ['ended with an error: come back; trying again'],
+  },
+  {
+    name: 'Y101 a new connection goes on after the last id of the one before',
+    argv: follow,
+    script: session({
+      lists: [list(message0)],
+      stream: streams(`id: 7\n${event(say('a', 'one'))}id: 8\n\n`, `id: 9\n${event(done('i1'))}`),
+    }),
+    code: 0,
+    out: `one\n${ended}`,
+    reqs: expect.any(Number),
+    check: ({ server }) =>
+      expect(
+        server.requests.filter(isStream).map((request) => /last-event-id: .*/i.exec(request)?.[0]),
+      ).toEqual([undefined, 'Last-Event-ID: 8']),
+  },
+])
+
+faultsInside('Y: a session in which nothing has happened', [
+  {
+    name: 'Y102 the first event is followed',
+    argv: follow,
+    script: session({ lists: [list(), list(done('i1'))] }),
+    code: 0,
+    out: ended,
+    reqs: 3,
+  },
+  {
+    name: 'Y102 following says so while nothing happens, also in a pipe',
+    argv: [...follow, '--deadline', '0.5'],
+    script: session({ lists: [list()] }),
+    code: 15,
+    reqs: 3,
+    err: ['nothing has happened in sesn_1 yet: waiting for its first event'],
+  },
+  {
+    name: 'Y103 there is nothing to take up (run)',
+    argv: ['events', 'run'],
+    script: session({ lists: [list()] }),
+    code: 2,
+    reqs: 6,
+    atLeast: 5,
+    err: ['nothing has happened in this session yet'],
+  },
+  {
+    name: 'Y103 a list that shows late what there is to take up (run)',
+    argv: ['events', 'run'],
+    script: session({ lists: [list(), list(done('i1'))] }),
+    code: 0,
+    reqs: 4,
+  },
+])
+
 faultsInside('Y: a service that is away', [
   {
     name: 'Y34 the wait that it asks for while a session is followed',

@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
+import { oneLine } from '../../io/escape.ts'
 
 /** How long a service may be away without one answer. Milliseconds. */
 const longestAbsence = 5 * 60_000
@@ -55,7 +56,8 @@ export class Endurance {
     if (!(error instanceof CliError)) throw error
     this.checkDeadline()
     if (!this.#isPassing(error)) throw error
-    this.#context.note(`${error.message}; trying again`)
+    const { serviceMessage: said } = error.details
+    this.#context.note(`${error.message}${said ? `: ${oneLine(said)}` : ''}; trying again`)
   }
 
   /** Throws a `CliError` after the deadline. */

@@ -7,7 +7,7 @@ import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json/parse.ts'
 import { failureInstead } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventItem } from '../../wire/sessions/events-page.ts'
-import { createSseDecoder } from '../../wire/sse.ts'
+import { createSseDecoder, type SseDecoder } from '../../wire/sse.ts'
 import { isKeepAlive, isTerminator } from '../../wire/stream-words.ts'
 
 /** A session's events as they happen, over one connection. */
@@ -17,6 +17,8 @@ export interface EventStream {
    * it did. Throws a `CliError` for what is no event, and when the deadline has passed.
    */
   next(wait: number): Promise<EventItem | 'silence' | 'end'>
+  /** Where another connection may go on, if the service said that. */
+  readonly lastId: string | undefined
   close(): void
 }
 
@@ -30,13 +32,15 @@ export async function openEventStream(
   caller: Caller,
   parts: RequestParts,
   timers: Timers,
+  lastId?: string,
 ): Promise<EventStream> {
-  const answer = await caller.open(endpoints.followEvents, streamParts(parts))
+  const answer = await caller.open(endpoints.followEvents, withLastId(streamParts(parts), lastId))
   const type = answer.headers['content-type'] ?? ''
   if (answer.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
     throw answer.complete(await explainWrongAnswer(answer))
   }
-  const items = readItems(answer)
+  const decoder = createSseDecoder({ acceptsBare: true })
+  const items = readItems(answer, decoder)
   let coming: Promise<EventItem | 'end'> | undefined
 
   async function take(): Promise<EventItem | 'end'> {
@@ -61,6 +65,9 @@ export async function openEventStream(
         isOver.abort()
       }
     },
+    get lastId() {
+      return decoder.lastId ?? lastId
+    },
     close() {
       coming?.catch(() => {})
       answer.close()
@@ -68,16 +75,22 @@ export async function openEventStream(
   }
 }
 
-async function* readItems(response: HttpResponse): AsyncGenerator<EventItem> {
-  const decoder = createSseDecoder()
+/** A header that could not be sent is left out: an event stream may say anything. */
+const withLastId = (parts: RequestParts, lastId: string | undefined): RequestParts =>
+  lastId !== undefined && /^[\x21-\x7e]{1,1000}$/.test(lastId)
+    ? { ...parts, headers: { ...parts.headers, 'Last-Event-ID': lastId } }
+    : parts
+
+async function* readItems(response: HttpResponse, decoder: SseDecoder): AsyncGenerator<EventItem> {
   const bytes = response.body[Symbol.asyncIterator]()
-  while (true) {
+  for (;;) {
     const next = await bytes.next().catch(ignoreCut)
-    if (next.done) return
-    for (const { data, event } of decoder.push(next.value)) {
+    const events = next.done ? decoder.end().events : decoder.push(next.value)
+    for (const { data, event } of events) {
       const isEmpty = isKeepAlive(data, event) || isTerminator(data) || data === '{}'
-      if (!isEmpty) yield readEventItem(data)
+      if (!isEmpty) yield readEventItem(data, event)
     }
+    if (next.done) return
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Context } from '../../context.ts'
+import { usage } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import type { RequestParts } from '../../http/drafter.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
@@ -14,20 +15,32 @@ export interface FollowOptions {
   showPast?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** Go on when the session stops, until it is terminated or deleted. */
   stays?: boolean
+  /** A session in which nothing has happened is a usage error. */
+  needsPast?: boolean
 }
+
+/** How long a list may take to show the first event of a session: the waits before each look. Milliseconds. */
+const firstWaits = [250, 500, 1_000, 1_500, 1_750]
 
 /** Reads what there is, before anything is sent, and opens a stream. Throws a `CliError`. */
 export async function openFollower(
   context: Context,
   caller: Caller,
   parts: RequestParts,
-  { showPast, stays = false }: FollowOptions = {},
+  { showPast, stays = false, needsPast = false }: FollowOptions = {},
 ): Promise<Follower> {
   const watch = new Watch({ stays })
-  for await (const items of listOldestFirst(caller, parts)) {
-    for (const item of items) watch.addPast(item)
-    await showPast?.(items)
+  const endurance = new Endurance(context, caller)
+  for (const wait of [0, ...firstWaits]) {
+    if (wait > 0) await context.timers.wait(Math.min(wait, Math.max(endurance.left, 0)))
+    endurance.checkDeadline()
+    for await (const items of listOldestFirst(caller, parts)) {
+      for (const item of items) watch.addPast(item)
+      await showPast?.(items)
+    }
+    if (!needsPast || !watch.state.isEmpty) break
   }
+  if (needsPast && watch.state.isEmpty) throw usage('nothing has happened in this session yet')
   const stream = await openEventStream(caller, parts, context.timers)
   return new Follower({ context, caller, parts, watch }, stream)
 }
@@ -122,9 +135,10 @@ export class Follower {
   async #connect(hasEnded: boolean): Promise<void> {
     const { context, caller, parts, watch } = this.#followed
     if (hasEnded) context.note('the stream of events broke off; connecting again')
+    const { lastId } = this.#stream
     this.#stream.close()
     await this.#endurance.wait()
-    this.#stream = await openEventStream(caller, parts, context.timers)
+    this.#stream = await openEventStream(caller, parts, context.timers, lastId)
     watch.addConnection()
   }
 }

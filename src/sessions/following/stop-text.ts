@@ -7,9 +7,11 @@ import type { SessionState } from '../session-state.ts'
 
 /** What a person sees before the first event: what is followed, or since when and why the session is idle. */
 export function describeStart(
-  { stop, stoppedAt }: SessionState,
+  { stop, stoppedAt, isEmpty }: SessionState,
   { session, stays, now }: { session: string; stays: boolean; now: number },
 ): string {
+  if (isEmpty)
+    return `nothing has happened in ${session} yet: waiting for its first event; Ctrl-C stops waiting`
   if (!stop) return `following ${session}; Ctrl-C stops following, the session goes on`
   const moment = stoppedAt && describeMoment(stoppedAt, now)
   if (stop.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${stop.reason})`

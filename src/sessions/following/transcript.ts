@@ -54,17 +54,17 @@ export async function printTranscript(
   if (failure) throw failure
 }
 
-/** Says on a terminal what is followed, or why the session is idle. */
+/** Says on a terminal what is followed, or why the session is idle; anywhere that nothing has happened in it. */
 function begin(
   context: Context,
   state: SessionState,
-  { session, stays = false, certain, fate = goesOn(context, session) }: TranscriptOptions,
+  { session, stays = false, sent, certain, fate = goesOn(context, session) }: TranscriptOptions,
 ): void {
   context.whenInterrupted(() => {
     if (!stays || !state.stop) return certain === undefined ? fate : `${certain}; ${fate}`
     return `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
   })
-  if (!context.host.stderr.isTerminal) return
+  if (!context.host.stderr.isTerminal && (!state.isEmpty || sent)) return
   context.note(describeStart(state, { session, stays, now: context.timers.now() }))
 }
 

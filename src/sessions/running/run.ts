@@ -71,7 +71,7 @@ async function work(
   const session = parts.params.session ?? ''
   const follower = body
     ? await openBefore(context, caller, { ...parts, body })
-    : await openFollower(context, caller, parts)
+    : await openFollower(context, caller, parts, { needsPast: true })
   try {
     const fate = `the session goes on; ${way}`
     const { state } = follower

@@ -1,8 +1,10 @@
+import { CliError } from '../../errors.ts'
 import { describeIssues } from '../json/parse.ts'
 import { type Cursor, onOneLine, readPage } from '../page.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
-import { isErrorEnvelope, readProblem } from '../problem/problem.ts'
+import { failureInstead, isErrorEnvelope } from '../problem/problem.ts'
 import { parseReceived } from '../received-json.ts'
+import { readErrorEvent } from '../stream-words.ts'
 import { SessionEvent } from './session-event.ts'
 
 /** An event of a session with its exact JSON, on one line. */
@@ -38,15 +40,29 @@ function fail(failure: Error): never {
   throw failure
 }
 
-/** Reads the data of one event of a stream. Throws a `CliError`. */
-export function readEventItem(data: string): EventItem {
-  const value = parseReceived(data, 'an event of the stream')
-  if (isErrorEnvelope(value)) {
-    const { message } = readProblem(value)
-    throw notUnderstood(`the stream of events ended with an error${message ? `: ${message}` : ''}`)
-  }
+/**
+ * Reads one event of a stream, which may be named `error` instead of saying so. Throws a `CliError`: for an error that
+ * does not pass one of its type, else one of kind `response`.
+ */
+export function readEventItem(data: string, name = ''): EventItem {
+  const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')
+  if (typeof value === 'string' || isErrorEnvelope(value)) throw streamFailure(value)
   const parsed = SessionEvent.safeParse(value)
   if (!parsed.success)
     throw notUnderstood(`an event of the stream: ${describeIssues(parsed.error).join('; ')}`)
   return { event: parsed.data, text: onOneLine(data) }
+}
+
+function streamFailure(value: unknown): CliError {
+  const { kind, details } = failureInstead(value, '')
+  const { body, serviceMessage, requestId } = details
+  const isPermanent = kind === 'credentials' || kind === 'refused' || kind === 'payment'
+  const message = 'the stream of events ended with an error'
+  return new CliError(isPermanent ? kind : 'response', message, {
+    sent: 'yes',
+    body,
+    serviceMessage,
+    requestId,
+    isPermanent,
+  })
 }
