@@ -17,9 +17,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const secrets = createSecrets()
   const facts = createFacts()
   const reporting = createReporting(argv, {
-    get cwd() {
-      return host.cwd
-    },
+    host,
     facts,
     secrets,
     start: Date.now(),

@@ -1,8 +1,8 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { asFileFailure, CliError, type Kind, outcomes, usage } from './errors.ts'
 import type { Facts } from './facts.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
+import { absolutePath } from './io/paths.ts'
 import { createTemporaryFile } from './io/temporary-file.ts'
 import type { Secrets } from './secrets.ts'
 import { tryParseJson } from './wire/json/parse.ts'
@@ -16,8 +16,8 @@ export interface End {
 }
 
 export interface ReportSource {
-  /** A relative name begins there. */
-  readonly cwd: string
+  /** A relative name begins in its current folder. */
+  host: { readonly cwd: string }
   facts: Facts
   secrets: Secrets
   /** When the run began: milliseconds since the epoch. */
@@ -28,9 +28,9 @@ export interface ReportSource {
  * Prepares to write the report of a run, and removes an earlier one. What it returns writes it whole, synchronously,
  * so that a signal can call it. Both throw a `CliError` of kind `file` where it cannot be written.
  */
-export function openReport(name: string, { cwd, facts, secrets, start }: ReportSource): (end: End) => void {
+export function openReport(name: string, { host, facts, secrets, start }: ReportSource): (end: End) => void {
   if (name === '' || name === '-') throw usage('--report needs the name of a file')
-  const target = resolve(cwd, name)
+  const target = absolutePath(host, name)
   const asFailure = (error: unknown) => asFileFailure(error, `--report ${name}`)
   try {
     requireReplaceable(target, name)

@@ -1,8 +1,7 @@
-import { resolve } from 'node:path'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { escapeJson } from '../io/escape.ts'
-import { realPath } from '../io/real-path.ts'
+import { absolutePath, realPath } from '../io/paths.ts'
 import { deadlineOf, readSettings } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { type BatchContext, createBatchContext } from './batch-context.ts'
@@ -78,7 +77,7 @@ async function openFile<C extends Call>(batch: Batch<C>): Promise<ResultsFile | 
   const { context, options, ledger, deadline, work } = batch
   const { results: name, resume: isResumed = false } = options
   if (name === undefined) return undefined
-  const path = realPath(resolve(context.host.cwd, name))
+  const path = realPath(absolutePath(context.host, name))
   const { note } = context
   return openResults({ path, name, isResumed, ledger, tokensOf: work.tokensOf, deadline, note })
 }

@@ -1,7 +1,7 @@
 import { createReadStream, promises as fs } from 'node:fs'
-import { resolve } from 'node:path'
 import type { Context } from '../context.ts'
 import { asFileFailure, CliError, usage } from '../errors.ts'
+import { absolutePath } from '../io/paths.ts'
 
 /** A batch's input. */
 export interface Source {
@@ -22,7 +22,7 @@ export async function openSource({ input, host }: Context, name: string): Promis
     const close = () => void host.stdin.open().destroy()
     return { name: 'stdin', isRepeatable: false, read: () => input.stdinChunks('--batch -'), close }
   }
-  const path = resolve(host.cwd, name)
+  const path = absolutePath(host, name)
   try {
     const stat = await fs.stat(path)
     if (stat.isDirectory()) throw new CliError('file', `${name}: it is a folder`)

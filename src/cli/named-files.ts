@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Host } from '../context.ts'
 import { usage } from '../errors.ts'
 import { FileFlag, TextFlag } from '../flag-values.ts'
-import { realPath } from '../io/real-path.ts'
+import { absolutePath, realPath } from '../io/paths.ts'
 import { profilePath } from '../settings/folder.ts'
 import type { ParleyCommand } from './parley-command.ts'
 
@@ -85,7 +85,7 @@ function findOthers(host: Host, readsStdin: boolean): NamedFile[] {
 }
 
 function identify(host: Host, name: string): string | undefined {
-  const path = resolve(host.cwd, name)
+  const path = absolutePath(host, name)
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
   if (stat) return stat.isFile() ? `${stat.dev}:${stat.ino}` : undefined
   const place = join(realPath(dirname(path)), basename(path))

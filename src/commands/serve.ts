@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
@@ -10,6 +9,7 @@ import { taskForms } from '../emulator/sessions/task.ts'
 import { CliError, fileProblem, usage } from '../errors.ts'
 import { addValue, FileFlag, parseCount } from '../flag-values.ts'
 import { oneLine } from '../io/escape.ts'
+import { absolutePath } from '../io/paths.ts'
 import { isLoopback } from '../loopback.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
 
@@ -106,7 +106,7 @@ export async function run(
   if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
   const logs = [
     ...(flags.quiet ? [] : [logToStream(host.stderr.open())]),
-    ...(options.log === undefined ? [] : [await logToFile(resolve(host.cwd, options.log), options.log)]),
+    ...(options.log === undefined ? [] : [await logToFile(absolutePath(host, options.log), options.log)]),
   ]
   cleanups.add(() => {
     for (const log of logs) log.flush()

@@ -100,16 +100,12 @@ async function askCommand(
   settings: ResolvedSettings,
   { setting, command }: { setting: 'accessTokenCommand' | 'apiKeyCommand'; command: string },
 ): Promise<string> {
-  const { host, note, cleanups } = context
+  const { note } = context
   const { runSecretCommand } = await import('../settings/secret-command.ts')
   const origin = settings.origins[setting]?.name ?? ''
-  const hasTerminal = host.stdin.kind === 'terminal' || host.stderr.isTerminal
   const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
   const deadline = deadlineOf(context, settings) || Infinity
-  const surroundings = { ...host, hasTerminal, deadline }
-  return runSecretCommand({ setting, command, origin }, surroundings, cleanups).finally(() =>
-    clearTimeout(hint),
-  )
+  return runSecretCommand({ setting, command, origin }, context, deadline).finally(() => clearTimeout(hint))
 }
 
 const unusable = (message: string) => new CliError('credentials', message)

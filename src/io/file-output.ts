@@ -1,10 +1,11 @@
 import fs, { closeSync, constants, openSync, type Stats } from 'node:fs'
 import { access, realpath, stat } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { asFileFailure, CliError, fileProblem, usage } from '../errors.ts'
 import { isFolderName } from './folder-name.ts'
 import type { Output } from './output.ts'
+import { absolutePath } from './paths.ts'
 import { createTemporaryFile, type TemporaryFile } from './temporary-file.ts'
 
 /** A file for an answer: a temporary file beside it until the answer is whole. */
@@ -27,14 +28,14 @@ export interface FileOutput extends Output {
  */
 export async function openFileOutput(
   name: string,
-  { cwd, platform }: { cwd: string; platform: NodeJS.Platform },
+  host: { readonly cwd: string; platform: NodeJS.Platform },
   mode?: number,
 ): Promise<FileOutput> {
   if (name === '') throw usage('a file must have a name')
-  const path = resolve(cwd, name)
+  const path = absolutePath(host, name)
   const target = await realpath(path).catch(() => path)
   const existing = await stat(target).catch(() => undefined)
-  if (existing?.isDirectory() || isFolderName(name, platform))
+  if (existing?.isDirectory() || isFolderName(name, host.platform))
     throw new CliError('file', `${name}: it is a folder`)
   const isRegular = existing === undefined || existing.isFile()
   const needed = [...(isRegular ? [dirname(target)] : []), ...(existing ? [target] : [])]

@@ -1,7 +1,7 @@
 import { createReadStream, promises as fs } from 'node:fs'
-import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { asFileFailure, CliError, usage } from '../errors.ts'
+import { absolutePath } from './paths.ts'
 import { inTime, openFifo, readWhole } from './read-whole.ts'
 import { decodeUtf8 } from './utf8.ts'
 
@@ -75,7 +75,7 @@ export function createInput({ stdin, host, readsStdin, isForHeader, note }: Inpu
     return readWhole(async () => stdin.open(), { name: 'stdin', deadline, onIdle })
   }
 
-  const file = (path: string, name = path) => readFile(resolve(host.cwd, path), { name, deadline, note })
+  const file = (path: string, name = path) => readFile(absolutePath(host, path), { name, deadline, note })
 
   const bytes = (path: string, reader: string) => (path === '-' ? readStdin(reader) : file(path))
 
@@ -94,7 +94,7 @@ export function createInput({ stdin, host, readsStdin, isForHeader, note }: Inpu
     },
     file,
     async isFile(path) {
-      const stat = await fs.stat(resolve(host.cwd, path)).catch(() => undefined)
+      const stat = await fs.stat(absolutePath(host, path)).catch(() => undefined)
       return stat?.isFile() ?? false
     },
     bytes,

@@ -5,8 +5,10 @@ import { CliError } from '../errors.ts'
 /** The folder of the profile file, or `undefined` where the environment names none. */
 function configFolder(info: ProcessInfo): string | undefined {
   const { env, platform } = info
+  const { resolve, isAbsolute } = pathsOf(platform)
+  const given = env.PARLEY_CONFIG_DIR
   // The current folder may be gone, and is asked for only if it is needed.
-  if (env.PARLEY_CONFIG_DIR) return pathsOf(platform).resolve(info.cwd, env.PARLEY_CONFIG_DIR)
+  if (given) return isAbsolute(given) ? resolve(given) : resolve(info.cwd, given)
   const folder = platformFolder(env, platform)
   return folder && pathsOf(platform).join(folder, 'parley')
 }

@@ -160,6 +160,37 @@ test.skipIf(process.platform === 'win32')('B07: a current folder that was remove
   }
 })
 
+test.skipIf(process.platform === 'win32')(
+  'B07: files named by their whole path, and the command of a secret, need no current folder',
+  async () => {
+    const before = 'mkdir gone && cd gone && rmdir ../gone'
+    const demo = ['--profile', 'demo', '--no-stdin']
+    const folder = temporaryFolder()
+    const at = (name: string) => join(folder, name)
+    writeFileSync(at('notes.md'), 'notes')
+    writeFileSync(at('in'), '"hi"\n')
+    for (const argv of [
+      ['chat', 'hi', '-f', at('notes.md'), '-o', at('a'), '--thread', at('t'), '--report', at('r'), ...demo],
+      ['chat', '--batch', at('in'), '--results', at('b'), ...demo],
+      ['image', 'hi', '-o', at('fox.png'), ...demo],
+      ['image', 'hi', '-o', at('folder/'), ...demo],
+    ]) {
+      const { code, err } = await execute(argv, { before })
+      expect([argv[0], code], err).toEqual([argv[0], 0])
+    }
+    const server = await serve((socket) => void socket.write(answer))
+    const env = {
+      ...pointedAt(server),
+      PARLEY_ACCESS_TOKEN: undefined,
+      PARLEY_ACCESS_TOKEN_COMMAND: 'echo canary',
+      PARLEY_CONFIG_DIR: folder,
+    }
+    const ended = await execute(['chat', 'hi', '--no-stdin'], { before, env })
+    await server.close()
+    expect(ended.code, ended.err).toBe(0)
+  },
+)
+
 const shares = (cwd: string, env: Record<string, string>, how: string) =>
   promisify(execFile)('bash', ['-euo', 'pipefail', '-c', how], {
     cwd,

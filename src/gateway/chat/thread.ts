@@ -1,11 +1,10 @@
 import { existsSync, statSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { buildBody, type Part } from '../../content/body.ts'
 import type { Context } from '../../context.ts'
 import { asFileFailure, CliError } from '../../errors.ts'
 import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
-import { realPath } from '../../io/real-path.ts'
+import { absolutePath, realPath } from '../../io/paths.ts'
 import { decodeUtf8 } from '../../io/utf8.ts'
 import { appending } from '../../wire/json/assignment.ts'
 
@@ -81,7 +80,7 @@ export async function openThread(
 
 /** The file to lock and to replace. Throws where it cannot be written. */
 async function findTarget({ host }: Context, name: string): Promise<string> {
-  const path = resolve(host.cwd, name)
+  const path = absolutePath(host, name)
   const target = realPath(path)
   if (existsSync(path) && !statSync(path).isFile())
     throw new CliError('file', `${name}: it is not a regular file`)

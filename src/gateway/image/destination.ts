@@ -5,6 +5,7 @@ import type { Context } from '../../context.ts'
 import { asFileFailure, CliError, usage } from '../../errors.ts'
 import { isFolderName } from '../../io/folder-name.ts'
 import { createFile, findObstacle } from '../../io/new-file.ts'
+import { absolutePath } from '../../io/paths.ts'
 import { disagrees } from './format.ts'
 
 /** Where images are saved. */
@@ -55,7 +56,7 @@ async function toFolder(
   name: string,
   replaces: boolean,
 ): Promise<Destination> {
-  const path = resolve(host.cwd, folder)
+  const path = absolutePath(host, folder)
   await checked(folder || path, () => requireFolder(path, folder !== ''))
   let count = 0
   return {
@@ -80,11 +81,11 @@ async function toFile(
   replaces: boolean,
 ): Promise<Destination> {
   const check = async (file: string) => {
-    const obstacle = await findObstacle(resolve(host.cwd, file), replaces)
+    const obstacle = await findObstacle(absolutePath(host, file), replaces)
     if (obstacle) throw new CliError('file', `${file}: ${obstacle}`)
   }
   await checked(name, async () => {
-    await requireFolder(dirname(resolve(host.cwd, name)), false)
+    await requireFolder(dirname(absolutePath(host, name)), false)
     await check(name)
   })
   const extension = extname(name)
@@ -96,7 +97,7 @@ async function toFile(
       if (disagrees(file, kind)) note(`${file}: this name is used, but the image is ${kind}`)
       return checked(file, async () => {
         await check(file)
-        const isCreated = await createFile(resolve(host.cwd, file), bytes, { replaces, cleanups })
+        const isCreated = await createFile(absolutePath(host, file), bytes, { replaces, cleanups })
         if (!isCreated)
           throw new CliError('file', `${file}: it was created meanwhile, and is not overwritten`)
         return file

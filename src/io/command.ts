@@ -1,0 +1,141 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { win32 } from 'node:path'
+import { callAfter, type Timers } from '../timers.ts'
+
+/** A command of the user's, which the shell runs. */
+export interface Command {
+  text: string
+  env: Readonly<Record<string, string | undefined>>
+  /** On stdin; nothing is an empty one. */
+  input?: string
+  /** It leads a group of processes, so that all of them can be ended; such a group has no terminal. */
+  isLeader: boolean
+  /** The longest time for it, in milliseconds, and what is said of one that takes longer. */
+  limit: number
+  whenLate: string
+}
+
+interface Surroundings {
+  platform: NodeJS.Platform
+  env: Readonly<Record<string, string | undefined>>
+  isLeader: boolean
+}
+
+export interface CommandOptions {
+  /** Its current folder may be gone: then the command has none that is there, as this process. */
+  host: { readonly cwd: string; platform: NodeJS.Platform; env: Surroundings['env'] }
+  timers: Timers
+  /** While it runs, one of them ends it with all processes that it started. */
+  cleanups: Set<() => void>
+}
+
+export interface Printed {
+  stdout: Buffer
+  /** The last of it. */
+  stderr: string
+  /** Why it failed, as the end of a sentence: `failed with exit code 1`. */
+  problem: string | undefined
+}
+
+/** Of stdout, in bytes. */
+const mostPrinted = 2 ** 20
+
+/** Of stderr, in bytes. */
+const longestTail = 8192
+
+/** Runs a command. One that takes too long or prints too much is ended, with all processes that it started. */
+export async function runCommand(
+  { text, env, input, isLeader, limit, whenLate }: Command,
+  { host, timers, cleanups }: CommandOptions,
+): Promise<Printed> {
+  const { platform } = host
+  const stdin = input === undefined ? 'ignore' : 'pipe'
+  const options = { cwd: currentFolder(host), env, shell: true, detached: isLeader && platform !== 'win32' }
+  const child = spawn(text, { ...options, stdio: [stdin, 'pipe', 'pipe'] })
+  const stop = () => endFamily(child, { isLeader: options.detached, platform, env: host.env })
+  cleanups.add(stop)
+  const isOver = new AbortController()
+  const forget = callAfter(timers, limit, () => isOver.abort(whenLate))
+  // A command that does not read its input is none the worse for it.
+  child.stdin?.on('error', () => {}).end(input)
+  return watch(child, isOver, stop).finally(() => {
+    forget()
+    cleanups.delete(stop)
+  })
+}
+
+function currentFolder(host: CommandOptions['host']): string | undefined {
+  try {
+    return host.cwd
+  } catch {
+    return undefined
+  }
+}
+
+function watch(child: ChildProcess, isOver: AbortController, stop: () => void): Promise<Printed> {
+  const printed: Buffer[] = []
+  let size = 0
+  let tail = Buffer.alloc(0)
+  return new Promise((resolve) => {
+    const end = (problem?: string) =>
+      resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem })
+    isOver.signal.addEventListener('abort', () => {
+      stop()
+      // A process that escaped may still have these open: it is not waited for.
+      for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
+      child.unref()
+      end(isOver.signal.reason)
+    })
+    child.stdout?.on('data', (bytes: Buffer) => {
+      size += bytes.length
+      if (size > mostPrinted) isOver.abort('printed more than 1 MiB')
+      else printed.push(bytes)
+    })
+    child.stderr?.on('data', (bytes: Buffer) => {
+      tail = Buffer.concat([tail, bytes]).subarray(-longestTail)
+    })
+    child.once('error', (error: NodeJS.ErrnoException) => end(`could not be run (${error.code})`))
+    child.once('close', (code, signal) => end(describeEnd(code, signal)))
+  })
+}
+
+function describeEnd(code: number | null, signal: NodeJS.Signals | null): string | undefined {
+  if (signal) return `was ended by ${signal}`
+  return code === 0 ? undefined : `failed with exit code ${code}`
+}
+
+/** Ends a process and those that it started. Synchronous. */
+function endFamily(child: ChildProcess, { isLeader, platform, env }: Surroundings): void {
+  if (child.pid === undefined) return
+  const isEnded = platform === 'win32' ? endTree(child.pid, env) : endBySignals(child.pid, isLeader)
+  if (!isEnded) child.kill('SIGKILL')
+}
+
+/** By TERM, and soon after by KILL. Returns false if there is no shell. */
+function endBySignals(pid: number, isLeader: boolean): boolean {
+  const targets = isLeader ? [`-${pid}`] : descendants(pid).map(String)
+  const script = 'kill -s TERM -- "$@"; sleep 0.1; kill -s KILL -- "$@"'
+  return spawnSync('sh', ['-c', script, 'sh', ...targets], { stdio: 'ignore' }).error === undefined
+}
+
+/** A signal has to end the run within half a second. Milliseconds. */
+const longestEnd = 400
+
+/** Of Windows: by itself it would end the process with this one, but not what the process has started. */
+function endTree(pid: number, env: Surroundings['env']): boolean {
+  // By its whole path: it would be looked for in the current folder first.
+  const taskkill = win32.join(env.SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
+  const words = ['/PID', String(pid), '/T', '/F']
+  return spawnSync(taskkill, words, { stdio: 'ignore', timeout: longestEnd }).status === 0
+}
+
+/** The process itself, and all below it that the system lists. */
+function descendants(pid: number): number[] {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
+  const processes = (stdout ?? '').split('\n').map((line) => line.trim().split(/\s+/).map(Number))
+  const family = [pid]
+  for (const member of family) {
+    family.push(...processes.flatMap(([id, parent]) => (parent === member && id ? [id] : [])))
+  }
+  return family
+}
