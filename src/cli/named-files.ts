@@ -86,8 +86,12 @@ function findOthers(host: Host, readsStdin: boolean): NamedFile[] {
 
 function identify(host: Host, name: string): string | undefined {
   const path = absolutePath(host, name)
-  const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
-  if (stat) return stat.isFile() ? `${stat.dev}:${stat.ino}` : undefined
+  try {
+    const stat = statSync(path, { bigint: true })
+    return stat.isFile() ? `${stat.dev}:${stat.ino}` : undefined
+  } catch {
+    // What cannot be looked at can still be named twice.
+  }
   const place = join(realPath(dirname(path)), basename(path))
   // There upper and lower case are one.
   return host.platform === 'win32' || host.platform === 'darwin' ? place.toLowerCase() : place
