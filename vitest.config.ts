@@ -1,5 +1,5 @@
 import { defineConfig, type Plugin } from 'vitest/config'
-import { BaseSequencer, type Reporter, type TestSpecification } from 'vitest/node'
+import type { Reporter } from 'vitest/node'
 import { findLost, leftOut } from './test/harness/needs.ts'
 
 let isPart = false
@@ -37,28 +37,11 @@ const withSkipped: Plugin = {
   },
 }
 
-/** The files that take longest, which nothing should have to wait for at the end. */
-const longest = [
-  'hostile',
-  'soak/soak',
-  'settings/config-file',
-  'package/recipes',
-  'faults/input',
-  'properties',
-  'faults/framing',
-]
+/** What fills memory, takes long, or tries the package as a whole: npm run test:all. */
+const heavy = 'test/**/*.heavy.test.ts'
 
-class LongestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification) =>
-      longest.some((name) => moduleId.endsWith(`/test/${name}.test.ts`))
-    const sorted = await super.sort(files)
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
-  }
-}
-
-/** What fills memory. */
-const alone = ['test/{,gateway/image/}hostile.test.ts', 'test/properties.test.ts', 'test/soak/soak.test.ts']
+/** The program's steps are counted, from before it is loaded. */
+const counted = 'test/**/*.growth.test.ts'
 
 const faults = 'test/faults/*.test.ts'
 
@@ -69,23 +52,36 @@ export default defineConfig({
   test: {
     // By default one core is left free, and half of two is much where most of the time goes into waiting.
     maxWorkers: '100%',
-    sequence: { sequencer: LongestFirst },
     // What hangs is stopped; a busy machine is not to decide a test.
     testTimeout: 20_000,
     globalSetup: 'test/harness/temporary.ts',
     setupFiles: 'test/harness/leave-out.ts',
     projects: [
       // A young generation that is large is collected seldom.
-      { extends: true, test: { name: 'alone', include: alone, execArgv: ['--max-semi-space-size=64'] } },
+      {
+        extends: true,
+        test: { name: 'heavy', include: [heavy], exclude, execArgv: ['--max-semi-space-size=64'] },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'counted',
+          include: [counted],
+          setupFiles: ['test/harness/leave-out.ts', 'test/harness/steps.ts'],
+        },
+      },
       // Many processes, which a large one takes long to start.
-      { extends: true, test: { name: 'faults', include: [faults], exclude, isolate: false } },
+      {
+        extends: true,
+        test: { name: 'faults', include: [faults], exclude: [heavy, ...exclude], isolate: false },
+      },
       // To load the program anew for each of these would cost more than most of their tests do.
       {
         extends: true,
         test: {
           name: 'together',
           include: ['test/**/*.test.ts'],
-          exclude: [...alone, faults, ...exclude],
+          exclude: [heavy, counted, faults, ...exclude],
           isolate: false,
         },
       },

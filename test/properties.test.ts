@@ -7,23 +7,17 @@ import { readRetryAfter } from '../src/http/retry-after.ts'
 import { escapeControls, escapeJson, oneLine } from '../src/io/escape.ts'
 import { resolveSettings } from '../src/settings/resolve.ts'
 import { endpoints, type Repeat } from '../src/wire/endpoints.ts'
-import { createAnswerDecoder } from '../src/wire/gateway/answer-decoder.ts'
 import { editJson } from '../src/wire/json/edit.ts'
 import { createArraySplitter } from '../src/wire/json/splitter.ts'
 import { findFault } from '../src/wire/json/syntax.ts'
 import { elementsOf } from '../src/wire/page.ts'
 import { createSseDecoder, encodeSseEvent, type SseEvent } from '../src/wire/sse.ts'
-import { costOf, readInTime } from './harness/cost.ts'
 import { answering, run } from './harness/run.ts'
+import { cut, decodeAnswer } from './wire/decoding.ts'
 
 const text = fc.string({ unit: 'binary' })
 const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/
 
-/** Bytes, cut into pieces wherever the numbers say. */
-function cut(bytes: Uint8Array, places: number[]): Uint8Array[] {
-  const ends = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
-  return [...ends, bytes.length].map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end))
-}
 const places = fc.array(fc.nat(), { maxLength: 30 })
 
 describe('the decoder of server-sent events', () => {
@@ -168,31 +162,6 @@ test('the splitter of arrays gives the same elements however they are cut', () =
   fc.assert(property, { numRuns: 300 })
 })
 
-/** What is told of an answer, read from its bytes as they come. */
-function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
-  let text = ''
-  const raw: Uint8Array[] = []
-  const decoder = createAnswerDecoder(contentType, {
-    text(more) {
-      text += more
-    },
-    raw: (more) => void raw.push(Buffer.from(more as string)),
-  })
-  const told = () => ({ text, raw: Buffer.concat(raw).toString('latin1'), summary: decoder.summary })
-  try {
-    for (const piece of pieces) {
-      decoder.push(piece)
-      if (decoder.ended && !decoder.isVerbatim) break
-    }
-    decoder.end()
-    return { ...told(), failure: '' }
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    // How far the bytes came that are printed as they are is for whoever reads them.
-    return { ...told(), raw: decoder.isVerbatim ? '' : told().raw, failure: error.message }
-  }
-}
-
 describe('an answer', () => {
   const chunk = (more: object) =>
     JSON.stringify({ candidates: [{ content: { parts: [{ text: 'é🦜' }] }, ...more }] })
@@ -280,62 +249,6 @@ describe('an answer', () => {
     )
     await fc.assert(property, { numRuns: 100 })
   }, 20_000)
-
-  test('takes a time in proportion to its size, whatever is in it', async () => {
-    const bytes = (text: string) =>
-      cut(
-        Buffer.from(text),
-        Array.from({ length: text.length >> 12 }, (_, i) => i << 12),
-      )
-    const words = [
-      '{',
-      '[',
-      '"',
-      '\\',
-      '\n',
-      '\r',
-      ' ',
-      ':',
-      ',',
-      '}',
-      ']',
-      '<',
-      '\0',
-      '\u00ff',
-      'data:',
-      'event:x\n',
-      'data:x\n',
-      '[]',
-      '{"a":',
-      '{"constructor":{"__proto__":',
-    ]
-    for (const contentType of [
-      'application/json',
-      'text/event-stream',
-      'application/x-ndjson; charset=gbk',
-    ]) {
-      for (const start of ['', '{"content":"']) {
-        for (const word of words) {
-          await readInTime((size) => {
-            const { failure } = decodeAnswer(contentType, bytes(start + word.repeat(size / word.length)))
-            expect(failure, start + word).not.toBe('')
-          }, 1)
-        }
-      }
-    }
-    const chunks = `[${chunk({})}${`,${chunk({})}`.repeat(30_000)}]`
-    const tiny = [
-      ...Array(60_000).fill(Buffer.from(' ')),
-      ...cut(
-        Buffer.from(chunks),
-        Array.from({ length: 30_000 }, (_, i) => i * 64),
-      ),
-    ]
-    const seconds = await costOf(() => {
-      expect(decodeAnswer('application/json', tiny).text).toHaveLength(90_003)
-    })
-    expect(seconds).toBeLessThan(5)
-  }, 120_000)
 })
 
 describe('escaping', () => {

@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readInTime } from '../../harness/cost.ts'
 import { print, printPieces, withoutColours } from './print.ts'
 
 const words = ['a', 'bc', 'word', '日', '本語', 'é', 'e\u0301', '🎉', '👩‍👩‍👧', '7', 'https://e.f/_g']
@@ -112,57 +111,4 @@ describe('no letter is lost, and none changes its place', () => {
     })
     await fc.assert(property, { numRuns: 500 })
   })
-})
-
-/** Seconds of CPU for a mebibyte; a short line of code takes longer, for each is coloured by itself. */
-const limitOf = (start: string) => (start === '' ? 3 : 10)
-
-describe('the time a text takes grows as it does', () => {
-  const units = [
-    '*',
-    '**a ',
-    '_',
-    '`',
-    '`a ',
-    '~~',
-    '[',
-    '](',
-    '[a](',
-    '<',
-    '<a:',
-    'h',
-    'http://',
-    '|',
-    '|a|\n|-|\n',
-  ]
-  const more = [
-    '>',
-    '> ',
-    '- ',
-    '-',
-    '1',
-    '1. ',
-    '#',
-    '```\n',
-    '\n',
-    ' ',
-    '\t',
-    '\\',
-    'a',
-    'a ',
-    '日',
-    '- - ',
-    '  - a\n',
-  ]
-  const inCode = ['<a', '"', '`', '/*', '[', '${', '<a\n', '/*\n'].map((unit) => ['```html\n', unit] as const)
-
-  test.each([...[...units, ...more].map((unit) => ['', unit] as const), ...inCode])(
-    '%j and %j',
-    (start, unit) =>
-      readInTime(
-        (size) => print(start.padEnd(size, unit), { columns: 80, isColoured: true }),
-        limitOf(start),
-      ),
-    60_000,
-  )
 })

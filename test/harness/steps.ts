@@ -1,0 +1,116 @@
+import { type Profiler, Session } from 'node:inspector'
+import { expect } from 'vitest'
+
+/**
+ * Counts what the program does, so that no clock has to: how often each block of its code ran, and how much text the
+ * functions of the language were given to look through. To be loaded before the program is (vitest.config.ts,
+ * setupFiles): what was compiled before has no counters.
+ */
+const session = new Session()
+session.connect()
+
+function post<T>(method: string, params?: object): T {
+  let answer: object | undefined
+  session.post(method, params, (error, result) => {
+    if (error) throw error
+    answer = result
+  })
+  return answer as T
+}
+
+post('Profiler.enable')
+post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
+
+/** How often the blocks of the program's code ran since this was last called. */
+function takeSteps(): number {
+  const { result } = post<Profiler.TakePreciseCoverageReturnType>('Profiler.takePreciseCoverage')
+  const own = result.filter(({ url }) => url.includes('/src/'))
+  const ranges = own.flatMap(({ functions }) => functions.flatMap(({ ranges }) => ranges))
+  return ranges.reduce((sum, { count }) => sum + count, 0)
+}
+
+/** Characters and bytes. */
+let looked = 0
+
+type Native = (this: unknown, ...values: unknown[]) => unknown
+
+/** What a call has to look through: told in part by what it is given, and in part by its result. */
+type SizeOf = (self: unknown, values: unknown[]) => (result: unknown) => number
+
+function watch(owner: object, name: string, sizeOf: SizeOf): () => void {
+  const native = Reflect.get(owner, name) as Native
+  Reflect.set(owner, name, function (this: unknown, ...values: unknown[]) {
+    const toSize = sizeOf(this, values)
+    const result = native.apply(this, values)
+    looked += toSize(result)
+    return result
+  } satisfies Native)
+  return () => void Reflect.set(owner, name, native)
+}
+
+const lengthOf = (value: unknown) => (value as { length?: number } | undefined)?.length ?? 0
+const own: SizeOf = (self) => () => lengthOf(self)
+const given: SizeOf = (_, values) => () => lengthOf(values[0])
+const gave: SizeOf = () => lengthOf
+
+const upToFound: SizeOf = (self, values) => (result) => {
+  const at = result as number
+  return Math.max(0, (at < 0 ? lengthOf(self) : at) - Number(values[1] ?? 0))
+}
+
+const upToMatch: SizeOf = (self, values) => {
+  const pattern = self as RegExp
+  const start = pattern.global || pattern.sticky ? pattern.lastIndex : 0
+  return (result) => {
+    const match = result as RegExpExecArray | null
+    if (match) return match.index + match[0].length - start
+    return pattern.sticky ? 1 : String(values[0]).length - start
+  }
+}
+
+const natives: [owner: object, names: string[], SizeOf][] = [
+  [
+    String.prototype,
+    ['includes', 'lastIndexOf', 'split', 'replaceAll', 'normalize', 'trim', 'toWellFormed', 'isWellFormed'],
+    own,
+  ],
+  [Array.prototype, ['slice', 'concat', 'splice', 'unshift', 'indexOf', 'includes', 'join'], own],
+  [String.prototype, ['indexOf'], upToFound],
+  [Buffer.prototype, ['indexOf'], upToFound],
+  [RegExp.prototype, ['exec'], upToMatch],
+  [JSON, ['parse'], given],
+  [JSON, ['stringify'], gave],
+  [Buffer, ['concat'], gave],
+  [Buffer.prototype, ['toString'], gave],
+  [TextDecoder.prototype, ['decode'], gave],
+]
+
+async function countOf(work: () => unknown) {
+  takeSteps()
+  looked = 0
+  const stops = natives.flatMap(([owner, names, sizeOf]) => names.map((name) => watch(owner, name, sizeOf)))
+  try {
+    await work()
+  } finally {
+    for (const stop of stops) stop()
+  }
+  return { looked, steps: takeSteps() }
+}
+
+const small = 2 ** 12
+const times = 4
+
+/**
+ * Checks that a text of four times the length takes about four times the work: where it grows with the square, that
+ * is sixteen times.
+ */
+export async function growsWithItsText(read: (size: number) => unknown): Promise<void> {
+  // What is loaded and made once counts for neither.
+  await read(64)
+  const before = await countOf(() => read(small))
+  const after = await countOf(() => read(small * times))
+  expect(before.steps, 'steps, if the program was loaded after what counts them').toBeGreaterThan(0)
+  const most = (count: number) => count * times * 2 + small
+  expect(after.steps, 'steps').toBeLessThan(most(before.steps))
+  expect(after.looked, 'characters looked at').toBeLessThan(most(before.looked))
+}

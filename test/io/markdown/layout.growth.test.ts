@@ -1,0 +1,49 @@
+import { describe, test } from 'vitest'
+import { growsWithItsText } from '../../harness/steps.ts'
+import { print } from './print.ts'
+
+describe('the work that a text takes grows as it does', () => {
+  const units = [
+    '*',
+    '**a ',
+    '_',
+    '`',
+    '`a ',
+    '~~',
+    '[',
+    '](',
+    '[a](',
+    '<',
+    '<a:',
+    'h',
+    'http://',
+    '|',
+    '|a|\n|-|\n',
+  ]
+  const more = [
+    '>',
+    '> ',
+    '- ',
+    '-',
+    '1',
+    '1. ',
+    '#',
+    '```\n',
+    '\n',
+    ' ',
+    '\t',
+    '\\',
+    'a',
+    'a ',
+    '日',
+    '- - ',
+    '  - a\n',
+  ]
+  const inCode = ['<a', '"', '`', '/*', '[', '${', '<a\n', '/*\n'].map((unit) => ['```html\n', unit] as const)
+
+  test.each([...[...units, ...more].map((unit) => ['', unit] as const), ...inCode])(
+    '%j and %j',
+    (start, unit) =>
+      growsWithItsText((size) => print(start.padEnd(size, unit), { columns: 80, isColoured: true })),
+  )
+})

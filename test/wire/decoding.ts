@@ -1,0 +1,32 @@
+import { CliError } from '../../src/errors.ts'
+import { createAnswerDecoder } from '../../src/wire/gateway/answer-decoder.ts'
+
+/** Bytes, cut into pieces wherever the numbers say. */
+export function cut(bytes: Uint8Array, places: number[]): Uint8Array[] {
+  const ends = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
+  return [...ends, bytes.length].map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end))
+}
+/** What is told of an answer, read from its bytes as they come. */
+export function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
+  let text = ''
+  const raw: Uint8Array[] = []
+  const decoder = createAnswerDecoder(contentType, {
+    text(more) {
+      text += more
+    },
+    raw: (more) => void raw.push(Buffer.from(more as string)),
+  })
+  const told = () => ({ text, raw: Buffer.concat(raw).toString('latin1'), summary: decoder.summary })
+  try {
+    for (const piece of pieces) {
+      decoder.push(piece)
+      if (decoder.ended && !decoder.isVerbatim) break
+    }
+    decoder.end()
+    return { ...told(), failure: '' }
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    // How far the bytes came that are printed as they are is for whoever reads them.
+    return { ...told(), raw: decoder.isVerbatim ? '' : told().raw, failure: error.message }
+  }
+}

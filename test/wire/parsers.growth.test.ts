@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'vitest'
+import { parseHeader } from '../../src/http/draft.ts'
+import { escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
+import { createSecrets } from '../../src/secrets.ts'
+import { editJson } from '../../src/wire/json/edit.ts'
+import { createArraySplitter } from '../../src/wire/json/splitter.ts'
+import { findFault } from '../../src/wire/json/syntax.ts'
+import { elementsOf } from '../../src/wire/page.ts'
+import { failureInstead, readProblem } from '../../src/wire/problem/problem.ts'
+import { createSseDecoder } from '../../src/wire/sse.ts'
+import { growsWithItsText } from '../harness/steps.ts'
+import { cut, decodeAnswer } from './decoding.ts'
+
+const patterns = [
+  ...[
+    '<title',
+    '<title ',
+    '<title>',
+    '<message ',
+    '<a:',
+    '<![CDATA[',
+    '<',
+    '&',
+    'data:',
+    'data: {',
+    '\n\n',
+    '\r\n',
+  ],
+  ...[
+    ' ',
+    '\t',
+    '\u00a0',
+    '{',
+    '[',
+    '"',
+    '\\',
+    '[{',
+    '{"error":',
+    '//',
+    '\\\\',
+    '//a',
+    'a:',
+    '@',
+    '//@',
+    'http://',
+  ],
+  ...['?', '?a', '?key', '?token=', '&secret', '=', '.', '-', '_', 'aA', '0', '\u0000', '\ud800', '\u202e'],
+]
+/** A text of about that length. */
+const fill = (pattern: string, size: number) => pattern.repeat(Math.ceil(size / pattern.length))
+
+/** Whatever is thrown is told to the user; here it is that it comes to that at all. */
+function attempt(read: () => unknown): void {
+  try {
+    read()
+  } catch (error) {
+    expect(error).not.toBeInstanceOf(RangeError)
+  }
+}
+
+const secrets = createSecrets()
+for (const secret of ['canary-token-0123456789', 'aaaaaaaa', 'canary']) secrets.add(secret)
+
+test.each(patterns)('R89 a refusal full of %j is read by work that grows as it does', async (pattern) => {
+  for (const before of ['', '<']) {
+    await growsWithItsText((size) => {
+      const text = before + fill(pattern, size)
+      readProblem(text)
+      readProblem({ error: { message: text } })
+      failureInstead(text, 'odd')
+      secrets.redact(text)
+    })
+  }
+})
+
+const set = (path: string[]) => [{ path, appends: true, json: '1', source: '' }]
+const parsers: Record<string, (text: string) => unknown> = {
+  'the check of JSON': (text) => [findFault(text, 1000), findFault(`{"a":[${text}`, 1000)],
+  'an edit of JSON': (text) => [editJson(`{"a":[${text}]}`, set(['b'])), editJson(text, set(['a']))],
+  'the elements of a list': (text) => elementsOf(`{"data":[${text}]}`, 'data'),
+  'the splitter of arrays': (text) => {
+    const splitter = createArraySplitter()
+    for (let at = 0; at < text.length; at += 16) splitter.push(text.slice(at, at + 16))
+  },
+  'the decoder of server-sent events': (text) => {
+    const decoder = createSseDecoder()
+    for (const piece of cut(
+      Buffer.from(text),
+      [...Array(text.length >> 4).keys()].map((at) => at << 4),
+    ))
+      decoder.push(piece)
+  },
+  'a header of the command line': parseHeader,
+  'the escapes of a terminal and of JSON': (text) => [escapeControls(text), escapeJson(text), oneLine(text)],
+}
+
+describe.each(Object.entries(parsers))('%s', (_, parse) => {
+  test.each([...patterns, ',', ':', '[]', '[0],', '{"a":1},', '\u001b[', 'event:x\n', '\\u0000'])(
+    'takes work in proportion to its text, full of %j',
+    (pattern) => growsWithItsText((size) => attempt(() => parse(fill(pattern, size)))),
+  )
+})
+
+describe('an answer takes work in proportion to its size', () => {
+  const words = [
+    ...['{', '[', '"', '\\', '\n', '\r', ' ', ':', ',', '}', ']', '<', '\0', '\u00ff', 'data:', 'event:x\n'],
+    ...['data:x\n', '[]', '{"a":', '{"constructor":{"__proto__":'],
+  ]
+  const types = ['application/json', 'text/event-stream', 'application/x-ndjson; charset=gbk']
+
+  test.each(types.flatMap((type) => words.map((word) => [type, word])))(
+    '%s, full of %j',
+    async (type, word) => {
+      for (const start of ['', '{"content":"']) {
+        await growsWithItsText((size) => {
+          const bytes = Buffer.from(start + fill(word, size))
+          const { failure } = decodeAnswer(
+            type,
+            cut(
+              bytes,
+              [...Array(size >> 9).keys()].map((at) => at << 9),
+            ),
+          )
+          expect(failure, start + word).not.toBe('')
+        })
+      }
+    },
+  )
+
+  test('of many small chunks, and of pieces of one byte', () =>
+    growsWithItsText((size) => {
+      const chunk = '{"candidates":[{"content":{"parts":[{"text":"é🦜"}]}}]}'
+      const chunks = Array(Math.ceil(size / chunk.length)).fill(chunk)
+      const bytes = Buffer.from(`${' '.repeat(size)}[${chunks}]`)
+      const pieces = [...bytes].map((byte) => Uint8Array.of(byte))
+      expect(decodeAnswer('application/json', pieces).text).toHaveLength(chunks.length * 3)
+    }))
+})
