@@ -163,13 +163,16 @@ const config = {
         {
           name: 'start',
           priority: 3,
-          test: isOneOf('main host errors secrets facts bare-flags reporting io/output', /package\.json$/),
+          test: isOneOf(
+            'main host errors secrets facts argv/bare-flags reporting io/output',
+            /package\.json$/,
+          ),
         },
         {
           name: 'program',
           priority: 2,
           test: isOneOf(
-            'spelling cli/program cli/create-context settings/table commands/chat wire/gateway/models io/escape io/failure io/style io/input',
+            'argv/spelling cli/program cli/create-context settings/table commands/chat wire/gateway/models io/escape io/failure io/style io/input',
             /commander/,
           ),
         },

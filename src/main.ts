@@ -1,5 +1,5 @@
 import { version } from '../package.json'
-import { flagValue } from './bare-flags.ts'
+import { flagValue } from './argv/bare-flags.ts'
 import type { Host, Run } from './context.ts'
 import { CliError, fileProblem, OutputClosed } from './errors.ts'
 import { createFacts } from './facts.ts'

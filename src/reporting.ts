@@ -1,4 +1,4 @@
-import { flagValue, hasFlag } from './bare-flags.ts'
+import { flagValue, hasFlag } from './argv/bare-flags.ts'
 import type { End, ReportSource } from './report.ts'
 
 /** The report of a run, where one is asked for. */

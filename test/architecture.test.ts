@@ -13,7 +13,7 @@ const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
 /** From the ground up; rooms on one floor do not import each other. */
 const floors = [
-  ['errors.ts', 'bare-flags.ts', 'flag-values.ts', 'loopback.ts', 'spelling.ts', 'timers.ts'],
+  ['errors.ts', 'timers.ts', 'argv'],
   ['secrets.ts', 'facts.ts'],
   ['wire'],
   ['io', 'emulator'],

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
+import { FileFlag, InputFlag, parseCount } from '../argv/flags.ts'
 import { usage } from '../errors.ts'
-import { FileFlag, InputFlag, parseCount } from '../flag-values.ts'
 
 export interface BatchOptions {
   batch?: string

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
+import { addValue, FileFlag, HeaderFlag } from '../argv/flags.ts'
 import type { SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
-import { addValue, FileFlag, HeaderFlag } from '../flag-values.ts'
 import { flagOf, hasFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
 import { addNote } from './help-text.ts'
 

@@ -1,6 +1,6 @@
 import { Command, type Option } from 'commander'
+import { HeaderFlag, InputFlag, SettingArgument } from '../argv/flags.ts'
 import { type CliError, usage } from '../errors.ts'
-import { HeaderFlag, InputFlag, SettingArgument } from '../flag-values.ts'
 import type { Neighbour } from '../io/stray-files.ts'
 import { flagOf, settingNames } from '../settings/table.ts'
 import { isShared } from './flags.ts'

@@ -1,4 +1,4 @@
-import { didYouMean } from '../spelling.ts'
+import { didYouMean } from '../argv/spelling.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 import { entries } from './command-tree.ts'
 import { isTopic, topics } from './topics.ts'

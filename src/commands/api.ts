@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { ApiOptions } from '../api/call.ts'
+import { addValue, FileFlag } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
-import { addValue, FileFlag } from '../flag-values.ts'
 
 export function declare(command: Command): void {
   command

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { FileFlag } from '../argv/flags.ts'
 import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
-import { FileFlag } from '../flag-values.ts'
 import type { ImageOptions } from '../gateway/image/make.ts'
 import { declarePromptFlags } from '../gateway/prompt-flags.ts'
 

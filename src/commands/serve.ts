@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { addValue, FileFlag, parseCount } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { parseFault } from '../emulator/faults.ts'
@@ -7,11 +8,10 @@ import { logToFile, logToStream } from '../emulator/log.ts'
 import { type StreamStyle, streamStyles } from '../emulator/sessions/session-stream.ts'
 import { taskForms } from '../emulator/sessions/task.ts'
 import { CliError, fileProblem, usage } from '../errors.ts'
-import { addValue, FileFlag, parseCount } from '../flag-values.ts'
 import { oneLine } from '../io/escape.ts'
 import { absolutePath } from '../io/paths.ts'
-import { isLoopback } from '../loopback.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
+import { isLoopback } from '../wire/address.ts'
 
 interface ServeOptions {
   port: number

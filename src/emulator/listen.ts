@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
-import { isLoopback } from '../loopback.ts'
+import { isLoopback } from '../wire/address.ts'
 import { type Exchange, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { BodyTooLong, createBodyReader } from './request-body.ts'
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { addValue, InputFlag, parseIntegerField, parseNumberField } from '../flag-values.ts'
+import { addValue, InputFlag, parseIntegerField, parseNumberField } from '../argv/flags.ts'
 
 /** Declares the flags of every prompt; `aboutFile` says which files `-f` accepts. */
 export function declarePromptFlags(command: Command, aboutFile: string): void {

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
-import { isLoopback } from '../loopback.ts'
+import { isLoopback } from '../wire/address.ts'
 
 export interface HttpProxy {
   /** Without user name and password. */

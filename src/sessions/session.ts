@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
+import { addValue } from '../argv/flags.ts'
+import { didYouMean } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import { addValue } from '../flag-values.ts'
 import type { RequestParts } from '../http/drafter.ts'
 import { agentHeaders } from '../http/service-headers.ts'
 import { type ResolvedSettings, requireValid } from '../settings/resolve.ts'
-import { didYouMean } from '../spelling.ts'
 import { betas as knownBetas } from '../wire/sessions/betas.ts'
 
 export interface SessionOptions {

@@ -1,5 +1,5 @@
+import { didYouMean } from '../argv/spelling.ts'
 import { usage } from '../errors.ts'
-import { didYouMean } from '../spelling.ts'
 import { flagOf, type SettingName, settingNames, settingOf, variableOf } from './table.ts'
 
 /** Finds a setting by any of its spellings: `baseUrl`, `--base-url`, `PARLEY_BASE_URL`. Throws a usage error. */

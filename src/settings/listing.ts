@@ -1,6 +1,6 @@
+import { didYouMean } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
 import { toTsv } from '../io/tsv.ts'
-import { didYouMean } from '../spelling.ts'
 import { profilePath } from './folder.ts'
 import { maskValue } from './key.ts'
 import { readProfile } from './profile.ts'

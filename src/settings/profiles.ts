@@ -1,6 +1,6 @@
+import { didYouMean } from '../argv/spelling.ts'
 import type { ProcessInfo } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
-import { didYouMean } from '../spelling.ts'
 import { describeJsonError, formatPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 import { profilePath } from './folder.ts'

@@ -1,7 +1,7 @@
-import { didYouMean } from '../spelling.ts'
+import { didYouMean } from '../argv/spelling.ts'
+import { addressProblem } from '../wire/address.ts'
 import { betas } from '../wire/sessions/betas.ts'
 import * as z from '../wire/zod.ts'
-import { addressProblem } from './address.ts'
 import { durationForms, parseDuration } from './duration.ts'
 import type { SettingName, settings } from './table.ts'
 

@@ -1,5 +1,5 @@
 import type { Argument, Option } from 'commander'
-import { FileFlag, SettingArgument, TextFlag } from '../../flag-values.ts'
+import { FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
 import { schemas } from '../../settings/schemas.ts'
 import { flagOf, settingNames, settings } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'

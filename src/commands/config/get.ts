@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { SettingArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { SettingArgument } from '../../flag-values.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { findSetting, formatValue, maskValue } from '../../settings/key.ts'
 import { noteOverride, readProfile } from '../../settings/profile.ts'

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { SettingArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { SettingArgument } from '../../flag-values.ts'
 import { createQuestioner } from '../../io/question.ts'
 import { findSetting } from '../../settings/key.ts'
 import { changeProfile, noteOverride, readProfile } from '../../settings/profile.ts'

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { SettingArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { SettingArgument } from '../../flag-values.ts'
 import { findSetting } from '../../settings/key.ts'
 import { changeProfile } from '../../settings/profile.ts'
 

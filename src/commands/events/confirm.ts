@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { FileFlag, TextFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { FileFlag, TextFlag } from '../../flag-values.ts'
 import { type ConfirmOptions, confirmToolUses } from '../../sessions/confirming/confirm.ts'
 import { declareSessionFlags } from '../../sessions/session.ts'
 

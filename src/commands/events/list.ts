@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
+import { addValue, parseCount } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { addValue, parseCount } from '../../flag-values.ts'
 import { createCaller } from '../../http/caller.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listEvents, toQuery } from '../../sessions/listing/event-list.ts'

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { addValue, FileFlag, InputFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { addValue, FileFlag, InputFlag } from '../../flag-values.ts'
 import { type RunOptions, runTask } from '../../sessions/running/run.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
 import { declareSessionFlags } from '../../sessions/session.ts'

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { InputFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { InputFlag } from '../../flag-values.ts'
 import { createCaller } from '../../http/caller.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/deliver.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'

@@ -1,4 +1,4 @@
-import { didYouMean } from '../../spelling.ts'
+import { didYouMean } from '../../argv/spelling.ts'
 import type { HttpRequest } from '../../wire/exchange.ts'
 import { betas } from '../../wire/sessions/betas.ts'
 import type { SendEvents } from '../../wire/sessions/send-events.ts'

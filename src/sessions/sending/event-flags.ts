@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
+import { TextFlag } from '../../argv/flags.ts'
 import { usage } from '../../errors.ts'
-import { TextFlag } from '../../flag-values.ts'
 import type { Input } from '../../io/input.ts'
 import { describeJsonError, parseJson } from '../../wire/json/parse.ts'
 

@@ -1,4 +1,4 @@
-import { didYouMean } from '../../spelling.ts'
+import { didYouMean } from '../../argv/spelling.ts'
 
 /** The types of events that a client may send (session events, 2.2). */
 export const sentTypes = [

@@ -1,5 +1,5 @@
+import { didYouMean } from '../../argv/spelling.ts'
 import { mostCounted } from '../../errors.ts'
-import { didYouMean } from '../../spelling.ts'
 import * as z from '../zod.ts'
 import { isLongerThan } from './characters.ts'
 import { sentTypes } from './event-types.ts'

@@ -1,5 +1,3 @@
-import { isLoopback } from '../loopback.ts'
-
 /** Why a text cannot be a service's address, in words that never quote it (it may contain a password), or `undefined`. */
 export function addressProblem(text: string): string | undefined {
   if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
@@ -31,4 +29,13 @@ const reserved = new Set([
 export function isPlainRemote(address: string): boolean {
   const { protocol, hostname } = new URL(address)
   return protocol === 'http:' && !isLoopback(hostname)
+}
+
+/**
+ * Whether a host is this machine, by its name alone: as `URL` has it, an IPv6 address in brackets, or as it is given
+ * to listen on. `localhost.` is not: that name is looked up in DNS, and whoever answers there decides where it leads.
+ */
+export function isLoopback(host: string): boolean {
+  const name = host.toLowerCase().replace(/^\[|\]$/g, '')
+  return name === 'localhost' || name === '::1' || /^127(\.(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/.test(name)
 }
