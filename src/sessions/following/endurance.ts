@@ -76,6 +76,7 @@ export class Endurance {
   /** Whether the next attempt may go better. */
   #isPassing({ kind, details }: CliError): boolean {
     if (kind === 'response') return !details.isPermanent && ++this.#failures <= mostFailures
+    if (details.isPermanent && details.status !== undefined) return false
     this.#askedWait = (details.retryAfter ?? 0) * 1000
     if (awayKinds.includes(kind)) {
       const absence = this.#context.timers.now() - this.#lastAnswer

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import {
   closeSync,
   constants,
@@ -12,52 +13,76 @@ import {
 import { resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, fileProblem } from '../../errors.ts'
+import type { Caller } from '../../http/caller.ts'
+import { type Lock, lockForRun } from '../../io/lock.ts'
 import { requireRegular } from '../../io/regular-file.ts'
+import { isObject, tryParseJson } from '../../wire/json/parse.ts'
+import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Decision } from '../policy/policy.ts'
-import { type Earlier, nothingEarlier, readEarlier } from './earlier.ts'
+import { type Line, type Reply, step } from './replying.ts'
 
 /** What is recorded of a tool use; `session` and `time` are added. */
-interface Entry {
+export interface Entry {
   toolUse: string
   name: string
   /** The tool's input as it is spelled. */
   input?: string
-  event: 'decision' | 'start' | 'end' | 'sent' | 'accepted' | 'unknown' | 'not-asked'
+  event: Line['event']
   decision?: Decision
   by?: 'rule' | 'default' | 'person' | 'tool'
   /** From 0. */
   rule?: number
+  /** The result that a command gave, as it will be sent. */
+  result?: SessionEvent
+  /** The id of the last rest that was known when a reply was sent. */
+  rest?: string
   reason?: string
 }
 
 /** A record of what was decided and done, and a journal that says after a kill how far it got. */
 export interface Audit {
-  /** What earlier runs did in this session. */
-  earlier: Earlier
+  /** How far earlier runs got with the tool uses of this session, by id. */
+  earlier: ReadonlyMap<string, Reply>
   /** Has a line on the disk before it returns. Throws a `CliError` of kind `file`. */
   add(entry: Entry): void
   close(): void
 }
 
-/** Without a path nothing is recorded. Throws a `CliError` of kind `file`. */
+/**
+ * Opens the file, and waits while another run of the session has it. Without a path nothing is recorded. Throws a
+ * `CliError` of kind `file`.
+ */
 export async function openAudit(
-  { host, timers }: Pick<Context, 'host' | 'timers'>,
-  path: string | undefined,
-  session: string,
+  context: Context,
+  { deadline }: Pick<Caller, 'deadline'>,
+  { path, session }: { path: string | undefined; session: string },
 ): Promise<Audit> {
-  if (path === undefined) return { earlier: nothingEarlier, add() {}, close() {} }
+  if (path === undefined) return { earlier: new Map(), add() {}, close() {} }
+  const { host, timers } = context
   const file = openRegular(resolve(host.cwd, path), path)
+  let turn: Lock | undefined
   try {
+    requireAudit(file, path)
+    turn = await takeTurn(context, deadline, { path, session })
     const chunks = createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
     const earlier = await readEarlier(chunks, session)
     if (!endsInNewline(file)) write(file, '\n', path)
+    const held = turn
     return {
       earlier,
-      add: (entry) => write(file, `${toLine(entry, session, timers.now())}\n`, path),
-      close: () => closeSync(file),
+      add(entry) {
+        if (!held.isHeld())
+          throw new CliError('file', `the audit file ${path}: another run of ${session} has taken it over`)
+        write(file, `${toLine(entry, session, timers.now())}\n`, path)
+      },
+      close() {
+        closeSync(file)
+        held.release()
+      },
     }
   } catch (error) {
     closeSync(file)
+    turn?.release()
     throw error instanceof CliError ? error : failed(path, error)
   }
 }
@@ -77,14 +102,51 @@ function openRegular(path: string, name: string): number {
     throw isLink ? new CliError('file', `the audit file ${name}: it is a link`) : failed(name, error)
   }
   try {
-    const { mode } = requireRegular(file, `the audit file ${name}`)
-    if (O_NOFOLLOW !== 0 && (mode & 0o077) !== 0) fchmodSync(file, 0o600)
+    requireRegular(file, `the audit file ${name}`)
     return file
   } catch (error) {
     closeSync(file)
     throw error instanceof CliError ? error : failed(name, error)
   }
 }
+
+/** What is read of a file to see whether it is an audit. Bytes: enough for a first line with no input in it. */
+const longestHead = 4096
+
+/** Whatever else it is, it is not ours to add to. The first line may be torn. */
+function requireAudit(file: number, name: string): void {
+  const head = Buffer.alloc(longestHead)
+  const text = head.subarray(0, readSync(file, head, 0, longestHead, 0)).toString()
+  const [line = ''] = text.split('\n', 1)
+  const entry = tryParseJson(line)
+  const isWhole = isObject(entry) && typeof entry.session === 'string' && typeof entry.event === 'string'
+  const start = '{"time":"'
+  if (!isWhole && !line.startsWith(start) && !start.startsWith(text))
+    throw new CliError('file', `the audit file ${name}: it holds something else`)
+  if (constants.O_NOFOLLOW && (fstatSync(file).mode & 0o077) !== 0) fchmodSync(file, 0o600)
+}
+
+/** Of an audit that others add to: one run of a session at a time. */
+async function takeTurn(
+  { host, note, cleanups }: Context,
+  deadline: number,
+  { path, session }: { path: string; session: string },
+): Promise<Lock> {
+  const turn = await lockForRun(`${resolve(host.cwd, path)}.${fileNameOf(session)}`, {
+    name: `${path} for ${session}`,
+    deadline: deadline || Infinity,
+    note,
+  })
+  cleanups.add(turn.release)
+  const release = () => {
+    cleanups.delete(turn.release)
+    turn.release()
+  }
+  return { isHeld: turn.isHeld, release }
+}
+
+const fileNameOf = (session: string): string =>
+  /^[\w-]{1,64}$/.test(session) ? session : createHash('sha256').update(session).digest('hex').slice(0, 32)
 
 /** Whether the file is empty or its last line is whole. */
 function endsInNewline(file: number): boolean {
@@ -106,8 +168,60 @@ function write(file: number, text: string, name: string): void {
 
 /** The fields in their order, the input as it is spelled. */
 function toLine(entry: Entry, session: string, now: number): string {
-  const { toolUse, name, input, event, decision, by, rule, reason } = entry
+  const { toolUse, name, input, event, decision, by, rule, result, rest, reason } = entry
   const head = JSON.stringify({ time: new Date(now).toISOString(), session, toolUse, name }).slice(0, -1)
-  const tail = JSON.stringify({ event, decision, by, rule, reason }).slice(1)
+  const tail = JSON.stringify({ event, decision, by, rule, result, rest, reason }).slice(1)
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
+}
+
+/** Reads a journal; a line that is torn or of something else is ignored. */
+async function readEarlier(
+  chunks: AsyncIterable<Uint8Array | string>,
+  session: string,
+): Promise<Map<string, Reply>> {
+  const replies = new Map<string, Reply>()
+  for await (const text of linesOf(chunks)) {
+    const entry = tryParseJson(text)
+    if (!isObject(entry) || entry.session !== session || typeof entry.toolUse !== 'string') continue
+    const line = readLine(entry)
+    if (line) replies.set(entry.toolUse, step(replies.get(entry.toolUse) ?? { is: 'deciding' }, line))
+  }
+  return replies
+}
+
+function readLine({ event, time, rest, result }: Record<string, unknown>): Line | undefined {
+  switch (event) {
+    case 'end': {
+      const sent = SessionEvent.safeParse(result).data
+      // Earlier versions did not keep it: what the command did is not known.
+      return sent && { event, result: { text: readText(sent), isError: sent.is_error === true } }
+    }
+    case 'sent':
+      return {
+        event,
+        sent: { at: Date.parse(String(time)), rests: new Set(typeof rest === 'string' ? [rest] : []) },
+      }
+    case 'decision':
+    case 'start':
+    case 'accepted':
+    case 'refused':
+    case 'unknown':
+      return { event }
+  }
+  return undefined
+}
+
+async function* linesOf(chunks: AsyncIterable<Uint8Array | string>): AsyncGenerator<string> {
+  let pieces: Buffer[] = []
+  for await (const chunk of chunks) {
+    const bytes = Buffer.from(chunk)
+    let start = 0
+    for (let end = bytes.indexOf(0x0a); end >= 0; end = bytes.indexOf(0x0a, start)) {
+      yield Buffer.concat([...pieces, bytes.subarray(start, end)]).toString()
+      pieces = []
+      start = end + 1
+    }
+    pieces.push(bytes.subarray(start))
+  }
+  yield Buffer.concat(pieces).toString()
 }

@@ -32,7 +32,7 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
   const policy = await readPolicyFlag(context, options.policy)
   const wanted = await readWanted(context, options, ids)
   const caller = createCaller(context, settings)
-  const audit = await openAudit(context, options.audit, session)
+  const audit = await openAudit(context, caller, { path: options.audit, session })
   const asker = createAsker(context)
   try {
     const state = new SessionState()
@@ -48,8 +48,7 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
       if (!asked().includes(id)) context.note(`${id} does not wait for an answer`)
     if (waiting().length === 0) throw usage('nothing waits for an answer')
     const rules = { policy, tools: new Map() }
-    const jobs = { id: session, toolTimeout: 0 }
-    const setting = { context, caller, parts, state, audit, asker, rules, jobs, waiting }
+    const setting = { context, caller, parts, state, audit, asker, rules, toolTimeout: 0, waiting }
     const responder = new Responder({ ...setting, fate: 'nothing more is answered', isPrinted: true })
     await printReceipt(context, await responder.answer(), options.ids ?? false)
     if (waiting().length > 0) throw await stillWaiting(context, session, state, waiting())

@@ -24,6 +24,8 @@ export function explainFailure(error: unknown, { hasTask, isBegun, way, isLate }
   const known = { sent: 'yes', safeToRetry: false } as const
   if (error.kind === 'unknown') return error.with({ safeToRetry: false })
   if (endings.includes(error.kind)) return error.with(known)
+  // A reply was refused: the status of that says what to do.
+  if (error.details.pending) return error.with({ ...known, consequence: `the task was accepted; ${way}` })
   const { consequence: _, rawBody: __, retryAfter: ___, ...details } = error.details
   if (error.kind === 'file' || error.kind === 'unexpected') return error.with({ ...known, consequence: way })
   return new CliError('response', `the session could not be followed: ${error.message}`, {

@@ -25,7 +25,6 @@ export class Record {
   }
 
   addVerdict(verdict: Verdict): void {
-    this.#audit.add({ ...entryOf(verdict), event: 'decision' })
     if (verdict.decision === 'allow') this.#allowed++
     if (verdict.decision === 'deny') this.#denied.push(verdict)
     if (this.#context.host.stderr.isTerminal) this.#context.note(describeVerdict(verdict))
@@ -72,7 +71,8 @@ export class Record {
   }
 }
 
-const entryOf = ({ call, decision, by, rule, reason }: Verdict) => ({
+/** What the audit has of it. */
+export const entryOf = ({ call, decision, by, rule, reason }: Verdict) => ({
   toolUse: call.id,
   name: call.name,
   input: call.inputText,

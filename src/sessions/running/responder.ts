@@ -1,45 +1,42 @@
+import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import type { Asker } from '../confirming/verdicts.ts'
-import { type Answer, confirmation, result } from './answer-events.ts'
-import { Answers } from './answers.ts'
-import type { Call } from './call.ts'
-import { decideAll } from './deciding.ts'
-import { type JobOptions, Jobs } from './jobs.ts'
-import { Record } from './record.ts'
-import type { RunningSession } from './running-session.ts'
-import { Unasked } from './unasked.ts'
-import { Uses } from './uses.ts'
-import { type Rules, type Verdict, waitsForResult } from './verdict.ts'
+import { type Asker, canAsk } from '../confirming/verdicts.ts'
+import { Endurance } from '../following/endurance.ts'
+import { confirmation, toolResult } from '../reply-events.ts'
+import type { SessionState } from '../session-state.ts'
+import { type Call, readCall } from './call.ts'
+import { entryOf, Record } from './record.ts'
+import { type Answered, Replies, type RunningSession } from './replies.ts'
+import { dutyOf } from './replying.ts'
+import { runTool } from './tools.ts'
+import { type Sighting, Unasked } from './unasked.ts'
+import { judge, type Rules, type Verdict, waitsForResult } from './verdict.ts'
 
 interface Responding extends RunningSession {
   asker: Asker
   rules: Rules
   /** The ids of the tool uses that wait. */
   waiting(): string[]
-  /** Of commands. */
-  jobs: Omit<JobOptions, 'tools'>
+  /** How long a command may take. Milliseconds. */
+  toolTimeout: number
 }
+
+/** The waits before each look at a list that may lag. Milliseconds. */
+const lags = [0, 250, 500, 1_000, 2_000]
 
 /** Answers what a session waits for, by rules, by commands and by a person. */
 export class Responder {
   readonly #with: Responding
-  readonly #answers: Answers
-  readonly #uses: Uses
-  readonly #jobs: Jobs
+  readonly #replies: Replies
   readonly #unasked: Unasked
   readonly #record: Record
-  /** Those that are looked at no more: they stay open. */
-  readonly #open = new Set<string>()
 
   constructor(responding: Responding) {
-    const { context, audit, rules, jobs } = responding
     this.#with = responding
-    this.#answers = new Answers(responding)
-    this.#uses = new Uses(responding, this.#answers.look)
-    this.#jobs = new Jobs(responding, { ...jobs, tools: rules.tools })
-    this.#unasked = new Unasked(rules)
-    this.#record = new Record(context, audit)
+    this.#replies = new Replies(responding)
+    this.#unasked = new Unasked(responding.rules)
+    this.#record = new Record(responding.context, responding.audit)
   }
 
   get record(): Pick<Record, 'failure' | 'showSum'> {
@@ -50,64 +47,153 @@ export class Responder {
   async react(items: readonly EventItem[]): Promise<void> {
     this.#record.addTurns(items)
     for (const sighting of this.#unasked.add(items, this.#with.state))
-      if (await this.#uses.isUnasked(sighting)) this.#record.addUnasked(sighting.verdict)
+      if (await this.#isUnasked(sighting)) this.#record.addUnasked(sighting.verdict)
     await this.answer()
   }
 
-  /** Answers what waits; returns what the service named as accepted. Throws a `CliError`. */
+  /** Answers what waits until nothing is due; returns what the service named as accepted. Throws a `CliError`. */
   async answer(): Promise<SessionEvent[]> {
     const named: SessionEvent[] = []
-    for (let isMore = true; isMore; ) {
-      const calls = await this.#next()
-      const jobs: Call[] = []
-      const found = calls.map((call) => this.#jobs.find(call))
-      const fresh = calls.filter((_, index) => !found[index])
-      const verdicts = await decideAll(this.#with, this.#with.rules, fresh)
-      for (const verdict of verdicts) this.#record.addVerdict(verdict)
-      const answers = verdicts.flatMap((verdict) => this.#answerNow(verdict, jobs))
-      named.push(
-        ...(await this.#answers.post([...found.filter((answer) => answer !== undefined), ...answers])),
-      )
-      for (const call of jobs) named.push(...(await this.#answers.post([await this.#carryOut(call)])))
-      isMore = (await this.#answers.settleDoubtful()) || calls.length > 0
+    for (;;) {
+      const calls = await this.#waiting()
+      if (calls.length === 0) return named
+      const due = (duty: ReturnType<typeof dutyOf>) =>
+        calls.filter(({ id }) => dutyOf(this.#replies.to(id)) === duty)
+      const [results, doubts] = [due('post').flatMap((call) => this.#result(call)), due('look')]
+      const verdicts = await this.#decide(due('decide'))
+      named.push(...(await this.#replies.post([...results, ...verdicts.flatMap(this.#replyAtOnce)])))
+      for (const { call } of verdicts.filter(this.#isForCommand)) {
+        await this.#carryOut(call)
+        named.push(...(await this.#replies.post(this.#result(call))))
+      }
+      // Last: what was answered meanwhile may have brought a rest that settles it.
+      await this.#replies.settle(doubts)
     }
-    return named
   }
 
-  /** The tool uses that wait and may be answered now; what cannot be is left open. */
-  async #next(): Promise<Call[]> {
+  /** The tool uses that wait and for which something is due; what cannot be answered is left open. */
+  async #waiting(): Promise<Call[]> {
     const { waiting, context } = this.#with
-    const ids = waiting().filter((id) => !this.#open.has(id))
+    const ids = waiting().filter((id) => dutyOf(this.#replies.to(id)) !== undefined)
     const valid = ids.filter((id) => /^[\w-]{1,128}$/.test(id))
-    const calls = await this.#uses.read(valid)
+    const calls = await this.#read(valid)
     for (const id of ids.filter((each) => !calls.some((call) => call.id === each))) {
-      this.#open.add(id)
+      this.#replies.leave(id)
       const why = valid.includes(id) ? 'nothing is known of it' : 'its id is not valid'
       context.note(`${id} is not answered: ${why}`)
     }
-    return calls.filter((call) => this.#answers.mayPost(call))
+    return calls
   }
 
-  /** The answer to what needs nothing more; what a command has to carry out is added to `jobs`. */
-  #answerNow({ call, decision, reason }: Verdict, jobs: Call[]): Answer[] {
-    const { tools } = this.#with.rules
-    if (!waitsForResult(call, tools)) {
-      if (decision !== 'ask') return [confirmation(call, decision === 'allow', reason)]
-    } else if (decision === 'deny') {
-      return [result(call, { text: reason ?? 'denied', isError: true })]
-    } else if (decision === 'allow' && tools.has(call.name)) {
-      jobs.push(call)
-      return []
+  /** The tool uses of these ids, in that order: what a stream left out the list may show. */
+  async #read(ids: readonly string[]): Promise<Call[]> {
+    const calls = new Map<string, Call>()
+    const add = (seen: SessionState) => {
+      for (const id of ids) {
+        const use = calls.has(id) ? undefined : seen.toolUse(id)
+        const call = use && readCall(use)
+        if (call) calls.set(id, call)
+      }
     }
-    this.#open.add(call.id)
-    if (call.isContradicted)
-      this.#with.context.note(`${call.id} is not answered: the service showed it with two inputs`)
-    return []
+    add(this.#with.state)
+    for (const wait of lags) {
+      if (ids.every((id) => calls.has(id))) break
+      await this.#with.context.timers.wait(wait)
+      const seen = await this.#replies.list()
+      if (seen) add(seen)
+    }
+    return ids.flatMap((id) => calls.get(id) ?? [])
   }
 
-  async #carryOut(call: Call): Promise<Answer> {
-    const answer = await this.#jobs.carryOut(call)
+  /** By rules, and by a person if these say so and somebody is there. What nobody decides is left open. */
+  async #decide(calls: readonly Call[]): Promise<Verdict[]> {
+    const { context, rules } = this.#with
+    const judged = calls.map((call) => judge(call, rules))
+    const questions = canAsk(context) ? judged.filter((verdict) => isForPerson(verdict, rules)) : []
+    const said = await this.#ask(questions.map(({ call }) => call))
+    const verdicts = judged.map((verdict): Verdict => {
+      const isAllowed = said.get(verdict.call.id)
+      if (isAllowed === undefined) return verdict
+      return { call: verdict.call, decision: isAllowed ? 'allow' : 'deny', by: 'person' }
+    })
+    for (const verdict of verdicts) {
+      const { call } = verdict
+      const isLeft = this.#replyAtOnce(verdict).length === 0 && !this.#isForCommand(verdict)
+      this.#replies.take(call, { event: 'decision', isLeft }, entryOf(verdict))
+      this.#record.addVerdict(verdict)
+      if (isLeft && call.isContradicted)
+        context.note(`${call.id} is not answered: the service showed it with two inputs`)
+    }
+    return verdicts
+  }
+
+  async #ask(calls: readonly Call[]): Promise<Map<string, boolean>> {
+    if (calls.length === 0) return new Map()
+    try {
+      const verdicts = await this.#with.asker.ask(calls.map(({ id, name, text }) => ({ id, name, text })))
+      return new Map(verdicts.map(({ id, isAllowed }) => [id, isAllowed]))
+    } catch (error) {
+      // The person left, or cannot be shown all of it: then it stays open.
+      if (!(error instanceof CliError) || error.kind !== 'usage') throw error
+      this.#with.context.note(error.message)
+      return new Map()
+    }
+  }
+
+  /** The reply to what needs nothing more than the decision. */
+  readonly #replyAtOnce = ({ call, decision, reason }: Verdict): Answered[] => {
+    if (decision === 'ask') return []
+    if (!waitsForResult(call, this.#with.rules.tools))
+      return [{ use: call, event: confirmation(call.id, decision === 'allow', reason) }]
+    return decision === 'deny'
+      ? [{ use: call, event: toolResult(call, { text: reason ?? 'denied', isError: true }) }]
+      : []
+  }
+
+  readonly #isForCommand = ({ call, decision }: Verdict): boolean => {
+    const { tools } = this.#with.rules
+    return decision === 'allow' && waitsForResult(call, tools) && tools.has(call.name)
+  }
+
+  /** The reply to what a command has carried out, here or in a run that was killed. */
+  #result(call: Call): Answered[] {
+    const reply = this.#replies.to(call.id)
+    return reply.is === 'ready' ? [{ use: call, event: toolResult(call, reply.result) }] : []
+  }
+
+  /** Runs the command for a tool use. Throws a `CliError` if the deadline passes meanwhile. */
+  async #carryOut(call: Call): Promise<void> {
+    const { context, caller, rules, parts, toolTimeout } = this.#with
+    const { id, name, inputText: input } = call
+    const endurance = new Endurance(context, caller)
+    endurance.checkDeadline()
+    this.#replies.take(call, { event: 'start' })
+    const limit = Math.min(toolTimeout, endurance.left)
+    const command = rules.tools.get(name) ?? ''
+    const session = parts.params.session ?? ''
+    const result = await runTool(context, { command, name, id, session, input, limit })
+    if (endurance.left <= 0)
+      throw new CliError('stopped', `the deadline passed while the command for ${name} ran`, { sent: 'yes' })
+    const reason = result.isError ? result.text : undefined
+    this.#replies.take(call, { event: 'end', result }, { result: toolResult(call, result), reason })
     this.#record.addRun()
-    return answer
+  }
+
+  /** Whether it ran without a reply, also of another client, which only the list may show. */
+  async #isUnasked({ verdict: { call }, isCertain }: Sighting): Promise<boolean> {
+    const { context, state } = this.#with
+    if (isCertain) return true
+    for (const wait of lags) {
+      await context.timers.wait(wait)
+      const seen = await this.#replies.list()
+      if (seen?.hasReply(call.id) || state.hasReply(call.id)) return false
+      // The list has got as far as the result.
+      if (seen?.isAnswered(call.id)) return true
+    }
+    return true
   }
 }
+
+/** Whoever allows what nobody here can carry out has answered nothing, and nobody knows what a second input would do. */
+const isForPerson = ({ call, decision }: Verdict, { tools }: Rules): boolean =>
+  decision === 'ask' && !call.isContradicted && (!waitsForResult(call, tools) || tools.has(call.name))

@@ -28,7 +28,7 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerFlags {
  * a `CliError` where the work was not done: kinds `waiting`, `stuck`, `denied`, `stopped` and `unknown` among others.
  */
 export async function runTask(context: Context, options: RunOptions, words: string[]): Promise<void> {
-  const jobs = { tools: readToolFlags(options.tool), toolTimeout: readToolTimeout(options.toolTimeout) }
+  const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const policy = await readPolicyFlag(context, options.policy)
@@ -39,12 +39,11 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usage('there is no task: --dry-run and --curl have nothing to show')
   if (body && (await caller.preview(endpoints.sendEvents, { ...parts, body }))) return
-  const audit = await openAudit(context, options.audit, parts.params.session ?? '')
+  const audit = await openAudit(context, caller, { path: options.audit, session: parts.params.session ?? '' })
   const asker = createAsker(context)
   try {
     const lasting = { ...context, output: printWhileRead(context.output) }
-    const rules = { policy, tools: jobs.tools }
-    const { toolTimeout } = jobs
+    const rules = { policy, tools }
     await work(lasting, { caller, parts, body, options, audit, asker, rules, toolTimeout, way, progress })
   } finally {
     await asker.close()
@@ -81,7 +80,7 @@ async function work(
       parts,
       state,
       fate,
-      jobs: { id: session, toolTimeout },
+      toolTimeout,
       waiting: () => (state.stop?.kind === 'waiting' ? state.pending : []),
     })
     const sent = body && (await sendTask(context, caller, { parts, body, progress, fate }))

@@ -1,15 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import type { Context, Host } from '../../context.ts'
 import { runCommand } from '../../io/command.ts'
-
-/** What a tool gives back to the agent. */
-export interface ToolResult {
-  text: string
-  isError: boolean
-}
+import type { ToolResult } from './replying.ts'
 
 /** A tool use to carry out here. */
-export interface Job {
+interface Job {
   command: string
   name: string
   id: string

@@ -14,6 +14,8 @@ export type Fate =
   | 'refuses'
   | 'limits'
   | 'cuts'
+  /** It is answered with a status, and not taken. */
+  | { status: number; headers?: Record<string, string> }
 
 export interface AgentScript {
   /** What happened before. */
@@ -122,6 +124,8 @@ export function createAgentService(script: AgentScript): AgentService {
     else posts++
     if (!isTask) script.onPost?.()
     const fate = isTask ? 'takes' : (script.fate?.() ?? 'takes')
+    if (typeof fate === 'object')
+      return reply(fate.status, '{"type":"error","error":{"type":"x","message":"no"}}', fate.headers)
     if (fate === 'limits') return reply(429, '{}', { 'retry-after': '0' })
     if (fate === 'refuses')
       return reply(400, '{"type":"error","error":{"type":"invalid_request_error","message":"no"}}')

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { listen } from '../../../src/emulator/listen.ts'
@@ -40,6 +40,9 @@ const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name
 /** Ids of tool uses, and how often each was answered. */
 const answered = ({ taken }: AgentService) => [...taken].map(([id, answers]) => `${id} ${answers.length}`)
 
+/** What a killed run leaves is otherwise waited for. */
+const forgetLock = (cwd: string) => rmSync(join(cwd, 'a.ndjson.s1.lock'), { force: true })
+
 const random = createRandom([process.env.SOAK_SEED ?? '1'])
 const kills = Number(process.env.SOAK_KILLS ?? 6)
 
@@ -62,6 +65,7 @@ test(
         const timer = attempt < 4 ? setTimeout(() => child.kill('SIGKILL'), 150 + random() * 500) : undefined
         ended = await end
         clearTimeout(timer)
+        forgetLock(cwd)
       }
       expect([0, 10], ended.err).toContain(ended.code)
       const isDone = service.events.at(-1)?.type === 'session.status_idle' && service.taken.size === 5
@@ -84,6 +88,7 @@ test('Y64: killed while its answer was on the way, it does not send it again', a
   })
   const killed = start([...argv, 'go'], { cwd, env })
   expect((await killed.ended).signal).toBe('SIGKILL')
+  forgetLock(cwd)
   const { code, err } = await execute([...argv, '--deadline', '2'], { cwd, env })
   expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
   expect(err).toContain('the answer to t1')

@@ -1,8 +1,17 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
+import { realTimers } from '../../../src/timers.ts'
 import { hurried, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
 import { type AgentScript, createAgentService, type Event, type Fate } from './agent-service.ts'
 
@@ -49,7 +58,7 @@ async function go({ policy = rules, words = ['do it'], cwd = temporaryFolder(), 
   writeFileSync(join(cwd, 'p.json'), JSON.stringify(policy))
   const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson', ...words]
   const ended = await run(argv, { cwd, timers: hurried(), stdin: '', ...world })
-  return { ...ended, cwd, audit: readAudit(cwd) }
+  return { ...ended, cwd, audit: ended.code === 11 ? [] : readAudit(cwd) }
 }
 
 const readAudit = (cwd: string) =>
@@ -466,12 +475,70 @@ describe('an answer whose fate is unknown', () => {
     expect(service.taken.get('t1')).toHaveLength(1)
   })
 
-  test('Y54: refused: 8 after the task, with how to go on', async () => {
-    const { code, err } = await go({ world: { exchange: begin('refuses').exchange } })
-    expect(code).toBe(8)
-    expect(err).toContain(
-      'the task was accepted; to go on: parley events run -s s1 --policy p.json --audit audit.ndjson',
+  const again = { 'retry-after': '0' }
+  test.each<[number, number, Record<string, string>?]>([
+    [400, 4],
+    [401, 3],
+    [402, 5],
+    [403, 3],
+    [404, 4],
+    [409, 4],
+    [422, 4],
+    [429, 6, again],
+    [503, 6, again],
+  ])(
+    'Y54: refused with %i: %i, which names it, and a next run gives it again',
+    async (status, exit, headers = {}) => {
+      let fate: Fate = { status, headers }
+      const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate: () => fate })
+      const { code, err, audit, cwd } = await go({ world: { exchange: service.exchange } })
+      expect(code).toBe(exit)
+      expect(err).toContain('the reply to t1 was refused: ')
+      expect(err).toContain(
+        'the task was accepted; to go on: parley events run -s s1 --policy p.json --audit audit.ndjson',
+      )
+      expect(audit.at(-1)).toMatchObject({
+        toolUse: 't1',
+        event: 'refused',
+        reason: expect.stringContaining(`${status}`),
+      })
+      fate = 'takes'
+      expect((await go({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
+      expect(service.taken.get('t1')).toHaveLength(1)
+      expect(
+        readAudit(cwd)
+          .map(({ event }) => event)
+          .slice(-3),
+      ).toEqual(['decision', 'sent', 'accepted'])
+    },
+  )
+
+  test('Y93: refused with 429 and x-should-retry: false: 6 after one request', async () => {
+    const fate: Fate = { status: 429, headers: { 'retry-after': '0', 'x-should-retry': 'false' } }
+    const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate: () => fate })
+    expect((await go({ world: { exchange: service.exchange } })).code).toBe(6)
+    expect(service.posts).toBe(1)
+  })
+
+  test('Y94: what a command gave is kept when it is refused: a next run posts it, and runs nothing', async () => {
+    let fate: Fate = { status: 400 }
+    const service = createAgentService({ rounds: [[custom('c1', 'x')]], fate: () => fate })
+    const cwd = temporaryFolder()
+    const words = ['--tool', 'x=echo ran >> runs; echo out; exit 3']
+    expect((await go({ words: ['do it', ...words], cwd, world: { exchange: service.exchange } })).code).toBe(
+      4,
     )
+    expect(readAudit(cwd).map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
+    expect(readAudit(cwd)[2].result).toEqual({
+      type: 'user.custom_tool_result',
+      custom_tool_use_id: 'c1',
+      content: [{ type: 'text', text: 'the command failed with exit code 3' }],
+      is_error: true,
+    })
+    fate = 'takes'
+    expect((await go({ words, cwd, world: { exchange: service.exchange } })).code).toBe(0)
+    expect(service.taken.get('c1')).toEqual([readAudit(cwd)[2].result])
+    expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('ran\n')
   })
 
   test('Y55: refused as another client was quicker: the rest is answered', async () => {
@@ -496,6 +563,8 @@ describe('the audit as a journal', () => {
     writeFileSync(join(cwd, 'audit.ndjson'), text)
     return cwd
   }
+  const sentAt = (time: number, rest?: string) =>
+    `${JSON.stringify({ time: new Date(time).toISOString(), session: 's1', toolUse: 't1', name: 'bash', event: 'sent', rest })}\n`
   const waiting = () => createAgentService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
 
   test('Y56: an answer that an earlier run began is not sent again: 10', async () => {
@@ -518,6 +587,62 @@ describe('the audit as a journal', () => {
       ['t1', 1],
     ])
   })
+
+  test('Y96: it is sent again if a rest that is newer by the clock still lists it', async () => {
+    const service = waiting()
+    const cwd = begun(sentAt(Date.now() - 3_600_000))
+    const { code } = await go({ words: [], cwd, world: { exchange: service.exchange } })
+    expect({ code, answers: service.taken.get('t1')?.length }).toEqual({ code: 0, answers: 1 })
+  })
+
+  test.each([
+    ['it was that rest that was answered', () => sentAt(Date.now() - 3_600_000, 'e1')],
+    ['the clocks may only differ', () => sentAt(Date.now() - 20_000)],
+    ['the answer is later', () => sentAt(Date.now() + 3_600_000)],
+  ])('Y96: but not if %s: 10', async (_, text) => {
+    const service = waiting()
+    const { code } = await go({ words: [], cwd: begun(text()), world: { exchange: service.exchange } })
+    expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 0 })
+  })
+
+  test('Y95: a second run of the session waits for the first, and runs no command again', async () => {
+    const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
+    const cwd = temporaryFolder()
+    const tool = [
+      '--tool',
+      'x=echo ran >> runs; until [ -e go ]; do sleep 0.01; done',
+      '--tool-timeout',
+      '1h',
+    ]
+    const timers = realTimers
+    const world = { exchange: service.exchange, timers }
+    const first = go({ words: ['do it', ...tool], cwd, world })
+    while (!existsSync(join(cwd, 'runs'))) await new Promise((resolve) => setTimeout(resolve, 1))
+    const late = await go({ words: [...tool, '--deadline', '1'], cwd, world })
+    expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
+    expect(late.err).toContain('another parley has locked it')
+    const second = go({ words: tool, cwd, world })
+    // One of another session does not wait.
+    const argv = ['events', 'confirm', '-s', 's2', '--policy', 'p.json', '--audit', 'audit.ndjson']
+    const other = createAgentService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
+    expect((await run(argv, { cwd, exchange: other.exchange, timers })).code).toBe(0)
+    writeFileSync(join(cwd, 'go'), '')
+    expect([(await first).code, (await second).code]).toEqual([0, 0])
+    expect(service.taken.get('c1')).toHaveLength(1)
+    expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('ran\n')
+    expect(readdirSync(cwd).filter((name) => name.endsWith('.lock'))).toEqual([])
+  })
+
+  test.each([['{"rules":[],"default":{"decision":"allow"}}'], ['{\n  "rules": []\n}\n'], ['text\n']])(
+    'Y97: %j is no audit: 11, and it stays as it is',
+    async (text) => {
+      const cwd = begun(text)
+      const { code, err, requests } = await go({ cwd })
+      expect({ code, requests }).toEqual({ code: 11, requests: [] })
+      expect(err).toContain('the audit file audit.ndjson: it holds something else')
+      expect(readFileSync(join(cwd, 'audit.ndjson'), 'utf8')).toBe(text)
+    },
+  )
 
   test('Y57: that of another session, or a torn line, says nothing; what is torn gets an end', async () => {
     const cwd = begun(`${line('sent', 't1', 'other')}{"session":"s1","toolUse":"t1","event":"se`)

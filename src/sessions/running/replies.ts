@@ -1,0 +1,242 @@
+import type { Context } from '../../context.ts'
+import { CliError } from '../../errors.ts'
+import type { Caller } from '../../http/caller.ts'
+import { endpoints } from '../../wire/endpoints.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { Endurance } from '../following/endurance.ts'
+import { listOldestFirst } from '../listing/event-list.ts'
+import { readReceipt } from '../sending/receipt.ts'
+import type { SessionParts } from '../session.ts'
+import { SessionState } from '../session-state.ts'
+import type { Audit, Entry } from './audit.ts'
+import { type Line, lineFor, longestDoubt, look, type Reply, resume, type Shown, step } from './replying.ts'
+
+/** A session whose tool uses are answered. */
+export interface RunningSession {
+  context: Context
+  caller: Caller
+  parts: SessionParts
+  state: SessionState
+  audit: Audit
+  /** What becomes of the session when the run is interrupted. */
+  fate: string
+  /** With `--raw` receipts are printed as they are. */
+  isPrinted?: boolean
+}
+
+/** A tool use that is answered. */
+interface Use {
+  id: string
+  name: string
+}
+
+/** A tool use, and the event that answers it. */
+export interface Answered {
+  use: Use
+  event: SessionEvent
+}
+
+/** The waits between two looks at the list while a reply is in doubt; the last one stays. Milliseconds. */
+const waits = [100, 250, 500, 1_000, 2_000]
+
+/** The replies of a run: carries out what their states allow, and has each step in the journal before it is taken. */
+export class Replies {
+  readonly #session: RunningSession
+  /** By the id of the tool use. */
+  readonly #replies: Map<string, Reply>
+
+  constructor(session: RunningSession) {
+    this.#session = session
+    const rests = new Set(session.state.stops)
+    this.#replies = new Map([...session.audit.earlier].map(([id, reply]) => [id, resume(reply, rests)]))
+  }
+
+  to(id: string): Reply {
+    return this.#replies.get(id) ?? { is: 'deciding' }
+  }
+
+  /** Nothing can be done about it here. */
+  leave(id: string): void {
+    this.#replies.set(id, { is: 'left' })
+  }
+
+  /** Writes a line to the journal, and takes the step that it tells of. Throws a `CliError` of kind `file`. */
+  take({ id, name }: Use, line: Line, more: Partial<Entry> = {}): void {
+    this.#session.audit.add({ toolUse: id, name, event: line.event, ...more })
+    this.#replies.set(id, step(this.to(id), line))
+  }
+
+  /**
+   * Posts replies in one request, and learns what became of each; returns what the service names as accepted. A request
+   * that was certainly not taken is sent again if its failure may pass. Throws a `CliError`: the last such failure, or
+   * one of kind `unknown`, which names those of which nothing could be learned.
+   */
+  async post(replies: readonly Answered[]): Promise<SessionEvent[]> {
+    const { context, caller, state } = this.#session
+    const endurance = new Endurance(context, caller)
+    for (let left = replies; left.length > 0; ) {
+      const rests = new Set(state.stops)
+      const sent = { at: context.timers.now(), rests }
+      for (const { use } of left) this.take(use, { event: 'sent', sent }, { rest: [...rests].at(-1) })
+      const outcome = await this.#send(left)
+      if ('named' in outcome) {
+        await this.#accept(left, outcome.named)
+        return outcome.named
+      }
+      const { failure } = outcome
+      const event = lineFor(failure)
+      for (const { use } of left) this.take(use, { event }, { reason: failure.message })
+      if (event === 'unknown') {
+        await this.settle(
+          left.map(({ use }) => use),
+          failure,
+        )
+        return []
+      }
+      const others = failure.kind === 'refused' ? await this.#answeredByOthers(left) : []
+      if (others.length === 0) await waitAfter(failure, left, endurance)
+      left = left.filter((each) => !others.includes(each))
+    }
+    return []
+  }
+
+  /** Sends a request; returns what the service names as accepted, or why it did not say that it accepted anything. */
+  async #send(replies: readonly Answered[]): Promise<{ named: SessionEvent[] } | { failure: CliError }> {
+    const { context, caller, parts, fate, isPrinted = false } = this.#session
+    const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
+    // What the receipt says beside the events is nothing that a person has to do anything about.
+    const quiet = { ...context, note() {} }
+    let isAccepted = false
+    const onAccepted = () => {
+      isAccepted = true
+    }
+    try {
+      const named = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
+        readReceipt(quiet, response, { isPrinted, onAccepted }),
+      )
+      return { named }
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error
+      return isAccepted ? { named: [] } : { failure: error }
+    } finally {
+      context.whenInterrupted(() => fate)
+    }
+  }
+
+  /** A receipt that names some of the replies, but not all, says nothing about the others. */
+  async #accept(replies: readonly Answered[], named: readonly SessionEvent[]): Promise<void> {
+    const ids = named.flatMap(({ tool_use_id: id, custom_tool_use_id: custom }) => [id, custom])
+    const isEach = named.length === 0 || named.length >= replies.length
+    const [accepted, missing] = [true, false].map((isNamed) =>
+      replies.filter(({ use }) => (isEach || ids.includes(use.id)) === isNamed),
+    ) as [Answered[], Answered[]]
+    for (const { use, event } of accepted) {
+      this.take(use, { event: 'accepted' })
+      this.#session.state.add(event)
+    }
+    for (const { use } of missing) this.take(use, { event: 'unknown' })
+    await this.settle(missing.map(({ use }) => use))
+  }
+
+  /** Those that another client was quicker to answer, which may be why a request was refused. */
+  async #answeredByOthers(replies: readonly Answered[]): Promise<Answered[]> {
+    // Whatever goes wrong here, the refusal counts.
+    const seen = await this.list().catch(() => undefined)
+    const others = replies.filter(({ use }) => seen?.isAnswered(use.id))
+    for (const { use, event } of others) {
+      this.take(use, { event: 'accepted' })
+      this.#session.state.add(event)
+    }
+    return others
+  }
+
+  /**
+   * Asks the service's list until it has settled all of these that are in doubt. Throws a `CliError` of kind `unknown` that
+   * names those that are not settled in time.
+   */
+  async settle(uses: readonly Use[], failure?: CliError): Promise<void> {
+    const { context, caller } = this.#session
+    const { timers } = context
+    const until = Math.min(timers.now() + longestDoubt, caller.deadline || Infinity)
+    for (let count = 0; ; count++) {
+      const left = uses.filter(({ id }) => this.to(id).is === 'in-doubt')
+      if (left.length === 0) return
+      if (count > 0) {
+        if (timers.now() >= until) throw inDoubt(left, failure)
+        await timers.wait(Math.min(waits[count - 1] ?? 2_000, until - timers.now()))
+      }
+      const seen = await this.list().catch((error) => {
+        // After the deadline it is the open reply that counts, not the list.
+        throw timers.now() >= until ? inDoubt(left, failure) : error
+      })
+      if (seen) for (const use of left) this.#look(use, seen)
+    }
+  }
+
+  #look(use: Use, seen: SessionState): void {
+    const { context, state } = this.#session
+    const reply = this.to(use.id)
+    if (reply.is !== 'in-doubt') return
+    const next = look(reply, shownOf(use.id, seen), context.timers.now())
+    if (seen.isAnswered(use.id)) {
+      this.take(use, { event: 'accepted' })
+      state.add({ type: 'user.tool_confirmation', tool_use_id: use.id })
+      return
+    }
+    this.#replies.set(use.id, next)
+    // Who follows the session has yet to see the rest that settled it.
+    const last = [...seen.stops].at(-1)
+    if (next.is !== 'in-doubt' && last !== undefined && !state.stops.has(last)) state.expectWork()
+  }
+
+  /** What the service's list says now; nothing if the service is away for a moment. Throws a `CliError`. */
+  async list(): Promise<SessionState | undefined> {
+    const { context, caller, parts } = this.#session
+    const seen = new SessionState()
+    try {
+      for await (const items of listOldestFirst(caller, parts))
+        for (const { event, text } of items) seen.add(event, text)
+      return seen
+    } catch (error) {
+      new Endurance(context, caller).endure(error)
+      return undefined
+    }
+  }
+}
+
+const shownOf = (id: string, seen: SessionState): Shown => ({
+  isAnswered: seen.isAnswered(id),
+  isListed: seen.unlisted.length > 0 ? undefined : seen.pending.includes(id),
+  rests: seen.stops,
+  restedAt: Date.parse(seen.stoppedAt ?? ''),
+})
+
+/** Waits until a request that was not taken may be sent again. Throws its failure if that does not pass. */
+async function waitAfter(
+  failure: CliError,
+  replies: readonly Answered[],
+  endurance: Endurance,
+): Promise<void> {
+  try {
+    endurance.endure(failure)
+  } catch (end) {
+    throw end === failure && failure.details.status !== undefined ? refusal(failure, replies) : end
+  }
+  await endurance.wait()
+}
+
+function refusal(failure: CliError, replies: readonly Answered[]): CliError {
+  const pending = replies.map(({ use }) => use.id)
+  const message = `the reply to ${pending.join(', ')} was refused: ${failure.message}`
+  return new CliError(failure.kind, message, { ...failure.details, pending })
+}
+
+function inDoubt(uses: readonly Use[], failure: CliError | undefined): CliError {
+  const ids = uses.map(({ id }) => id)
+  const why = failure ? `: ${failure.message}` : ': an earlier run began to answer'
+  return new CliError('unknown', `it is not known whether the answer to ${ids.join(', ')} arrived${why}`, {
+    sent: 'unknown',
+    pending: ids,
+    consequence: "look with 'parley events list' before answering again with 'parley events confirm'",
+  })
+}

@@ -1,0 +1,177 @@
+import type { Kind } from '../../errors.ts'
+
+/**
+ * Whether a tool use may be answered, and whether it may be answered again.
+ *
+ * A reply can set off a dangerous thing, so it is given once. Each tool use has a reply in one of these states. Each arrow
+ * is a line of the journal (the audit file), which is on the disk before anything else is done:
+ *
+ *     deciding          -- decision ---------> left       nobody here decides it, or can carry it out
+ *     deciding          -- start ------------> working    its command runs
+ *     working           -- end --------------> ready      its result is known: the command never runs again
+ *     deciding, ready   -- sent -------------> posting    the request may have left
+ *     posting           -- accepted ---------> settled
+ *     posting           -- refused ----------> deciding, or ready if there is a result: it was certainly not taken
+ *     posting           -- unknown ----------> in-doubt
+ *
+ * What is in doubt is settled by the service's own list alone (`look`):
+ *
+ *     in-doubt          -- it has an answer -------------> settled
+ *     in-doubt          -- a newer rest lists it --------> deciding, or ready if there is a result
+ *     in-doubt          -- a newer rest leaves it out ---> settled: nobody waits for it
+ *     in-doubt          -- anything else ----------------> in-doubt
+ *
+ * A run that goes on after a kill is the same machine: `step` over the lines of the journal, then `resume`, since nobody is
+ * at work on it any more. Then `working` is `ready` with a result that says that the effect is unknown, and `posting` and
+ * `settled` are `in-doubt`.
+ */
+export type Reply =
+  | { is: 'deciding' }
+  | { is: 'left' }
+  | { is: 'working' }
+  | { is: 'ready'; result: ToolResult }
+  | { is: 'posting'; sent: Sending; result?: ToolResult }
+  | Doubt
+  | { is: 'settled'; sent: Sending; result?: ToolResult }
+
+export interface Doubt {
+  is: 'in-doubt'
+  sent: Sending
+  result?: ToolResult
+  /** The rests that say nothing about it; not known before the first list. */
+  before?: ReadonlySet<string>
+  /** Since when lists show that the session waits for it anew. */
+  askedSince?: number
+}
+
+/** What a command gave, for the agent. */
+export interface ToolResult {
+  text: string
+  isError: boolean
+}
+
+interface Sending {
+  /** Milliseconds since the epoch, by this machine's clock; NaN if it is not known. */
+  at: number
+  /** The rests of the session that were known when it was sent. */
+  rests: ReadonlySet<string>
+}
+
+/** A line of the journal. */
+export type Line =
+  | { event: 'decision'; isLeft?: boolean }
+  | { event: 'start' | 'accepted' | 'refused' | 'unknown' | 'not-asked' }
+  | { event: 'end'; result: ToolResult }
+  | { event: 'sent'; sent: Sending }
+
+/** What a reply becomes by a line of the journal. */
+export function step(reply: Reply, line: Line): Reply {
+  switch (line.event) {
+    case 'decision':
+      return line.isLeft ? { is: 'left' } : again(reply)
+    case 'start':
+      return { is: 'working' }
+    case 'end':
+      return { is: 'ready', result: line.result }
+    case 'sent':
+      return { is: 'posting', sent: line.sent, result: resultOf(reply) }
+    case 'accepted':
+      return { ...sendingOf(reply), is: 'settled' }
+    case 'refused':
+      return again(reply)
+    case 'unknown':
+      return { ...sendingOf(reply), is: 'in-doubt' }
+    case 'not-asked':
+      return reply
+  }
+}
+
+/**
+ * What a reply is for a run that begins now and finds the session waiting for it. `rests` are those that the session has
+ * shown so far.
+ */
+export function resume(reply: Reply, rests: ReadonlySet<string>): Reply {
+  if (reply.is === 'left') return { is: 'deciding' }
+  if (reply.is === 'working') return { is: 'ready', result: interrupted }
+  if (reply.is === 'deciding' || reply.is === 'ready') return reply
+  return { ...sendingOf(reply), is: 'in-doubt', before: rests }
+}
+
+/** What a list says about a reply in doubt. */
+export interface Shown {
+  isAnswered: boolean
+  /** Whether the last rest waits for it; undefined if that rest does not say what it waits for. */
+  isListed: boolean | undefined
+  /** All rests, the last one last. */
+  rests: ReadonlySet<string>
+  /** When the last one was, by the service's clock. Milliseconds since the epoch. */
+  restedAt: number
+}
+
+/** How long a request may be on its way, and how far two clocks may differ. Milliseconds. */
+export const longestDoubt = 30_000
+
+/** How long lists have to show that a session waits anew before that is believed: they may lag. Milliseconds. */
+const longestLag = 5_000
+
+/** What a reply in doubt becomes by a list. */
+export function look(doubt: Doubt, shown: Shown, now: number): Reply {
+  if (shown.isAnswered) return { ...doubt, is: 'settled' }
+  // The first list may show rests that came before the request arrived.
+  const before = doubt.before ?? new Set([...doubt.sent.rests, ...shown.rests])
+  if (!isNewer({ ...doubt, before }, shown, now) || shown.isListed === undefined) return { ...doubt, before }
+  if (!shown.isListed) return { ...doubt, is: 'settled' }
+  const askedSince = doubt.askedSince ?? now
+  return now - askedSince < longestLag ? { ...doubt, before, askedSince } : again(doubt)
+}
+
+/**
+ * Whether the last rest came after the reply, had that been taken: it was first shown later or, if an earlier run sent the
+ * reply, it is later by more than clocks may differ, and the request is long over.
+ */
+function isNewer({ before, sent }: Doubt, { rests, restedAt }: Shown, now: number): boolean {
+  const last = [...rests].at(-1)
+  if (last === undefined || sent.rests.has(last)) return false
+  const over = sent.at + longestDoubt
+  return !before?.has(last) || (restedAt > over && now > over)
+}
+
+/** What is due for a reply while the session waits for it. */
+export function dutyOf({ is }: Reply): 'decide' | 'post' | 'look' | undefined {
+  if (is === 'deciding') return 'decide'
+  if (is === 'ready') return 'post'
+  return is === 'in-doubt' ? 'look' : undefined
+}
+
+/**
+ * What a request's failure means for the replies in it. Whatever may come from a gateway after the service took them, or
+ * is no receipt, leaves them in doubt.
+ */
+export function lineFor({
+  kind,
+  details,
+}: {
+  kind: Kind
+  details: { sent?: string }
+}): 'refused' | 'unknown' {
+  const isCertain = details.sent !== 'unknown' && !['unknown', 'service', 'response'].includes(kind)
+  return isCertain ? 'refused' : 'unknown'
+}
+
+const interrupted: ToolResult = { text: 'interrupted, effect unknown', isError: true }
+
+/** It was certainly not taken: it is decided again, but a command does not run again. */
+function again(reply: Reply): Reply {
+  const result = resultOf(reply)
+  return result ? { is: 'ready', result } : { is: 'deciding' }
+}
+
+function resultOf(reply: Reply): ToolResult | undefined {
+  if (reply.is === 'working') return interrupted
+  return 'result' in reply ? reply.result : undefined
+}
+
+function sendingOf(reply: Reply): { sent: Sending; result?: ToolResult } {
+  const sent = 'sent' in reply ? reply.sent : { at: Number.NaN, rests: new Set<string>() }
+  return { sent, result: resultOf(reply) }
+}
