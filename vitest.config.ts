@@ -52,8 +52,10 @@ export default defineConfig({
   test: {
     // By default one core is left free, and half of two is much where most of the time goes into waiting.
     maxWorkers: '100%',
-    // What hangs is stopped; a busy machine is not to decide a test.
-    testTimeout: 20_000,
+    // What hangs is stopped. No machine is so busy that it takes minutes for anything else.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 120_000 } },
     globalSetup: 'test/harness/temporary.ts',
     setupFiles: 'test/harness/leave-out.ts',
     projects: [

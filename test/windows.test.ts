@@ -198,7 +198,7 @@ describe('a command of the person’s', () => {
     expect(ended).toMatchObject({ code: 3, out: '' })
     const pids = readFileSync(join(cwd, 'pids'), 'utf8').trim().split('\n').map(Number)
     expect(pids).toHaveLength(2)
-    await expect.poll(() => pids.filter(isAlive), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => pids.filter(isAlive)).toEqual([])
   })
 })
 

@@ -101,7 +101,6 @@ function type(shell: Shell, home: string, lines: string[]): string[] {
     cwd: home,
     env: environment(home),
     input: [shell.forget, ...lines, 'exit', ''].join('\n'),
-    timeout: 50_000,
   })
   return readFileSync(join(home, 'words'), 'utf8').split('\n').slice(0, -1)
 }
@@ -177,14 +176,14 @@ for (const shell of shells) {
         const home = await createHome(shell)
         const called = type(shell, home, [shell.load, ...completed.map(([typed]) => typed)])
         expect(called).toEqual(completed.map(([, called]) => called))
-      }, 60_000)
+      })
 
       test('asks for the profiles where one is wanted', async () => {
         const home = await createHome(shell)
         const called = type(shell, home, [shell.load, ...profiles.map(([typed]) => typed)])
         expect(called).toEqual(profiles.flatMap(([, called]) => ['asked', called]))
         expect(existsSync(join(home, 'pwned'))).toBe(false)
-      }, 60_000)
+      })
 
       test('runs nothing that was typed', async () => {
         const home = await createHome(shell)
@@ -193,13 +192,13 @@ for (const shell of shells) {
         expect(called[0]).toBe('asked')
         expect(called.filter((line) => line !== 'asked')).toEqual(hostile.map(() => '<next>'))
         expect(existsSync(join(home, 'pwned'))).toBe(false)
-      }, 60_000)
+      })
 
       test("completes from a file in the shell's folder", async () => {
         const home = await createHome(shell)
         const called = type(shell, home, [shell.find, 'parley cha\t--fail\t', 'parley cha\t--fail\t'])
         expect(called).toEqual(['<chat><--fail-on-cut>', '<chat><--fail-on-cut>'])
-      }, 60_000)
+      })
     })
   })
 }
@@ -217,7 +216,6 @@ test.skipIf(!canRun('bash', '-c', 'true') || !hasScript)(
     ])
     expect(called.filter((line) => line !== 'asked')).toEqual(rows.map(([, called]) => called))
   },
-  60_000,
 )
 
 test('each value that completion knows belongs to a flag or an argument', async () => {

@@ -208,7 +208,6 @@ describe('every example runs as printed', () => {
         if (asks(example)) expect(stderr).toContain('asks on a terminal')
       }
     },
-    30_000,
   )
 
   test('serve', async () => {

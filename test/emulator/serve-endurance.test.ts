@@ -4,7 +4,7 @@ import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { logToStream } from '../../src/emulator/log.ts'
 import { readBody } from '../../src/wire/exchange.ts'
@@ -43,7 +43,7 @@ test('many requests over few connections, which are kept', async () => {
   expect(await ask()).toBe(200)
   // A request is logged once its answer has left, which may be after it has come.
   const answered = () => readFileSync(log, 'utf8').match(/ POST .* 200$/gm)
-  await vi.waitFor(() => expect(answered()).toHaveLength(1001), { timeout: 10_000 })
+  await expect.poll(answered).toHaveLength(1001)
   child.kill('SIGTERM')
   const { err } = await ended
   for (const text of [err, readFileSync(log, 'utf8')]) {

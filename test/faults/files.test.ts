@@ -42,7 +42,6 @@ faults('Files of answers', [
     reqs: 1,
     err: ['the part that came is kept as a.txt.part-2\n'],
     files: ['cwd/a.txt.part-2'],
-    within: 5,
   },
   {
     name: 'F20 a pipe that nobody reads is not waited for',
@@ -50,7 +49,6 @@ faults('Files of answers', [
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'pipe')]),
     code: 11,
     err: ['pipe: nobody reads this pipe'],
-    within: 5,
   },
   {
     name: 'F21 a pipe that somebody reads takes the answer',
@@ -238,7 +236,6 @@ faults('Conversations', [
     err: ['waiting for another parley that uses t.json'],
     files: ['cwd/t.json'],
     atLeast: 4,
-    within: 12,
   },
   {
     name: "F12 turns are kept, and what was in the file to the letter, but never one call's flags",
@@ -283,7 +280,6 @@ faults('Conversations', [
         ...['user: two', 'model: to user: two'],
         ...['user: one', 'model: to user: one'],
       ]),
-    within: 12,
   },
   {
     name: 'F14 a file that was broken meanwhile is left, and the answer printed',
@@ -303,7 +299,6 @@ faults('Conversations', [
     code: 0,
     out: (out) => out.includes('"contents"'),
     files: ['cwd/t.json.lock'],
-    within: 4,
   },
   {
     name: 'F16 a signal takes the lock away, and leaves the thread as it was',
@@ -324,7 +319,6 @@ faults('Conversations', [
     code: 11,
     reqs: 1,
     err: [/has locked it: if none is running, remove \S+t\.json\.lock\n {2}nothing was sent/],
-    within: 12,
   },
   {
     name: 'F18 without a deadline a conversation is waited for as long as it takes, whatever --timeout is',

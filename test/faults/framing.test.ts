@@ -298,7 +298,6 @@ faultsInside('R: response framing', [
     code: 10,
     reqs: 1,
     err: ['no byte came for 1 s'],
-    within: 2,
   },
   { name: 'R67 100, then FIN', script: closing('HTTP/1.1 100 Continue\r\n\r\n'), code: 10, reqs: 1 },
   {

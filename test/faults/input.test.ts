@@ -68,14 +68,12 @@ faults('P: stdin and event input', [
     code: 0,
     out: receiptText,
     reqs: 1,
-    within: 3,
   },
   {
     ...good,
     name: 'P05 an idle pipe, --no-stdin (chat)',
     argv: [...chat, '--no-stdin'],
     stdin: { open: true },
-    within: 3,
   },
   {
     ...good,
@@ -272,7 +270,6 @@ faults('P: piped text beside words, deadlines and sizes', [
     reqs: 1,
     err: ['the deadline passed'],
     atLeast: 4.9,
-    within: 8,
   },
   {
     ...nothing,

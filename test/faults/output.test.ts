@@ -33,7 +33,6 @@ faults('O: output', [
     out: 'line 0\n0\n',
     reqs: 1,
     err: [/^$/],
-    within: 3,
     during: async () => {
       while (!hasLeft) await new Promise((resolve) => setTimeout(resolve, 10))
     },
@@ -199,7 +198,6 @@ faults('G: signals', [
     code: 130,
     reqs: 1,
     err: ['interrupted'],
-    within: 4,
   },
   {
     name: 'G02 SIGTERM while a file is written',
@@ -224,7 +222,6 @@ faults('G: signals', [
     },
     code: 'SIGINT',
     err: ['nothing was sent'],
-    within: 3,
   },
   {
     name: 'G08 the exit code in a pipeline',

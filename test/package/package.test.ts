@@ -22,7 +22,7 @@ const binary = join(installed, 'bin/parley.cjs')
 
 beforeAll(() => {
   npm('install', '--prefix', prefix, pack(prefix))
-}, 60_000)
+})
 
 const filesIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })

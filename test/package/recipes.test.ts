@@ -48,7 +48,7 @@ beforeAll(() => {
   mkdirSync(join(prefix, 'stubs'))
   writeFileSync(join(prefix, 'stubs/magick'), '#!/bin/sh\ncat > "$2"\n')
   chmodSync(join(prefix, 'stubs/magick'), 0o755)
-}, 60_000)
+})
 
 test('the page says how what was packed is installed', () => {
   expect(readme).toContain(`    ${install}\n`)
@@ -63,7 +63,6 @@ const needed = 'command -v git && command -v jq && command -v mkfifo'
 for (const [name, [shell = '', ...flags]] of Object.entries(shells)) {
   test.skipIf(!canRun(shell, '-c', needed))(
     `every recipe runs as printed in ${name} (needs it, git, jq and mkfifo)`,
-    { timeout: 60_000 },
     async () => {
       const { out, err } = await paste(shell, flags)
       const ended = err.match(/^the block ended: \d+$/gm)

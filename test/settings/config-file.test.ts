@@ -350,9 +350,7 @@ describe('where it lies', () => {
 describe('many writers', () => {
   const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
 
-  test('a hundred at once keep a hundred keys, also where one before them was killed', {
-    timeout: 120_000,
-  }, async () => {
+  test('a hundred at once keep a hundred keys, also where one before them was killed', async () => {
     const { folder, path, text, world } = settled({})
     writeFileSync(`${path}.lock`, '')
     const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
@@ -366,9 +364,7 @@ describe('many writers', () => {
     expect(leftovers(folder)).toEqual([])
   })
 
-  test('C07: the lock of a killed writer holds nobody up for long, nor does a clock that was set back', {
-    timeout: 60_000,
-  }, async () => {
+  test('C07: the lock of a killed writer holds nobody up for long, nor does a clock that was set back', async () => {
     const { folder, path, world } = settled({})
     writeFileSync(`${path}.lock`, '')
     expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
@@ -382,7 +378,7 @@ describe('many writers', () => {
   test.each([
     ['10 s ahead', '10_000'],
     ['set back and forth', '(real() % 2 ? 3_600_000 : -3_600_000)'],
-  ])('C20: a writer whose clock is %s takes no other for dead', { timeout: 120_000 }, async (_, shift) => {
+  ])('C20: a writer whose clock is %s takes no other for dead', async (_, shift) => {
     const { folder, text, world } = settled({})
     const clock = join(world.cwd, 'clock.cjs')
     writeFileSync(clock, `const real = Date.now; Date.now = () => real() + ${shift}`)
@@ -411,9 +407,7 @@ describe('many writers', () => {
     expect(leftovers(folder)).toEqual([])
   })
 
-  test('C08: writers killed at any moment leave a whole file, and nothing after the next write', {
-    timeout: 120_000,
-  }, async () => {
+  test('C08: writers killed at any moment leave a whole file, and nothing after the next write', async () => {
     const { folder, text, world } = settled({ profiles: { default: { timeout: 0 } } })
     for (let i = 1; i <= 12; i++) {
       const { child, ended } = start(['config', 'set', 'timeout', `${i}`], world)

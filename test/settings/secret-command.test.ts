@@ -25,10 +25,7 @@ const isAlive = (pid: number) => {
   const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', `${pid}`], { encoding: 'utf8' })
   return /^[^Z\s]/.test(stdout.trim())
 }
-async function until(condition: () => boolean) {
-  for (let i = 0; i < 500 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 20))
-  expect(condition()).toBe(true)
-}
+const until = (condition: () => boolean) => expect.poll(condition).toBe(true)
 const canLook = canRun('ps', '-o', 'stat=', '-p', '1')
 
 test.skipIf(!canLook).each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(

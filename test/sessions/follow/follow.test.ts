@@ -208,7 +208,7 @@ describe('follow, where things go wrong', () => {
     const cuts = Array.from({ length: 7 }, (): [Event[], 'end'] => [[], 'end'])
     const served = await serveSession([[]], [...cuts, [[done('a')], 'stay']])
     expect((await over(served, 'follow')).code).toBe(0)
-  }, 40_000)
+  })
 
   test('a service that answers nonsense is given up', async () => {
     server = await serve((socket, request) =>
@@ -221,7 +221,7 @@ describe('follow, where things go wrong', () => {
     const ended = await over(server, 'follow')
     expect(ended.code).toBe(8)
     expect(ended.err).toContain('no more')
-  }, 40_000)
+  })
 
   test('a deadline that passes while the session works is exit 15', async () => {
     const ended = await over(await serveSession([[]], [[[], 'stay']]), 'follow', '--deadline', '0.5')

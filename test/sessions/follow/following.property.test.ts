@@ -104,7 +104,7 @@ describe.each(worlds)('where %s', (_, limits) => {
       ).toEqual({ posts: 1, code: scenario.code, wrong: [] })
     })
     await assert(property)
-  }, 120_000)
+  })
 
   test('follow prints what happens from its start on once, and with --history all there was', async () => {
     const property = fc.asyncProperty(
@@ -129,7 +129,7 @@ describe.each(worlds)('where %s', (_, limits) => {
       },
     )
     await assert(property)
-  }, 120_000)
+  })
 })
 
 test('send --follow of an interrupt ends where nothing follows it', async () => {
@@ -145,7 +145,7 @@ test('send --follow of an interrupt ends where nothing follows it', async () => 
     expect(clock.now() - start, 'milliseconds').toBeLessThan(300_000)
   })
   await assert(property)
-}, 120_000)
+})
 
 test('list prints what was asked for, whatever the service makes of the question', async () => {
   const wish = fc.record({
@@ -165,4 +165,4 @@ test('list prints what was asked for, whatever the service makes of the question
     expect({ code, ids: idsOf(out, isRaw, service.ledger) }, err).toEqual({ code: 0, ids: expected })
   })
   await assert(property)
-}, 120_000)
+})

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest'
+import { createEmulator } from '../../src/emulator/emulator.ts'
+import { readBody } from '../../src/wire/exchange.ts'
+import { growsWithItsText } from '../harness/steps.ts'
+
+const events = '/v1/sessions/sesn_1/events'
+const chat = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
+const headers = { 'content-type': 'application/json', 'x-api-key': 'k', authorization: 'Bearer t' }
+
+test.each([
+  ['wrong events', events, '{"events":[', '{"type":"user.mesage"},', '5]}'],
+  ['numbers for events', events, '{"events":[', '5,', '5]}'],
+  ['wrong blocks', events, '{"events":[{"type":"user.message","content":[', '5,', '5]}]}'],
+  ['wrong turns', chat, '{"contents":[', '5,', '5]}'],
+  ['levels', events, '{"events":[{"type":"user.interrupt","a":', '[', ''],
+  ['an endless text', events, '{"events":["', '\\"', ''],
+])('W30 a request full of %s is refused by work that grows as it does', async (_, path, start, unit, end) => {
+  const exchange = createEmulator({})
+  await growsWithItsText(async (size) => {
+    const body = Buffer.from(start + unit.repeat(size / unit.length) + end)
+    const response = await exchange({ method: 'POST', url: `http://emulator${path}`, headers, body })
+    await readBody(response.body)
+    expect(response.status).toBe(400)
+  })
+})
