@@ -53,8 +53,16 @@ export interface Interrupt {
   raise(): Promise<never>
 }
 
+/** A flag by its long name; the value is absent of one that takes none. */
+export interface GivenFlag {
+  flag: string
+  value?: string
+}
+
 /** The flags that every request command has, as they were given. */
 export interface SharedFlags {
+  /** All flags of this call, a command's own ones too, in the order written. */
+  given: readonly GivenFlag[]
   profile?: string
   raw?: boolean
   dryRun?: boolean

@@ -58,6 +58,8 @@ export interface FailureDetails {
   problems?: string[]
   /** The tool uses that a session waits for. */
   pending?: string[]
+  /** The command that goes on with the work, without `parley`. */
+  resume?: string[]
   /** What the service itself said, unescaped. */
   serviceMessage?: string
   /** It is an error that came as the body of an answer with a status of success. */

@@ -15,6 +15,8 @@ export interface Facts {
   /** The last one's. */
   requestId: string | undefined
   session: string | undefined
+  /** The command that goes on with the work if a signal ends it now, without `parley`. */
+  resume: string[] | undefined
   /** Sums of the answers that say it. */
   usage: Map<string, number>
   /** Files that results were written to; `undefined` where they are too many to be kept. */
@@ -32,6 +34,7 @@ export const createFacts = (): Facts => ({
   id: undefined,
   requestId: undefined,
   session: undefined,
+  resume: undefined,
   usage: new Map(),
   files: [],
   counts: undefined,

@@ -34,7 +34,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
   host.onSignal?.((exit) => {
     cleanUp(cleanups)
-    const states = [describe(), reporting.tryWriteNow({ exit, isSignal: true })]
+    // What is to be copied comes last.
+    const states = [reporting.tryWriteNow({ exit, isSignal: true }), describe()]
     return guard(`${['parley: interrupted', ...states.filter((state) => state !== undefined)].join(': ')}\n`)
   })
   host.onCrash?.((error) => fail(unexpected(error, describe())))
@@ -121,7 +122,8 @@ function unexpected(error: unknown, state: string | undefined): CliError {
   const place = /^\s+at .*?([^\s()/\\]+:\d+:\d+)\)?$/m.exec(frames)?.[1] ?? 'an unknown place'
   return new CliError('unexpected', `a bug in parley ${version}: ${name} at ${place}`, {
     sent: 'unknown',
-    consequence: `${state ? `${state}; ` : ''}please report this line, with the command but without its secrets`,
+    // A state may end with a command to be copied.
+    consequence: `please report this line, with the command but without its secrets${state ? `; ${state}` : ''}`,
   })
 }
 

@@ -112,6 +112,7 @@ function describeRun(facts: Facts, { exit, isSignal, failure }: End, seconds: nu
     requestId: shown(requestId),
     session: shown(session),
     files: files ?? null,
+    resume: (isSignal ? facts.resume : failure?.details.resume) ?? null,
     counts,
   }
 }

@@ -37,6 +37,7 @@ test('a run writes what it came to, and null where that is not known', async () 
     requestId: 'req_7',
     session: null,
     files: [],
+    resume: null,
   })
 })
 

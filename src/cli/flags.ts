@@ -1,9 +1,15 @@
 import { type Command, Option } from 'commander'
 import { addValue, FileFlag, HeaderFlag } from '../argv/flags.ts'
-import type { SharedFlags } from '../context.ts'
+import type { GivenFlag, SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
 import { flagOf, hasFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
 import { addNote } from './help-text.ts'
+
+/** A flag as it was given; without a value it is empty. */
+export interface Given {
+  option: Option
+  value: string
+}
 
 /** Flags of every command. */
 export const generalFlags = () => [
@@ -69,7 +75,7 @@ function settingFlag(name: SettingName): Option {
  * The shared flags that were given, before or after the command's name; the innermost counts. `commands` goes from
  * the root to the command that was called. Throws a usage error for a flag that this command does not have.
  */
-export function readSharedFlags(commands: Command[]): SharedFlags {
+export function readSharedFlags(commands: (Command & { given: readonly Given[] })[]): SharedFlags {
   const called = commands.at(-1) as Command
   const given: Record<string, unknown> = {}
   for (const command of commands) {
@@ -87,6 +93,7 @@ export function readSharedFlags(commands: Command[]): SharedFlags {
   if (flags.dryRun && flags.curl) throw usage('--dry-run and --curl exclude each other')
   return {
     ...flags,
+    given: commands.flatMap((command) => command.given.map(nameFlag)),
     header: commands.flatMap((command) => command.opts<SharedFlags>().header ?? []),
     quiet: Boolean(flags.quiet || flags.errors === 'json'),
     settings: Object.fromEntries(
@@ -96,3 +103,8 @@ export function readSharedFlags(commands: Command[]): SharedFlags {
     ),
   }
 }
+
+const nameFlag = ({ option, value }: Given): GivenFlag => ({
+  flag: option.long ?? '',
+  ...(option.required ? { value } : {}),
+})

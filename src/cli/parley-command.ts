@@ -3,7 +3,7 @@ import { HeaderFlag, InputFlag, SettingArgument } from '../argv/flags.ts'
 import { type CliError, usage } from '../errors.ts'
 import type { Neighbour } from '../io/stray-files.ts'
 import { flagOf, settingNames } from '../settings/table.ts'
-import { isShared } from './flags.ts'
+import { type Given, isShared } from './flags.ts'
 
 /** `config set --base-url …`: there the flag is the name of a setting. */
 const flagAsKey = (word: string) => settingNames.find((name) => flagOf(name) === word) ?? word
@@ -11,7 +11,7 @@ const flagAsKey = (word: string) => settingNames.find((name) => flagOf(name) ===
 /** commander takes any next word as a flag's value; here a word that begins with a hyphen is an error. */
 export class ParleyCommand extends Command {
   /** The flags that were given here, with their values, in the order written. */
-  readonly given: { option: Option; value: string }[] = []
+  readonly given: Given[] = []
 
   override createCommand(name?: string): ParleyCommand {
     return new ParleyCommand(name).optionsGroup('Flags:')

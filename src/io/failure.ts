@@ -1,5 +1,6 @@
 import { type CliError, mostCounted } from '../errors.ts'
 import { escapeJson, oneLine } from './escape.ts'
+import { quoteWords } from './shell-quote.ts'
 import type { Style } from './style.ts'
 
 /** How many problems of one input are shown. */
@@ -7,23 +8,33 @@ const mostProblems = 20
 
 /** A failure as text for a person: what failed, what that means, what the service said. */
 export function renderFailure(error: CliError, style: Style): string {
-  const { consequence, serviceMessage, requestId, problems = [] } = error.details
+  const { consequence, serviceMessage, requestId, resume, problems = [] } = error.details
   const lines = [`${style.red('parley:')} ${oneLine(error.message, 2000)}`]
   for (const problem of problems.slice(0, mostProblems)) lines.push(`  ${oneLine(problem)}`)
   const left = problems.length - mostProblems
   if (left > 0) lines.push(`  and ${problems.length > mostCounted ? 'many' : left} more`)
   if (consequence) lines.push(`  ${consequence}`)
+  if (resume) lines.push(...describeResume(resume).map((line) => `  ${line}`))
   if (serviceMessage) lines.push(`  ${style.dim('the service says:')} ${oneLine(serviceMessage)}`)
   if (requestId) lines.push(`  ${style.dim('request id:')} ${oneLine(requestId, 200)}`)
   return `${lines.join('\n')}\n`
 }
 
+/** The command that goes on with the work, on a line of its own, to be copied. */
+export function describeResume(resume: readonly string[]): string[] {
+  const isRedacted = resume.some((word) => word.endsWith('[redacted]'))
+  const about = isRedacted ? 'to go on, fill in what is [redacted]:' : 'to go on:'
+  return [about, quoteWords(['parley', ...resume])]
+}
+
 /** A failure as one annotation of GitHub Actions, in the form that its runner reads. */
 export function renderAnnotation({ kind, exitCode, message, details }: CliError, command: string): string {
-  const { problems = [], consequence, serviceMessage } = details
+  const { problems = [], consequence, resume, serviceMessage } = details
   const said = serviceMessage && `the service says: ${oneLine(serviceMessage)}`
   const lines = [oneLine(message, 2000), ...problems.slice(0, mostProblems).map((each) => oneLine(each))]
-  const text = [...lines, consequence, said].filter((line) => line !== undefined).join('\n')
+  const text = [...lines, consequence, ...(resume ? describeResume(resume) : []), said]
+    .filter((line) => line !== undefined)
+    .join('\n')
   const title = `${command}: ${kind} (exit ${exitCode})`.replace(/[%\r\n:,]/g, percentCode)
   return `::error title=${title}::${text.replace(/[%\r\n]/g, percentCode)}\n`
 }
@@ -53,6 +64,7 @@ export function describeFailure({ kind, exitCode, message, details }: CliError):
     safeToRetry,
     attempts,
     pending: details.pending,
+    resume: details.resume,
     body: shownBody,
   }
 }

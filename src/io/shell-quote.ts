@@ -16,3 +16,12 @@ export function shellQuote(text: string, hidden: RegExp = unseen): string {
     [...Buffer.from(found)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
   return `$'${text.replace(/[\\']/g, '\\$&').replace(hidden, octal)}'`
 }
+
+/** A command; a flag's name is not quoted with its value. */
+export const quoteWords = (words: readonly string[]): string =>
+  words
+    .map((word) => {
+      const [name = ''] = /^--[a-z-]+=/.exec(word) ?? []
+      return name + shellQuote(word.slice(name.length))
+    })
+    .join(' ')

@@ -1,20 +1,55 @@
-import type { Context } from '../context.ts'
-import { shellQuote } from '../io/shell-quote.ts'
+import type { Context, GivenFlag } from '../context.ts'
+import { quoteWords } from '../io/shell-quote.ts'
+import { isSecretHeader } from '../secrets.ts'
+import { flagOf, settingNames } from '../settings/table.ts'
+import { eventFlags } from './sending/event-flags.ts'
+
+/** The flags that say where a session is and how it is reached: they hold for any command of the same session. */
+const placing = new Set(['--profile', '--header', '--beta', '--no-beta', ...settingNames.map(flagOf)])
+
+/** The flags of `events run` whose events were sent, and those that stand first in any case. */
+const spent = new Set([
+  '--session',
+  '--no-stdin',
+  '--input',
+  '--file',
+  ...eventFlags.map((name) => `--${name}`),
+])
+
+type Flags = Pick<Context, 'flags'>
 
 /** A command for the same session that a person can paste; arguments of its own may be added. */
-export function sessionCommand(
-  { flags }: Pick<Context, 'flags'>,
-  verb: 'confirm' | 'follow' | 'run',
-  session: string,
-): string {
-  const address = flags.settings.agentsUrl?.value
-  const profile = flags.profile === undefined ? '' : ` --profile ${shellQuote(flags.profile)}`
-  const place = address === undefined ? '' : ` --agents-url ${shellQuote(String(address))}`
-  // Commander takes a separate value that begins with a hyphen for a flag.
-  const name = session.startsWith('-') ? `--session=${shellQuote(session)}` : `-s ${shellQuote(session)}`
-  return `parley events ${verb}${profile}${place} ${name}`
+export function sessionCommand({ flags }: Flags, verb: 'confirm' | 'follow', session: string): string {
+  const place = flags.given.filter(({ flag }) => placing.has(flag))
+  return quoteWords(['parley', 'events', verb, ...place.flatMap(toWords), ...nameSession(session)])
+}
+
+/** The command that goes on with a run, without `parley`: every flag that was given, but what was sent. */
+export function resumption({ flags }: Flags, session: string): string[] {
+  const kept = flags.given.filter(({ flag }) => !spent.has(flag))
+  return ['events', 'run', ...nameSession(session), '--no-stdin', ...kept.flatMap(toWords)]
 }
 
 /** What becomes of a session that is no longer followed. */
-export const goesOn = (context: Pick<Context, 'flags'>, session: string): string =>
+export const goesOn = (context: Flags, session: string): string =>
   `the session goes on; to follow it again: ${sessionCommand(context, 'follow', session)}`
+
+/** A separate value that begins with a hyphen would be taken for a flag. */
+const nameSession = (session: string) =>
+  session.startsWith('-') ? [`--session=${session}`] : ['-s', session]
+
+function toWords({ flag, value }: GivenFlag): string[] {
+  if (value === undefined) return [flag]
+  const shown = flag === '--header' ? hideCredential(value) : value
+  return shown.startsWith('-') ? [`${flag}=${shown}`] : [flag, shown]
+}
+
+/** A header that was read from stdin cannot be read again. */
+function hideCredential(line: string): string {
+  if (line === '@-') return 'NAME: [redacted]'
+  const colon = line.indexOf(':')
+  const name = line.slice(0, Math.max(colon, 0))
+  return name !== '' && !line.startsWith('@') && isSecretHeader(name, line.slice(colon + 1).trim())
+    ? `${name}: [redacted]`
+    : line
+}

@@ -44,7 +44,7 @@ async function startRun(
   let interrupted: () => string | undefined = () => undefined
   const context = await createContext(
     host,
-    { quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
+    { given: [], quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
     {
       cleanups: new Set(),
       secrets: createSecrets(),

@@ -136,7 +136,7 @@ describe('where a secret never stands', () => {
     const ended = await execute(['chat', 'x'], { cwd, env })
     expect(ended).toMatchObject({ code: 1, out: '' })
     expect(ended.err).toMatch(
-      /^parley: a bug in parley \S+: Error at throw\.mjs:\d+:\d+\n {2}the request was sent; it may have been carried out; please report [^\n]*\n$/,
+      /^parley: a bug in parley \S+: Error at throw\.mjs:\d+:\d+\n {2}please report [^\n]*; the request was sent; it may have been carried out\n$/,
     )
     await server.close()
   })

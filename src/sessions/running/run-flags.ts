@@ -1,10 +1,8 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { shellQuote } from '../../io/shell-quote.ts'
 import { durationForms, parseDuration } from '../../settings/duration.ts'
 import type { Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
-import { sessionCommand } from '../session-command.ts'
 
 /** The flags by which a run answers. */
 export interface AnswerFlags {
@@ -37,20 +35,4 @@ export function readToolTimeout(text = '600'): number {
   const limit = parseDuration(text, 's')
   if (limit === undefined) throw usage(`--tool-timeout: must be a number of seconds, or ${durationForms}`)
   return limit === 0 ? Infinity : limit
-}
-
-/** The command that goes on with a session: the same without its task. */
-export function goOnCommand(context: Pick<Context, 'flags'>, session: string, flags: AnswerFlags): string {
-  const given: [name: string, value: string | undefined][] = [
-    ['--policy', flags.policy],
-    ['--audit', flags.audit],
-    ...(flags.tool ?? []).map((tool): [string, string] => ['--tool', tool]),
-    ['--tool-timeout', flags.toolTimeout],
-  ]
-  const words = given.flatMap(([name, value]) => {
-    if (value === undefined) return []
-    return ` ${name}${value.startsWith('-') ? '=' : ' '}${shellQuote(value)}`
-  })
-  const noStdin = context.flags.stdin === false ? ' --no-stdin' : ''
-  return `${sessionCommand(context, 'run', session)}${noStdin}${words.join('')}`
 }

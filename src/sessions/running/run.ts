@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { type Caller, createCaller } from '../../http/caller.ts'
+import { describeResume } from '../../io/failure.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -12,12 +13,13 @@ import { eventsOf, openBefore } from '../sending/deliver.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
+import { resumption } from '../session-command.ts'
 import { openAudit } from './audit.ts'
 import { explainFailure } from './failure.ts'
 import { printWhileRead } from './print-while-read.ts'
 import { type Progress, tellingWay } from './progress.ts'
 import { Responder } from './responder.ts'
-import { type AnswerFlags, goOnCommand, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
+import { type AnswerFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 
 export interface RunOptions extends SessionOptions, EventsOptions, AnswerFlags {
   ids?: boolean
@@ -33,18 +35,19 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const parts = sessionParts(context, settings, options)
   const policy = await readPolicyFlag(context, options.policy)
   const body = await readEvents(context, options, words)
-  const way = `to go on: ${goOnCommand(context, parts.params.session ?? '', options)}`
+  const resume = resumption(context, parts.params.session ?? '')
   const progress = { isBegun: body === undefined }
-  const caller = createCaller(tellingWay(context, progress, way), settings)
+  const caller = createCaller(tellingWay(context, progress, resume), settings)
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usage('there is no task: --dry-run and --curl have nothing to show')
   if (body && (await caller.preview(endpoints.sendEvents, { ...parts, body }))) return
+  if (!body) context.facts.resume = resume
   const audit = await openAudit(context, caller, { path: options.audit, session: parts.params.session ?? '' })
   const asker = createAsker(context)
   try {
     const lasting = { ...context, output: printWhileRead(context.output) }
     const rules = { policy, tools }
-    await work(lasting, { caller, parts, body, options, audit, asker, rules, toolTimeout, way, progress })
+    await work(lasting, { caller, parts, body, options, audit, asker, rules, toolTimeout, resume, progress })
   } finally {
     await asker.close()
     audit.close()
@@ -58,13 +61,13 @@ interface Work extends Setting {
   body: Uint8Array | undefined
   options: RunOptions
   toolTimeout: number
-  way: string
+  resume: string[]
   progress: Progress
 }
 
 async function work(
   context: Context,
-  { parts, body, options, toolTimeout, way, progress, ...setting }: Work,
+  { parts, body, options, toolTimeout, resume, progress, ...setting }: Work,
 ): Promise<void> {
   const { caller } = setting
   const session = parts.params.session ?? ''
@@ -72,7 +75,7 @@ async function work(
     ? await openBefore(context, caller, { ...parts, body })
     : await openFollower(context, caller, parts, { needsPast: true })
   try {
-    const fate = `the session goes on; ${way}`
+    const fate = `the session goes on; ${describeResume(resume).join('\n  ')}`
     const { state } = follower
     const responder = new Responder({
       ...setting,
@@ -83,7 +86,7 @@ async function work(
       toolTimeout,
       waiting: () => (state.stop?.kind === 'waiting' ? state.pending : []),
     })
-    const sent = body && (await sendTask(context, caller, { parts, body, progress, fate }))
+    const sent = body && (await sendTask(context, caller, { parts, body, progress, resume, fate }))
     await printTranscript(context, follower, {
       session,
       print: createEventPrinter(context, { ids: options.ids ?? false }),
@@ -99,7 +102,7 @@ async function work(
     throw explainFailure(error, {
       hasTask: body !== undefined && progress.isBegun,
       ...progress,
-      way,
+      resume,
       isLate: isLate(context, caller),
     })
   } finally {
@@ -113,6 +116,7 @@ interface Task {
   parts: SessionParts
   body: Uint8Array
   progress: Progress
+  resume: string[]
   fate: string
 }
 
@@ -120,10 +124,11 @@ interface Task {
 async function sendTask(
   context: Context,
   caller: Caller,
-  { parts, body, progress, fate }: Task,
+  { parts, body, progress, resume, fate }: Task,
 ): Promise<SessionEvent[]> {
   const onAccepted = () => {
     progress.isBegun = true
+    context.facts.resume = resume
     context.whenInterrupted(() => `the task was accepted; ${fate}`)
   }
   const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (answer) =>

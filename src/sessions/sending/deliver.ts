@@ -9,6 +9,7 @@ import { type Follower, type FollowOptions, openFollower } from '../following/fo
 import { printTranscript } from '../following/transcript.ts'
 import { printEcho, printIds } from '../listing/rows.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
+import { isWork } from '../session-state.ts'
 import { readReceipt } from './receipt.ts'
 
 export interface DeliveryOptions {
@@ -47,7 +48,12 @@ export async function deliverEvents(
       const sent = events.some(({ id }) => id) ? events : eventsOf(parts.body)
       const print = createEventPrinter(context, { ids })
       await printTranscript(context, follower, { session, print, ids, certain: accepted, sent })
-    } else await printReceipt(context, events, ids)
+    } else {
+      await printReceipt(context, events, ids)
+      const isShown = context.output.isTerminal && !ids && !context.flags.raw
+      if (isShown && eventsOf(parts.body).some(isWork))
+        context.note(`to see the answer: ${sessionCommand(context, 'follow', session)} --history`)
+    }
   } catch (error) {
     throw error instanceof CliError && isAccepted
       ? afterAcceptance(error, sessionCommand(context, 'follow', session))

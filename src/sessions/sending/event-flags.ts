@@ -28,6 +28,9 @@ const flags: [name: string, value: string, about: string][] = [
   ['event', '<json>', 'any event, as it is, or @FILE'],
 ]
 
+/** The names of all event flags. */
+export const eventFlags: readonly string[] = flags.map(([name]) => name)
+
 /** Whether the flag's value is stdin's text. */
 export const asksForStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))

@@ -71,7 +71,11 @@ test('V24: nothing is hidden, and nothing but parley begins a line', async () =>
   const text = err.replaceAll('\n', '')
   expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u3164]|\ufe0f/u)
   expect(
-    err.split('\n').filter((line) => !/^( {2}(\| |allow \S)|parley: tool use 1 of 1:$|$)/.test(line)),
+    err
+      .split('\n')
+      .filter(
+        (line) => !/^( {2}(\| |allow \S)|parley: (tool use 1 of 1:|to see the answer: .*)$|$)/.test(line),
+      ),
   ).toEqual([])
   const shown = shownIn(err)
     .join('')

@@ -108,7 +108,7 @@ test.skipIf(!canRun('prlimit', '--version'))(
     const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', '--fsize=100'] })
     expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
     expect(err).toContain('the audit file a.ndjson: ')
-    expect(err).toContain('to go on: parley events run -s s1')
+    expect(err).toContain('to go on:\n  parley events run -s s1')
   },
 )
 
@@ -123,7 +123,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
     const end = await ended
     expect(end.signal).toBe(signal)
     expect(end.err).toContain(
-      'interrupted: the task was accepted; the session goes on; to go on: parley events run -s s1 --policy p.json',
+      'interrupted: the task was accepted; the session goes on; to go on:\n  parley events run -s s1 --no-stdin --policy p.json',
     )
     expect(service.posts).toBe(0)
     await new Promise((resolve) => setTimeout(resolve, 1000))
@@ -140,7 +140,7 @@ test('Y65: a signal while an answer is sent says how to go on, too, with the fla
   const { signal, err } = await started.ended
   expect(signal).toBe('SIGTERM')
   expect(err).toMatch(
-    /^parley: interrupted: .*may have been .*; to go on: parley events run -s s1 --no-stdin --policy p\.json --audit a\.ndjson$/m,
+    /^parley: interrupted: .*may have been .*; to go on:\n {2}parley events run -s s1 --no-stdin --policy p\.json --audit a\.ndjson$/m,
   )
 })
 

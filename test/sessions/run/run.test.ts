@@ -495,7 +495,7 @@ describe('an answer whose fate is unknown', () => {
       expect(code).toBe(exit)
       expect(err).toContain('the reply to t1 was refused: ')
       expect(err).toContain(
-        'the task was accepted; to go on: parley events run -s s1 --policy p.json --audit audit.ndjson',
+        'the task was accepted\n  to go on:\n  parley events run -s s1 --no-stdin --policy p.json --audit audit.ndjson\n',
       )
       expect(audit.at(-1)).toMatchObject({
         toolUse: 't1',
@@ -700,7 +700,9 @@ test('the deadline while the session works is 15, with how to go on', async () =
     world: { exchange: service.exchange },
   })
   expect(code).toBe(15)
-  expect(err).toContain('to go on: parley events run -s s1 --policy p.json --audit audit.ndjson\n')
+  expect(err).toContain(
+    'to go on:\n  parley events run -s s1 --no-stdin --policy p.json --audit audit.ndjson --deadline 60\n',
+  )
 })
 
 test('Y63: a deadline that passes while a command runs ends it: 15, and no second start', async () => {

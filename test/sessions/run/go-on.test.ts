@@ -1,0 +1,181 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { Exchange } from '../../../src/wire/exchange.ts'
+import { answering, hurried, run, temporaryFolder } from '../../harness/run.ts'
+import { createAgentService, type Event } from './agent-service.ts'
+
+const use: Event = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: 'ask' }
+const stream = answering('', { headers: { 'content-type': 'text/event-stream' } })
+
+/** A run whose session cannot be read any more once the task was accepted. */
+async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
+  let isAccepted = false
+  const exchange: Exchange = (request) => {
+    if (request.method === 'POST') isAccepted = true
+    else if (isAccepted) return answering('{}', { status: 403 })(request)
+    return (request.url.endsWith('/stream') ? stream : answering('{"data":[]}'))(request)
+  }
+  const argv = [...root, 'events', 'run', '--deadline', '1h', ...words]
+  const ended = await run(argv, { cwd, exchange, env })
+  return { ...ended, cwd, printed: words.includes('json') ? [] : printedIn(ended.err) }
+}
+
+/** The command that is printed on a line of its own, as a shell reads it. */
+function printedIn(err: string): string[] {
+  const [, line] = /^ {2}parley (events .*)$/m.exec(err) ?? []
+  if (line === undefined) throw new Error(`no command: ${err}`)
+  const words = execFileSync('bash', ['-c', `printf '%s\\0' ${line}`], { encoding: 'utf8' })
+  return words.split('\0').slice(0, -1)
+}
+
+describe('the command that goes on with a run', () => {
+  test('Q40 has every flag that was given, but what was sent', async () => {
+    const flags = [
+      ...[
+        '--workspace-id',
+        'w 1',
+        '--vendor',
+        'acme',
+        '--beta',
+        'skills-2025-10-02',
+        '--agents-version',
+        '2024-01-01',
+      ],
+      ...['-H', 'X-Trace: a b', '--tool', "x=jq '.a' | cat", '--tool-timeout', '5', '--policy', 'p.json'],
+      ...['--agents-url', 'https://other.test', '--retries', '1', '--no-validate', '--audit', 'a.ndjson'],
+    ]
+    const sent = [
+      'do it',
+      '--message',
+      'and',
+      '--interrupt',
+      '--outcome',
+      'o',
+      '--rubric',
+      'r',
+      '--event',
+      '{"type":"user.interrupt"}',
+    ]
+    const { code, printed } = await stop([...sent, ...flags, '-s', 's1'], {
+      root: ['--timeout', '7'],
+    })
+    expect({ code, printed }).toEqual({
+      code: 8,
+      printed: [
+        ...['events', 'run', '-s', 's1', '--no-stdin', '--timeout', '7', '--deadline', '1h'],
+        ...flags.map((word) => (word === '-H' ? '--header' : word)),
+      ],
+    })
+  })
+
+  test('Q41 names the session that came from the environment, and values that begin with a hyphen', async () => {
+    const { printed } = await stop(['x', '--no-beta', '--tool=-a=b'], { env: { PARLEY_SESSION: '-s 1' } })
+    expect(printed).toEqual([
+      'events',
+      'run',
+      '--session=-s 1',
+      '--no-stdin',
+      '--deadline',
+      '1h',
+      '--no-beta',
+      '--tool=-a=b',
+    ])
+  })
+
+  test('Q42 shows no credential of a header, and says that it is to be filled in', async () => {
+    const { printed, err } = await stop([
+      'x',
+      '-s',
+      's1',
+      '-H',
+      'X-Api-Key: canary-123456',
+      '-H',
+      'X-Trace: Bearer canary-654321',
+    ])
+    expect(printed.slice(-4)).toEqual([
+      '--header',
+      'X-Api-Key: [redacted]',
+      '--header',
+      'X-Trace: [redacted]',
+    ])
+    expect(err).toContain('fill in what is [redacted]')
+    expect(err).not.toContain('canary')
+    expect((await stop(['x', '-s', 's1'])).err).not.toContain('fill in')
+  })
+
+  test('Q43 is an array in --errors json and --report, and null in the report of a run that needs none', async () => {
+    const { err, cwd } = await stop([
+      'x',
+      '-s',
+      's1',
+      '--errors',
+      'json',
+      '--report',
+      'r.json',
+      '-H',
+      'X-Api-Key: canary-123456',
+    ])
+    const { resume } = JSON.parse(err).error
+    expect(resume.slice(0, 5)).toEqual(['events', 'run', '-s', 's1', '--no-stdin'])
+    expect(resume).toContain('X-Api-Key: [redacted]')
+    expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).resume).toEqual(resume)
+    const { exchange } = createAgentService({ rounds: [] })
+    const done = await run(['events', 'run', '-s', 's1', 'x', '--report', 'r.json'], {
+      cwd,
+      timers: hurried(),
+      stdin: '',
+      exchange,
+    })
+    expect(done.code).toBe(0)
+    expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).resume).toBeNull()
+  })
+})
+
+const where = [
+  '--workspace-id',
+  'w1',
+  '--vendor',
+  'acme',
+  '--header',
+  'X-Trace: a',
+  '--no-beta',
+  '--allow-http',
+]
+
+describe('hints', () => {
+  const idle = {
+    id: 'i',
+    type: 'session.status_idle',
+    stop_reason: { type: 'requires_action', event_ids: ['t1'] },
+  }
+  const list = answering(JSON.stringify({ data: [use, idle] }))
+  const exchange: Parameters<typeof run>[1] = {
+    exchange: (request) => (request.url.endsWith('/stream') ? stream : list)(request),
+  }
+
+  test('Q44 of follow reach the same place', async () => {
+    const { code, err } = await run(['events', 'follow', '-s', 's1', '--history', ...where], exchange)
+    expect(code).toBe(12)
+    const [, command] = /answer with: (parley .*) --allow/.exec(err) ?? []
+    expect(command).toBe(
+      `parley events confirm ${where.join(' ').replace('X-Trace: a', "'X-Trace: a'")} -s s1 t1`,
+    )
+  })
+
+  test('Q45 of send on a terminal say how to see the answer', async () => {
+    const world = {
+      exchange: answering('{"data":[{"id":"s1","type":"user.message"}]}'),
+      tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[],
+    }
+    const { err } = await run(['events', 'send', '-s', 's1', 'hi', '--vendor', 'acme'], world)
+    expect(err).toContain('to see the answer: parley events follow --vendor acme -s s1 --history\n')
+    expect((await run(['events', 'send', '-s', 's1', 'hi'], { ...world, tty: [] })).err).toBe('')
+    expect((await run(['events', 'send', '-s', 's1', 'hi', '-q'], world)).err).toBe('')
+    expect((await run(['events', 'send', '-s', 's1', 'hi', '--ids'], world)).err).toBe('')
+    expect((await run(['events', 'send', '-s', 's1', '--interrupt'], world)).err).toBe('')
+  })
+})
