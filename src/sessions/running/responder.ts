@@ -5,13 +5,20 @@ import { type Asker, canAsk } from '../confirming/verdicts.ts'
 import { Endurance } from '../following/endurance.ts'
 import { confirmation, toolResult } from '../reply-events.ts'
 import type { SessionState } from '../session-state.ts'
-import { type Call, readCall } from './call.ts'
-import { entryOf, Record } from './record.ts'
+import {
+  describeJudgement,
+  describeUse,
+  type Judgement,
+  judge,
+  type Rules,
+  readUse,
+  type Use,
+  waitsForResult,
+} from './judgement.ts'
 import { type Answered, Replies, type RunningSession } from './replies.ts'
 import { dutyOf } from './replying.ts'
 import { runTool } from './tools.ts'
-import { type Sighting, Unasked } from './unasked.ts'
-import { judge, type Rules, type Verdict, waitsForResult } from './verdict.ts'
+import { findUnasked, type Sighting } from './unasked.ts'
 
 interface Responding extends RunningSession {
   asker: Asker
@@ -25,29 +32,28 @@ interface Responding extends RunningSession {
 /** The waits before each look at a list that may lag. Milliseconds. */
 const lags = [0, 250, 500, 1_000, 2_000]
 
-/** Answers what a session waits for, by rules, by commands and by a person. */
+/** Answers what a session waits for, by rules, by commands and by a person, and counts what was done. */
 export class Responder {
   readonly #with: Responding
   readonly #replies: Replies
-  readonly #unasked: Unasked
-  readonly #record: Record
+  /** Tool uses that the policy denies, and that have not been seen to run. */
+  readonly #notRun = new Map<string, Judgement>()
+  readonly #denied: Judgement[] = []
+  readonly #unasked: Judgement[] = []
+  readonly #counts = { turns: 0, allowed: 0, run: 0 }
 
   constructor(responding: Responding) {
     this.#with = responding
     this.#replies = new Replies(responding)
-    this.#unasked = new Unasked(responding.rules)
-    this.#record = new Record(responding.context, responding.audit)
-  }
-
-  get record(): Pick<Record, 'failure' | 'showSum'> {
-    return this.#record
   }
 
   /** Looks at news, then answers what waits. Throws as `answer` does. */
   async react(items: readonly EventItem[]): Promise<void> {
-    this.#record.addTurns(items)
-    for (const sighting of this.#unasked.add(items, this.#with.state))
-      if (await this.#isUnasked(sighting)) this.#record.addUnasked(sighting.verdict)
+    for (const item of items) {
+      if (item.event.type === 'session.status_idle') this.#counts.turns++
+      for (const sighting of findUnasked(this.#notRun, item, this.#with.rules))
+        if (await this.#isUnasked(sighting)) this.#tellUnasked(sighting.judgement)
+    }
     await this.answer()
   }
 
@@ -55,82 +61,100 @@ export class Responder {
   async answer(): Promise<SessionEvent[]> {
     const named: SessionEvent[] = []
     for (;;) {
-      const calls = await this.#waiting()
-      if (calls.length === 0) return named
+      const uses = await this.#waiting()
+      if (uses.length === 0) return named
       const due = (duty: ReturnType<typeof dutyOf>) =>
-        calls.filter(({ id }) => dutyOf(this.#replies.to(id)) === duty)
-      const [results, doubts] = [due('post').flatMap((call) => this.#result(call)), due('look')]
-      const verdicts = await this.#decide(due('decide'))
-      named.push(...(await this.#replies.post([...results, ...verdicts.flatMap(this.#replyAtOnce)])))
-      for (const { call } of verdicts.filter(this.#isForCommand)) {
-        await this.#carryOut(call)
-        named.push(...(await this.#replies.post(this.#result(call))))
+        uses.filter(({ id }) => dutyOf(this.#replies.to(id)) === duty)
+      const [results, doubts] = [due('post').flatMap((use) => this.#result(use)), due('look')]
+      const judgements = await this.#decide(due('decide'))
+      const atOnce = judgements.flatMap((judgement) => this.#replyAtOnce(judgement))
+      named.push(...(await this.#replies.post([...results, ...atOnce])))
+      for (const { use } of judgements.filter((judgement) => this.#isForCommand(judgement))) {
+        await this.#carryOut(use)
+        named.push(...(await this.#replies.post(this.#result(use))))
       }
       // Last: what was answered meanwhile may have brought a rest that settles it.
       await this.#replies.settle(doubts)
     }
   }
 
+  /** What was done in this run, in one line. */
+  describe(): string {
+    const { turns, allowed, run } = this.#counts
+    const tools = `tools: ${allowed} allowed, ${this.#denied.length} denied, ${run} run here`
+    return `${turns} ${turns === 1 ? 'turn' : 'turns'}; ${tools}`
+  }
+
+  /** Why a run that went well is no success. */
+  failure(): CliError | undefined {
+    const [denied, unasked] = [this.#denied, this.#unasked]
+    if (denied.length + unasked.length === 0) return undefined
+    const count = ({ length }: Judgement[]) => `${length} tool ${length === 1 ? 'use' : 'uses'}`
+    const what = [
+      ...(denied.length > 0 ? [`${count(denied)} denied`] : []),
+      ...(unasked.length > 0 ? [`${count(unasked)} that ran unasked although denied`] : []),
+    ]
+    const session = this.#with.parts.params.session
+    return new CliError('denied', `${session} ended its turn with ${what.join(', and with ')}`, {
+      sent: 'yes',
+      safeToRetry: false,
+      problems: [...denied, ...unasked].map(describeJudgement),
+    })
+  }
+
   /** The tool uses that wait and for which something is due; what cannot be answered is left open. */
-  async #waiting(): Promise<Call[]> {
+  async #waiting(): Promise<Use[]> {
     const { waiting, context } = this.#with
     const ids = waiting().filter((id) => dutyOf(this.#replies.to(id)) !== undefined)
     const valid = ids.filter((id) => /^[\w-]{1,128}$/.test(id))
-    const calls = await this.#read(valid)
-    for (const id of ids.filter((each) => !calls.some((call) => call.id === each))) {
+    const uses = await this.#read(valid)
+    for (const id of ids.filter((each) => !uses.some((use) => use.id === each))) {
       this.#replies.leave(id)
       const why = valid.includes(id) ? 'nothing is known of it' : 'its id is not valid'
       context.note(`${id} is not answered: ${why}`)
     }
-    return calls
+    return uses
   }
 
   /** The tool uses of these ids, in that order: what a stream left out the list may show. */
-  async #read(ids: readonly string[]): Promise<Call[]> {
-    const calls = new Map<string, Call>()
+  async #read(ids: readonly string[]): Promise<Use[]> {
+    const uses = new Map<string, Use>()
     const add = (seen: SessionState) => {
       for (const id of ids) {
-        const use = calls.has(id) ? undefined : seen.toolUse(id)
-        const call = use && readCall(use)
-        if (call) calls.set(id, call)
+        const found = uses.has(id) ? undefined : seen.toolUse(id)
+        const use = found && readUse(found)
+        if (use) uses.set(id, use)
       }
     }
     add(this.#with.state)
     for (const wait of lags) {
-      if (ids.every((id) => calls.has(id))) break
+      if (ids.every((id) => uses.has(id))) break
       await this.#with.context.timers.wait(wait)
       const seen = await this.#replies.list()
       if (seen) add(seen)
     }
-    return ids.flatMap((id) => calls.get(id) ?? [])
+    return ids.flatMap((id) => uses.get(id) ?? [])
   }
 
   /** By rules, and by a person if these say so and somebody is there. What nobody decides is left open. */
-  async #decide(calls: readonly Call[]): Promise<Verdict[]> {
+  async #decide(uses: readonly Use[]): Promise<Judgement[]> {
     const { context, rules } = this.#with
-    const judged = calls.map((call) => judge(call, rules))
-    const questions = canAsk(context) ? judged.filter((verdict) => isForPerson(verdict, rules)) : []
-    const said = await this.#ask(questions.map(({ call }) => call))
-    const verdicts = judged.map((verdict): Verdict => {
-      const isAllowed = said.get(verdict.call.id)
-      if (isAllowed === undefined) return verdict
-      return { call: verdict.call, decision: isAllowed ? 'allow' : 'deny', by: 'person' }
+    const judged = uses.map((use) => judge(use, rules))
+    const questions = canAsk(context) ? judged.filter((judgement) => isForPerson(judgement, rules)) : []
+    const verdicts = await this.#ask(questions.map(({ use }) => use))
+    const judgements = judged.map((judgement): Judgement => {
+      const isAllowed = verdicts.get(judgement.use.id)
+      if (isAllowed === undefined) return judgement
+      return { use: judgement.use, decision: isAllowed ? 'allow' : 'deny', by: 'person' }
     })
-    for (const verdict of verdicts) {
-      const { call } = verdict
-      const isLeft = this.#replyAtOnce(verdict).length === 0 && !this.#isForCommand(verdict)
-      this.#replies.take(call, { event: 'decision', isLeft }, entryOf(verdict))
-      this.#record.addVerdict(verdict)
-      if (isLeft && call.isContradicted)
-        context.note(`${call.id} is not answered: the service showed it with two inputs`)
-    }
-    return verdicts
+    for (const judgement of judgements) this.#take(judgement)
+    return judgements
   }
 
-  async #ask(calls: readonly Call[]): Promise<Map<string, boolean>> {
-    if (calls.length === 0) return new Map()
+  async #ask(uses: readonly Use[]): Promise<Map<string, boolean>> {
+    if (uses.length === 0) return new Map()
     try {
-      const verdicts = await this.#with.asker.ask(calls.map(({ id, name, text }) => ({ id, name, text })))
+      const verdicts = await this.#with.asker.ask(uses.map(({ id, name, text }) => ({ id, name, text })))
       return new Map(verdicts.map(({ id, isAllowed }) => [id, isAllowed]))
     } catch (error) {
       // The person left, or cannot be shown all of it: then it stays open.
@@ -140,34 +164,47 @@ export class Responder {
     }
   }
 
-  /** The reply to what needs nothing more than the decision. */
-  readonly #replyAtOnce = ({ call, decision, reason }: Verdict): Answered[] => {
+  /** Writes down what was decided, and tells a person. */
+  #take(judgement: Judgement): void {
+    const { context } = this.#with
+    const { use, decision } = judgement
+    const isLeft = this.#replyAtOnce(judgement).length === 0 && !this.#isForCommand(judgement)
+    this.#replies.take(use, { event: 'decision', isLeft }, entryOf(judgement))
+    if (decision === 'allow') this.#counts.allowed++
+    if (decision === 'deny') this.#denied.push(judgement)
+    if (context.host.stderr.isTerminal) context.note(describeJudgement(judgement))
+    if (isLeft && use.isContradicted)
+      context.note(`${use.id} is not answered: the service showed it with two inputs`)
+  }
+
+  /** The reply to a tool use that needs nothing more than the decision. */
+  #replyAtOnce({ use, decision, reason }: Judgement): Answered[] {
     if (decision === 'ask') return []
-    if (!waitsForResult(call, this.#with.rules.tools))
-      return [{ use: call, event: confirmation(call.id, decision === 'allow', reason) }]
+    if (!waitsForResult(use, this.#with.rules.tools))
+      return [{ use, event: confirmation(use.id, decision === 'allow', reason) }]
     return decision === 'deny'
-      ? [{ use: call, event: toolResult(call, { text: reason ?? 'denied', isError: true }) }]
+      ? [{ use, event: toolResult(use, { text: reason ?? 'denied', isError: true }) }]
       : []
   }
 
-  readonly #isForCommand = ({ call, decision }: Verdict): boolean => {
+  #isForCommand({ use, decision }: Judgement): boolean {
     const { tools } = this.#with.rules
-    return decision === 'allow' && waitsForResult(call, tools) && tools.has(call.name)
+    return decision === 'allow' && waitsForResult(use, tools) && tools.has(use.name)
   }
 
-  /** The reply to what a command has carried out, here or in a run that was killed. */
-  #result(call: Call): Answered[] {
-    const reply = this.#replies.to(call.id)
-    return reply.is === 'ready' ? [{ use: call, event: toolResult(call, reply.result) }] : []
+  /** The reply to a tool use that a command has carried out, here or in a run that was killed. */
+  #result(use: Use): Answered[] {
+    const reply = this.#replies.to(use.id)
+    return reply.is === 'ready' ? [{ use, event: toolResult(use, reply.result) }] : []
   }
 
   /** Runs the command for a tool use. Throws a `CliError` if the deadline passes meanwhile. */
-  async #carryOut(call: Call): Promise<void> {
+  async #carryOut(use: Use): Promise<void> {
     const { context, caller, rules, parts, toolTimeout } = this.#with
-    const { id, name, inputText: input } = call
+    const { id, name, inputText: input } = use
     const endurance = new Endurance(context, caller)
     endurance.checkDeadline()
-    this.#replies.take(call, { event: 'start' })
+    this.#replies.take(use, { event: 'start' })
     const limit = Math.min(toolTimeout, endurance.left)
     const command = rules.tools.get(name) ?? ''
     const session = parts.params.session ?? ''
@@ -175,25 +212,45 @@ export class Responder {
     if (endurance.left <= 0)
       throw new CliError('stopped', `the deadline passed while the command for ${name} ran`, { sent: 'yes' })
     const reason = result.isError ? result.text : undefined
-    this.#replies.take(call, { event: 'end', result }, { result: toolResult(call, result), reason })
-    this.#record.addRun()
+    this.#replies.take(use, { event: 'end', result }, { result: toolResult(use, result), reason })
+    this.#counts.run++
   }
 
   /** Whether it ran without a reply, also of another client, which only the list may show. */
-  async #isUnasked({ verdict: { call }, isCertain }: Sighting): Promise<boolean> {
+  async #isUnasked({ judgement: { use }, isCertain }: Sighting): Promise<boolean> {
     const { context, state } = this.#with
+    if (state.hasReply(use.id)) return false
     if (isCertain) return true
     for (const wait of lags) {
       await context.timers.wait(wait)
       const seen = await this.#replies.list()
-      if (seen?.hasReply(call.id) || state.hasReply(call.id)) return false
+      if (seen?.hasReply(use.id) || state.hasReply(use.id)) return false
       // The list has got as far as the result.
-      if (seen?.isAnswered(call.id)) return true
+      if (seen?.isAnswered(use.id)) return true
     }
     return true
   }
+
+  #tellUnasked(judgement: Judgement): void {
+    const { audit, context } = this.#with
+    const { id, name } = judgement.use
+    audit.add({ toolUse: id, name, ...entryOf(judgement), event: 'not-asked' })
+    this.#unasked.push(judgement)
+    context.warn(
+      `the policy denies a tool use that the service ran without asking: ${describeUse(judgement.use)}`,
+    )
+  }
 }
 
+/** What the audit has of a decision. */
+const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
+  input: use.inputText,
+  decision,
+  by,
+  rule,
+  reason,
+})
+
 /** Whoever allows what nobody here can carry out has answered nothing, and nobody knows what a second input would do. */
-const isForPerson = ({ call, decision }: Verdict, { tools }: Rules): boolean =>
-  decision === 'ask' && !call.isContradicted && (!waitsForResult(call, tools) || tools.has(call.name))
+const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
+  decision === 'ask' && !use.isContradicted && (!waitsForResult(use, tools) || tools.has(use.name))

@@ -95,8 +95,8 @@ async function work(
       certain: body && 'the task was accepted',
       react: (items) => responder.react(items),
       fate,
-    }).finally(() => responder.record.showSum())
-    const failure = responder.record.failure(session)
+    }).finally(() => showSum(context, responder))
+    const failure = responder.failure()
     if (failure) throw failure
   } catch (error) {
     throw explainFailure(error, {
@@ -108,6 +108,12 @@ async function work(
   } finally {
     follower.close()
   }
+}
+
+/** The last line of a run, on a terminal. */
+function showSum({ host, note, timers, start }: Context, responder: Responder): void {
+  const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
+  if (host.stderr.isTerminal) note(`${responder.describe()}; ${seconds} s`)
 }
 
 const isLate = ({ timers }: Context, { deadline }: Caller) => deadline > 0 && timers.now() >= deadline

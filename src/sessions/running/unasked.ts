@@ -1,59 +1,45 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isStop, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import type { SessionState } from '../session-state.ts'
-import { readCall } from './call.ts'
-import { judge, type Rules, type Verdict } from './verdict.ts'
+import { type Judgement, judge, type Rules, readUse } from './judgement.ts'
 
-/** A tool use that the policy denies, and that ran although this stream showed no reply to it. */
+/** A tool use that the policy denies, and that ran although no reply to it was seen. */
 export interface Sighting {
-  verdict: Verdict
-  /** The service itself allowed it: there need not be a reply that the stream left out. */
+  judgement: Judgement
+  /** The service itself allowed it, so that there need not be a reply that the stream left out. */
   isCertain: boolean
 }
 
 /**
- * Finds the tool uses that a policy denies, but that ran without a reply. That one ran is known when its result came, or,
- * if the service allowed it itself, a rest that does not list it: until then it may wait for a reply.
+ * Finds the tool uses that a policy denies, but that the service ran. `denied` are those that have not been seen to run, by
+ * id; it is changed. That one ran is known when its result came or, if the service allowed it itself, a rest that does not
+ * list it: until then it may wait for a reply.
  */
-export class Unasked {
-  readonly #rules: Rules
-  /** Denied ones that have not been seen to run. */
-  readonly #denied = new Map<string, Verdict>()
-
-  constructor(rules: Rules) {
-    this.#rules = rules
+export function findUnasked(
+  denied: Map<string, Judgement>,
+  { event, text }: EventItem,
+  rules: Rules,
+): Sighting[] {
+  const { id = '', type } = event
+  if (/^agent\.(mcp_)?tool_use$/.test(type)) {
+    const use = readUse({ id, type, name: '', input: undefined, text })
+    const judgement = use && use.permission !== 'deny' ? judge(use, rules) : undefined
+    if (judgement?.decision === 'deny') denied.set(id, judgement)
+    return []
   }
-
-  /** Returns those that are found to have run, each once. `state` knows the items already. */
-  add(items: readonly EventItem[], state: SessionState): Sighting[] {
-    return items
-      .flatMap((item) => this.#addItem(item))
-      .filter(({ verdict: { call } }) => !state.hasReply(call.id))
-  }
-
-  #addItem({ event, text }: EventItem): Sighting[] {
-    const { id = '', type } = event
-    if (/^agent\.(mcp_)?tool_use$/.test(type)) {
-      const call = readCall({ id, type, name: '', input: undefined, text })
-      const verdict = call && call.permission !== 'deny' ? judge(call, this.#rules) : undefined
-      if (verdict?.decision === 'deny') this.#denied.set(id, verdict)
-      return []
-    }
-    const isOver = isStop(event) ? isOverAt(event) : isOverByResult(event)
-    const found = [...this.#denied.values()].filter(isOver)
-    for (const { call } of found) this.#denied.delete(call.id)
-    return found.map((verdict) => ({ verdict, isCertain: verdict.call.permission === 'allow' }))
-  }
+  const hasRun = isStop(event) ? hasRunAt(event) : hasRunBy(event)
+  const found = [...denied.values()].filter(hasRun)
+  for (const { use } of found) denied.delete(use.id)
+  return found.map((judgement) => ({ judgement, isCertain: judgement.use.permission === 'allow' }))
 }
 
 /** A rest that does not say what it waits for may wait for anything. */
-function isOverAt(stop: SessionEvent): (verdict: Verdict) => boolean {
+function hasRunAt(stop: SessionEvent): (judgement: Judgement) => boolean {
   const { type, eventIds } = readStopReason(stop)
   if (type === 'requires_action' && !eventIds) return () => false
-  return ({ call: { id, permission } }) => permission === 'allow' && !eventIds?.includes(id)
+  return ({ use: { id, permission } }) => permission === 'allow' && !eventIds?.includes(id)
 }
 
-function isOverByResult({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): (verdict: Verdict) => boolean {
+function hasRunBy({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): (judgement: Judgement) => boolean {
   if (!/^agent\.(mcp_)?tool_result$/.test(type)) return () => false
-  return ({ call: { id } }) => id === (tool_use_id ?? mcp_tool_use_id)
+  return ({ use: { id } }) => id === (tool_use_id ?? mcp_tool_use_id)
 }

@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { realTimers } from '../../../src/timers.ts'
-import { hurried, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, hurried, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
 import { type AgentScript, createAgentService, type Event, type Fate } from './agent-service.ts'
 
 const rules = {
@@ -512,6 +512,30 @@ describe('an answer whose fate is unknown', () => {
       ).toEqual(['decision', 'sent', 'accepted'])
     },
   )
+
+  test.each([
+    [400, 4],
+    [401, 3],
+    [403, 3],
+    [404, 4],
+    [409, 4],
+    [429, 6],
+    [500, 7],
+    [503, 7],
+  ])('send --follow ends by the status with which its events are refused: %i is %i', async (status, exit) => {
+    const service = createAgentService({ rounds: [] })
+    const { code } = await run(['events', 'send', 'x', '-s', 's1', '--follow'], {
+      stdin: '',
+      exchange: (request) =>
+        request.method === 'POST'
+          ? answering('{"type":"error","error":{"type":"x","message":"no"}}', {
+              status,
+              headers: { 'x-should-retry': 'false' },
+            })(request)
+          : service.exchange(request),
+    })
+    expect(code).toBe(exit)
+  })
 
   test('Y93: refused with 429 and x-should-retry: false: 6 after one request', async () => {
     const fate: Fate = { status: 429, headers: { 'retry-after': '0', 'x-should-retry': 'false' } }

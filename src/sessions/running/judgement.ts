@@ -1,0 +1,91 @@
+import { findRepeatedKey } from '../../wire/json/repeated-key.ts'
+import { findChild, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
+import { type Decision, decide, type Policy, type ToolCall } from '../policy/policy.ts'
+import type { ToolUse } from '../session-state.ts'
+
+/** A tool use of which the whole event is known, as it is decided on and answered. */
+export interface Use extends ToolCall {
+  id: string
+  /** Of the event. */
+  type: string
+  /** The whole event as it is spelled. */
+  text: string
+  /** The input as it is spelled. */
+  inputText: string
+  /** The service showed two inputs for its id. */
+  isContradicted: boolean
+  /** What the service itself decided. */
+  permission?: unknown
+}
+
+/** How deep an input may be nested; its event is one level around it. */
+const deepest = 100
+
+export function readUse({ id, type, text, isUnclear: isContradicted = false }: ToolUse): Use | undefined {
+  if (text === undefined) return undefined
+  const event = JSON.parse(text) as Record<string, unknown>
+  const { name, mcp_server_name: server } = event
+  const input = findChild(text, skipBlanks(text, 0), 'input')
+  const inputText = input ? text.slice(input.start, input.end) : '{}'
+  return {
+    id,
+    type,
+    text,
+    name: typeof name === 'string' ? name : '',
+    input: event.input === undefined ? {} : event.input,
+    inputText,
+    isMcp: type === 'agent.mcp_tool_use',
+    server: typeof server === 'string' && server !== '' ? server : undefined,
+    isContradicted,
+    isUnclear:
+      isContradicted ||
+      typeof name !== 'string' ||
+      findRepeatedKey(text) !== undefined ||
+      isDeeperThan(inputText, deepest),
+    permission: event.evaluated_permission,
+  }
+}
+
+/** What decides about tool uses. */
+export interface Rules {
+  policy: Policy
+  /** Commands that carry out tool uses here, by the tool's name. */
+  tools: ReadonlyMap<string, string>
+}
+
+/** What was decided about a tool use, and by whom. */
+export interface Judgement {
+  use: Use
+  decision: Decision
+  by: 'rule' | 'default' | 'tool' | 'person'
+  /** From 0. */
+  rule?: number
+  reason?: string
+}
+
+/** A command for a tool is as good as a rule that allows it: any rule that is stricter counts more. */
+export function judge(use: Use, { policy, tools }: Rules): Judgement {
+  const { decision, reason, rule } = decide(policy, use)
+  if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
+  const hasCommand = tools.has(use.name) && waitsForResult(use, tools) && !use.isUnclear
+  return hasCommand ? { use, decision: 'allow', by: 'tool' } : { use, decision, by: 'default', reason }
+}
+
+/** Whether it is answered by a result: nobody but the client carries it out, and nobody asks whether it may be. */
+export function waitsForResult({ type, permission, name }: Use, tools: Rules['tools']): boolean {
+  if (type === 'agent.custom_tool_use') return true
+  if (type !== 'agent.tool_use') return false
+  return permission === 'allow' || (permission !== 'ask' && tools.has(name))
+}
+
+/** A tool use and what was decided about it, for a person. */
+export function describeJudgement({ use, decision, by, rule, reason }: Judgement): string {
+  const who = { rule: `rules[${rule}]`, default: 'default', tool: '--tool', person: 'you' }[by]
+  return `${decision} ${describeUse(use)} (${who}${reason === undefined ? '' : `: ${reason}`})`
+}
+
+/** What is shown of an input, in characters. */
+const longestInput = 400
+
+export const describeUse = ({ id, name, inputText }: Use): string =>
+  `${name} ${inputText.length > longestInput ? `${inputText.slice(0, longestInput)}…` : inputText} ${id}`
