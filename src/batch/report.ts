@@ -1,14 +1,27 @@
+import type { Context } from '../context.ts'
 import { escapeJson } from '../io/escape.ts'
 import { describeFailure } from '../io/failure.ts'
+import { createStatusLine, type StatusLine } from '../io/status-line.ts'
 import { callAfter } from '../timers.ts'
-import type { BatchContext } from './batch-context.ts'
-import type { Pause } from './flights.ts'
-import type { Sinks } from './recorder.ts'
-import { formatEnd, formatProgress, type Tally } from './tally.ts'
+import type { Sinks, Tally } from './record.ts'
+import type { Pause } from './run.ts'
+
+/** A context whose messages come above a status line. */
+export interface BatchContext extends Context {
+  status: StatusLine
+}
+
+export function withStatusLine(context: Context): BatchContext {
+  const status = createStatusLine(context.host.stderr)
+  const above = (say: (line: string) => void) => (line: string) => status.above(() => say(line))
+  const { note, warn, tell } = context
+  return { ...context, status, note: above(note), warn: above(warn), tell: above(tell) }
+}
 
 /** What a person is told of a batch. */
 export interface Report {
-  sinks: Omit<Sinks, 'window' | 'results'>
+  sinks: Omit<Sinks, 'turns' | 'results'>
+  onPause(pause: Pause): void
   /** Nothing more comes. */
   end(): void
   /** Says what it has come to; an unfinished one can be gone on with. */
@@ -16,7 +29,7 @@ export interface Report {
 }
 
 interface ReportOptions {
-  /** All lines, where that is known. */
+  /** All lines, if that is known. */
   lines: number | undefined
   /** There is a file that `--resume` goes on with. */
   isResumable: boolean
@@ -35,12 +48,15 @@ export function createReport(context: BatchContext, { lines, isResumable }: Repo
   let pausedUntil = 0
   let forget = () => {}
 
-  const standing = () => ({
-    tally,
-    lines,
-    seconds: (timers.now() - start) / 1000,
-    pause: Math.max(0, (pausedUntil - timers.now()) / 1000),
-  })
+  function standing(): Standing {
+    const now = timers.now()
+    return {
+      tally,
+      lines,
+      seconds: (now - start) / 1000,
+      pause: Math.max(0, (pausedUntil - now) / 1000),
+    }
+  }
 
   function tick(): void {
     status.show(formatProgress(standing(), (host.stderr.columns || 80) - 1))
@@ -65,11 +81,11 @@ export function createReport(context: BatchContext, { lines, isResumable }: Repo
         tally = next
         context.facts.counts = tally
       },
-      onPause({ error, until, places }: Pause) {
-        pausedUntil = until
-        const wait = ((until - timers.now()) / 1000).toFixed(1)
-        note(`${error.message}; all wait ${wait} s, then ${places} at a time`)
-      },
+    },
+    onPause({ error, until, places }) {
+      pausedUntil = until
+      const wait = ((until - timers.now()) / 1000).toFixed(1)
+      note(`${error.message}; all wait ${wait} s, then ${places} at a time`)
     },
     end() {
       forget()
@@ -81,4 +97,58 @@ export function createReport(context: BatchContext, { lines, isResumable }: Repo
       note(`${formatEnd(standing())}${isUnfinished ? onResume : ''}`)
     },
   }
+}
+
+export interface Standing {
+  tally: Tally
+  /** All lines, if that is known. */
+  lines?: number
+  /** Since this run's start. */
+  seconds: number
+  /** The rest of a pause, in seconds. */
+  pause?: number
+}
+
+const count = (number: number): string => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
+
+/** How far a batch has come, in one line of at most `width` columns: the less important fields are left out first. */
+export function formatProgress({ tally, lines, seconds, pause }: Standing, width: number): string {
+  const { ok, failed, skipped, tokens } = tally
+  const done = ok + failed + skipped
+  const rate = seconds > 0 ? (ok + failed) / seconds : 0
+  const left = lines !== undefined && rate > 0 ? (lines - done) / rate : undefined
+  const fields = [
+    lines === undefined ? `${count(done)} done` : `${count(done)} of ${count(lines)} done`,
+    failed > 0 ? `${count(failed)} failed` : '',
+    pause ? `paused for ${formatTime(pause)}` : '',
+    left === undefined ? '' : `${formatTime(left)} left`,
+    rate > 0 ? formatRate(rate) : '',
+    tokens > 0 ? `${count(tokens)} tokens` : '',
+  ].filter((field) => field !== '')
+  while (fields.length > 1 && fields.join(' · ').length > width) fields.pop()
+  return fields.join(' · ').slice(0, Math.max(0, width))
+}
+
+/** What a batch has come to, at its end. */
+export function formatEnd({ tally, lines, seconds }: Standing): string {
+  const { ok, failed, skipped, tokens } = tally
+  const open = lines === undefined ? 0 : lines - ok - failed - skipped
+  return [
+    `${count(ok)} ok`,
+    `${count(failed)} failed`,
+    ...(skipped > 0 ? [`${count(skipped)} done before`] : []),
+    ...(open > 0 ? [`${count(open)} not done`] : []),
+    ...(tokens > 0 ? [`${count(tokens)} tokens`] : []),
+    formatTime(seconds),
+  ].join(' · ')
+}
+
+const formatRate = (rate: number): string =>
+  rate >= 1 ? `${rate < 10 ? rate.toFixed(1) : count(rate)}/s` : `${(rate * 60).toFixed(1)}/min`
+
+function formatTime(seconds: number): string {
+  const whole = Math.ceil(seconds)
+  if (whole < 60) return `${whole} s`
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`
+  return `${count(Math.floor(whole / 3600))} h ${Math.floor((whole % 3600) / 60)} min`
 }

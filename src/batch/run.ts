@@ -1,19 +1,25 @@
 import { CliError } from '../errors.ts'
 import { callAfter, type Timers } from '../timers.ts'
-import { type Bell, createBell } from './bell.ts'
-import { type Extent, leftOf } from './check.ts'
-import { createFlights, type Flights, fly, type Task } from './flights.ts'
-import { createHalt, type Halt } from './halt.ts'
-import { createIntake, type Intake } from './intake.ts'
-import type { BadLine, Call, Job } from './jobs.ts'
-import { createRecorder, type Recorder, type Sinks } from './recorder.ts'
-import { mayBegin } from './schedule.ts'
-import type { Ask } from './sender.ts'
-import type { Tally } from './tally.ts'
+import type { Call, Input, Line } from './input.ts'
+import { type Answer, createRecorder, type Recorder, type Sinks, type Tally } from './record.ts'
+import { answer, begin, createSchedule, decide, leave, meaningOf, refuse, type State } from './schedule.ts'
+
+/**
+ * Asks for one line, and adds to what it has spent. Throws a `CliError`, at once if it is `rate-limited` or `not-sent`:
+ * then all pause, and the line is asked again.
+ */
+export type Ask<C extends Call> = (line: Line<C>) => Promise<Answer>
+
+/** Nothing is begun for a while, or for longer, because this was refused. */
+export interface Pause {
+  error: CliError
+  /** Milliseconds since the epoch. */
+  until: number
+  /** How many may be under way afterwards. */
+  places: number
+}
 
 export interface RunOptions {
-  /** The input's, for messages. */
-  name: string
   /** The most requests at a time. */
   concurrency: number
   /** Milliseconds since the epoch; Infinity for none. */
@@ -22,13 +28,13 @@ export interface RunOptions {
   mostTokens: number
   /** What an earlier run's answers took. */
   earlierTokens: number
-  /** Of an input that was checked before. */
-  extent?: Extent
   /** Given when nothing new is to be begun, and what is under way is to be finished. */
   interrupted: AbortSignal
   timers: Timers
   /** From 0 to 1. */
   random(): number
+  /** Called when a pause begins or becomes longer. */
+  onPause(pause: Pause): void
 }
 
 export interface Outcome {
@@ -39,110 +45,239 @@ export interface Outcome {
   failure: CliError | undefined
 }
 
-interface Run<C extends Call> {
+/** A batch that is under way. */
+interface Run<C extends Call> extends State<Line<C>> {
+  refused: Line<C>[]
   options: RunOptions
-  window: Sinks['window']
+  ask: Ask<C>
   recorder: Recorder
-  intake: Intake<Job<C>>
-  flights: Flights<C>
-  halt: Halt
-  bell: Bell
+  race: Race
+  /** What has the requests that are under way fail at once. */
+  cuts: Set<(error: CliError) => void>
+  /** The first one that there was. */
+  reason: unknown
 }
 
-/** No line after such a failure could fare better. */
-const halting = ['credentials', 'payment', 'file']
-
-/** Asks for all lines that an earlier run has not done, several at a time, and writes down what comes of each. */
+/** Asks for all lines of an input, several at a time, and writes down what comes of each. */
 export async function runBatch<C extends Call>(
-  jobs: AsyncIterable<Job<C> | BadLine>,
+  input: Input<C>,
   ask: Ask<C>,
   sinks: Sinks,
   options: RunOptions,
 ): Promise<Outcome> {
-  const run = createRun(jobs, ask, sinks, options)
-  while (!isOver(run)) {
-    const now = options.timers.now()
-    const task = takeTask(run, now)
-    if (task) fly(run.flights, task)
-    else await change(run, now)
+  const { interrupted, timers } = options
+  const run = createRun(input, ask, sinks, options)
+  const { recorder, race } = run
+  const source = input.lines[Symbol.asyncIterator]()
+  const onInterrupt = () => {
+    stop(run, undefined)
+    race.wake()
   }
-  run.halt.forget()
-  run.intake.stop()
-  await run.recorder.end()
-  return { tally: run.recorder.tally, stop: run.halt.reason, failure: run.recorder.failure }
+  interrupted.addEventListener('abort', onInterrupt)
+  if (interrupted.aborted) onInterrupt()
+  try {
+    readNext(run, source)
+    for (;;) {
+      const now = timers.now()
+      const step = decide(run, now)
+      if (step.do === 'end') break
+      if (step.do === 'ask') {
+        if (step.line === run.next) readNext(run, source)
+        else run.refused.shift()
+        race.add(fly(run, step.line))
+      } else if (step.do === 'finish') stop(run, step.because)
+      else if (step.do === 'cut') cut(run)
+      else await race.next({ now, until: step.until, alarm: run.deadline })
+    }
+  } finally {
+    race.end()
+    interrupted.removeEventListener('abort', onInterrupt)
+    // Not waited for: a pipe may be silent for ever.
+    source.return?.().catch(() => {})
+  }
+  await recorder.end()
+  return { tally: recorder.tally, stop: run.reason, failure: recorder.failure }
 }
 
-function createRun<C extends Call>(
-  jobs: AsyncIterable<Job<C> | BadLine>,
-  ask: Ask<C>,
-  sinks: Sinks,
-  options: RunOptions,
-): Run<C> {
-  const bell = createBell()
-  const halt = createHalt(options, bell.ring)
-  const { extent } = options
+function createRun<C extends Call>(input: Input<C>, ask: Ask<C>, sinks: Sinks, options: RunOptions): Run<C> {
+  const { concurrency, mostTokens, deadline, earlierTokens, timers } = options
   const recorder = createRecorder(sinks, {
-    tokens: options.earlierTokens,
-    skipped: extent ? extent.lines - extent.left : 0,
-    onIdle: bell.ring,
-    onError: halt.begin,
+    earlierTokens,
+    countSkipped: () => input.skipped,
+    onError: (error) => stop(run, error),
   })
-  const flights = createFlights<C>({
-    ...options,
-    ask,
-    signal: halt.cut,
-    onSpent: recorder.addSpent,
-    onAnswer: recorder.addAnswer,
-    onFailure(task, error) {
-      recorder.addFailure(task, error)
-      if (halting.includes(error.kind)) halt.begin(error)
+  const run: Run<C> = {
+    schedule: createSchedule(concurrency),
+    refused: [],
+    next: 'awaited',
+    course: 'going on',
+    mostTokens,
+    deadline,
+    get hasRoom() {
+      return recorder.hasRoom
     },
-    onPause: (pause) => sinks.onPause?.(pause),
-    onEnd: halt.begin,
-    onChange: bell.ring,
-  })
-  const onSkip = () => {
-    if (!extent) recorder.tally.skipped++
+    get tokens() {
+      return recorder.tally.tokens
+    },
+    options,
+    ask,
+    recorder,
+    race: createRace(timers),
+    cuts: new Set(),
+    reason: undefined,
   }
-  const intake = createIntake(leftOf(jobs, options.name, onSkip), {
-    onChange: bell.ring,
-    onError: halt.endInput,
+  return run
+}
+
+/** Nothing more is begun. */
+function stop<C extends Call>(run: Run<C>, because: unknown): void {
+  run.reason ??= because
+  run.course = 'finishing'
+}
+
+function cut<C extends Call>(run: Run<C>): void {
+  stop(run, new CliError('stopped', 'the deadline passed', { sent: 'yes' }))
+  run.deadline = Infinity
+  for (const fail of run.cuts) fail(new CliError('unknown', 'the deadline passed', { sent: 'unknown' }))
+}
+
+/** One line is read ahead. */
+function readNext<C extends Call>(run: Run<C>, source: AsyncIterator<Line<C>>): void {
+  run.next = 'awaited'
+  const reading = source.next().then(
+    ({ done, value }) => {
+      run.next = done ? 'none' : value
+    },
+    (error) => {
+      run.next = 'none'
+      // What was read is asked.
+      run.reason ??= error
+    },
+  )
+  run.race.add(reading)
+}
+
+/** A line's request, to what is written down of it. */
+async function fly<C extends Call>(run: Run<C>, line: Line<C>): Promise<void> {
+  const { recorder, options } = run
+  run.schedule = begin(run.schedule)
+  const ticket = run.schedule.pause.number
+  if (line.place === undefined) recorder.begin(line)
+  const came = await unlessCut(run, line).then(
+    (answer) => ({ answer }),
+    (error: unknown) => ({ error }),
+  )
+  const now = options.timers.now()
+  run.schedule = leave(run.schedule)
+  try {
+    recorder.addSpent(line)
+    if ('answer' in came) {
+      run.schedule = answer(run.schedule, ticket, { isOk: true, now })
+      recorder.addAnswer(line, came.answer)
+    } else fail(run, { line, ticket, now }, came.error)
+  } catch (error) {
+    stop(run, error)
+  }
+  if (!recorder.hasRoom) run.race.add(recorder.printed())
+}
+
+const unlessCut = <C extends Call>({ ask, cuts }: Run<C>, line: Line<C>): Promise<Answer> =>
+  new Promise<Answer>((resolve, reject) => {
+    cuts.add(reject)
+    ask(line)
+      .then(resolve, reject)
+      .finally(() => cuts.delete(reject))
   })
-  return { options, window: sinks.window, recorder, intake, flights, halt, bell }
+
+/** A request that is over. */
+interface Landed<C extends Call> {
+  line: Line<C>
+  /** The number of the pause after which it was begun. */
+  ticket: number
+  /** When it ended. */
+  now: number
 }
 
-const budgetSpent = (tokens: number, most: number) =>
-  new CliError('stopped', `the answers took ${tokens} tokens, and --max-total-tokens is ${most}`, {
-    sent: 'yes',
-  })
-
-const isOver = <C extends Call>({ flights, intake, halt }: Run<C>): boolean =>
-  flights.schedule.inFlight === 0 && (halt.isOn || (intake.isEnded && flights.refused.length === 0))
-
-/** The line that may be begun now, if there is one. */
-function takeTask<C extends Call>(run: Run<C>, now: number): Task<C> | undefined {
-  const { halt, flights, recorder, options } = run
-  if (halt.isOn || !mayBegin(flights.schedule, now)) return undefined
-  const task = flights.refused.shift() ?? takeNew(run)
-  const { tokens } = recorder.tally
-  if (!task || tokens < options.mostTokens) return task
-  // Only now: with nothing left to ask, a budget that is spent is no reason to stop.
-  halt.begin(budgetSpent(tokens, options.mostTokens))
-  return undefined
+function fail<C extends Call>(run: Run<C>, landed: Landed<C>, error: unknown): void {
+  if (!(error instanceof CliError)) throw error
+  const meaning = meaningOf(error)
+  if (meaning === 'not asked') throw error
+  if (meaning === 'again') takeBack(run, landed, error)
+  else {
+    const { line, ticket, now } = landed
+    run.schedule = answer(run.schedule, ticket, { isOk: false, now })
+    // One that was cut off has not counted itself.
+    const attempts = line.spent.attempts + (error.details.attempts === undefined ? 1 : 0)
+    run.recorder.addFailure(line, error.with({ attempts }))
+    if (meaning === 'all') stop(run, error)
+  }
 }
 
-function takeNew<C extends Call>({ window, recorder, intake }: Run<C>): Task<C> | undefined {
-  const job = window.hasRoom && recorder.isIdle ? intake.take() : undefined
-  return job && { job, place: window.open() }
+/** Answers that come together differ by some milliseconds. */
+const worthTelling = 1000
+
+function takeBack<C extends Call>(run: Run<C>, { line, ticket, now }: Landed<C>, error: CliError): void {
+  const { deadline, random, onPause } = run.options
+  run.refused.push(line)
+  const before = run.schedule.pause
+  run.schedule = refuse(run.schedule, ticket, { error, now, deadline, random: random() })
+  const { pause, places } = run.schedule
+  const isNews = pause.number !== before.number || pause.until - before.until >= worthTelling
+  if (isNews) onPause({ error, until: pause.until, places })
 }
 
-/** `now` is the time at which nothing could be begun: a pause that ended since is still waited for. */
-async function change<C extends Call>(
-  { flights, options: { timers }, bell }: Run<C>,
-  now: number,
-): Promise<void> {
-  const left = flights.schedule.pause.until - now
-  const forget = left > 0 ? callAfter(timers, left, bell.ring) : () => {}
-  await bell.rung()
-  forget()
+/** Work that is under way, of which the first to end is waited for, again and again. */
+interface Race {
+  /** Work that changes something for whoever waits. */
+  add(work: Promise<void>): void
+  /**
+   * Resolves once any of it has ended, at the earlier one of two times, or when it is woken. Only `until` is worth waiting
+   * for: with no work and no such time it throws, for nothing would ever happen. All in milliseconds since the epoch.
+   */
+  next(times: { now: number; until: number; alarm: number }): Promise<void>
+  wake(): void
+  /** Lets go of the clock. */
+  end(): void
+}
+
+/** Unlike `Promise.race`, it leaves nothing behind in work that takes long while other work ends often. */
+export function createRace(timers: Timers): Race {
+  let underWay = 0
+  let broken: { error: unknown } | undefined
+  let wake = () => {}
+  let alarm = { at: Infinity, forget() {} }
+
+  function setAlarm(at: number, now: number): void {
+    if (at === alarm.at) return
+    alarm.forget()
+    const ring = () => {
+      alarm = { at: Infinity, forget() {} }
+      wake()
+    }
+    alarm = { at, forget: at === Infinity ? () => {} : callAfter(timers, at - now, ring) }
+  }
+
+  return {
+    add(work) {
+      underWay++
+      work
+        .catch((error: unknown) => {
+          broken ??= { error }
+        })
+        .then(() => {
+          underWay--
+          wake()
+        })
+    },
+    async next({ now, until, alarm }) {
+      if (broken) throw broken.error
+      if (underWay === 0 && until === Infinity) throw new Error('a batch waits for nothing')
+      await new Promise<void>((resolve) => {
+        wake = resolve
+        setAlarm(Math.min(until, alarm), now)
+      })
+    },
+    wake: () => wake(),
+    end: () => alarm.forget(),
+  }
 }

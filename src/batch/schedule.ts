@@ -1,5 +1,67 @@
 import { CliError } from '../errors.ts'
 
+/** What a batch is at when it is to be decided what happens next. */
+export interface State<Line extends object> {
+  schedule: Schedule
+  /** Lines that were refused for now; they go before all others. */
+  refused: readonly Line[]
+  /** The next line of the input. */
+  next: Line | 'awaited' | 'none'
+  /** The result of one more line would have a place to wait, and stdout took what it was given. */
+  readonly hasRoom: boolean
+  /** `finishing`: nothing more is begun. */
+  course: 'going on' | 'finishing'
+  /** What the answers took. */
+  readonly tokens: number
+  /** The limit of that, or Infinity. */
+  mostTokens: number
+  /** Milliseconds since the epoch, or Infinity. */
+  deadline: number
+}
+
+export type Step<Line extends object> =
+  | { do: 'ask'; line: Line }
+  /** Until this time (milliseconds since the epoch, or Infinity), or until anything under way has ended. */
+  | { do: 'wait'; until: number }
+  /** Begin nothing more. */
+  | { do: 'finish'; because: CliError }
+  /** The deadline has passed: what is under way has failed. */
+  | { do: 'cut' }
+  | { do: 'end' }
+
+/** Decides what a batch does next. */
+export function decide<Line extends object>(state: State<Line>, now: number): Step<Line> {
+  const { schedule, refused, next, course, tokens, mostTokens, deadline } = state
+  const isOver = course === 'finishing' || (refused.length === 0 && next === 'none')
+  if (isOver && schedule.inFlight === 0) return { do: 'end' }
+  if (now >= deadline) return { do: 'cut' }
+  const line = refused[0] ?? (typeof next === 'object' && state.hasRoom ? next : undefined)
+  if (isOver || line === undefined) return { do: 'wait', until: Infinity }
+  // Only now: with nothing left to ask, a limit that is reached is no reason to stop.
+  if (tokens >= mostTokens) return { do: 'finish', because: limitReached(tokens, mostTokens) }
+  if (mayBegin(schedule, now)) return { do: 'ask', line }
+  const isFull = schedule.inFlight >= schedule.places
+  return { do: 'wait', until: isFull ? Infinity : schedule.pause.until }
+}
+
+const limitReached = (tokens: number, most: number) =>
+  new CliError('stopped', `the answers took ${tokens} tokens, and --max-total-tokens is ${most}`, {
+    sent: 'yes',
+  })
+
+/**
+ * What a failure means for a batch: the line is asked `again` after a pause of all; the `line` has failed; it has
+ * failed as `all` others would; or a setting is missing or wrong, so that it was `not asked`, and none can be.
+ */
+export function meaningOf({ kind, details }: CliError): 'again' | 'line' | 'all' | 'not asked' {
+  const { sent = 'no', status = 0, isPermanent = false } = details
+  if (kind === 'not-sent') return 'again'
+  // An answer of status 200 that calls itself a refusal is none: it is asked for once.
+  if (kind === 'rate-limited') return isPermanent || (status >= 200 && status < 300) ? 'line' : 'again'
+  if (sent === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not asked'
+  return ['credentials', 'payment', 'file'].includes(kind) ? 'all' : 'line'
+}
+
 /** How many requests may be under way, and when: a value that each event makes a new one of. */
 export interface Schedule {
   /** The most places there can be. */
@@ -13,9 +75,6 @@ export interface Schedule {
   /** The pauses since the last success. Milliseconds. */
   readonly barren: { readonly pauses: number; readonly time: number }
 }
-
-/** A request that is under way: the pause after which it was begun. */
-export type Ticket = number
 
 /** The service, or the way to it, is not ready for a request: its line is asked again after a pause. */
 export interface Refusal {
@@ -44,16 +103,19 @@ export const createSchedule = (concurrency: number): Schedule => ({
 export const mayBegin = ({ inFlight, places, pause }: Schedule, now: number): boolean =>
   inFlight < places && now >= pause.until
 
-/** A request is begun; its ticket is the number of the last pause. */
+/** A request is begun. */
 export const begin = (schedule: Schedule): Schedule => ({ ...schedule, inFlight: schedule.inFlight + 1 })
 
 /** A request is over, and its place is free. */
 export const leave = (schedule: Schedule): Schedule => ({ ...schedule, inFlight: schedule.inFlight - 1 })
 
-/** A request that is over was answered, well or not. Places grow by one after as many answers as there are places. */
+/**
+ * A request that is over was answered, well or not; its ticket is the pause after which it was begun. Places grow by one after
+ * as many answers as there are places.
+ */
 export function answer(
   schedule: Schedule,
-  ticket: Ticket,
+  ticket: number,
   { isOk, now }: { isOk: boolean; now: number },
 ): Schedule {
   const { pause, places, concurrency, barren } = schedule
@@ -68,10 +130,10 @@ export function answer(
 
 /**
  * A request that is over was refused for now: everybody pauses. The first one that was begun after the last pause
- * makes a new pause and halves the places; others can only make it longer. Throws a `CliError` where waiting has no
+ * makes a new pause and halves the places; others can only make it longer. Throws a `CliError` if waiting has no
  * end.
  */
-export function refuse(schedule: Schedule, ticket: Ticket, refusal: Refusal): Schedule {
+export function refuse(schedule: Schedule, ticket: number, refusal: Refusal): Schedule {
   const { now, random } = refusal
   const { pause, places, barren } = schedule
   const asked = (refusal.error.details.retryAfter ?? 0) * 1000

@@ -1,16 +1,11 @@
-import { readEarlier } from '../../src/batch/earlier-results.ts'
-import type { Pause } from '../../src/batch/flights.ts'
-import { readJobs } from '../../src/batch/jobs.ts'
+import { readInput } from '../../src/batch/input.ts'
 import { createLedger } from '../../src/batch/ledger.ts'
-import { readLines } from '../../src/batch/lines.ts'
-import type { Sinks } from '../../src/batch/recorder.ts'
-import type { Answer } from '../../src/batch/result-line.ts'
-import { type Outcome, type RunOptions, runBatch } from '../../src/batch/run.ts'
-import type { Ask } from '../../src/batch/sender.ts'
-import { createOpenWindow, createWindow } from '../../src/batch/window.ts'
+import { type Answer, asTheyCome, inOrder, type Sinks } from '../../src/batch/record.ts'
+import { readEarlier } from '../../src/batch/results-file.ts'
+import { type Ask, type Outcome, type Pause, type RunOptions, runBatch } from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, Kind } from '../../src/errors.ts'
 import { createClock } from '../harness/clock.ts'
-import { failure, prepare, streamOf, type TestCall, type TestJob } from './pieces.ts'
+import { failure, prepare, sourceOf, streamOf, type TestCall, type TestLine } from './pieces.ts'
 
 export interface Result {
   index: number
@@ -30,6 +25,8 @@ export interface TestFile {
 
 interface World extends Partial<RunOptions> {
   isOrdered?: boolean
+  /** The input is a file, and checked before anything is asked. */
+  isChecked?: boolean
   /** The file of results, with what an earlier run left there. */
   file?: TestFile
   output?: Sinks['output']
@@ -46,7 +43,7 @@ interface Played extends Outcome {
   pauses: Pause[]
 }
 
-export function answerOf({ call, spent }: TestJob, tokens?: number): Answer {
+export function answerOf({ call, spent }: TestLine, tokens?: number): Answer {
   spent.attempts++
   spent.answers++
   if (tokens === undefined) spent.unmetered++
@@ -55,7 +52,7 @@ export function answerOf({ call, spent }: TestJob, tokens?: number): Answer {
 }
 
 /** A request of a line that came to this. */
-export function failureOf({ spent }: TestJob, kind: Kind, details: FailureDetails = {}): CliError {
+export function failureOf({ spent }: TestLine, kind: Kind, details: FailureDetails = {}): CliError {
   spent.attempts += details.attempts ?? 1
   return failure(kind, { attempts: 1, ...details })
 }
@@ -77,20 +74,28 @@ export const parse = (text: string): Result[] =>
 export async function play(
   input: string | AsyncIterable<Uint8Array>,
   ask: Ask<TestCall>,
-  { isOrdered = true, file = { text: '' }, output, results, describe, ...options }: World = {},
+  {
+    isOrdered = true,
+    isChecked = false,
+    file = { text: '' },
+    output,
+    results,
+    describe,
+    ...options
+  }: World = {},
 ): Promise<Played> {
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8
   const ledger = createLedger()
   const { tokens, end, tail } = await readEarlier(streamOf(file.text), ledger, () => undefined)
-  const lines = readLines(typeof input === 'string' ? streamOf(input) : input)
+  const lines = await readInput(sourceOf(input, { isRepeatable: isChecked }), prepare, ledger)
   let out = ''
   // As `openResults` does.
   if (tail === 'torn') file.text = Buffer.from(file.text).subarray(0, end).toString()
   const notes: string[] = []
   const pauses: Pause[] = []
   const sinks: Sinks = {
-    window: isOrdered ? createWindow(4 * concurrency) : createOpenWindow(),
+    turns: isOrdered ? inOrder(4 * concurrency) : asTheyCome(),
     output: output ?? {
       async write(text) {
         out += text
@@ -104,15 +109,14 @@ export async function play(
     },
     describe: describe ?? (({ kind, details: { attempts } }) => ({ kind, attempts })),
     note: (message) => notes.push(message),
-    onPause: (pause) => pauses.push(pause),
   }
-  const outcome = await runBatch(readJobs(lines, prepare, ledger), ask, sinks, {
-    name: 'prompts.ndjson',
+  const outcome = await runBatch(lines, ask, sinks, {
     deadline: Infinity,
     mostTokens: Infinity,
     earlierTokens: tokens,
     interrupted: new AbortController().signal,
     random: () => 0.5,
+    onPause: (pause) => pauses.push(pause),
     ...options,
     concurrency,
     timers,

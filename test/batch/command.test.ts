@@ -315,6 +315,18 @@ describe('a service that refuses', () => {
     expect(parse(ended.out).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)])
   })
 
+  test('B01: for now, and the clock moves at every reading: every line is asked', async () => {
+    for (const step of [100, 250, 400]) {
+      const clock = createClock()
+      let readings = 0
+      const timers = { ...clock, now: () => clock.now() + step * ++readings }
+      const fates = [status(429), status(429)]
+      const exchange: Exchange = (...args) => (fates.shift() ?? answering(message('hi')))(...args)
+      const ended = await run([...batch, '--concurrency', '1'], { cwd: folderWith(9), exchange, timers })
+      expect([ended.code, indexes(parse(ended.out))]).toEqual([0, upTo(9)])
+    }
+  })
+
   test('longer than the deadline or an hour: the batch ends', async () => {
     const exchange = status(429, { 'retry-after': '7200' })
     const ended = await run(batch, { cwd: folderWith(9), exchange })
@@ -443,7 +455,8 @@ describe('the end of a batch', () => {
   test('at the deadline what is under way is cut', async () => {
     const cwd = folderWith(9)
     const argv = [...results, '--concurrency', '3', '--deadline', '3s', '--errors', 'json']
-    const ended = await run(argv, { cwd, exchange: byPrompt({ 2: () => new Promise(() => {}) }) })
+    const exchange = byPrompt({ 2: () => new Promise(() => {}) })
+    const ended = await run(argv, { cwd, exchange, timers: createClock() })
     expect(ended.code).toBe(15)
     const cut = resultsOf(cwd).filter(({ ok }) => !ok)
     expect(cut.map(({ index, error }) => [index, error?.kind])).toEqual([[2, 'unknown']])

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Ask } from '../../src/batch/sender.ts'
+import type { Ask } from '../../src/batch/run.ts'
 import { createClock } from '../harness/clock.ts'
 import { answerOf, linesOf, parse, play, type TestFile } from './batch.ts'
 import { failure, type TestCall } from './pieces.ts'

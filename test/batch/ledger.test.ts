@@ -1,44 +1,11 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createDigestMap } from '../../src/batch/digest-map.ts'
 import { createLedger } from '../../src/batch/ledger.ts'
 
-describe('the map of digests', () => {
-  test('is a map', () => {
-    const key = fc.oneof(fc.string(), fc.nat(200).map(String), fc.constant('__proto__'))
-    const entries = fc.array(fc.tuple(key, fc.integer({ min: 1, max: 2 ** 32 - 1 })), { maxLength: 400 })
-    fc.assert(
-      fc.property(entries, (given) => {
-        const map = createDigestMap()
-        for (const [name, value] of given) map.update(name, () => value)
-        const expected = new Map(given)
-        expect(map.size).toBe(expected.size)
-        for (const [name, value] of expected) expect(map.get(name)).toBe(value)
-        expect(map.get('never given')).toBe(expected.get('never given') ?? 0)
-      }),
-    )
-  })
-
-  test('takes at most 32 bytes for each of many', () => {
-    const map = createDigestMap()
-    let most = 0
-    for (let count = 1; count <= 100_000; count++) {
-      map.update(`line ${count}`, (none) => none + count)
-      if (count >= 5000 && count % 500 === 0) most = Math.max(most, map.bytes / count)
-    }
-    expect(most).toBeLessThanOrEqual(32)
-    expect(map.get('line 77777')).toBe(77_777)
-  })
-})
-
 describe('the ledger', () => {
-  test('numbers a hash that comes again, anew in each pass', () => {
+  test('numbers a hash that comes again', () => {
     const ledger = createLedger()
-    for (let pass = 0; pass < 3; pass++) {
-      ledger.startPass()
-      const hashes = ['a', 'b', 'a', 'a'].map((hash) => ledger.enter({ hash }).hash)
-      expect(hashes).toEqual(['a', 'b', 'a#2', 'a#3'])
-    }
+    const hashes = ['a', 'b', 'a', 'a'].map((hash) => ledger.enter({ hash }).hash)
+    expect(hashes).toEqual(['a', 'b', 'a#2', 'a#3'])
   })
 
   test('knows what is done: the last result of a hash counts', () => {
@@ -50,25 +17,26 @@ describe('the ledger', () => {
     ledger.recall({ hash: 'c', isOk: true })
     ledger.recall({ hash: 'c', isOk: false })
     ledger.recall({ hash: 'x', isOk: true })
-    for (let pass = 0; pass < 2; pass++) {
-      ledger.startPass()
-      const done = ['a', 'a', 'b', 'c', 'd'].map((hash) => ledger.enter({ hash }).isDone)
-      expect(done).toEqual([true, false, true, false, false])
-      expect(ledger.strangers).toBe(1)
-    }
+    const done = ['a', 'a', 'b', 'c', 'd'].map((hash) => ledger.enter({ hash }).isDone)
+    expect(done).toEqual([true, false, true, false, false])
+    expect(ledger.unmatched).toBe(1)
   })
 
   test('refuses an id that is used twice, or that the results have with another request', () => {
     const ledger = createLedger()
     ledger.recall({ id: 'one', hash: 'a', isOk: true })
     ledger.recall({ id: 'two', hash: 'b', isOk: false })
-    for (let pass = 0; pass < 2; pass++) {
-      ledger.startPass()
-      expect(ledger.enter({ id: 'one', hash: 'a' })).toEqual({ hash: 'a', isDone: true })
-      expect(() => ledger.enter({ id: 'two', hash: 'c' })).toThrow('"two" is in the results with another')
-      expect(ledger.enter({ id: 3, hash: 'c' })).toEqual({ hash: 'c#2', isDone: false })
-      expect(() => ledger.enter({ id: 3, hash: 'd' })).toThrow('its id 3 was used before')
-      expect(() => ledger.enter({ id: 'one', hash: 'e' })).toThrow('its id "one" was used before')
-    }
+    expect(ledger.enter({ id: 'one', hash: 'a' })).toEqual({ hash: 'a', isDone: true })
+    expect(() => ledger.enter({ id: 'two', hash: 'c' })).toThrow('"two" is in the results with another')
+    expect(ledger.enter({ id: 3, hash: 'c' })).toEqual({ hash: 'c#2', isDone: false })
+    expect(() => ledger.enter({ id: 3, hash: 'd' })).toThrow('its id 3 was used before')
+    expect(() => ledger.enter({ id: 'one', hash: 'e' })).toThrow('its id "one" was used before')
+  })
+
+  test.each(['__proto__', 'constructor', ''])('takes any id: %j', (id) => {
+    const ledger = createLedger()
+    ledger.recall({ id, hash: 'a', isOk: true })
+    expect(ledger.enter({ id, hash: 'a' }).isDone).toBe(true)
+    expect(() => ledger.enter({ id, hash: 'b' })).toThrow('was used before')
   })
 })

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cutLines } from '../../src/batch/line-cutter.ts'
-import { readLines } from '../../src/batch/lines.ts'
+import { cutLines, readLines } from '../../src/batch/lines.ts'
 import { gather, streamOf } from './pieces.ts'
 
 const read = (whole: string | Uint8Array, size?: number) => gather(readLines(streamOf(whole, size)))

@@ -1,4 +1,4 @@
-import type { Job, Prepare } from '../../src/batch/jobs.ts'
+import type { Line, Prepare, Source } from '../../src/batch/input.ts'
 import { CliError, type FailureDetails, type Kind } from '../../src/errors.ts'
 
 /** A text or bytes as a stream of pieces of this size. */
@@ -18,7 +18,18 @@ export interface TestCall {
   body: Uint8Array
 }
 
-export type TestJob = Job<TestCall>
+export type TestLine = Line<TestCall>
+
+/** An input that can be read once, as a pipe, or again, as a file. */
+export const sourceOf = (
+  whole: string | AsyncIterable<Uint8Array>,
+  { isRepeatable = false, name = 'prompts.ndjson' } = {},
+): Source => ({
+  name,
+  isRepeatable,
+  read: () => (typeof whole === 'string' ? streamOf(whole) : whole),
+  close() {},
+})
 
 /** The simplest call: what the line says. */
 export const prepare: Prepare<TestCall> = (form) => ({

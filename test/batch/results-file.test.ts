@@ -11,9 +11,8 @@ import {
 import { devNull } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { readEarlier } from '../../src/batch/earlier-results.ts'
 import { createLedger } from '../../src/batch/ledger.ts'
-import { openResults, type ResultsOptions } from '../../src/batch/results-file.ts'
+import { openResults, type ResultsOptions, readEarlier } from '../../src/batch/results-file.ts'
 import { ownerOnly, temporaryFolder } from '../harness/run.ts'
 import { streamOf } from './pieces.ts'
 
@@ -139,7 +138,6 @@ describe('resumed', () => {
     const ledger = createLedger()
     const file = await open(path, { ledger })
     expect(file.earlier).toMatchObject({ results: 6, tokens: 60 })
-    ledger.startPass()
     expect([1, 2, 3, 4, 5].map((index) => isDone(ledger, index))).toEqual([true, true, false, false, false])
     file.append(line(5))
     file.close()
@@ -154,7 +152,6 @@ describe('resumed', () => {
         writeFileSync(path, before + line(2).slice(0, length))
         const ledger = createLedger()
         const file = await open(path, { ledger })
-        ledger.startPass()
         expect(isDone(ledger, 2)).toBe(false)
         file.append(line(3))
         file.close()
@@ -168,7 +165,6 @@ describe('resumed', () => {
     writeFileSync(path, `${line(1)}\n${line(2)}`)
     const ledger = createLedger()
     const file = await open(path, { ledger })
-    ledger.startPass()
     expect(isDone(ledger, 2)).toBe(true)
     file.append(line(3))
     file.close()
@@ -221,7 +217,6 @@ describe('resumed', () => {
       end: bytes.length,
       tail: 'none',
     })
-    ledger.startPass()
     expect([1, 2, 3].map((index) => isDone(ledger, index))).toEqual([true, false, true])
   })
 
@@ -245,7 +240,6 @@ describe('resumed', () => {
     const file = await open(path, { ledger })
     file.close()
     expect(file.earlier).toMatchObject({ results: 20_000, tokens: 200_000 })
-    ledger.startPass()
     expect([1, 19_999, 20_001].map((index) => isDone(ledger, index))).toEqual([true, true, false])
   })
 })

@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { createBell } from '../../src/batch/bell.ts'
-import type { Ask } from '../../src/batch/sender.ts'
+import { type Ask, createRace } from '../../src/batch/run.ts'
 import { type CliError, OutputClosed } from '../../src/errors.ts'
 import { createClock } from '../harness/clock.ts'
 import { answerOf, failureOf, linesOf, parse, play } from './batch.ts'
@@ -116,13 +115,9 @@ describe('a batch', () => {
 
 test('what an earlier run has done counts from the start, where the input was checked', async () => {
   const first = await play(linesOf(4), async (job) => answerOf(job))
-  const world = {
-    file: { text: first.file },
-    extent: { lines: 6, left: 2 },
-    interrupted: AbortSignal.abort(),
-  }
+  const world = { file: { text: first.file }, isChecked: true, interrupted: AbortSignal.abort() }
   expect((await play(linesOf(6), async (job) => answerOf(job), world)).tally.skipped).toBe(4)
-  const whole = { file: { text: first.file }, extent: { lines: 6, left: 2 } }
+  const whole = { file: { text: first.file }, isChecked: true }
   expect((await play(linesOf(6), async (job) => answerOf(job), whole)).tally).toMatchObject({
     ok: 2,
     skipped: 4,
@@ -400,17 +395,46 @@ describe('at the deadline', () => {
   })
 })
 
-test('a bell that rang before it was waited for is heard, once', async () => {
-  const bell = createBell()
-  bell.ring()
-  bell.ring()
-  await bell.rung()
-  let isHeard = false
-  const next = bell.rung().then(() => (isHeard = true))
-  await turn()
-  expect(isHeard).toBe(false)
-  bell.ring()
-  await next
+describe('the race of what is under way', () => {
+  const never = { until: Infinity, alarm: Infinity }
+
+  test('nothing under way and no time to wait for is a bug, and says so, whatever the deadline', async () => {
+    const timers = createClock()
+    const race = createRace(timers)
+    await expect(race.next({ now: 0, ...never })).rejects.toThrow('a batch waits for nothing')
+    await expect(race.next({ now: 0, until: Infinity, alarm: 9 })).rejects.toThrow(
+      'a batch waits for nothing',
+    )
+    race.add(Promise.resolve())
+    await race.next({ now: 0, ...never })
+    await expect(race.next({ now: 0, ...never })).rejects.toThrow('a batch waits for nothing')
+  })
+
+  test('the first to end is waited for, or a time, or who wakes it', async () => {
+    const timers = createClock()
+    const now = timers.now()
+    const race = createRace(timers)
+    race.add(timers.wait(3000))
+    race.add(timers.wait(1000))
+    await race.next({ now, ...never })
+    expect(timers.now() - now).toBe(1000)
+    await race.next({ now: timers.now(), until: now + 2000, alarm: Infinity })
+    expect(timers.now() - now).toBe(2000)
+    await race.next({ now: timers.now(), until: Infinity, alarm: now + 2500 })
+    expect(timers.now() - now).toBe(2500)
+    setImmediate(race.wake)
+    await race.next({ now: timers.now(), ...never })
+    await race.next({ now: timers.now(), until: now + 9000, alarm: now + 8000 })
+    expect(timers.now() - now).toBe(3000)
+    race.end()
+  })
+
+  test('work that breaks is told', async () => {
+    const race = createRace(createClock())
+    race.add(Promise.reject(new TypeError('a bug')))
+    await race.next({ now: 0, ...never })
+    await expect(race.next({ now: 0, ...never })).rejects.toThrow('a bug')
+  })
 })
 
 test('many at a time are taken for no mistake', async () => {

@@ -4,10 +4,13 @@ import {
   answer,
   begin,
   createSchedule,
+  decide,
   leave,
   mayBegin,
+  meaningOf,
   refuse,
   type Schedule,
+  type State,
 } from '../../src/batch/schedule.ts'
 import { failure } from './pieces.ts'
 
@@ -330,3 +333,118 @@ test.each([
     expect(seconds).toBeLessThan(80)
   },
 )
+
+describe('what a batch does next', () => {
+  interface TestLine {
+    name: string
+  }
+  const first = { name: 'first' }
+  const refused = { name: 'refused' }
+  const pausedTo5000 = refuse(createSchedule(2), 0, { ...base, error: limited(4), now: 1000 })
+  const inFlight = (count: number, schedule = createSchedule(2)) => ({ ...schedule, inFlight: count })
+  const state = (changes: Partial<State<TestLine>>): State<TestLine> => ({
+    schedule: createSchedule(2),
+    refused: [],
+    next: first,
+    hasRoom: true,
+    course: 'going on',
+    tokens: 0,
+    mostTokens: Infinity,
+    deadline: Infinity,
+    ...changes,
+  })
+  const wait = (until: number) => ({ do: 'wait', until })
+  const forOthers = wait(Infinity)
+  const finish = { do: 'finish', because: expect.objectContaining({ kind: 'stopped' }) }
+
+  test.each<[name: string, Partial<State<TestLine>>, now: number, expected: object]>([
+    ['a line is there, and a place is free', {}, 0, { do: 'ask', line: first }],
+    ['a refused line goes first', { refused: [refused] }, 0, { do: 'ask', line: refused }],
+    ['every place is taken', { schedule: inFlight(2) }, 0, forOthers],
+    ['the next line has not come', { next: 'awaited' }, 0, forOthers],
+    [
+      'it has not come, but a refused one is there',
+      { next: 'awaited', refused: [refused] },
+      0,
+      { do: 'ask', line: refused },
+    ],
+    ['its result would have no place to wait', { hasRoom: false }, 0, forOthers],
+    [
+      'but a refused one has its place already',
+      { hasRoom: false, refused: [refused] },
+      0,
+      { do: 'ask', line: refused },
+    ],
+    ['a pause is on', { schedule: pausedTo5000 }, 4999, wait(5000)],
+    ['a pause ends now', { schedule: pausedTo5000 }, 5000, { do: 'ask', line: first }],
+    ['a pause was over long ago', { schedule: pausedTo5000 }, 9000, { do: 'ask', line: first }],
+    ['a pause is on, and every place is taken', { schedule: inFlight(1, pausedTo5000) }, 4000, forOthers],
+    [
+      'a pause is on, and there is nothing to ask',
+      { schedule: inFlight(1, pausedTo5000), next: 'none' },
+      4000,
+      forOthers,
+    ],
+    ['nothing is left, but some is under way', { schedule: inFlight(1), next: 'none' }, 0, forOthers],
+    ['nothing is left', { next: 'none' }, 0, { do: 'end' }],
+    [
+      'nothing is left but a refused line',
+      { next: 'none', refused: [refused] },
+      0,
+      { do: 'ask', line: refused },
+    ],
+    ['the limit of tokens is reached', { tokens: 10, mostTokens: 10 }, 0, finish],
+    ['it is reached in a pause', { tokens: 10, mostTokens: 10, schedule: pausedTo5000 }, 4000, finish],
+    [
+      'it is reached while the next line is awaited',
+      { tokens: 10, mostTokens: 10, next: 'awaited' },
+      0,
+      forOthers,
+    ],
+    ['it is reached by the last answer', { tokens: 10, mostTokens: 10, next: 'none' }, 0, { do: 'end' }],
+    ['it is not reached', { tokens: 9, mostTokens: 10 }, 0, { do: 'ask', line: first }],
+    ['it finishes, and some is under way', { course: 'finishing', schedule: inFlight(1) }, 0, forOthers],
+    ['it finishes, and nothing is under way', { course: 'finishing', refused: [refused] }, 0, { do: 'end' }],
+    ['the deadline comes', { deadline: 7000 }, 7000, { do: 'cut' }],
+    ['the deadline comes in a pause', { deadline: 4000, schedule: pausedTo5000 }, 4000, { do: 'cut' }],
+    [
+      'the deadline comes while it finishes',
+      { deadline: 7000, course: 'finishing', schedule: inFlight(1) },
+      7000,
+      { do: 'cut' },
+    ],
+    ['the deadline comes when all is done', { deadline: 7000, next: 'none' }, 7000, { do: 'end' }],
+    ['the deadline is yet to come', { deadline: 7000 }, 6999, { do: 'ask', line: first }],
+    // Here only printing or reading can be under way; if nothing is, the race of what is under way throws.
+    ['nothing under way, nothing to wait for, not at the end', { hasRoom: false }, 0, forOthers],
+  ])('%s', (_, changes, now, expected) => {
+    expect(decide(state(changes), now)).toEqual(expected)
+  })
+
+  test('a wait that is given a time is never overdue', () => {
+    for (let now = 0; now < 7000; now += 7) {
+      const step = decide(state({ schedule: pausedTo5000, deadline: 6000 }), now)
+      if (step.do === 'wait') expect(step.until).toBeGreaterThan(now)
+    }
+  })
+})
+
+test.each([
+  ['again', 'not-sent', {}],
+  ['again', 'rate-limited', { sent: 'yes', status: 429 }],
+  ['again', 'rate-limited', { sent: 'yes', status: 503 }],
+  ['line', 'rate-limited', { sent: 'yes', status: 429, isPermanent: true }],
+  ['line', 'rate-limited', { sent: 'yes', status: 200 }],
+  ['line', 'refused', { sent: 'yes', status: 400 }],
+  ['line', 'service', { sent: 'yes', status: 500 }],
+  ['line', 'response', { sent: 'yes', status: 200 }],
+  ['line', 'unknown', { sent: 'unknown' }],
+  ['all', 'credentials', { sent: 'yes', status: 401 }],
+  ['all', 'payment', { sent: 'yes', status: 402 }],
+  ['all', 'file', { sent: 'yes', status: 200 }],
+  ['not asked', 'credentials', {}],
+  ['not asked', 'usage', {}],
+  ['not asked', 'file', {}],
+] as const)('%s: what a failure means for a batch: %s %o', (meaning, kind, details) => {
+  expect(meaningOf(failure(kind, details))).toBe(meaning)
+})

@@ -1,6 +1,6 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { formatAnswer, formatFailure } from '../../src/batch/result-line.ts'
-import { formatEnd, formatProgress } from '../../src/batch/tally.ts'
+import { asTheyCome, formatAnswer, formatFailure, inOrder } from '../../src/batch/record.ts'
 import { nothingSpent } from '../../src/content/spending.ts'
 
 describe('a result line', () => {
@@ -51,36 +51,47 @@ describe('a result line', () => {
   })
 })
 
-describe('the progress line', () => {
-  const tally = { ok: 380, failed: 4, skipped: 1000, tokens: 1_234_567 }
+test('results leave in the order of their lines, and only few wait', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 12 }),
+      fc.infiniteStream(fc.nat()),
+      fc.nat(80),
+      (size, choices, lines) => {
+        const turns = inOrder(size)
+        const open: number[] = []
+        const out: string[] = []
+        let begun = 0
+        let finished = 0
+        while (finished < lines) {
+          while (begun < lines && turns.haveRoom) {
+            open.push(turns.open())
+            begun++
+          }
+          expect(open.length).toBeGreaterThan(0)
+          const [place = 0] = open.splice(choices.next().value % open.length, 1)
+          out.push(...turns.finish(place, String(place)))
+          finished++
+          expect(finished - out.length).toBeLessThan(size)
+        }
+        expect(out).toEqual(Array.from({ length: lines }, (_, at) => String(at)))
+      },
+    ),
+  )
+})
 
-  test.each([
-    [80, '1,384 of 2,000 done · 4 failed · 1 min 5 s left · 9.6/s · 1,234,567 tokens'],
-    [60, '1,384 of 2,000 done · 4 failed · 1 min 5 s left · 9.6/s'],
-    [40, '1,384 of 2,000 done · 4 failed'],
-    [10, '1,384 of 2'],
-    [0, ''],
-  ])('in %i columns', (width, text) => {
-    expect(formatProgress({ tally, lines: 2000, seconds: 40 }, width)).toBe(text)
-  })
+test('at an early end what waits is given out, in order and once', () => {
+  const turns = inOrder(8)
+  for (let count = 0; count < 8; count++) turns.open()
+  expect(turns.haveRoom).toBe(false)
+  expect([5, 1, 3].flatMap((place) => turns.finish(place, `r${place}`))).toEqual([])
+  expect(turns.takeHeld()).toEqual(['r1', 'r3', 'r5'])
+  expect(turns.takeHeld()).toEqual([])
+})
 
-  test('where little is known', () => {
-    const none = { ok: 0, failed: 0, skipped: 0, tokens: 0 }
-    expect(formatProgress({ tally: none, lines: 5, seconds: 0 }, 80)).toBe('0 of 5 done')
-    expect(formatProgress({ tally: { ...none, ok: 3 }, seconds: 60 }, 80)).toBe('3 done · 3.0/min')
-  })
-
-  test('in a pause', () => {
-    expect(formatProgress({ tally, lines: 2000, seconds: 40, pause: 11.2 }, 60)).toBe(
-      '1,384 of 2,000 done · 4 failed · paused for 12 s',
-    )
-  })
-
-  test.each([
-    [
-      { tally, lines: 2000, seconds: 40 },
-      '380 ok · 4 failed · 1,000 done before · 616 not done · 1,234,567 tokens · 40 s',
-    ],
-    [{ tally: { ok: 2, failed: 0, skipped: 0, tokens: 0 }, seconds: 7325 }, '2 ok · 0 failed · 2 h 2 min'],
-  ])('at the end: %o', (standing, text) => expect(formatEnd(standing)).toBe(text))
+test('without an order nothing is kept', () => {
+  const turns = asTheyCome()
+  turns.open()
+  expect(turns.finish(turns.open(), 'second')).toEqual(['second'])
+  expect([turns.haveRoom, turns.takeHeld()]).toEqual([true, []])
 })

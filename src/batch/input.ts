@@ -1,0 +1,226 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, promises as fs } from 'node:fs'
+import { nothingSpent, type Spent } from '../content/spending.ts'
+import type { Context } from '../context.ts'
+import { asFileFailure, CliError, mostCounted, usage, usageProblems } from '../errors.ts'
+import { absolutePath } from '../io/paths.ts'
+import { describeJsonError } from '../wire/json/parse.ts'
+import type { Ledger } from './ledger.ts'
+import { type Id, type LineForm, readForm } from './line-form.ts'
+import { readLines, type TextLine } from './lines.ts'
+
+/** What is asked of a service for one line. */
+export interface Call {
+  model: string
+  body: Uint8Array
+}
+
+/** Makes the call of a line. Throws a usage error if none can be made of it. */
+export type Prepare<C extends Call> = (form: LineForm, index: number) => C | Promise<C>
+
+/** One line of a batch, from the input to its result. */
+export interface Line<C extends Call> {
+  /** Its number, from 1. */
+  index: number
+  id?: Id
+  /** Of its model and body, with `#2`, `#3` if they come again. */
+  hash: string
+  call: C
+  /** In this run. */
+  spent: Spent
+  /** Among the results that have their turn, once the line is begun. */
+  place?: number
+  /** The tokens that it took and that the batch's sum has. */
+  counted?: number
+}
+
+/** Where a batch's input comes from. */
+export interface Source {
+  /** For messages. */
+  name: string
+  /** It can be read again, and so is checked before anything is sent. */
+  isRepeatable: boolean
+  read(): AsyncIterable<Uint8Array>
+  /** Nothing more is read: a silent pipe does not keep the process running. */
+  close(): void
+}
+
+/** The lines of a batch, but for those that an earlier run has done. */
+export interface Input<C extends Call> {
+  /** All of them; `undefined` if only the end of a pipe will tell. */
+  total: number | undefined
+  /** How many an earlier run has done, as far as is known by now. */
+  readonly skipped: number
+  /** Throws a `CliError` at a bad line, and if it cannot be read further. */
+  lines: AsyncIterable<Line<C>>
+}
+
+/** Opens a file, or stdin for `-`. Throws a `CliError`. */
+export async function openSource({ input, host }: Context, name: string): Promise<Source> {
+  if (name === '') throw usage('--batch needs a file, or - for stdin')
+  if (name === '-') {
+    if (input.stdinKind === 'terminal') throw usage('--batch -: stdin is a terminal; give a file or a pipe')
+    const close = () => void host.stdin.open().destroy()
+    return { name: 'stdin', isRepeatable: false, read: () => input.stdinChunks('--batch -'), close }
+  }
+  const path = absolutePath(host, name)
+  try {
+    const stat = await fs.stat(path)
+    if (stat.isDirectory()) throw new CliError('file', `${name}: it is a folder`)
+    await fs.access(path, fs.constants.R_OK)
+    return { name, isRepeatable: stat.isFile(), read: () => readFile(path, name), close() {} }
+  } catch (error) {
+    throw asFileFailure(error, name)
+  }
+}
+
+async function* readFile(path: string, name: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* createReadStream(path, { highWaterMark: 256 * 1024 })
+  } catch (error) {
+    throw asFileFailure(error, name)
+  }
+}
+
+/**
+ * Reads the lines of a batch. A regular file is checked whole first: throws a usage error that names every bad line.
+ */
+export const readInput = <C extends Call>(
+  source: Source,
+  prepare: Prepare<C>,
+  ledger: Ledger,
+): Promise<Input<C>> | Input<C> =>
+  source.isRepeatable ? checkFile(source, prepare, ledger) : readPipe(source, prepare, ledger)
+
+function readPipe<C extends Call>(source: Source, prepare: Prepare<C>, ledger: Ledger): Input<C> {
+  const input = { total: undefined, skipped: 0, lines: left() }
+  async function* left(): AsyncGenerator<Line<C>, void, undefined> {
+    for await (const made of makeLines(source, prepare, ledger)) {
+      if ('problem' in made) throw refuseLines([made], source.name)
+      if (made.isDone) input.skipped++
+      else yield made.line
+    }
+  }
+  return input
+}
+
+/** What is kept of the lines that were made for the check, so that they need not be made again. Bytes. */
+const mostKept = 8 * 1024 * 1024
+
+/** What a line takes beside its body, at least. Bytes. */
+const leastKept = 1024
+
+async function checkFile<C extends Call>(
+  source: Source,
+  prepare: Prepare<C>,
+  ledger: Ledger,
+): Promise<Input<C>> {
+  const bad: BadLine[] = []
+  const kept: Line<C>[] = []
+  /** The hashes of the lines after these, by number. */
+  const later = new Map<number, string>()
+  let [total, skipped, size] = [0, 0, 0]
+  for await (const made of makeLines(source, prepare, ledger)) {
+    total++
+    if ('problem' in made) bad.push(made)
+    else if (made.isDone) skipped++
+    else {
+      const { line } = made
+      size += leastKept + line.call.body.length
+      if (size <= mostKept) kept.push(line)
+      else later.set(line.index, line.hash)
+    }
+    if (bad.length > mostCounted) break
+  }
+  if (bad.length > 0) throw refuseLines(bad, source.name)
+
+  async function* left(): AsyncGenerator<Line<C>, void, undefined> {
+    kept.reverse()
+    // Each is given away, so that its memory is free once it is done.
+    for (let line = kept.pop(); line; line = kept.pop()) yield line
+    if (later.size > 0) yield* makeAgain(source, prepare, later)
+  }
+  return { total, skipped, lines: left() }
+}
+
+/** Makes the lines of these numbers again. Throws a `CliError` if the file is not what it was when it was checked. */
+async function* makeAgain<C extends Call>(
+  source: Source,
+  prepare: Prepare<C>,
+  hashes: Map<number, string>,
+): AsyncGenerator<Line<C>, void, undefined> {
+  const changed = (what: string) =>
+    new CliError('file', `${source.name}: ${what} while the batch ran: nothing after it was asked`)
+  const enter: Ledger['enter'] = ({ hash }) => ({ hash, isDone: false })
+  for await (const text of readLines(source.read())) {
+    const hash = hashes.get(text.number)
+    if (hash === undefined) continue
+    const made = await makeLine(text, prepare, enter)
+    if ('problem' in made || !hash.startsWith(made.line.hash))
+      throw changed(`line ${text.number} was changed`)
+    yield { ...made.line, hash }
+    hashes.delete(text.number)
+    if (hashes.size === 0) return
+  }
+  throw changed('it was made shorter')
+}
+
+interface BadLine {
+  index: number
+  problem: string
+  /** What may help. */
+  hint?: string
+}
+
+const notJson = 'jq -R . makes a JSON text of each line of plain text'
+
+type Made<C extends Call> = { line: Line<C>; isDone: boolean } | BadLine
+
+async function* makeLines<C extends Call>(
+  source: Source,
+  prepare: Prepare<C>,
+  ledger: Ledger,
+): AsyncGenerator<Made<C>, void, undefined> {
+  for await (const text of readLines(source.read())) yield await makeLine(text, prepare, ledger.enter)
+}
+
+/** Makes a line and enters it, or says what is wrong with it. */
+async function makeLine<C extends Call>(
+  text: TextLine,
+  prepare: Prepare<C>,
+  enter: Ledger['enter'],
+): Promise<Made<C>> {
+  const index = text.number
+  if ('problem' in text) return { index, problem: text.problem }
+  try {
+    const form = readForm(text.text)
+    const call = await prepare(form, index)
+    const id = form.id === undefined ? {} : { id: form.id }
+    const { hash, isDone } = enter({ ...id, hash: hashRequest(call) })
+    return { line: { index, ...id, hash, call, spent: nothingSpent() }, isDone }
+  } catch (error) {
+    return { index, ...(await describeProblem(error, text.text)) }
+  }
+}
+
+/** Names a request by what is asked of whom: 32 hexadecimal digits. */
+const hashRequest = ({ model, body }: Call): string =>
+  createHash('sha256').update(`${model}\0`).update(body).digest('hex').slice(0, 32)
+
+async function describeProblem(error: unknown, text: string): Promise<Omit<BadLine, 'index'>> {
+  if (error instanceof SyntaxError) {
+    const where = (await describeJsonError(text)).replace('line 1, ', '')
+    return { problem: `it is not JSON: ${where}`, hint: notJson }
+  }
+  if (!(error instanceof CliError) || error.kind !== 'usage') throw error
+  const { problems } = error.details
+  return { problem: problems ? `${error.message}: ${problems.slice(0, 3).join('; ')}` : error.message }
+}
+
+function refuseLines(bad: BadLine[], name: string): CliError {
+  const hint = bad.find((line) => line.hint)?.hint
+  return usageProblems(
+    name,
+    bad.map(({ index, problem }) => `line ${index}: ${problem}`),
+  ).with(hint ? { consequence: hint } : {})
+}

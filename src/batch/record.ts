@@ -1,0 +1,226 @@
+import type { Spent } from '../content/spending.ts'
+import { CliError, OutputClosed } from '../errors.ts'
+import { onOneLine } from '../wire/page.ts'
+import type { Call, Line } from './input.ts'
+
+/** How far a batch has come. */
+export interface Tally {
+  ok: number
+  failed: number
+  /** Done by an earlier run. */
+  skipped: number
+  /** Of all answers that say it, an earlier run's too. */
+  tokens: number
+}
+
+/** What came of one line that was answered. */
+export interface Answer {
+  /** One of these; `json` and `response` are JSON texts, shown as they are spelled. */
+  content:
+    | { text: string }
+    | { files: string[]; links?: string[]; text?: string }
+    | { json: string }
+    | { response: string }
+  model?: string
+  stopReason?: string
+  seconds: number
+}
+
+/** Where results go. */
+export interface Sinks {
+  /** Throws as stdout does; `flush` resolves when everything is written. */
+  output: { write(text: string): Promise<void>; flush(): Promise<void> }
+  /** Decides when a result goes to the output. */
+  turns: Turns
+  /** Takes each result as it comes. Throws a `CliError` if it cannot. */
+  results?: {
+    append(line: string): void
+    requireWhole?(): void
+  }
+  /** What a result says of a failure, secrets redacted. */
+  describe(error: CliError): object
+  note(message: string): void
+  /** Called after each result. */
+  onProgress?(tally: Tally): void
+}
+
+/** Writes down what comes of each line. */
+export interface Recorder {
+  readonly tally: Tally
+  /** Of the failed line with the lowest number. */
+  readonly failure: CliError | undefined
+  /** The result of one more line would have a place to wait, and stdout took what it was given. */
+  readonly hasRoom: boolean
+  /** A line is begun: its result has its turn after those begun before. */
+  begin(line: Line<Call>): void
+  /** Counts what a line took, after each of its requests. */
+  addSpent(line: Line<Call>): void
+  addAnswer(line: Line<Call>, answer: Answer): void
+  addFailure(line: Line<Call>, error: CliError): void
+  /** Resolves when stdout took what it was given. */
+  printed(): Promise<void>
+  /** Gives out what waits for its turn. Resolves when all of it is written. */
+  end(): Promise<void>
+}
+
+/** `onError` is called if a result cannot be written; the others still go wherever they can. */
+export function createRecorder(
+  sinks: Sinks,
+  {
+    earlierTokens,
+    countSkipped,
+    onError,
+  }: { earlierTokens: number; countSkipped(): number; onError(error: unknown): void },
+): Recorder {
+  const { turns, output, results, describe, note, onProgress } = sinks
+  const tally: Tally = { ok: 0, failed: 0, skipped: countSkipped(), tokens: earlierTokens }
+  let first: { index: number; error: CliError } | undefined
+  let isUnmeteredTold = false
+  let unprinted = 0
+  let printing = Promise.resolve()
+
+  function print(result: string): void {
+    unprinted++
+    printing = printing
+      .then(() => output.write(`${result}\n`))
+      .catch(failToPrint)
+      .then(() => void unprinted--)
+  }
+
+  const failToPrint = (error: unknown) => onError(error instanceof OutputClosed ? readerGone() : error)
+
+  function record(line: Line<Call>, result: string): void {
+    try {
+      results?.append(result)
+    } catch (error) {
+      onError(error)
+    }
+    for (const ready of turns.finish(line.place ?? 0, result)) print(ready)
+    tally.skipped = countSkipped()
+    onProgress?.(tally)
+  }
+
+  return {
+    tally,
+    get failure() {
+      return first?.error
+    },
+    get hasRoom() {
+      return unprinted === 0 && turns.haveRoom
+    },
+    begin(line) {
+      line.place = turns.open()
+    },
+    addSpent(line) {
+      const { usage, unmetered } = line.spent
+      const { totalTokens = 0 } = usage
+      tally.tokens += totalTokens - (line.counted ?? 0)
+      line.counted = totalTokens
+      if (unmetered === 0 || isUnmeteredTold) return
+      isUnmeteredTold = true
+      note(`line ${line.index}: the answer does not say how many tokens it took; it counts as none`)
+    },
+    addAnswer(line, answer) {
+      tally.ok++
+      record(line, formatAnswer(line, answer))
+    },
+    addFailure(line, error) {
+      tally.failed++
+      if (!first || line.index < first.index) first = { index: line.index, error }
+      record(line, formatFailure(line, describe(error)))
+    },
+    printed: () => printing,
+    async end() {
+      tally.skipped = countSkipped()
+      for (const result of turns.takeHeld()) print(result)
+      await printing.then(() => output.flush()).catch(failToPrint)
+      try {
+        results?.requireWhole?.()
+      } catch (error) {
+        onError(error)
+      }
+    },
+  }
+}
+
+const readerGone = () => new CliError('file', 'stdout: its reader has gone', { sent: 'yes' })
+
+/** Puts results that come in any order into the order in which their lines were begun. */
+export interface Turns {
+  /** Another line may be begun. */
+  readonly haveRoom: boolean
+  /** A line is begun. Returns its place. */
+  open(): number
+  /** A line's result is there. Returns the results whose turn it is now. */
+  finish(place: number, result: string): string[]
+  /** The results that wait for one before them. They are given out by this. */
+  takeHeld(): string[]
+}
+
+/** Fewer than `size` results wait at any time. */
+export function inOrder(size: number): Turns {
+  const held = new Map<number, string>()
+  let opened = 0
+  let next = 0
+  return {
+    get haveRoom() {
+      return opened - next < size
+    },
+    open: () => opened++,
+    finish(place, result) {
+      held.set(place, result)
+      const ready: string[] = []
+      for (let first = held.get(next); first !== undefined; first = held.get(next)) {
+        held.delete(next++)
+        ready.push(first)
+      }
+      return ready
+    },
+    takeHeld() {
+      const places = [...held.keys()].sort((one, other) => one - other)
+      const results = places.map((place) => held.get(place) as string)
+      held.clear()
+      return results
+    },
+  }
+}
+
+/** Gives each result out at once. */
+export const asTheyCome = (): Turns => ({
+  haveRoom: true,
+  open: () => 0,
+  finish: (_, result) => [result],
+  takeHeld: () => [],
+})
+
+/** The line that a result belongs to. */
+type Subject = Pick<Line<Call>, 'index' | 'id' | 'hash' | 'spent'>
+
+/** A result as one line of JSON, without its line break. */
+export function formatAnswer(subject: Subject, answer: Answer): string {
+  const { content, model, stopReason, seconds } = answer
+  const { attempts, answers } = subject.spent
+  const usage = usageOf(subject.spent)
+  // What a response says itself is not said again.
+  const rest =
+    'response' in content
+      ? { usage: answers > 1 ? usage : undefined, attempts, seconds }
+      : { model, stopReason, usage, attempts, seconds }
+  return `${formatSubject(subject)},"ok":true,${formatContent(content)},${JSON.stringify(rest).slice(1)}`
+}
+
+/** The same for a line that failed; `error` is what the program says of a failure elsewhere. */
+export const formatFailure = (subject: Subject, error: object): string =>
+  `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: usageOf(subject.spent) }).slice(1)}`
+
+/** Of all answers, so that a later run knows what was paid. */
+const usageOf = ({ answers, unmetered, usage }: Spent) => (answers > unmetered ? usage : undefined)
+
+const formatSubject = ({ index, id, hash }: Subject): string =>
+  JSON.stringify({ index, id, hash }).slice(0, -1)
+
+function formatContent(content: Answer['content']): string {
+  if ('json' in content) return `"json":${onOneLine(content.json).trim()}`
+  if ('response' in content) return `"response":${onOneLine(content.response).trim()}`
+  return JSON.stringify(content).slice(1, -1)
+}

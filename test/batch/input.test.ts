@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest'
+import { type Prepare, readInput } from '../../src/batch/input.ts'
+import { createLedger } from '../../src/batch/ledger.ts'
+import { nothingSpent } from '../../src/content/spending.ts'
+import { type CliError, usageProblems } from '../../src/errors.ts'
+import { gather, prepare, sourceOf, type TestCall } from './pieces.ts'
+
+const linesOf = async (text: string) =>
+  gather((await readInput(sourceOf(text), prepare, createLedger())).lines)
+
+const check = async (text: string, make: Prepare<TestCall> = prepare, ledger = createLedger()) =>
+  readInput(sourceOf(text, { isRepeatable: true }), make, ledger)
+
+const refusal = async (text: string, make?: Prepare<TestCall>): Promise<CliError> => {
+  try {
+    await check(text, make)
+  } catch (error) {
+    return error as CliError
+  }
+  throw new Error('it was accepted')
+}
+
+const work = { call: expect.anything(), spent: nothingSpent() }
+
+test('a line becomes a job, named by its number, its id and its hash', async () => {
+  const jobs = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')
+  expect(jobs).toEqual([
+    { index: 1, hash: expect.stringMatching(/^[0-9a-f]{32}$/), ...work },
+    {
+      index: 3,
+      id: 'x',
+      hash: expect.stringMatching(/^[0-9a-f]{32}#2$/),
+      ...work,
+    },
+    { index: 4, hash: expect.stringMatching(/^[0-9a-f]{32}$/), ...work },
+    { index: 5, hash: expect.stringMatching(/^[0-9a-f]{32}$/), ...work },
+  ])
+  const bases = jobs.map((job) => ('hash' in job ? job.hash.slice(0, 32) : ''))
+  expect(new Set(bases).size).toBe(3)
+  expect(bases[0]).toBe(bases[1])
+})
+
+test('a hash is of model and body and nothing else, and the same for ever', async () => {
+  const [job] = await linesOf('{"model":"m","contents":[]}')
+  expect(job).toMatchObject({ hash: 'e22d4eb04d8fbd817bc718ecb30e98ca' })
+})
+
+describe('a whole input is checked', () => {
+  test('how much there is', async () => {
+    const ledger = createLedger()
+    for (const { hash } of await linesOf('"a"\n"b"')) ledger.recall({ hash, isOk: true })
+    const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, ledger)
+    expect(input).toMatchObject({ total: 4, skipped: 2 })
+    expect((await gather(input.lines)).map(({ index, hash }) => [index, hash.slice(32)])).toEqual([
+      [4, ''],
+      [5, '#2'],
+    ])
+    expect(await check('')).toMatchObject({ total: 0, skipped: 0 })
+  })
+
+  test('every bad line and every id used twice is named', async () => {
+    const lines = ['"ok"', 'hello', '{"id":1,"prompt":"p"}', '{"prompt":7}', '{"id":"1","prompt":"q"}', '"x']
+    const error = await refusal(lines.join('\n'))
+    expect(error).toMatchObject({ kind: 'usage', message: 'prompts.ndjson: 4 problems' })
+    expect(error.details).toEqual({
+      problems: [
+        'line 2: it is not JSON: column 1: value expected',
+        'line 4: its "prompt" must be a text',
+        'line 5: its id "1" was used before',
+        'line 6: it is not JSON: column 3: unclosed text',
+      ],
+      consequence: 'jq -R . makes a JSON text of each line of plain text',
+    })
+  })
+
+  test('one alone is told in the message, and jq only where it helps', async () => {
+    const error = await refusal('"ok"\n{"a":1}\n')
+    expect(error.message).toMatch(/^prompts.ndjson: line 2: it must be a prompt in quotes/)
+    expect(error.details.consequence).toBeUndefined()
+  })
+
+  test('what makes no request is bad too', async () => {
+    const error = await refusal('"ok"\n{"contents":5}\n', (form, index) => {
+      if ('body' in form) throw usageProblems('the body', ['contents: must be a list', 'x: is odd'])
+      return prepare(form, index)
+    })
+    expect(error.message).toBe(
+      'prompts.ndjson: line 2: the body: 2 problems: contents: must be a list; x: is odd',
+    )
+  })
+
+  test("a failure that is not the line's fault is thrown as it is", async () => {
+    const broken = () => Promise.reject(new TypeError('a bug'))
+    await expect(check('"a"', broken)).rejects.toThrow(TypeError)
+  })
+
+  test('no more problems are gathered than are counted', async () => {
+    let made = 0
+    async function* endless() {
+      while (made < 1e6) {
+        made++
+        yield Buffer.from('bad\n')
+      }
+    }
+    const source = sourceOf(endless(), { isRepeatable: true, name: 'it' })
+    const checking = async () => readInput(source, prepare, createLedger())
+    await expect(checking()).rejects.toThrow('it: more than 1000 problems')
+    expect(made).toBeLessThan(1100)
+  })
+})
+
+describe('a file that was checked', () => {
+  /** Lines whose bodies take up more than what is kept of them. */
+  const most = 40
+  const large = (index: number) => `{"id":${index},"prompt":"${index} ${'x'.repeat(400_000)}"}\n`
+  const whole = Array.from({ length: most }, (_, at) => large(at + 1)).join('')
+
+  /** What is asked of a file that has this text when it is checked, and that when it is read again. */
+  async function readTwice(text: string, again = text, ledger = createLedger()) {
+    let [reads, made] = [0, 0]
+    const source = {
+      ...sourceOf(text, { isRepeatable: true }),
+      read: () => sourceOf(reads++ ? again : text).read(),
+    }
+    const counting: Prepare<TestCall> = (form, index) => {
+      made++
+      return prepare(form, index)
+    }
+    const input = await readInput(source, counting, ledger)
+    const lines: { index: number; hash: string }[] = []
+    const failed = await gatherInto(lines, input.lines).catch((error: CliError) => error)
+    return { lines, failed, reads, made }
+  }
+
+  async function gatherInto<T>(all: T[], items: AsyncIterable<T>): Promise<undefined> {
+    for await (const item of items) all.push(item)
+  }
+
+  test('is read once, and each body made once, if it is small', async () => {
+    const { lines, reads, made } = await readTwice('"a"\n"b"\n"a"\n')
+    expect([lines.length, reads, made]).toEqual([3, 1, 3])
+  })
+
+  test('is read again from where memory would grow, and the lines are the same', async () => {
+    const { lines, failed, reads, made } = await readTwice(whole)
+    expect([lines.map(({ index }) => index), failed, reads]).toEqual([
+      Array.from({ length: most }, (_, at) => at + 1),
+      undefined,
+      2,
+    ])
+    expect(made).toBeGreaterThan(most)
+    expect(made).toBeLessThan(1.7 * most)
+    const once = await linesOf(whole)
+    expect(lines.map(({ hash }) => hash)).toEqual(once.map(({ hash }) => hash))
+  })
+
+  test('makes no body again that an earlier run has done', async () => {
+    const ledger = createLedger()
+    for (const { index, hash } of await linesOf(whole))
+      if (index !== most) ledger.recall({ hash, isOk: true })
+    const { lines, made } = await readTwice(whole, whole, ledger)
+    expect([lines.map(({ index }) => index), made]).toEqual([[most], most])
+  })
+
+  test.each([
+    [
+      'a line was changed',
+      whole.replace(`{"id":${most},"prompt":"`, `{"id":${most},"prompt":"not `),
+      /line 40 was changed/,
+    ],
+    ['a line became bad', whole.replace(`{"id":${most},`, '{"id":,'), /line 40 was changed/],
+    ['it was made shorter', whole.slice(0, -large(most).length), /it was made shorter/],
+  ])('and that is not what it was later, is exit 11 and no end: %s', async (_, again, why) => {
+    const { failed } = await readTwice(whole, again)
+    expect(failed).toMatchObject({ kind: 'file', message: expect.stringMatching(why) })
+  })
+
+  test('has the lines that it had when it was checked, and no later ones', async () => {
+    const { lines, failed } = await readTwice(whole, `${whole}${large(most + 1)}`)
+    expect([lines.length, failed]).toEqual([most, undefined])
+  })
+})
