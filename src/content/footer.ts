@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { addAnswer } from '../facts.ts'
 import { oneLine } from '../io/escape.ts'
-import type { AnswerSummary } from '../wire/gateway/answer-piece.ts'
+import type { AnswerSummary } from '../wire/gateway/answer.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { usageOf } from './token-usage.ts'
 

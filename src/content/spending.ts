@@ -1,6 +1,6 @@
 import { CliError } from '../errors.ts'
 import { addAnswer, type Facts } from '../facts.ts'
-import type { AnswerSummary } from '../wire/gateway/answer-piece.ts'
+import type { AnswerSummary } from '../wire/gateway/answer.ts'
 import { usageOf } from './token-usage.ts'
 
 /** What a line of a batch took so far: all of its requests, and all answers to them, those that failed a check too. */

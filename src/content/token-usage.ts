@@ -1,4 +1,4 @@
-import type { AnswerSummary } from '../wire/gateway/answer-piece.ts'
+import type { AnswerSummary } from '../wire/gateway/answer.ts'
 import { createAnswerReader } from '../wire/gateway/answer-reader.ts'
 
 /** The tokens of an answer, as far as the service tells. */

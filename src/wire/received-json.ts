@@ -35,3 +35,12 @@ export function parseReceived(text: string, what: string): unknown {
     throw notUnderstood(`${what} is not JSON`, message)
   }
 }
+
+/** The data of an `error` event: JSON, or the words themselves. */
+export function readErrorEvent(data: string): unknown {
+  try {
+    return parseReceived(data, 'the error')
+  } catch {
+    return data
+  }
+}

@@ -112,9 +112,36 @@ function unicode() {
   return (bytes: Uint8Array, isLast = false) => decoder.decode(bytes, { stream: !isLast })
 }
 
+/** The events of a stream that has come whole; the last one needs no blank line. */
+export function readSseEvents(text: string): SseEvent[] {
+  const decoder = createSseDecoder({ acceptsBare: true })
+  const events = decoder.push(Buffer.from(text))
+  const { events: last, torn } = decoder.end()
+  return [...events, ...last, ...(torn ? [torn] : [])]
+}
+
 /** Encodes one event; each line of the data becomes a `data:` line. */
 export function encodeSseEvent({ event, data }: SseEvent): string {
   const head = event === '' ? '' : `event: ${event}\n`
   const lines = data.split('\n').map((text) => `data: ${text}\n`)
   return `${head}${lines.join('')}\n`
 }
+
+/** What stands in a stream beside the answer's own JSON, as it was seen in the field (recorded, 3). */
+
+/** Whether it marks the end of a stream. */
+export const isTerminator = (data: string): boolean =>
+  data[0] !== '{' && data.length < longestWord && /^"?\[DONE\]"?$/i.test(data.trim())
+
+/** Whether it only keeps the connection open. */
+export function isKeepAlive(data: string, event = ''): boolean {
+  if (data[0] === '{') return false
+  const word = data.trim()
+  if (word === '' || /^(ping|heartbeat|keep[-_]?alive)$/i.test(event)) return true
+  return (
+    word.length < longestWord &&
+    /^(null|true|false|-?[\d.]+|"?(ping|pong|heartbeat|keep[-_ ]?alive)"?)$/i.test(word)
+  )
+}
+
+const longestWord = 100

@@ -20,7 +20,7 @@ export function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
   try {
     for (const piece of pieces) {
       decoder.push(piece)
-      if (decoder.ended && !decoder.isVerbatim) break
+      if (decoder.progress === 'ended' && !decoder.isVerbatim) break
     }
     decoder.end()
     return { ...told(), failure: '' }

@@ -41,7 +41,7 @@ export function createAnswerBody(
         limit.endWait()
         if (!isFinished) limit.stop()
         yield chunk
-        isFinished ||= decoder.ended
+        isFinished ||= decoder.progress === 'ended'
         if (isFinished && !(takesRest && decoder.isVerbatim)) return
         if (!isFinished) limit.watchSilence(decoder.received > received)
         else if (!wasFinished) limit.watchRest()
@@ -88,9 +88,10 @@ function createLimit(response: HttpResponse, decoder: AnswerDecoder, timers: Tim
       silence += timers.now() - waitingSince
     },
     watchSilence(hasText: boolean) {
-      if (hasText || !decoder.isSettled) silence = 0
+      const isSettled = decoder.progress === 'settled'
+      if (hasText || !isSettled) silence = 0
       if (silence >= longestSilence) assumeEnd()
-      else if (decoder.isSettled) stopTimer = callAfter(timers, longestSilence - silence, assumeEnd)
+      else if (isSettled) stopTimer = callAfter(timers, longestSilence - silence, assumeEnd)
     },
     watchRest() {
       stopTimer = callAfter(timers, longestRest, response.close)

@@ -3,8 +3,8 @@ import type { Output } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import type { Timers } from '../../timers.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
+import type { AnswerSummary } from '../../wire/gateway/answer.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import type { AnswerSummary } from '../../wire/gateway/answer-piece.ts'
 import { createAnswerBody } from './answer-body.ts'
 
 export interface PrintedAnswer {

@@ -2,9 +2,9 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
-import type { AnswerSummary } from '../../wire/gateway/answer-piece.ts'
+import type { AnswerSummary } from '../../wire/gateway/answer.ts'
+import { brokenOff } from '../../wire/gateway/answer-decoder.ts'
 import { createAnswerReader } from '../../wire/gateway/answer-reader.ts'
-import { brokenOff } from '../../wire/gateway/body-decoder.ts'
 import { type BodyValues, readBodyValues } from '../../wire/gateway/body-values.ts'
 import { type Findings, findImages } from '../../wire/gateway/found-images.ts'
 import { isObject } from '../../wire/json/parse.ts'
@@ -51,7 +51,7 @@ export async function readImageAnswer(
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
 function understand(read: BodyValues, onSummary: (summary: AnswerSummary) => void): ImageAnswer {
-  const findings = findImages(read.values)
+  const findings = findImages(read)
   const { summary, failure } = summarize(read, findings.images.length > 0)
   if (!failure || findings.images.length > 0) onSummary(summary)
   if (findings.images.length > 0) return { ...findings, summary, failure }
@@ -64,7 +64,7 @@ const noImage = ({ stopReason }: AnswerSummary) =>
   `the answer has no image${stopReason ? `: ${stopReason}` : ''}`
 
 function understandRaw(context: Context, read: BodyValues): ImageAnswer {
-  const findings = findImages(read.values)
+  const findings = findImages(read)
   const { summary, failure } = summarize(read, true)
   const envelope = read.values.find(({ value }) => isErrorEnvelope(value))
   if (envelope && read.form === 'body') throw failureInBody(envelope.value)

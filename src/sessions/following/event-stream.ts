@@ -7,8 +7,7 @@ import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json/parse.ts'
 import { failureInstead } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventItem } from '../../wire/sessions/events-page.ts'
-import { createSseDecoder, type SseDecoder } from '../../wire/sse.ts'
-import { isKeepAlive, isTerminator } from '../../wire/stream-words.ts'
+import { createSseDecoder, isKeepAlive, isTerminator, type SseDecoder } from '../../wire/sse.ts'
 
 /** A session's events as they happen, over one connection. */
 export interface EventStream {

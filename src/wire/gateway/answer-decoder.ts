@@ -1,18 +1,18 @@
-import type { AnswerSummary } from './answer-piece.ts'
-import { createAnswerReader } from './answer-reader.ts'
-import type { AnswerSink, BodyDecoder } from './body-decoder.ts'
-import { createEventsDecoder } from './events-decoder.ts'
-import { createArrayDecoder, createSequenceDecoder, createStrangerDecoder } from './json-decoders.ts'
+import { createTextDecoding } from '../charset.ts'
+import { createArraySplitter, createSequenceSplitter } from '../json/splitter.ts'
+import { notUnderstood } from '../problem/not-understood.ts'
+import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
+import { createSseDecoder, isKeepAlive, isTerminator, type SseEvent } from '../sse.ts'
+import type { AnswerSummary } from './answer.ts'
+import { type AnswerReader, createAnswerReader, type Progress } from './answer-reader.ts'
 
 /** Turns an answer's bytes into its text, whatever form the body has. */
 export interface AnswerDecoder {
   readonly summary: AnswerSummary
-  /** The service said that nothing follows. */
-  readonly ended: boolean
+  /** In the middle of a value it is never `settled`. */
+  readonly progress: Progress
   /** How many values have brought text. */
   readonly received: number
-  /** The answer is whole if nothing follows, though the service did not say so. */
-  readonly isSettled: boolean
   /** `--raw` prints the body as it is, including what follows the answer's end. */
   readonly isVerbatim: boolean
   /** Throws a `CliError` where the bytes are not understood. */
@@ -33,26 +33,29 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink): Answ
 
   function open(): BodyDecoder {
     decoder = chooseDecoder(head.start, contentType)(reader, contentType, sink)
-    for (const bytes of kept.splice(0)) decoder.push(bytes)
+    for (const bytes of kept.splice(0)) take(decoder, bytes)
     return decoder
+  }
+
+  function take(decoder: BodyDecoder, bytes: Uint8Array): void {
+    if (decoder.isVerbatim) sink.raw?.(bytes)
+    decoder.push(bytes)
   }
 
   return {
     summary: reader.summary,
-    get ended() {
-      return reader.ended
+    get progress() {
+      const { progress } = reader
+      return progress === 'settled' && !decoder?.mayEndHere ? 'finished' : progress
     },
     get received() {
       return reader.received
-    },
-    get isSettled() {
-      return reader.isSettled && (decoder?.mayEndHere ?? false)
     },
     get isVerbatim() {
       return decoder?.isVerbatim ?? false
     },
     push(bytes) {
-      if (decoder) return decoder.push(bytes)
+      if (decoder) return take(decoder, bytes)
       kept.push(bytes)
       if (head.push(bytes)) open()
     },
@@ -92,8 +95,190 @@ function chooseDecoder(start: string, contentType: string): typeof createEventsD
   const areEvents = contentType.toLowerCase().startsWith('text/event-stream')
   if (start[0] === '[') return createArrayDecoder
   if (start[0] === '{') return areEvents ? createEventsDecoder : createSequenceDecoder
-  if (start[0] === '<' || contentType.startsWith('text/html')) return createStrangerDecoder
+  if (start[0] === '<' || contentType.startsWith('text/html')) return createUnknownDecoder
   return areEvents || eventFields.includes(/^[a-z]*/.exec(start)?.[0] ?? '') || start[0] === ':'
     ? createEventsDecoder
-    : createStrangerDecoder
+    : createUnknownDecoder
+}
+
+/** Where a decoder sends what it has read, before anything that follows can fail. */
+export interface AnswerSink {
+  text(text: string): void
+  /** What `--raw` prints: each event's data as a line, or the bytes of a body of another form. */
+  raw?: ((raw: Uint8Array | string) => void) | undefined
+}
+
+/** Decodes a body of one form. */
+interface BodyDecoder {
+  /** `raw` gets the body's bytes as they are. */
+  isVerbatim: boolean
+  /** The body needs no mark of its end, and nothing in it is incomplete. */
+  readonly mayEndHere: boolean
+  push(bytes: Uint8Array): void
+  /** Throws a `CliError` where the answer is not whole. */
+  end(): void
+}
+
+const hasEnded = ({ progress }: AnswerReader) => progress === 'ended'
+
+export const brokenOff = () => notUnderstood('the stream ended early: the answer is not complete')
+
+/** Server-sent events: those of a message stream, or native chunks. */
+function createEventsDecoder(reader: AnswerReader, contentType: string, sink: AnswerSink): BodyDecoder {
+  const decoder = createSseDecoder({ decode: createTextDecoding(contentType), acceptsBare: true })
+  /** A stream with a terminator alone is an answer without text. */
+  let hasValues = false
+
+  function read(data: string, event: string): string {
+    const isError = event.length === 5 && event.toLowerCase() === 'error'
+    if (!isError && isTerminator(data)) {
+      reader.end()
+      return ''
+    }
+    if (data.trim() !== '') sink.raw?.(`${data.replaceAll('\n', '')}\n`)
+    if (isError) return reader.addEvent(readErrorEvent(data), event)
+    if (isKeepAlive(data, event)) return ''
+    hasValues = true
+    return reader.addEvent(parseReceived(data, 'an event of the stream'), event)
+  }
+
+  function readAll(events: SseEvent[]): void {
+    let text = ''
+    try {
+      for (const { event, data } of events) {
+        text += read(data, event)
+        if (hasEnded(reader)) break
+      }
+    } finally {
+      sink.text(text)
+    }
+  }
+
+  return {
+    isVerbatim: false,
+    get mayEndHere() {
+      return decoder.isBetween
+    },
+    push: (bytes) => readAll(decoder.push(bytes)),
+    end() {
+      if (!hasEnded(reader)) {
+        const { events, torn } = decoder.end()
+        readAll(events)
+        if (torn && isTerminator(torn.data)) reader.end()
+        else if (torn) throwForTorn(reader, torn)
+      }
+      if (reader.progress === 'open') throw brokenOff()
+      if (hasValues) reader.requireReadable()
+    },
+  }
+}
+
+/** An event that was cut off does not count, and its stream is not whole; but if it is an error, that is shown. */
+function throwForTorn(reader: AnswerReader, { event, data }: SseEvent): never {
+  reader.throwIfError(readErrorEvent(data), event)
+  throw brokenOff()
+}
+
+/** How much is read of a body that is not an answer, to find its message. Characters. */
+const longestUnknown = 1024 * 1024
+
+/** A JSON array of chunks. */
+function createArrayDecoder(reader: AnswerReader, contentType: string, sink: AnswerSink): BodyDecoder {
+  const decode = createTextDecoding(contentType)
+  const splitter = createArraySplitter()
+
+  function read(text: string): void {
+    readChunks(reader, splitter.push(text), sink)
+    if (splitter.closed) reader.end()
+  }
+
+  return {
+    isVerbatim: true,
+    mayEndHere: false,
+    push(bytes) {
+      if (!hasEnded(reader)) read(decode(bytes))
+    },
+    end() {
+      if (!hasEnded(reader)) read(decode(new Uint8Array(), true))
+      if (!hasEnded(reader)) throw brokenOff()
+      reader.requireReadable()
+    },
+  }
+}
+
+function readChunks(reader: AnswerReader, chunks: string[], sink: AnswerSink): void {
+  let text = ''
+  try {
+    for (const chunk of chunks) {
+      if (isTerminator(chunk)) reader.end()
+      if (hasEnded(reader)) return
+      if (!isKeepAlive(chunk)) text += reader.addEvent(parseReceived(chunk, 'a chunk of the stream'))
+    }
+  } finally {
+    sink.text(text)
+  }
+}
+
+/** One JSON value, or several in a row, without any framing (recorded, 3). */
+function createSequenceDecoder(reader: AnswerReader, contentType: string, sink: AnswerSink): BodyDecoder {
+  const decode = createTextDecoding(contentType)
+  const splitter = createSequenceSplitter()
+  let isStream = /ndjson|jsonl|json-?lines/i.test(contentType)
+  /** The only value so far: the whole body, or the first of several. */
+  let first: string | undefined
+
+  function take(values: string[]): void {
+    const all = first === undefined || isStream ? values : [first, ...values]
+    if (!isStream) {
+      const [one, second] = all
+      first = one
+      if (second === undefined) return
+      isStream = second[0] === '{' || isTerminator(second)
+      if (!isStream) parseReceivedBody(all.join('\n'), contentType)
+    }
+    readChunks(reader, all, sink)
+  }
+
+  return {
+    isVerbatim: true,
+    get mayEndHere() {
+      return isStream && !splitter.isInside
+    },
+    push(bytes) {
+      take(splitter.push(decode(bytes)))
+    },
+    end() {
+      take(splitter.push(decode(new Uint8Array(), true)))
+      const { rest } = splitter
+      if (!isStream) return addBody(reader, parseReceivedBody((first ?? '') + rest, contentType), sink)
+      if (isTerminator(rest)) reader.end()
+      if (reader.progress === 'open' || (rest !== '' && !hasEnded(reader))) throw brokenOff()
+      reader.requireReadable()
+    },
+  }
+}
+
+/** A body that is not an answer; it may say why. */
+function createUnknownDecoder(reader: AnswerReader, contentType: string, sink: AnswerSink): BodyDecoder {
+  const decode = createTextDecoding(contentType)
+  const pieces: string[] = []
+  let size = 0
+  return {
+    isVerbatim: true,
+    mayEndHere: false,
+    push(bytes) {
+      const piece = decode(bytes)
+      pieces.push(piece)
+      size += piece.length
+      if (size > longestUnknown) parseReceivedBody(`${pieces.join('')}…`, contentType)
+    },
+    end() {
+      addBody(reader, parseReceivedBody(pieces.join('') + decode(new Uint8Array(), true), contentType), sink)
+    },
+  }
+}
+
+function addBody(reader: AnswerReader, value: unknown, sink: AnswerSink): void {
+  sink.text(reader.addBody(value))
+  reader.requireReadable()
 }

@@ -1,22 +1,25 @@
 import { isObject } from '../json/parse.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
-import { type AnswerSummary, mayHaveText } from './answer-piece.ts'
-import { type AnswerState, addNative, addPiece, addText, createState, isFinished } from './answer-state.ts'
-import { takeOutOfBody, takeOutOfEvent } from './envelope.ts'
-import { isMessage, isMessageEvent, readMessage, readMessageEvent, textDelta } from './message-answer.ts'
-import { isNative } from './native-answer.ts'
+import { failureInBody, isErrorEnvelope, readProblem } from '../problem/problem.ts'
+import { type AnswerPiece, type AnswerSummary, mayHaveText } from './answer.ts'
+import { isMessage, isMessageEvent, readMessage, readMessageEvent, textDelta } from './message.ts'
+import { isNative, type NativePiece, readNative } from './native.ts'
+
+/**
+ * How far an answer has come:
+ * - `open`: more has to come
+ * - `finished`: it is whole if the body ends here
+ * - `settled`: it is whole also if the body stays open and silent
+ * - `ended`: the service said that nothing follows
+ */
+export type Progress = 'open' | 'finished' | 'settled' | 'ended'
 
 /** Reads an answer's JSON values, one by one, into text. */
 export interface AnswerReader {
   readonly summary: AnswerSummary
-  /** The service said that nothing follows. */
-  readonly ended: boolean
-  /** How many values were read that brought text. */
+  readonly progress: Progress
+  /** How many values brought text. */
   readonly received: number
-  /** If the body ends here, the answer is whole. */
-  readonly isWhole: boolean
-  /** It is whole also if the body stays open and silent. */
-  readonly isSettled: boolean
   /** Reads a whole body, in the documented shape or in the family's native one; returns its text. */
   addBody(value: unknown): string
   /** Reads one event of a message stream or one native chunk; returns the text that it adds. */
@@ -25,64 +28,140 @@ export interface AnswerReader {
   throwIfError(value: unknown, event: string): void
   /** Called for the stream's own terminator. */
   end(): void
-  /** Throws a `CliError` where nothing was understood. */
+  /** Throws a `CliError` if nothing was understood. */
   requireReadable(): void
 }
 
 export function createAnswerReader(): AnswerReader {
-  const state = createState()
+  const summary: AnswerSummary = {}
+  let hasEnded = false
+  let received = 0
+  /** A message has a reason why it stopped. */
+  let isStopped = false
+  /** How many native chunks finished a candidate. */
+  let finishes = 0
+  /** Whether the last chunks with the candidate that is printed, and with the others, finished them. */
+  let finish: NativePiece['finish'] = {}
+  let hasCall = false
+  /** Something had a known shape. */
+  let isKnown = false
+  /** Something may be text, in an unknown shape. */
+  let hasUnknown = false
+
+  /** Whether every candidate, or the message, is finished. */
+  const isFinished = () =>
+    finish.first !== false && finish.others !== false && Boolean(finish.first || finish.others || isStopped)
+
+  function addNative(value: unknown): string {
+    const piece = readNative(value)
+    hasCall ||= piece.hasCall
+    if (piece.finish.first || piece.finish.others) finishes++
+    finish = { ...finish, ...piece.finish }
+    // A chunk's counts are of all that came so far: none of an earlier chunk's may stay.
+    if (piece.hasUsage) for (const count of counts) delete summary[count]
+    return addPiece(piece)
+  }
+
+  function addPiece(piece: AnswerPiece): string {
+    hasUnknown ||= piece.hasUnknown
+    for (const [name, value] of Object.entries(piece.summary)) {
+      if (value !== undefined) Object.assign(summary, { [name]: value })
+    }
+    return addText(piece.text)
+  }
+
+  function addText(text: string): string {
+    isKnown = true
+    if (text !== '') received++
+    return text
+  }
+
   return {
-    summary: state.summary,
-    get ended() {
-      return state.ended
+    summary,
+    get progress() {
+      if (hasEnded) return 'ended'
+      if (!isFinished()) return 'open'
+      return finishes === 1 && received > 0 && !hasCall ? 'settled' : 'finished'
     },
     get received() {
-      return state.received
-    },
-    get isWhole() {
-      return state.ended || isFinished(state)
-    },
-    get isSettled() {
-      return isFinished(state) && state.finishes === 1 && state.received > 0 && !state.hasCall
+      return received
     },
     addBody(value) {
       const answer = takeOutOfBody(value)
-      state.ended = true
-      return isNative(answer) ? addNative(state, answer) : addPiece(state, readMessage(answer))
+      hasEnded = true
+      return isNative(answer) ? addNative(answer) : addPiece(readMessage(answer))
     },
-    addEvent: (value, event = '') => addEvent(state, value, event),
+    addEvent(whole, event = '') {
+      const delta = textDelta(whole)
+      if (delta !== undefined) return addText(delta)
+      const value = takeOutOfEvent(whole, event)
+      if (isNative(value)) return addNative(value)
+      const named = withType(value, event)
+      if (isMessageEvent(named)) {
+        if (named.type === 'message_stop') hasEnded = true
+        return addPiece(readMessageEvent(named))
+      }
+      if (isMessage(value)) {
+        const piece = readMessage(value)
+        isStopped = Boolean(piece.summary.stopReason)
+        return addPiece(piece)
+      }
+      hasUnknown ||= mayHaveText(value)
+      return ''
+    },
     throwIfError: (value, event) => void takeOutOfEvent(value, event),
     end() {
-      state.ended = true
+      hasEnded = true
     },
     requireReadable() {
-      if (state.received > 0 || (state.isKnown && !state.isStrange)) return
+      if (received > 0 || (isKnown && !hasUnknown)) return
       throw notUnderstood('the answer is whole, but has nothing of a documented shape')
     },
   }
 }
 
-function addEvent(state: AnswerState, whole: unknown, event: string): string {
-  const delta = textDelta(whole)
-  if (delta !== undefined) return addText(state, delta)
-  const value = takeOutOfEvent(whole, event)
-  if (isNative(value)) return addNative(state, value)
-  const named = withType(value, event)
-  if (isMessageEvent(named)) {
-    if (named.type === 'message_stop') state.ended = true
-    return addPiece(state, readMessageEvent(named))
-  }
-  if (isMessage(value)) {
-    const piece = readMessage(value)
-    state.isStopped = Boolean(piece.facts.stopReason)
-    return addPiece(state, piece)
-  }
-  state.isStrange ||= mayHaveText(value)
-  return ''
-}
+const counts = [
+  'inputTokens',
+  'outputTokens',
+  'cachedTokens',
+  'cacheCreationTokens',
+  'reasoningTokens',
+] as const
 
-/** Where a value has no type of its own, the event's name is its type. */
+/** If a value has no type of its own, the event's name is its type. */
 const withType = (value: unknown, event: string): unknown =>
   isObject(value) && typeof value.type !== 'string' && isMessageEvent({ type: event })
     ? { ...value, type: event }
     : value
+
+/** Takes a whole body out of its envelope. Throws a `CliError` if it is an error. */
+const takeOutOfBody = (value: unknown): unknown => unwrap(value, failureInBody)
+
+/** The same for an event or a chunk of a stream. */
+function takeOutOfEvent(value: unknown, event: string): unknown {
+  if (event.toLowerCase() === 'error') throw failureInStream(value)
+  return unwrap(value, failureInStream)
+}
+
+/** Takes an answer out of the envelope that some gateways put it in. Throws if it is an error. */
+function unwrap(value: unknown, failure: (error: unknown) => Error): unknown {
+  const isOpen = !isObject(value) || isAnswer(value)
+  const inner = isOpen ? undefined : envelopes.map((name) => Object.hasOwn(value, name) && value[name])
+  const answer = inner?.find((each) => isAnswer(each) || (isObject(each) && isErrorEnvelope(each)))
+  // A message beside an answer, such as `"message": "ok"`, is not an error.
+  const isFailed = answer === undefined ? isErrorEnvelope(value) : isObject(value) && Boolean(value.error)
+  if (isFailed) throw failure(value)
+  if (answer === undefined) return value
+  if (isErrorEnvelope(answer)) throw failure(answer)
+  return answer
+}
+
+const envelopes = ['response', 'data']
+
+const isAnswer = (value: unknown): boolean =>
+  isNative(value) || isMessage(value) || (isObject(value) && typeof value.type === 'string')
+
+function failureInStream(value: unknown) {
+  const { message } = readProblem(value)
+  return notUnderstood('the stream ended with an error', message).with({ body: value })
+}

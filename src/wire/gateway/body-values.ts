@@ -1,126 +1,127 @@
 import type { CliError } from '../../errors.ts'
+import { createSequenceSplitter } from '../json/splitter.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
 import { parseReceived, parseReceivedBody } from '../received-json.ts'
-import { type LargeJson, parseLargeJson } from './large-json.ts'
+import { isTerminator, readSseEvents } from '../sse.ts'
 
-/** One JSON value of an answer, and the name of the event that brought it, or `''`. */
-type AnswerValue = LargeJson & { event: string }
-
-/** The values of a body that has come whole. */
+/** The JSON values of a body that has come whole. In place of their long strings they have marks. */
 export interface BodyValues {
-  values: AnswerValue[]
+  values: { value: unknown; event: string }[]
   form: 'body' | 'chunks' | 'events'
   /** Why one of them could not be read. */
   failure?: CliError
+  /** The bytes of one of the values' strings, in UTF-8, whether a mark takes its place or not. */
+  bytesOf(text: string): Uint8Array
 }
 
 /**
- * Cuts a body into its JSON values. It is one value, a list of chunks, one chunk per line, or an event stream. Long
- * strings stay where they are. Throws a `CliError` where it is none of these.
+ * Cuts a body into its JSON values. It is one value, a list of chunks, several values in a row, or an event stream. Each
+ * value has the name of the event that brought it, or `''`. Throws a `CliError` if the body is none of these.
  */
 export function readBodyValues(body: Uint8Array, contentType: string): BodyValues {
-  const start = new TextDecoder().decode(body.subarray(0, 64 * 1024)).trimStart()
-  const isJson = /^[[{]/.test(start) || contentType.startsWith('text/html')
+  const { text, bytesOf } = cutOutLongStrings(body)
+  const isJson = /^\s*[[{]/.test(text) || contentType.startsWith('text/html')
   const areEvents =
-    contentType.startsWith('text/event-stream') || /^(:|data\b|event\b|id\b|retry\b)/.test(start)
-  if (!isJson && areEvents) return readEventData(body)
+    contentType.startsWith('text/event-stream') || /^\s*(:|data\b|event\b|id\b|retry\b)/.test(text)
+  return { ...(!isJson && areEvents ? readEvents(text) : readJson(text, contentType)), bytesOf }
+}
+
+type Read = Omit<BodyValues, 'bytesOf'>
+
+function readJson(text: string, contentType: string): Read {
   try {
-    return fromBody(parseLargeJson(body, (text) => parseReceivedBody(text, contentType)))
+    const value = parseReceivedBody(text, contentType)
+    const list = Array.isArray(value) ? value : [value]
+    return { values: list.map(unnamed), form: list.length === 1 ? 'body' : 'chunks' }
   } catch (error) {
-    const lines = start.startsWith('{') ? readLines(body) : undefined
-    if (!lines) throw error
-    return lines
+    const values = readSequence(text)
+    if (!values) throw error
+    return { values: values.map(unnamed), form: 'chunks' }
   }
 }
 
-function fromBody({ value, bytesOf }: LargeJson): BodyValues {
-  const list = Array.isArray(value) ? value : [value]
-  const values = list.map((each: unknown) => ({ value: each, bytesOf, event: '' }))
-  return { values, form: list.length === 1 ? 'body' : 'chunks' }
-}
+const unnamed = (value: unknown) => ({ value, event: '' })
 
-function readLines(body: Uint8Array): BodyValues | undefined {
-  const values: AnswerValue[] = []
+function readSequence(text: string): unknown[] | undefined {
+  const splitter = createSequenceSplitter()
   try {
-    for (const line of linesOf(body)) {
-      if (!isBlank(line))
-        values.push({ ...parseLargeJson(line, (text) => parseReceived(text, 'a line')), event: '' })
-    }
+    const values = splitter.push(text)
+    if (splitter.rest !== '') values.push(splitter.rest)
+    return values.length > 1 ? values.map((each) => parseReceived(each, 'a value')) : undefined
   } catch {
     return undefined
   }
-  return { values, form: 'chunks' }
 }
 
-function readEventData(body: Uint8Array): BodyValues {
-  const values: AnswerValue[] = []
+/** How much is read of an error that is not JSON. Characters. */
+const longestError = 10_000
+
+function readEvents(text: string): Read {
+  const values: Read['values'] = []
   let failure: CliError | undefined
-  for (const { event, data } of eventsOf(body)) {
-    const first = String.fromCharCode(data.find((byte) => byte > 0x20) ?? 0)
-    if (data.length < 20 && /^"?\[done\]"?$/i.test(data.toString().trim())) break
-    if (event === 'error' && first !== '{') {
-      values.push({ value: data.toString('utf8', 0, 10_000), bytesOf: (text) => Buffer.from(text), event })
-      continue
-    }
+  for (const { event, data } of readSseEvents(text)) {
+    if (isTerminator(data)) break
+    const isJson = /^\s*[[{]/.test(data)
+    if (!isJson && event === 'error') values.push({ value: data.slice(0, longestError), event })
     // Anything else is a keep-alive.
-    if (first !== '{' && first !== '[') continue
+    if (!isJson) continue
     try {
-      values.push({ ...parseLargeJson(data, (text) => parseReceived(text, 'an event of the stream')), event })
+      values.push({ value: parseReceived(data, 'an event of the stream'), event })
     } catch (error) {
       failure ??= error as CliError
     }
   }
-  if (failure) return { values, form: 'events', failure }
-  if (values.length === 0) throw notUnderstood('the stream has nothing of a documented shape')
-  return { values, form: 'events' }
+  if (!failure && values.length === 0) throw notUnderstood('the stream has nothing of a documented shape')
+  return { values, form: 'events', failure }
 }
 
-/** The events of a stream. The last one needs no blank line, and a line without a field's name is data itself. */
-function* eventsOf(body: Uint8Array): Generator<{ event: string; data: Buffer }> {
-  let event = ''
-  let lines: Buffer[] = []
-  const take = () => {
-    const data =
-      lines.length === 1 ? (lines[0] as Buffer) : Buffer.concat(lines.flatMap((line) => [line, newline]))
-    const taken = { event, data }
-    event = ''
-    lines = []
-    return taken
-  }
-  for (const line of linesOf(body)) {
-    if (line.length === 0) {
-      if (lines.length > 0) yield take()
-      event = ''
-      continue
-    }
-    const [head = '', field] = /^(data|event|id|retry|)(?::|$) ?/.exec(line.toString('latin1', 0, 8)) ?? []
-    if (field === 'data' || field === undefined) lines.push(line.subarray(head.length))
-    else if (field === 'event') event = line.toString('utf8', head.length, head.length + 100)
-  }
-  if (lines.length > 0) yield take()
-}
+/** How much text is read beside the long strings. Bytes. */
+const most = 500 * 1024 * 1024
 
-const newline = Buffer.of(0x0a)
+/** A string of this length or more is cut out. Bytes. */
+const long = 64 * 1024
 
-const isBlank = (line: Buffer) => !line.some((byte) => byte > 0x20)
-
-/** Lines that end in LF, CR LF or CR, as views. */
-function* linesOf(body: Uint8Array): Generator<Buffer> {
+/**
+ * A body's text with marks in place of its long strings, which stay as bytes: a large image would be copied several
+ * times. A long string with an escape is not cut out. Throws a `CliError` if the text that is left does not fit into a
+ * string.
+ */
+function cutOutLongStrings(body: Uint8Array): { text: string; bytesOf: BodyValues['bytesOf'] } {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
-  for (let start = bytes.toString('utf8', 0, 3) === '\ufeff' ? 3 : 0; start < bytes.length; ) {
-    const found = bytes.indexOf(0x0a, start)
-    const end = found < 0 ? bytes.length : found
-    const line = bytes.subarray(start, end)
-    yield* splitReturns(line.at(-1) === 0x0d ? line.subarray(0, -1) : line)
-    start = end + 1
+  // Random, so that no service can send it.
+  const mark = crypto.randomUUID()
+  const strings: Buffer[] = []
+  const kept: Buffer[] = []
+  let done = 0
+  for (let open = bytes.indexOf('"'); open >= 0; ) {
+    const close = findClosingQuote(bytes, open + 1)
+    if (close < 0) break
+    const string = bytes.subarray(open + 1, close)
+    // With a line break it is no string: in a stream of events a quote may stand alone.
+    if (string.length >= long && !string.includes('\\') && !string.includes('\n')) {
+      kept.push(bytes.subarray(done, open + 1), Buffer.from(`${mark}${strings.length}`))
+      strings.push(string)
+      done = close
+    }
+    open = bytes.indexOf('"', close + 1)
+  }
+  kept.push(bytes.subarray(done))
+  if (kept.reduce((size, piece) => size + piece.length, 0) > most)
+    throw notUnderstood('the answer is too long')
+  return {
+    text: new TextDecoder().decode(Buffer.concat(kept)),
+    bytesOf(text) {
+      const string = text.startsWith(mark) ? strings[Number(text.slice(mark.length))] : undefined
+      return string ?? Buffer.from(text)
+    },
   }
 }
 
-function* splitReturns(line: Buffer): Generator<Buffer> {
-  let start = 0
-  for (let end = line.indexOf(0x0d); end >= 0; end = line.indexOf(0x0d, start)) {
-    yield line.subarray(start, end)
-    start = end + 1
+function findClosingQuote(bytes: Buffer, start: number): number {
+  for (let quote = bytes.indexOf('"', start); quote >= 0; quote = bytes.indexOf('"', quote + 1)) {
+    let slashes = 0
+    while (quote - slashes > start && bytes[quote - slashes - 1] === 0x5c) slashes++
+    if (slashes % 2 === 0) return quote
   }
-  yield line.subarray(start)
+  return -1
 }

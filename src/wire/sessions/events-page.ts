@@ -3,8 +3,7 @@ import { describeIssues } from '../json/parse.ts'
 import { type Cursor, onOneLine, readPage } from '../page.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
 import { failureInstead, isErrorEnvelope } from '../problem/problem.ts'
-import { parseReceived } from '../received-json.ts'
-import { readErrorEvent } from '../stream-words.ts'
+import { parseReceived, readErrorEvent } from '../received-json.ts'
 import { SessionEvent } from './session-event.ts'
 
 /** An event of a session with its exact JSON, on one line. */

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { readBodyValues } from '../../../src/wire/gateway/body-values.ts'
-import { splitDataUris } from '../../../src/wire/gateway/data-uri.ts'
-import { findImages } from '../../../src/wire/gateway/found-images.ts'
+import { findImages, splitDataUris } from '../../../src/wire/gateway/found-images.ts'
 import { growsWithItsText } from '../../harness/steps.ts'
 
 const fill = (pattern: string, size: number) => pattern.repeat(Math.ceil(size / pattern.length))
@@ -58,7 +57,7 @@ describe('I39 images in a text full of one pattern are found by work that grows 
     for (const [type, body] of bodies) {
       await growsWithItsText((size) => {
         try {
-          findImages(readBodyValues(Buffer.from(body(fill(pattern, size))), type).values)
+          findImages(readBodyValues(Buffer.from(body(fill(pattern, size))), type))
         } catch (error) {
           expect(error).toMatchObject({ kind: 'response' })
         }

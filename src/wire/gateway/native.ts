@@ -1,7 +1,53 @@
 import { isObject } from '../json/parse.ts'
-import type * as z from '../zod.ts'
-import { type AnswerPiece, mayHaveText, readAs } from './answer-piece.ts'
-import { NativeAnswer } from './answer-schemas.ts'
+import * as z from '../zod.ts'
+import {
+  type AnswerPiece,
+  mayHaveText,
+  normalized,
+  optionalText,
+  readAs,
+  shown,
+  shownNumber,
+  shownText,
+  toBlocks,
+} from './answer.ts'
+
+/** A name, or its number in the family's binary form. */
+const shownName = z.lazily(() => shown(z.union([z.string(), z.number()])))
+
+const Parts = z.lazily(() =>
+  normalized(toBlocks, z.array(z.looseObject({ text: optionalText(), thought: shown(z.boolean()) }))),
+)
+
+const Candidate = z.lazily(() =>
+  z.looseObject({
+    index: shownNumber(),
+    content: z.nullish(normalized(toContent, z.looseObject({ parts: z.nullish(Parts()) }))),
+    finishReason: shownName(),
+    finishMessage: shownText(),
+  }),
+)
+
+const toContent = (value: unknown): unknown => (typeof value === 'string' ? { parts: value } : value)
+
+/** The family's native answer: a whole body (gateway, 2.2) or one chunk of a stream. */
+const NativeAnswer = z.lazily(() =>
+  z.looseObject({
+    candidates: z.nullish(z.array(Candidate())),
+    promptFeedback: shown(z.looseObject({ blockReason: shownName(), blockReasonMessage: shownText() })),
+    responseId: shownText(),
+    modelVersion: shownText(),
+    usageMetadata: shown(
+      z.looseObject({
+        promptTokenCount: shownNumber(),
+        candidatesTokenCount: shownNumber(),
+        thoughtsTokenCount: shownNumber(),
+        totalTokenCount: shownNumber(),
+        cachedContentTokenCount: shownNumber(),
+      }),
+    ),
+  }),
+)
 
 /** What one native chunk, or a whole native body, adds to an answer. */
 export interface NativePiece extends AnswerPiece {
@@ -11,8 +57,8 @@ export interface NativePiece extends AnswerPiece {
   hasUsage: boolean
 }
 
-type Native = z.infer<ReturnType<typeof NativeAnswer>>
-type Candidate = NonNullable<Native['candidates']>[number]
+type NativeAnswer = z.infer<ReturnType<typeof NativeAnswer>>
+type Candidate = z.infer<ReturnType<typeof Candidate>>
 
 export const isNative = (value: unknown): boolean =>
   isObject(value) && nativeNames.some((name) => Object.hasOwn(value, name))
@@ -33,7 +79,7 @@ export function readNative(value: unknown): NativePiece {
   const parts = all.flatMap(partsOf)
   return {
     text: first ? textOf(first) : '',
-    facts: {
+    summary: {
       id: responseId,
       model: modelVersion,
       stopReason: stopReason ?? blockReason,
@@ -46,7 +92,7 @@ export function readNative(value: unknown): NativePiece {
     },
     hasCall: parts.some((part) => isSet(part, 'functionCall') || isSet(part, 'function_call')),
     hasUsage: usageMetadata !== undefined,
-    isStrange:
+    hasUnknown:
       parts.some((part) => typeof part.text !== 'string' && mayHaveText(part)) || isUnread(first, all),
   }
 }
@@ -89,7 +135,7 @@ function reasonOf(reason: string | number | undefined, isNumbered = true): strin
   return (isNumbered ? numbered[reason] : undefined) ?? String(reason)
 }
 
-function countsOf(usage: Native['usageMetadata']): AnswerPiece['facts'] {
+function countsOf(usage: NativeAnswer['usageMetadata']): AnswerPiece['summary'] {
   if (!usage) return {}
   const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount, totalTokenCount } = usage
   const isCounted = candidatesTokenCount !== undefined || thoughtsTokenCount !== undefined

@@ -1,6 +1,6 @@
 import { formatPath, isObject } from '../json/parse.ts'
 import { failureInstead } from '../problem/problem.ts'
-import type * as z from '../zod.ts'
+import * as z from '../zod.ts'
 
 /** What is known of an answer besides its text; a stream adds to it as it comes. */
 export interface AnswerSummary {
@@ -22,9 +22,9 @@ export interface AnswerSummary {
 export interface AnswerPiece {
   text: string
   /** What it says about the answer; `undefined` where it says nothing. */
-  facts: AnswerSummary
+  summary: AnswerSummary
   /** Something in it may be text, in an unknown shape. */
-  isStrange: boolean
+  hasUnknown: boolean
 }
 
 /** Reads a value by a schema. Throws a `CliError` that names the place where it does not fit. */
@@ -44,3 +44,24 @@ export const mayHaveText = (value: unknown): boolean =>
   isObject(value)
     ? textNames.some((name) => Object.hasOwn(value, name) && Boolean(value[name]))
     : Array.isArray(value) || (typeof value === 'string' && value.trim() !== '')
+
+/** A field that is only shown: of another type it counts as absent. */
+export const shown = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
+
+export const optionalText = z.lazily(() => z.nullish(z.string()))
+export const shownText = z.lazily(() => shown(z.string()))
+export const shownNumber = z.lazily(() => shown(z.number()))
+
+/** Makes a plain string a block with that text. */
+export const toBlock = (value: unknown): unknown => (typeof value === 'string' ? { text: value } : value)
+
+/** The same for a list; one block alone need not be in a list. */
+export function toBlocks(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toBlock)
+  const block = toBlock(value)
+  return typeof block === 'object' && block !== null ? [block] : block
+}
+
+/** A schema for what `normalize` makes of a value. */
+export const normalized = <T extends z.ZodMiniType>(normalize: (value: unknown) => unknown, schema: T) =>
+  z.pipe(z.transform(normalize), schema)

@@ -1,10 +1,63 @@
 import { isObject } from '../json/parse.ts'
-import type * as z from '../zod.ts'
-import { type AnswerPiece, mayHaveText, readAs } from './answer-piece.ts'
-import { Message, MessageEvent } from './answer-schemas.ts'
+import * as z from '../zod.ts'
+import {
+  type AnswerPiece,
+  mayHaveText,
+  normalized,
+  optionalText,
+  readAs,
+  shown,
+  shownNumber,
+  shownText,
+  toBlock,
+  toBlocks,
+} from './answer.ts'
 
-type Block = z.infer<ReturnType<typeof Message>>['content'][number]
-type Usage = z.infer<ReturnType<typeof Message>>['usage']
+const Block = z.lazily(() => z.looseObject({ type: shownText(), text: optionalText() }))
+const Blocks = z.lazily(() => z.array(Block()))
+type Block = z.infer<ReturnType<typeof Block>>
+
+const Usage = z.lazily(() =>
+  shown(
+    z.looseObject({
+      input_tokens: shownNumber(),
+      output_tokens: shownNumber(),
+      cache_read_input_tokens: shownNumber(),
+      cache_creation_input_tokens: shownNumber(),
+    }),
+  ),
+)
+
+/** The chat endpoint's success body (gateway, 2.3). */
+const Message = z.lazily(() =>
+  z.looseObject({
+    id: shownText(),
+    content: normalized(toBlocks, Blocks()),
+    model: shownText(),
+    stop_reason: shownText(),
+    usage: Usage(),
+  }),
+)
+
+/** One of a message stream's own events (public clients, 7); only what is printed is read. */
+const MessageEvent = z.lazily(() =>
+  z.looseObject({
+    message: z.nullish(
+      z.looseObject({
+        id: shownText(),
+        model: shownText(),
+        content: z.nullish(normalized(toBlocks, Blocks())),
+        stop_reason: shownText(),
+        usage: Usage(),
+      }),
+    ),
+    content_block: z.nullish(normalized(toBlock, Block())),
+    delta: z.nullish(normalized(toBlock, z.extend(Block(), { stop_reason: shownText() }))),
+    usage: Usage(),
+  }),
+)
+
+type Usage = z.infer<ReturnType<typeof Usage>>
 
 export const isMessage = (value: unknown): boolean =>
   isObject(value) &&
@@ -16,8 +69,8 @@ export function readMessage(value: unknown): AnswerPiece {
   const { id, content, model, stop_reason: stopReason, usage } = readAs(Message(), value)
   return {
     text: content.map(textOf).join(''),
-    facts: { id, model, stopReason, ...countsOf(usage) },
-    isStrange: content.some(isStrange),
+    summary: { id, model, stopReason, ...countsOf(usage) },
+    hasUnknown: content.some(isUnknown),
   }
 }
 
@@ -27,18 +80,18 @@ export const isMessageEvent = (value: unknown): value is { type: string } =>
 /** Reads one event of a message stream (public clients, 7). Throws a `CliError` where it has another shape. */
 export function readMessageEvent(value: { type: string }): AnswerPiece {
   const { type } = value
-  if (type === 'ping' || type === 'message_stop') return { text: '', facts: {}, isStrange: false }
+  if (type === 'ping' || type === 'message_stop') return { text: '', summary: {}, hasUnknown: false }
   const { message, content_block: block, delta, usage } = readAs(MessageEvent(), value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
   return {
     text: blocks.map(textOf).join(''),
-    facts: {
+    summary: {
       id: message?.id,
       model: message?.model,
       stopReason: delta?.stop_reason ?? message?.stop_reason,
       ...countsOf({ ...message?.usage, ...usage }),
     },
-    isStrange: blocks.some(isStrange) || (type === 'content_block_delta' && isUnread(delta)),
+    hasUnknown: blocks.some(isUnknown) || (type === 'content_block_delta' && isUnread(delta)),
   }
 }
 
@@ -54,14 +107,14 @@ const isAside = ({ type = '' }: Block): boolean => /think|reason|tool|signature|
 
 const textOf = (block: Block): string => (isAside(block) ? '' : (block.text ?? ''))
 
-const isStrange = (block: Block): boolean =>
+const isUnknown = (block: Block): boolean =>
   !isAside(block) && typeof block.text !== 'string' && mayHaveText(block)
 
 /** Whether a delta should have text and has none. */
 const isUnread = (delta: Block | null | undefined): boolean =>
   !delta || (!isAside(delta) && delta.text === undefined)
 
-const countsOf = (usage: Usage): AnswerPiece['facts'] => ({
+const countsOf = (usage: Usage): AnswerPiece['summary'] => ({
   inputTokens: usage?.input_tokens,
   outputTokens: usage?.output_tokens,
   cachedTokens: usage?.cache_read_input_tokens,
