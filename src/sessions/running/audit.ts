@@ -8,7 +8,6 @@ import {
   fsyncSync,
   openSync,
   readSync,
-  writeSync,
 } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Context } from '../../context.ts'
@@ -16,6 +15,7 @@ import { CliError, fileProblem } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
 import { requireRegular } from '../../io/regular-file.ts'
+import { writeAll } from '../../io/write-all.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Decision } from '../policy/policy.ts'
@@ -155,11 +155,9 @@ function endsInNewline(file: number): boolean {
   return size === 0 || (readSync(file, last, 0, 1, size - 1) === 1 && last[0] === 0x0a)
 }
 
-/** In one write; the rest, where a disk had no room for all, shows why. */
 function write(file: number, text: string, name: string): void {
-  const bytes = Buffer.from(text)
   try {
-    for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes.subarray(written))
+    writeAll(file, Buffer.from(text))
     fsyncSync(file)
   } catch (error) {
     throw failed(name, error)

@@ -3,6 +3,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type Asker, canAsk } from '../confirming/verdicts.ts'
 import { Endurance } from '../following/endurance.ts'
+import type { Decision } from '../policy/policy.ts'
 import { confirmation, toolResult } from '../reply-events.ts'
 import type { SessionState } from '../session-state.ts'
 import {
@@ -38,9 +39,10 @@ export class Responder {
   readonly #replies: Replies
   /** Tool uses that the policy denies, and that have not been seen to run. */
   readonly #notRun = new Map<string, Judgement>()
-  readonly #denied: Judgement[] = []
+  /** By id: one that the session asks for anew is decided again. */
+  readonly #decided = new Map<string, Judgement>()
   readonly #unasked: Judgement[] = []
-  readonly #counts = { turns: 0, allowed: 0, run: 0 }
+  readonly #counts = { turns: 0, run: 0 }
 
   constructor(responding: Responding) {
     this.#with = responding
@@ -80,14 +82,15 @@ export class Responder {
 
   /** What was done in this run, in one line. */
   describe(): string {
-    const { turns, allowed, run } = this.#counts
-    const tools = `tools: ${allowed} allowed, ${this.#denied.length} denied, ${run} run here`
+    const { turns, run } = this.#counts
+    const [allowed, denied] = [this.#thatWere('allow').length, this.#thatWere('deny').length]
+    const tools = `tools: ${allowed} allowed, ${denied} denied, ${run} run here`
     return `${turns} ${turns === 1 ? 'turn' : 'turns'}; ${tools}`
   }
 
   /** Why a run that went well is no success. */
   failure(): CliError | undefined {
-    const [denied, unasked] = [this.#denied, this.#unasked]
+    const [denied, unasked] = [this.#thatWere('deny'), this.#unasked]
     if (denied.length + unasked.length === 0) return undefined
     const count = ({ length }: Judgement[]) => `${length} tool ${length === 1 ? 'use' : 'uses'}`
     const what = [
@@ -100,6 +103,10 @@ export class Responder {
       safeToRetry: false,
       problems: [...denied, ...unasked].map(describeJudgement),
     })
+  }
+
+  #thatWere(decision: Decision): Judgement[] {
+    return [...this.#decided.values()].filter((judgement) => judgement.decision === decision)
   }
 
   /** The tool uses that wait and for which something is due; what cannot be answered is left open. */
@@ -167,11 +174,10 @@ export class Responder {
   /** Writes down what was decided, and tells a person. */
   #take(judgement: Judgement): void {
     const { context } = this.#with
-    const { use, decision } = judgement
+    const { use } = judgement
     const isLeft = this.#replyAtOnce(judgement).length === 0 && !this.#isForCommand(judgement)
     this.#replies.take(use, { event: 'decision', isLeft }, entryOf(judgement))
-    if (decision === 'allow') this.#counts.allowed++
-    if (decision === 'deny') this.#denied.push(judgement)
+    this.#decided.set(use.id, judgement)
     if (context.host.stderr.isTerminal) context.note(describeJudgement(judgement))
     if (isLeft && use.isContradicted)
       context.note(`${use.id} is not answered: the service showed it with two inputs`)
