@@ -10,12 +10,12 @@ import {
   writeSync,
 } from 'node:fs'
 import { asFileFailure, CliError } from '../errors.ts'
+import { cutLines } from '../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../io/lock.ts'
 import { requireRegular } from '../io/regular-file.ts'
 import { longestText } from '../wire/json/encoder.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
-import { cutLines } from './lines.ts'
 
 /** What an earlier run has left. */
 export interface Earlier {

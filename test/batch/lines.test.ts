@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cutLines, readLines } from '../../src/batch/lines.ts'
+import { readLines } from '../../src/batch/lines.ts'
+import { cutLines } from '../../src/io/cut-lines.ts'
 import { gather, streamOf } from './pieces.ts'
 
 const read = (whole: string | Uint8Array, size?: number) => gather(readLines(streamOf(whole, size)))

@@ -13,6 +13,7 @@ import { resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, fileProblem } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
+import { cutLines } from '../../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
 import { requireRegular } from '../../io/regular-file.ts'
 import { writeAll } from '../../io/write-all.ts'
@@ -172,14 +173,14 @@ function toLine(entry: Entry, session: string, now: number): string {
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
+/** Of one line, in bytes: what the service shows of a tool use is shorter. */
+const longestLine = 2 ** 27
+
 /** Reads a journal; a line that is torn or of something else is ignored. */
-async function readEarlier(
-  chunks: AsyncIterable<Uint8Array | string>,
-  session: string,
-): Promise<Map<string, Reply>> {
+async function readEarlier(chunks: AsyncIterable<Uint8Array>, session: string): Promise<Map<string, Reply>> {
   const replies = new Map<string, Reply>()
-  for await (const text of linesOf(chunks)) {
-    const entry = tryParseJson(text)
+  for await (const { bytes } of cutLines(chunks, longestLine)) {
+    const entry = bytes && tryParseJson(Buffer.from(bytes).toString())
     if (!isObject(entry) || entry.session !== session || typeof entry.toolUse !== 'string') continue
     const line = readLine(entry)
     if (line) replies.set(entry.toolUse, step(replies.get(entry.toolUse) ?? { is: 'deciding' }, line))
@@ -207,19 +208,4 @@ function readLine({ event, time, rest, result }: Record<string, unknown>): Line 
       return { event }
   }
   return undefined
-}
-
-async function* linesOf(chunks: AsyncIterable<Uint8Array | string>): AsyncGenerator<string> {
-  let pieces: Buffer[] = []
-  for await (const chunk of chunks) {
-    const bytes = Buffer.from(chunk)
-    let start = 0
-    for (let end = bytes.indexOf(0x0a); end >= 0; end = bytes.indexOf(0x0a, start)) {
-      yield Buffer.concat([...pieces, bytes.subarray(start, end)]).toString()
-      pieces = []
-      start = end + 1
-    }
-    pieces.push(bytes.subarray(start))
-  }
-  yield Buffer.concat(pieces).toString()
 }
