@@ -1,5 +1,7 @@
-import type { Command } from 'commander'
+import type { Command, Option } from 'commander'
+import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host, Run } from '../context.ts'
+import { usage } from '../errors.ts'
 import { createContext } from './create-context.ts'
 import type { Entry, Grammar } from './entry.ts'
 import {
@@ -10,7 +12,6 @@ import {
   readSharedFlags,
 } from './flags.ts'
 import { addExamples, addNote } from './help-text.ts'
-import { requireDistinctFiles } from './named-files.ts'
 import type { ParleyCommand } from './parley-command.ts'
 import type { UnknownWords } from './pointers.ts'
 
@@ -86,17 +87,24 @@ async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Prom
   command.action(async () => {
     const commands = pathOf(command)
     const flags = readSharedFlags(commands)
-    try {
-      requireDistinctFiles(commands, parse.host)
-    } catch (error) {
-      parse.report.forgo()
-      throw error
-    }
+    if (commands.some(({ given }) => given.some(({ option }) => namesFile(option))))
+      await requireDistinctFiles(commands, parse)
     await parse.report.open()
     const context = await createContext(parse.host, flags, parse.run)
     if (entry.sends) parse.run.whenInterrupted(() => 'nothing was sent')
     parse.exitCode = (await module?.run(context, command.opts() as never, command.args, parse)) ?? 0
   })
+}
+
+const namesFile = (option: Option) => option instanceof FileFlag || option instanceof TextFlag
+
+/** Throws a usage error where two flags name one file, and sees to it that no report takes its place. */
+async function requireDistinctFiles(commands: ParleyCommand[], { host, report }: Parse): Promise<void> {
+  const { findClash } = await import('./named-files.ts')
+  const clash = findClash(commands, host)
+  if (clash === undefined) return
+  report.forgo()
+  throw usage(clash)
 }
 
 /** The commands from the root to this one. */

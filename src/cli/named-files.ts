@@ -2,9 +2,8 @@ import { statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../context.ts'
-import { usage } from '../errors.ts'
 import { absolutePath, realPath } from '../io/paths.ts'
-import { profilePath } from '../settings/folder.ts'
+import { profilePath } from '../settings/profile-file.ts'
 import type { ParleyCommand } from './parley-command.ts'
 
 /** A file that a run reads or writes. */
@@ -18,26 +17,24 @@ interface NamedFile {
 }
 
 /**
- * Refuses one file for two flags, one of which writes it: what one of them needs would be lost. So it does for the profile
- * file, and for a regular file on stdin or stdout. Throws a usage error. `commands` goes from the root to the command
- * that was called.
+ * Says which two flags name one file, if one of them writes it: what the other needs would be lost. The profile file, and
+ * a regular file on stdin or stdout, count as if a flag named them. `commands` goes from the root to the command that was
+ * called.
  */
-export function requireDistinctFiles(commands: ParleyCommand[], host: Host): void {
+export function findClash(commands: ParleyCommand[], host: Host): string | undefined {
   const named = findNamed(commands, host)
-  if (named.length === 0) return
   const given = new Set(commands.flatMap((command) => command.given.map(({ option }) => option.long)))
   const others = findOthers(host, !given.has('--no-stdin'))
   for (const [index, file] of named.entries()) {
     for (const other of [...named.slice(0, index), ...others]) {
       if (file.identity === undefined || file.identity !== other.identity) continue
       if (!(file.isWritten || other.isWritten) || mayReplace(file, other, given)) continue
-      throw usage(
-        other.flag
-          ? `${other.about} and ${file.about} name the same file`
-          : `${file.about} names ${other.about}`,
-      )
+      return other.flag
+        ? `${other.about} and ${file.about} name the same file`
+        : `${file.about} names ${other.about}`
     }
   }
+  return undefined
 }
 
 const mayReplace = (one: NamedFile, other: NamedFile, given: Set<string | undefined>): boolean =>

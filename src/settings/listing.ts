@@ -1,13 +1,11 @@
 import { didYouMean } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
 import { toTsv } from '../io/tsv.ts'
-import { profilePath } from './folder.ts'
-import { maskValue } from './key.ts'
-import { readProfile } from './profile.ts'
+import { profilePath } from './profile-file.ts'
 import type { Profile } from './profiles.ts'
-import { type Candidate, type Explanation, problemOf } from './resolve.ts'
+import { type Candidate, type Explanation, explainProfile, problemOf } from './resolve.ts'
 import { describeMismatch } from './service-settings.ts'
-import { type SettingName, settingNames } from './table.ts'
+import { maskValue, type SettingName, settingNames } from './table.ts'
 
 export interface ListOptions {
   /** Every value that applies, not the profile's alone. */
@@ -16,7 +14,7 @@ export interface ListOptions {
 
 /** Prints a profile's values: a table on a terminal, else lines of fields separated by tabs. */
 export async function listProfile(context: Context, options: ListOptions): Promise<void> {
-  const { profile, explanations } = await readProfile(context)
+  const { profile, explanations } = await explainProfile(context)
   const rows = options.effective
     ? [describeProfile(context, profile), ...explanations.flatMap(describe)]
     : settingNames

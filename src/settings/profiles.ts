@@ -1,21 +1,8 @@
 import { didYouMean } from '../argv/spelling.ts'
-import type { ProcessInfo } from '../context.ts'
-import { CliError, fileProblem } from '../errors.ts'
-import { describeJsonError, formatPath } from '../wire/json/parse.ts'
-import * as z from '../wire/zod.ts'
-import { profilePath } from './folder.ts'
-import { readProtected, type Warn } from './protection.ts'
-import type { SettingName } from './table.ts'
-
-/** The profile file. Fields that another version of parley added are kept. */
-const ProfileFile = z.lazily(() =>
-  z.looseObject({
-    version: z.optional(z.unknown()),
-    current: z.optional(z.string()),
-    profiles: z.optional(z.record(z.string(), z.record(z.string(), z.unknown()))),
-  }),
-)
-export type ProfileFile = z.infer<ReturnType<typeof ProfileFile>>
+import type { Context, ProcessInfo } from '../context.ts'
+import { CliError, usage } from '../errors.ts'
+import { type ProfileFile, readProfiles, type Warn } from './profile-file.ts'
+import { type SettingName, secretOfCommand, settingNames } from './table.ts'
 
 export interface Profile {
   name: string
@@ -29,7 +16,7 @@ export interface Profile {
 /** The name of the profile that answers from the built-in emulator, and cannot be changed. */
 export const demoName = 'demo'
 
-/** The name of the profile that applies where none was chosen. */
+/** The name of the profile that applies if none was chosen. */
 export const defaultName = 'default'
 
 const demo = {
@@ -42,37 +29,6 @@ const demo = {
     apiKey: 'demo-api-key',
     imageModel: 'alpha-image-demo',
   },
-}
-
-/** Reads the profile file; a file that is not there is an empty one. Throws a `CliError` that never quotes it. */
-export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<ProfileFile> {
-  const path = profilePath(info)
-  if (path === undefined) return {}
-  let bytes: Uint8Array | undefined
-  try {
-    bytes = readProtected(path, info, warn)
-  } catch (error) {
-    if (error instanceof CliError) throw error
-    throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
-  }
-  return bytes === undefined ? {} : parseProfiles(bytes, path)
-}
-
-/** Returns the parsed JSON, not zod's copy of it, which would lack a key such as `__proto__`. */
-async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFile> {
-  const broken = (why: string) => new CliError('credentials', `${path}: ${why}`)
-  let text = ''
-  let content: unknown
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    content = JSON.parse(text)
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw broken('not UTF-8 text')
-    throw broken(`not valid JSON: ${await describeJsonError(text)}`)
-  }
-  const issue = ProfileFile().safeParse(content).error?.issues[0]
-  if (issue) throw broken(`${formatPath(issue.path) || 'the whole'}: ${issue.message}`)
-  return content as ProfileFile
 }
 
 /** Reads the profile that applies. The built-in one needs no file, so a broken file does not matter to it. */
@@ -123,3 +79,60 @@ export function noSuchProfile(file: ProfileFile, name: string): CliError {
   const known = `there is ${names.join(', ')}`
   return new CliError('credentials', `there is no profile '${name}'${didYouMean(name, names)}: ${known}`)
 }
+
+export type Values = Record<string, unknown>
+
+/** The settings that a value for this one replaces: a secret and the command that prints it exclude each other. */
+export const replacedBy = (name: SettingName): string[] =>
+  settingNames.filter((other) => secretOfCommand[other] === name || secretOfCommand[name] === other)
+
+/** A profile's values with one more, and without those that it replaces. */
+export function withValue(values: Values, name: SettingName, value: unknown): Values {
+  const replaced = replacedBy(name)
+  const kept = Object.entries(values).filter(([key]) => !replaced.includes(key))
+  return { ...Object.fromEntries(kept), [name]: value }
+}
+
+/** Changes the profile file. Only this loads the code that writes it. */
+export async function changeFile(
+  { host, note }: Context,
+  change: (file: ProfileFile) => ProfileFile | undefined,
+): Promise<void> {
+  const { changeProfiles } = await import('./profile-writer.ts')
+  await changeProfiles(host, note, change)
+}
+
+/** Changes the values of the chosen profile; the first value creates it. Returns its name. */
+export async function changeProfile(
+  context: Context,
+  change: (values: Values) => Values | undefined,
+): Promise<string> {
+  const { host, flags } = context
+  let name = ''
+  await changeFile(context, (file) => {
+    const chosen = chooseName(file, { named: flags.profile, env: host.env })
+    name = chosen.name
+    requireOwnName(chosen)
+    const values = change(profileValues(file, name) ?? {})
+    return values && { ...file, profiles: { ...file.profiles, [name]: values } }
+  })
+  return name
+}
+
+/** Throws a usage error, which says what to do, for a name that no profile in the file can have. */
+export function requireOwnName({ name, chosenBy }: { name: string; chosenBy: string }): void {
+  if (name === demoName) {
+    const way = waysOut.get(chosenBy) ?? 'name another'
+    throw usage(`the profile ${demoName}, chosen by ${chosenBy}, is built in and cannot be changed: ${way}`)
+  }
+  if (!/^[\p{L}\p{N}][\p{L}\p{N}._@-]{0,63}$/u.test(name)) {
+    throw usage(
+      'a profile name has at most 64 letters, digits and . _ @ -, and begins with a letter or a digit',
+    )
+  }
+}
+
+const waysOut = new Map([
+  ['config use', `'parley config use ${defaultName}', or --profile NAME`],
+  ['PARLEY_PROFILE', 'unset PARLEY_PROFILE, or --profile NAME'],
+])

@@ -1,7 +1,7 @@
-import type { FlagSettings } from '../context.ts'
+import type { Context, FlagSettings } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
-import type { Profile } from './profiles.ts'
+import { type Profile, readProfile } from './profiles.ts'
 import { anyBetas, type Settings, schemas } from './schemas.ts'
 import { type SettingName, secretOfCommand, settingNames, settingOf, variableOf } from './table.ts'
 
@@ -55,7 +55,7 @@ const bound: readonly SettingName[] = [
 ]
 
 /** Finds for every setting all values that there are, in the order of `README.md`, Configuration. */
-export function explainSettings({ flags, profile, env }: SettingSources): Explanation[] {
+function explainSettings({ flags, profile, env }: SettingSources): Explanation[] {
   const fromProfile = layer(
     'profile',
     (setting) => profile.values[setting],
@@ -143,4 +143,24 @@ export function requireValid(candidate: Candidate): void {
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'
   const kind = origin.source === 'flag' && !isAddress ? 'usage' : 'credentials'
   throw new CliError(kind, `${place} ${problem}`)
+}
+
+/** Reads the chosen profile, and finds out which values apply. */
+export async function explainProfile({
+  host,
+  flags,
+  note,
+}: Context): Promise<{ profile: Profile; explanations: Explanation[] }> {
+  const profile = await readProfile(host, note, flags.profile)
+  return { profile, explanations: explainSettings({ flags: flags.settings, profile, env: host.env }) }
+}
+
+/** Says when the environment overrides a profile's value. */
+export function noteOverride({ note }: Context, explanations: Explanation[], setting: SettingName): void {
+  const explanation = explanations.find((each) =>
+    [each.chosen, ...each.overridden].some((candidate) => candidate?.setting === setting),
+  )
+  if (explanation?.chosen?.origin.source === 'environment') {
+    note(`${explanation.chosen.origin.name} in the environment overrides it`)
+  }
 }

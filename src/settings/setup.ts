@@ -2,13 +2,17 @@ import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import { createQuestioner, type Questioner } from '../io/question.ts'
-import { requireProfilePath } from './folder.ts'
-import { maskValue } from './key.ts'
-import { changeProfile, requireOwnName, type Values } from './profile.ts'
-import { chooseName, profileValues, readProfiles } from './profiles.ts'
+import { readProfiles, requireProfilePath } from './profile-file.ts'
+import {
+  changeProfile,
+  chooseName,
+  profileValues,
+  requireOwnName,
+  type Values,
+  withValue,
+} from './profiles.ts'
 import { schemas } from './schemas.ts'
-import { type SettingName, settingOf } from './table.ts'
-import { withValue } from './values.ts'
+import { maskValue, type SettingName, settingOf } from './table.ts'
 
 /** Asks for everything that a profile needs, then saves it. Throws a usage error where there is no terminal. */
 export async function setUpProfile(context: Context): Promise<void> {

@@ -1,8 +1,14 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { changeFile } from '../../settings/profile.ts'
-import { chooseName, defaultName, demoName, noSuchProfile, profileValues } from '../../settings/profiles.ts'
+import {
+  changeFile,
+  chooseName,
+  defaultName,
+  demoName,
+  noSuchProfile,
+  profileValues,
+} from '../../settings/profiles.ts'
 
 export function declare(command: Command): void {
   command.argument('<name>', 'the profile to delete, with its secrets')

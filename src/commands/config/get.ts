@@ -3,8 +3,8 @@ import { SettingArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
-import { findSetting, formatValue, maskValue } from '../../settings/key.ts'
-import { noteOverride, readProfile } from '../../settings/profile.ts'
+import { explainProfile, noteOverride } from '../../settings/resolve.ts'
+import { findSetting, formatValue, maskValue } from '../../settings/table.ts'
 
 export function declare(command: Command): void {
   command.addArgument(new SettingArgument()).option('--reveal', 'show the whole secret')
@@ -19,7 +19,7 @@ export async function run(
 ): Promise<void> {
   const { output } = context
   const name = findSetting(key)
-  const { profile, explanations } = await readProfile(context)
+  const { profile, explanations } = await explainProfile(context)
   const value = profile.values[name]
   if (value === undefined) {
     throw new CliError('credentials', `${name} is not set in the profile '${profile.name}'`)

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
-import { requireProfilePath } from '../../settings/folder.ts'
+import { requireProfilePath } from '../../settings/profile-file.ts'
 
 export const examples = ['parley config path']
 

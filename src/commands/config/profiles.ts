@@ -1,7 +1,8 @@
 import type { Context } from '../../context.ts'
 import { oneLine } from '../../io/escape.ts'
 import { toTsv } from '../../io/tsv.ts'
-import { chooseName, profileNames, readProfiles } from '../../settings/profiles.ts'
+import { readProfiles } from '../../settings/profile-file.ts'
+import { chooseName, profileNames } from '../../settings/profiles.ts'
 
 export const examples = ['parley config profiles']
 

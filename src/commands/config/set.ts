@@ -3,11 +3,10 @@ import { SettingArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createQuestioner } from '../../io/question.ts'
-import { findSetting } from '../../settings/key.ts'
-import { changeProfile, noteOverride, readProfile } from '../../settings/profile.ts'
+import { changeProfile, replacedBy, withValue } from '../../settings/profiles.ts'
+import { explainProfile, noteOverride } from '../../settings/resolve.ts'
 import { schemas } from '../../settings/schemas.ts'
-import { type SettingName, settingOf } from '../../settings/table.ts'
-import { replacedBy, withValue } from '../../settings/values.ts'
+import { findSetting, type SettingName, settingOf } from '../../settings/table.ts'
 
 export function declare(command: Command): void {
   command
@@ -38,7 +37,7 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
     return withValue(values, name, parsed.data)
   })
   for (const other of replaced) context.note(`${other} was removed: ${name} replaces it`)
-  const { explanations } = await readProfile(context)
+  const { explanations } = await explainProfile(context)
   noteOverride(context, explanations, name)
 }
 

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { SettingArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { findSetting } from '../../settings/key.ts'
-import { changeProfile } from '../../settings/profile.ts'
+import { changeProfile } from '../../settings/profiles.ts'
+import { findSetting } from '../../settings/table.ts'
 
 export function declare(command: Command): void {
   command.addArgument(new SettingArgument())

@@ -1,12 +1,19 @@
-import { readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
 import type { ProcessInfo } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { lock } from '../io/lock.ts'
-import { requireProfilePath } from './folder.ts'
-import { type ProfileFile, readProfiles } from './profiles.ts'
-import { prepareProtected, type Warn } from './protection.ts'
+import {
+  describeKind,
+  lookAt,
+  type ProfileFile,
+  protectFolder,
+  readProfiles,
+  requireProfilePath,
+  unusable,
+  type Warn,
+} from './profile-file.ts'
 
 /** The version of the file's format. */
 const version = 1
@@ -24,7 +31,7 @@ export type Change = (file: ProfileFile) => ProfileFile | undefined
 
 /**
  * Changes the profile file: one writer at a time, written whole or not at all, readable by its owner only. Throws
- * a `CliError` of kind `credentials` where it cannot or may not be written.
+ * a `CliError` of kind `credentials` if it cannot or may not be written.
  */
 export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Change): Promise<void> {
   const path = requireProfilePath(info)
@@ -84,4 +91,35 @@ function write(path: string, file: ProfileFile): void {
     deserialize: () => ({}),
   })
   conf.store = { version, ...file }
+}
+
+/** Makes the folder of a file of secrets. Throws a `CliError` if the file may not be replaced. */
+function prepareProtected(path: string, info: ProcessInfo, warn: Warn): void {
+  const folder = dirname(path)
+  makeFolder(folder)
+  for (const each of [folder, path]) {
+    if (lookAt(each)?.isSymbolicLink()) {
+      throw unusable(each, 'it is a symbolic link: change the file that it points to')
+    }
+  }
+  const stat = lookAt(path)
+  if (stat && !stat.isFile()) throw unusable(path, describeKind(stat))
+  if (stat && info.uid !== undefined && stat.uid !== info.uid) {
+    throw unusable(path, `it belongs to another user (uid ${stat.uid}), and is not changed`)
+  }
+  if (info.uid !== undefined) protectFolder(folder, info, warn)
+}
+
+/** With its parents. Node's recursive mkdir never returns if a folder cannot be made, as in /proc. */
+function makeFolder(folder: string): void {
+  if (lookAt(folder)) return
+  if (dirname(folder) !== folder) makeFolder(dirname(folder))
+  try {
+    mkdirSync(folder, 0o700)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    // Another writer may have made it since; its parent is there.
+    if (code === 'ENOENT') throw unusable(folder, 'no folder can be made there')
+    if (code !== 'EEXIST') throw error
+  }
 }

@@ -1,0 +1,187 @@
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  type Stats,
+} from 'node:fs'
+import paths, { dirname } from 'node:path'
+import type { ProcessInfo } from '../context.ts'
+import { CliError, fileProblem } from '../errors.ts'
+import { describeJsonError, formatPath } from '../wire/json/parse.ts'
+import * as z from '../wire/zod.ts'
+
+/** The profile file. Fields that another version of parley added are kept. */
+const ProfileFile = z.lazily(() =>
+  z.looseObject({
+    version: z.optional(z.unknown()),
+    current: z.optional(z.string()),
+    profiles: z.optional(z.record(z.string(), z.record(z.string(), z.unknown()))),
+  }),
+)
+export type ProfileFile = z.infer<ReturnType<typeof ProfileFile>>
+
+/** Warns the person of something unusual that does not stop the run. */
+export type Warn = (line: string) => void
+
+/** The folder of the profile file, or `undefined` if the environment names none. */
+function configFolder(info: ProcessInfo): string | undefined {
+  const { env, platform } = info
+  const { resolve, isAbsolute } = pathsOf(platform)
+  const given = env.PARLEY_CONFIG_DIR
+  // The current folder may be gone, and is asked for only if it is needed.
+  if (given) return isAbsolute(given) ? resolve(given) : resolve(info.cwd, given)
+  const folder = platformFolder(env, platform)
+  return folder && pathsOf(platform).join(folder, 'parley')
+}
+
+/** The profile file's path, or `undefined` if there is no home folder. */
+export function profilePath(info: ProcessInfo): string | undefined {
+  const folder = configFolder(info)
+  return folder && pathsOf(info.platform).join(folder, 'config.json')
+}
+
+/** The same; throws a `CliError` if there is none. */
+export function requireProfilePath(info: ProcessInfo): string {
+  const path = profilePath(info)
+  if (path !== undefined) return path
+  const variable = info.platform === 'win32' ? 'APPDATA' : 'HOME'
+  throw new CliError(
+    'credentials',
+    `there is no home folder to keep profiles in: set ${variable} or PARLEY_CONFIG_DIR`,
+  )
+}
+
+function platformFolder(env: ProcessInfo['env'], platform: NodeJS.Platform): string | undefined {
+  const { isAbsolute, join } = pathsOf(platform)
+  /** The XDG specification: a relative path is invalid and must be ignored. */
+  const absolute = (path: string | undefined) => (path && isAbsolute(path) ? path : undefined)
+  if (platform === 'win32') return absolute(env.APPDATA)
+  const home = absolute(env.HOME)
+  if (platform === 'darwin') return home && join(home, 'Library', 'Preferences')
+  return absolute(env.XDG_CONFIG_HOME) ?? (home && join(home, '.config'))
+}
+
+const pathsOf = (platform: NodeJS.Platform) => (platform === 'win32' ? paths.win32 : paths)
+
+/** Reads the profile file; a file that is not there is an empty one. Throws a `CliError` that never quotes it. */
+export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<ProfileFile> {
+  const path = profilePath(info)
+  if (path === undefined) return {}
+  let bytes: Uint8Array | undefined
+  try {
+    bytes = readProtected(path, info, warn)
+  } catch (error) {
+    if (error instanceof CliError) throw error
+    throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
+  }
+  return bytes === undefined ? {} : parseProfiles(bytes, path)
+}
+
+/** Returns the parsed JSON, not zod's copy of it, which would lack a key such as `__proto__`. */
+async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFile> {
+  const broken = (why: string) => new CliError('credentials', `${path}: ${why}`)
+  let text = ''
+  let content: unknown
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    content = JSON.parse(text)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw broken('not UTF-8 text')
+    throw broken(`not valid JSON: ${await describeJsonError(text)}`)
+  }
+  const issue = ProfileFile().safeParse(content).error?.issues[0]
+  if (issue) throw broken(`${formatPath(issue.path) || 'the whole'}: ${issue.message}`)
+  return content as ProfileFile
+}
+
+const forOthers = 0o077
+
+/**
+ * Reads a file of secrets, or returns `undefined` if there is none. If others can read it, its mode becomes 0600 and that
+ * of its folder 0700, if both are the user's own; a link or a file of root is read unchanged, with a warning.
+ * Throws a `CliError` for a file of another user, or anything but a file.
+ */
+function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array | undefined {
+  const file = openExisting(path)
+  if (file === undefined) return undefined
+  try {
+    const stat = fstatSync(file)
+    if (!stat.isFile()) throw unusable(path, describeKind(stat))
+    if (info.uid !== undefined) protect(path, { file, stat, info, warn })
+    return readFileSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function openExisting(path: string): number | undefined {
+  try {
+    // Without O_NONBLOCK this would wait for the other end of a named pipe.
+    return openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (lookAt(path)) throw unusable(path, 'it is a symbolic link to nothing')
+    return undefined
+  }
+}
+
+interface Opened {
+  file: number
+  stat: Stats
+  info: ProcessInfo
+  warn: Warn
+}
+
+function protect(path: string, { file, stat, info, warn }: Opened): void {
+  const { uid } = info
+  if (stat.uid !== uid && stat.uid !== 0) throw unusable(path, `it belongs to another user (uid ${stat.uid})`)
+  const isOpen = (stat.mode & forOthers) !== 0
+  const oddities = [
+    ...(lookAt(path)?.isSymbolicLink() ? ['it is a symbolic link'] : []),
+    ...(lookAt(dirname(path))?.isSymbolicLink() ? ['its folder is a symbolic link'] : []),
+    ...(stat.uid === uid ? [] : ['it belongs to root']),
+  ]
+  if (oddities.length > 0) {
+    warn(`${path}: ${[...oddities, ...(isOpen ? ['others can read it'] : [])].join(', ')}`)
+    return
+  }
+  if (isOpen) tighten(path, () => fchmodSync(file, 0o600), warn)
+  protectFolder(dirname(path), info, warn)
+}
+
+/** A folder that the user chose may have other files in it, so its mode is not changed. */
+export function protectFolder(folder: string, { uid, env }: ProcessInfo, warn: Warn): void {
+  const stat = lookAt(folder)
+  if (env.PARLEY_CONFIG_DIR || stat?.uid !== uid || !stat?.isDirectory()) return
+  if ((stat.mode & forOthers) !== 0) tighten(folder, () => chmodSync(folder, 0o700), warn)
+}
+
+function tighten(path: string, change: () => void, warn: Warn): void {
+  try {
+    change()
+    warn(`${path}: others had access to it: now only its owner has (chmod)`)
+  } catch (error) {
+    warn(`${path}: others have access to it, and chmod fails: ${fileProblem(error)}`)
+  }
+}
+
+export function lookAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** What a place is that is not a regular file. */
+export const describeKind = (stat: Stats) =>
+  stat.isDirectory() ? 'it is a folder' : 'it is not a regular file'
+
+/** A place that the profile file cannot have. */
+export const unusable = (path: string, why: string) => new CliError('credentials', `${path}: ${why}`)
