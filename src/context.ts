@@ -1,4 +1,5 @@
 import type { Facts } from './facts.ts'
+import type { Calls } from './fate.ts'
 import type { Input, Stdin } from './io/input.ts'
 import type { Output, StdStream } from './io/output.ts'
 import type { ColourChoice, Style } from './io/style.ts'
@@ -83,10 +84,7 @@ export interface Run {
   cleanups: Set<() => void>
   secrets: Secrets
   facts: Facts
-  /**
-   * Sets what is printed when a signal or a bug ends the run: what happened to the work. Only the last call counts.
-   */
-  whenInterrupted(describe: () => string | undefined): void
+  calls: Calls
 }
 
 /** What a command gets. */

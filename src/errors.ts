@@ -1,3 +1,5 @@
+import type { Fate, Sent } from './fate.ts'
+
 /** How a run can end, by kind: the exit code, when it happens and whether the same command may be run again. */
 export const outcomes = {
   unexpected: { exit: 1, when: 'a bug in parley', again: 'report it' },
@@ -39,10 +41,9 @@ export const outcomes = {
 
 export type Kind = keyof typeof outcomes
 
-/** How far a request got: `unknown` means that it was sent and no answer came. */
-export type Sent = 'no' | 'unknown' | 'yes'
-
 export interface FailureDetails {
+  /** What became of the call that failed. */
+  fate?: Fate
   sent?: Sent
   /** One line for the person: what this failure means for the work. */
   consequence?: string

@@ -1,10 +1,6 @@
-import type { Sent } from './errors.ts'
-
 /** What a run has come to, as its rooms add to it: `--report` shows it. */
 export interface Facts {
   command: string | undefined
-  /** How far the requests got: `unknown` while none that left was answered. */
-  sent: Sent
   /** Of all requests. */
   attempts: number
   /** The model that was asked, then the one that answered; `undefined` too where there were several. */
@@ -27,7 +23,6 @@ export interface Facts {
 
 export const createFacts = (): Facts => ({
   command: undefined,
-  sent: 'no',
   attempts: 0,
   model: undefined,
   stopReason: undefined,

@@ -3,6 +3,7 @@ import { flagValue } from './argv/bare-flags.ts'
 import type { Host, Run } from './context.ts'
 import { CliError, fileProblem, OutputClosed } from './errors.ts'
 import { createFacts } from './facts.ts'
+import { createCalls } from './fate.ts'
 import { say } from './io/output.ts'
 import { createReporting, type Reporting } from './reporting.ts'
 import { createSecrets, type Secrets } from './secrets.ts'
@@ -16,30 +17,29 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const cleanups = new Set<() => void>()
   const secrets = createSecrets()
   const facts = createFacts()
+  const calls = createCalls()
   const reporting = createReporting(argv, {
     host,
     facts,
+    calls,
     secrets,
     start: Date.now(),
   })
-  let describe: () => string | undefined = () => undefined
   let ending: Promise<number> | undefined
   const run: Run = {
     cleanups,
     secrets,
     facts,
-    whenInterrupted(next) {
-      describe = next
-    },
+    calls,
   }
   host.onSignal?.((exit) => {
     cleanUp(cleanups)
     // What is to be copied comes last.
-    const states = [reporting.tryWriteNow({ exit, isSignal: true }), describe()]
+    const states = [reporting.tryWriteNow({ exit, isSignal: true }), calls.lastWords()]
     return guard(`${['parley: interrupted', ...states.filter((state) => state !== undefined)].join(': ')}\n`)
   })
-  host.onCrash?.((error) => fail(unexpected(error, describe())))
-  const hasEnded = host.expectEnd?.(() => void fail(endedEarly(describe())))
+  host.onCrash?.((error) => fail(unexpected(error, calls.lastWords())))
+  const hasEnded = host.expectEnd?.(() => void fail(endedEarly(calls.lastWords())))
   try {
     const text = await findText(argv)
     if (text !== undefined) {
@@ -56,7 +56,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return ending ?? exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
-    return await fail(error instanceof CliError ? error : unexpected(error, describe()))
+    return await fail(error instanceof CliError ? error : unexpected(error, calls.lastWords()))
   } finally {
     cleanUp(cleanups)
     hasEnded?.()

@@ -1,6 +1,7 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { asFileFailure, CliError, type Kind, outcomes, usage } from './errors.ts'
 import type { Facts } from './facts.ts'
+import type { Calls } from './fate.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { absolutePath } from './io/paths.ts'
 import { createTemporaryFile } from './io/temporary-file.ts'
@@ -19,6 +20,7 @@ export interface ReportSource {
   /** A relative name begins in its current folder. */
   host: { readonly cwd: string }
   facts: Facts
+  calls: Calls
   secrets: Secrets
   /** When the run began: milliseconds since the epoch. */
   start: number
@@ -28,7 +30,10 @@ export interface ReportSource {
  * Prepares to write the report of a run, and removes an earlier one. What it returns writes it whole, synchronously,
  * so that a signal can call it. Both throw a `CliError` of kind `file` where it cannot be written.
  */
-export function openReport(name: string, { host, facts, secrets, start }: ReportSource): (end: End) => void {
+export function openReport(
+  name: string,
+  { host, facts, calls, secrets, start }: ReportSource,
+): (end: End) => void {
   if (name === '' || name === '-') throw usage('--report needs the name of a file')
   const target = absolutePath(host, name)
   const asFailure = (error: unknown) => asFileFailure(error, `--report ${name}`)
@@ -43,10 +48,10 @@ export function openReport(name: string, { host, facts, secrets, start }: Report
   return (end) => {
     try {
       requireReplaceable(target, name)
-      const text = JSON.stringify(describeRun(facts, end, (Date.now() - start) / 1000))
+      const text = JSON.stringify(describeRun(facts, calls, end, (Date.now() - start) / 1000))
       replace(target, `${escapeJson(secrets.redactJson(text))}\n`)
     } catch (error) {
-      throw asFailure(error).with({ consequence: 'the report was not written', sent: facts.sent })
+      throw asFailure(error).with({ consequence: 'the report was not written', sent: calls.sent })
     }
   }
 }
@@ -95,14 +100,19 @@ const counted = [
 ]
 
 /** What is not known is null. */
-function describeRun(facts: Facts, { exit, isSignal, failure }: End, seconds: number): object {
+function describeRun(
+  facts: Facts,
+  { sent }: Calls,
+  { exit, isSignal, failure }: End,
+  seconds: number,
+): object {
   const { command, id, model, stopReason, session, usage, attempts, files, counts } = facts
   const requestId = failure?.details.requestId ?? facts.requestId
   return {
     command: command ?? null,
     exit,
     kind: isSignal ? 'signal' : (failure?.kind ?? kindOf(exit)),
-    sent: failure?.details.sent ?? facts.sent,
+    sent: failure?.details.sent ?? sent,
     id: shown(id),
     model: shown(model),
     stopReason: shown(stopReason),

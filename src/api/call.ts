@@ -33,7 +33,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   }
   const caller = createCaller({ ...context, flags }, settings)
   if (await caller.preview(endpoint, parts)) return
-  if (isReading) context.whenInterrupted(() => undefined)
+  if (isReading) context.calls.sayInstead(() => undefined)
   const print = createPrinter(context.output, options.include ?? false)
   const printWhole = file ? createPrinter(file, options.include ?? false) : print
   try {

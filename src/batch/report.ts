@@ -65,7 +65,7 @@ export function createReport(context: BatchContext, { lines, isResumable }: Repo
 
   if (isShown) tick()
   const onResume = isResumable ? '; the same command with --resume goes on' : ''
-  context.whenInterrupted(() => `${formatEnd(standing())}${onResume}`)
+  context.calls.sayInstead(() => `${formatEnd(standing())}${onResume}`)
   context.cleanups.add(status.remove)
 
   return {

@@ -1,4 +1,5 @@
 import { CliError } from '../errors.ts'
+import { backoff, outlookOf } from '../http/retry.ts'
 
 /** What a batch is at when it is to be decided what happens next. */
 export interface State<Line extends object> {
@@ -53,13 +54,12 @@ const limitReached = (tokens: number, most: number) =>
  * What a failure means for a batch: the line is asked `again` after a pause of all; the `line` has failed; it has
  * failed as `all` others would; or a setting is missing or wrong, so that it was `not asked`, and none can be.
  */
-export function meaningOf({ kind, details }: CliError): 'again' | 'line' | 'all' | 'not asked' {
-  const { sent = 'no', status = 0, isPermanent = false } = details
-  if (kind === 'not-sent') return 'again'
-  // An answer of status 200 that calls itself a refusal is none: it is asked for once.
-  if (kind === 'rate-limited') return isPermanent || (status >= 200 && status < 300) ? 'line' : 'again'
-  if (sent === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not asked'
-  return ['credentials', 'payment', 'file'].includes(kind) ? 'all' : 'line'
+export function meaningOf(failure: CliError): 'again' | 'line' | 'all' | 'not asked' {
+  const { kind, details } = failure
+  const outlook = outlookOf(failure)
+  if (outlook === 'wait') return 'again'
+  if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not asked'
+  return outlook === 'end' ? 'all' : 'line'
 }
 
 /** How many requests may be under way, and when: a value that each event makes a new one of. */
@@ -141,8 +141,7 @@ export function refuse(schedule: Schedule, ticket: number, refusal: Refusal): Sc
   const isNew = ticket === pause.number && now >= pause.until
   requireEnd(refusal, asked, isNew ? barren.time : 0)
   if (!isNew) return prolong(schedule, now, asked)
-  const backoff = Math.min(500 * 2 ** barren.pauses, 8000) * (0.5 + random / 2)
-  const length = Math.max(asked, backoff)
+  const length = Math.max(asked, backoff({ first: 500, longest: 8000 }, barren.pauses, random))
   return {
     ...schedule,
     places: Math.max(1, Math.floor(places / 2)),

@@ -82,7 +82,7 @@ export const examples = [
 ]
 
 export async function run(
-  { output, note, host, cleanups, secrets, whenInterrupted, timers, flags }: Context,
+  { output, note, host, cleanups, secrets, calls, timers, flags }: Context,
   options: ServeOptions,
 ): Promise<void> {
   const accessToken = options.accessToken ?? crypto.randomUUID()
@@ -129,6 +129,6 @@ export async function run(
   await output.write(
     `${JSON.stringify({ baseUrl: address, agentsUrl: address, accessToken, apiKey, ...session })}\n`,
   )
-  whenInterrupted(() => 'no longer listening')
+  calls.sayInstead(() => 'no longer listening')
   await new Promise((resolve) => server.once('close', resolve))
 }

@@ -96,15 +96,14 @@ export function createEmulator(options: EmulatorOptions): Exchange {
     if (!route) return deliver(strayReply(methods), delivery)
     if (!take()) return deliver(limitReply, delivery)
     const fault = takeFault(faults, faultNames[route.name])
-    if (fault === 'reset')
-      throw new CliError('unknown', 'the emulator reset the connection', { sent: 'unknown' })
+    if (fault === 'reset') throw new CliError('unknown', 'the emulator reset the connection')
     if (fault === 'stall') return new Promise(() => {})
     if (fault === 'html') return deliver(pageReply, delivery)
     if (typeof fault === 'number') return deliver(faultReply(fault), delivery)
     const refusal = refuse(route.endpoint, request, options)
     const reply = refusal ?? (await answer(route, request, { handlers, options }))
     if (request.method === 'HEAD') return deliver(headOf(reply), delivery)
-    const cut = () => new CliError('response', 'the emulator cut the connection', { sent: 'yes' })
+    const cut = () => new CliError('response', 'the emulator cut the connection')
     return deliver(reply, fault === 'cut' ? { ...delivery, cut } : delivery)
   }
 }

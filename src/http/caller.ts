@@ -1,21 +1,35 @@
 import type { Context } from '../context.ts'
+import { CliError } from '../errors.ts'
+import { printRaw } from '../io/raw-printer.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { secretOriginOf } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
+import { completeFailure, type Response, sendRequest } from './attempts.ts'
 import { type Authority, createAuthority } from './credential.ts'
 import type { Draft } from './draft.ts'
 import { createDrafter, type RequestParts } from './drafter.ts'
 import { chooseExchange } from './exchange-choice.ts'
-import { type OpenAnswer, openAnswer } from './open-answer.ts'
 import { previewRequest } from './preview.ts'
-import { createReaches } from './reach.ts'
 import { createWaiting } from './waiting.ts'
 
-/** `attempts` is how many there were, the last one included. */
-type ReadableAnswer = HttpResponse & { attempts: number }
+/** A response of status 2xx whose body is still to be read. */
+export interface ReadableResponse extends HttpResponse {
+  /** How many there were, the last one included. */
+  attempts: number
+  /** The response proves that the request was carried out, whatever fails after this. */
+  accept(): void
+}
+
+/** One that is read piece by piece. */
+export interface OpenResponse extends ReadableResponse {
+  /** The response was read. */
+  finish(): void
+  /** Adds what is known of the call to a failure of reading the response, or of writing it anywhere. */
+  complete(error: unknown): unknown
+}
 
 /** Sends the requests of a run. Many calls may be under way at once: each failure says how far its own call got. */
 export interface Caller {
@@ -25,9 +39,13 @@ export interface Caller {
    * Sends a request, and returns what `read` makes of the answer. Throws a `CliError` that says how far the request
    * got, also where `read` fails. Nothing is sent where an address or a credential is missing or may not be used.
    */
-  call<T>(endpoint: Endpoint, parts: RequestParts, read: (answer: ReadableAnswer) => Promise<T>): Promise<T>
+  call<T>(
+    endpoint: Endpoint,
+    parts: RequestParts,
+    read: (response: ReadableResponse) => Promise<T>,
+  ): Promise<T>
   /** The same up to the answer's head. */
-  open(endpoint: Endpoint, parts: RequestParts): Promise<OpenAnswer>
+  open(endpoint: Endpoint, parts: RequestParts): Promise<OpenResponse>
   /** What carries the requests, for one that is not to a service. */
   exchange(): Promise<Exchange>
   /** When the run has to be over: milliseconds since the epoch, 0 for no deadline. */
@@ -36,19 +54,31 @@ export interface Caller {
   forgetSecrets(): boolean
 }
 
-/**
- * `isOneOfMany`: many calls follow each other, so that connections are kept, and how long all of them wait after a
- * refusal is for whoever makes the calls to decide.
- */
+interface CallerOptions {
+  /**
+   * Many calls follow each other, so that connections are kept, and how long all of them wait after a refusal is for
+   * whoever makes the calls to decide.
+   */
+  isOneOfMany?: boolean
+  /** What is said if the run is interrupted, after what became of its calls: how to go on. */
+  wayOn?: () => string | undefined
+}
+
 export function createCaller(
   context: Context,
   settings: ResolvedSettings,
-  { isOneOfMany = false }: { isOneOfMany?: boolean } = {},
+  { isOneOfMany = false, wayOn }: CallerOptions = {},
 ): Caller {
   const deadline = deadlineOf(context, settings)
   const authority = createAuthority(context, settings)
   const draft = createDrafter(context, settings)
-  const { exchange, open } = createOpener(context, settings, { draft, authority, deadline, isOneOfMany })
+  const { exchange, open } = createOpener(context, settings, {
+    draft,
+    authority,
+    deadline,
+    isOneOfMany,
+    wayOn,
+  })
 
   return {
     deadline,
@@ -75,10 +105,7 @@ export function createCaller(
 }
 
 /** Where a request's secret comes from, in words; `undefined` if it has none. */
-function secretOrigin(
-  { endpoint, credential, headers }: Draft,
-  settings: ResolvedSettings,
-): string | undefined {
+function originOf({ endpoint, credential, headers }: Draft, settings: ResolvedSettings): string | undefined {
   if (credential) return secretOriginOf(settings, endpoint.service)?.name
   return Object.entries(headers).some(([name, value]) => isSecretHeader(name, value)) ? '--header' : undefined
 }
@@ -88,17 +115,17 @@ interface OpenerParts {
   authority: Authority
   deadline: number
   isOneOfMany: boolean
+  wayOn: CallerOptions['wayOn']
 }
 
 function createOpener(
   context: Context,
   settings: ResolvedSettings,
-  { draft, authority, deadline, isOneOfMany }: OpenerParts,
+  { draft, authority, deadline, isOneOfMany, wayOn }: OpenerParts,
 ): Pick<Caller, 'exchange' | 'open'> {
   const { retries } = settings.values
   const { retryUnknown = false } = context.flags
   const policy = { retries, retryUnknown, leavesRefusals: isOneOfMany, deadline }
-  const startReach = createReaches(context)
   // Many calls have a progress line of their own.
   const showWaiting = isOneOfMany ? <T>(work: Promise<T>) => work : createWaiting(context)
   let opened: Promise<Exchange> | undefined
@@ -112,22 +139,57 @@ function createOpener(
     return opened
   }
 
-  async function open(endpoint: Endpoint, parts: RequestParts): Promise<OpenAnswer> {
-    const { facts } = context
+  async function open(endpoint: Endpoint, parts: RequestParts): Promise<OpenResponse> {
+    const { facts, calls, timers, note, flags, output } = context
     // Of many calls that name different models none is the run's.
     facts.model = isOneOfMany ? undefined : parts.params.model
     facts.session = parts.params.session
     const whole = await draft(endpoint, parts)
     const request = await authority.authorize(whole)
-    const sending = {
-      exchange: await exchange(),
-      policy: { ...policy, repeat: endpoint.repeat },
-      reach: startReach(endpoint),
-      secretOrigin: secretOrigin(whole, settings),
-      showWaiting,
-    }
+    const secretOrigin = originOf(whole, settings)
+    const carry = await exchange()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
-    return openAnswer(context, { endpoint, request }, sending)
+    const call = calls.begin(endpoint, { isOneOfMany, wayOn })
+    const sending = sendRequest(request, {
+      endpoint,
+      call,
+      exchange(request, onSent) {
+        facts.attempts++
+        return carry(request, onSent)
+      },
+      policy,
+      timers,
+      secretOrigin,
+      onRetry: (failure, wait) => note(`${failure.message}; trying again in ${(wait / 1000).toFixed(1)} s`),
+    })
+    let response: Response
+    try {
+      response = await showWaiting(sending)
+    } catch (error) {
+      call.end()
+      const rawBody = error instanceof CliError ? error.details.rawBody : undefined
+      if (flags.raw && rawBody) await printRaw(output, rawBody)
+      throw error
+    }
+    facts.requestId = response.head.requestId
+    return {
+      ...response,
+      accept: () => call.reach('done'),
+      close() {
+        response.close()
+        call.end()
+      },
+      finish() {
+        call.reach('done')
+        call.end()
+      },
+      complete(error) {
+        const whole =
+          error instanceof CliError ? completeFailure(error, call, { ...response, secretOrigin }) : error
+        call.end()
+        return whole
+      },
+    }
   }
 
   return { exchange, open }

@@ -21,7 +21,7 @@ export function explainConnectError(error: ConnectError, url: URL, proxy: HttpPr
   const isPermanent = all.some(({ code }) => problemOf(code)?.isPermanent)
   const what = all.map((one) => describe(one, url)).join(', ')
   const message = proxy ? `the proxy in ${proxy.variable}, ${what}` : what
-  return new CliError('not-sent', message, { sent: 'no', isPermanent })
+  return new CliError('not-sent', message, { isPermanent })
 }
 
 const unknownAuthority = {

@@ -29,7 +29,7 @@ export async function openConnection(
   const sockets: Socket[] = []
   const over = new AbortController()
   const giveUp = (why: string) => {
-    const failure = new CliError('not-sent', `${way}: ${why}`, { sent: 'no' })
+    const failure = new CliError('not-sent', `${way}: ${why}`)
     over.abort(failure)
     for (const socket of sockets.toReversed()) socket.destroy(failure)
   }

@@ -1,10 +1,10 @@
-import { CliError, type Kind } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { readProblem } from '../wire/problem/problem.ts'
 import type { AnswerHead } from './answer-head.ts'
-import type { FailedAttempt } from './retry.ts'
+import { type FailedAttempt, kindOfStatus } from './retry.ts'
 
 /** How much of an error body is read, in bytes. */
 const longestBody = 1024 * 1024
@@ -23,7 +23,6 @@ export async function readErrorAnswer(
   const what = status < 400 ? describeRedirect(headers.location) : `${nameOf[service]} answered`
   const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
   const error = new CliError(kindOfStatus(status, head.retryAfter !== undefined), message, {
-    sent: 'yes',
     status,
     head: { status, statusText, headers },
     rawBody,
@@ -52,13 +51,6 @@ async function collectStart(response: HttpResponse): Promise<Uint8Array> {
     if (!(error instanceof CliError)) throw error
   }
   return Buffer.concat(chunks)
-}
-
-function kindOfStatus(status: number, hasRetryAfter: boolean): Kind {
-  if (status === 401 || status === 403 || status === 407) return 'credentials'
-  if (status === 402) return 'payment'
-  if (status === 429 || (status === 503 && hasRetryAfter)) return 'rate-limited'
-  return status >= 500 ? 'service' : 'refused'
 }
 
 /** Names the target of a redirect that is not followed, without a user name or password. */

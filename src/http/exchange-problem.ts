@@ -5,9 +5,9 @@ export type Reached = 'nowhere' | 'sent' | 'head'
 
 /** Names a failure by how far the request got, never by its error code: a reset happens at every stage. */
 export function failure(reached: Reached, url: URL, what: string): CliError {
-  if (reached === 'nowhere') return new CliError('not-sent', `${url.host}: ${what}`, { sent: 'no' })
-  if (reached === 'sent') return new CliError('unknown', `${url.host}: ${what}`, { sent: 'unknown' })
-  return new CliError('response', `the answer broke off: ${what}`, { sent: 'yes' })
+  if (reached === 'nowhere') return new CliError('not-sent', `${url.host}: ${what}`)
+  if (reached === 'sent') return new CliError('unknown', `${url.host}: ${what}`)
+  return new CliError('response', `the answer broke off: ${what}`)
 }
 
 /** Names what undici reports; the connection's own error counts more. */
@@ -23,9 +23,7 @@ export function explainFailure(
   const violation =
     name === 'HTTPParserError' ? 'malformed' : (violations.get(code ?? '') ?? violations.get(message))
   if (violation && reached !== 'nowhere') {
-    const what = `the answer of ${url.host} is not proper HTTP/1.1: ${violation}`
-    // Without a head it is not known what became of the request.
-    return new CliError('response', what, { sent: reached === 'head' ? 'yes' : 'unknown' })
+    return new CliError('response', `the answer of ${url.host} is not proper HTTP/1.1: ${violation}`)
   }
   if (message === 'other side closed') {
     // A server that expects TLS often closes without an answer.

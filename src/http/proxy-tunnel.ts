@@ -21,14 +21,13 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
     const why = proxy.authorization
       ? 'refused the user name and password'
       : 'asks for a user name and password'
-    throw new CliError('credentials', `${who} ${why}: ${status}`, { sent: 'no' })
+    throw new CliError('credentials', `${who} ${why}: ${status}`)
   }
   if (Number.isNaN(status)) throw notSent(`${who} did not answer in HTTP`, true)
   throw notSent(`${who} did not open a tunnel to ${target}: ${status}`, status < 500)
 }
 
-const notSent = (message: string, isPermanent = false) =>
-  new CliError('not-sent', message, { sent: 'no', isPermanent })
+const notSent = (message: string, isPermanent = false) => new CliError('not-sent', message, { isPermanent })
 
 /** Reads up to the blank line that ends the head; what follows it stays in the socket. */
 async function readHead(socket: Socket, { url, variable }: HttpProxy): Promise<string> {

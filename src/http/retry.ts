@@ -1,5 +1,70 @@
-import type { CliError } from '../errors.ts'
-import type { Repeat } from '../wire/endpoints.ts'
+import type { CliError, Kind } from '../errors.ts'
+import type { Fate, Repeat } from '../fate.ts'
+
+/** What a status or a cause means: one line for each. */
+interface Meaning {
+  /** The statuses, or what came in place of one. */
+  on: readonly number[] | '3xx and 4xx' | '5xx' | 'nothing left' | 'no answer' | 'a file'
+  /** Only with `Retry-After`. */
+  isLimit?: true
+  kind: Kind
+  /** What the attempt came to. */
+  fate: Fate
+  /** Which requests may be sent again by themselves: `repeatable` are those for which a failure takes nothing away. */
+  again: 'all' | 'repeatable' | 'reading' | 'none'
+  /** What it means for the other calls of a run. */
+  others: 'go on' | 'wait' | 'end'
+}
+
+/** The first line that fits counts. */
+const table: readonly Meaning[] = [
+  { on: 'nothing left', kind: 'not-sent', fate: 'not-sent', again: 'all', others: 'wait' },
+  { on: 'no answer', kind: 'unknown', fate: 'sent', again: 'reading', others: 'go on' },
+  { on: [401, 403, 407], kind: 'credentials', fate: 'refused', again: 'none', others: 'end' },
+  { on: [402], kind: 'payment', fate: 'refused', again: 'none', others: 'end' },
+  { on: [429], kind: 'rate-limited', fate: 'refused', again: 'all', others: 'wait' },
+  { on: [503], isLimit: true, kind: 'rate-limited', fate: 'refused', again: 'all', others: 'wait' },
+  { on: [408], kind: 'refused', fate: 'refused', again: 'repeatable', others: 'go on' },
+  { on: '3xx and 4xx', kind: 'refused', fate: 'refused', again: 'none', others: 'go on' },
+  { on: [500, 502, 503, 504, 529], kind: 'service', fate: 'failed', again: 'repeatable', others: 'go on' },
+  { on: '5xx', kind: 'service', fate: 'failed', again: 'none', others: 'go on' },
+  { on: 'a file', kind: 'file', fate: 'answered', again: 'none', others: 'end' },
+]
+
+/** An answer that was not understood, and all that no request is the cause of. */
+const otherwise: Pick<Meaning, 'again' | 'others'> = { again: 'none', others: 'go on' }
+
+function isOn({ on }: Meaning, status: number): boolean {
+  if (on === '3xx and 4xx') return status >= 300 && status < 500
+  return on === '5xx' ? status >= 500 : typeof on !== 'string' && on.includes(status)
+}
+
+export function kindOfStatus(status: number, hasRetryAfter: boolean): Kind {
+  const found = table.find((line) => isOn(line, status) && (!line.isLimit || hasRetryAfter))
+  return found?.kind ?? 'response'
+}
+
+function meaningOf({ kind, details: { status = 0 } }: CliError): Pick<Meaning, 'again' | 'others'> {
+  const ofKind = table.filter((line) => line.kind === kind)
+  const found = ofKind.find((line) => isOn(line, status)) ?? ofKind[0]
+  if (!found) return otherwise
+  // An answer of status 2xx that calls itself a refusal is none: it was paid for, or will be again.
+  const isAnswer = status >= 200 && status < 300
+  return isAnswer ? { again: 'none', others: found.others === 'end' ? 'end' : 'go on' } : found
+}
+
+/** What a failure of one call means for the others of a run: to `wait` is to ask for this one again too. */
+export function outlookOf(failure: CliError): Meaning['others'] {
+  // The service itself said that it would refuse it again.
+  if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'go on'
+  return meaningOf(failure).others
+}
+
+/** What an attempt that failed has come to. */
+export function fateOf({ kind, details: { status } }: CliError): Fate {
+  const found = table.find((line) => line.kind === kind)
+  return found?.fate ?? (status === undefined ? 'sent' : 'answered')
+}
 
 export interface RetryPolicy {
   repeat: Repeat
@@ -7,7 +72,7 @@ export interface RetryPolicy {
   retries: number
   /** Also try again after a request that was sent and got no answer. */
   retryUnknown: boolean
-  /** What was refused for now, or not sent at all, is not tried again here. */
+  /** What all calls have to wait for is not tried again here. */
   leavesRefusals?: boolean
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
@@ -20,23 +85,45 @@ export interface FailedAttempt {
   retryAfter?: number
 }
 
+/** Whether a request may be sent again by itself after a failure of this kind. */
+function mayRepeat({ repeat, retryUnknown, leavesRefusals }: RetryPolicy, error: CliError): boolean {
+  const { again, others } = meaningOf(error)
+  switch (error.details.isPermanent ? 'none' : again) {
+    case 'all':
+      return !(leavesRefusals && others === 'wait')
+    case 'repeatable':
+      return repeat !== 'not-taken'
+    case 'reading':
+      return repeat === 'always' || (retryUnknown && repeat === 'failed')
+    case 'none':
+      return false
+  }
+}
+
+/** Waits that double, from the first to the longest, in milliseconds. */
+interface Backoff {
+  first: number
+  longest: number
+}
+
+/** How long to wait after so many waits before. `random`, between 0 and 1, takes up to a half away. */
+export const backoff = ({ first, longest }: Backoff, before: number, random = 1): number =>
+  Math.min(first * 2 ** before, longest) * (0.5 + random / 2)
+
+const waits: Backoff = { first: 500, longest: 8000 }
+
 export type Decision = { again: true; wait: number } | { again: false; because?: string }
 
 const longestWait = 60_000
 
-/**
- * Decides whether and when to try again. `attempt` counts from 1; the wait is milliseconds;
- * `random` is between 0 and 1.
- */
+/** Decides whether and when a call tries again. `attempt` counts from 1; `random` is between 0 and 1. */
 export function decideRetry(
   policy: RetryPolicy,
-  failed: FailedAttempt,
+  { error, retryAfter = 0 }: FailedAttempt,
   { attempt, now, random }: { attempt: number; now: number; random: number },
 ): Decision {
-  if (attempt > policy.retries || failed.error.details.isPermanent) return { again: false }
-  if (!mayRepeat(policy, failed)) return { again: false }
-  const backoff = Math.min(500 * 2 ** (attempt - 1), 8000) * (0.5 + random / 2)
-  const wait = Math.max((failed.retryAfter ?? 0) * 1000, backoff)
+  if (attempt > policy.retries || !mayRepeat(policy, error)) return { again: false }
+  const wait = Math.max(retryAfter * 1000, backoff(waits, attempt - 1, random))
   if (wait > longestWait) {
     return { again: false, because: `the service asks to wait ${Math.ceil(wait / 1000)} s, more than 60 s` }
   }
@@ -47,12 +134,4 @@ export function decideRetry(
     }
   }
   return { again: true, wait }
-}
-
-function mayRepeat({ repeat, retryUnknown, leavesRefusals }: RetryPolicy, { error }: FailedAttempt): boolean {
-  const { status, sent } = error.details
-  if (error.kind === 'not-sent' || error.kind === 'rate-limited') return !leavesRefusals
-  if (error.kind === 'unknown') return repeat === 'always' || (retryUnknown && repeat === 'failed')
-  if (sent !== 'yes' || status === undefined) return false
-  return repeat !== 'not-taken' && [408, 500, 502, 503, 504, 529].includes(status)
 }

@@ -1,22 +1,23 @@
 import { CliError } from '../errors.ts'
+import type { Calls } from '../fate.ts'
 import { oneLine } from './escape.ts'
 import type { FileOutput } from './file-output.ts'
 
 interface Run {
   cleanups: Set<() => void>
-  whenInterrupted(describe: () => string | undefined): void
+  calls: Pick<Calls, 'sayInstead'>
 }
 
 /** Where `work` on a file ends early, by a signal too: keeps the part that came, and says where it is. */
 export async function keepingPart<T>(
-  { cleanups, whenInterrupted }: Run,
+  { cleanups, calls }: Run,
   file: FileOutput | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
   if (!file) return work()
   const keep = () => {
     const outcome = file.keep()
-    if (outcome) whenInterrupted(() => oneLine(`the answer was cut off; ${outcome}`, 2000))
+    if (outcome) calls.sayInstead(() => oneLine(`the answer was cut off; ${outcome}`, 2000))
   }
   cleanups.add(keep)
   try {

@@ -30,9 +30,9 @@ export async function setUpProfile(context: Context): Promise<void> {
 
   const questioner = createQuestioner({ ...host, cleanups })
   const known = profileValues(file, name) ?? {}
-  context.whenInterrupted(() => 'nothing was changed')
+  context.calls.sayInstead(() => 'nothing was changed')
   const answers = await interview(questioner, known, say).finally(questioner.close)
-  context.whenInterrupted(() => undefined)
+  context.calls.sayInstead(() => undefined)
   if (answers.length === 0) return note('nothing changed')
   await changeProfile(context, (values) => answers.reduce(withAnswer, values))
   note(`saved: ${nextSteps(answers.reduce(withAnswer, known), flags.profile ? ` --profile ${name}` : '')}`)

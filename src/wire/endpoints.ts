@@ -1,17 +1,11 @@
+import type { Stakes } from '../fate.ts'
 import type * as z from './zod.ts'
 
-/**
- * When a request may be sent again: `not-taken` only after an answer that says it was not
- * taken, `failed` also after a 5xx, `always` also when no answer came.
- */
-export type Repeat = 'not-taken' | 'failed' | 'always'
-
-export interface Endpoint {
+export interface Endpoint extends Stakes {
   service: 'gateway' | 'agents'
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
   /** `{name}` is replaced by a value, as one segment of the path or a part of one. */
   path: string
-  repeat: Repeat
   /** The content type to ask for, where it is not JSON. */
   accept?: string
   /** Checks a request's body. Loaded when it is needed: to build a schema takes as long as to send a prompt. */
@@ -48,6 +42,7 @@ export const endpoints = {
     method: 'POST',
     path: '/v1/sessions/{session}/events',
     repeat: 'not-taken',
+    isProvedByReceipt: true,
     request: async () => (await import('./sessions/send-events.ts')).SendEvents,
   },
   listEvents: {

@@ -19,8 +19,7 @@ export interface HttpResponse {
 
 /**
  * Sends one request and returns its answer, whatever the status. Where there is no answer it throws a `CliError` of
- * kind `not-sent`, `unknown` or `response`, whose `sent` says how far the request got. `onSent` is called when the
- * request's first byte leaves.
+ * kind `not-sent`, `unknown` or `response`. `onSent` is called when the request's first byte leaves.
  */
 export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<HttpResponse>
 

@@ -73,7 +73,7 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
   function takeBytes(bytes: Uint8Array, isLast?: boolean): void {
     lines.push(decode(bytes, isLast))
     if (size + lines.waiting > longest) {
-      throw new CliError('response', 'the stream sent an event of more than 64 MiB', { sent: 'yes' })
+      throw new CliError('response', 'the stream sent an event of more than 64 MiB')
     }
   }
 

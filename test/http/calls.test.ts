@@ -4,6 +4,7 @@ import { createContext } from '../../src/cli/create-context.ts'
 import type { Host, SharedFlags } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { createFacts } from '../../src/facts.ts'
+import { createCalls } from '../../src/fate.ts'
 import { type Caller, createCaller } from '../../src/http/caller.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import { readSettings } from '../../src/settings/read-settings.ts'
@@ -41,7 +42,7 @@ async function startRun(
       return exchange(/models\/([^:/]+)/.exec(request.url)?.[1] ?? '', onSent)
     },
   }
-  let interrupted: () => string | undefined = () => undefined
+  const calls = createCalls()
   const context = await createContext(
     host,
     { given: [], quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
@@ -49,13 +50,11 @@ async function startRun(
       cleanups: new Set(),
       secrets: createSecrets(),
       facts: createFacts(),
-      whenInterrupted(describe) {
-        interrupted = describe
-      },
+      calls,
     },
   )
   const caller = createCaller(context, await readSettings(context))
-  return { caller, requests, interrupted: () => interrupted() }
+  return { caller, requests, interrupted: calls.lastWords }
 }
 
 const call = (caller: Caller, model: string, read: () => Promise<string> = async () => model) =>

@@ -26,12 +26,12 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   if (settingOf(name).secret && given !== undefined && given !== '-') {
     throw usage(`${name} is a secret, and arguments stay in the shell's history: pass it on stdin`)
   }
-  context.whenInterrupted(() => 'nothing was changed')
+  context.calls.sayInstead(() => 'nothing was changed')
   const text = given === undefined || given === '-' ? await readValue(context, name) : given
   const parsed = schemas[name]().safeParse(text)
   if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
   let replaced: string[] = []
-  context.whenInterrupted(() => undefined)
+  context.calls.sayInstead(() => undefined)
   await changeProfile(context, (values) => {
     replaced = replacedBy(name).filter((other) => Object.hasOwn(values, other))
     return withValue(values, name, parsed.data)

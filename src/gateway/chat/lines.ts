@@ -39,7 +39,7 @@ export async function readChatLines(
   const model = options.model ?? values.chatModel ?? `${values.family}-2.5-pro`
   const failOnCut = options.failOnCut ?? values.failOnCut
   // A failure's body is a part of its result.
-  const quiet = { ...context, flags: { ...flags, raw: false }, whenInterrupted() {} }
+  const quiet = { ...context, flags: { ...flags, raw: false } }
   const caller = createCaller(quiet, settings, { isOneOfMany: true })
   const withFreshSecret = createSecretRenewal(caller)
 

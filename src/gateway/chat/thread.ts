@@ -56,7 +56,7 @@ export async function openThread(
     given: await read(),
     async add({ question, answer, role }) {
       // The answer came whole: a signal must not say that it was cut off.
-      context.whenInterrupted(() => 'the answer is not in the thread')
+      context.calls.sayInstead(() => 'the answer is not in the thread')
       try {
         if (answer.trim() === '') return note(`${name}: the answer has no text, so nothing was added`)
         // A run that slept for long may have lost its lock to another; its answer is added anyway.
@@ -65,7 +65,7 @@ export async function openThread(
         const given = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given, turn: question, assignments: [turn] })
         await replaceFile(await openFileOutput(name, host, 0o600), whole, cleanups)
-        context.whenInterrupted(() => undefined)
+        context.calls.sayInstead(() => undefined)
       } catch (error) {
         throw new CliError('file', asFileFailure(error, name).message, {
           sent: 'yes',

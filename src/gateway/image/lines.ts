@@ -41,7 +41,7 @@ export async function readImageLines(
   const { flags, timers } = context
   const folder = readFolder(options, context.host.platform)
   const parts = await readLineParts(context, words, options)
-  const quiet = { ...context, flags: { ...flags, raw: false }, whenInterrupted() {} }
+  const quiet = { ...context, flags: { ...flags, raw: false } }
   const caller = createCaller(quiet, settings, { isOneOfMany: true })
   const withFreshSecret = createSecretRenewal(caller)
   const client = { exchange: caller.exchange, retries: values.retries, deadline: caller.deadline }

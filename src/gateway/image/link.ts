@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { send } from '../../http/send.ts'
+import { sendRequest } from '../../http/attempts.ts'
 import { oneLine } from '../../io/escape.ts'
 import type { Endpoint } from '../../wire/endpoints.ts'
 import { type Exchange, readBody } from '../../wire/exchange.ts'
@@ -40,9 +40,13 @@ async function fetchOnce(
   if (url.username || url.password) throw notFetched(uri, 'it contains a user name or password')
   const headers = { Accept: 'image/*', 'Accept-Encoding': 'identity', 'User-Agent': 'parley-cli' }
   try {
-    const response = await send({ method: 'GET', url: url.href, headers }, link, {
+    const call = context.calls.begin(link, { isOneOfMany: true })
+    const request = { method: 'GET', url: url.href, headers }
+    const response = await sendRequest(request, {
+      endpoint: link,
+      call,
       exchange: await exchange(),
-      policy: { repeat: link.repeat, retries, retryUnknown: false, deadline },
+      policy: { retries, retryUnknown: false, deadline },
       timers: context.timers,
       onRetry: (failure) => context.note(`the image's link: ${reasonOf(failure)}; trying again`),
     })

@@ -92,7 +92,7 @@ async function saveAnswer(
   images: readonly FoundImage[],
   { options: { download, output, preview }, destination, client }: Saving,
 ): Promise<void> {
-  context.whenInterrupted(() => 'the answer had come; an image whose path was not printed is lost')
+  context.calls.sayInstead(() => 'the answer had come; an image whose path was not printed is lost')
   const links = download ? [] : images.filter((image) => 'uri' in image).map(({ uri }) => encodeControls(uri))
   for (const uri of links) context.note(`an image is only linked to, --download fetches it: ${uri}`)
   const loads = images

@@ -60,7 +60,7 @@ function begin(
   state: SessionState,
   { session, stays = false, sent, certain, fate = goesOn(context, session) }: TranscriptOptions,
 ): void {
-  context.whenInterrupted(() => {
+  context.calls.sayInstead(() => {
     if (!stays || !state.stop) return certain === undefined ? fate : `${certain}; ${fate}`
     return `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
   })

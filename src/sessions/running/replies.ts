@@ -119,7 +119,7 @@ export class Replies {
       if (!(error instanceof CliError)) throw error
       return isAccepted ? { named: [] } : { failure: error }
     } finally {
-      context.whenInterrupted(() => fate)
+      context.calls.sayInstead(() => fate)
     }
   }
 

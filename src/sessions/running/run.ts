@@ -17,7 +17,7 @@ import { resumption } from '../session-command.ts'
 import { openAudit } from './audit.ts'
 import { explainFailure } from './failure.ts'
 import { printWhileRead } from './print-while-read.ts'
-import { type Progress, tellingWay } from './progress.ts'
+import type { Progress } from './progress.ts'
 import { Responder } from './responder.ts'
 import { type AnswerFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 
@@ -37,7 +37,9 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const body = await readEvents(context, options, words)
   const resume = resumption(context, parts.params.session ?? '')
   const progress = { isBegun: body === undefined }
-  const caller = createCaller(tellingWay(context, progress, resume), settings)
+  const caller = createCaller(context, settings, {
+    wayOn: () => (progress.isBegun ? describeResume(resume).join('\n  ') : undefined),
+  })
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usage('there is no task: --dry-run and --curl have nothing to show')
   if (body && (await caller.preview(endpoints.sendEvents, { ...parts, body }))) return
@@ -135,7 +137,7 @@ async function sendTask(
   const onAccepted = () => {
     progress.isBegun = true
     context.facts.resume = resume
-    context.whenInterrupted(() => `the task was accepted; ${fate}`)
+    context.calls.sayInstead(() => `the task was accepted; ${fate}`)
   }
   const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (answer) =>
     readReceipt(context, answer, { isPrinted: false, onAccepted }),

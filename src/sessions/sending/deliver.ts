@@ -40,7 +40,7 @@ export async function deliverEvents(
         onAccepted() {
           isAccepted = true
           const fate = follow ? `${accepted}; ${goesOn(context, session)}` : accepted
-          context.whenInterrupted(() => fate)
+          context.calls.sayInstead(() => fate)
         },
       }),
     )

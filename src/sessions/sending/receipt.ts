@@ -1,5 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
+import type { ReadableResponse } from '../../http/caller.ts'
 import { printRaw } from '../../io/raw-printer.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'
@@ -19,7 +20,7 @@ export interface ReceiptOptions {
  */
 export async function readReceipt(
   { flags, output, note }: Context,
-  response: HttpResponse,
+  response: ReadableResponse,
   { isPrinted, onAccepted }: ReceiptOptions,
 ): Promise<SessionEvent[]> {
   const { bytes, cut } = await collectToCut(response.body)
@@ -29,7 +30,10 @@ export async function readReceipt(
   const isReceipt = parsed.success && !isErrorEnvelope(receipt)
   const isEmpty = text.trim() === ''
   const isAccepted = isReceipt || (isEmpty ? !cut || isJson(response) : beginsAsReceipt(text))
-  if (isAccepted) onAccepted()
+  if (isAccepted) {
+    response.accept()
+    onAccepted()
+  }
   if (flags.raw && isPrinted) await printRaw(output, bytes)
 
   if (isEmpty && !cut) note('events accepted; the response was empty')
@@ -43,15 +47,12 @@ export async function readReceipt(
 
 const incomplete = ({ status }: HttpResponse, why: string) =>
   new CliError('response', `the event was accepted (${status}), but its receipt ${why}`, {
-    sent: 'yes',
     consequence: 'do not send it again',
   })
 
 /** What came instead of a receipt: nobody knows whether the service got the event, unless the answer says it. */
-function notReceipt({ status }: HttpResponse, body: unknown, why: string): CliError {
-  const failure = failureInstead(body, `the answer (${status}) is no receipt: it ${why}`)
-  return failure.kind === 'response' ? failure.with({ sent: 'unknown' }) : failure
-}
+const notReceipt = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
+  failureInstead(body, `the answer (${status}) is no receipt: it ${why}`)
 
 /** An answer without a type is JSON too. */
 const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>

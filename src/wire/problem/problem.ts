@@ -106,7 +106,6 @@ export function failureInBody(value: unknown): CliError {
   const { message, requestId } = readProblem(value)
   const names = namesOf(Array.isArray(value) ? value[0] : value)
   return new CliError(kindOf(names), 'the service answered with an error', {
-    sent: 'yes',
     isInBody: true,
     body: value,
     serviceMessage: message,
@@ -130,7 +129,6 @@ export function failureInstead(body: unknown, otherwise: string): CliError {
   const { message, requestId } = readProblem(body)
   const kind = markup?.isError && markup.type !== undefined ? kindOf([markup.type]) : 'response'
   return new CliError(kind, otherwise, {
-    sent: 'yes',
     body,
     serviceMessage: message,
     requestId,

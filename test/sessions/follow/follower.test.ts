@@ -12,6 +12,7 @@ const headers = { 'x-api-key': 'k', 'content-type': 'application/json' }
 const get = async (path: string) => ({
   ...(await exchange({ method: 'GET', url: url + path, headers })),
   attempts: 1,
+  accept() {},
 })
 
 /** Reads from the emulator's session without anything between. */

@@ -1,0 +1,184 @@
+/**
+ * How far a call got, in the order of what it would mean to send it again:
+ *
+ * - `not-sent`: no byte left.
+ * - `refused`: answered, and certainly not carried out.
+ * - `failed`: answered by a failure that may hide a success, as of a gateway.
+ * - `sent`: bytes left, and no answer came.
+ * - `answered`: a 2xx began.
+ * - `done`: the response was read; of an event, its receipt came.
+ */
+export const fates = ['not-sent', 'refused', 'failed', 'sent', 'answered', 'done'] as const
+
+export type Fate = (typeof fates)[number]
+
+/** The fate of a call after one more attempt: what an attempt comes to does not undo what those before it came to. */
+export const advance = (before: Fate, attempt: Fate): Fate =>
+  fates.indexOf(attempt) > fates.indexOf(before) ? attempt : before
+
+/**
+ * When a request may be sent again: `not-taken` only after an answer that says it was not
+ * taken, `failed` also after a 5xx, `always` also when no answer came.
+ */
+export type Repeat = 'not-taken' | 'failed' | 'always'
+
+/** What of an endpoint decides what a fate means. */
+export interface Stakes {
+  repeat: Repeat
+  /** Only a receipt proves that the request was carried out: a gateway may answer for the service, in either way. */
+  isProvedByReceipt?: boolean
+}
+
+/** How far a request got, for who asks whether it did: `unknown` means that it was sent and no answer came. */
+export type Sent = 'no' | 'unknown' | 'yes'
+
+/** What a fate means for what was to be done. */
+export interface Meaning {
+  sent: Sent
+  /** The same request may be sent again without harm. */
+  safeToRetry: boolean
+  /** What a person is told if the run is interrupted there. */
+  interrupted?: string
+  /** What a person is told if the call fails there. */
+  failed?: string
+}
+
+const mayBeAccepted = "the event may have been accepted: look with 'parley events list' before sending again"
+
+const mayBeDone = 'the request was sent; whether it was carried out is not known'
+
+export function meaning(fate: Fate, { repeat, isProvedByReceipt = false }: Stakes): Meaning {
+  const isOnce = repeat === 'not-taken'
+  // An interrupted reading leaves nothing in doubt.
+  const doubt = isProvedByReceipt ? mayBeAccepted : repeat === 'always' ? undefined : mayBeDone
+  const interruptedDoubt = 'the request was sent; it may have been carried out'
+  switch (fate) {
+    case 'not-sent':
+      return { sent: 'no', safeToRetry: true, interrupted: 'nothing was sent', failed: 'nothing was sent' }
+    case 'refused':
+      return { sent: 'yes', safeToRetry: true, interrupted: 'nothing was accepted' }
+    case 'failed':
+      return {
+        sent: 'yes',
+        safeToRetry: !isOnce,
+        interrupted: 'the request was answered with a failure',
+        failed: isOnce ? doubt : undefined,
+      }
+    case 'sent':
+      return { sent: 'unknown', safeToRetry: !isOnce, interrupted: interruptedDoubt, failed: doubt }
+    case 'answered':
+      return {
+        // Whoever answers an event with anything but a receipt may not be the service.
+        sent: isProvedByReceipt ? 'unknown' : 'yes',
+        safeToRetry: !isOnce,
+        interrupted: isOnce ? interruptedDoubt : 'the answer was cut off',
+        failed: isProvedByReceipt ? doubt : undefined,
+      }
+    case 'done':
+      return { sent: 'yes', safeToRetry: !isOnce }
+  }
+}
+
+/** One call of a run, from its first attempt to its end. */
+export interface Call {
+  readonly fate: Fate
+  readonly meaning: Meaning
+  /** Another attempt begins. */
+  attempt(): void
+  /** The attempt that is under way has come to this. */
+  reach(fate: Fate): void
+  /** It is over: its result or its failure says the rest. */
+  end(): void
+}
+
+interface CallOptions {
+  /** Of many, whoever makes them says what has become of them. */
+  isOneOfMany?: boolean
+  /** What is said after its fate if the run is interrupted: how to go on. */
+  wayOn?: (() => string | undefined) | undefined
+}
+
+/** The calls of a run: those under way, and the last ones that were. */
+export interface Calls {
+  begin(stakes: Stakes, options?: CallOptions): Call
+  /** How far the requests of the run got: `unknown` if some left and none was answered. */
+  readonly sent: Sent
+  /** Has this said of an interrupted run, until another call begins, in place of what its calls came to. */
+  sayInstead(words: () => string | undefined): void
+  /** What a person is told if the run is interrupted now. */
+  lastWords(): string | undefined
+}
+
+export function createCalls(): Calls {
+  /** Those that change something, and are under way or ended after the last one began. */
+  const told = new Map<Call, { wayOn: CallOptions['wayOn']; isOver: boolean }>()
+  const underWay = new Set<Call>()
+  let sentBefore: Sent = 'no'
+  let words: () => string | undefined = () => undefined
+
+  function describe(): string | undefined {
+    const all = [...told]
+    const open = all.filter(([, { isOver }]) => !isOver)
+    const meant = (open.length > 0 ? open : all).map(([call]) => call.meaning.interrupted)
+    const ways = all.at(-1)?.[1].wayOn?.()
+    return [countEach(meant), ways].filter((each) => each !== undefined).join('; ') || undefined
+  }
+
+  return {
+    begin(stakes, { isOneOfMany = false, wayOn } = {}) {
+      const call = track(stakes, () => {
+        underWay.delete(call)
+        sentBefore = further(sentBefore, call.meaning.sent)
+        const entry = told.get(call)
+        if (entry) entry.isOver = true
+      })
+      underWay.add(call)
+      // What only reads takes nothing away.
+      if (isOneOfMany || stakes.repeat === 'always') return call
+      for (const [other, { isOver }] of told) if (isOver) told.delete(other)
+      told.set(call, { wayOn, isOver: false })
+      words = describe
+      return call
+    },
+    get sent() {
+      const all = [...underWay].map((call) => call.meaning.sent)
+      return all.reduce(further, sentBefore)
+    },
+    sayInstead(own) {
+      words = own
+    },
+    lastWords: () => words(),
+  }
+}
+
+function track(stakes: Stakes, onEnd: () => void): Call {
+  let fate: Fate = 'not-sent'
+  let before: Fate = 'not-sent'
+  return {
+    get fate() {
+      return fate
+    },
+    get meaning() {
+      return meaning(fate, stakes)
+    },
+    attempt() {
+      before = fate
+    },
+    reach(reached) {
+      if (fate !== 'done') fate = advance(before, reached)
+    },
+    end: onEnd,
+  }
+}
+
+const further = (one: Sent, other: Sent): Sent =>
+  [one, other].includes('yes') ? 'yes' : [one, other].includes('unknown') ? 'unknown' : 'no'
+
+/** Of several calls each meaning once, with how many there are of it. */
+function countEach(all: readonly (string | undefined)[]): string | undefined {
+  const left = all.filter((meant) => meant !== undefined)
+  if (left.length <= 1) return left[0]
+  const counts = new Map<string, number>()
+  for (const meant of left) counts.set(meant, (counts.get(meant) ?? 0) + 1)
+  return [...counts].map(([meant, count]) => `${meant} (${count} of ${left.length} requests)`).join('; ')
+}

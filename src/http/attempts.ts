@@ -1,0 +1,136 @@
+import { CliError, type FailureDetails, type Kind } from '../errors.ts'
+import type { Call } from '../fate.ts'
+import type { Timers } from '../timers.ts'
+import type { Endpoint } from '../wire/endpoints.ts'
+import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
+import { type AnswerHead, readHead } from './answer-head.ts'
+import { decodeBody } from './decode.ts'
+import { readErrorAnswer } from './error-answer.ts'
+import { decideRetry, type FailedAttempt, fateOf, type RetryPolicy } from './retry.ts'
+
+export interface AttemptOptions {
+  endpoint: Endpoint
+  call: Call
+  exchange: Exchange
+  policy: Omit<RetryPolicy, 'repeat'>
+  timers: Timers
+  /** Called before each wait, in milliseconds. */
+  onRetry(failure: CliError, wait: number): void
+  /** Where the request's secret came from, in words. */
+  secretOrigin?: string
+}
+
+/** A response of status 2xx. */
+export interface Response extends HttpResponse {
+  head: AnswerHead
+  /** How many attempts there were, this one included. */
+  attempts: number
+}
+
+/**
+ * Sends a request, and again if that is safe, until a response has a status of 2xx. Every attempt sends the same bytes.
+ * Throws a `CliError` that says how far the call got.
+ */
+export async function sendRequest(request: HttpRequest, options: AttemptOptions): Promise<Response> {
+  const { endpoint, call, timers, onRetry } = options
+  const policy = { ...options.policy, repeat: endpoint.repeat }
+  /** Of the attempt that got furthest. */
+  let furthest: CliError | undefined
+  for (let attempt = 1; ; attempt++) {
+    const result = await tryOnce(request, options)
+    if ('status' in result) return { ...result, attempts: attempt }
+    const { error } = result
+    const before = call.fate
+    call.reach(fateOf(error))
+    const failure = withEarlier(error, call, furthest)
+    const decision = decideRetry(policy, result, { attempt, now: timers.now(), random: Math.random() })
+    if (!decision.again) {
+      const message = decision.because ? `${failure.message} (${decision.because})` : failure.message
+      throw explain(
+        new CliError(failure.kind, message, { ...failure.details, attempts: attempt }),
+        call,
+        options,
+      )
+    }
+    if (error.kind !== 'not-sent' && (!furthest || call.fate !== before)) furthest = error
+    onRetry(failure, decision.wait)
+    await timers.wait(decision.wait)
+  }
+}
+
+async function tryOnce(
+  request: HttpRequest,
+  { endpoint, call, exchange, timers }: AttemptOptions,
+): Promise<Omit<Response, 'attempts'> | FailedAttempt> {
+  call.attempt()
+  let response: HttpResponse
+  try {
+    response = decodeBody(await exchange(request, () => call.reach('sent')))
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return { error }
+  }
+  const head = await readHead(response.headers, timers.now())
+  if (response.status >= 300) return readErrorAnswer(response, endpoint, head)
+  call.reach('answered')
+  return { ...response, head }
+}
+
+/** If the last attempt sent nothing but one before it did, that one counts. */
+function withEarlier(failure: CliError, { fate }: Call, furthest: CliError | undefined): CliError {
+  if (failure.kind !== 'not-sent' || !furthest) return failure
+  const message = `${failure.message}; before that, ${furthest.message}`
+  return new CliError(fate === 'sent' ? 'unknown' : 'not-sent', message, failure.details)
+}
+
+/** A failure of reading a response, or of writing it anywhere, with what is known of its call. */
+export function completeFailure(
+  failure: CliError,
+  call: Call,
+  { status, attempts, head, secretOrigin }: Response & Pick<AttemptOptions, 'secretOrigin'>,
+): CliError {
+  const { kind, message, details } = failure
+  // It is another call's.
+  if (details.attempts !== undefined) return failure
+  const came = fateOf(failure)
+  if (came === 'refused' || came === 'failed') call.reach(came)
+  return explain(
+    new CliError(kind, details.isInBody ? `the service answered ${status} with an error` : message, {
+      ...details,
+      retryAfter: head.retryAfter ?? details.retryAfter,
+      requestId: head.requestId ?? details.requestId,
+      status,
+      attempts,
+    }),
+    call,
+    { secretOrigin },
+  )
+}
+
+/** Failures that may pass by themselves. */
+const passing: readonly Kind[] = ['not-sent', 'rate-limited', 'service', 'response', 'unknown']
+
+/** Adds what the fate of a call means to its failure. */
+function explain(
+  failure: CliError,
+  call: Call,
+  { secretOrigin }: Pick<AttemptOptions, 'secretOrigin'>,
+): CliError {
+  const { sent, safeToRetry, failed } = call.meaning
+  const { status } = failure.details
+  const isDenied = (status === 401 || status === 403) && secretOrigin !== undefined
+  const known: FailureDetails = {
+    fate: call.fate,
+    sent,
+    safeToRetry: safeToRetry && passing.includes(failure.kind),
+    consequence: isDenied
+      ? `its secret came from ${secretOrigin}: 'parley config list --effective' shows why`
+      : failed,
+  }
+  const { safeToRetry: own, consequence } = failure.details
+  return failure.with({
+    ...known,
+    safeToRetry: own ?? known.safeToRetry,
+    consequence: consequence ?? known.consequence,
+  })
+}

@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest'
+import { CliError } from '../../src/errors.ts'
+import { advance, createCalls, type Fate, fates, meaning, type Stakes } from '../../src/fate.ts'
+import { decideRetry, fateOf, kindOfStatus, outlookOf } from '../../src/http/retry.ts'
+import { endpoints } from '../../src/wire/endpoints.ts'
+
+const reading = endpoints.listEvents
+const asking = endpoints.chat
+const event = endpoints.sendEvents
+const once: Stakes = { repeat: 'not-taken' }
+
+const nothing = 'nothing was sent'
+const doubt = 'the request was sent; whether it was carried out is not known'
+const eventDoubt = "the event may have been accepted: look with 'parley events list' before sending again"
+const left = 'the request was sent; it may have been carried out'
+const failure = 'the request was answered with a failure'
+
+/** What a fate means: was it sent, may it be sent again, and the words for a failure and for an interruption. */
+test.each<[string, Fate, Stakes, string, boolean, string | undefined, string | undefined]>([
+  ['a list', 'not-sent', reading, 'no', true, nothing, nothing],
+  ['a list', 'refused', reading, 'yes', true, undefined, 'nothing was accepted'],
+  ['a list', 'failed', reading, 'yes', true, undefined, failure],
+  ['a list', 'sent', reading, 'unknown', true, undefined, left],
+  ['a list', 'answered', reading, 'yes', true, undefined, 'the answer was cut off'],
+  ['a list', 'done', reading, 'yes', true, undefined, undefined],
+  ['a chat', 'not-sent', asking, 'no', true, nothing, nothing],
+  ['a chat', 'refused', asking, 'yes', true, undefined, 'nothing was accepted'],
+  ['a chat', 'failed', asking, 'yes', true, undefined, failure],
+  ['a chat', 'sent', asking, 'unknown', true, doubt, left],
+  ['a chat', 'answered', asking, 'yes', true, undefined, 'the answer was cut off'],
+  ['a chat', 'done', asking, 'yes', true, undefined, undefined],
+  ['an event', 'not-sent', event, 'no', true, nothing, nothing],
+  ['an event', 'refused', event, 'yes', true, undefined, 'nothing was accepted'],
+  ['an event', 'failed', event, 'yes', false, eventDoubt, failure],
+  ['an event', 'sent', event, 'unknown', false, eventDoubt, left],
+  ['an event', 'answered', event, 'unknown', false, eventDoubt, left],
+  ['an event', 'done', event, 'yes', false, undefined, undefined],
+  ['another POST', 'not-sent', once, 'no', true, nothing, nothing],
+  ['another POST', 'refused', once, 'yes', true, undefined, 'nothing was accepted'],
+  ['another POST', 'failed', once, 'yes', false, doubt, failure],
+  ['another POST', 'sent', once, 'unknown', false, doubt, left],
+  ['another POST', 'answered', once, 'yes', false, undefined, left],
+  ['another POST', 'done', once, 'yes', false, undefined, undefined],
+])('%s that is %s', (_, fate, stakes, sent, safeToRetry, failed, interrupted) => {
+  expect(meaning(fate, stakes)).toEqual({ sent, safeToRetry, failed, interrupted })
+})
+
+test('a call never gets less far, whatever a later attempt comes to', () => {
+  for (const before of fates) {
+    for (const attempt of fates) {
+      const after = advance(before, attempt)
+      expect(fates.indexOf(after)).toBe(Math.max(fates.indexOf(before), fates.indexOf(attempt)))
+    }
+  }
+})
+
+test('what an attempt has come to takes the place of what it may have come to', () => {
+  const calls = createCalls()
+  const call = calls.begin(event)
+  const come = (fate: Fate) => {
+    call.reach(fate)
+    return call.fate
+  }
+  call.attempt()
+  expect([come('sent'), come('refused')]).toEqual(['sent', 'refused'])
+  call.attempt()
+  expect([come('sent'), come('failed')]).toEqual(['sent', 'failed'])
+  call.attempt()
+  expect([come('not-sent'), come('sent')]).toEqual(['failed', 'sent'])
+  call.attempt()
+  expect([come('refused'), come('answered'), come('done')]).toEqual(['sent', 'answered', 'done'])
+  expect(come('failed')).toBe('done')
+  call.end()
+  expect(calls.sent).toBe('yes')
+})
+
+/** What each status means: its kind, what became of the request, who tries again, and what it means for other calls. */
+describe('status', () => {
+  const policy = { retries: 1, retryUnknown: false, deadline: 0 }
+  const moment = { attempt: 1, now: 0, random: 0 }
+  test.each([
+    [301, 'refused', 'refused', 'nobody', 'go on'],
+    [400, 'refused', 'refused', 'nobody', 'go on'],
+    [401, 'credentials', 'refused', 'nobody', 'end'],
+    [402, 'payment', 'refused', 'nobody', 'end'],
+    [403, 'credentials', 'refused', 'nobody', 'end'],
+    [404, 'refused', 'refused', 'nobody', 'go on'],
+    [407, 'credentials', 'refused', 'nobody', 'end'],
+    [408, 'refused', 'refused', 'a chat', 'go on'],
+    [425, 'refused', 'refused', 'nobody', 'go on'],
+    [429, 'rate-limited', 'refused', 'everybody', 'wait'],
+    [500, 'service', 'failed', 'a chat', 'go on'],
+    [501, 'service', 'failed', 'nobody', 'go on'],
+    [502, 'service', 'failed', 'a chat', 'go on'],
+    [503, 'service', 'failed', 'a chat', 'go on'],
+    [504, 'service', 'failed', 'a chat', 'go on'],
+    [529, 'service', 'failed', 'a chat', 'go on'],
+    [599, 'service', 'failed', 'nobody', 'go on'],
+  ])('%i is %s, %s, tried again by %s, and others %s', (status, kind, fate, who, others) => {
+    const error = new CliError(kindOfStatus(status, false), 'x', { status })
+    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, { error }, moment).again
+    const all = triesAgain(event) ? 'everybody' : triesAgain(asking) ? 'a chat' : 'nobody'
+    expect([error.kind, fateOf(error), all, outlookOf(error)]).toEqual([kind, fate, who, others])
+  })
+
+  test('503 with Retry-After is a limit', () => {
+    const error = new CliError(kindOfStatus(503, true), 'x', { status: 503 })
+    expect([error.kind, fateOf(error), outlookOf(error)]).toEqual(['rate-limited', 'refused', 'wait'])
+  })
+
+  test('an error in an answer with a status of success makes nobody wait, and is not tried again', () => {
+    const error = new CliError('rate-limited', 'x', { status: 200, isInBody: true })
+    expect(outlookOf(error)).toBe('go on')
+    expect(decideRetry({ ...policy, repeat: 'always' }, { error }, moment).again).toBe(false)
+  })
+})
