@@ -121,7 +121,7 @@ faults('P: chat --system, --temperature and -f -', [
     stdin: '{"systemInstruction":{"parts":[]},"contents":[],"a":1.00}',
     code: 0,
     out: shows(
-      '{"systemInstruction":{"parts":[{"text":"new"}]},"contents":[],"a":1.00,"generationConfig":{"temperature":0.5},"b":1.00}',
+      '{"systemInstruction":{"parts":[{"text":"new"}]},"contents":[],"a":1.00,"generationConfig":{"temperature":0.50},"b":1.00}',
     ),
   },
   {

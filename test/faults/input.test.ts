@@ -81,16 +81,6 @@ faults('P: stdin and event input', [
     shell: 'sleep 3 | parley chat hi',
     err: ['waiting for stdin (--no-stdin skips it)'],
   },
-  {
-    ...good,
-    name: 'P06 100 MB',
-    argv: ['chat'],
-    stdin: 'x'.repeat(100 * 2 ** 20),
-    memory: 460,
-    check: ({ server }) => {
-      if ((server.requests[0]?.length ?? 0) < 100 * 2 ** 20) throw new Error('it was cut')
-    },
-  },
   { ...good, name: 'P09 a byte order mark', argv: ['chat'], stdin: '\ufeffhi', ...asked('hi') },
   {
     ...good,
@@ -185,7 +175,6 @@ const messageOf = (...texts: string[]) =>
     events: [{ type: 'user.message', content: texts.map((text) => ({ type: 'text', text })) }],
   })
 const received = { script: answering(receipt), code: 0, out: receiptText, reqs: 1 } satisfies Partial<Row>
-const manyEvents = (more: string) => `yes '${event('x'.repeat(40))}' | head -n 200000 | ${more}`
 
 faults('P: piped text beside words, deadlines and sizes', [
   {
@@ -271,28 +260,6 @@ faults('P: piped text beside words, deadlines and sizes', [
     err: ['the deadline passed'],
     atLeast: 4.9,
   },
-  {
-    ...nothing,
-    name: 'P22 more than a text can be',
-    shell: 'head -c 600000000 /dev/zero | parley chat',
-    err: ['stdin: longer than 512 MiB, the most that parley reads'],
-  },
-  {
-    ...nothing,
-    name: 'P22 a wrong byte far away',
-    argv: ['chat'],
-    stdin: Buffer.concat([Buffer.from('é'.repeat(10_000_001)), Buffer.from('\xc3x', 'latin1')]),
-    err: ['stdin: not UTF-8 text: byte 20000003 is not valid'],
-  },
-  ...['parley events send -i -', 'parley events send -i - --interrupt'].map(
-    (command): Row => ({
-      ...received,
-      name: `P23 200,000 events: ${command}`,
-      shell: manyEvents(command),
-      memory: 200,
-      check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(19_000_000),
-    }),
-  ),
   ...[['chat'], send].map(
     (argv): Row => ({
       ...nothing,
@@ -302,20 +269,6 @@ faults('P: piped text beside words, deadlines and sizes', [
       err: ['stdin: not valid JSON: line 1, column 1005: nested more than 1000 deep'],
     }),
   ),
-  {
-    ...nothing,
-    name: 'P25 130,000 wrong lines',
-    argv: send,
-    stdin: '{"type":"constructor"}\n'.repeat(130_000),
-    err: ["line 1: type: there is no event 'constructor'", 'stdin: more than 1000 problems', 'and many more'],
-  },
-  {
-    ...nothing,
-    name: 'P25 130,000 wrong turns',
-    argv: ['chat'],
-    stdin: `{"contents":[${'{"parts":[5]},'.repeat(130_000)}{}]}`,
-    err: ['contents[0].parts[0]: must be an object', 'stdin: more than 1000 problems', 'and many more'],
-  },
 ])
 
 const isolated = '\u2066'

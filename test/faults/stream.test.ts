@@ -109,26 +109,6 @@ faultsInside('E: streams', [
   { ...early, name: 'E08 the last event lacks its blank line', script: closing(started + stop.trimEnd()) },
   {
     ...early,
-    name: 'E09 a line of 100 MB',
-    script: (socket) => {
-      socket.write(`${started}data: `)
-      for (let i = 0; i < 100; i++) socket.write('x'.repeat(2 ** 20))
-    },
-    err: ['more than 64 MiB'],
-    memory: 250,
-  },
-  {
-    ...early,
-    name: 'E09 an event of 100 MB in short lines',
-    script: (socket) => {
-      socket.write(started)
-      for (let i = 0; i < 100; i++) socket.write('data: xxxxxxxx\n'.repeat(2 ** 16))
-    },
-    err: ['more than 64 MiB'],
-    memory: 600,
-  },
-  {
-    ...early,
     name: 'E10 bad JSON in an event',
     script: answering(`${started}data: {"type": canary-token-5f3a9c\n\n`),
     err: ['an event of the stream is not JSON', /^(?!.*5f3a)/s],

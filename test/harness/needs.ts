@@ -41,7 +41,7 @@ type Need = keyof typeof needs
 
 /** The files that need it as a whole, and the tests that do in others, by how their names or those around them begin. */
 const needing: Record<string, Need | [Need, ...names: string[]][]> = {
-  'test/package/action.test.ts': 'a POSIX shell',
+  'test/package/action.heavy.test.ts': 'a POSIX shell',
   'test/api/api.test.ts': [['a POSIX shell', 'O08']],
   'test/batch/command.test.ts': [['a POSIX shell', 'is renewed once', 'is not renewed for ever']],
   'test/batch/connections.test.ts': [['openssl', 'over TLS', 'through a proxy']],
@@ -70,10 +70,8 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
     ['/proc', 'K01: the arguments of a process'],
     ['a POSIX shell', 'a secret from a command'],
   ],
-  'test/sessions/run/process.test.ts': [
-    ['signals', 'Y65'],
-    ['a POSIX shell', 'Y64: killed at any moment'],
-  ],
+  'test/sessions/run/kills.heavy.test.ts': 'a POSIX shell',
+  'test/sessions/run/process.test.ts': [['signals', 'Y65']],
   'test/sessions/run/run.test.ts': [
     ['a POSIX shell', 'a custom tool is carried out', 'Y60', 'a tool that waits for its result', 'Y63'],
     ['owners, modes and links of POSIX', 'Y59: a link'],
@@ -121,7 +119,7 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
     ['a POSIX shell', 'a reader of the paths'],
   ],
   'test/http/preview.test.ts': [['a POSIX shell', 'V20: --curl in', 'is read by a shell']],
-  'test/package/recipes.test.ts': 'split of GNU in a POSIX shell',
+  'test/package/recipes.heavy.test.ts': 'split of GNU in a POSIX shell',
   'test/report.test.ts': [
     ['signals', 'a signal is in the report'],
     ['symbolic links', 'link cannot have a report'],

@@ -15,25 +15,11 @@ import {
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { binary, canBeNobody, canRun, execute, home, isRoot, nobody, start } from '../harness/process.ts'
-import { configFolder, message, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
+import { configFolder, message, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
-
-const token = 'canary-token-aaaa1111'
-const content = { profiles: { default: { baseUrl: 'https://a.test', accessToken: token } } }
-const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
+import { bare, content, settled, token } from './settled.ts'
 
 const modeOf = (path: string) => (lstatSync(path).mode & 0o777).toString(8)
-
-/** A home with a profile file in it, as text or as JSON. */
-function settled(text: string | object = content, mode = 0o600) {
-  const cwd = temporaryFolder()
-  const folder = join(cwd, configFolder)
-  const path = join(folder, 'config.json')
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  writeFileSync(path, typeof text === 'string' ? text : JSON.stringify(text))
-  chmodSync(path, mode)
-  return { cwd, folder, path, text: () => readFileSync(path, 'utf8'), world: { cwd, env: bare } }
-}
 
 const readers = [
   ['config', 'list'],
@@ -350,20 +336,6 @@ describe('where it lies', () => {
 describe('many writers', () => {
   const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
 
-  test('a hundred at once keep a hundred keys, also where one before them was killed', async () => {
-    const { folder, path, text, world } = settled({})
-    writeFileSync(`${path}.lock`, '')
-    const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
-    // The lock is between runs, wherever they are: most are cheap ones of this process.
-    const write = (name: string, i: number) =>
-      (i % 5 === 0 ? execute : run)(['config', 'set', '--profile', name, 'timeout', `${i}`], world)
-    const all = await Promise.all(names.map(write))
-    expect(all.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
-    const { profiles } = JSON.parse(text())
-    expect(names.map((name) => profiles[name]?.timeout)).toEqual(names.map((_, i) => i))
-    expect(leftovers(folder)).toEqual([])
-  })
-
   test('C07: the lock of a killed writer holds nobody up for long, nor does a clock that was set back', async () => {
     const { folder, path, world } = settled({})
     writeFileSync(`${path}.lock`, '')
@@ -373,55 +345,6 @@ describe('many writers', () => {
     utimesSync(`${path}.lock`, ahead, ahead)
     expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
     expect(leftovers(folder)).toEqual([])
-  })
-
-  test.each([
-    ['10 s ahead', '10_000'],
-    ['set back and forth', '(real() % 2 ? 3_600_000 : -3_600_000)'],
-  ])('C20: a writer whose clock is %s takes no other for dead', async (_, shift) => {
-    const { folder, text, world } = settled({})
-    const clock = join(world.cwd, 'clock.cjs')
-    writeFileSync(clock, `const real = Date.now; Date.now = () => real() + ${shift}`)
-    // Whoever has the lock takes his time: a writer that goes by the clock has plenty to take it away.
-    const slow = join(world.cwd, 'slow.cjs')
-    writeFileSync(
-      slow,
-      `const fs = require('node:fs')
-       const { openSync } = fs
-       fs.openSync = (path, ...more) => {
-         const opened = openSync(path, ...more)
-         if (path.endsWith('.lock')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 40)
-         return opened
-       }`,
-    )
-    const write = async (name: string, preload: string) => {
-      const env = { ...world.env, NODE_OPTIONS: `--require ${preload}` }
-      const runs = Array.from({ length: 10 }, (_, i) =>
-        execute(['config', 'set', '--profile', `${name}${i}`, 'timeout', `${i}`], { ...world, env }),
-      )
-      return Promise.all(runs)
-    }
-    const all = (await Promise.all([write('a', slow), write('b', clock)])).flat()
-    expect(all.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
-    expect(Object.keys(JSON.parse(text()).profiles)).toHaveLength(20)
-    expect(leftovers(folder)).toEqual([])
-  })
-
-  test('C08: writers killed at any moment leave a whole file, and nothing after the next write', async () => {
-    const { folder, text, world } = settled({ profiles: { default: { timeout: 0 } } })
-    for (let i = 1; i <= 12; i++) {
-      const { child, ended } = start(['config', 'set', 'timeout', `${i}`], world)
-      setTimeout(() => child.kill('SIGKILL'), i * 15)
-      await ended
-      expect(JSON.parse(text()).profiles.default.timeout).toBeLessThanOrEqual(i)
-      for (const name of readdirSync(folder)) {
-        if (!name.endsWith('.lock')) expect(modeOf(join(folder, name))).toBe(ownerOnly.toString(8))
-      }
-    }
-    writeFileSync(join(folder, 'config.json.tmp-0123456789abcdef'), token)
-    writeFileSync(join(folder, 'config.json.bak'), 'the person’s own')
-    expect(await execute(['config', 'set', 'timeout', '99'], world)).toMatchObject({ code: 0, err: '' })
-    expect(leftovers(folder)).toEqual(['config.json.bak'])
   })
 
   test('a signal while the lock is waited for, or held, leaves nothing behind', async () => {

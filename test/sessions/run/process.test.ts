@@ -1,84 +1,9 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
-import { listen } from '../../../src/emulator/listen.ts'
-import { createRandom } from '../../../src/emulator/random.ts'
+import { expect, test } from 'vitest'
 import { canRun, execute, start } from '../../harness/process.ts'
-import { temporaryFolder } from '../../harness/run.ts'
 import { canType, type } from '../../harness/typing.ts'
-import { type AgentScript, type AgentService, createAgentService, type Event } from './agent-service.ts'
-
-const closings: (() => void)[] = []
-afterEach(() => {
-  for (const close of closings.splice(0)) close()
-})
-
-/** A session service on a port, and a folder with a policy that allows everything. */
-async function serve(script: AgentScript) {
-  const service = createAgentService(script)
-  const server = await listen({ port: 0, host: '127.0.0.1', exchange: service.exchange, onRequest() {} })
-  closings.push(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
-  return { service, cwd, env: { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}` } }
-}
-
-const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
-
-const use = (id: string): Event => ({
-  id,
-  type: 'agent.tool_use',
-  name: 'bash',
-  input: {},
-  evaluated_permission: 'ask',
-})
-const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
-
-/** Ids of tool uses, and how often each was answered. */
-const answered = ({ taken }: AgentService) => [...taken].map(([id, answers]) => `${id} ${answers.length}`)
-
-/** What a killed run leaves is otherwise waited for. */
-const forgetLock = (cwd: string) => rmSync(join(cwd, 'a.ndjson.s1.lock'), { force: true })
-
-const random = createRandom([process.env.SOAK_SEED ?? '1'])
-const kills = Number(process.env.SOAK_KILLS ?? 6)
-
-test(
-  `Y64: killed at any moment, ${kills} times, and run again, it answers nothing twice`,
-  async () => {
-    for (let time = 0; time < kills; time++) {
-      const { service, cwd, env } = await serve({
-        rounds: [[use('t1'), custom('c1'), use('t2')], [custom('c2')], [use('t3')]],
-      })
-      const world = { cwd, env }
-      // The command's runs are counted by the lines that it adds.
-      const words = ['--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs; sleep 0.05', '--deadline', '6']
-      let ended = { code: null as number | null, err: '' }
-      for (let attempt = 0; ended.code === null; attempt++) {
-        const { child, ended: end } = start(
-          [...argv, ...(service.tasks === 0 ? ['go'] : []), ...words],
-          world,
-        )
-        const timer = attempt < 4 ? setTimeout(() => child.kill('SIGKILL'), 150 + random() * 500) : undefined
-        ended = await end
-        clearTimeout(timer)
-        forgetLock(cwd)
-      }
-      expect([0, 10], ended.err).toContain(ended.code)
-      const isDone = service.events.at(-1)?.type === 'session.status_idle' && service.taken.size === 5
-      expect(ended.code, ended.err).toBe(isDone ? 0 : 10)
-      expect(answered(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
-      const runs = existsSync(join(cwd, 'runs'))
-        ? readFileSync(join(cwd, 'runs'), 'utf8').trim().split('\n')
-        : []
-      expect(runs).toEqual([...new Set(runs)])
-    }
-  },
-  kills * 30_000,
-)
+import { answered, argv, custom, forgetLock, serve, use } from './served-agent.ts'
 
 test('Y64: killed while its answer was on the way, it does not send it again', async () => {
   const { service, cwd, env } = await serve({

@@ -1,0 +1,162 @@
+import type { Socket } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import { expect } from 'vitest'
+import { message } from '../harness/run.ts'
+import { response } from '../harness/server.ts'
+import { answering, closing, delta, headOf, ok, okText, receipt, receiptText, sseHead } from './answers.ts'
+import { chat, early, faults, type Row } from './rows.ts'
+
+const open = headOf('200 OK', 'connection: close')
+const long = message('x'.repeat(24 * 2 ** 20))
+/** Zeros, 200 MiB of them. */
+const bomb = gzipSync(Buffer.alloc(200 * 2 ** 20))
+
+function flood(socket: Socket, block: Uint8Array, start = ''): void {
+  socket.write(open + start)
+  const pump = () => {
+    while (!socket.destroyed && socket.write(block));
+  }
+  socket.on('drain', pump)
+  pump()
+}
+
+const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
+const received = { script: answering(receipt), code: 0, out: receiptText, reqs: 1 } satisfies Partial<Row>
+const nothing = { code: 2, err: ['parley: '] } satisfies Partial<Row>
+const send = ['events', 'send']
+const started = sseHead + delta('so far')
+const line = `{"type":"user.message","content":[{"type":"text","text":"${'x'.repeat(40)}"}]}`
+const manyEvents = (command: string) => `yes '${line}' | head -n 200000 | ${command}`
+
+faults('R: large responses', [
+  {
+    name: 'R34 a gzip bomb',
+    script: answering(response(bomb, '200 OK', ['content-encoding: gzip'])),
+    code: 8,
+    reqs: 1,
+    err: ['is not JSON'],
+    memory: 150,
+  },
+  {
+    name: 'R34 a gzip bomb in a failure',
+    script: answering(response(bomb, '400 Bad Request', ['content-encoding: gzip'])),
+    code: 4,
+    reqs: 1,
+    memory: 150,
+  },
+  {
+    name: 'R36 blanks without end',
+    script: (socket) => flood(socket, Buffer.alloc(2 ** 20, 32)),
+    code: 8,
+    reqs: 1,
+    memory: 150,
+  },
+  {
+    name: 'R36 a body over the limit',
+    script: (socket) => {
+      flood(socket, Buffer.alloc(2 ** 20, 'x'), '{"content":"')
+    },
+    argv: [...chat, '-o', 'answer.txt'],
+    code: 8,
+    reqs: 1,
+    err: ['longer than 512 MiB'],
+  },
+  {
+    name: 'R38 a known length, 24 MB, FIN, and a slow reader',
+    shell: 'set -o pipefail; parley chat hi --raw | (sleep 1; cat)',
+    script: closing(response(long)),
+    code: 0,
+    out: (out) => out.equals(Buffer.from(`${long}`)),
+    reqs: 1,
+    memory: 170,
+  },
+  {
+    name: 'R38 200 MB in a stream, and a slow reader',
+    shell: 'set -o pipefail; parley chat hi --stream --raw | (sleep 1; wc -c)',
+    script: (socket) => {
+      const line = `data: {"type":"ping","x":"${'x'.repeat(2 ** 20)}"}\n\n`
+      let left = 200
+      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n')
+      const pump = () => {
+        while (left-- > 0) if (!socket.write(line)) return
+        socket.end('data: [DONE]\n\n')
+        socket.off('drain', pump)
+      }
+      socket.on('drain', pump)
+      pump()
+    },
+    code: 0,
+    out: `${200 * (2 ** 20 + 23)}\n`,
+    reqs: 1,
+    memory: 220,
+  },
+  {
+    ...early,
+    name: 'E09 a line of 100 MB',
+    script: (socket) => {
+      socket.write(`${started}data: `)
+      for (let i = 0; i < 100; i++) socket.write('x'.repeat(2 ** 20))
+    },
+    err: ['more than 64 MiB'],
+    memory: 250,
+  },
+  {
+    ...early,
+    name: 'E09 an event of 100 MB in short lines',
+    script: (socket) => {
+      socket.write(started)
+      for (let i = 0; i < 100; i++) socket.write('data: xxxxxxxx\n'.repeat(2 ** 16))
+    },
+    err: ['more than 64 MiB'],
+    memory: 600,
+  },
+])
+
+faults('P: large input', [
+  {
+    ...good,
+    name: 'P06 100 MB',
+    argv: ['chat'],
+    stdin: 'x'.repeat(100 * 2 ** 20),
+    memory: 460,
+    check: ({ server }) => {
+      if ((server.requests[0]?.length ?? 0) < 100 * 2 ** 20) throw new Error('it was cut')
+    },
+  },
+  {
+    ...nothing,
+    name: 'P22 more than a text can be',
+    shell: 'head -c 600000000 /dev/zero | parley chat',
+    err: ['stdin: longer than 512 MiB, the most that parley reads'],
+  },
+  {
+    ...nothing,
+    name: 'P22 a wrong byte far away',
+    argv: ['chat'],
+    stdin: Buffer.concat([Buffer.from('é'.repeat(10_000_001)), Buffer.from('\xc3x', 'latin1')]),
+    err: ['stdin: not UTF-8 text: byte 20000003 is not valid'],
+  },
+  ...['parley events send -i -', 'parley events send -i - --interrupt'].map(
+    (command): Row => ({
+      ...received,
+      name: `P23 200,000 events: ${command}`,
+      shell: manyEvents(command),
+      memory: 200,
+      check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(19_000_000),
+    }),
+  ),
+  {
+    ...nothing,
+    name: 'P25 130,000 wrong lines',
+    argv: send,
+    stdin: '{"type":"constructor"}\n'.repeat(130_000),
+    err: ["line 1: type: there is no event 'constructor'", 'stdin: more than 1000 problems', 'and many more'],
+  },
+  {
+    ...nothing,
+    name: 'P25 130,000 wrong turns',
+    argv: ['chat'],
+    stdin: `{"contents":[${'{"parts":[5]},'.repeat(130_000)}{}]}`,
+    err: ['contents[0].parts[0]: must be an object', 'stdin: more than 1000 problems', 'and many more'],
+  },
+])

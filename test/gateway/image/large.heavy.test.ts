@@ -1,0 +1,22 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { execute } from '../../harness/process.ts'
+import { temporaryFolder } from '../../harness/run.ts'
+import { pointedAt, response, serve } from '../../harness/server.ts'
+import { imageAnswer, inline, png } from './image.ts'
+
+test('I15: 100 MB of base64 take less than four times their size', async () => {
+  const huge = Buffer.concat([png(), Buffer.alloc(75_000_000, 7)])
+  const server = await serve((socket) => socket.write(response(imageAnswer(inline(huge)))))
+  const cwd = temporaryFolder()
+  // The process itself says at its end how much it took.
+  const script = join(temporaryFolder(), 'measure.cjs')
+  writeFileSync(script, "process.on('exit', () => console.error(process.resourceUsage().maxRSS))")
+  const env = { ...pointedAt(server), NODE_OPTIONS: `--require ${JSON.stringify(script)}` }
+  const ended = await execute(['image', 'x', '-m', 'm', '--no-stdin', '-q'], { cwd, env })
+  await server.close()
+  expect(ended).toMatchObject({ code: 0, out: 'x.png\n' })
+  expect(Number(ended.err) * 1024).toBeLessThan(4 * 100_000_000)
+  expect(readFileSync(join(cwd, 'x.png')).equals(huge)).toBe(true)
+})

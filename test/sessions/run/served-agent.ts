@@ -1,0 +1,37 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { listen } from '../../../src/emulator/listen.ts'
+import { temporaryFolder } from '../../harness/run.ts'
+import { type AgentScript, type AgentService, createAgentService, type Event } from './agent-service.ts'
+
+/** A session service on a port, and a folder with a policy that allows everything. */
+export async function serve(script: AgentScript) {
+  const service = createAgentService(script)
+  const server = await listen({ port: 0, host: '127.0.0.1', exchange: service.exchange, onRequest() {} })
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
+  return { service, cwd, env: { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}` } }
+}
+
+export const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
+
+export const use = (id: string): Event => ({
+  id,
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: {},
+  evaluated_permission: 'ask',
+})
+export const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
+
+/** Ids of tool uses, and how often each was answered. */
+export const answered = ({ taken }: AgentService) =>
+  [...taken].map(([id, answers]) => `${id} ${answers.length}`)
+
+/** What a killed run leaves is otherwise waited for. */
+export const forgetLock = (cwd: string) => rmSync(join(cwd, 'a.ndjson.s1.lock'), { force: true })

@@ -1,0 +1,71 @@
+import { lstatSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { execute, start } from '../harness/process.ts'
+import { ownerOnly, run } from '../harness/run.ts'
+import { settled } from './settled.ts'
+
+const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
+
+test('a hundred at once keep a hundred keys, also where one before them was killed', async () => {
+  const { folder, path, text, world } = settled({})
+  writeFileSync(`${path}.lock`, '')
+  const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
+  // The lock is between runs, wherever they are: most are cheap ones of this process.
+  const write = (name: string, i: number) =>
+    (i % 5 === 0 ? execute : run)(['config', 'set', '--profile', name, 'timeout', `${i}`], world)
+  const all = await Promise.all(names.map(write))
+  expect(all.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
+  const { profiles } = JSON.parse(text())
+  expect(names.map((name) => profiles[name]?.timeout)).toEqual(names.map((_, i) => i))
+  expect(leftovers(folder)).toEqual([])
+})
+
+test.each([
+  ['10 s ahead', '10_000'],
+  ['set back and forth', '(real() % 2 ? 3_600_000 : -3_600_000)'],
+])('C20: a writer whose clock is %s takes no other for dead', async (_, shift) => {
+  const { folder, text, world } = settled({})
+  const clock = join(world.cwd, 'clock.cjs')
+  writeFileSync(clock, `const real = Date.now; Date.now = () => real() + ${shift}`)
+  // Whoever has the lock takes his time: a writer that goes by the clock has plenty to take it away.
+  const slow = join(world.cwd, 'slow.cjs')
+  writeFileSync(
+    slow,
+    `const fs = require('node:fs')
+     const { openSync } = fs
+     fs.openSync = (path, ...more) => {
+       const opened = openSync(path, ...more)
+       if (path.endsWith('.lock')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 40)
+       return opened
+     }`,
+  )
+  const write = async (name: string, preload: string) => {
+    const env = { ...world.env, NODE_OPTIONS: `--require ${preload}` }
+    const runs = Array.from({ length: 10 }, (_, i) =>
+      execute(['config', 'set', '--profile', `${name}${i}`, 'timeout', `${i}`], { ...world, env }),
+    )
+    return Promise.all(runs)
+  }
+  const all = (await Promise.all([write('a', slow), write('b', clock)])).flat()
+  expect(all.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
+  expect(Object.keys(JSON.parse(text()).profiles)).toHaveLength(20)
+  expect(leftovers(folder)).toEqual([])
+})
+
+test('C08: writers killed at any moment leave a whole file, and nothing after the next write', async () => {
+  const { folder, text, world } = settled({ profiles: { default: { timeout: 0 } } })
+  for (let i = 1; i <= 12; i++) {
+    const { child, ended } = start(['config', 'set', 'timeout', `${i}`], world)
+    setTimeout(() => child.kill('SIGKILL'), i * 15)
+    await ended
+    expect(JSON.parse(text()).profiles.default.timeout).toBeLessThanOrEqual(i)
+    for (const name of readdirSync(folder)) {
+      if (!name.endsWith('.lock')) expect(lstatSync(join(folder, name)).mode & 0o777).toBe(ownerOnly)
+    }
+  }
+  writeFileSync(join(folder, 'config.json.tmp-0123456789abcdef'), 'canary-token-aaaa1111')
+  writeFileSync(join(folder, 'config.json.bak'), 'the person’s own')
+  expect(await execute(['config', 'set', 'timeout', '99'], world)).toMatchObject({ code: 0, err: '' })
+  expect(leftovers(folder)).toEqual(['config.json.bak'])
+})
