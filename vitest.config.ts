@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig, type Plugin } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
 import { findLost, leftOut } from './test/harness/needs.ts'
@@ -50,8 +51,8 @@ const exclude = leftOut.map(([file]) => file)
 export default defineConfig({
   plugins: [withSkipped],
   test: {
-    // By default one core is left free, and half of two is much where most of the time goes into waiting.
-    maxWorkers: '100%',
+    // More than there are cores, for much of the time goes into waiting.
+    maxWorkers: 2 * availableParallelism(),
     // What hangs is stopped. No machine is so busy that it takes minutes for anything else.
     testTimeout: 180_000,
     hookTimeout: 180_000,
