@@ -41,6 +41,9 @@ const withSkipped: Plugin = {
 /** What fills memory, takes long, or tries the package as a whole: npm run test:all. */
 const heavy = 'test/**/*.heavy.test.ts'
 
+/** Which npm run test:all tries more often: test/harness/often.ts. */
+const properties = 'test/**/*.property.test.ts'
+
 /** The program's steps are counted, from before it is loaded. */
 const counted = 'test/**/*.growth.test.ts'
 
@@ -63,7 +66,13 @@ export default defineConfig({
       // A young generation that is large is collected seldom.
       {
         extends: true,
-        test: { name: 'heavy', include: [heavy], exclude, execArgv: ['--max-semi-space-size=64'] },
+        test: {
+          name: 'heavy',
+          include: [heavy, properties],
+          exclude,
+          env: { TEST_ALL: 'yes' },
+          execArgv: ['--max-semi-space-size=64'],
+        },
       },
       {
         extends: true,

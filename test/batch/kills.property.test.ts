@@ -2,10 +2,11 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Ask } from '../../src/batch/run.ts'
 import { createClock } from '../harness/clock.ts'
+import { often } from '../harness/often.ts'
 import { answerOf, linesOf, parse, play, type TestFile } from './batch.ts'
 import { failure, type TestCall } from './pieces.ts'
 
-const runs = Number(process.env.BATCH_RUNS ?? 30)
+const runs = Number(process.env.BATCH_RUNS ?? often(100).numRuns)
 const lines = 40
 
 interface Act {

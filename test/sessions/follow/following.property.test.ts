@@ -3,12 +3,13 @@ import { describe, expect, test } from 'vitest'
 import type { Timers } from '../../../src/timers.ts'
 import { type Exchange, readBody } from '../../../src/wire/exchange.ts'
 import { createClock } from '../../harness/clock.ts'
+import { often } from '../../harness/often.ts'
 import { run } from '../../harness/run.ts'
 import { afterSent, fromNow, idsOf, judge } from './judge.ts'
 import { type Limits, said, sending, working } from './session-scripts.ts'
 import { createSessionService, type Event, type SessionService, sentId } from './session-service.ts'
 
-const runs = Number(process.env.FOLLOW_RUNS ?? 60)
+const runs = Number(process.env.FOLLOW_RUNS ?? often(100).numRuns)
 
 const plain: Limits = { lag: 0, late: 0, mute: false, keepsAlive: false }
 const worlds: [name: string, limits: Limits][] = [

@@ -1,24 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { CliError, type Kind, outcomes } from '../src/errors.ts'
-import type { Repeat, Sent } from '../src/fate.ts'
-import { draftRequest, parseHeader } from '../src/http/draft.ts'
-import { decideRetry } from '../src/http/retry.ts'
-import { readRetryAfter } from '../src/http/retry-after.ts'
-import { escapeControls, escapeJson, oneLine } from '../src/io/escape.ts'
-import { resolveSettings } from '../src/settings/resolve.ts'
-import { endpoints } from '../src/wire/endpoints.ts'
-import { editJson } from '../src/wire/json/edit.ts'
-import { createArraySplitter } from '../src/wire/json/splitter.ts'
-import { findFault } from '../src/wire/json/syntax.ts'
-import { elementsOf } from '../src/wire/page.ts'
-import { createSseDecoder, encodeSseEvent, type SseEvent } from '../src/wire/sse.ts'
-import { answering, run } from './harness/run.ts'
-import { cut, decodeAnswer } from './wire/decoding.ts'
+import { editJson } from '../../src/wire/json/edit.ts'
+import { createArraySplitter } from '../../src/wire/json/splitter.ts'
+import { findFault } from '../../src/wire/json/syntax.ts'
+import { elementsOf } from '../../src/wire/page.ts'
+import { createSseDecoder, encodeSseEvent, type SseEvent } from '../../src/wire/sse.ts'
+import { often } from '../harness/often.ts'
+import { answering, run } from '../harness/run.ts'
+import { cut, decodeAnswer } from './decoding.ts'
 
 const text = fc.string({ unit: 'binary' })
-const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/
-
 const places = fc.array(fc.nat(), { maxLength: 30 })
 
 describe('the decoder of server-sent events', () => {
@@ -51,14 +42,14 @@ describe('the decoder of server-sent events', () => {
         expect(decode(cut(bytes, where))).toEqual(given.map(([, each]) => each))
       },
     )
-    fc.assert(property, { numRuns: 500 })
+    fc.assert(property, often(500))
   })
 
   test('survives any bytes, and gives the same for them however they are cut', () => {
     const property = fc.property(fc.uint8Array({ maxLength: 200 }), places, (bytes, where) => {
       expect(decode(cut(bytes, where))).toEqual(decode([bytes]))
     })
-    fc.assert(property, { numRuns: 500 })
+    fc.assert(property, often(500))
   })
 })
 
@@ -110,7 +101,7 @@ describe('JSON texts', () => {
     const property = fc.property(given, (json) => {
       expect(findFault(json, 1000) === undefined).toBe(isJson(json))
     })
-    fc.assert(property, { numRuns: 2000 })
+    fc.assert(property, often(2000))
   })
 
   const spaced = fc
@@ -124,7 +115,7 @@ describe('JSON texts', () => {
       const wanted = Object.fromEntries([...Object.entries(value), [name, JSON.parse(JSON.stringify(set))]])
       expect(JSON.parse(editJson(json, [assignment]))).toEqual(JSON.parse(JSON.stringify(wanted)))
     })
-    fc.assert(property, { numRuns: 1000 })
+    fc.assert(property, often(1000))
   })
 
   test('elements are those of the list, and additions follow them', () => {
@@ -142,7 +133,7 @@ describe('JSON texts', () => {
         JSON.parse(JSON.stringify([...list, 1, 2])),
       )
     })
-    fc.assert(property, { numRuns: 1000 })
+    fc.assert(property, often(1000))
   })
 })
 
@@ -160,7 +151,7 @@ test('the splitter of arrays gives the same elements however they are cut', () =
       expect(splitter.closed).toBe(true)
     },
   )
-  fc.assert(property, { numRuns: 300 })
+  fc.assert(property, often(300))
 })
 
 describe('an answer', () => {
@@ -229,7 +220,7 @@ describe('an answer', () => {
         ),
       ).toEqual(whole)
     })
-    fc.assert(property, { numRuns: 1500 })
+    fc.assert(property, often(1500))
   })
 
   test('prints the same, with the same exit code, however its bytes are cut', async () => {
@@ -248,42 +239,7 @@ describe('an answer', () => {
         expect(whole?.code).not.toBe(1)
       },
     )
-    await fc.assert(property, { numRuns: 100 })
-  })
-})
-
-describe('escaping', () => {
-  test('lets no control character through, and keeps all else in its place', () => {
-    const property = fc.property(fc.array(text), (pieces) => {
-      const escaped = escapeControls(pieces.join(''))
-      expect(escaped).not.toMatch(unsafe)
-      expect(escaped).toBe(pieces.map(escapeControls).join(''))
-      const kept = [...pieces.join('')].filter((char) => !unsafe.test(char))
-      let at = 0
-      for (const char of kept) at = escaped.indexOf(char, at) + char.length
-      expect(at).toBeLessThanOrEqual(escaped.length)
-      if (kept.length === [...pieces.join('')].length) expect(escaped).toBe(pieces.join(''))
-    })
-    fc.assert(property)
-  })
-
-  test('makes one line, of no more than it may have', () => {
-    const property = fc.property(text, fc.integer({ min: 1, max: 60 }), (value, length) => {
-      const line = oneLine(value, length)
-      expect(line).not.toMatch(/[\n\t]/)
-      expect(line).not.toMatch(unsafe)
-      expect([...line].length).toBeLessThanOrEqual(length)
-    })
-    fc.assert(property)
-  })
-
-  test('keeps the meaning of JSON', () => {
-    const property = fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
-      const json = JSON.stringify(value)
-      expect(JSON.parse(escapeJson(json))).toEqual(JSON.parse(json))
-      expect(escapeJson(json)).not.toMatch(/[\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
-    })
-    fc.assert(property)
+    await fc.assert(property, often(100))
   })
 })
 
@@ -295,134 +251,6 @@ describe('--raw is the identity on bytes', () => {
       const { outBytes } = await run(['chat', 'x', '--raw', '--retries', '0'], { exchange })
       expect(Buffer.from(outBytes).equals(bytes)).toBe(true)
     })
-    await fc.assert(property, { numRuns: 50 })
+    await fc.assert(property, often(50))
   })
-})
-
-describe('values never break out', () => {
-  const address = 'https://gateway.test/prefix'
-
-  test('of the path', () => {
-    const property = fc.property(
-      fc.oneof(text, fc.webSegment(), fc.constantFrom('..', '%2e.', 'a/../b')),
-      (model) => {
-        let url: URL
-        try {
-          url = new URL(draftRequest(endpoints.chat, { address, params: { family: 'alpha', model } }).url)
-        } catch (error) {
-          expect((error as CliError).kind).toBe('usage')
-          return
-        }
-        expect(url.href.startsWith(`${address}/alpha_cli/v1beta/models/`)).toBe(true)
-        const segments = url.pathname.split('/')
-        expect(segments).toHaveLength(6)
-        expect(decodeURIComponent(segments[5] as string)).toBe(`${model}:generateContent`)
-        expect(url.search + url.hash).toBe('')
-      },
-    )
-    fc.assert(property, { numRuns: 500 })
-  })
-
-  test('of a header', () => {
-    const property = fc.property(
-      fc.oneof(
-        text,
-        fc.tuple(fc.webSegment(), text).map((pair) => pair.join(':')),
-      ),
-      (line) => {
-        try {
-          const [name, value] = parseHeader(line)
-          expect(name).toMatch(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/)
-          expect(value).toMatch(/^[\t\x20-\x7e]*$/)
-        } catch (error) {
-          expect((error as CliError).kind).toBe('usage')
-        }
-      },
-    )
-    fc.assert(property, { numRuns: 500 })
-  })
-
-  test('of a secret, which no message quotes', async () => {
-    const property = fc.asyncProperty(text, async (rest) => {
-      const ended = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: `s3cret${rest}` } })
-      expect(ended.err).not.toContain('s3cret')
-      if (ended.code === 3) expect(ended.requests).toEqual([])
-      else expect(ended.requests[0]?.headers.Authorization).toMatch(/^Bearer s3cret[\x21-\x7e]*$/)
-    })
-    await fc.assert(property)
-  })
-})
-
-describe('the decision to try again', () => {
-  const attempt = fc.record({
-    kind: fc.constantFrom(...(Object.keys(outcomes) as Kind[])),
-    sent: fc.constantFrom<Sent>('no', 'unknown', 'yes'),
-    status: fc.option(fc.integer({ min: 300, max: 599 }), { nil: undefined }),
-    retryAfter: fc.option(fc.double({ min: 0, max: 100, noNaN: true }), { nil: undefined }),
-    isPermanent: fc.boolean(),
-  })
-  const policy = fc.record({
-    repeat: fc.constantFrom<Repeat>('not-taken', 'failed', 'always'),
-    retries: fc.nat(4),
-    retryUnknown: fc.boolean(),
-    deadline: fc.constantFrom(0, 1000, 5000, 100_000),
-  })
-
-  test('keeps to the limits, and never sends twice what may have been taken', () => {
-    const property = fc.property(
-      attempt,
-      policy,
-      fc.integer({ min: 1, max: 6 }),
-      fc.double({ min: 0, max: 1, noNaN: true }),
-      (failed, rules, number, random) => {
-        const { kind, retryAfter, isPermanent, status, sent } = failed
-        const error = new CliError(kind, 'x', {
-          sent,
-          isPermanent,
-          ...(status === undefined ? {} : { status }),
-        })
-        const found = { error, ...(retryAfter === undefined ? {} : { retryAfter }) }
-        const decision = decideRetry(rules, found, { attempt: number, now: 0, random })
-        if (!decision.again) return
-        expect(number).toBeLessThanOrEqual(rules.retries)
-        expect(isPermanent).toBe(false)
-        expect(decision.wait).toBeLessThanOrEqual(60_000)
-        expect(decision.wait).toBeGreaterThanOrEqual(Math.max(250, (retryAfter ?? 0) * 1000))
-        if (rules.deadline > 0) expect(decision.wait).toBeLessThan(rules.deadline)
-        const isHarmless = kind === 'not-sent' || kind === 'rate-limited'
-        if (rules.repeat === 'not-taken') expect(isHarmless).toBe(true)
-        if (kind === 'unknown') expect(rules.retryUnknown || rules.repeat === 'always').toBe(true)
-      },
-    )
-    fc.assert(property, { numRuns: 2000 })
-  })
-
-  test('any Retry-After is a wait or nothing', async () => {
-    const value = fc.oneof(
-      text,
-      fc.nat().map(String),
-      fc.date().map(String),
-      fc.date({ noInvalidDate: true }).map((date) => date.toUTCString()),
-      fc.stringMatching(/^\d{1,400}$/),
-    )
-    const property = fc.asyncProperty(value, value, async (one, other) => {
-      const seconds = await readRetryAfter({ 'retry-after': one, 'retry-after-ms': other }, Date.now())
-      if (seconds !== undefined) expect(seconds).toSatisfy((n: number) => Number.isFinite(n) && n >= 0)
-    })
-    await fc.assert(property)
-  })
-})
-
-test('a setting comes from the first place that has it', () => {
-  const value = fc.option(fc.integer({ min: 1, max: 999 }), { nil: undefined })
-  const property = fc.property(value, value, value, fc.boolean(), (flag, profile, env, isNamed) => {
-    const { values } = resolveSettings({
-      flags: flag === undefined ? {} : { timeout: { value: String(flag), flag: '--timeout' } },
-      profile: { name: 'p', isNamed, values: profile === undefined ? {} : { timeout: profile } },
-      env: { PARLEY_TIMEOUT: env === undefined ? '' : String(env) },
-    })
-    const [second, third] = isNamed ? [profile, env] : [env, profile]
-    expect(values.timeout).toBe(flag ?? second ?? third ?? 600)
-  })
-  fc.assert(property)
 })

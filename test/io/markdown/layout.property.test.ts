@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { often } from '../../harness/often.ts'
 import { print, printPieces, withoutColours } from './print.ts'
 
 const words = ['a', 'bc', 'word', '日', '本語', 'é', 'e\u0301', '🎉', '👩‍👩‍👧', '7', 'https://e.f/_g']
@@ -45,7 +46,7 @@ test('a text cut anywhere prints the same', async () => {
       expect(joined((await printPieces([...text], options)).join(''))).toBe(whole)
     },
   )
-  await fc.assert(property, { numRuns: 300 })
+  await fc.assert(property, often(300))
 })
 
 test('no control of the text passes', async () => {
@@ -55,7 +56,7 @@ test('no control of the text passes', async () => {
     // Each colour is over before the next one, and before its line is.
     expect(shown.replace(/\x1b\[\d[\d;]*m[^\x1b\n]+\x1b\[0m/g, '')).not.toContain('\x1b')
   })
-  await fc.assert(property, { numRuns: 300 })
+  await fc.assert(property, often(300))
 })
 
 test('without colours it is the same text', async () => {
@@ -63,7 +64,7 @@ test('without colours it is the same text', async () => {
     const shown = await print(text, { columns, isColoured: true })
     expect(withoutColours(shown)).toBe(await print(text, { columns }))
   })
-  await fc.assert(property, { numRuns: 300 })
+  await fc.assert(property, often(300))
 })
 
 const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '')
@@ -77,7 +78,7 @@ describe('no letter is lost, and none changes its place', () => {
     const property = fc.asyncProperty(textOf(words, unnamed).filter(isPlain), async (text) => {
       expect(lettersOf(await print(text))).toBe(lettersOf(text))
     })
-    await fc.assert(property, { numRuns: 1000 })
+    await fc.assert(property, often(1000))
   })
 
   test('in code, where blanks stay too', async () => {
@@ -109,6 +110,6 @@ describe('no letter is lost, and none changes its place', () => {
       const shown = await print(`\`\`\`${name}\n${lines.join('\n')}\n\`\`\``, { isColoured: true })
       expect(withoutColours(shown)).toBe(lines.map((each) => `  ${each}\n`).join(''))
     })
-    await fc.assert(property, { numRuns: 500 })
+    await fc.assert(property, often(500))
   })
 })

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { often } from '../../harness/often.ts'
 import { print, withoutColours } from './print.ts'
 
 const texts = [
@@ -80,7 +81,7 @@ describe('no mark is lost', () => {
       const shown = withoutColours(await print(source, { isColoured })).replace(/\n\n/g, '\n')
       expect(shown).toBe(lines.map(([[, lead], text]) => `${lead}${text}\n`).join(''))
     })
-    await fc.assert(property, { numRuns: 1000 })
+    await fc.assert(property, often(1000))
   })
 
   test('if words have any marks: those that are left out come in pairs, each with text between', async () => {
@@ -92,7 +93,7 @@ describe('no mark is lost', () => {
       expect(lost?.replace(/[\\ ]/g, ''), text).toMatch(/^[*_~`]*$/)
       for (const char of '*_~`') expect((lost?.split(char).length ?? 0) % 2, text).toBe(1)
     })
-    await fc.assert(property, { numRuns: 2000 })
+    await fc.assert(property, often(2000))
   })
 
   test('in a cell either', async () => {
@@ -103,7 +104,7 @@ describe('no mark is lost', () => {
       const shown = await print(`|n|\n|-|\n|${cell}|`)
       expect(shown.split('\n')[2]).toBe(cell)
     })
-    await fc.assert(property, { numRuns: 500 })
+    await fc.assert(property, often(500))
   })
 })
 

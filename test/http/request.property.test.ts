@@ -1,0 +1,126 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { CliError, type Kind, outcomes } from '../../src/errors.ts'
+import type { Repeat, Sent } from '../../src/fate.ts'
+import { draftRequest, parseHeader } from '../../src/http/draft.ts'
+import { decideRetry } from '../../src/http/retry.ts'
+import { readRetryAfter } from '../../src/http/retry-after.ts'
+import { endpoints } from '../../src/wire/endpoints.ts'
+import { often } from '../harness/often.ts'
+import { run } from '../harness/run.ts'
+
+const text = fc.string({ unit: 'binary' })
+
+describe('values never break out', () => {
+  const address = 'https://gateway.test/prefix'
+
+  test('of the path', () => {
+    const property = fc.property(
+      fc.oneof(text, fc.webSegment(), fc.constantFrom('..', '%2e.', 'a/../b')),
+      (model) => {
+        let url: URL
+        try {
+          url = new URL(draftRequest(endpoints.chat, { address, params: { family: 'alpha', model } }).url)
+        } catch (error) {
+          expect((error as CliError).kind).toBe('usage')
+          return
+        }
+        expect(url.href.startsWith(`${address}/alpha_cli/v1beta/models/`)).toBe(true)
+        const segments = url.pathname.split('/')
+        expect(segments).toHaveLength(6)
+        expect(decodeURIComponent(segments[5] as string)).toBe(`${model}:generateContent`)
+        expect(url.search + url.hash).toBe('')
+      },
+    )
+    fc.assert(property, often(500))
+  })
+
+  test('of a header', () => {
+    const property = fc.property(
+      fc.oneof(
+        text,
+        fc.tuple(fc.webSegment(), text).map((pair) => pair.join(':')),
+      ),
+      (line) => {
+        try {
+          const [name, value] = parseHeader(line)
+          expect(name).toMatch(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/)
+          expect(value).toMatch(/^[\t\x20-\x7e]*$/)
+        } catch (error) {
+          expect((error as CliError).kind).toBe('usage')
+        }
+      },
+    )
+    fc.assert(property, often(500))
+  })
+
+  test('of a secret, which no message quotes', async () => {
+    const property = fc.asyncProperty(text, async (rest) => {
+      const ended = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: `s3cret${rest}` } })
+      expect(ended.err).not.toContain('s3cret')
+      if (ended.code === 3) expect(ended.requests).toEqual([])
+      else expect(ended.requests[0]?.headers.Authorization).toMatch(/^Bearer s3cret[\x21-\x7e]*$/)
+    })
+    await fc.assert(property, often(100))
+  })
+})
+
+describe('the decision to try again', () => {
+  const attempt = fc.record({
+    kind: fc.constantFrom(...(Object.keys(outcomes) as Kind[])),
+    sent: fc.constantFrom<Sent>('no', 'unknown', 'yes'),
+    status: fc.option(fc.integer({ min: 300, max: 599 }), { nil: undefined }),
+    retryAfter: fc.option(fc.double({ min: 0, max: 100, noNaN: true }), { nil: undefined }),
+    isPermanent: fc.boolean(),
+  })
+  const policy = fc.record({
+    repeat: fc.constantFrom<Repeat>('not-taken', 'failed', 'always'),
+    retries: fc.nat(4),
+    retryUnknown: fc.boolean(),
+    deadline: fc.constantFrom(0, 1000, 5000, 100_000),
+  })
+
+  test('keeps to the limits, and never sends twice what may have been taken', () => {
+    const property = fc.property(
+      attempt,
+      policy,
+      fc.integer({ min: 1, max: 6 }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      (failed, rules, number, random) => {
+        const { kind, retryAfter, isPermanent, status, sent } = failed
+        const error = new CliError(kind, 'x', {
+          sent,
+          isPermanent,
+          ...(status === undefined ? {} : { status }),
+        })
+        const found = { error, ...(retryAfter === undefined ? {} : { retryAfter }) }
+        const decision = decideRetry(rules, found, { attempt: number, now: 0, random })
+        if (!decision.again) return
+        expect(number).toBeLessThanOrEqual(rules.retries)
+        expect(isPermanent).toBe(false)
+        expect(decision.wait).toBeLessThanOrEqual(60_000)
+        expect(decision.wait).toBeGreaterThanOrEqual(Math.max(250, (retryAfter ?? 0) * 1000))
+        if (rules.deadline > 0) expect(decision.wait).toBeLessThan(rules.deadline)
+        const isHarmless = kind === 'not-sent' || kind === 'rate-limited'
+        if (rules.repeat === 'not-taken') expect(isHarmless).toBe(true)
+        if (kind === 'unknown') expect(rules.retryUnknown || rules.repeat === 'always').toBe(true)
+      },
+    )
+    fc.assert(property, often(2000))
+  })
+
+  test('any Retry-After is a wait or nothing', async () => {
+    const value = fc.oneof(
+      text,
+      fc.nat().map(String),
+      fc.date().map(String),
+      fc.date({ noInvalidDate: true }).map((date) => date.toUTCString()),
+      fc.stringMatching(/^\d{1,400}$/),
+    )
+    const property = fc.asyncProperty(value, value, async (one, other) => {
+      const seconds = await readRetryAfter({ 'retry-after': one, 'retry-after-ms': other }, Date.now())
+      if (seconds !== undefined) expect(seconds).toSatisfy((n: number) => Number.isFinite(n) && n >= 0)
+    })
+    await fc.assert(property, often(100))
+  })
+})

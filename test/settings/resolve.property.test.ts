@@ -1,0 +1,18 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { resolveSettings } from '../../src/settings/resolve.ts'
+import { often } from '../harness/often.ts'
+
+test('a setting comes from the first place that has it', () => {
+  const value = fc.option(fc.integer({ min: 1, max: 999 }), { nil: undefined })
+  const property = fc.property(value, value, value, fc.boolean(), (flag, profile, env, isNamed) => {
+    const { values } = resolveSettings({
+      flags: flag === undefined ? {} : { timeout: { value: String(flag), flag: '--timeout' } },
+      profile: { name: 'p', isNamed, values: profile === undefined ? {} : { timeout: profile } },
+      env: { PARLEY_TIMEOUT: env === undefined ? '' : String(env) },
+    })
+    const [second, third] = isNamed ? [profile, env] : [env, profile]
+    expect(values.timeout).toBe(flag ?? second ?? third ?? 600)
+  })
+  fc.assert(property, often(100))
+})
