@@ -1,8 +1,7 @@
 import { Help, type Option } from 'commander'
 import { type Outline, readOutlines } from './outline.ts'
 import { definitions, escapeRoff, literal, prose, section, subsection } from './roff.ts'
-import { exitRows, settingRows, variableRows } from './topic-rows.ts'
-import { writers } from './topic-texts.ts'
+import { exitRows, settingRows, variableRows, writers } from './topic-texts.ts'
 import type { TopicName } from './topics.ts'
 
 /** Everything that help says, as a page of the manual. */

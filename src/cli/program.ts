@@ -1,15 +1,40 @@
-import { CommanderError } from 'commander'
-import type { Host } from '../context.ts'
+import { type Command, CommanderError, type Option } from 'commander'
+import { FileFlag, TextFlag } from '../argv/flags.ts'
+import type { Host, Run } from '../context.ts'
 import { usage } from '../errors.ts'
 import { say } from '../io/output.ts'
-import { addCommands, type Parse } from './command-group.ts'
 import { entries } from './command-tree.ts'
-import { explain } from './commander-errors.ts'
-import type { Entry } from './entry.ts'
-import { isFlag } from './flags.ts'
-import { fold } from './help-text.ts'
-import type { ParleyCommand } from './parley-command.ts'
-import { createRoot } from './root-command.ts'
+import { createContext } from './create-context.ts'
+import type { Entry, Grammar } from './entry.ts'
+import {
+  declareGeneralFlags,
+  declareRequestFlags,
+  isFlag,
+  pointToSharedFlags,
+  readSharedFlags,
+} from './flags.ts'
+import { addExamples, addNote, fold, minWidthToWrap } from './help-text.ts'
+import { ParleyCommand } from './parley-command.ts'
+import type { UnknownWords } from './pointers.ts'
+import { topics } from './topics.ts'
+
+/** One parse of the arguments: what the commands need, and what they leave for its end. */
+interface Parse extends Grammar {
+  readonly argv: string[]
+  readonly host: Host
+  readonly run: Run
+  readonly report: ReportGate
+  exitCode: number
+  unknown: UnknownWords | undefined
+}
+
+/** Decides about the report of a run, which must not take the place of a file that the run needs. */
+interface ReportGate {
+  /** From here on the report is written, whatever the end of the run. Throws a `CliError` where it cannot be written. */
+  open(): Promise<void>
+  /** None is written. */
+  forgo(): void
+}
 
 /**
  * Parses the arguments and runs the command that they name. Returns the exit code; throws a `CliError` of kind
@@ -73,3 +98,166 @@ const noCommand = (argv: string[]): string =>
   argv.includes('-v')
     ? "no command was given: did you mean -V, the version, or 'parley COMMAND -v'?"
     : "no command was given: 'parley --help' lists them"
+
+const others = topics.filter((name) => name !== 'settings')
+
+/** `parley` itself: its help page, and how all commands print help and fail. */
+function createRoot(print: (text: string) => void, host: Host, version: string): ParleyCommand {
+  const root = new ParleyCommand('parley')
+  root
+    .description(
+      `One command for a model gateway and an agent session service. Try it, without an account or a network:
+
+  parley chat --profile demo 'Say hello'`,
+    )
+    .usage('<command> [flags]')
+    .exitOverride()
+    // commander sends the help of a bare group to stderr; its errors are printed elsewhere.
+    .configureOutput({
+      writeOut: print,
+      writeErr: print,
+      outputError: () => {},
+      getOutHelpWidth: () => host.stdout.columns as number,
+      getErrHelpWidth: () => host.stdout.columns as number,
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .configureHelp({ subcommandTerm: (command) => command.name(), minWidthToWrap })
+    .optionsGroup('Flags:')
+    .helpOption('-h, --help', 'print this help')
+    .version(version, '-V, --version', 'print the version')
+    .helpCommand(false)
+  addNote(root, "Then 'parley config init' asks for your own addresses and credentials.")
+  addNote(
+    root,
+    "Each command has --help. Topics of 'parley help': settings (and shared flags),",
+    `${others.join(', ')}.`,
+  )
+  return root
+}
+
+/** Gives a group its commands. What a command or a group needs is loaded when it is called. */
+function addCommands(parent: ParleyCommand, children: Record<string, Entry>, parse: Parse): void {
+  const path = pathOf(parent)
+  parent.enablePositionalOptions()
+  // Most runs have their flags after the command's name, and do not need these.
+  if (parse.argv.slice(0, path.length).some(isFlag)) declareRequestFlags(parent)
+  catchUnknown(parent, parse)
+  const loaders = new Map<Command, () => Promise<void> | void>()
+  parent.hook('preSubcommand', (_, called) => {
+    const load = loaders.get(called)
+    // `help help` comes here twice.
+    loaders.delete(called)
+    return load?.()
+  })
+  for (const [name, entry] of Object.entries(children)) {
+    const command = parent
+      .command(name)
+      .summary(entry.summary)
+      .description(sentence(entry.summary))
+      .helpCommand(false)
+    const { group } = entry
+    loaders.set(command, () => (group ? addGroup(command, group, parse) : prepare(command, entry, parse)))
+  }
+}
+
+/** commander reports an unknown word by an event, but before --help it just prints the help of the group. */
+function catchUnknown(parent: ParleyCommand, parse: Parse): void {
+  const meet = ([word = '-']: readonly string[]) => {
+    if (!word.startsWith('-')) parse.unknown = { words: [...namesOf(parent), word], isHelp: false }
+    return ''
+  }
+  parent.on('command:*', meet).addHelpText('before', () => meet(parent.args))
+}
+
+function addGroup(command: ParleyCommand, group: Record<string, Entry>, parse: Parse): void {
+  addCommands(command.usage('<command> [flags]'), group, parse)
+  const words = ['parley', ...namesOf(command), Object.keys(group)[0], '--help']
+  addNote(command, `'${words.join(' ')}' shows the flags and examples of one of them.`)
+}
+
+/** Gives a command its flags, its help and its action. */
+async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Promise<void> {
+  parse.run.facts.command = namesOf(command).join(' ')
+  const module = await entry.load?.()
+  module?.declare?.(command)
+  for (const note of module?.notes ?? []) addNote(command, note)
+  if (module) addExamples(command, module.examples)
+  if (entry.isRequest) declareRequestFlags(command)
+  else declareGeneralFlags(command)
+  pointToSharedFlags(command, entry.isRequest ?? false)
+  command.usage(command.usage().replace('[options]', '[flags]'))
+  command.action(async () => {
+    const commands = pathOf(command)
+    const flags = readSharedFlags(commands)
+    if (commands.some(({ given }) => given.some(({ option }) => namesFile(option))))
+      await requireDistinctFiles(commands, parse)
+    await parse.report.open()
+    const context = await createContext(parse.host, flags, parse.run)
+    if (entry.sends) parse.run.calls.sayInstead(() => 'nothing was sent')
+    parse.exitCode = (await module?.run(context, command.opts() as never, command.args, parse)) ?? 0
+  })
+}
+
+const namesFile = (option: Option) => option instanceof FileFlag || option instanceof TextFlag
+
+/** Throws a usage error where two flags name one file, and sees to it that no report takes its place. */
+async function requireDistinctFiles(commands: ParleyCommand[], { host, report }: Parse): Promise<void> {
+  const { findClash } = await import('./named-files.ts')
+  const clash = findClash(commands, host)
+  if (clash === undefined) return
+  report.forgo()
+  throw usage(clash)
+}
+
+/** The commands from the root to this one. */
+const pathOf = (command: ParleyCommand): ParleyCommand[] =>
+  command.parent ? [...pathOf(command.parent as ParleyCommand), command] : [command]
+
+const namesOf = (command: ParleyCommand) =>
+  pathOf(command)
+    .slice(1)
+    .map((each) => each.name())
+
+const sentence = (summary: string) => `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
+
+/** What commander says about wrong arguments, by its code, and how parley says it. */
+const rewordings = new Map<string, [theirs: RegExp, ours: string]>([
+  [
+    'commander.unknownOption',
+    // The value after an unknown flag's = may be a secret.
+    [/^unknown option '(-[^\s'=]+)(?:=.*)?'/s, "unknown flag '$1'"],
+  ],
+  [
+    'commander.invalidArgument',
+    [/^option '[^']*?(--[\w-]+)[^']*' argument '(.*)' is invalid\. (?=[^']*$)/s, "$1: '$2' is "],
+  ],
+  [
+    'commander.optionMissingArgument',
+    [/^option '[^']*?(--[\w-]+)[^']*' argument missing$/, '$1 needs a value'],
+  ],
+  ['commander.missingArgument', [/^missing required argument '(.*)'$/s, 'the argument <$1> is missing']],
+  [
+    'commander.excessArguments',
+    [
+      /^too many arguments for ('.*')\. Expected (\d+) .* got (\d+)\.$/,
+      'too many arguments: $1 accepts $2, got $3',
+    ],
+  ],
+])
+
+/** What commander says about wrong arguments, in parley's words. */
+function explain({ code, message }: CommanderError): string {
+  const [theirs, ours] = rewordings.get(code) ?? [/^/, '']
+  const text = message
+    .replace(/^error: /, '')
+    .replace(theirs, ours)
+    .replace(/ is Allowed choices are (.*)\.$/, ' is not one of $1')
+    .replace(
+      /^command-argument value '(.*)' is invalid for argument '(\w+)'\. Allowed choices are (.*)\.$/s,
+      "<$2>: '$1' is not one of $3",
+    )
+    .replaceAll('\n', ' ')
+    .replace('(Did you', '(did you')
+  return code === 'commander.unknownOption' ? `${text}; words that begin with a hyphen go after --` : text
+}

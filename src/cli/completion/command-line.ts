@@ -1,14 +1,22 @@
-import type { Option } from 'commander'
+import type { Argument, Option } from 'commander'
+import { FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
+import { schemas } from '../../settings/schemas.ts'
+import { flagOf, settingNames, settings } from '../../settings/table.ts'
+import { documentedModels } from '../../wire/gateway/models.ts'
+import { betas } from '../../wire/sessions/betas.ts'
+import { eventTypes } from '../../wire/sessions/event-types.ts'
 import { type Outline, readOutlines } from '../outline.ts'
 import { topics } from '../topics.ts'
-import { type Answer, answerToArgument, answerToFlag } from './answers.ts'
+
+/** What TAB offers for a value: words, names of files, `@` and a file's name, or names of profiles. */
+export type Completion = readonly string[] | 'files' | 'texts' | 'profiles'
 
 export interface Flag {
   short: string | undefined
   long: string
   about: string
   takesValue: boolean
-  answer: Answer | undefined
+  completion: Completion | undefined
 }
 
 /** What can follow the words of a command. */
@@ -18,7 +26,7 @@ export interface Place {
   names: [name: string, about: string][]
   flags: Flag[]
   shared: keyof CommandLine['shared']
-  arguments: (Answer | undefined)[]
+  arguments: (Completion | undefined)[]
 }
 
 /** The command line as the shells' scripts have it. */
@@ -47,7 +55,7 @@ function toPlace(outline: Outline): Place {
     names: Object.entries(outline.children).map(([name, { summary }]) => [name, summary]),
     flags: outline.flags.map((flag) => toFlag(flag, path)),
     shared: takesRequests(outline) ? 'request' : 'general',
-    arguments: outline.arguments.map((argument) => answerToArgument(argument, path)),
+    arguments: outline.arguments.map((argument) => completionOfArgument(argument, path)),
   }
 }
 
@@ -67,7 +75,7 @@ function toFlag(option: Option, path: string): Flag {
     long,
     about: description,
     takesValue,
-    answer: takesValue ? answerToFlag(option, path) : undefined,
+    completion: takesValue ? completionOfFlag(option, path) : undefined,
   }
 }
 
@@ -78,29 +86,63 @@ export interface Question {
   about: string | number
 }
 
-/** Each answer once, with all that it answers. */
-export function questionsByAnswer({
+/** Each completion once, with all that it is for. */
+export function questionsByCompletion({
   places,
   shared,
-}: CommandLine): { answer: Answer; questions: Question[] }[] {
-  const rows = new Map<string, { answer: Answer; questions: Question[] }>()
-  const add = (answer: Answer | undefined, question: Question) => {
-    if (!answer) return
-    const key = JSON.stringify(answer)
-    const row = rows.get(key) ?? { answer, questions: [] }
+}: CommandLine): { completion: Completion; questions: Question[] }[] {
+  const rows = new Map<string, { completion: Completion; questions: Question[] }>()
+  const add = (completion: Completion | undefined, question: Question) => {
+    if (!completion) return
+    const key = JSON.stringify(completion)
+    const row = rows.get(key) ?? { completion, questions: [] }
     rows.set(key, row)
     row.questions.push(question)
   }
   const addFlags = (path: string | undefined, flags: Flag[]) => {
-    for (const { short, long, answer } of flags) {
-      if (short) add(answer, { path, about: short })
-      add(answer, { path, about: long })
+    for (const { short, long, completion } of flags) {
+      if (short) add(completion, { path, about: short })
+      add(completion, { path, about: long })
     }
   }
   addFlags(undefined, shared.request)
   for (const place of places) {
     addFlags(place.path, place.flags)
-    for (const [index, answer] of place.arguments.entries()) add(answer, { path: place.path, about: index })
+    for (const [index, completion] of place.arguments.entries())
+      add(completion, { path: place.path, about: index })
   }
   return [...rows.values()]
+}
+
+/** Values that are no flag's only ones, by the flag, or by the command with its flag or argument. */
+export const known = new Map<string, Completion>([
+  ['--profile', 'profiles'],
+  ['config use name', 'profiles'],
+  ['config delete name', 'profiles'],
+  ['chat --model', documentedModels.map((name) => name.replace('{family}', settings.family.default))],
+  ['--beta', betas],
+  ['--betas', betas],
+  ['events list --type', eventTypes],
+  ['api service', ['gateway', 'agents']],
+])
+
+/** What a flag's value can be; `path` is the words of its command. */
+function completionOfFlag(option: Option, path: string): Completion | undefined {
+  const { long, flags, argChoices } = option
+  const given = argChoices ?? known.get(`${path} ${long}`) ?? known.get(long ?? '') ?? choicesOf(long)
+  if (given) return given
+  if (option instanceof FileFlag) return 'files'
+  return option instanceof TextFlag && !flags.includes('=') ? 'texts' : undefined
+}
+
+function completionOfArgument(argument: Argument, path: string): Completion | undefined {
+  if (argument instanceof SettingArgument) return settingNames
+  return argument.argChoices ?? known.get(`${path} ${argument.name()}`)
+}
+
+/** The only values that a setting can have, where its flag is this one. */
+function choicesOf(flag: string | undefined): string[] | undefined {
+  const name = settingNames.find((each) => flagOf(each) === flag)
+  const { def } = name ? schemas[name]()._zod : {}
+  return def && 'entries' in def ? Object.values(def.entries as Record<string, string>) : undefined
 }
