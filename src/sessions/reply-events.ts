@@ -1,11 +1,11 @@
 import type { SessionEvent } from '../wire/sessions/session-event.ts'
 
 /** The fields that the specification's page shows, and no other: the service finds the thread by the id. */
-export const confirmation = (id: string, isAllowed: boolean, reason?: string): SessionEvent => ({
+export const confirmation = (id: string, result: 'allow' | 'deny', reason?: string): SessionEvent => ({
   type: 'user.tool_confirmation',
   tool_use_id: id,
-  result: isAllowed ? 'allow' : 'deny',
-  deny_message: isAllowed ? undefined : reason,
+  result,
+  deny_message: result === 'deny' ? reason : undefined,
 })
 
 /** The result of a tool use that was carried out here, or was not because it is denied. */

@@ -3,7 +3,6 @@ import { addValue } from '../argv/flags.ts'
 import { didYouMean } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import type { RequestParts } from '../http/drafter.ts'
 import { agentHeaders } from '../http/service-headers.ts'
 import { type ResolvedSettings, requireValid } from '../settings/resolve.ts'
 import { betas as knownBetas } from '../wire/sessions/betas.ts'
@@ -29,9 +28,13 @@ export function declareSessionFlags(command: Command): void {
     .option('--no-beta', 'send no betas')
 }
 
-export type SessionParts = Required<Pick<RequestParts, 'params' | 'headers'>>
-
 /** What every request to a session has: its path's values, and the service's own headers. */
+export interface SessionParts {
+  params: { session: string }
+  headers: Record<string, string>
+}
+
+/** Throws a usage error if no session is named. */
 export function sessionParts(
   { host, flags }: Context,
   { values, origins }: ResolvedSettings,

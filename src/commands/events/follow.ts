@@ -40,7 +40,7 @@ export async function run(context: Context, options: FollowOptions): Promise<voi
   const caller = createCaller(context, settings)
   const parts = sessionParts(context, settings, options)
   if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
-  const session = parts.params.session ?? ''
+  const session = parts.params.session
   const print = createEventPrinter(context, { ids })
   const showPast = async (items: readonly EventItem[]) => {
     for (const item of items) await print(item)

@@ -2,14 +2,13 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { type Caller, createCaller } from '../../http/caller.ts'
 import { readSettings } from '../../settings/read-settings.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { confirmation } from '../reply-events.ts'
 import { confirmByPolicy } from '../running/by-policy.ts'
-import { type DeliveryOptions, deliverEvents } from '../sending/deliver.ts'
+import { type DeliveryOptions, deliverEvents } from '../sending/delivery.ts'
 import { checkEvents } from '../sending/request.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
+import { createAsker, type Verdict } from './asker.ts'
 import { type ConfirmInput, findPending, type PendingUse, readConfirmInput } from './pending.ts'
-import { askVerdicts } from './verdicts.ts'
 
 export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   allow?: boolean
@@ -94,18 +93,26 @@ function takeGiven(
 /** The body that says what the flags say, or a person. */
 async function decide(
   context: Context,
-  { allow = false, deny, message }: ConfirmOptions,
+  { allow, deny, message }: ConfirmOptions,
   uses: PendingUse[],
 ): Promise<string> {
   if (uses.length === 0) throw usage('nothing waits for an answer')
   if (!deny) requireSingle(uses)
-  const why = message === undefined ? undefined : await context.input.value(message, '--message')
-  const events: SessionEvent[] =
-    allow || deny
-      ? uses.map(({ id }) => confirmation(id, allow, why))
-      : (await askVerdicts(context, uses)).map(({ id, isAllowed }) => confirmation(id, isAllowed))
+  const reason = message === undefined ? undefined : await context.input.value(message, '--message')
+  const given: Verdict | undefined = allow ? 'allow' : deny ? 'deny' : undefined
+  const verdicts = given ? new Map(uses.map(({ id }) => [id, given])) : await ask(context, uses)
+  const events = [...verdicts].map(([id, result]) => confirmation(id, result, reason))
   checkEvents(context, events, undefined)
   return JSON.stringify({ events })
+}
+
+async function ask(context: Context, uses: PendingUse[]): Promise<Map<string, Verdict>> {
+  const asker = createAsker(context)
+  try {
+    return await asker.ask(uses)
+  } finally {
+    await asker.close()
+  }
 }
 
 /** Nobody knows what an allowance of a tool use would allow that is shown with two inputs. */

@@ -1,13 +1,13 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
-import type { RequestParts } from '../../http/drafter.ts'
 import { elementsOf } from '../../wire/page.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import type { EventsText } from '../sending/events-text.ts'
 import { readGiven } from '../sending/request.ts'
+import type { SessionParts } from '../session.ts'
 import { SessionState, type ToolUse } from '../session-state.ts'
 
 /** A tool use to reply to; all but its id may be unknown. */
@@ -63,15 +63,14 @@ function requireEvent(text: string, name: string): SessionEvent {
 export async function findPending(
   context: Context,
   caller: Caller,
-  parts: RequestParts,
+  parts: SessionParts,
 ): Promise<PendingUse[]> {
   const record = createRecord()
   for await (const items of listOldestFirst(caller, parts))
     for (const { event, text } of items) record.add(event, text)
   // A rest that lists nothing leaves it to a person to name those that wait.
   const { unlisted } = record.state
-  if (unlisted.length > 0)
-    throw await stillWaiting(context, parts.params.session ?? '', record.state, unlisted)
+  if (unlisted.length > 0) throw await stillWaiting(context, parts.params.session, record.state, unlisted)
   return record.pending(context)
 }
 

@@ -2,11 +2,11 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createCaller } from '../../http/caller.ts'
 import { readSettings } from '../../settings/read-settings.ts'
+import { createAsker } from '../confirming/asker.ts'
 import { readConfirmInput } from '../confirming/pending.ts'
-import { createAsker } from '../confirming/verdicts.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import { printReceipt } from '../sending/deliver.ts'
+import { printReceipt } from '../sending/delivery.ts'
 import { type SessionOptions, sessionParts } from '../session.ts'
 import { SessionState } from '../session-state.ts'
 import { openAudit } from './audit.ts'
@@ -28,7 +28,7 @@ interface Options extends SessionOptions {
 export async function confirmByPolicy(context: Context, options: Options, ids: string[]): Promise<void> {
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
-  const session = parts.params.session ?? ''
+  const session = parts.params.session
   const policy = await readPolicyFlag(context, options.policy)
   const wanted = await readWanted(context, options, ids)
   const caller = createCaller(context, settings)

@@ -1,7 +1,7 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { type Asker, canAsk } from '../confirming/verdicts.ts'
+import { type Asker, canAsk, type Verdict } from '../confirming/asker.ts'
 import { Endurance } from '../following/endurance.ts'
 import type { Decision } from '../policy/policy.ts'
 import { confirmation, toolResult } from '../reply-events.ts'
@@ -150,19 +150,17 @@ export class Responder {
     const questions = canAsk(context) ? judged.filter((judgement) => isForPerson(judgement, rules)) : []
     const verdicts = await this.#ask(questions.map(({ use }) => use))
     const judgements = judged.map((judgement): Judgement => {
-      const isAllowed = verdicts.get(judgement.use.id)
-      if (isAllowed === undefined) return judgement
-      return { use: judgement.use, decision: isAllowed ? 'allow' : 'deny', by: 'person' }
+      const verdict = verdicts.get(judgement.use.id)
+      return verdict ? { use: judgement.use, decision: verdict, by: 'person' } : judgement
     })
     for (const judgement of judgements) this.#take(judgement)
     return judgements
   }
 
-  async #ask(uses: readonly Use[]): Promise<Map<string, boolean>> {
+  async #ask(uses: readonly Use[]): Promise<Map<string, Verdict>> {
     if (uses.length === 0) return new Map()
     try {
-      const verdicts = await this.#with.asker.ask(uses.map(({ id, name, text }) => ({ id, name, text })))
-      return new Map(verdicts.map(({ id, isAllowed }) => [id, isAllowed]))
+      return await this.#with.asker.ask(uses.map(({ id, name, text }) => ({ id, name, text })))
     } catch (error) {
       // The person left, or cannot be shown all of it: then it stays open.
       if (!(error instanceof CliError) || error.kind !== 'usage') throw error
@@ -187,7 +185,7 @@ export class Responder {
   #replyAtOnce({ use, decision, reason }: Judgement): Answered[] {
     if (decision === 'ask') return []
     if (!waitsForResult(use, this.#with.rules.tools))
-      return [{ use, event: confirmation(use.id, decision === 'allow', reason) }]
+      return [{ use, event: confirmation(use.id, decision, reason) }]
     return decision === 'deny'
       ? [{ use, event: toolResult(use, { text: reason ?? 'denied', isError: true }) }]
       : []
@@ -213,7 +211,7 @@ export class Responder {
     this.#replies.take(use, { event: 'start' })
     const limit = Math.min(toolTimeout, endurance.left)
     const command = rules.tools.get(name) ?? ''
-    const session = parts.params.session ?? ''
+    const session = parts.params.session
     const result = await runTool(context, { command, name, id, session, input, limit })
     if (endurance.left <= 0)
       throw new CliError('stopped', `the deadline passed while the command for ${name} ran`, { sent: 'yes' })

@@ -5,11 +5,11 @@ import { describeResume } from '../../io/failure.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { createAsker } from '../confirming/verdicts.ts'
+import { createAsker } from '../confirming/asker.ts'
 import { createEventPrinter } from '../following/event-printer.ts'
 import { openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
-import { eventsOf, openBefore } from '../sending/deliver.ts'
+import { eventsOf, openBefore } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
@@ -35,7 +35,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const parts = sessionParts(context, settings, options)
   const policy = await readPolicyFlag(context, options.policy)
   const body = await readEvents(context, options, words)
-  const resume = resumption(context, parts.params.session ?? '')
+  const resume = resumption(context, parts.params.session)
   const progress = { isBegun: body === undefined }
   const caller = createCaller(context, settings, {
     wayOn: () => (progress.isBegun ? describeResume(resume).join('\n  ') : undefined),
@@ -44,7 +44,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   if ((dryRun || curl) && !body) throw usage('there is no task: --dry-run and --curl have nothing to show')
   if (body && (await caller.preview(endpoints.sendEvents, { ...parts, body }))) return
   if (!body) context.facts.resume = resume
-  const audit = await openAudit(context, caller, { path: options.audit, session: parts.params.session ?? '' })
+  const audit = await openAudit(context, caller, { path: options.audit, session: parts.params.session })
   const asker = createAsker(context)
   try {
     const lasting = { ...context, output: printWhileRead(context.output) }
@@ -72,7 +72,7 @@ async function work(
   { parts, body, options, toolTimeout, resume, progress, ...setting }: Work,
 ): Promise<void> {
   const { caller } = setting
-  const session = parts.params.session ?? ''
+  const session = parts.params.session
   const follower = body
     ? await openBefore(context, caller, { ...parts, body })
     : await openFollower(context, caller, parts, { needsPast: true })

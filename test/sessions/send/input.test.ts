@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
 
 const env = { PARLEY_SESSION: 'sesn_1' }
 const given = '{"type":"user.interrupt","x":1.10}'

@@ -1,13 +1,13 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
-import type { RequestParts } from '../../http/drafter.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createEventPrinter } from '../following/event-printer.ts'
 import { type Follower, type FollowOptions, openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
 import { printEcho, printIds } from '../listing/rows.ts'
+import type { SessionParts } from '../session.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import { isWork } from '../session-state.ts'
 import { readReceipt } from './receipt.ts'
@@ -18,7 +18,7 @@ export interface DeliveryOptions {
 }
 
 /** What is sent: the parts of a session's requests, and the events as JSON. */
-type Delivery = RequestParts & { body: Uint8Array }
+type Delivery = SessionParts & { body: Uint8Array }
 
 const accepted = 'the event was accepted'
 
@@ -30,7 +30,7 @@ export async function deliverEvents(
   { ids = false, follow = false }: DeliveryOptions,
 ): Promise<void> {
   if (await caller.preview(endpoints.sendEvents, parts)) return
-  const session = parts.params.session ?? ''
+  const session = parts.params.session
   const follower = follow ? await openBefore(context, caller, parts) : undefined
   let isAccepted = false
   try {

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { answering, run, temporaryFolder } from '../harness/run.ts'
-import { type ScriptedServer, serve } from '../harness/server.ts'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { type ScriptedServer, serve } from '../../harness/server.ts'
 
 const send = (argv: string[], world: Parameters<typeof run>[1] = {}) =>
   run(['events', 'send', '-s', 'sesn_1', ...argv], world)

@@ -1,6 +1,81 @@
+import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { createQuestioner, type Questioner } from '../../io/question.ts'
 import { childrenOf, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
+import { startOf } from '../../wire/text-start.ts'
 import type { PendingUse } from './pending.ts'
+
+/** Asks a person, whenever there is something to decide. */
+export interface Asker {
+  /**
+   * Asks about each tool use, showing all that is known of it; returns the verdicts, by id. Throws a usage error if there
+   * is no terminal, or if one of them cannot be shown whole.
+   */
+  ask(uses: readonly PendingUse[]): Promise<Map<string, Verdict>>
+  /** Releases the terminal. */
+  close(): Promise<void>
+}
+
+/** What a person says about a tool use. */
+export type Verdict = 'allow' | 'deny'
+
+/** Whether there is somebody to ask. */
+export const canAsk = ({ input, host }: Context): boolean =>
+  input.stdinKind === 'terminal' && host.stderr.isTerminal
+
+export function createAsker(context: Context): Asker {
+  const { input, host, cleanups } = context
+  let questioner: Questioner | undefined
+  return {
+    async ask(uses) {
+      if (!canAsk(context)) throw usage('give --allow or --deny: there is no terminal to ask on')
+      const columns = host.stderr.columns || 80
+      const texts = uses.map((use) => showWholeToolUse(use, columns))
+      questioner ??= createQuestioner({ ...host, cleanups })
+      const verdicts = new Map<string, Verdict>()
+      for (const [index, use] of uses.entries()) {
+        host.stderr.open().write(`parley: tool use ${index + 1} of ${uses.length}:\n${texts[index]}`)
+        verdicts.set(use.id, await input.inTime(ask(questioner, use, columns), 'a question was open'))
+      }
+      return verdicts
+    },
+    close: async () => questioner?.close(),
+  }
+}
+
+async function ask(questioner: Questioner, use: PendingUse, columns: number): Promise<Verdict> {
+  const question = `  allow ${briefly(use, columns)}? [y/n] `
+  for (;;) {
+    const answer = await questioner.ask(question, { isGrave: true })
+    if (/^(y|yes|n|no)$/i.test(answer)) return /^y/i.test(answer) ? 'allow' : 'deny'
+  }
+}
+
+/**
+ * A tool use in a question, which it was shown whole before. A terminal that wrapped the question would begin a line
+ * with the service's text.
+ */
+function briefly({ id, name }: PendingUse, columns: number): string {
+  const room = columns - '  allow  ()? [y/n] yes'.length
+  // Both need room for a character and the sign that something is left out.
+  if (room < 8) return 'it'
+  if (name === undefined) return brief(id, room)
+  const shownId = brief(id, room >> 1)
+  return `${brief(name, room - columnsOf(shownId))} (${shownId})`
+}
+
+function brief(text: string, room: number): string {
+  const whole = visible(startOf(text, 60))
+  if (text.length <= 60 && columnsOf(whole) <= room) return whole
+  let shown = ''
+  let left = room - columnsOf('…')
+  for (const char of whole) {
+    left -= columnsOf(char)
+    if (left < 0) break
+    shown += char
+  }
+  return `${shown}…`
+}
 
 /** In characters. */
 const longest = 2 ** 20
@@ -12,7 +87,7 @@ const deepest = 100
  * there twice. Every line begins with a mark, also where a terminal of `columns` would have wrapped it, so that no text
  * can look like parley's own. Throws a usage error for what is too long or too deep for that.
  */
-export function showWholeToolUse({ id, text }: PendingUse, columns: number): string {
+function showWholeToolUse({ id, text }: PendingUse, columns: number): string {
   const lines = [
     `id: ${visible(id)}`,
     ...(text === undefined ? ['nothing more is known about it'] : describeEvent(text)),
@@ -74,7 +149,7 @@ function layOut(json: string, indent: string): string {
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
 /** Text whose invisible characters, and those that move others, are escaped as in JSON. */
-export const visible = (text: string): string =>
+const visible = (text: string): string =>
   text.replace(unseen, (char) =>
     char
       .split('')
@@ -83,8 +158,7 @@ export const visible = (text: string): string =>
   )
 
 /** At most so many: a character beyond ASCII may be two wide. Rather a line too short than one that the terminal wraps. */
-export const columnsOf = (text: string): number =>
-  [...text].reduce((sum, char) => sum + (char < '\x7f' ? 1 : 2), 0)
+const columnsOf = (text: string): number => [...text].reduce((sum, char) => sum + (char < '\x7f' ? 1 : 2), 0)
 
 function wrap(line: string, width: number): string[] {
   const rows: string[] = []
