@@ -79,7 +79,7 @@ describe('a whole input is checked', () => {
     expect(error.details.consequence).toBeUndefined()
   })
 
-  test('what makes no request is bad too', async () => {
+  test('a line that makes no request is bad', async () => {
     const error = await refusal('"ok"\n{"contents":5}\n', (form, index) => {
       if ('body' in form) throw usageProblems('the body', ['contents: must be a list', 'x: is odd'])
       return prepare(form, index)

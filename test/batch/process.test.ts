@@ -219,10 +219,13 @@ test.skipIf(!canRun('split', '--version'))(
   },
 )
 
-test.skipIf(!canRun('parallel', '--version'))('the same by GNU parallel (needs it)', async () => {
-  const { cwd, env, server } = await prepare(41, (socket) => void socket.write(answer))
-  await shares(cwd, env, `parallel -j4 'I={}; ${share}' ::: 1 2 3 4; cat share-*.ndjson > all.ndjson`)
-  expect(server.requests.length).toBe(41)
-  expect(existsSync(join(cwd, 'all.ndjson'))).toBe(true)
-  expect(new Set(idsIn(readFileSync(join(cwd, 'all.ndjson'), 'utf8'))).size).toBe(41)
-})
+test.skipIf(!canRun('parallel', '--version'))(
+  'shares that GNU parallel deals out have every line once (needs it)',
+  async () => {
+    const { cwd, env, server } = await prepare(41, (socket) => void socket.write(answer))
+    await shares(cwd, env, `parallel -j4 'I={}; ${share}' ::: 1 2 3 4; cat share-*.ndjson > all.ndjson`)
+    expect(server.requests.length).toBe(41)
+    expect(existsSync(join(cwd, 'all.ndjson'))).toBe(true)
+    expect(new Set(idsIn(readFileSync(join(cwd, 'all.ndjson'), 'utf8'))).size).toBe(41)
+  },
+)

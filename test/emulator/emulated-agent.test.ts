@@ -232,7 +232,7 @@ test('an interrupt ends all rounds; one of a thread only what waits there', asyn
   expect(await usesOf()).toHaveLength(2)
 })
 
-test('an outcome is a task too', async () => {
+test('an outcome is a task', async () => {
   expect((await parley('events', 'send', '--follow', '--outcome', 'use bash {}')).code).toBe(12)
 })
 

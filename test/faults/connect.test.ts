@@ -134,7 +134,7 @@ faults('N: connect phase, nothing sent', [
     isProcess: true,
   },
   {
-    name: 'N28 the same with --errors json and a report',
+    name: 'N28 nothing is left to wait for, told with --errors json and in a report',
     argv: [...chat, ...noRetry, '--connect-timeout', '0', '--errors', 'json', '--report', 'r.json'],
     url: () => 'https://silent.test',
     code: 1,

@@ -121,7 +121,7 @@ faultsInside('R: response content', [
     err: ['may not have been UTF-8'],
   },
   {
-    name: 'R19 the same with --raw',
+    name: 'R19 bytes that are no UTF-8, with --raw',
     argv: [...chat, '--raw'],
     script: json(quoted([0x61, 0xff])),
     code: 0,

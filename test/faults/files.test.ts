@@ -332,7 +332,7 @@ faults('Conversations', [
     files: ['cwd/t.json'],
   },
   {
-    name: 'F18 results too',
+    name: 'F18 without a deadline results are waited for as long as it takes',
     shell: `echo '"one"' > in; parley chat --batch in --results r -q > /dev/null &
       until [ -e r.lock ]; do sleep 0.1; done
       parley chat --batch in --results r --resume > /dev/null; code=$?; wait; exit $code`,

@@ -68,8 +68,12 @@ faultsInside('R: response framing', [
     code: 8,
     reqs: 1,
   },
-  { ...cutReceipt, name: 'R05 the same (events)', script: closing(`${open}{"data":[{"id"`) },
-  { name: 'R05 the same, by RST', script: resetting(open + half), code: 8, reqs: 1 },
+  {
+    ...cutReceipt,
+    name: 'R05 JSON that the end of the connection cuts (events)',
+    script: closing(`${open}{"data":[{"id"`),
+  },
+  { name: 'R05 JSON that a reset cuts', script: resetting(open + half), code: 8, reqs: 1 },
   {
     name: 'R07 a length that is too small (chat)',
     script: answering(`${headOf('200 OK', 'content-length: 40')}${hi}`),

@@ -103,7 +103,7 @@ faults('P: stdin and event input', [
     err: ['type'],
   },
   {
-    name: 'P14 the same with --no-validate',
+    name: 'P14 an unknown event type, with --no-validate',
     argv: [...send, '--event', '{"type":"user.strange"}', '--no-validate'],
     script: answering(receipt),
     code: 0,

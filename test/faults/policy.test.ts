@@ -94,7 +94,7 @@ faultsInside('S: where a secret may go', [
     err: ['would not be encrypted'],
   }),
   {
-    name: 'S01 the same with --allow-http',
+    name: 'S01 plain http to another machine, with --allow-http',
     ...named('gateway.test'),
     argv: [...chat, '--allow-http'],
     script: answering(ok),

@@ -33,7 +33,7 @@ faultsInside('E: what streams were seen to send', [
   },
   {
     ...whole,
-    name: 'E30 the same with --raw',
+    name: 'E30 a function call with STOP, a pause, then the text, with --raw',
     argv: [...stream, '--raw'],
     script: (socket) => {
       socket.write(sseHead + finished(call))
@@ -183,17 +183,17 @@ faultsInside('E: what streams were seen to send', [
     },
     {
       ...early,
-      name: `E35 the same, cut, as ${type}`,
+      name: `E35 chunks a line, cut, as ${type}`,
       script: closing(head(type) + lines(part('so '), part('far'))),
     },
     {
       ...early,
-      name: `E35 the same, cut in a chunk, as ${type}`,
+      name: `E35 chunks a line, cut in a chunk, as ${type}`,
       script: closing(`${head(type)}${lines(part('so '), part('far', STOP))}{"candidates"`),
     },
     {
       ...failed({ err: says }),
-      name: `E35 the same with an error, as ${type}`,
+      name: `E35 chunks a line, with an error, as ${type}`,
       script: closing(head(type) + lines(part('so '), part('far', STOP), cancelled)),
     },
   ]),

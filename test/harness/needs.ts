@@ -48,7 +48,7 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
   'test/batch/process.test.ts': [
     ['signals', 'the first SIGINT', 'a SIGTERM at once', 'a SIGINT at once'],
     ['/dev/full', 'a disk that is full'],
-    ['a POSIX shell', 'shares that split deals out', 'the same by GNU parallel'],
+    ['a POSIX shell', 'shares that split deals out', 'shares that GNU parallel deals out'],
   ],
   'test/batch/results-file.test.ts': [
     ['owners, modes and links of POSIX', 'is not made through a link'],
@@ -101,7 +101,7 @@ const needing: Record<string, Need | [Need, ...names: string[]][]> = {
     ['/proc', 'W06 a thousand idle sockets'],
   ],
   'test/faults/session.test.ts': [['a POSIX shell', 'Y32']],
-  'test/io/github.test.ts': [['signals', 'in a process: the same, and last words of a signal']],
+  'test/io/github.test.ts': [['signals', 'in a process lines are guarded, and the last words of a signal']],
   'test/cli/help-texts.test.ts': [['a POSIX shell', 'every example']],
   'test/cli/help.test.ts': [
     ['/dev/full', 'a stdout that cannot be written'],

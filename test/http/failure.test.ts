@@ -234,7 +234,7 @@ describe('--errors json', () => {
     })
   })
 
-  test('is asked for by the flag alone, and so is colour', async () => {
+  test('is asked for by the flag alone, as colour is', async () => {
     for (const argv of [['json'], ['always'], ['chat', '--nonsense', '--', '--errors', 'json']]) {
       expect((await run(argv)).err).toMatch(/^parley: (there is no command|unknown)/)
     }
@@ -242,7 +242,7 @@ describe('--errors json', () => {
     expect((await run(['json', '--color', 'always', '--color', 'never'])).err).toMatch(/^parley:/)
   })
 
-  test('holds for usage errors too', async () => {
+  test('holds for usage errors', async () => {
     expect(await failure(['chat', 'x', '--nonsense'])).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
     expect(await failure(['chat', '-i', 'none'])).toMatchObject({ kind: 'file', exit: 11, sent: 'no' })
   })

@@ -66,7 +66,7 @@ test.each(hostile)('%j in heads, notes, warnings, and texts beside an image star
   }
 })
 
-test('retries and batches are guarded too', async () => {
+test('lines of retries and batches are guarded', async () => {
   const ended = await github(['chat', '--batch', '-', '--retries', '1'], {
     exchange: answering('{"error":{"message":"##[group] ::error::"}}', { status: 500 }),
     stdin: '"a"\n"b"\n',
@@ -91,7 +91,7 @@ test('a run without a failure has no annotation, and notes as ever', async () =>
   expect(err).not.toContain('::error')
 })
 
-test('in a process: the same, and last words of a signal are marked', async () => {
+test('in a process lines are guarded, and the last words of a signal are marked', async () => {
   const cwd = temporaryFolder()
   const failed = await execute(['chat', 'hi', '--errors', 'github', '-i', 'nowhere'], { cwd })
   expect(failed).toMatchObject({ code: 11 })

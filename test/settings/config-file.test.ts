@@ -248,7 +248,7 @@ describe('where it lies', () => {
     expect(lstatSync(path).isSymbolicLink()).toBe(true)
   })
 
-  test('C12: so is a folder that is a symbolic link; a link to nothing is exit 3', async () => {
+  test('C12: a folder that is a symbolic link is read with a warning; a link to nothing is exit 3', async () => {
     const { cwd, folder, path, text, world } = settled()
     renameSync(folder, join(cwd, 'target'))
     symlinkSync(join(cwd, 'target'), folder)

@@ -23,20 +23,26 @@ test.skipIf(!canType)(
 
 const after = `echo "code $?"; stty -a`
 
-test.skipIf(!canType)('Ctrl-C while it is typed gives the terminal back, and keeps nothing', async () => {
-  const cwd = temporaryFolder()
-  const ended = await type(`${set}; ${after}`, cwd, [['(not shown): ', 'canary\x03']])
-  expectRestored(ended.screen, 'code 130')
-  expect(existsSync(saved(cwd))).toBe(false)
-})
+test.skipIf(!canType)(
+  'Ctrl-C while a secret is typed gives the terminal back, and keeps nothing',
+  async () => {
+    const cwd = temporaryFolder()
+    const ended = await type(`${set}; ${after}`, cwd, [['(not shown): ', 'canary\x03']])
+    expectRestored(ended.screen, 'code 130')
+    expect(existsSync(saved(cwd))).toBe(false)
+  },
+)
 
-test.skipIf(!canType)('so does a signal from elsewhere (needs script)', async () => {
-  const cwd = temporaryFolder()
-  const kill = () => process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), 'SIGTERM')
-  const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; ${after}`
-  const ended = await type(command, cwd, [['(not shown): ', kill]])
-  expectRestored(ended.screen, 'code 143')
-})
+test.skipIf(!canType)(
+  'a signal from elsewhere while a secret is typed gives the terminal back (needs script)',
+  async () => {
+    const cwd = temporaryFolder()
+    const kill = () => process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), 'SIGTERM')
+    const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; ${after}`
+    const ended = await type(command, cwd, [['(not shown): ', kill]])
+    expectRestored(ended.screen, 'code 143')
+  },
+)
 
 function expectRestored(screen: string, code: string): void {
   expect(screen).toContain('parley: interrupted: nothing was changed')

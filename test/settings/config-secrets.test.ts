@@ -123,7 +123,7 @@ describe('where a secret never stands', () => {
     }
   })
 
-  test('K07, G07: so does one that nothing caught', async () => {
+  test('K07, G07: an error that nothing caught shows its kind and place, never what it holds', async () => {
     const cwd = temporaryFolder()
     const thrower = join(cwd, 'throw.mjs')
     writeFileSync(

@@ -40,7 +40,7 @@ test.skipIf(!canLook).each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
   },
 )
 
-test.skipIf(!canLook)('K33: so does its limit', async () => {
+test.skipIf(!canLook)('K33: the limit of a command ends all that it has started', async () => {
   const given = world(family)
   const hurry = join(given.cwd, 'hurry.cjs')
   writeFileSync(

@@ -288,7 +288,7 @@ describe('native chunks whose body stays open', () => {
     expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${said}\n` })
   })
 
-  test('comments that keep the connection open are silence too', async () => {
+  test('comments that keep the connection open are silence', async () => {
     const alive = [...Array.from({ length: 100 }, () => ': alive\n\n'), `data: ${chunk(' lost')}\n\n`]
     expect(await stayOpen([finished('Hi'), ...alive])).toMatchObject({ code: 0, out: 'Hi\n' })
   })

@@ -42,7 +42,7 @@ describe('an answer in Markdown', () => {
     expect(withoutColours(out)).toBe(laidOut)
   })
 
-  test('has its controls escaped in a pipe, too', async () => {
+  test('has its controls escaped in a pipe', async () => {
     const world = { exchange: answering(message('a\x1b[2J\u202eb')) }
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ out: 'a^[[2J\\u202eb\n' })
   })

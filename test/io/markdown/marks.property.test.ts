@@ -96,7 +96,7 @@ describe('no mark is lost', () => {
     await fc.assert(property, often(2000))
   })
 
-  test('in a cell either', async () => {
+  test('in a cell', async () => {
     const word = fc.tuple(plain, fc.constantFrom('*', '**', '_', '~~', '`'), plain)
     const cell = word.map(([before, mark, after]) => `a ${before}${mark}${after}`.replaceAll(/\||<br>/g, ''))
     const property = fc.asyncProperty(cell, async (cell) => {

@@ -90,7 +90,7 @@ test('each needs what its package.json says that it needs, and is needed', () =>
   expect([...reached].toSorted()).toEqual([...all.keys()].toSorted())
 })
 
-test('it is what the schema of CycloneDX asks for', () => {
+test('the bill of materials is what the schema of CycloneDX asks for', () => {
   const library = dirname(require.resolve('@cyclonedx/cyclonedx-library/package.json'))
   // The schemas refer to each other by the names of these files.
   const [bom, ...others] = ['bom-1.6', 'spdx', 'jsf-0.82']
