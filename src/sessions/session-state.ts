@@ -129,6 +129,8 @@ export class SessionState {
   }
 
   #addToolUse(event: SessionEvent, text: string | undefined): void {
+    // Nobody could answer it.
+    if (event.id === undefined) return
     const use = readToolUse(event, text)
     const { id } = use
     const permission = event.evaluated_permission

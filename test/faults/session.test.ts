@@ -714,6 +714,137 @@ faultsInside('Y: a session in which nothing has happened', [
   },
 ])
 
+/** The service stores what it was sent under another id than that of the receipt. */
+const stored = { id: 'evt_9', type: 'user.message', content: [{ type: 'text', text: 'go on' }] }
+const listsAtMost =
+  (most: number): Row['check'] =>
+  ({ server }) =>
+    expect(server.requests.filter((request) => !isStream(request) && !isPost(request)).length).toBeLessThan(
+      most,
+    )
+
+faultsInside('Y: a receipt with ids of its own', [
+  {
+    name: 'Y104 what was sent is known by its content (a stream that brings it)',
+    argv: sendAndFollow,
+    script: session({
+      lists: [list(...old), list(...old, stored), list(...old, stored, say('new', 'new'))],
+      stream: streaming(stored, say('new', 'new'), done('i1')),
+    }),
+    code: 0,
+    out: `new\n${ended}`,
+    reqs: expect.any(Number),
+    check: listsAtMost(6),
+  },
+  {
+    name: 'Y104 what was sent is known by its content (a stream that leaves it out)',
+    argv: sendAndFollow,
+    script: session({
+      lists: [list(...old), list(...old, stored, say('new', 'new'))],
+      stream: streaming(say('new', 'new'), done('i1')),
+    }),
+    code: 0,
+    out: `new\n${ended}`,
+    reqs: expect.any(Number),
+    check: listsAtMost(6),
+  },
+  {
+    name: 'Y105 each of two equal messages is known once, by its content',
+    argv: ['events', 'send', '--message', 'go on', '--message', 'go on', '--follow', '--ids'],
+    script: session({
+      lists: [list(...old)],
+      stream: streaming(
+        stored,
+        say('a', 'one'),
+        done('i1'),
+        { ...stored, id: 'evt_10' },
+        say('b', 'two'),
+        done('i2'),
+      ),
+      receipt: list({ id: 'r1', type: 'user.message' }, { id: 'r2', type: 'user.message' }),
+    }),
+    code: 0,
+    reqs: expect.any(Number),
+    check: ({ server, ending }) => {
+      listsAtMost(6)?.({ server, ending })
+      expect(ending.err).toMatch(/one[\s\S]*two/)
+      expect(ending.err).not.toContain('go on')
+    },
+  },
+  {
+    name: 'Y106 another message of the same words comes first: the id of the receipt counts if the session shows it',
+    argv: sendAndFollow,
+    script: session({
+      lists: [
+        list(...old),
+        list(...old, stored),
+        list(...old, stored, say('x', 'not mine'), done('i9'), sent),
+      ],
+      stream: streaming(stored, say('x', 'not mine'), done('i9'), sent, say('new', 'new'), done('i1')),
+    }),
+    code: 0,
+    out: `new\n${ended}`,
+    reqs: expect.any(Number),
+  },
+])
+
+const nameless = (...events: object[]) => events.map((value) => ({ ...value, id: undefined }))
+const turn1 = [{ type: 'user.message', content: 'go on' }, { ...running }, say('', 'old'), done('')]
+
+faultsInside('Y: after a cut, and without ids', [
+  {
+    name: 'Y107 the list is read again until it shows what no stream has brought',
+    argv: follow,
+    script: session({
+      lists: [
+        ...Array.from({ length: 8 }, () => list(message0)),
+        list(message0, say('a', 'one'), say('b', 'two'), done('i1')),
+      ],
+      stream: (() => {
+        let opened = 0
+        return (socket: Socket) =>
+          opened++ === 0 ? void socket.end(sseHead + event(say('a', 'one'))) : void socket.write(sseHead)
+      })(),
+    }),
+    code: 0,
+    out: `one\ntwo\n${ended}`,
+    reqs: expect.any(Number),
+  },
+  {
+    name: 'Y108 events without ids that a second stream brings again are shown once',
+    argv: follow,
+    script: session({
+      lists: [list(...nameless(message0)), list(...nameless(message0, say('', 'one')))],
+      stream: streams(
+        event(nameless(say('', 'one'))[0]),
+        nameless(message0, say('', 'one'), say('', 'two'), done(''))
+          .map((value) => event(value))
+          .join(''),
+      ),
+    }),
+    code: 0,
+    out: 'one\ntwo\n\tsession.status_idle\t\tend_turn\n',
+    reqs: expect.any(Number),
+  },
+  {
+    name: 'Y108 events without ids are followed, also if they say the same as earlier ones',
+    argv: [...sendAndFollow, '--raw'],
+    script: session({
+      lists: [
+        list(...nameless(...turn1)),
+        list(...nameless(...turn1, ...turn1.map((value, i) => (i === 2 ? say('', 'new') : value)))),
+      ],
+      stream: streaming(...nameless(turn1[0] ?? {}, running, say('', 'new'), done(''))),
+      receipt: response('', '202 Accepted'),
+    }),
+    code: 0,
+    out: `${nameless(running, say('', 'new'), done(''))
+      .map((value) => JSON.stringify(value))
+      .join('\n')}\n`,
+    reqs: expect.any(Number),
+  },
+])
+
 faultsInside('Y: a service that is away', [
   {
     name: 'Y34 the wait that it asks for while a session is followed',

@@ -9,7 +9,7 @@ import { createAsker } from '../confirming/asker.ts'
 import { createEventPrinter } from '../following/event-printer.ts'
 import { openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
-import { eventsOf, openBefore } from '../sending/delivery.ts'
+import { openBefore, sentEvents } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
@@ -142,5 +142,5 @@ async function sendTask(
   const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (answer) =>
     readReceipt(context, answer, { isPrinted: false, onAccepted }),
   )
-  return events.some(({ id }) => id) ? events : eventsOf(body)
+  return sentEvents(body, events)
 }

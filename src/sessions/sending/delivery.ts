@@ -45,7 +45,7 @@ export async function deliverEvents(
       }),
     )
     if (follower) {
-      const sent = events.some(({ id }) => id) ? events : eventsOf(parts.body)
+      const sent = sentEvents(parts.body, events)
       const print = createEventPrinter(context, { ids })
       await printTranscript(context, follower, { session, print, ids, certain: accepted, sent })
     } else {
@@ -84,8 +84,18 @@ export async function openBefore(
   }
 }
 
-/** The events of a body; what is no event is left out. */
-export function eventsOf(body: Uint8Array): SessionEvent[] {
+/**
+ * What was sent, as a session will show it: what a body says, with the ids of the receipt. What is no event is left out;
+ * of a receipt that names other events than the body those count.
+ */
+export function sentEvents(body: Uint8Array, receipt: readonly SessionEvent[]): SessionEvent[] {
+  const given = eventsOf(body)
+  const isOfBody = given.length === receipt.length && given.every(({ type }, i) => type === receipt[i]?.type)
+  if (isOfBody) return given.map((event, i) => ({ ...event, id: receipt[i]?.id }))
+  return receipt.some(({ id }) => id !== undefined) ? [...receipt] : given
+}
+
+function eventsOf(body: Uint8Array): SessionEvent[] {
   const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
   return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
 }

@@ -1,0 +1,278 @@
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { isPiece, isStop, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { Ledger } from './ledger.ts'
+
+/*
+ * How a session is followed. A list shows everything, but late. A stream shows everything soon, but only from when it
+ * was opened. So that nothing is lost and nothing is shown twice, a follower is in one of these states:
+ *
+ *   placing     something was sent, and neither a list nor the stream has shown it: what they bring is held, as nobody
+ *               can say what of it comes after
+ *   joining     a stream was opened: what happened before its first event only a list can show
+ *   comparing   an event of the stream is held until the list shows it too, or was asked often enough
+ *   behind      the list was too late for that: it is compared again when the session stops
+ *   current     list and stream have met: what the stream brings is what happened next
+ *
+ * In any of them the session may have come to rest. A rest that the stream has just brought ends it at once. Any other
+ * is believed when the stream is silent, and has been listened to for a moment; as long as the service has something
+ * left to do of what was sent, it is doubted for a while.
+ */
+export type Following = { course: Course } & (
+  | { is: 'placing'; next: 'joining' | 'current' /** When the list is to be read. */; lookAt: number }
+  /** `pauses` is how long the stream is listened to before each look at the list; then as long as in any state. */
+  | { is: 'joining'; pauses: readonly number[] }
+  /** `waits` come before the looks at the list that are left. */
+  | { is: 'comparing'; item: EventItem; waits: readonly number[] }
+  | { is: 'behind' }
+  | { is: 'current' }
+)
+
+/** What a follower knows in any state. */
+interface Course {
+  /** Grows with what is seen. */
+  readonly ledger: Ledger
+  /** The session is followed until it is terminated or deleted. */
+  readonly stays: boolean
+  /** Until when a stream is listened to at least before a rest is believed. */
+  readonly settlesAt?: number
+  /** How often the list was looked at for something. */
+  readonly looks: number
+  readonly stoppedSince?: number
+  readonly searchingSince?: number
+}
+
+/** What came of what was to be done. */
+export type Input =
+  /** The list was read to its end. */
+  | { is: 'list'; items: readonly EventItem[] }
+  /** The stream brought an event. */
+  | { is: 'event'; item: EventItem }
+  /** The stream brought nothing for as long as it was listened to. */
+  | { is: 'silence' }
+  /** The stream ended. */
+  | { is: 'ended' }
+  /** Another stream was opened. */
+  | { is: 'opened' }
+  /** What was to be done went wrong. */
+  | { is: 'failed' }
+  /** News were shown; meanwhile the session may have been sent something. */
+  | { is: 'shown'; of: 'event' | 'list' }
+
+/** What is to be done next. Times are in milliseconds. */
+export type Effect =
+  /** Show these events, or none. */
+  | { do: 'show'; items: EventItem[]; of: 'event' | 'list' }
+  /** Wait, then read the list. */
+  | { do: 'list'; after: number }
+  /** Wait for the next event of the stream, but no longer than that. */
+  | { do: 'listen'; atMost: number }
+  /** Open another stream, as the last one ended, or something went wrong. */
+  | { do: 'connect'; because: 'ended' | 'failed' }
+  /** The session has stopped. */
+  | { do: 'end' }
+
+export interface Turn {
+  state: Following
+  effect: Effect
+}
+
+/** How long a stream is listened to before a rest that it has not brought is believed: a list may lag. */
+const settling = 200
+
+/** A stream that brings no event for so long may have lost one: the list is read. */
+const quiet = 30_000
+
+/** How long events that were sent are looked for, before anything that comes counts as after them. */
+const longestSearch = 10_000
+
+/** How long after a stop an event that was sent, and waits for its turn, may start one. */
+const longestTurn = 5_000
+
+/** How long the stream is listened to between two looks at the list, while something is looked for. */
+const polls = [100, 250, 500, 1_000]
+
+/** How long the list may take to show what the stream has brought: the waits before each look. */
+const lookWaits = [0, 250, 500, 1_000]
+
+/** The same for what no stream has brought, because one was cut: until `quiet`. */
+const cutPauses = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
+
+const readList: Effect = { do: 'list', after: 0 }
+
+/** The beginning, when a first stream is open. `sent` was sent since, so that this stream brings all that follows it. */
+export function begin(ledger: Ledger, stays: boolean, sent?: readonly SessionEvent[]): Turn {
+  const course: Course = { ledger, stays, looks: 0 }
+  if (!sent) return { state: { course, is: 'joining', pauses: [] }, effect: readList }
+  ledger.addSent(sent)
+  return { state: { course, is: 'placing', next: 'current', lookAt: Infinity }, effect: show([], 'list') }
+}
+
+/** What becomes of a state by what came. Nothing is changed but the ledger, into which what came is entered. */
+export function step(state: Following, input: Input, now: number): Turn {
+  switch (input.is) {
+    case 'list':
+      return takeList(state, input.items, now)
+    case 'event':
+      return takeEvents(state, input.item, now)
+    case 'shown':
+      return input.of === 'event' ? endOr(state, now, goOn) : goOn(state, now)
+    case 'silence':
+      return endOr(state, now, () => ({ state: pauseLess(state), effect: readList }))
+    case 'ended':
+      return endOr(state, now, () => ({ state, effect: { do: 'connect', because: 'ended' } }))
+    case 'opened':
+      return open(state)
+    case 'failed':
+      // The stream is still there.
+      if (state.is === 'comparing') return goOn({ ...state, waits: [] }, now)
+      return { state, effect: { do: 'connect', because: 'failed' } }
+  }
+}
+
+const show = (items: EventItem[], of: 'event' | 'list'): Effect => ({ do: 'show', items, of })
+
+/** After a cut something may have happened that no stream brings. */
+function open({ course }: Following): Turn {
+  const { ledger } = course
+  ledger.addConnection()
+  const fresh = { ...course, settlesAt: undefined, looks: 0 }
+  const state: Following = ledger.isLost
+    ? { course: fresh, is: 'placing', next: 'joining', lookAt: Infinity }
+    : { course: fresh, is: 'joining', pauses: cutPauses }
+  return { state, effect: readList }
+}
+
+function takeList(state: Following, items: readonly EventItem[], now: number): Turn {
+  const { ledger } = state.course
+  const news = ledger.addList(items)
+  if (state.is === 'placing')
+    return { state: ledger.isLost ? lookLater(state, now) : placed(state), effect: show(news, 'list') }
+  if (state.is === 'comparing' && ledger.isIn(items, state.item))
+    return { state: { course: state.course, is: 'current' }, effect: show(news, 'event') }
+  return { state, effect: show(news, 'list') }
+}
+
+/** Takes in an event, and then those that the stream brought too early; then there is nothing to do but to listen. */
+function takeEvents(before: Following, first: EventItem | undefined, now: number): Turn {
+  let state = before
+  let item = first
+  for (;;) {
+    const { ledger } = state.course
+    if (!item) {
+      state = search(state, now)
+      if (isOverdue(state, now)) return giveUp(state)
+      item = ledger.nextEarly()
+    }
+    if (!item) return listen(state, now)
+    const taken = takeEvent(state, item, now)
+    if (taken.effect) return { state: taken.state, effect: taken.effect }
+    state = taken.state
+    item = undefined
+  }
+}
+
+/** There is no effect if nothing comes of the event. */
+function takeEvent(state: Following, item: EventItem, now: number): { state: Following; effect?: Effect } {
+  const { course } = state
+  const { ledger } = course
+  if (isPiece(item.event) || !ledger.isNew(item)) {
+    ledger.addAgain(item)
+    // Without an id it may be another one that says the same: the list shows how many there are.
+    const isUnclear = item.event.id === undefined && !isPiece(item.event)
+    const isSettled = state.is === 'current' || state.is === 'behind'
+    return { state: isUnclear && isSettled ? { course, is: 'joining', pauses: cutPauses } : state }
+  }
+  if (state.is === 'placing') {
+    const lookAt = ledger.isDoubtful(item) ? Math.min(state.lookAt, now) : state.lookAt
+    ledger.addStreamed(item)
+    return ledger.isLost
+      ? { state: { ...state, lookAt } }
+      : { state: placed(state), effect: show([], 'event') }
+  }
+  if (state.is === 'joining' || (state.is === 'behind' && isStop(item.event))) {
+    const [, ...waits] = lookWaits
+    return { state: { course, is: 'comparing', item, waits }, effect: readList }
+  }
+  return { state, effect: show(ledger.addStreamed(item), 'event') }
+}
+
+/** Nothing came, or all of it was shown. */
+function goOn(state: Following, now: number): Turn {
+  if (state.is !== 'comparing') return takeEvents(state, undefined, now)
+  const { course, item } = state
+  const [after, ...waits] = state.waits
+  if (after !== undefined) return { state: { ...state, waits }, effect: { do: 'list', after } }
+  const news = course.ledger.isNew(item) ? course.ledger.addStreamed(item) : []
+  return { state: { course, is: 'behind' }, effect: show(news, 'event') }
+}
+
+function listen(state: Following, now: number): Turn {
+  const watched = watch(state, now)
+  const { course } = watched
+  const { settlesAt = now + settling, stoppedSince, searchingSince, looks } = course
+  const settled: Following = { ...watched, course: { ...course, settlesAt } }
+  if (isOver(settled, now))
+    return { state: settled, effect: { do: 'listen', atMost: Math.max(0, settlesAt - now) } }
+  if (settled.is === 'placing') {
+    const placing = settled.lookAt === Infinity ? lookLater(settled, now) : settled
+    const atMost = placing.lookAt - now
+    return { state: placing, effect: atMost > 0 ? { do: 'listen', atMost } : readList }
+  }
+  const pause = (settled.is === 'joining' && settled.pauses[0]) || quiet
+  const isLooking = searchingSince !== undefined || stoppedSince !== undefined
+  if (!isLooking) return { state: settled, effect: { do: 'listen', atMost: pause } }
+  return {
+    state: { ...settled, course: { ...settled.course, looks: looks + 1 } },
+    effect: { do: 'listen', atMost: Math.min(pauseOf(looks), pause) },
+  }
+}
+
+const pauseOf = (looks: number) => polls[looks % polls.length] ?? quiet
+
+const pauseLess = (state: Following): Following =>
+  state.is === 'joining' ? { ...state, pauses: state.pauses.slice(1) } : state
+
+type Placing = Following & { is: 'placing' }
+
+const lookLater = (state: Placing, now: number): Placing => ({
+  ...state,
+  course: { ...state.course, looks: state.course.looks + 1 },
+  lookAt: now + pauseOf(state.course.looks),
+})
+
+const placed = ({ course, next }: Placing): Following =>
+  next === 'joining' ? { course, is: 'joining', pauses: cutPauses } : { course, is: 'current' }
+
+/** What was sent is not looked for any more: what lists show is news. */
+function giveUp(state: Following): Turn {
+  state.course.ledger.giveUp()
+  return { state: state.is === 'placing' ? placed(state) : state, effect: readList }
+}
+
+function search(state: Following, now: number): Following {
+  const { ledger, searchingSince = now } = state.course
+  return {
+    ...state,
+    course: { ...state.course, searchingSince: ledger.isSearching ? searchingSince : undefined },
+  }
+}
+
+const isOverdue = ({ course: { searchingSince = Infinity } }: Following, now: number) =>
+  now - searchingSince > longestSearch
+
+/** Ends if the session has stopped, so that there is nothing more to follow. */
+function endOr(before: Following, now: number, otherwise: (state: Following, now: number) => Turn): Turn {
+  const state = watch(before, now)
+  return isOver(state, now) ? { state, effect: { do: 'end' } } : otherwise(state, now)
+}
+
+function watch(state: Following, now: number): Following {
+  const { ledger, stays, stoppedSince = now } = state.course
+  const isStopped = !stays && ledger.state.stop !== undefined
+  return { ...state, course: { ...state.course, stoppedSince: isStopped ? stoppedSince : undefined } }
+}
+
+function isOver({ course: { ledger, stoppedSince } }: Following, now: number): boolean {
+  if (ledger.state.stop?.kind === 'ended') return true
+  return stoppedSince !== undefined && now - stoppedSince >= (ledger.isUndone ? longestTurn : 0)
+}

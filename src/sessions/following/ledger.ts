@@ -1,0 +1,315 @@
+import { createHash } from 'node:crypto'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isWork, SessionState } from '../session-state.ts'
+
+/** How many lists have to leave out the ids of a receipt, and show what was sent, until its content counts. */
+const mostDoubts = 4
+
+/**
+ * What is known of a session, and which of what lists and streams bring is new. A stream may repeat old events, so an
+ * event is known by its id or, if it has none, by all that it says. A list may lag, but as far as it goes it is in
+ * order: what it shows before an event that was sent, or without it, came before that.
+ */
+export class Ledger {
+  readonly state = new SessionState()
+  readonly #known = new Set<string>()
+  readonly #pastCounts = new Map<string, number>()
+  #sent: Sent | undefined
+  /** Whether a stream, or a list, has shown what was sent. */
+  #isStreamed = false
+  #isListed = false
+  /** The first event that a stream brought after those that were sent: a list may leave these out. */
+  #firstAfter: string | undefined
+  /** What came while the sent events were not found: from lists, by key, and from this stream. */
+  readonly #unplaced = new Map<string, Keyed>()
+  #early: EventItem[] = []
+  #taken = 0
+
+  /** Adds what was there before anything was done, page by page. */
+  addPast(items: readonly EventItem[]): void {
+    this.#addNew(withKeys(items, this.#pastCounts))
+  }
+
+  /** From now on only what comes after these events is new; they have ids if the service gave them. */
+  addSent(events: readonly SessionEvent[]): void {
+    this.#sent = new Sent(events)
+    if (events.some(isWork)) this.state.expectWork()
+  }
+
+  /** A stream was opened: what came too early from the one before is left to the list. */
+  addConnection(): void {
+    this.#early = []
+    this.#taken = 0
+  }
+
+  /** Whether an event of a stream is new. One without an id that says what another has said may be new or not. */
+  isNew(item: EventItem): boolean {
+    return !this.#known.has(keyOf(item))
+  }
+
+  /** Whether a list shows it. */
+  isIn(items: readonly EventItem[], item: EventItem): boolean {
+    const key = keyOf(item)
+    return items.some((each) => keyOf(each) === key)
+  }
+
+  /** An event that is known, or only a piece of one, came again. */
+  addAgain({ event, text }: EventItem): void {
+    this.#sent?.addProgress(event)
+    this.state.addAgain(event, text)
+  }
+
+  /** Adds an event of a stream that is new; returns what is to be shown of it: nothing, as long as it is held. */
+  addStreamed(item: EventItem): EventItem[] {
+    const { isLost } = this
+    const keyed = withKey(item)
+    this.#sent?.addProgress(item.event)
+    if (this.#sent?.find(keyed)) {
+      this.#isStreamed = true
+      this.#addNew([...this.#takeUnplaced(), ...(isLost ? this.#early.splice(0) : []).map(withKey), keyed])
+    } else if (isLost) {
+      this.#early.push(item)
+    } else {
+      this.#firstAfter ??= keyed.key
+      return this.#addNew([keyed])
+    }
+    return []
+  }
+
+  /** Adds a list; returns what is new, in its order. */
+  addList(items: readonly EventItem[]): EventItem[] {
+    const sent = this.#sent
+    const keyed = withKeys(items)
+    for (const { event } of items) sent?.addProgress(event)
+    if (!sent || this.#isListed) return this.#addUnsent(keyed)
+    // What was held of earlier lists is in this one too.
+    if (this.isLost && sent.trustContent(keyed, this.#hasAlike(keyed))) this.#forgetUnplaced()
+    const start = keyed.findIndex((item) => sent.isFirst(item, this.#isUnknown(item)))
+    const hasLater = keyed.some(({ key }) => key === this.#firstAfter)
+    if (start < 0 && !hasLater) {
+      this.#hold(keyed)
+      this.#placeEarly()
+      return []
+    }
+    this.#isListed = true
+    // The list leaves out what was sent: nobody can say what came before it.
+    if (start < 0) return this.#addUnsent([...this.#forgetUnplaced(), ...keyed])
+    this.#addBefore([...this.#takeUnplaced(), ...keyed.slice(0, start)])
+    return this.#addUnsent(keyed.slice(start))
+  }
+
+  /** Ends the search for what was sent: what lists brought meanwhile is new when it is listed again. */
+  giveUp(): void {
+    this.#sent = undefined
+    this.#forgetUnplaced()
+  }
+
+  /** An event that the stream brought before the sent events were found, and that is to be taken in now. */
+  nextEarly(): EventItem | undefined {
+    return this.isLost ? undefined : this.#early[this.#taken++]
+  }
+
+  /** Something was sent, and neither a list nor a stream has shown it yet. */
+  get isLost(): boolean {
+    return this.#sent !== undefined && !this.#isStreamed && !this.#isListed
+  }
+
+  /** The same, or lists show new events, but what was sent is not among them. */
+  get isSearching(): boolean {
+    return this.isLost || (this.#sent !== undefined && !this.#isListed && this.#unplaced.size > 0)
+  }
+
+  /** An event says what was sent, but has not the id of the receipt: a list has to say which of the two is right. */
+  isDoubtful({ event }: EventItem): boolean {
+    return this.isLost && (this.#sent?.isAlike(event) ?? false)
+  }
+
+  /** Some of what was sent was not shown yet, or waits for its turn: the session may have stopped in the turn before. */
+  get isUndone(): boolean {
+    return this.#sent?.isUndone ?? false
+  }
+
+  readonly #isUnknown = ({ key }: Keyed) => !this.#known.has(key)
+
+  /** Whether a list, or a stream before it, shows something new that says what was sent. */
+  #hasAlike(items: readonly Keyed[]): boolean {
+    return [...items.filter(this.#isUnknown), ...this.#early].some(({ event }) => this.#sent?.isAlike(event))
+  }
+
+  /** Adds, in their order, those that are new to the state; returns them. */
+  #addNew(items: readonly Keyed[]): EventItem[] {
+    return items.filter(({ event, text, key }) => {
+      if (this.#known.has(key)) {
+        this.state.addAgain(event, text)
+        return false
+      }
+      this.#known.add(key)
+      this.state.add(event, text)
+      return true
+    })
+  }
+
+  /** The same, but what was sent is no news. */
+  #addUnsent(items: readonly Keyed[]): EventItem[] {
+    return this.#addNew(items).filter((item) => !this.#sent?.find(item as Keyed))
+  }
+
+  /** What came before the sent events is old; once a stream has shown these, it says nothing about the state now. */
+  #addBefore(items: readonly Keyed[]): void {
+    if (!this.#isStreamed) this.#addNew(items)
+    for (const { key } of items) this.#known.add(key)
+  }
+
+  /** Keeps events of a list that does not show what was sent, until one does. */
+  #hold(items: readonly Keyed[]): void {
+    for (const item of items) {
+      const { key } = item
+      if (this.#known.has(key)) continue
+      if (!this.#unplaced.has(key)) this.#unplaced.set(key, item)
+      // As lists go it came before, and a stream that repeats it brings nothing new.
+      if (this.#isStreamed) this.#known.add(key)
+    }
+  }
+
+  /** What the stream has brought may have been sent, now that this is known by its content. */
+  #placeEarly(): void {
+    if (!this.isLost) return
+    const early = this.#early.splice(0)
+    for (const [index, item] of early.entries()) {
+      if (!this.isNew(item)) continue
+      this.addStreamed(item)
+      if (this.isLost) continue
+      this.#early = early.slice(index + 1)
+      this.#taken = 0
+      return
+    }
+  }
+
+  #takeUnplaced(): Keyed[] {
+    const items = [...this.#unplaced.values()]
+    this.#unplaced.clear()
+    return items
+  }
+
+  /** The same, each new again. */
+  #forgetUnplaced(): Keyed[] {
+    const items = this.#takeUnplaced()
+    for (const { key } of items) this.#known.delete(key)
+    return items
+  }
+}
+
+interface Keyed extends EventItem {
+  key: string
+}
+
+/** What an event is known by: its id or, if it has none, all that it says. */
+const keyOf = ({ event }: EventItem): string => event.id ?? wordsOf(event)
+
+const wordsOf = (event: SessionEvent) =>
+  `\0${createHash('sha256').update(JSON.stringify(event)).digest('base64')}`
+
+const withKey = (item: EventItem): Keyed => ({ ...item, key: keyOf(item) })
+
+/** The same in a list, in which events without ids may say the same one after the other. */
+function withKeys(items: readonly EventItem[], counts = new Map<string, number>()): Keyed[] {
+  return items.map((item) => {
+    const key = keyOf(item)
+    if (item.event.id !== undefined) return { ...item, key }
+    const count = (counts.get(key) ?? 0) + 1
+    counts.set(key, count)
+    return { ...item, key: count > 1 ? `${key}${count}` : key }
+  })
+}
+
+/**
+ * The events that were sent, to be found among those that a session shows, each once. They are found by their ids. The
+ * ids of a receipt need not be those of the stored events (public clients, 1): if several lists show an event that says
+ * what was sent, and none shows its id, they are found by what they say.
+ */
+class Sent {
+  /** The ids that are still to be found, what each of their events says, and how many say it. */
+  readonly #ids = new Map<string, string>()
+  readonly #contentsWithId = new Map<string, number>()
+  /** What the events say that are to be found by that, and how many say it. */
+  readonly #contents = new Map<string, number>()
+  #hasIds = false
+  #doubts = 0
+  #first: string | undefined
+  #missingWork: number
+  /** The ids of those that were found, but that the service has not started to work on. */
+  readonly #queued = new Set<string>()
+
+  constructor(sent: readonly SessionEvent[]) {
+    for (const event of sent) {
+      const content = contentOf(event)
+      count(event.id === undefined ? this.#contents : this.#contentsWithId, content, 1)
+      if (event.id !== undefined) this.#ids.set(event.id, content)
+    }
+    this.#missingWork = sent.filter(isWork).length
+  }
+
+  /** Whether some of them, interrupts aside, are not found yet, or wait for their turn. */
+  get isUndone(): boolean {
+    return this.#missingWork > 0 || this.#queued.size > 0
+  }
+
+  /** Whether it is one of them. Each is found once. */
+  find({ event, key }: Keyed): boolean {
+    if (!this.#has(event)) return false
+    if (event.id !== undefined && this.#ids.delete(event.id)) this.#hasIds = true
+    else count(this.#contents, contentOf(event), -1)
+    this.#first ??= key
+    if (!isWork(event)) return true
+    this.#missingWork--
+    if (event.id !== undefined && event.processed_at === null) this.#queued.add(event.id)
+    return true
+  }
+
+  /** Takes from any event that is shown, also again, whether it still waits for its turn. */
+  addProgress({ id, processed_at: processedAt }: SessionEvent): void {
+    if (id !== undefined && processedAt) this.#queued.delete(id)
+  }
+
+  /** Whether it is the first of them in a list, found already or not. */
+  isFirst({ event, key }: Keyed, isNew: boolean): boolean {
+    return (this.#first !== undefined && key === this.#first) || (isNew && this.#has(event))
+  }
+
+  /** Whether it says what one of them says whose id was not shown yet. */
+  isAlike(event: SessionEvent): boolean {
+    return !this.#hasIds && this.#ids.size > 0 && this.#contentsWithId.has(contentOf(event))
+  }
+
+  /** A list was read, which or before which a stream showed an event like one of them: whether that counts from now on. */
+  trustContent(items: readonly Keyed[], hasAlike: boolean): boolean {
+    if (!hasAlike || items.some(({ event }) => this.#ids.has(event.id ?? ''))) return false
+    this.#doubts++
+    if (this.#doubts < mostDoubts) return false
+    for (const [content, many] of this.#contentsWithId) count(this.#contents, content, many)
+    this.#ids.clear()
+    return true
+  }
+
+  #has(event: SessionEvent): boolean {
+    return (
+      (event.id !== undefined && this.#ids.has(event.id)) ||
+      (this.#contents.size > 0 && this.#contents.has(contentOf(event)))
+    )
+  }
+}
+
+function count(counts: Map<string, number>, key: string, by: number): void {
+  const sum = (counts.get(key) ?? 0) + by
+  if (sum > 0) counts.set(key, sum)
+  else counts.delete(key)
+}
+
+/** What an event says: a service may add fields to it, but not change these. */
+const contentOf = (event: SessionEvent): string =>
+  JSON.stringify([
+    event.type,
+    event.tool_use_id ?? event.custom_tool_use_id ?? event.session_thread_id ?? null,
+    event.description ?? readText(event),
+  ])
