@@ -180,7 +180,7 @@ const config = {
           name: 'request',
           priority: 1,
           test: isOneOf(
-            'http/caller settings/read-settings gateway/chat/ask content/footer content/prompt http/send http/exchange http/connections wire/sse wire/received-json',
+            'http/call settings/read-settings gateway/chat/ask content/footer content/prompt http/attempts http/exchange http/connections wire/sse wire/received-json',
           ),
         },
         { name: 'answer', priority: 0, test: isOneOf('gateway/chat/printed-answer') },

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
-import { createCaller } from '../http/caller.ts'
+import { createCaller } from '../http/call.ts'
 import { type FileOutput, openFileOutput } from '../io/file-output.ts'
 import { keepingPart } from '../io/kept-part.ts'
 import { readSettings } from '../settings/read-settings.ts'

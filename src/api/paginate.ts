@@ -1,5 +1,5 @@
 import { CliError } from '../errors.ts'
-import type { Caller } from '../http/caller.ts'
+import type { Caller } from '../http/call.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { tryDecodeUtf8 } from '../io/utf8.ts'

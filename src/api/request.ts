@@ -1,7 +1,6 @@
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import type { RequestParts } from '../http/drafter.ts'
-import { agentHeaders } from '../http/service-headers.ts'
+import { agentHeaders, type RequestParts } from '../http/request.ts'
 import { decodeUtf8 } from '../io/utf8.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf } from '../settings/service-settings.ts'

@@ -3,9 +3,8 @@ import type { Call } from '../fate.ts'
 import type { Timers } from '../timers.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
-import { type AnswerHead, readHead } from './answer-head.ts'
 import { decodeBody } from './decode.ts'
-import { readErrorAnswer } from './error-answer.ts'
+import { type AnswerHead, readErrorAnswer, readHead } from './response.ts'
 import { decideRetry, type FailedAttempt, fateOf, type RetryPolicy } from './retry.ts'
 
 export interface AttemptOptions {

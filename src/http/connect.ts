@@ -1,10 +1,9 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import type { SecureContext } from 'node:tls'
+import type { SecureContext, TLSSocket } from 'node:tls'
 import { CliError } from '../errors.ts'
 import { setTimer } from '../timers.ts'
-import { explainConnectError } from './connect-problem.ts'
-import { makePausable, type PausableSocket } from './pausable-socket.ts'
 import type { HttpProxy } from './proxy.ts'
+import { makePausable, type PausableSocket } from './socket.ts'
 
 export interface ConnectOptions {
   /** Milliseconds, for name, connection, proxy and TLS together; 0 for no limit. */
@@ -65,15 +64,15 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
   const first = proxy?.url ?? url
   let trusting: Promise<SecureContext> | undefined
   const trust = () => {
-    trusting ??= import('./tls.ts').then(({ createTrust }) => createTrust(ca))
+    trusting ??= loadTls().then((tls) => createTrust(tls, ca))
     return trusting
   }
   const explain: Explain = (error, host) =>
     error instanceof CliError ? error : explainConnectError(error, host, host === url ? undefined : proxy)
   const secure = async (socket: Socket, host: URL) => {
-    const [{ startTls }, secureContext] = await Promise.all([import('./tls.ts'), trust()])
+    const [tls, secureContext] = await Promise.all([loadTls(), trust()])
     if (socket.destroyed) throw socket.errored ?? Object.assign(new Error(), { code: 'ECONNRESET' })
-    const secured = startTls(socket, hostOf(host), secureContext)
+    const secured = startTls(tls, socket, { host: hostOf(host), trust: secureContext })
     sockets.push(secured)
     return ready(secured, 'secureConnect', (error) => explain(error, host))
   }
@@ -89,7 +88,7 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
   let socket = await openTcp(first, { sockets, signal, onFound, explain })
   if (first.protocol === 'https:') socket = await secure(socket, first)
   if (!proxy) return socket
-  const { openTunnel } = await import('./proxy-tunnel.ts')
+  const { openTunnel } = await import('./proxy.ts')
   await openTunnel(socket, proxy, `${url.hostname}:${portOf(url)}`)
   return url.protocol === 'https:' ? secure(socket, url) : socket
 }
@@ -109,7 +108,6 @@ async function openTcp(url: URL, { sockets, signal, onFound, explain }: TcpOptio
     onFound()
     return ready(socket, 'connect', (error) => explain(error, url))
   }
-  const { dial } = await import('./dial.ts')
   return dial(host, { port, sockets, signal, onFound }).catch((error) => {
     throw explain(error, url)
   })
@@ -139,3 +137,183 @@ async function ready(socket: Socket, event: string, explain: (error: Error) => C
 const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, '')
 
 const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+
+/** How long an address is tried before the next one is tried as well. Milliseconds. */
+const headStart = 250
+
+interface DialOptions {
+  port: number
+  /** Every socket is added, so that all can be destroyed. */
+  sockets: Socket[]
+  /** Stops the name look-up; it does not stop the sockets. */
+  signal: AbortSignal
+  /** Called when the addresses are known and the first connection has been started. */
+  onFound(): void
+}
+
+/**
+ * Connects to the address of a name that answers first. They are started one after another, and all are tried until
+ * one connects. Throws Node's error; where several fail, an `AggregateError`.
+ */
+async function dial(name: string, { port, sockets, signal, onFound }: DialOptions): Promise<Socket> {
+  const addresses = await findAddresses(name, signal)
+  return new Promise((resolve, reject) => {
+    const failures: Error[] = []
+    const tried: Socket[] = []
+    let timer: NodeJS.Timeout | undefined
+
+    function tryNext(): void {
+      clearTimeout(timer)
+      const host = addresses[tried.length]
+      if (host === undefined) return
+      const socket = connectTcp({ host, port })
+      tried.push(socket)
+      sockets.push(socket)
+      if (tried.length < addresses.length) timer = setTimeout(tryNext, headStart)
+      socket.once('connect', () => win(socket))
+      socket.on('error', onFailure)
+    }
+
+    function win(socket: Socket): void {
+      clearTimeout(timer)
+      for (const other of tried) if (other !== socket) other.destroy()
+      socket.off('error', onFailure).on('error', () => {})
+      resolve(socket)
+    }
+
+    function onFailure(error: Error): void {
+      failures.push(error)
+      const isGivenUp = error instanceof CliError
+      if (!isGivenUp && failures.length < addresses.length) tryNext()
+      else {
+        clearTimeout(timer)
+        reject(isGivenUp || failures.length === 1 ? error : new AggregateError(failures))
+      }
+    }
+
+    tryNext()
+    onFound()
+  })
+}
+
+async function findAddresses(name: string, signal: AbortSignal): Promise<string[]> {
+  // An address needs no look-up, and what does it takes time to load.
+  const { lookup } = await import('node:dns')
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
+    signal.addEventListener('abort', () => reject(signal.reason))
+    lookup(name, { all: true }, (error, found) => {
+      if (error) reject(error)
+      else resolve(found.map(({ address }) => address))
+    })
+  })
+}
+
+/** Only for https, because it takes time to load. */
+const loadTls = () => import('node:tls')
+
+type Tls = Awaited<ReturnType<typeof loadTls>>
+
+/** Trusts the usual certificates and also the CA certificates in `ca` (PEM). */
+function createTrust({ createSecureContext }: Tls, ca: string | undefined): SecureContext {
+  const trust = createSecureContext()
+  // With the `ca` option the context would trust nothing else.
+  if (ca !== undefined) (trust as unknown as NativeContext).context.addCACert(ca)
+  return trust
+}
+
+/** Starts TLS on a connection. */
+function startTls(
+  { connect }: Tls,
+  socket: Socket,
+  { host, trust }: { host: string; trust: SecureContext },
+): TLSSocket {
+  return connect({
+    socket,
+    host,
+    secureContext: trust,
+    ALPNProtocols: ['http/1.1'],
+    servername: isIP(host) ? undefined : host,
+  })
+}
+
+interface NativeContext {
+  context: { addCACert(pem: string): void }
+}
+
+interface ConnectError {
+  code?: string
+  message?: string
+  address?: string
+  port?: number
+  /** The certificate that is not valid. */
+  cert?: { subjectaltname?: string }
+  errors?: ConnectError[]
+}
+
+/**
+ * Says in plain words why there is no connection to a host, or to the proxy where one is given: a `CliError` of kind
+ * `not-sent`.
+ */
+function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | undefined): CliError {
+  // For a name with several addresses, the error has one error for each and no message of its own.
+  const all = error.errors ?? [error]
+  const isPermanent = all.some(({ code }) => problemOf(code)?.isPermanent)
+  const what = all.map((one) => describe(one, url)).join(', ')
+  const message = proxy ? `the proxy in ${proxy.variable}, ${what}` : what
+  return new CliError('not-sent', message, { isPermanent })
+}
+
+const unknownAuthority = {
+  text: 'its certificate comes from an unknown authority: --cacert FILE trusts it',
+  isPermanent: true,
+} as const
+
+const noTls = { text: 'the server does not use TLS (is the address http:// ?)', isPermanent: true } as const
+
+const oldTls = {
+  text: 'the server supports only versions of TLS that are too old',
+  isPermanent: true,
+} as const
+
+interface ConnectProblem {
+  text: string
+  isPermanent?: true
+}
+
+const problems: Record<string, ConnectProblem> = {
+  ECONNREFUSED: { text: 'connection refused' },
+  ECONNRESET: { text: 'the connection was reset before it was ready' },
+  ETIMEDOUT: { text: 'the connection timed out' },
+  EHOSTUNREACH: { text: 'no route to the host' },
+  ENETUNREACH: { text: 'the network is unreachable' },
+  ENOTFOUND: { text: 'no such host', isPermanent: true },
+  EAI_AGAIN: { text: 'the name cannot be looked up at the moment' },
+  DEPTH_ZERO_SELF_SIGNED_CERT: {
+    text: 'its certificate is self-signed: --cacert FILE trusts it',
+    isPermanent: true,
+  },
+  SELF_SIGNED_CERT_IN_CHAIN: unknownAuthority,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownAuthority,
+  UNABLE_TO_GET_ISSUER_CERT: unknownAuthority,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownAuthority,
+  CERT_HAS_EXPIRED: { text: 'its certificate has expired', isPermanent: true },
+  CERT_NOT_YET_VALID: { text: 'its certificate is not valid yet (is the clock right?)', isPermanent: true },
+  CERT_REVOKED: { text: 'its certificate was revoked', isPermanent: true },
+  ERR_TLS_CERT_ALTNAME_INVALID: { text: 'its certificate is for another host', isPermanent: true },
+  ERR_SSL_WRONG_VERSION_NUMBER: noTls,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
+  EPROTO: noTls,
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: oldTls,
+  ERR_SSL_UNSUPPORTED_PROTOCOL: oldTls,
+}
+
+const problemOf = (code = '') => (Object.hasOwn(problems, code) ? problems[code] : undefined)
+
+function describe({ code, message, address, port, cert }: ConnectError, url: URL): string {
+  const shown = address?.includes(':') ? `[${address}]` : address
+  const where = shown === undefined ? url.host : `${shown}:${port}`
+  const names = cert?.subjectaltname ? ` (${cert.subjectaltname.replaceAll('DNS:', '').slice(0, 200)})` : ''
+  const what = problemOf(code)?.text ?? code ?? message
+  return `${where}: ${what}${code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? names : ''}`
+}

@@ -1,6 +1,6 @@
 import type { Client } from 'undici'
 import { type ConnectOptions, openConnection } from './connect.ts'
-import type { PausableSocket } from './pausable-socket.ts'
+import type { PausableSocket } from './socket.ts'
 
 /** A connection to a server, and undici's client that uses it. */
 export interface Connection extends PausableSocket {

@@ -10,7 +10,7 @@ import { type SettingName, variableOf } from '../settings/table.ts'
 import { isPlainRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
-import { type Draft, withSecret } from './draft.ts'
+import { type Draft, withSecret } from './request.ts'
 
 /** Gives a run's requests their secrets. */
 export interface Authority {
@@ -128,4 +128,41 @@ function missing(settings: SettingName[], { profile, isNamed }: ResolvedSettings
     "try '--profile demo'",
   ]
   return unusable(`${what} for ${names[settings[0] as SettingName]?.[1]}: ${ways.join(', or ')}`)
+}
+
+/**
+ * Makes what has a call made once more where its secret has expired: after a 401, the command that gave the secret is
+ * run again, once for all calls that were begun with it. A new secret that never worked is not replaced.
+ */
+export function createSecretRenewal({
+  forgetSecrets,
+}: {
+  forgetSecrets(): boolean
+}): <T>(call: () => Promise<T>) => Promise<T> {
+  let version = 0
+  let hasWorked = true
+
+  /** Whether there may be another secret than the one of this version. */
+  function renew(used: number): boolean {
+    if (used < version) return true
+    if (!hasWorked || !forgetSecrets()) return false
+    version++
+    hasWorked = false
+    return true
+  }
+
+  return async (call) => {
+    const used = version
+    try {
+      const value = await call()
+      if (used === version) hasWorked = true
+      return value
+    } catch (error) {
+      if (!(error instanceof CliError) || error.details.status !== 401 || !renew(used)) throw error
+      const again = version
+      const value = await call()
+      if (again === version) hasWorked = true
+      return value
+    }
+  }
 }

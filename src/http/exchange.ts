@@ -1,9 +1,8 @@
+import type { Dispatcher } from 'undici'
 import { CliError } from '../errors.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
-import { createChunkQueue } from './chunk-queue.ts'
-import type { Connections } from './connections.ts'
-import { dispatch } from './dispatch.ts'
-import { explainFailure, failure, type Reached } from './exchange-problem.ts'
+import { type Connection, type Connections, close } from './connections.ts'
+import { errorOf } from './socket.ts'
 import { createTimeLimits } from './time-limits.ts'
 
 export interface ExchangeOptions {
@@ -101,4 +100,228 @@ function flatten(headers: Record<string, string | string[] | undefined>): Record
   for (const [name, value] of Object.entries(headers))
     if (typeof value !== 'string') headers[name] = value?.join(', ') ?? ''
   return headers as Record<string, string>
+}
+
+/** A request on a connection that no other request uses. */
+interface Dispatched {
+  /** Stops reading, or goes on. */
+  pause(isPaused: boolean): void
+  /** The answer is whole: the connection is free. */
+  release(): void
+  /** Closes the connection, or stops opening it: the process does not wait for it. */
+  close(): void
+  /** The connection's own error. */
+  readonly errored: Error | null | undefined
+  /** Bytes that came since the request was sent. */
+  readonly received: number
+}
+
+interface DispatchOptions {
+  /** The request's. */
+  url: URL
+  connections: Connections
+  handler: Dispatcher.DispatchHandler
+  /** Called when there is no connection, or it did not take the request. */
+  onError(error: Error): void
+}
+
+/** Sends a request over a connection; the handler gets the answer. */
+function dispatch(request: HttpRequest, { url, connections, handler, onError }: DispatchOptions): Dispatched {
+  let opening: AbortController | undefined
+  let isClosed = false
+  let connection: Connection | undefined
+  let bytesBefore = 0
+
+  async function send(): Promise<void> {
+    const taken = await connections.take(url, () => {
+      opening = new AbortController()
+      return opening.signal
+    })
+    if (isClosed) return close(taken)
+    connection = taken
+    bytesBefore = taken.socket.bytesRead
+    const isStale = taken.isUsed
+    const expecting = expectingAnswer(handler, taken)
+    taken.client.dispatch(optionsOf(request, url), isStale ? replacing(expecting, again) : expecting)
+  }
+
+  const again = () => void send().catch(onError)
+
+  send().catch(onError)
+  return {
+    pause: (isPaused) => connection?.pause(isPaused),
+    release() {
+      // From now on it may be another request's.
+      if (connection) connections.giveBack(url, connection)
+      connection = undefined
+    },
+    close() {
+      isClosed = true
+      opening?.abort()
+      if (connection) close(connection)
+    },
+    get errored() {
+      return connection && errorOf(connection.socket)
+    },
+    get received() {
+      return (connection?.socket.bytesRead ?? 0) - bytesBefore
+    },
+  }
+}
+
+/** What an idle connection brings is no answer: undici has to see it as it is. */
+const expectingAnswer = (
+  handler: Dispatcher.DispatchHandler,
+  { expectAnswer }: Connection,
+): Dispatcher.DispatchHandler => ({
+  ...handler,
+  onRequestStart(controller, context) {
+    expectAnswer()
+    handler.onRequestStart?.(controller, context)
+  },
+})
+
+/** A handler that takes another connection where the server closed this one before anything was sent. */
+function replacing(handler: Dispatcher.DispatchHandler, again: () => void): Dispatcher.DispatchHandler {
+  let isSent = false
+  return {
+    ...handler,
+    onRequestStart(controller, context) {
+      isSent = true
+      handler.onRequestStart?.(controller, context)
+    },
+    onResponseError(controller, error) {
+      if (isSent) handler.onResponseError?.(controller, error)
+      else again()
+    },
+  }
+}
+
+const optionsOf = ({ method, headers, body }: HttpRequest, url: URL) => ({
+  origin: url.origin,
+  path: url.pathname + url.search,
+  method: method as 'POST',
+  headers,
+  body: body ?? null,
+})
+
+/** How far a request got. */
+export type Reached = 'nowhere' | 'sent' | 'head'
+
+/** Names a failure by how far the request got, never by its error code: a reset happens at every stage. */
+export function failure(reached: Reached, url: URL, what: string): CliError {
+  if (reached === 'nowhere') return new CliError('not-sent', `${url.host}: ${what}`)
+  if (reached === 'sent') return new CliError('unknown', `${url.host}: ${what}`)
+  return new CliError('response', `the answer broke off: ${what}`)
+}
+
+/** Names what undici reports; the connection's own error counts more. */
+function explainFailure(
+  reported: Error,
+  reached: Reached,
+  url: URL,
+  connection: { errored?: Error | null; received: number },
+): CliError {
+  const error: NodeJS.ErrnoException & { data?: unknown } = connection.errored ?? reported
+  const { code, name, message } = error
+  if (isTlsAlert(error.data)) return failure(reached, url, `the server expects TLS ${hint}`)
+  const violation =
+    name === 'HTTPParserError' ? 'malformed' : (violations.get(code ?? '') ?? violations.get(message))
+  if (violation && reached !== 'nowhere') {
+    return new CliError('response', `the answer of ${url.host} is not proper HTTP/1.1: ${violation}`)
+  }
+  if (message === 'other side closed') {
+    // A server that expects TLS often closes without an answer.
+    const isMute = connection.received === 0 && url.protocol === 'http:'
+    return failure(reached, url, `the connection was closed${isMute ? ` without an answer ${hint}` : ''}`)
+  }
+  if (code === 'ECONNRESET' || code === 'EPIPE') return failure(reached, url, 'the connection was reset')
+  return failure(reached, url, code ?? name)
+}
+
+const hint = '(is the address https:// ?)'
+
+/** Whether the bytes that undici could not read as HTTP begin a TLS alert. */
+const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeAt(0) === 0x15
+
+/** What is wrong with an answer that is not proper HTTP, by undici's codes and messages. */
+const violations = new Map([
+  ['UND_ERR_HEADERS_OVERFLOW', 'its headers are too long'],
+  ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'the body does not match Content-Length'],
+  ['bad upgrade', 'unexpected change of protocol'],
+  ['bad response', 'unexpected extra response'],
+])
+
+/** How much may wait for a slow reader before the socket is paused, and how little is left when it goes on. Bytes. */
+const high = 512 * 1024
+const low = 128 * 1024
+
+/** A body between a socket that must not wait and a reader that may be slow. */
+interface ChunkQueue extends AsyncIterable<Uint8Array> {
+  push(chunk: Uint8Array): void
+  /** Ends the body, with an error where one is given. What was pushed before is still read. */
+  close(error?: Error): void
+}
+
+interface Flow {
+  /** Called with `true` when too much waits, and with `false` when the reader has caught up. */
+  pause(isPaused: boolean): void
+  /** Called once, when the reader leaves before the end. */
+  leave(): void
+}
+
+function createChunkQueue(flow: Flow): ChunkQueue {
+  let chunks: Uint8Array[] = []
+  let size = 0
+  let isFull = false
+  let closed: { error: Error | undefined } | undefined
+  let wake = () => {}
+
+  async function* read(): AsyncGenerator<Uint8Array> {
+    try {
+      while (true) {
+        for (const chunk of takeAll()) yield chunk
+        if (chunks.length > 0) continue
+        if (closed?.error) throw closed.error
+        if (closed) return
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    } finally {
+      if (!closed) flow.leave()
+    }
+  }
+
+  function* takeAll(): Generator<Uint8Array> {
+    while (chunks.length > 0) {
+      const batch = chunks
+      chunks = []
+      for (const chunk of batch) {
+        size -= chunk.length
+        if (isFull && size < low) {
+          isFull = false
+          flow.pause(false)
+        }
+        yield chunk
+      }
+    }
+  }
+
+  return {
+    push(chunk) {
+      chunks.push(chunk)
+      size += chunk.length
+      if (!isFull && size > high) {
+        isFull = true
+        flow.pause(true)
+      }
+      wake()
+    },
+    close(error) {
+      closed ??= { error }
+      wake()
+    },
+    [Symbol.asyncIterator]: read,
+  }
 }

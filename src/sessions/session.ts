@@ -3,7 +3,7 @@ import { addValue } from '../argv/flags.ts'
 import { didYouMean } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import { agentHeaders } from '../http/service-headers.ts'
+import { agentHeaders } from '../http/request.ts'
 import { type ResolvedSettings, requireValid } from '../settings/resolve.ts'
 import { betas as knownBetas } from '../wire/sessions/betas.ts'
 

@@ -1,7 +1,6 @@
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { findProxy } from '../../src/http/proxy.ts'
-import { openTunnel } from '../../src/http/proxy-tunnel.ts'
+import { findProxy, openTunnel } from '../../src/http/proxy.ts'
 import { serve } from '../harness/server.ts'
 
 const proxy = 'http://proxy.test:8080'

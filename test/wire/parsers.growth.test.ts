@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseHeader } from '../../src/http/draft.ts'
+import { parseHeader } from '../../src/http/request.ts'
 import { escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import { editJson } from '../../src/wire/json/edit.ts'

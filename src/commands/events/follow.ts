@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
-import { createCaller } from '../../http/caller.ts'
+import { createCaller } from '../../http/call.ts'
 import { createEventPrinter } from '../../sessions/following/event-printer.ts'
 import { streamParts } from '../../sessions/following/event-stream.ts'
 import { openFollower } from '../../sessions/following/follower.ts'

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { addValue, parseCount } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { createCaller } from '../../http/caller.ts'
+import { createCaller } from '../../http/call.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listEvents, toQuery } from '../../sessions/listing/event-list.ts'
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'

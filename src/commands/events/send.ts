@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { InputFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { createCaller } from '../../http/caller.ts'
+import { createCaller } from '../../http/call.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/delivery.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
 import { type EventsOptions, requireEvents } from '../../sessions/sending/request.ts'

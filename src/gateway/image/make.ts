@@ -1,7 +1,7 @@
 import { printReport } from '../../content/footer.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { createCaller } from '../../http/caller.ts'
+import { createCaller } from '../../http/call.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import type { Settings } from '../../settings/schemas.ts'

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { type Caller, createCaller } from '../../http/caller.ts'
+import { type Caller, createCaller } from '../../http/call.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { confirmation } from '../reply-events.ts'
 import { confirmByPolicy } from '../running/by-policy.ts'

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import type { Caller } from '../../http/caller.ts'
+import type { Caller } from '../../http/call.ts'
 import { elementsOf } from '../../wire/page.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { stillWaiting } from '../following/stop-text.ts'

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import type { Caller } from '../../http/caller.ts'
+import type { Caller } from '../../http/call.ts'
 import { oneLine } from '../../io/escape.ts'
 
 /** How long a service may be away without one answer. Milliseconds. */

@@ -1,6 +1,6 @@
 import { CliError } from '../../errors.ts'
-import type { Caller } from '../../http/caller.ts'
-import type { RequestParts } from '../../http/drafter.ts'
+import type { Caller } from '../../http/call.ts'
+import type { RequestParts } from '../../http/request.ts'
 import type { Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'

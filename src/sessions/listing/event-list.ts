@@ -1,5 +1,5 @@
-import type { Caller } from '../../http/caller.ts'
-import type { RequestParts } from '../../http/drafter.ts'
+import type { Caller } from '../../http/call.ts'
+import type { RequestParts } from '../../http/request.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { type Cursor, createPageTrail } from '../../wire/page.ts'

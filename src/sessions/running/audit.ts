@@ -12,7 +12,7 @@ import {
 import { resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, fileProblem } from '../../errors.ts'
-import type { Caller } from '../../http/caller.ts'
+import type { Caller } from '../../http/call.ts'
 import { cutLines } from '../../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
 import { requireRegular } from '../../io/regular-file.ts'

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { createCaller } from '../../http/caller.ts'
+import { createCaller } from '../../http/call.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { createAsker } from '../confirming/asker.ts'
 import { readConfirmInput } from '../confirming/pending.ts'

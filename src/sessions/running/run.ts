@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { type Caller, createCaller } from '../../http/caller.ts'
+import { type Caller, createCaller } from '../../http/call.ts'
 import { describeResume } from '../../io/failure.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import type { Caller } from '../../http/caller.ts'
+import type { Caller } from '../../http/call.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createEventPrinter } from '../following/event-printer.ts'

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import type { ReadableResponse } from '../../http/caller.ts'
+import type { ReadableResponse } from '../../http/call.ts'
 import { printRaw } from '../../io/raw-printer.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'

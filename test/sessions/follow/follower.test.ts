@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
-import type { Caller } from '../../../src/http/caller.ts'
+import type { Caller } from '../../../src/http/call.ts'
 import { openFollower } from '../../../src/sessions/following/follower.ts'
 import { realTimers } from '../../../src/timers.ts'
 import { readBody } from '../../../src/wire/exchange.ts'

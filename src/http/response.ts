@@ -3,8 +3,44 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { readProblem } from '../wire/problem/problem.ts'
-import type { AnswerHead } from './answer-head.ts'
 import { type FailedAttempt, kindOfStatus } from './retry.ts'
+
+/** What an answer's headers say that a failure shows. */
+export interface AnswerHead {
+  /** Seconds. */
+  retryAfter: number | undefined
+  requestId: string | undefined
+}
+
+/** `now` is in milliseconds since the epoch. */
+export async function readHead(headers: HttpResponse['headers'], now: number): Promise<AnswerHead> {
+  return {
+    retryAfter: await readRetryAfter(headers, now),
+    requestId: idHeaders.map((name) => headers[name]).find((id) => id !== undefined && id !== ''),
+  }
+}
+
+const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-request-id', 'x-correlation-id']
+
+/**
+ * Reads `Retry-After` (whole seconds or an HTTP date) or `Retry-After-Ms` into seconds; anything else counts as
+ * absent. `now` is in milliseconds since the epoch.
+ */
+export async function readRetryAfter(
+  headers: HttpResponse['headers'],
+  now: number,
+): Promise<number | undefined> {
+  const { 'retry-after': value = '', 'retry-after-ms': milliseconds = '' } = headers
+  if (/^\d+(\.\d+)?$/.test(milliseconds)) return toFinite(Number(milliseconds) / 1000)
+  if (/^\d+$/.test(value)) return toFinite(Number(value))
+  if (value === '') return undefined
+  // Part of a file that is loaded already: the answer came through undici.
+  const { parseHttpDate } = await import('./undici-client.ts')
+  const date = parseHttpDate(value)
+  return date && Math.max(0, (date.getTime() - now) / 1000)
+}
+
+const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 
 /** How much of an error body is read, in bytes. */
 const longestBody = 1024 * 1024

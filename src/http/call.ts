@@ -1,6 +1,8 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { printRaw } from '../io/raw-printer.ts'
+import { startSpinner } from '../io/spinner.ts'
+import { wantsColour } from '../io/style.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -8,12 +10,9 @@ import { secretOriginOf } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import { completeFailure, type Response, sendRequest } from './attempts.ts'
+import { chooseExchange } from './carrier.ts'
 import { type Authority, createAuthority } from './credential.ts'
-import type { Draft } from './draft.ts'
-import { createDrafter, type RequestParts } from './drafter.ts'
-import { chooseExchange } from './exchange-choice.ts'
-import { previewRequest } from './preview.ts'
-import { createWaiting } from './waiting.ts'
+import { createDrafter, type Draft, type RequestParts } from './request.ts'
 
 /** A response of status 2xx whose body is still to be read. */
 export interface ReadableResponse extends HttpResponse {
@@ -24,7 +23,7 @@ export interface ReadableResponse extends HttpResponse {
 }
 
 /** One that is read piece by piece. */
-export interface OpenResponse extends ReadableResponse {
+interface OpenResponse extends ReadableResponse {
   /** The response was read. */
   finish(): void
   /** Adds what is known of the call to a failure of reading the response, or of writing it anywhere. */
@@ -87,6 +86,7 @@ export function createCaller(
     async preview(endpoint, parts) {
       const { dryRun, curl } = context.flags
       if (!dryRun && !curl) return false
+      const { previewRequest } = await import('./preview.ts')
       await previewRequest(context, settings, { draft: await draft(endpoint, parts), isOneOfMany })
       return true
     },
@@ -193,4 +193,37 @@ function createOpener(
   }
 
   return { exchange, open }
+}
+
+/**
+ * Makes what shows a spinner on a terminal while `work` is not done. With several at once, it stops when the first is
+ * done: from then on there is output, which a spinner would cover.
+ */
+function createWaiting(context: Context): <T>(work: Promise<T>) => Promise<T> {
+  let count = 0
+  let stop = () => {}
+  return async (work) => {
+    if (count++ === 0) stop = showSpinner(context)
+    try {
+      return await work
+    } finally {
+      count--
+      stop()
+    }
+  }
+}
+
+function showSpinner({ host, flags, cleanups }: Context): () => void {
+  const isWanted = !flags.quiet && !flags.verbose && host.env.TERM !== 'dumb'
+  // ora loops for ever where a line has no columns.
+  const isShown = isWanted && host.stderr.isTerminal && host.stderr.columns !== 0
+  if (!isShown) return () => {}
+  const isColoured = wantsColour(flags.color ?? 'auto', host.env, true)
+  const spinner = startSpinner(host.stderr, 'waiting for the answer', isColoured)
+  const stop = () => {
+    spinner.stop()
+    cleanups.delete(stop)
+  }
+  cleanups.add(stop)
+  return stop
 }

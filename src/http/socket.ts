@@ -1,3 +1,41 @@
+import type { Socket } from 'node:net'
+
+/** A connection whose reading can be paused without undici's parser noticing. */
+export interface PausableSocket {
+  socket: Socket
+  pause(isPaused: boolean): void
+  /** What comes next is the head of one more answer. */
+  expectAnswer(): void
+}
+
+/**
+ * When undici pauses its own parser, the parser fails an assertion as the connection ends. So undici never pauses:
+ * instead, the paused socket's `read` returns nothing, and the kernel's buffer fills up.
+ */
+export function makePausable(socket: Socket): PausableSocket {
+  let isPaused = false
+  const read = socket.read.bind(socket)
+  let tidy = createHeadTidier()
+  socket.read = (size) => {
+    if (isPaused) return null
+    for (let chunk = read(size); chunk !== null; chunk = read(size)) {
+      const tidied = tidy(chunk)
+      if (tidied) return tidied
+    }
+    return null
+  }
+  return {
+    socket,
+    pause(paused) {
+      isPaused = paused
+      if (!paused) setImmediate(() => socket.emit('readable'))
+    },
+    expectAnswer() {
+      tidy = createHeadTidier()
+    },
+  }
+}
+
 /** How much of an answer waits at most until its head is whole, in bytes. */
 const longest = 16 * 1024
 
@@ -8,7 +46,7 @@ const start = Buffer.from('HTTP/1.')
  * more must come first. It removes interim answers, because undici fails at a `100 Continue`, and repetitions of one
  * length, because undici takes them for two lengths. Bytes that are not HTTP stay as they are.
  */
-export function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
+function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
   let kept: Buffer | undefined = Buffer.alloc(0)
 
   return (chunk) => {
@@ -51,4 +89,19 @@ function withOneLength(head: string): string {
   if (values.length <= 1 || values.some((value) => value !== values[0])) return head
   const others = lines.filter((line) => !lengths.includes(line))
   return [...others, `content-length: ${values[0]}`].join('\r\n')
+}
+
+/**
+ * What broke a connection, also where Node did not see it: a reset that comes together with the last bytes is
+ * read as a plain end.
+ */
+export function errorOf(socket: Socket): Error | null {
+  // Whoever sends an end is still connected after it, whoever resets is not.
+  const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined
+  if (socket.errored || isPlain) return socket.errored
+  // Nothing leaves a connection that is gone, but the attempt says how it went. A reset after an end, as of a server
+  // that waited long for a slow reader, took nothing away.
+  socket.write('\n')
+  const error: NodeJS.ErrnoException = socket.errored ?? new Error('reset')
+  return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })
 }

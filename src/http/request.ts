@@ -1,6 +1,57 @@
+import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
+import type { Settings } from '../settings/schemas.ts'
+import { addressOf } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
+
+/** What is different from one request of a run to the next. */
+export type RequestParts = Omit<DraftParts, 'address' | 'extraHeaders'> & {
+  /** Called while the answer is waited for: loads what reads it. */
+  meanwhile?: (() => void) | undefined
+}
+
+/** Makes what drafts all of a run's requests, from flags and settings too. Drafting throws a usage error. */
+export function createDrafter(
+  context: Context,
+  { values }: ResolvedSettings,
+): (endpoint: Endpoint, parts: RequestParts) => Promise<Draft> {
+  // Read once for all requests: `@-` is stdin.
+  let headers: Promise<Record<string, string>> | undefined
+  let trace: Record<string, string> | undefined
+  return async (endpoint, parts) => {
+    if (context.flags.retryUnknown && endpoint.repeat !== 'failed')
+      throw usage('--retry-unknown works only with chat, image and api')
+    headers ??= readHeaders(context)
+    trace ??= findTrace(context, Object.keys(await headers))
+    const address = values[addressOf(endpoint.service)]
+    return draftRequest(endpoint, {
+      ...parts,
+      headers: { ...trace, ...parts.headers },
+      address,
+      extraHeaders: await headers,
+    })
+  }
+}
+
+/** `given` are the names of headers that a person gave: a state does not go with another parent than its own. */
+function findTrace({ host, flags, note }: Context, given: string[]): Record<string, string> {
+  if (given.some((name) => name.toLowerCase() === 'traceparent')) return {}
+  const { headers, leftOut } = readTrace(host.env)
+  if (flags.verbose)
+    for (const name of leftOut) note(`${name} is left out: it does not have the form of W3C Trace Context`)
+  return headers
+}
+
+async function readHeaders({ flags, input }: Context): Promise<Record<string, string>> {
+  const headers = new Map<string, [name: string, value: string]>()
+  for (const line of flags.header ?? []) {
+    const header = parseHeader((await input.value(line, '--header')).trimEnd())
+    headers.set(header[0].toLowerCase(), header)
+  }
+  return Object.fromEntries(headers.values())
+}
 
 /** A secret that a request needs, named by its setting; it is added only when the request is sent. */
 interface Credential {
@@ -119,3 +170,68 @@ function mergeHeaders(own: Record<string, string>, extra: Record<string, string>
 
 const hasHeader = (headers: Record<string, string>, name: string): boolean =>
   Object.keys(headers).some((candidate) => candidate.toLowerCase() === name.toLowerCase())
+
+/** The form of a version that is not known: what follows the four fields is its own. */
+const anyParent = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[\x21-\x7e]{0,450})?$/
+
+const member =
+  /^[a-z0-9][a-z0-9_*/@-]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/
+
+const mostMembers = 32
+
+const longestHeader = 16 * 1024
+
+interface TraceHeaders {
+  headers: Record<string, string>
+  /** Variables that are set and left out. */
+  leftOut: string[]
+}
+
+/** The headers of a trace that goes on (W3C Trace Context), as the environment has them. */
+function readTrace(env: Record<string, string | undefined>): TraceHeaders {
+  const { TRACEPARENT: parent = '', TRACESTATE: state = '' } = env
+  const isParent = isTraceParent(parent)
+  // Without its parent a state means nothing.
+  const isState = isParent && isTraceState(state)
+  return {
+    headers: {
+      ...(isParent ? { traceparent: parent } : {}),
+      ...(isState ? { tracestate: state } : {}),
+    },
+    leftOut: [
+      ...(parent === '' || isParent ? [] : ['TRACEPARENT']),
+      ...(state === '' || isState ? [] : ['TRACESTATE']),
+    ],
+  }
+}
+
+function isTraceParent(text: string): boolean {
+  const [, version = 'ff', trace = '', span = '', rest] = anyParent.exec(text) ?? []
+  if (version === 'ff' || (version === '00' && rest !== undefined)) return false
+  return /[^0]/.test(trace) && /[^0]/.test(span)
+}
+
+function isTraceState(text: string): boolean {
+  if (text.length > longestHeader || /[^\t\x20-\x7e]/.test(text)) return false
+  const members = text
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '')
+  const keys = new Set(members.map((each) => each.slice(0, each.indexOf('='))))
+  return (
+    members.length > 0 &&
+    members.length <= mostMembers &&
+    keys.size === members.length &&
+    members.every((each) => member.test(each))
+  )
+}
+
+/** The headers that the session service wants of every request (session events, 9.2). */
+export const agentHeaders = (
+  { vendor, agentsVersion, workspaceId }: Settings,
+  betas: readonly string[],
+): Record<string, string> => ({
+  [`${vendor}-version`]: agentsVersion,
+  ...(betas.length > 0 ? { [`${vendor}-beta`]: betas.join(',') } : {}),
+  ...(workspaceId === undefined ? {} : { [`${vendor}-workspace-id`]: workspaceId }),
+})
