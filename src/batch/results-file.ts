@@ -12,7 +12,7 @@ import {
 import { asFileFailure, CliError } from '../errors.ts'
 import { cutLines } from '../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../io/lock.ts'
-import { requireRegular } from '../io/regular-file.ts'
+import { requireRegular, writeAll } from '../io/open-file.ts'
 import { longestText } from '../wire/json/encoder.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
@@ -168,7 +168,7 @@ function createWriter(
  */
 function appendWhole(file: number, path: string, { bytes, size }: { bytes: Uint8Array; size: number }): void {
   try {
-    for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes.subarray(written))
+    writeAll(file, bytes)
   } catch (error) {
     cut(file, path, size)
     throw error

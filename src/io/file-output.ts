@@ -3,9 +3,8 @@ import { access, realpath, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { asFileFailure, CliError, fileProblem, usage } from '../errors.ts'
-import { isFolderName } from './folder-name.ts'
 import type { Output } from './output.ts'
-import { absolutePath } from './paths.ts'
+import { absolutePath, isFolderName } from './paths.ts'
 import { createTemporaryFile, type TemporaryFile } from './temporary-file.ts'
 
 /** A file for an answer: a temporary file beside it until the answer is whole. */

@@ -1,7 +1,18 @@
-import { closeSync, constants, copyFileSync, fchmodSync, linkSync, openSync, rmSync, write } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  fchmodSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  write,
+} from 'node:fs'
+import { lstat } from 'node:fs/promises'
+import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
-import { renameFile } from './rename-file.ts'
-import { writeAll } from './write-all.ts'
+import { writeAll } from './open-file.ts'
 
 /** A file under a name of its own, beside the one that it becomes. All methods but `write` are synchronous. */
 export interface TemporaryFile {
@@ -12,7 +23,7 @@ export interface TemporaryFile {
   writeNow(text: string): void
   /** Renames it to the target, replacing what is there. */
   replace(target: string): void
-  /** Gives it a second name. Returns `false` where something has that name. */
+  /** Gives it a second name. Returns `false` if something has that name. */
   link(path: string): boolean
   /** Removes it under its own name. Does not throw: what cannot be removed is left. */
   remove(): void
@@ -88,7 +99,7 @@ const writeSome = (file: number | undefined, bytes: Uint8Array): Promise<number>
     write(file, bytes, (error, written) => (error ? reject(error) : resolve(written)))
   })
 
-/** Neither a link nor, where there are no links, a copy ever replaces something that exists. */
+/** Neither a link nor, if there are no links, a copy ever replaces something that exists. */
 function linkInto(path: string, other: string): boolean {
   try {
     try {
@@ -106,3 +117,71 @@ function linkInto(path: string, other: string): boolean {
 
 /** The errors of a file system without links; EISDIR is what Windows' answer for exFAT becomes. */
 const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
+
+export interface NewFileOptions {
+  /** Replace a regular file. */
+  replaces?: boolean
+  /** Less the process's umask; by default that of any new file. */
+  mode?: number
+  /** Gets what removes the unfinished file, for a signal. */
+  cleanups: Set<() => void>
+}
+
+/**
+ * Writes a file whole or not at all: as a temporary file beside the target, which is then renamed or linked. Returns
+ * `false` if the target exists and is not replaced. Throws what the file system throws.
+ */
+export async function createFile(
+  target: string,
+  bytes: Uint8Array,
+  { replaces = false, mode, cleanups }: NewFileOptions,
+): Promise<boolean> {
+  const file = createTemporaryFile(target, { mode })
+  cleanups.add(file.remove)
+  try {
+    await file.write(bytes)
+    if (!replaces) return file.link(target)
+    file.replace(target)
+    return true
+  } finally {
+    file.remove()
+    cleanups.delete(file.remove)
+  }
+}
+
+/**
+ * Says in words what prevents a new file, or returns `undefined`. A link or a special file always does, a regular
+ * file unless it may be replaced. Throws what the file system throws.
+ */
+export async function findObstacle(path: string, replaces: boolean): Promise<string | undefined> {
+  const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+  if (!found) return undefined
+  if (found.isFile()) return replaces ? undefined : 'it already exists (--force replaces it)'
+  if (found.isSymbolicLink()) return 'it is a symbolic link, which is not replaced'
+  return found.isDirectory()
+    ? 'it is a folder (with a / at its end, images go into it)'
+    : 'it is not a regular file'
+}
+
+/** What Windows says while a virus scanner or an indexer has one of the two files open. Elsewhere these do not pass. */
+const passing = ['EPERM', 'EACCES', 'EBUSY']
+
+/** The last of the waits, which double from 10. Milliseconds. */
+const longest = 80
+
+/** Renames a file, over another; what may pass in a moment is tried again. Throws what the file system throws. */
+function renameFile(path: string, target: string): void {
+  for (let pause = 10; ; pause *= 2) {
+    try {
+      renameSync(path, target)
+      return
+    } catch (error) {
+      const mayPass = platform() === 'win32' && passing.includes((error as NodeJS.ErrnoException).code ?? '')
+      if (!mayPass || pause > longest) throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pause)
+    }
+  }
+}

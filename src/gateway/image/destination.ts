@@ -3,9 +3,8 @@ import { access, mkdir, stat } from 'node:fs/promises'
 import { dirname, extname, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { asFileFailure, CliError, usage } from '../../errors.ts'
-import { isFolderName } from '../../io/folder-name.ts'
-import { createFile, findObstacle } from '../../io/new-file.ts'
-import { absolutePath } from '../../io/paths.ts'
+import { absolutePath, isFolderName } from '../../io/paths.ts'
+import { createFile, findObstacle } from '../../io/temporary-file.ts'
 import { disagrees } from './format.ts'
 
 /** Where images are saved. */

@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, fileProblem } from '../../errors.ts'
-import { createFile } from '../../io/new-file.ts'
+import { createFile } from '../../io/temporary-file.ts'
 
 export interface Rescued {
   bytes: Uint8Array

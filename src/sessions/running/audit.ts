@@ -9,14 +9,13 @@ import {
   openSync,
   readSync,
 } from 'node:fs'
-import { resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, fileProblem } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import { cutLines } from '../../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
-import { requireRegular } from '../../io/regular-file.ts'
-import { writeAll } from '../../io/write-all.ts'
+import { requireRegular, writeAll } from '../../io/open-file.ts'
+import { absolutePath } from '../../io/paths.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Decision } from '../policy/policy.ts'
@@ -60,7 +59,7 @@ export async function openAudit(
 ): Promise<Audit> {
   if (path === undefined) return { earlier: new Map(), add() {}, close() {} }
   const { host, timers } = context
-  const file = openRegular(resolve(host.cwd, path), path)
+  const file = openRegular(absolutePath(host, path), path)
   let turn: Lock | undefined
   try {
     requireAudit(file, path)
@@ -133,7 +132,7 @@ async function takeTurn(
   deadline: number,
   { path, session }: { path: string; session: string },
 ): Promise<Lock> {
-  const turn = await lockForRun(`${resolve(host.cwd, path)}.${fileNameOf(session)}`, {
+  const turn = await lockForRun(`${absolutePath(host, path)}.${fileNameOf(session)}`, {
     name: `${path} for ${session}`,
     deadline: deadline || Infinity,
     note,
