@@ -25,7 +25,7 @@ export interface Row {
 const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
 const body = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
 
-/** All rows of `README.md`, Speed, for one Node; `imageSize` is in bytes. */
+/** All rows of `src/README.md`, Speed, for one Node; `imageSize` is in bytes. */
 export function createRows(node: string, { url, imageSize }: { url: string; imageSize: number }): Row[] {
   const env = credentials(url)
   const run = (argv: string): Job => ({ command: `'${node}' '${parley}' ${argv}`, env })
