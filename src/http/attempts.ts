@@ -4,7 +4,7 @@ import type { Timers } from '../timers.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { decodeBody } from './decode.ts'
-import { type AnswerHead, readErrorAnswer, readHead } from './response.ts'
+import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
 import { decideRetry, type FailedAttempt, fateOf, type RetryPolicy } from './retry.ts'
 
 export interface AttemptOptions {
@@ -21,7 +21,7 @@ export interface AttemptOptions {
 
 /** A response of status 2xx. */
 export interface Response extends HttpResponse {
-  head: AnswerHead
+  head: ResponseHead
   /** How many attempts there were, this one included. */
   attempts: number
 }
@@ -70,7 +70,7 @@ async function tryOnce(
     return { error }
   }
   const head = await readHead(response.headers, timers.now())
-  if (response.status >= 300) return readErrorAnswer(response, endpoint, head)
+  if (response.status >= 300) return readErrorResponse(response, endpoint, head)
   call.reach('answered')
   return { ...response, head }
 }

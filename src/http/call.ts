@@ -9,10 +9,10 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import { secretOriginOf } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
-import { completeFailure, type Response, sendRequest } from './attempts.ts'
+import { completeFailure, sendRequest } from './attempts.ts'
 import { chooseExchange } from './carrier.ts'
-import { type Authority, createAuthority } from './credential.ts'
-import { createDrafter, type Draft, type RequestParts } from './request.ts'
+import { createCredentials } from './credentials.ts'
+import { createRequestBuilder, type Request, type RequestParts } from './request.ts'
 
 /** A response of status 2xx whose body is still to be read. */
 export interface ReadableResponse extends HttpResponse {
@@ -30,20 +30,20 @@ interface OpenResponse extends ReadableResponse {
   complete(error: unknown): unknown
 }
 
-/** Sends the requests of a run. Many calls may be under way at once: each failure says how far its own call got. */
+/** Makes the calls of a run. Many may be under way at once: each failure says how far its own call got. */
 export interface Caller {
   /** With `--dry-run` or `--curl` prints a request. Returns whether it did: then nothing is to be sent. */
   preview(endpoint: Endpoint, parts: RequestParts): Promise<boolean>
   /**
-   * Sends a request, and returns what `read` makes of the answer. Throws a `CliError` that says how far the request
-   * got, also where `read` fails. Nothing is sent where an address or a credential is missing or may not be used.
+   * Sends a request, and returns what `read` makes of the response. Throws a `CliError` that says how far the request
+   * got, also if `read` fails. Nothing is sent if an address or a credential is missing or may not be used.
    */
   call<T>(
     endpoint: Endpoint,
     parts: RequestParts,
     read: (response: ReadableResponse) => Promise<T>,
   ): Promise<T>
-  /** The same up to the answer's head. */
+  /** The same up to the response's head. */
   open(endpoint: Endpoint, parts: RequestParts): Promise<OpenResponse>
   /** What carries the requests, for one that is not to a service. */
   exchange(): Promise<Exchange>
@@ -68,89 +68,37 @@ export function createCaller(
   settings: ResolvedSettings,
   { isOneOfMany = false, wayOn }: CallerOptions = {},
 ): Caller {
+  const { flags, facts, calls, timers, note, output } = context
   const deadline = deadlineOf(context, settings)
-  const authority = createAuthority(context, settings)
-  const draft = createDrafter(context, settings)
-  const { exchange, open } = createOpener(context, settings, {
-    draft,
-    authority,
-    deadline,
-    isOneOfMany,
-    wayOn,
-  })
-
-  return {
-    deadline,
-    exchange,
-    forgetSecrets: authority.forget,
-    async preview(endpoint, parts) {
-      const { dryRun, curl } = context.flags
-      if (!dryRun && !curl) return false
-      const { previewRequest } = await import('./preview.ts')
-      await previewRequest(context, settings, { draft: await draft(endpoint, parts), isOneOfMany })
-      return true
-    },
-    open,
-    async call(endpoint, parts, read) {
-      const answer = await open(endpoint, parts)
-      try {
-        const value = await read(answer)
-        answer.finish()
-        return value
-      } catch (error) {
-        throw answer.complete(error)
-      }
-    },
-  }
-}
-
-/** Where a request's secret comes from, in words; `undefined` if it has none. */
-function originOf({ endpoint, credential, headers }: Draft, settings: ResolvedSettings): string | undefined {
-  if (credential) return secretOriginOf(settings, endpoint.service)?.name
-  return Object.entries(headers).some(([name, value]) => isSecretHeader(name, value)) ? '--header' : undefined
-}
-
-interface OpenerParts {
-  draft: ReturnType<typeof createDrafter>
-  authority: Authority
-  deadline: number
-  isOneOfMany: boolean
-  wayOn: CallerOptions['wayOn']
-}
-
-function createOpener(
-  context: Context,
-  settings: ResolvedSettings,
-  { draft, authority, deadline, isOneOfMany, wayOn }: OpenerParts,
-): Pick<Caller, 'exchange' | 'open'> {
+  const credentials = createCredentials(context, settings)
+  const build = createRequestBuilder(context, settings)
   const { retries } = settings.values
-  const { retryUnknown = false } = context.flags
+  const { dryRun, curl, retryUnknown = false } = flags
   const policy = { retries, retryUnknown, leavesRefusals: isOneOfMany, deadline }
   // Many calls have a progress line of their own.
   const showWaiting = isOneOfMany ? <T>(work: Promise<T>) => work : createWaiting(context)
-  let opened: Promise<Exchange> | undefined
+  let carrying: Promise<Exchange> | undefined
 
   function exchange(): Promise<Exchange> {
     // Whoever makes many calls ends them all at once.
-    opened ??= chooseExchange(context, settings, {
+    carrying ??= chooseExchange(context, settings, {
       deadline: isOneOfMany ? 0 : deadline,
       keepsConnections: isOneOfMany,
     })
-    return opened
+    return carrying
   }
 
   async function open(endpoint: Endpoint, parts: RequestParts): Promise<OpenResponse> {
-    const { facts, calls, timers, note, flags, output } = context
     // Of many calls that name different models none is the run's.
     facts.model = isOneOfMany ? undefined : parts.params.model
     facts.session = parts.params.session
-    const whole = await draft(endpoint, parts)
-    const request = await authority.authorize(whole)
-    const secretOrigin = originOf(whole, settings)
+    const request = await build(endpoint, parts)
+    const signed = await credentials.addTo(request)
+    const secretOrigin = originOf(request, settings)
     const carry = await exchange()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     const call = calls.begin(endpoint, { isOneOfMany, wayOn })
-    const sending = sendRequest(request, {
+    const sending = sendRequest(signed, {
       endpoint,
       call,
       exchange(request, onSent) {
@@ -162,15 +110,12 @@ function createOpener(
       secretOrigin,
       onRetry: (failure, wait) => note(`${failure.message}; trying again in ${(wait / 1000).toFixed(1)} s`),
     })
-    let response: Response
-    try {
-      response = await showWaiting(sending)
-    } catch (error) {
+    const response = await showWaiting(sending).catch(async (error: unknown) => {
       call.end()
       const rawBody = error instanceof CliError ? error.details.rawBody : undefined
       if (flags.raw && rawBody) await printRaw(output, rawBody)
       throw error
-    }
+    })
     facts.requestId = response.head.requestId
     return {
       ...response,
@@ -184,15 +129,45 @@ function createOpener(
         call.end()
       },
       complete(error) {
-        const whole =
-          error instanceof CliError ? completeFailure(error, call, { ...response, secretOrigin }) : error
+        const known = { ...response, secretOrigin }
+        const whole = error instanceof CliError ? completeFailure(error, call, known) : error
         call.end()
         return whole
       },
     }
   }
 
-  return { exchange, open }
+  return {
+    deadline,
+    exchange,
+    open,
+    forgetSecrets: credentials.forget,
+    async preview(endpoint, parts) {
+      if (!dryRun && !curl) return false
+      const { previewRequest } = await import('./preview.ts')
+      await previewRequest(context, settings, { request: await build(endpoint, parts), isOneOfMany })
+      return true
+    },
+    async call(endpoint, parts, read) {
+      const response = await open(endpoint, parts)
+      try {
+        const value = await read(response)
+        response.finish()
+        return value
+      } catch (error) {
+        throw response.complete(error)
+      }
+    },
+  }
+}
+
+/** Where a request's secret comes from, in words; `undefined` if it has none. */
+function originOf(
+  { endpoint, credential, headers }: Request,
+  settings: ResolvedSettings,
+): string | undefined {
+  if (credential) return secretOriginOf(settings, endpoint.service)?.name
+  return Object.entries(headers).some(([name, value]) => isSecretHeader(name, value)) ? '--header' : undefined
 }
 
 /**

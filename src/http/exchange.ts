@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici'
 import { CliError } from '../errors.ts'
+import type { Fate } from '../fate.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { type Connection, type Connections, close } from './connections.ts'
 import { errorOf } from './socket.ts'
@@ -34,7 +35,7 @@ function attempt(
   { onSent, resolve, reject }: Reports,
 ): void {
   const url = new URL(request.url)
-  let reached: Reached = 'nowhere'
+  let reached: Fate = 'not-sent'
   const limits = createTimeLimits({
     timeout,
     deadline,
@@ -59,7 +60,7 @@ function attempt(
   function fail(error: Error): void {
     const known = error instanceof CliError ? error : explainFailure(error, reached, url, connection)
     // Before `finish`: when the connection closes, undici fails the request once more, in words of its own.
-    if (reached === 'head') queue.close(known)
+    if (reached === 'answered') queue.close(known)
     else reject(known)
     finish()
   }
@@ -77,7 +78,7 @@ function attempt(
       },
       onResponseStart(_, status, headers, statusText = '') {
         if (status < 200) return
-        reached = 'head'
+        reached = 'answered'
         limits.start()
         resolve({ status, statusText, headers: flatten(headers), body: queue, close: () => finish() })
       },
@@ -205,12 +206,9 @@ const optionsOf = ({ method, headers, body }: HttpRequest, url: URL) => ({
   body: body ?? null,
 })
 
-/** How far a request got. */
-export type Reached = 'nowhere' | 'sent' | 'head'
-
 /** Names a failure by how far the request got, never by its error code: a reset happens at every stage. */
-export function failure(reached: Reached, url: URL, what: string): CliError {
-  if (reached === 'nowhere') return new CliError('not-sent', `${url.host}: ${what}`)
+function failure(reached: Fate, url: URL, what: string): CliError {
+  if (reached === 'not-sent') return new CliError('not-sent', `${url.host}: ${what}`)
   if (reached === 'sent') return new CliError('unknown', `${url.host}: ${what}`)
   return new CliError('response', `the answer broke off: ${what}`)
 }
@@ -218,7 +216,7 @@ export function failure(reached: Reached, url: URL, what: string): CliError {
 /** Names what undici reports; the connection's own error counts more. */
 function explainFailure(
   reported: Error,
-  reached: Reached,
+  reached: Fate,
   url: URL,
   connection: { errored?: Error | null; received: number },
 ): CliError {
@@ -227,7 +225,7 @@ function explainFailure(
   if (isTlsAlert(error.data)) return failure(reached, url, `the server expects TLS ${hint}`)
   const violation =
     name === 'HTTPParserError' ? 'malformed' : (violations.get(code ?? '') ?? violations.get(message))
-  if (violation && reached !== 'nowhere') {
+  if (violation && reached !== 'not-sent') {
     return new CliError('response', `the answer of ${url.host} is not proper HTTP/1.1: ${violation}`)
   }
   if (message === 'other side closed') {

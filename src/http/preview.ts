@@ -9,23 +9,23 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import { variableOf } from '../settings/table.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { onOneLine } from '../wire/page.ts'
-import type { Draft } from './request.ts'
+import type { Request } from './request.ts'
 
 /** Prints a request that is not to be sent: as a command with `--curl`, else as JSON, one of many on one line. */
 export async function previewRequest(
   { flags, output, note, secrets }: Context,
   settings: ResolvedSettings,
-  { draft, isOneOfMany }: { draft: Draft; isOneOfMany: boolean },
+  { request, isOneOfMany }: { request: Request; isOneOfMany: boolean },
 ): Promise<void> {
-  const setting = draft.credential?.setting
+  const setting = request.credential?.setting
   const { isTerminal } = output
   if (flags.curl) {
     const own = setting && settings.origins[setting]?.source !== 'environment' ? [variableOf(setting)] : []
-    const variables = [...own, ...curlVariables(draft)]
+    const variables = [...own, ...curlVariables(request)]
     if (variables.length > 0) note(`set ${variables.join(' and ')} before running it`)
-    await output.write(toCurl(draft, variableOf(setting ?? 'accessToken'), isTerminal))
+    await output.write(toCurl(request, variableOf(setting ?? 'accessToken'), isTerminal))
   } else {
-    const json = isOneOfMany ? toLine(draft, secrets) : toDryRun(draft, secrets)
+    const json = isOneOfMany ? toLine(request, secrets) : toDryRun(request, secrets)
     await output.write(isTerminal ? showJson(json) : json)
   }
   await output.flush()
@@ -35,9 +35,9 @@ export async function previewRequest(
 const showJson = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
 /** The request as JSON text, secrets redacted; the body's JSON stays exactly as it is. */
-function toDryRun(draft: Draft, secrets: Secrets): string {
-  const { method, url, body } = draft
-  const shown = headersOf(draft, secrets)
+function toDryRun(request: Request, secrets: Secrets): string {
+  const { method, url, body } = request
+  const shown = headersOf(request, secrets)
   const fields = [
     `"method": ${JSON.stringify(method)}`,
     `"url": ${JSON.stringify(secrets.redact(url))}`,
@@ -47,13 +47,13 @@ function toDryRun(draft: Draft, secrets: Secrets): string {
   return `{\n  ${fields.join(',\n  ')}\n}\n`
 }
 
-function toLine(draft: Draft, secrets: Secrets): string {
-  const { method, url, body } = draft
-  const head = JSON.stringify({ method, url: secrets.redact(url), headers: headersOf(draft, secrets) })
+function toLine(request: Request, secrets: Secrets): string {
+  const { method, url, body } = request
+  const head = JSON.stringify({ method, url: secrets.redact(url), headers: headersOf(request, secrets) })
   return body ? `${head.slice(0, -1)},"body":${onOneLine(bodyAsJson(body))}}\n` : `${head}\n`
 }
 
-const headersOf = ({ credential, headers }: Draft, { redactHeaders }: Secrets): Record<string, string> =>
+const headersOf = ({ credential, headers }: Request, { redactHeaders }: Secrets): Record<string, string> =>
   redactHeaders({
     ...(credential ? { [credential.header]: `${credential.prefix}[redacted]` } : {}),
     ...headers,
@@ -73,8 +73,8 @@ const longestArgument = 100 * 1024
  * are never among a process's arguments; a long body comes through the shell's own printf, which has no limit.
  * For a terminal, control characters are written as escapes, which bash and zsh read.
  */
-function toCurl(draft: Draft, variable: string, isTerminal: boolean): string {
-  const { method, url, headers, body, credential, leftOut } = draft
+function toCurl(request: Request, variable: string, isTerminal: boolean): string {
+  const { method, url, headers, body, credential, leftOut } = request
   const quote = isTerminal ? (text: string) => shellQuote(text, unsafe) : plainQuote
   const how = method === 'HEAD' ? '--head' : `--request ${method}`
   const lines = [`curl --silent --show-error ${how} ${quote(url)}`]
@@ -108,11 +108,11 @@ function asText(body: Uint8Array): string {
   return Buffer.from(body).toString()
 }
 
-const secretNames = (headers: Draft['headers']) =>
+const secretNames = (headers: Request['headers']) =>
   Object.keys(headers).filter((name) => isSecretHeader(name, headers[name] ?? ''))
 
 /** The variables that `toCurl`'s command reads for secret headers of `-H`. */
-const curlVariables = ({ headers }: Draft): string[] => secretNames(headers).map(variableFor)
+const curlVariables = ({ headers }: Request): string[] => secretNames(headers).map(variableFor)
 
 /** `X-Api-Key` is read from `$X_API_KEY`; a header's name may have characters that a variable's may not. */
 const variableFor = (name: string): string => name.toUpperCase().replace(/^\d|\W/g, '_')

@@ -7,32 +7,99 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
 
 /** What is different from one request of a run to the next. */
-export type RequestParts = Omit<DraftParts, 'address' | 'extraHeaders'> & {
-  /** Called while the answer is waited for: loads what reads it. */
+export interface RequestParts {
+  /** Values for the names in braces in the endpoint's path. */
+  params: Record<string, string>
+  query?: string
+  headers?: Record<string, string> | undefined
+  body?: Uint8Array
+  /** Called while the response is waited for: loads what reads it. */
   meanwhile?: (() => void) | undefined
 }
 
-/** Makes what drafts all of a run's requests, from flags and settings too. Drafting throws a usage error. */
-export function createDrafter(
+/** A secret that a request needs, named by its setting; it is added only when the request is sent. */
+interface Credential {
+  setting: 'accessToken' | 'apiKey'
+  header: string
+  prefix: string
+}
+
+/** A request without its secret. */
+export interface Request extends HttpRequest {
+  endpoint: Endpoint
+  /** Absent if `-H` replaces it, or leaves it out. */
+  credential?: Credential
+  /** The names of headers that `-H` leaves out. */
+  leftOut: string[]
+}
+
+const credentials = {
+  gateway: { setting: 'accessToken', header: 'Authorization', prefix: 'Bearer ' },
+  agents: { setting: 'apiKey', header: 'x-api-key', prefix: '' },
+} as const satisfies Record<Endpoint['service'], Credential>
+
+const addressPlaceholder = { gateway: '{base_url}', agents: '{agents_url}' }
+
+/** Makes what builds all of a run's requests, from flags and settings too. Building throws a usage error. */
+export function createRequestBuilder(
   context: Context,
   { values }: ResolvedSettings,
-): (endpoint: Endpoint, parts: RequestParts) => Promise<Draft> {
+): (endpoint: Endpoint, parts: RequestParts) => Promise<Request> {
   // Read once for all requests: `@-` is stdin.
-  let headers: Promise<Record<string, string>> | undefined
+  let given: Promise<Record<string, string>> | undefined
   let trace: Record<string, string> | undefined
   return async (endpoint, parts) => {
     if (context.flags.retryUnknown && endpoint.repeat !== 'failed')
       throw usage('--retry-unknown works only with chat, image and api')
-    headers ??= readHeaders(context)
-    trace ??= findTrace(context, Object.keys(await headers))
+    given ??= readHeaders(context)
+    const givenHeaders = await given
+    trace ??= findTrace(context, Object.keys(givenHeaders))
     const address = values[addressOf(endpoint.service)]
-    return draftRequest(endpoint, {
+    return buildRequest(endpoint, {
       ...parts,
       headers: { ...trace, ...parts.headers },
       address,
-      extraHeaders: await headers,
+      givenHeaders,
     })
   }
+}
+
+interface WholeParts extends Omit<RequestParts, 'meanwhile'> {
+  /** The service's address, or `undefined` if none is set (which only a dry run allows). */
+  address: string | undefined
+  /** Headers from `-H`, which replace others of the same name; an empty one only takes the other away. */
+  givenHeaders?: Record<string, string>
+}
+
+/** Builds the request to an endpoint; throws a usage error for a value that is not allowed in a path or a header. */
+export function buildRequest(endpoint: Endpoint, parts: WholeParts): Request {
+  const { params, query, body, givenHeaders = {} } = parts
+  const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => pathSegment(name, params[name]))
+  const address = parts.address?.replace(/\/+$/, '') ?? addressPlaceholder[endpoint.service]
+  const credential = credentials[endpoint.service]
+  const own = {
+    ...(body ? { 'Content-Type': 'application/json' } : {}),
+    Accept: endpoint.accept ?? 'application/json',
+    'Accept-Encoding': 'identity',
+    'User-Agent': 'parley-cli',
+    ...parts.headers,
+  }
+  return {
+    endpoint,
+    method: endpoint.method,
+    url: `${address}${path}${query ? `?${query}` : ''}`,
+    headers: mergeHeaders(own, givenHeaders),
+    body,
+    credential: hasHeader(givenHeaders, credential.header) ? undefined : credential,
+    leftOut: Object.keys(givenHeaders).filter((name) => givenHeaders[name] === ''),
+  }
+}
+
+/** The request as it goes out. */
+export function withSecret(request: Request, secret: string | undefined): HttpRequest {
+  const { endpoint: _, leftOut: __, credential, ...rest } = request
+  if (!credential || secret === undefined) return rest
+  return { ...rest, headers: { [credential.header]: credential.prefix + secret, ...rest.headers } }
 }
 
 /** `given` are the names of headers that a person gave: a state does not go with another parent than its own. */
@@ -51,75 +118,6 @@ async function readHeaders({ flags, input }: Context): Promise<Record<string, st
     headers.set(header[0].toLowerCase(), header)
   }
   return Object.fromEntries(headers.values())
-}
-
-/** A secret that a request needs, named by its setting; it is added only when the request is sent. */
-interface Credential {
-  setting: 'accessToken' | 'apiKey'
-  header: string
-  prefix: string
-}
-
-/** A request without its secret. */
-export interface Draft extends HttpRequest {
-  endpoint: Endpoint
-  /** Absent if `-H` replaces it, or leaves it out. */
-  credential?: Credential
-  /** The names of headers that `-H` leaves out. */
-  leftOut: string[]
-}
-
-export interface DraftParts {
-  /** The service's address, or `undefined` where none is set (which only a dry run allows). */
-  address: string | undefined
-  /** Values for the names in braces in the endpoint's path. */
-  params: Record<string, string>
-  query?: string
-  headers?: Record<string, string> | undefined
-  /** Headers from `-H`, which replace others of the same name; an empty one only takes the other away. */
-  extraHeaders?: Record<string, string> | undefined
-  body?: Uint8Array
-}
-
-const credentials = {
-  gateway: { setting: 'accessToken', header: 'Authorization', prefix: 'Bearer ' },
-  agents: { setting: 'apiKey', header: 'x-api-key', prefix: '' },
-} as const satisfies Record<Endpoint['service'], Credential>
-
-const addressPlaceholder = { gateway: '{base_url}', agents: '{agents_url}' }
-
-/** Builds the request to an endpoint; throws a usage error for a value that is not allowed in a path or a header. */
-export function draftRequest(endpoint: Endpoint, parts: DraftParts): Draft {
-  const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => pathSegment(name, parts.params[name]))
-  const address = parts.address?.replace(/\/+$/, '') ?? addressPlaceholder[endpoint.service]
-  const credential = credentials[endpoint.service]
-  const extra = parts.extraHeaders ?? {}
-  const headers = mergeHeaders(
-    {
-      ...(parts.body ? { 'Content-Type': 'application/json' } : {}),
-      Accept: endpoint.accept ?? 'application/json',
-      'Accept-Encoding': 'identity',
-      'User-Agent': 'parley-cli',
-      ...parts.headers,
-    },
-    extra,
-  )
-  return {
-    endpoint,
-    method: endpoint.method,
-    url: `${address}${path}${parts.query ? `?${parts.query}` : ''}`,
-    headers,
-    body: parts.body,
-    credential: hasHeader(extra, credential.header) ? undefined : credential,
-    leftOut: Object.keys(extra).filter((name) => extra[name] === ''),
-  }
-}
-
-/** The request as it goes out. */
-export function withSecret(draft: Draft, secret: string | undefined): HttpRequest {
-  const { endpoint: _, leftOut: __, credential, ...request } = draft
-  if (!credential || secret === undefined) return request
-  return { ...request, headers: { [credential.header]: credential.prefix + secret, ...request.headers } }
 }
 
 /** Percent-encodes a value as one path segment. Throws a usage error for one that would change the path. */

@@ -6,14 +6,14 @@ import { readProblem } from '../wire/problem/problem.ts'
 import { type FailedAttempt, kindOfStatus } from './retry.ts'
 
 /** What an answer's headers say that a failure shows. */
-export interface AnswerHead {
+export interface ResponseHead {
   /** Seconds. */
   retryAfter: number | undefined
   requestId: string | undefined
 }
 
 /** `now` is in milliseconds since the epoch. */
-export async function readHead(headers: HttpResponse['headers'], now: number): Promise<AnswerHead> {
+export async function readHead(headers: HttpResponse['headers'], now: number): Promise<ResponseHead> {
   return {
     retryAfter: await readRetryAfter(headers, now),
     requestId: idHeaders.map((name) => headers[name]).find((id) => id !== undefined && id !== ''),
@@ -46,10 +46,10 @@ const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 const longestBody = 1024 * 1024
 
 /** Turns an answer whose status is not 2xx into a failure. */
-export async function readErrorAnswer(
+export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
-  head: AnswerHead,
+  head: ResponseHead,
 ): Promise<FailedAttempt> {
   const { status, statusText, headers } = response
   const rawBody = await collectStart(response)

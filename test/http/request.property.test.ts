@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { CliError, type Kind, outcomes } from '../../src/errors.ts'
 import type { Repeat, Sent } from '../../src/fate.ts'
-import { draftRequest, parseHeader } from '../../src/http/request.ts'
+import { buildRequest, parseHeader } from '../../src/http/request.ts'
 import { readRetryAfter } from '../../src/http/response.ts'
 import { decideRetry } from '../../src/http/retry.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
@@ -20,7 +20,7 @@ describe('values never break out', () => {
       (model) => {
         let url: URL
         try {
-          url = new URL(draftRequest(endpoints.chat, { address, params: { family: 'alpha', model } }).url)
+          url = new URL(buildRequest(endpoints.chat, { address, params: { family: 'alpha', model } }).url)
         } catch (error) {
           expect((error as CliError).kind).toBe('usage')
           return

@@ -4,7 +4,7 @@ import { countAnswer, countAttempts, type Spent } from '../../content/spending.t
 import { tokensOf } from '../../content/token-usage.ts'
 import type { Context } from '../../context.ts'
 import { createCaller } from '../../http/call.ts'
-import { createSecretRenewal } from '../../http/credential.ts'
+import { createSecretRenewal } from '../../http/credentials.ts'
 import { pathSegment } from '../../http/request.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'

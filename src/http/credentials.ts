@@ -10,20 +10,20 @@ import { type SettingName, variableOf } from '../settings/table.ts'
 import { isPlainRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
-import { type Draft, withSecret } from './request.ts'
+import { type Request, withSecret } from './request.ts'
 
 /** Gives a run's requests their secrets. */
-export interface Authority {
+export interface Credentials {
   /**
    * Completes a request with its secret. Throws a `CliError` of kind `credentials` where the address or the secret is
    * missing, or the secret may not go to that address.
    */
-  authorize(draft: Draft): Promise<HttpRequest>
+  addTo(request: Request): Promise<HttpRequest>
   /** Forgets the secrets that commands printed. Returns whether there were any. */
   forget(): boolean
 }
 
-export function createAuthority(context: Context, settings: ResolvedSettings): Authority {
+export function createCredentials(context: Context, settings: ResolvedSettings): Credentials {
   /** By service, so that no command runs twice. */
   const printed = new Map<Endpoint['service'], Promise<string>>()
 
@@ -47,18 +47,18 @@ export function createAuthority(context: Context, settings: ResolvedSettings): A
       printed.clear()
       return hasAny
     },
-    async authorize(draft) {
-      const { service } = draft.endpoint
+    async addTo(request) {
+      const { service } = request.endpoint
       if (settings.values[addressOf(service)] === undefined) {
-        const hasSecret = !draft.credential || secretOriginOf(settings, service)
+        const hasSecret = !request.credential || secretOriginOf(settings, service)
         throw missing(
           hasSecret ? [addressOf(service)] : [addressOf(service), secretsOf[service][0]],
           settings,
         )
       }
       const address = requireEncrypted(settings, service)
-      for (const secret of findSecrets(draft.headers)) context.secrets.add(secret)
-      if (!draft.credential) return withSecret(draft, undefined)
+      for (const secret of findSecrets(request.headers)) context.secrets.add(secret)
+      if (!request.credential) return withSecret(request, undefined)
 
       const problem = describeMismatch(settings, service)
       if (problem) throw unusable(problem)
@@ -66,7 +66,7 @@ export function createAuthority(context: Context, settings: ResolvedSettings): A
       noted.add(service)
       const secret = await readSecret(service)
       context.secrets.add(secret)
-      return withSecret(draft, secret)
+      return withSecret(request, secret)
     },
   }
 }
