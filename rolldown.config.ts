@@ -180,10 +180,10 @@ const config = {
           name: 'request',
           priority: 1,
           test: isOneOf(
-            'http/call settings/read-settings gateway/chat/ask content/footer content/prompt http/attempts http/exchange http/connections wire/sse wire/received-json',
+            'http/call settings/read-settings gateway/chat/chat content/footer content/prompt http/attempts http/exchange http/connections wire/sse wire/received-json',
           ),
         },
-        { name: 'answer', priority: 0, test: isOneOf('gateway/chat/printed-answer') },
+        { name: 'answer', priority: 0, test: isOneOf('gateway/chat/answer') },
         {
           name: 'events',
           priority: 0,

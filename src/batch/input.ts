@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, promises as fs } from 'node:fs'
-import { nothingSpent, type Spent } from '../content/spending.ts'
+import { nothingSpent, type Spent } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { asFileFailure, CliError, mostCounted, usage, usageProblems } from '../errors.ts'
 import { absolutePath } from '../io/paths.ts'

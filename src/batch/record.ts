@@ -1,4 +1,4 @@
-import type { Spent } from '../content/spending.ts'
+import type { Spent } from '../content/tokens.ts'
 import { CliError, OutputClosed } from '../errors.ts'
 import { onOneLine } from '../wire/page.ts'
 import type { Call, Line } from './input.ts'

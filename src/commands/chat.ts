@@ -3,7 +3,7 @@ import { FileFlag, InputFlag, parseCount, TextFlag } from '../argv/flags.ts'
 import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
-import type { ChatOptions } from '../gateway/chat/ask.ts'
+import type { ChatOptions } from '../gateway/chat/chat.ts'
 import { declarePromptFlags } from '../gateway/prompt-flags.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 
@@ -54,7 +54,7 @@ export async function run(
 ): Promise<void> {
   if (options.batch !== undefined) return runBatch(context, options, words)
   refuseBatchFlags(options)
-  const { ask } = await import('../gateway/chat/ask.ts')
+  const { ask } = await import('../gateway/chat/chat.ts')
   return ask(context, options, words)
 }
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { FileFlag } from '../argv/flags.ts'
 import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
-import type { ImageOptions } from '../gateway/image/make.ts'
+import type { ImageOptions } from '../gateway/image/image.ts'
 import { declarePromptFlags } from '../gateway/prompt-flags.ts'
 
 export function declare(command: Command): void {
@@ -44,7 +44,7 @@ export async function run(
 ): Promise<void> {
   if (options.batch !== undefined) return runBatch(context, options, words)
   refuseBatchFlags(options)
-  const { makeImages } = await import('../gateway/image/make.ts')
+  const { makeImages } = await import('../gateway/image/image.ts')
   return makeImages(context, options, words)
 }
 

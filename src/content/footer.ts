@@ -3,17 +3,22 @@ import { addAnswer } from '../facts.ts'
 import { oneLine } from '../io/escape.ts'
 import type { AnswerSummary } from '../wire/gateway/answer.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
-import { usageOf } from './token-usage.ts'
+import { usageOf } from './tokens.ts'
 
-/** What is known of an answer when it was read. */
-export interface AnswerReport {
+/** How an answer ended. */
+export interface AnswerEnd {
   summary: AnswerSummary
   isBlank: boolean
+  /** Some bytes were not UTF-8, and are shown as U+FFFD. */
   isDamaged: boolean
   /** The service did not end the stream. */
   isAssumed?: boolean
-  seconds: number
-  /** `--usage`: also where stderr is not a terminal. */
+}
+
+export interface Footer {
+  /** When the run began: milliseconds since the epoch. */
+  start: number
+  /** `--usage`: also if stderr is not a terminal. */
   isAsked: boolean | undefined
 }
 
@@ -23,25 +28,25 @@ const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP
 const noText = 'the answer has no text'
 
 /** Prints on stderr what the text does not show: how it ended, and what it cost. */
-export function printReport(context: Context, report: AnswerReport): void {
+export function printEnd(context: Context, end: AnswerEnd, footer: Footer): void {
   const { note, warn } = context
-  if (report.isBlank) note(noText)
-  if (report.isDamaged) note('the answer contains \ufffd: some of its bytes may not have been UTF-8')
-  for (const cut of cutsOf(report)) warn(cut)
-  printUsage(context, report)
+  if (end.isBlank) note(noText)
+  if (end.isDamaged) note('the answer contains \ufffd: some of its bytes may not have been UTF-8')
+  for (const cut of cutsOf(end)) warn(cut)
+  printUsage(context, end.summary, footer)
 }
 
-/** Throws a `CliError` where an answer is cut, stopped or empty (`--fail-on-cut`). */
-export function requireUncut(context: Context, report: AnswerReport): void {
-  const cut = cutOf(report)
+/** Throws a `CliError` if an answer is cut, stopped or empty (`--fail-on-cut`). */
+export function requireUncut(context: Context, end: AnswerEnd, footer: Footer): void {
+  const cut = cutOf(end)
   if (cut === undefined) return
-  printUsage(context, report)
+  printUsage(context, end.summary, footer)
   throw notUnderstood(cut)
 }
 
-/** In which way an answer is less than what was asked for; `undefined` where it is not. */
-export function cutOf(report: Pick<AnswerReport, 'summary' | 'isBlank' | 'isAssumed'>): string | undefined {
-  const [cut = report.isBlank ? noText : undefined] = cutsOf(report)
+/** In which way an answer is less than what was asked for; `undefined` if it is not. */
+export function cutOf(end: Omit<AnswerEnd, 'isDamaged'>): string | undefined {
+  const [cut = end.isBlank ? noText : undefined] = cutsOf(end)
   return cut
 }
 
@@ -49,7 +54,7 @@ export function cutOf(report: Pick<AnswerReport, 'summary' | 'isBlank' | 'isAssu
 function cutsOf({
   summary: { stopReason, stopMessage },
   isAssumed,
-}: Pick<AnswerReport, 'summary' | 'isAssumed'>): string[] {
+}: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string[] {
   const isStopped = stopReason !== undefined && !normalEnds.includes(stopReason)
   const why = stopMessage ? `: ${oneLine(stopMessage, 300)}` : ''
   return [
@@ -66,12 +71,14 @@ const describeStop = (reason: string): string =>
 /** Prints what an answer took. */
 export function printUsage(
   { host, flags, tell, note, style, facts }: Context,
-  { summary, seconds, isAsked }: AnswerReport,
+  summary: AnswerSummary,
+  { start, isAsked }: Footer,
 ): void {
   addAnswer(facts, { ...summary, usage: usageOf(summary) })
   if (flags.verbose && summary.id !== undefined) note(`the id of the answer: ${oneLine(summary.id, 200)}`)
   // A dash first: CI systems look for commands at the start of a line, where no service's text may be.
-  if (isAsked || host.stderr.isTerminal) tell(style.dim(`— ${describeUsage(summary, seconds)}`))
+  if (isAsked || host.stderr.isTerminal)
+    tell(style.dim(`— ${describeUsage(summary, (Date.now() - start) / 1000)}`))
 }
 
 function describeUsage(summary: AnswerSummary, seconds: number): string {

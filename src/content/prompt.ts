@@ -2,7 +2,7 @@ import { usage } from '../errors.ts'
 import type { Input } from '../io/input.ts'
 import { type Neighbour, refuseStrayFiles } from '../io/stray-files.ts'
 import type { Part } from './body.ts'
-import { readFileParts } from './file-part.ts'
+import { readFileParts } from './files.ts'
 
 export interface PromptOptions {
   /** `-i`: a whole body. */

@@ -1,5 +1,5 @@
 import { buildBody, type Part } from '../content/body.ts'
-import { readFileParts } from '../content/file-part.ts'
+import { readFileParts } from '../content/files.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { type Neighbour, refuseStrayFiles } from '../io/stray-files.ts'

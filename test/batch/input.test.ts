@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Prepare, readInput } from '../../src/batch/input.ts'
 import { createLedger } from '../../src/batch/ledger.ts'
-import { nothingSpent } from '../../src/content/spending.ts'
+import { nothingSpent } from '../../src/content/tokens.ts'
 import { type CliError, usageProblems } from '../../src/errors.ts'
 import { gather, prepare, sourceOf, type TestCall } from './pieces.ts'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { asTheyCome, formatAnswer, formatFailure, inOrder } from '../../src/batch/record.ts'
-import { nothingSpent } from '../../src/content/spending.ts'
+import { nothingSpent } from '../../src/content/tokens.ts'
 
 describe('a result line', () => {
   const took = { seconds: 1.5 }

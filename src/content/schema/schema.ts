@@ -14,7 +14,7 @@ export interface SchemaOptions {
 }
 
 /** An answer that does not fit. */
-export interface Misfit {
+export interface Mismatch {
   text: string
   failure: CliError
 }
@@ -28,14 +28,14 @@ export interface AnswerSchema {
    * Returns the JSON of an answer as it is spelled, or how it does not fit; `cut` says how the answer was cut. Throws a
    * `CliError` where the check takes too long.
    */
-  check(text: string, cut: string | undefined): Promise<{ json: string } | Misfit>
+  check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch>
   /**
    * Asks, and again with the misfits told, until an answer fits or no retry is left. `ask` throws where `isLast` and the
    * answer does not fit.
    */
   untilFits<T extends object>(
     body: Uint8Array,
-    ask: (body: Uint8Array, isLast: boolean) => Promise<T | Misfit>,
+    ask: (body: Uint8Array, isLast: boolean) => Promise<T | Mismatch>,
   ): Promise<T>
 }
 
@@ -56,9 +56,9 @@ export async function openSchema(
   const problems = await checker.checkSchema()
   if (problems.length > 0) throw usageProblems(`--schema ${name}`, problems)
 
-  async function check(text: string, cut: string | undefined): Promise<{ json: string } | Misfit> {
+  async function check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch> {
     const json = unwrap(text)
-    const fail = (why: string, misfits?: string[]): Misfit => ({
+    const fail = (why: string, misfits?: string[]): Mismatch => ({
       text,
       failure: new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
         sent: 'yes',
@@ -106,7 +106,7 @@ function askingFor(source: string, via: 'prompt' | 'native'): Pick<AnswerSchema,
 }
 
 /** The same conversation, with the answer and what is wrong with it as further turns. */
-function askAgain(body: Uint8Array, { text, failure }: Misfit, role: string): Promise<Uint8Array> {
+function askAgain(body: Uint8Array, { text, failure }: Mismatch, role: string): Promise<Uint8Array> {
   const { message, details } = failure
   const problems = details.problems ?? [message]
   const words = `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`

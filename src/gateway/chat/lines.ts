@@ -1,7 +1,6 @@
 import { cutOf } from '../../content/footer.ts'
 import type { AnswerSchema } from '../../content/schema/schema.ts'
-import { countAnswer, countAttempts, type Spent } from '../../content/spending.ts'
-import { tokensOf } from '../../content/token-usage.ts'
+import { countAnswer, countAttempts, type Spent, tokensOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { createCaller } from '../../http/call.ts'
 import { createSecretRenewal } from '../../http/credentials.ts'
@@ -14,8 +13,7 @@ import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { buildLineBody, type LineParts, readLineParts } from '../line-body.ts'
-import type { ChatOptions } from './ask.ts'
-import { readSchema } from './wanted-form.ts'
+import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
 
 /** One line of a batch: a prompt, or a whole body. */
 type Line = { model?: string } & ({ prompt: string } | { body: string })
@@ -36,7 +34,7 @@ export async function readChatLines(
   const isRaw = flags.raw ?? false
   const schema = await readSchema({ ...context, note() {} }, settings, options)
   const parts = withSchemaParts(await readLineParts(context, words, options), schema)
-  const model = options.model ?? values.chatModel ?? `${values.family}-2.5-pro`
+  const model = chooseModel(options.model, values)
   const failOnCut = options.failOnCut ?? values.failOnCut
   // A failure's body is a part of its result.
   const quiet = { ...context, flags: { ...flags, raw: false } }
@@ -106,15 +104,15 @@ async function readLine(
   const text = pieces.join('')
   const cut = cutOf({ summary, isBlank: text.trim() === '' })
   if (failOnCut && cut !== undefined) throw notUnderstood(cut)
-  const verdict = await schema?.check(text, cut)
+  const checked = await schema?.check(text, cut)
   const { model, stopReason } = summary
-  const facts = { model, stopReason, attempts: response.attempts }
-  if (verdict && 'failure' in verdict) {
-    if (isLast) throw verdict.failure
-    return { ...facts, ...verdict }
+  const known = { model, stopReason, attempts: response.attempts }
+  if (checked && 'failure' in checked) {
+    if (isLast) throw checked.failure
+    return { ...known, ...checked }
   }
-  const content = isRaw ? { response: readJson(bytes, contentType) } : (verdict ?? { text })
-  return { ...facts, content }
+  const content = isRaw ? { response: readJson(bytes, contentType) } : (checked ?? { text })
+  return { ...known, content }
 }
 
 function readJson(bytes: Uint8Array, contentType: string): string {

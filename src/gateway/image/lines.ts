@@ -1,5 +1,4 @@
-import { countAnswer, countAttempts, type Spent } from '../../content/spending.ts'
-import { summaryOf, tokensOf } from '../../content/token-usage.ts'
+import { countAnswer, countAttempts, type Spent, summaryOf, tokensOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
@@ -13,13 +12,12 @@ import type { AnswerSummary } from '../../wire/gateway/answer.ts'
 import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { buildLineBody, readLineParts } from '../line-body.ts'
+import { readImageAnswer } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
-import { readImageAnswer } from './image-answer.ts'
-import { encodeControls, type LinkClient } from './link.ts'
-import { load } from './load.ts'
-import { chooseModel, type ImageOptions } from './make.ts'
+import { chooseModel, type ImageOptions } from './image.ts'
+import type { LinkClient } from './link.ts'
 import { nameFrom, promptOf } from './name.ts'
-import { saveImages } from './save.ts'
+import { saveImages, sortImages } from './saving.ts'
 
 /** One line of a batch: a prompt, or a whole body. */
 type Line = { model?: string } & ({ prompt: string } | { body: string })
@@ -110,15 +108,10 @@ async function readLine(
   { options, destination, client, onAnswer }: Target,
 ): Promise<LineAnswer> {
   const { images, texts, summary, failure } = await readImageAnswer(context, response, onAnswer)
-  const links = options.download
-    ? []
-    : images.filter((image) => 'uri' in image).map(({ uri }) => encodeControls(uri))
-  const loads = images
-    .filter((image) => options.download || 'base64' in image)
-    .map((image) => () => load(context, image, client))
+  const { wanted, links } = sortImages(images, options.download)
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
-  await saveImages(context, loads, { destination, onSaved }).catch((error: unknown) => {
+  await saveImages(context, wanted, { destination, client, onSaved }).catch((error: unknown) => {
     throw error instanceof CliError ? withPlaces(error, [...files, ...links]) : error
   })
   if (failure) throw withPlaces(failure, [...files, ...links])

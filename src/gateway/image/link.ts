@@ -5,7 +5,12 @@ import { oneLine } from '../../io/escape.ts'
 import type { Endpoint } from '../../wire/endpoints.ts'
 import { type Exchange, readBody } from '../../wire/exchange.ts'
 import { rescue } from './rescue.ts'
-import type { Image } from './save.ts'
+
+/** An image's bytes, and its kind as the service says it. */
+export interface Image {
+  bytes: Uint8Array
+  mimeType: string | undefined
+}
 
 /** What fetches the images that an answer only links to. */
 export interface LinkClient {

@@ -1,20 +1,29 @@
 import type { Context } from '../../context.ts'
 import { CliError, OutputClosed } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
+import { decodeBase64 } from '../../wire/gateway/base64.ts'
+import type { FoundImage } from '../../wire/gateway/found-images.ts'
+import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import type { Destination } from './destination.ts'
 import { recognizeFormat } from './format.ts'
+import { encodeControls, fetchLink, type Image, type LinkClient } from './link.ts'
 import { rescue } from './rescue.ts'
-
-/** An image's bytes, and its kind as the service says it. */
-export interface Image {
-  bytes: Uint8Array
-  mimeType: string | undefined
-}
 
 export interface SaveOptions {
   destination: Destination
+  client: LinkClient
   /** Called with each image that was saved as a file. */
   onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
+}
+
+/** Sorts an answer's images: those to be saved, and the links to others, which only `download` saves. */
+export function sortImages(
+  images: readonly FoundImage[],
+  download = false,
+): { wanted: FoundImage[]; links: string[] } {
+  const isWanted = (image: FoundImage) => download || 'base64' in image
+  const links = images.filter((image) => !isWanted(image)).filter((image) => 'uri' in image)
+  return { wanted: images.filter(isWanted), links: links.map(({ uri }) => encodeControls(uri)) }
 }
 
 /**
@@ -23,14 +32,14 @@ export interface SaveOptions {
  */
 export async function saveImages(
   context: Context,
-  images: readonly (() => Promise<Image>)[],
+  images: readonly FoundImage[],
   options: SaveOptions,
 ): Promise<void> {
   const failures: CliError[] = []
   let closed: OutputClosed | undefined
-  for (const load of images) {
+  for (const found of images) {
     try {
-      const image = await load()
+      const image = await load(context, found, options.client)
       if (images.length > options.destination.capacity)
         throw await rescue(context, tooMany(images.length), image)
       await saveImage(context, image, options)
@@ -89,4 +98,13 @@ export const printPath = (context: Context, path: string): Promise<void> =>
 export async function printLine({ output }: Context, text: string): Promise<void> {
   await output.write(`${output.isTerminal ? escapeControls(text) : text}\n`)
   await output.flush()
+}
+
+/** An image's bytes, decoded or fetched. Throws a `CliError`. */
+async function load(context: Context, image: FoundImage, client: LinkClient): Promise<Image> {
+  if ('uri' in image) return fetchLink(context, image.uri, client)
+  const bytes = decodeBase64(image.base64)
+  if (bytes) return { bytes, mimeType: image.mimeType }
+  const failure = notUnderstood("an image's data is not proper base64")
+  throw await rescue(context, failure, { bytes: image.base64, extension: 'txt', what: 'it' })
 }

@@ -9,14 +9,14 @@ import { decodeUtf8 } from '../../io/utf8.ts'
 import { appending } from '../../wire/json/assignment.ts'
 
 /** A conversation in a file, which has the form of a request's body. */
-export interface Thread {
+export interface Conversation {
   /** What is in the file; `undefined` where it does not exist or is empty. */
   given: { text: string; name: string } | undefined
   /** Adds a question and its answer to the end of the file's conversation, and changes nothing else in the file. */
   add(turns: { question: Part[]; answer: string; role: string }): Promise<void>
 }
 
-export interface ThreadOptions {
+export interface ConversationOptions {
   /** When the run has to be over: milliseconds since the epoch, or Infinity. */
   deadline: number
   /** Nothing will be added. */
@@ -27,11 +27,11 @@ export interface ThreadOptions {
  * Opens a conversation for this run alone: another run waits until this one has added its answer. Throws a `CliError` of
  * kind `file` where the file could not be read or written.
  */
-export async function openThread(
+export async function openConversation(
   context: Context,
   name: string,
-  { deadline, isPreview }: ThreadOptions,
-): Promise<Thread> {
+  { deadline, isPreview }: ConversationOptions,
+): Promise<Conversation> {
   const { input, host, note, cleanups } = context
   const target = await findTarget(context, name)
 

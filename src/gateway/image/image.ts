@@ -1,24 +1,28 @@
-import { printReport } from '../../content/footer.ts'
+import { buildBody } from '../../content/body.ts'
+import { type Footer, printEnd } from '../../content/footer.ts'
+import { type PromptOptions, readPrompt } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { escapeControls } from '../../io/escape.ts'
+import { findPictureProtocol, renderPicture } from '../../io/picture.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import type { HttpResponse } from '../../wire/exchange.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
+import { parseAssignment } from '../../wire/json/assignment.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
+import { readImageAnswer } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
-import { readImageAnswer } from './image-answer.ts'
-import { encodeControls, type LinkClient, rescueLinks } from './link.ts'
-import { load } from './load.ts'
-import { type ImageRequestOptions, readImageRequest } from './request.ts'
-import { printLine, printPath, saveImages } from './save.ts'
-import { createShow } from './show.ts'
+import { type LinkClient, rescueLinks } from './link.ts'
+import { nameFrom, promptOf } from './name.ts'
+import { printLine, printPath, saveImages, sortImages } from './saving.ts'
 
-export interface ImageOptions extends ImageRequestOptions {
+export interface ImageOptions extends PromptOptions {
   model?: string
+  temperature?: string
+  maxOutputTokens?: string
+  set?: string[]
   output?: string
   force?: boolean
   download?: boolean
@@ -28,18 +32,26 @@ export interface ImageOptions extends ImageRequestOptions {
 
 /** Asks for images, saves them and prints their paths. */
 export async function makeImages(context: Context, options: ImageOptions, words: string[]): Promise<void> {
-  const start = Date.now()
+  const footer: Footer = { start: Date.now(), isAsked: options.usage }
   const { values, ...settings } = await readSettings(context)
   const model = chooseModel(options, values)
-  const { body, name } = await readImageRequest(context.input, words, options)
+  const { body, name } = await readBody(context, words, options)
   const destination = await openDestination(context, options, name)
 
   const caller = createCaller(context, { values, ...settings })
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
   const client = { exchange: caller.exchange, retries: values.retries, deadline: caller.deadline }
-  const target = { destination, client, start }
-  await caller.call(endpoints.image, parts, (response) => receive(context, response, { options, ...target }))
+  await caller.call(endpoints.image, parts, async (response) => {
+    const { images, texts, summary, failure } = await readImageAnswer(context, response)
+    try {
+      if (destination) await saveAnswer(context, images, { options, destination, client })
+    } finally {
+      printTexts(context, texts)
+      printEnd(context, { summary, isBlank: false, isDamaged: false }, footer)
+    }
+    if (failure) throw failure
+  })
 }
 
 export function chooseModel({ model }: Pick<ImageOptions, 'model'>, { imageModel }: Settings): string {
@@ -48,7 +60,20 @@ export function chooseModel({ model }: Pick<ImageOptions, 'model'>, { imageModel
   throw usage("no image model: give -m NAME, or set one with 'parley config set imageModel NAME'")
 }
 
-/** Where the images go; `undefined` where none is to be saved. */
+/** The request's body, and a file name made from what it asks for. Throws a usage error. */
+async function readBody(
+  { input }: Context,
+  words: string[],
+  options: ImageOptions,
+): Promise<{ body: Uint8Array; name: string }> {
+  const assignments = (options.set ?? []).map(parseAssignment)
+  const { given, turn, text } = await readPrompt(input, words, options)
+  const { temperature, maxOutputTokens } = options
+  const body = await buildBody({ given, turn, temperature, maxOutputTokens, assignments })
+  return { body, name: nameFrom(text || (await promptOf(body))) }
+}
+
+/** Where the images go; `undefined` if none is to be saved. */
 async function openDestination(
   context: Context,
   { output, force: replaces = false }: ImageOptions,
@@ -59,31 +84,10 @@ async function openDestination(
   return raw || dryRun || curl ? undefined : chooseDestination(context, { output, name, replaces })
 }
 
-interface Target {
+interface Saving {
   options: ImageOptions
-  /** Absent where no image is saved. */
-  destination: Destination | undefined
-  client: LinkClient
-  /** When the run began: milliseconds since the epoch. */
-  start: number
-}
-
-/** Reads an answer, saves its images and prints the rest. */
-async function receive(context: Context, response: HttpResponse, target: Target): Promise<void> {
-  const { options, destination, client, start } = target
-  const { images, texts, summary, failure } = await readImageAnswer(context, response)
-  try {
-    if (destination) await saveAnswer(context, images, { options, destination, client })
-  } finally {
-    printTexts(context, texts)
-    const seconds = (Date.now() - start) / 1000
-    printReport(context, { summary, isBlank: false, isDamaged: false, seconds, isAsked: options.usage })
-  }
-  if (failure) throw failure
-}
-
-interface Saving extends Pick<Target, 'options' | 'client'> {
   destination: Destination
+  client: LinkClient
 }
 
 /** Saves the images of an answer; its links are printed, or with `--download` fetched. */
@@ -93,17 +97,15 @@ async function saveAnswer(
   { options: { download, output, preview }, destination, client }: Saving,
 ): Promise<void> {
   context.calls.sayInstead(() => 'the answer had come; an image whose path was not printed is lost')
-  const links = download ? [] : images.filter((image) => 'uri' in image).map(({ uri }) => encodeControls(uri))
+  const { wanted, links } = sortImages(images, download)
   for (const uri of links) context.note(`an image is only linked to, --download fetches it: ${uri}`)
-  const loads = images
-    .filter((image) => download || 'base64' in image)
-    .map((image) => () => load(context, image, client))
-  if (loads.length === 0 && output === '-') {
+  if (wanted.length === 0 && output === '-') {
     throw await rescueLinks(context, notUnderstood('the answer has only links to images'), links)
   }
   const show = createShow(context, preview)
-  await saveImages(context, loads, {
+  await saveImages(context, wanted, {
     destination,
+    client,
     async onSaved(path, { bytes, extension }) {
       await printPath(context, path)
       await show(bytes, extension)
@@ -118,4 +120,27 @@ async function saveAnswer(
 function printTexts({ tell, style }: Context, texts: string[]): void {
   for (const line of texts.flatMap((text) => text.trim().split('\n')))
     tell(style.dim(`| ${escapeControls(line)}`))
+}
+
+/**
+ * Makes a function that shows a saved image: on a terminal that supports it, or with `--preview` on any terminal.
+ * Never in a pipe.
+ */
+function createShow(
+  { host, output, note }: Context,
+  isWanted: boolean | undefined,
+): (bytes: Uint8Array, extension: string) => Promise<void> {
+  const isDumb = host.env.TERM === 'dumb'
+  const protocol = isDumb ? undefined : (findPictureProtocol(host.env) ?? (isWanted ? 'iterm2' : undefined))
+  if (isWanted && !output.isTerminal) note('--preview: stdout is not a terminal, nothing is shown')
+  else if (isWanted && isDumb) note('--preview: the terminal shows no pictures (TERM=dumb), nothing is shown')
+  if (!output.isTerminal || isWanted === false || !protocol) return async () => {}
+  return async (bytes, extension) => {
+    const picture = renderPicture(protocol, bytes, extension)
+    if (picture === undefined) {
+      if (isWanted) note('this image cannot be shown here: it is too large, or not a PNG')
+      return
+    }
+    await output.write(picture)
+  }
 }

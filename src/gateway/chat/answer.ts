@@ -1,0 +1,267 @@
+import { type AnswerEnd, cutOf, type Footer, printUsage, requireUncut } from '../../content/footer.ts'
+import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
+import type { Context } from '../../context.ts'
+import { type AnswerPrinter, createAnswerPrinter } from '../../io/answer-printer.ts'
+import type { FileOutput } from '../../io/file-output.ts'
+import { keepingPart } from '../../io/kept-part.ts'
+import type { Output } from '../../io/output.ts'
+import { createRawPrinter } from '../../io/raw-printer.ts'
+import { callAfter, type Timers } from '../../timers.ts'
+import type { HttpResponse } from '../../wire/exchange.ts'
+import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+
+/** An answer that was printed. */
+export interface Answer extends AnswerEnd {
+  /** With `keepsText` or a schema: all of it, or the JSON that fits. */
+  text: string
+}
+
+/** Where an answer goes, and what it has to be. */
+export interface Printing {
+  /** Takes the place of stdout. */
+  file: FileOutput | undefined
+  /** Makes what lays out Markdown; by default the text is printed as it is. */
+  createPrinter: (() => Promise<AnswerPrinter>) | undefined
+  keepsText: boolean
+  failOnCut: boolean
+  schema: AnswerSchema | undefined
+  footer: Footer
+}
+
+/**
+ * Prints an answer as it comes, or writes its file: its text, or with `--raw` the bytes that the service sent. With a
+ * schema the text waits until it is known to fit. If it does not, that is returned, or with `isLast` thrown.
+ */
+export const printAnswer = (
+  context: Context,
+  response: HttpResponse,
+  { isLast, ...printing }: Printing & { isLast: boolean },
+): Promise<Answer | Mismatch> =>
+  keepingPart(context, printing.file, async () => {
+    const { schema, file } = printing
+    const answer = schema
+      ? await printFitting(context, response, { ...printing, schema, isLast })
+      : await printText(context, response, printing)
+    if (!('failure' in answer)) await file?.commit()
+    return answer
+  })
+
+async function printText(context: Context, response: HttpResponse, printing: Printing): Promise<Answer> {
+  const { file, createPrinter, keepsText, failOnCut, footer } = printing
+  const output = file ?? context.output
+  const printer = (await createPrinter?.()) ?? createAnswerPrinter(output)
+  const answer = await read(context, response, { output, printer, keepsText })
+  if (failOnCut) requireUncut(context, answer, footer)
+  return answer
+}
+
+/** Prints an answer's JSON once it is known that it fits. With `--raw` its bytes are printed as they come. */
+async function printFitting(
+  context: Context,
+  response: HttpResponse,
+  { schema, isLast, file, failOnCut, footer }: Printing & { schema: AnswerSchema; isLast: boolean },
+): Promise<Answer | Mismatch> {
+  const output = file ?? context.output
+  const held = createHeldPrinter()
+  let isPrinted = false
+  try {
+    const answer = await read(context, response, { output, printer: held, keepsText: true })
+    if (failOnCut) requireUncut(context, answer, footer)
+    const checked = await schema.check(answer.text, cutOf(answer))
+    if ('failure' in checked) {
+      printUsage(context, answer.summary, footer)
+      if (isLast) throw checked.failure
+      return checked
+    }
+    isPrinted = true
+    if (!context.flags.raw) {
+      const printer = createAnswerPrinter(output)
+      printer.add(checked.json)
+      await printer.end()
+    }
+    return { ...answer, text: checked.json }
+  } catch (error) {
+    if (!isPrinted && held.text() !== '') await file?.write(held.text())
+    throw error
+  }
+}
+
+function createHeldPrinter(): AnswerPrinter & { text(): string } {
+  const pieces: string[] = []
+  return {
+    add: (text) => void pieces.push(text),
+    async write() {},
+    async end() {},
+    breakLine() {},
+    text: () => pieces.join(''),
+  }
+}
+
+interface Reading {
+  output: Output
+  printer: AnswerPrinter
+  keepsText: boolean
+}
+
+/** Reads an answer to its end, and prints it meanwhile. */
+async function read(
+  { flags, cleanups, timers }: Context,
+  response: HttpResponse,
+  { output, printer, keepsText }: Reading,
+): Promise<Answer> {
+  const isRaw = flags.raw ?? false
+  const raw = createRawPrinter(output)
+  const text = watchText(keepsText)
+  const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', {
+    text(piece) {
+      text.add(piece)
+      if (!isRaw) printer.add(piece)
+    },
+    raw: isRaw ? raw.add : undefined,
+  })
+  const body = createAnswerBody(response, decoder, { takesRest: isRaw, timers })
+  const shown = isRaw ? raw : printer
+  let failure: unknown
+
+  function take(chunk: Uint8Array): void {
+    try {
+      if (failure) raw.add(chunk)
+      else decoder.push(chunk)
+    } catch (error) {
+      // With --raw, bytes that are not understood are printed too: the service sent them.
+      if (!isRaw || !decoder.isVerbatim) throw error
+      failure = error
+      body.finish()
+    }
+  }
+
+  cleanups.add(printer.breakLine)
+  try {
+    for await (const chunk of body.chunks()) {
+      take(chunk)
+      await shown.write()
+    }
+    if (failure) throw failure
+    decoder.end()
+    await shown.end()
+  } catch (error) {
+    await shown.write()
+    printer.breakLine()
+    throw error
+  } finally {
+    cleanups.delete(printer.breakLine)
+  }
+  return { summary: decoder.summary, ...text.read(), isAssumed: body.isAssumed }
+}
+
+function watchText(keepsText: boolean) {
+  const pieces: string[] = []
+  let isBlank = true
+  let isDamaged = false
+  return {
+    add(text: string) {
+      if (keepsText) pieces.push(text)
+      isBlank &&= text.trim() === ''
+      isDamaged ||= text.includes('\ufffd')
+    },
+    read: () => ({ text: pieces.join(''), isBlank, isDamaged }),
+  }
+}
+
+/** An answer's body, read as far as the service said that it goes. */
+interface AnswerBody {
+  chunks(): AsyncGenerator<Uint8Array>
+  /** From now on only the bytes that have already come are wanted. */
+  finish(): void
+  /** The service did not end the stream; it is taken as whole, because nothing more came. */
+  readonly isAssumed: boolean
+}
+
+/** How long a stream that may be whole must be silent until it is taken as whole. Milliseconds. */
+const longestSilence = 15_000
+
+/** How long the bytes after an answer's end are read, if all bytes are wanted. Milliseconds. */
+const longestRest = 1000
+
+/**
+ * Reads a body up to the answer's end, which `decoder` knows; what fails after that is ignored. With `takesRest` it also
+ * reads what follows the end.
+ */
+function createAnswerBody(
+  response: HttpResponse,
+  decoder: AnswerDecoder,
+  { takesRest, timers }: { takesRest: boolean; timers: Timers },
+): AnswerBody {
+  let isFinished = false
+  const limit = createLimit(response, decoder, timers)
+
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    try {
+      limit.startWait()
+      for await (const chunk of response.body) {
+        const { received } = decoder
+        const wasFinished = isFinished
+        limit.endWait()
+        if (!isFinished) limit.stop()
+        yield chunk
+        isFinished ||= decoder.progress === 'ended'
+        if (isFinished && !(takesRest && decoder.isVerbatim)) return
+        if (!isFinished) limit.watchSilence(decoder.received > received)
+        else if (!wasFinished) limit.watchRest()
+        if (limit.isAssumed()) return
+        limit.startWait()
+      }
+    } catch (error) {
+      if (!isFinished) throw error
+    } finally {
+      limit.stop()
+    }
+  }
+
+  return {
+    chunks,
+    finish() {
+      isFinished = true
+    },
+    get isAssumed() {
+      return limit.isAssumed()
+    },
+  }
+}
+
+/** Closes a body that stays open, once the answer is whole or may be. */
+function createLimit(response: HttpResponse, decoder: AnswerDecoder, timers: Timers) {
+  let isAssumed = false
+  let stopTimer: (() => void) | undefined
+  let waitingSince = 0
+  /** How long nothing of the answer has come, while it was waited for: comments are silence too. Milliseconds. */
+  let silence = 0
+
+  function assumeEnd(): void {
+    isAssumed = true
+    response.close()
+  }
+
+  return {
+    isAssumed: () => isAssumed,
+    startWait() {
+      waitingSince = timers.now()
+    },
+    endWait() {
+      silence += timers.now() - waitingSince
+    },
+    watchSilence(hasText: boolean) {
+      const isSettled = decoder.progress === 'settled'
+      if (hasText || !isSettled) silence = 0
+      if (silence >= longestSilence) assumeEnd()
+      else if (isSettled) stopTimer = callAfter(timers, longestSilence - silence, assumeEnd)
+    },
+    watchRest() {
+      stopTimer = callAfter(timers, longestRest, response.close)
+    },
+    stop() {
+      stopTimer?.()
+      stopTimer = undefined
+    },
+  }
+}

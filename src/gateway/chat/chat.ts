@@ -1,0 +1,209 @@
+import { buildBody } from '../../content/body.ts'
+import { type Footer, printEnd } from '../../content/footer.ts'
+import { type Prompt, type PromptOptions, readPrompt } from '../../content/prompt.ts'
+import type { AnswerSchema, SchemaOptions } from '../../content/schema/schema.ts'
+import type { Context } from '../../context.ts'
+import { usage } from '../../errors.ts'
+import { createCaller } from '../../http/call.ts'
+import type { RequestParts } from '../../http/request.ts'
+import type { AnswerPrinter } from '../../io/answer-printer.ts'
+import type { FileOutput } from '../../io/file-output.ts'
+import { takesHyperlinks, wantsColour } from '../../io/style.ts'
+import { deadlineOf, readSettings } from '../../settings/read-settings.ts'
+import type { ResolvedSettings } from '../../settings/resolve.ts'
+import type { Settings } from '../../settings/schemas.ts'
+import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
+import { type Assignment, assigning, parseAssignment } from '../../wire/json/assignment.ts'
+import type { Conversation } from './conversation.ts'
+
+export interface ChatOptions extends QuestionOptions, SchemaOptions {
+  model?: string
+  temperature?: string
+  maxOutputTokens?: string
+  stream?: boolean
+  failOnCut?: boolean
+  output?: string
+  thread?: string
+  usage?: boolean
+  markdown?: boolean
+}
+
+/** Asks a model and prints its answer. */
+export async function ask(context: Context, options: ChatOptions, words: string[]): Promise<void> {
+  const footer: Footer = { start: Date.now(), isAsked: options.usage }
+  const settings = await readSettings(context)
+  const { values } = settings
+  const schema = await readSchema(context, settings, options)
+  const layout = schema ? undefined : chooseLayout(context, options, values)
+  const question = await readQuestion(context, words, options)
+  const file = await openOutput(context, options.output)
+  const conversation = await readConversation(context, options, { question, values })
+  const asked = withSchema(question, schema)
+  const { endpoint, parts } = await buildRequest(asked, conversation?.given, { options, values })
+
+  const caller = createCaller(file ? withoutRaw(context) : context, settings)
+  if (await caller.preview(endpoint, parts)) return
+  const printing = {
+    file,
+    createPrinter: layout?.createPrinter,
+    keepsText: conversation !== undefined,
+    failOnCut: options.failOnCut ?? values.failOnCut,
+    schema,
+    footer,
+  }
+  const meanwhile = () => Promise.all([loadAnswer(), layout?.load()])
+  const askOnce = (body: Uint8Array | undefined, isLast: boolean) =>
+    caller.call(endpoint, { ...parts, body, meanwhile }, async (response) => {
+      const { printAnswer } = await loadAnswer()
+      const answer = await printAnswer(context, response, { ...printing, isLast })
+      if ('failure' in answer) return answer
+      await conversation?.add({
+        question: question.prompt.turn,
+        answer: answer.text,
+        role: values.answerRole,
+      })
+      return answer
+    })
+  const answer = await (schema && parts.body
+    ? schema.untilFits(parts.body, askOnce)
+    : askOnce(parts.body, true))
+  if ('failure' in answer) throw answer.failure
+  if (file && options.output !== undefined) context.facts.files?.push(options.output)
+  printEnd(context, answer, footer)
+}
+
+/** A failure's body is neither the answer that the file is for, nor wanted on stdout. */
+const withoutRaw = (context: Context): Context => ({ ...context, flags: { ...context.flags, raw: false } })
+
+/** While the service thinks. */
+const loadAnswer = () => import('./answer.ts')
+
+interface QuestionOptions extends PromptOptions {
+  system?: string
+  set?: string[]
+}
+
+/** What a person asks. */
+interface Question {
+  prompt: Prompt
+  /** The text of `--system`. */
+  system: string | undefined
+  assignments: Assignment[]
+}
+
+/** Reads what is asked from words, flags, files and stdin. Throws a usage error. */
+async function readQuestion(context: Context, words: string[], options: QuestionOptions): Promise<Question> {
+  const assignments = (options.set ?? []).map(parseAssignment)
+  // Before the prompt, which would use up a stdin that `--system @-` asks for.
+  const system = await readSystem(context, options.system)
+  return { prompt: await readPrompt(context.input, words, options), system, assignments }
+}
+
+async function readSystem({ input }: Context, given: string | undefined): Promise<string | undefined> {
+  if (given === undefined) return undefined
+  const system = await input.value(given, '--system')
+  if (system.trim() === '') throw usage('--system: it is empty')
+  return system
+}
+
+/** Reads the schema that answers must fit; what checks it is loaded only if one is given. */
+export async function readSchema(
+  context: Context,
+  settings: ResolvedSettings,
+  options: SchemaOptions,
+): Promise<AnswerSchema | undefined> {
+  if (options.schema === undefined && options.schemaRetries === undefined) return undefined
+  const { openSchema } = await import('../../content/schema/schema.ts')
+  return openSchema(context, settings, options)
+}
+
+function withSchema(question: Question, schema: AnswerSchema | undefined): Question {
+  if (!schema) return question
+  const { prompt, system, assignments } = question
+  return {
+    prompt: { ...prompt, turn: [...prompt.turn, ...schema.parts] },
+    system,
+    assignments: [...schema.assignments, ...assignments],
+  }
+}
+
+async function readConversation(
+  context: Context,
+  { thread: name }: ChatOptions,
+  { question, values }: { question: Question; values: Settings },
+): Promise<Conversation | undefined> {
+  if (name === undefined) return undefined
+  const { given } = question.prompt
+  if (given) throw usage(`--thread and ${given.name} both give a body: use only one of them`)
+  const { openConversation } = await import('./conversation.ts')
+  const { dryRun, curl } = context.flags
+  const deadline = deadlineOf(context, { values }) || Infinity
+  return openConversation(context, name, { deadline, isPreview: Boolean(dryRun || curl) })
+}
+
+/** Builds the request. `history` is the body that the question is added to, if the prompt has none. */
+async function buildRequest(
+  { prompt, system, assignments }: Question,
+  history: Prompt['given'],
+  { options, values }: { options: ChatOptions; values: Settings },
+): Promise<{ endpoint: Endpoint; parts: RequestParts }> {
+  const { model, temperature, maxOutputTokens, stream: isStream = values.stream } = options
+  const given = prompt.given ?? history
+  const { turn } = prompt
+  const body = await buildBody({ given, turn, system, temperature, maxOutputTokens, assignments })
+  return {
+    endpoint: isStream && values.streamVia === 'path' ? endpoints.streamChat : endpoints.chat,
+    parts: {
+      params: { family: values.family, model: chooseModel(model, values) },
+      body: isStream && values.streamVia === 'body' ? await askForStream(body) : body,
+      query: isStream && values.streamVia !== 'body' ? 'alt=sse' : undefined,
+      headers: isStream ? { Accept: 'text/event-stream, application/json' } : undefined,
+    },
+  }
+}
+
+export const chooseModel = (given: string | undefined, { chatModel, family }: Settings): string =>
+  given ?? chatModel ?? `${family}-2.5-pro`
+
+const askForStream = (body: Uint8Array) =>
+  buildBody({
+    given: { text: Buffer.from(body).toString(), name: 'the body' },
+    turn: [],
+    assignments: [assigning(['stream'], 'true')],
+  })
+
+async function openOutput({ host }: Context, name: string | undefined): Promise<FileOutput | undefined> {
+  if (name === undefined || name === '-') return undefined
+  const { openFileOutput } = await import('../../io/file-output.ts')
+  return openFileOutput(name, host)
+}
+
+interface Layout {
+  load(): Promise<unknown>
+  createPrinter(): Promise<AnswerPrinter>
+}
+
+/** How an answer's Markdown is laid out; `undefined` if the text is printed as it is. */
+function chooseLayout(
+  { flags, host, output }: Context,
+  options: { markdown?: boolean; output?: string },
+  { markdown }: Settings,
+): Layout | undefined {
+  const isFile = options.output !== undefined && options.output !== '-'
+  if (options.markdown && flags.raw) throw usage('--markdown lays out text: it does not go with --raw')
+  if (options.markdown && isFile)
+    throw usage('--markdown is for what is printed: it does not go with -o FILE')
+  const isWanted = options.markdown ?? (markdown && output.isTerminal)
+  if (!isWanted || flags.raw || isFile) return undefined
+  return {
+    load: loadMarkdown,
+    async createPrinter() {
+      const { createMarkdownPrinter } = await loadMarkdown()
+      const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
+      const links = isColoured && output.isTerminal && takesHyperlinks(host.env) ? 'hyperlink' : 'address'
+      return createMarkdownPrinter(output, { columns: host.stdout.columns, isColoured, links })
+    },
+  }
+}
+
+const loadMarkdown = () => import('../../io/markdown/printer.ts')
