@@ -1,7 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig, type Plugin } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
-import { findLost, leftOut } from './test/harness/needs.ts'
 
 let isPart = false
 
@@ -17,16 +16,7 @@ const saySkipped: Reporter = {
       const { note } = test.result() as { note?: string | undefined }
       return `${test.module.relativeModuleId}: ${test.name}${note ? ` (${note})` : ''}`
     })
-    lines.push(...leftOut.map(([file, need]) => `${file}: all of it (needs ${need})`))
     process.stdout.write(lines.map((line) => `skipped: ${line}\n`).join(''))
-    const lost = modules.flatMap((module) =>
-      findLost(
-        module.relativeModuleId,
-        [...module.children.allTests()].map((test) => test.fullName),
-      ),
-    )
-    if (lost.length > 0)
-      throw new Error(`test/harness/needs.ts names tests that are not there: ${lost.join(', ')}`)
   },
 }
 
@@ -49,8 +39,6 @@ const counted = 'test/**/*.growth.test.ts'
 
 const faults = 'test/faults/*.test.ts'
 
-const exclude = leftOut.map(([file]) => file)
-
 export default defineConfig({
   plugins: [withSkipped],
   test: {
@@ -69,7 +57,6 @@ export default defineConfig({
         test: {
           name: 'heavy',
           include: [heavy, properties],
-          exclude,
           env: { TEST_ALL: 'yes' },
           execArgv: ['--max-semi-space-size=64'],
         },
@@ -85,7 +72,7 @@ export default defineConfig({
       // Many processes, which a large one takes long to start.
       {
         extends: true,
-        test: { name: 'faults', include: [faults], exclude: [heavy, ...exclude], isolate: false },
+        test: { name: 'faults', include: [faults], exclude: [heavy], isolate: false },
       },
       // To load the program anew for each of these would cost more than most of their tests do.
       {
@@ -93,7 +80,7 @@ export default defineConfig({
         test: {
           name: 'together',
           include: ['test/**/*.test.ts'],
-          exclude: [heavy, counted, faults, ...exclude],
+          exclude: [heavy, counted, faults],
           isolate: false,
         },
       },

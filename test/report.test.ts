@@ -221,7 +221,7 @@ test.each([
   ['folder', 'it is not a regular file'],
   ['link', 'it is not a regular file'],
   ['nowhere/r.json', 'no such file or folder'],
-])('%s cannot have a report, and nothing is sent', async (name, why) => {
+])('%s cannot have a report, and nothing is sent (needs symbolic links)', async (name, why) => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, 'folder'))
   symlinkSync('elsewhere', join(cwd, 'link'))
@@ -264,7 +264,7 @@ test('a word after -- is no flag, and neither is a secret in the report', async 
   expect(read(cwd).requestId).toBe('[redacted]')
 })
 
-test('a signal is in the report', async () => {
+test('a signal is in the report (needs signals)', async () => {
   const cwd = temporaryFolder()
   const server = await serve(() => child.kill('SIGTERM'))
   const { child, ended } = start(['chat', 'hi', '--report', 'r.json'], { cwd, env: pointedAt(server) })
@@ -273,7 +273,7 @@ test('a signal is in the report', async () => {
   expect(read(cwd)).toMatchObject({ exit: 143, kind: 'signal', sent: 'unknown', attempts: 1 })
 })
 
-test('a stdout whose reader has gone is no failure', async () => {
+test('a stdout whose reader has gone is no failure (needs sh)', async () => {
   const cwd = temporaryFolder()
   const ended = await execute(['events', 'list', '--profile', 'demo', '-s', 'sesn_1', '--report', 'r.json'], {
     cwd,

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -7,7 +6,6 @@ import { answering, message, run, temporaryFolder } from './harness/run.ts'
 import { pointedAt, response, type Script, serve } from './harness/server.ts'
 
 const isWindows = process.platform === 'win32'
-const onWindows = test.skipIf(!isWindows)
 
 /** A folder, and an environment in which the built program finds itself on Windows, and what `code` does to it. */
 function windows(code = '') {
@@ -67,7 +65,7 @@ describe('a name that ends in \\', () => {
     expect(ended).toMatchObject({ code: 11, requests: [], err: 'parley: pics\\: it is a folder\n' })
   })
 
-  test.skipIf(isWindows)('is a file elsewhere', async () => {
+  test('is a file elsewhere (needs POSIX files)', async () => {
     const cwd = temporaryFolder()
     expect((await run(['chat', 'x', '-o', 'odd\\'], { cwd, exchange, platform: 'linux' })).code).toBe(0)
     expect(readdirSync(cwd)).toEqual(['odd\\'])
@@ -164,7 +162,7 @@ describe('a command of the person’s', () => {
     return { ...pointed, PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: command, ...more }
   }
 
-  onWindows('prints a secret by cmd.exe (needs Windows)', async () => {
+  test('prints a secret by cmd.exe (needs Windows)', async () => {
     const ended = await execute(['chat', 'x'], { env: await asking('echo token-1& echo more') })
     expect(ended).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
     const failed = await execute(['chat', 'x'], { env: await asking('echo no such item 1>&2& exit 5') })
@@ -172,7 +170,7 @@ describe('a command of the person’s', () => {
     expect(failed.err).toContain('failed with exit code 5: no such item')
   })
 
-  onWindows('gets no secret, in whatever case it is spelled (needs Windows)', async () => {
+  test('gets no secret, in whatever case it is spelled (needs Windows)', async () => {
     const env = await asking('echo [%PARLEY_API_KEY%][%OWN%] 1>&2& exit 1', {
       OWN: 'kept',
       PARLEY_API_KEY: '',
@@ -182,9 +180,7 @@ describe('a command of the person’s', () => {
     expect(ended.err).not.toContain('canary')
   })
 
-  const canEndTrees = /\/T\b/i.test(spawnSync('taskkill', ['/?'], { encoding: 'utf8' }).stdout ?? '')
-
-  test.skipIf(!canEndTrees)('ends with all that it has started (needs taskkill)', async () => {
+  test('ends with all that it has started (needs taskkill)', async () => {
     const cwd = temporaryFolder()
     const family = join(cwd, 'family.cjs')
     writeFileSync(

@@ -243,7 +243,7 @@ describe('over the network', () => {
     expect(new Set(server.requests).size).toBe(1)
   })
 
-  test('O08 200 MiB to a slow reader: all of it, in little memory', async () => {
+  test('O08 200 MiB to a slow reader: all of it, in little memory (needs sh)', async () => {
     const size = 200 * 2 ** 20
     const piece = Buffer.alloc(2 ** 20, 'x')
     const big = await serve((socket) => {

@@ -361,13 +361,13 @@ describe('a secret that a command prints', () => {
     return { cwd, env, exchange, runs }
   }
 
-  test('is renewed once for all that were begun with it', async () => {
+  test('is renewed once for all that were begun with it (needs sh)', async () => {
     const { runs, ...rest } = world((token, count) => token.includes('token-1') === count <= 20)
     const ended = await run([...batch, '--concurrency', '8'], rest)
     expect([ended.code, parse(ended.out).filter(({ ok }) => ok).length, runs()]).toEqual([0, 40, 2])
   })
 
-  test('is not renewed for ever', async () => {
+  test('is not renewed for ever (needs sh)', async () => {
     const { runs, ...rest } = world(() => false)
     const ended = await run([...batch, '--concurrency', '4'], rest)
     expect([ended.code, runs()]).toEqual([3, 2])

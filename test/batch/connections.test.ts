@@ -123,7 +123,7 @@ test('an answer that nobody asked for belongs to no line', async () => {
   expect(out).not.toContain('nobody asked')
 })
 
-test('over TLS', async () => {
+test('over TLS (needs openssl)', async () => {
   const tls = makeCertificate('IP:127.0.0.1')
   const world = { env: { PARLEY_CACERT: tls.path } }
   const { code, err, server } = await ask(
@@ -136,7 +136,7 @@ test('over TLS', async () => {
   expect([code, server.requests.length, server.connections], err).toEqual([0, 50, 4])
 })
 
-test('through a proxy', async () => {
+test('through a proxy (needs openssl)', async () => {
   let tunnels = 0
   const proxy = createServer((socket) => {
     socket

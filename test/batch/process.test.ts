@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
-import { binary, canRun, execute, start } from '../harness/process.ts'
+import { binary, execute, start } from '../harness/process.ts'
 import { credentials, message, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, type Script, serve } from '../harness/server.ts'
 
@@ -44,7 +44,7 @@ async function interrupt(act: (kill: (signal: NodeJS.Signals) => void, answerAll
   return { ...(await ended), cwd, env, server }
 }
 
-test('the first SIGINT finishes what was begun, and the process still dies by it', async () => {
+test('the first SIGINT finishes what was begun, and the process still dies by it (needs signals)', async () => {
   const { signal, err, out, cwd, env, server } = await interrupt((kill, answerAll) => {
     kill('SIGINT')
     setTimeout(answerAll, 200)
@@ -66,19 +66,22 @@ test('the first SIGINT finishes what was begun, and the process still dies by it
 test.each([
   ['SIGTERM', 'SIGTERM'],
   ['SIGINT', 'SIGINT'],
-] as const)('a %s at once ends it by that signal, with whole results', async (first, second) => {
-  const { signal, err, cwd, out } = await interrupt((kill) => {
-    kill(first)
-    if (first === 'SIGINT') setTimeout(() => kill(second), 100)
-  })
-  expect(signal).toBe(first)
-  expect(err).toMatch(/parley: interrupted: 4 ok .*; the same command with --resume goes on\n$/)
-  expect([idsIn(out), resultsIn(cwd)]).toEqual([
-    [1, 2, 3, 4],
-    [1, 2, 3, 4],
-  ])
-  expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
-})
+] as const)(
+  'a %s at once ends it by that signal, with whole results (needs signals)',
+  async (first, second) => {
+    const { signal, err, cwd, out } = await interrupt((kill) => {
+      kill(first)
+      if (first === 'SIGINT') setTimeout(() => kill(second), 100)
+    })
+    expect(signal).toBe(first)
+    expect(err).toMatch(/parley: interrupted: 4 ok .*; the same command with --resume goes on\n$/)
+    expect([idsIn(out), resultsIn(cwd)]).toEqual([
+      [1, 2, 3, 4],
+      [1, 2, 3, 4],
+    ])
+    expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
+  },
+)
 
 test('a stdout that is closed ends the intake: exit 11', async () => {
   const { cwd, env, server } = await prepare(2000, (socket) => void setTimeout(() => socket.write(answer), 1))
@@ -91,7 +94,7 @@ test('a stdout that is closed ends the intake: exit 11', async () => {
   expect(resultsIn(cwd)).toHaveLength(server.requests.length)
 })
 
-test('a disk that is full is exit 11', async () => {
+test('a disk that is full is exit 11 (needs /dev/full)', async () => {
   const { cwd, env } = await prepare(20, (socket) => void socket.write(answer))
   const before = 'exec >/dev/full'
   const { code, err } = await execute(argv, { cwd, env, before })
@@ -100,41 +103,35 @@ test('a disk that is full is exit 11', async () => {
 })
 
 // The kernel writes as much as fits, and then no more, as on a full disk.
-test.skipIf(!canRun('prlimit', '--fsize=unlimited', 'true'))(
-  'results that do not fit are exit 11: what is there is whole, and --resume goes on (needs prlimit)',
-  async () => {
-    const { cwd, env, server } = await prepare(40, (socket) => void socket.write(answer))
-    const full = await execute(argv, { cwd, env, within: ['prlimit', '--fsize=4096'] })
-    expect(full.code).toBe(11)
-    expect(full.err).toMatch(/parley: r\.ndjson: .*\n/)
-    const kept = resultsIn(cwd)
-    expect(kept.length).toBeGreaterThan(5)
-    const resumed = await execute([...argv, '--resume'], { cwd, env })
-    expect(resumed.code).toBe(0)
-    expect(resultsIn(cwd).sort((one, other) => one - other)).toEqual(
-      Array.from({ length: 40 }, (_, at) => at + 1),
-    )
-    // Answered, and not written down: no more than were under way.
-    expect(server.requests.length).toBeLessThanOrEqual(40 + 4)
-  },
-)
+test('results that do not fit are exit 11: what is there is whole, and --resume goes on (needs prlimit)', async () => {
+  const { cwd, env, server } = await prepare(40, (socket) => void socket.write(answer))
+  const full = await execute(argv, { cwd, env, within: ['prlimit', '--fsize=4096'] })
+  expect(full.code).toBe(11)
+  expect(full.err).toMatch(/parley: r\.ndjson: .*\n/)
+  const kept = resultsIn(cwd)
+  expect(kept.length).toBeGreaterThan(5)
+  const resumed = await execute([...argv, '--resume'], { cwd, env })
+  expect(resumed.code).toBe(0)
+  expect(resultsIn(cwd).sort((one, other) => one - other)).toEqual(
+    Array.from({ length: 40 }, (_, at) => at + 1),
+  )
+  // Answered, and not written down: no more than were under way.
+  expect(server.requests.length).toBeLessThanOrEqual(40 + 4)
+})
 
-test.skipIf(!canRun('prlimit', '--nofile=64', 'true'))(
-  'B06: a process that may open no more files is exit 11, wherever that meets it (needs prlimit)',
-  async () => {
-    const image = { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }
-    const body = JSON.stringify({ candidates: [{ content: { role: 'model', parts: [image] } }] })
-    const { cwd, env } = await prepare(40, (socket) => void socket.write(response(body)))
-    const argv = ['image', '--batch', 'in.ndjson', '-o', 'pics/', '-m', 'm', '--concurrency', '32']
-    for (const most of [28, 40]) {
-      const { code, err } = await execute(argv, { cwd, env, within: ['prlimit', `--nofile=${most}`] })
-      expect([most, code], err).toEqual([most, 11])
-      expect(err).toMatch(/parley: .*too many files and connections are open/)
-    }
-  },
-)
+test('B06: a process that may open no more files is exit 11, wherever that meets it (needs prlimit)', async () => {
+  const image = { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }
+  const body = JSON.stringify({ candidates: [{ content: { role: 'model', parts: [image] } }] })
+  const { cwd, env } = await prepare(40, (socket) => void socket.write(response(body)))
+  const argv = ['image', '--batch', 'in.ndjson', '-o', 'pics/', '-m', 'm', '--concurrency', '32']
+  for (const most of [28, 40]) {
+    const { code, err } = await execute(argv, { cwd, env, within: ['prlimit', `--nofile=${most}`] })
+    expect([most, code], err).toEqual([most, 11])
+    expect(err).toMatch(/parley: .*too many files and connections are open/)
+  }
+})
 
-test.skipIf(process.platform === 'win32')('B07: a current folder that was removed is no bug', async () => {
+test('B07: a current folder that was removed is no bug (needs POSIX files)', async () => {
   const before = 'mkdir gone && cd gone && rmdir ../gone'
   const demo = ['--profile', 'demo', '--no-stdin']
   // What needs no file of that folder runs as ever.
@@ -160,36 +157,33 @@ test.skipIf(process.platform === 'win32')('B07: a current folder that was remove
   }
 })
 
-test.skipIf(process.platform === 'win32')(
-  'B07: files named by their whole path, and the command of a secret, need no current folder',
-  async () => {
-    const before = 'mkdir gone && cd gone && rmdir ../gone'
-    const demo = ['--profile', 'demo', '--no-stdin']
-    const folder = temporaryFolder()
-    const at = (name: string) => join(folder, name)
-    writeFileSync(at('notes.md'), 'notes')
-    writeFileSync(at('in'), '"hi"\n')
-    for (const argv of [
-      ['chat', 'hi', '-f', at('notes.md'), '-o', at('a'), '--thread', at('t'), '--report', at('r'), ...demo],
-      ['chat', '--batch', at('in'), '--results', at('b'), ...demo],
-      ['image', 'hi', '-o', at('fox.png'), ...demo],
-      ['image', 'hi', '-o', at('folder/'), ...demo],
-    ]) {
-      const { code, err } = await execute(argv, { before })
-      expect([argv[0], code], err).toEqual([argv[0], 0])
-    }
-    const server = await serve((socket) => void socket.write(answer))
-    const env = {
-      ...pointedAt(server),
-      PARLEY_ACCESS_TOKEN: undefined,
-      PARLEY_ACCESS_TOKEN_COMMAND: 'echo canary',
-      PARLEY_CONFIG_DIR: folder,
-    }
-    const ended = await execute(['chat', 'hi', '--no-stdin'], { before, env })
-    await server.close()
-    expect(ended.code, ended.err).toBe(0)
-  },
-)
+test('B07: files named by their whole path, and the command of a secret, need no current folder (needs POSIX files)', async () => {
+  const before = 'mkdir gone && cd gone && rmdir ../gone'
+  const demo = ['--profile', 'demo', '--no-stdin']
+  const folder = temporaryFolder()
+  const at = (name: string) => join(folder, name)
+  writeFileSync(at('notes.md'), 'notes')
+  writeFileSync(at('in'), '"hi"\n')
+  for (const argv of [
+    ['chat', 'hi', '-f', at('notes.md'), '-o', at('a'), '--thread', at('t'), '--report', at('r'), ...demo],
+    ['chat', '--batch', at('in'), '--results', at('b'), ...demo],
+    ['image', 'hi', '-o', at('fox.png'), ...demo],
+    ['image', 'hi', '-o', at('folder/'), ...demo],
+  ]) {
+    const { code, err } = await execute(argv, { before })
+    expect([argv[0], code], err).toEqual([argv[0], 0])
+  }
+  const server = await serve((socket) => void socket.write(answer))
+  const env = {
+    ...pointedAt(server),
+    PARLEY_ACCESS_TOKEN: undefined,
+    PARLEY_ACCESS_TOKEN_COMMAND: 'echo canary',
+    PARLEY_CONFIG_DIR: folder,
+  }
+  const ended = await execute(['chat', 'hi', '--no-stdin'], { before, env })
+  await server.close()
+  expect(ended.code, ended.err).toBe(0)
+})
 
 const shares = (cwd: string, env: Record<string, string>, how: string) =>
   promisify(execFile)('bash', ['-euo', 'pipefail', '-c', how], {
@@ -207,25 +201,19 @@ const shares = (cwd: string, env: Record<string, string>, how: string) =>
 const share =
   'split -n r/$I/4 in.ndjson | "$NODE" "$PARLEY" chat -q --batch - --results share-$I.ndjson --resume >/dev/null'
 
-test.skipIf(!canRun('split', '--version'))(
-  'shares that split deals out have every line once (needs split)',
-  async () => {
-    const { cwd, env, server } = await prepare(41, (socket) => void socket.write(answer))
-    await shares(cwd, env, `for I in 1 2 3 4; do ${share} & done; wait`)
-    // Every share goes on by itself, with nothing left to do.
-    await shares(cwd, env, `for I in 1 2 3 4; do ${share}; done; cat share-*.ndjson > all.ndjson`)
-    const ids = idsIn(readFileSync(join(cwd, 'all.ndjson'), 'utf8')).sort((one, other) => one - other)
-    expect([ids, server.requests.length]).toEqual([Array.from({ length: 41 }, (_, at) => at + 1), 41])
-  },
-)
+test('shares that split deals out have every line once (needs GNU split)', async () => {
+  const { cwd, env, server } = await prepare(41, (socket) => void socket.write(answer))
+  await shares(cwd, env, `for I in 1 2 3 4; do ${share} & done; wait`)
+  // Every share goes on by itself, with nothing left to do.
+  await shares(cwd, env, `for I in 1 2 3 4; do ${share}; done; cat share-*.ndjson > all.ndjson`)
+  const ids = idsIn(readFileSync(join(cwd, 'all.ndjson'), 'utf8')).sort((one, other) => one - other)
+  expect([ids, server.requests.length]).toEqual([Array.from({ length: 41 }, (_, at) => at + 1), 41])
+})
 
-test.skipIf(!canRun('parallel', '--version'))(
-  'shares that GNU parallel deals out have every line once (needs it)',
-  async () => {
-    const { cwd, env, server } = await prepare(41, (socket) => void socket.write(answer))
-    await shares(cwd, env, `parallel -j4 'I={}; ${share}' ::: 1 2 3 4; cat share-*.ndjson > all.ndjson`)
-    expect(server.requests.length).toBe(41)
-    expect(existsSync(join(cwd, 'all.ndjson'))).toBe(true)
-    expect(new Set(idsIn(readFileSync(join(cwd, 'all.ndjson'), 'utf8'))).size).toBe(41)
-  },
-)
+test('shares that GNU parallel deals out have every line once (needs parallel)', async () => {
+  const { cwd, env, server } = await prepare(41, (socket) => void socket.write(answer))
+  await shares(cwd, env, `parallel -j4 'I={}; ${share}' ::: 1 2 3 4; cat share-*.ndjson > all.ndjson`)
+  expect(server.requests.length).toBe(41)
+  expect(existsSync(join(cwd, 'all.ndjson'))).toBe(true)
+  expect(new Set(idsIn(readFileSync(join(cwd, 'all.ndjson'), 'utf8'))).size).toBe(41)
+})

@@ -74,7 +74,7 @@ describe('a file of results', () => {
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
   })
 
-  test('is not made through a link', async () => {
+  test('is not made through a link (needs POSIX files)', async () => {
     const path = place()
     symlinkSync(`${path}.elsewhere`, path)
     await expect(open(path, { isResumed: false })).rejects.toMatchObject({ kind: 'file' })
@@ -110,7 +110,7 @@ describe('a file of results', () => {
     expect(existsSync(path)).toBe(true)
   })
 
-  test('is left alone once another run has taken it over', async () => {
+  test('is left alone once another run has taken it over (needs files replaced while open)', async () => {
     const path = place()
     const file = await open(path)
     file.append(line(1))

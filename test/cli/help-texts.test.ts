@@ -147,7 +147,7 @@ test('help on help is help', async () => {
   expect(await helpOn('help')).toMatch(/^Usage: parley help /)
 })
 
-describe('every example runs as printed', () => {
+describe('every example runs as printed (needs sh)', () => {
   const cwd = temporaryFolder()
   let server: Started
   let env: Record<string, string> = {}

@@ -76,7 +76,7 @@ test.each([
 })
 
 test.each([[['--version']], [['-q', '--version']], [['--help']]])(
-  'a stdout that cannot be written is exit 11, one that is gone is an end: %j',
+  'a stdout that cannot be written is exit 11, one that is gone is an end: %j (needs /dev/full)',
   async (argv) => {
     const full = await execute(argv, { before: 'exec > /dev/full' })
     expect(full).toMatchObject({ code: 11, err: 'parley: stdout: no space left on the disk\n' })
@@ -87,7 +87,7 @@ test.each([[['--version']], [['-q', '--version']], [['--help']]])(
 )
 
 test.concurrent.each(['--version', '--help', 'chat --nonsense', 'chat'])(
-  'a signal ends a run whose last words meet a full pipe: %s',
+  'a signal ends a run whose last words meet a full pipe: %s (needs timeout)',
   async (argv) => {
     // A run that is still there 2 s after SIGTERM is killed, which is 137.
     const shell = `(head -c 65536 /dev/zero; sleep 3 | timeout -k 2 1 "$0" "$1" ${argv}; echo $? > code) 2>&1 | (sleep 4; cat > all)`

@@ -8,10 +8,7 @@ import { readOutlines } from '../../src/cli/outline.ts'
 import { literal, prose, section } from '../../src/cli/roff.ts'
 import { outcomes } from '../../src/errors.ts'
 import { settingNames, variableOf } from '../../src/settings/table.ts'
-import { canRun } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
-
-const hasMan = canRun('man', '--version')
 
 /** A page as `man` shows it on a screen of 80 columns. Fails where roff has something to say about it. */
 function show(page: string): string {
@@ -39,38 +36,35 @@ test('the build writes the page where package.json says that it is', () => {
   expect(readFileSync(join(import.meta.dirname, '../..', man[0] as string), 'utf8')).toBe(page)
 })
 
-test.skipIf(!hasMan)(
-  'it has every command, flag, example, setting, variable and exit code (needs man)',
-  async () => {
-    const shown = show(page)
-    const lines = shown.split('\n').map((line) => line.trim())
-    const has = (start: string) => lines.some((line) => line === start || line.startsWith(`${start} `))
-    for (const { words, usage, children, flags, shared, examples } of await readOutlines()) {
-      if (Object.keys(children).length === 0) {
-        const begin = lines.indexOf(`parley ${[...words, usage].join(' ')}`)
-        expect(begin).toBeGreaterThan(0)
-        const own = lines.slice(
-          begin,
-          lines.findIndex((line, index) => index > begin && line === 'Examples:'),
-        )
-        const named = flags.filter(({ long }) => long !== '--help')
-        expect(named.filter((flag) => !own.some((line) => line.startsWith(flag.flags)))).toEqual([])
-      }
-      expect([...flags, ...shared].map((flag) => flag.flags).filter((flag) => !has(flag))).toEqual([])
-      expect(examples.filter((example) => !lines.includes(example))).toEqual([])
+test('it has every command, flag, example, setting, variable and exit code (needs man)', async () => {
+  const shown = show(page)
+  const lines = shown.split('\n').map((line) => line.trim())
+  const has = (start: string) => lines.some((line) => line === start || line.startsWith(`${start} `))
+  for (const { words, usage, children, flags, shared, examples } of await readOutlines()) {
+    if (Object.keys(children).length === 0) {
+      const begin = lines.indexOf(`parley ${[...words, usage].join(' ')}`)
+      expect(begin).toBeGreaterThan(0)
+      const own = lines.slice(
+        begin,
+        lines.findIndex((line, index) => index > begin && line === 'Examples:'),
+      )
+      const named = flags.filter(({ long }) => long !== '--help')
+      expect(named.filter((flag) => !own.some((line) => line.startsWith(flag.flags)))).toEqual([])
     }
-    const exits = Object.entries(outcomes).map(([kind, { exit }]) => `${exit}`.padEnd(4) + kind)
-    expect(['0', ...exits].filter((exit) => !has(exit))).toEqual([])
-    expect(settingNames.filter((name) => !has(name) || !has(variableOf(name)))).toEqual([])
-  },
-)
+    expect([...flags, ...shared].map((flag) => flag.flags).filter((flag) => !has(flag))).toEqual([])
+    expect(examples.filter((example) => !lines.includes(example))).toEqual([])
+  }
+  const exits = Object.entries(outcomes).map(([kind, { exit }]) => `${exit}`.padEnd(4) + kind)
+  expect(['0', ...exits].filter((exit) => !has(exit))).toEqual([])
+  expect(settingNames.filter((name) => !has(name) || !has(variableOf(name)))).toEqual([])
+})
 
-test.skipIf(!hasMan)('nothing in it is wider than a screen (needs man)', () => {
+test('nothing in it is wider than a screen (needs man)', () => {
   const lines = show(page).trimEnd().split('\n')
   expect(lines.filter((line) => line.length > 80)).toEqual([])
 })
 
-test.skipIf(!hasMan)('any text is shown as it is (needs man)', () => {
+test('any text is shown as it is (needs man)', () => {
   const texts = [
     '.SH no heading',
     "'br no request",

@@ -118,7 +118,7 @@ faultsInside('U: nothing is claimed that was not proved', [
     script: answering(response(envelope('odd_error'))),
   }),
   {
-    name: 'U32 a rate limit after a cut does not undo it (SIGINT in the wait)',
+    name: 'U32 a rate limit after a cut does not undo it (SIGINT in the wait) (needs signals)',
     argv: [...chat, '--retry-unknown'],
     script: (socket, _, count) =>
       void (count === 1 ? socket.destroy() : socket.end(response('{}', '429 Slow', ['retry-after: 30']))),

@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
+import { has } from '../harness/needs.ts'
 import { configFolder } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
 import { answering, ok, okText, receipt, receiptText } from './answers.ts'
@@ -16,7 +17,6 @@ const nowhere = () => 'http://127.0.0.1:2'
 const secure = ({ port }: ScriptedServer) => `https://localhost:${port}`
 
 /** Elsewhere a full queue refuses, and loopback has one address. */
-const skip = process.platform !== 'linux' && 'it needs the loopback of Linux'
 
 /** A listener whose queue is full, so that no connection to it comes about before it is woken up. */
 async function block() {
@@ -50,7 +50,7 @@ afterAll(() => {
 })
 
 /** A service at the second address of a name whose first one is blocked. */
-const beside = await serve(answering(ok), skip ? {} : { host: '127.0.0.2', port: blocked.port })
+const beside = await serve(answering(ok), has('Linux') ? { host: '127.0.0.2', port: blocked.port } : {})
 afterAll(() => beside.close())
 const plainHttp = [...chat, '--allow-http', ...noRetry]
 
@@ -74,10 +74,9 @@ const late: { port: number; server?: ScriptedServer } = { port: 0 }
 const notSent = { code: 9, err: ['nothing was sent'] } satisfies Partial<Row>
 const stalled = { listen: { onConnection() {} }, url: secure, conns: 1 } satisfies Partial<Row>
 
-faults('N: connect phase, nothing sent', [
+faults('N: connect phase, nothing sent (needs openssl)', [
   {
-    skip,
-    name: 'N20 the first address of a name is a black hole, the second one answers',
+    name: 'N20 the first address of a name is a black hole, the second one answers (needs Linux)',
     argv: plainHttp,
     url: () => `http://near.test:${blocked.port}`,
     code: 0,
@@ -87,8 +86,7 @@ faults('N: connect phase, nothing sent', [
     },
   },
   {
-    skip,
-    name: 'N21 the first address of a name is slow, the second one refuses',
+    name: 'N21 the first address of a name is slow, the second one refuses (needs Linux)',
     argv: plainHttp,
     url: () => `http://near.test:${slow.port}`,
     during: async () => {
@@ -100,16 +98,14 @@ faults('N: connect phase, nothing sent', [
   },
   {
     ...notSent,
-    skip,
-    name: 'N22 the first address of a name is a black hole, the second one refuses',
+    name: 'N22 the first address of a name is a black hole, the second one refuses (needs Linux)',
     argv: [...plainHttp, '--connect-timeout', '1'],
     url: () => `http://near.test:${silent.port}`,
     err: ['near.test:', 'no connection within 1 s', 'nothing was sent'],
     atLeast: 1,
   },
   {
-    skip,
-    name: 'N23 the first address of a name refuses, the second one answers',
+    name: 'N23 the first address of a name refuses, the second one answers (needs Linux)',
     argv: plainHttp,
     url: ({ port }) => `http://far.test:${port}`,
     script: answering(ok),
@@ -214,8 +210,7 @@ faults('N: connect phase, nothing sent', [
   }),
   ...both({
     ...notSent,
-    skip,
-    name: 'N05 SYN dropped',
+    name: 'N05 SYN dropped (needs Linux)',
     url: () => blocked.url,
     flags: [...noRetry, '--connect-timeout', '1'],
     err: ['no connection within 1 s', 'nothing was sent'],

@@ -34,7 +34,7 @@ faults('Files of answers', [
     check: ({ ending }) => expect(ending.files.get('cwd/a.txt')).toMatch(/^(a{2000}|b{2000})\n$/),
   },
   {
-    name: 'F02 a FIFO in the place of FILE.part is not opened',
+    name: 'F02 a FIFO in the place of FILE.part is not opened (needs FIFOs)',
     argv: [...stream, '-o', 'a.txt'],
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'a.txt.part')]),
     script: broken,
@@ -44,7 +44,7 @@ faults('Files of answers', [
     files: ['cwd/a.txt.part-2'],
   },
   {
-    name: 'F20 a pipe that nobody reads is not waited for',
+    name: 'F20 a pipe that nobody reads is not waited for (needs FIFOs)',
     argv: [...stream, '-o', 'pipe'],
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'pipe')]),
     code: 11,
@@ -82,7 +82,7 @@ faults('Files of answers', [
     err: ['t.json: the answer has no text, so nothing was added'],
   },
   {
-    name: 'F03 a link in the place of FILE.part is not followed',
+    name: 'F03 a link in the place of FILE.part is not followed (needs symbolic links)',
     argv: [...stream, '-o', 'a.txt'],
     prepare(folder) {
       writeFileSync(inCwd(folder, 'victim'), 'mine')
@@ -118,7 +118,7 @@ faults('Files of answers', [
     err: ['interrupted'],
   },
   {
-    name: 'F06 a signal after some text keeps it, and says where',
+    name: 'F06 a signal after some text keeps it, and says where (needs signals)',
     argv: [...stream, '-o', 'a.txt'],
     script: answering(sseHead + delta('begun')),
     during: async (world) => {

@@ -261,7 +261,7 @@ faults('P: @FILE and FIFOs', [
     ['events', 'send', '-i', 'pipe'],
   ].map(
     (argv): Row => ({
-      name: `P56 a FIFO that nobody writes to: ${argv.join(' ')}`,
+      name: `P56 a FIFO that nobody writes to: ${argv.join(' ')} (needs FIFOs)`,
       argv: [...argv, '--deadline', '1', '--no-stdin'],
       prepare: makeFifo,
       code: 9,
@@ -270,28 +270,28 @@ faults('P: @FILE and FIFOs', [
     }),
   ),
   {
-    name: 'P56 a writer that writes nothing',
+    name: 'P56 a writer that writes nothing (needs FIFOs)',
     shell: 'sleep 8 > pipe & parley chat hi -f pipe --deadline 1 --no-stdin; code=$?; kill $!; exit $code',
     prepare: makeFifo,
     code: 9,
     err: ['the deadline passed while pipe was read'],
   },
   {
-    name: 'P56 what another command writes',
+    name: 'P56 what another command writes (needs FIFOs)',
     shell: `bash -c 'parley chat hi -f <(sleep 8 & echo $!) --deadline 1 --no-stdin'`,
     code: 9,
     err: ['the deadline passed while /dev/fd/63 was read'],
   },
   {
     ...good,
-    name: 'P56 a late writer',
+    name: 'P56 a late writer (needs FIFOs)',
     shell: '(sleep 3; echo from the pipe) > pipe & parley chat hi -f pipe --deadline 9s --no-stdin',
     prepare: makeFifo,
     err: ['parley: waiting for pipe\n'],
     check: ({ server }) => expect(server.requests[0]).toContain('{"text":"from the pipe\\n"}'),
   },
   {
-    name: 'P56 a FIFO and a signal',
+    name: 'P56 a FIFO and a signal (needs FIFOs)',
     argv: [...events, '--system', '@pipe', '--no-stdin'],
     prepare: makeFifo,
     signal: { name: 'SIGTERM', at: 'err' },

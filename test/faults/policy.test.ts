@@ -32,7 +32,7 @@ const locations = [
 ]
 const named = (name: string) => ({ url: ({ port }: { port: number }) => `http://${name}:${port}` })
 
-faultsInside('D: redirects', [
+faultsInside('D: redirects (needs openssl)', [
   ...[301, 302, 303, 307, 308].flatMap((status) =>
     ['/elsewhere', other.url].flatMap((location) =>
       both({
@@ -86,7 +86,7 @@ faultsInside('D: redirects', [
   { name: 'D08 a redirect without a target', script: answering(response('', '304 Same')), code: 4, reqs: 1 },
 ])
 
-faultsInside('S: where a secret may go', [
+faultsInside('S: where a secret may go (needs openssl)', [
   ...both({
     name: 'S01 plain http to another machine',
     ...named('gateway.test'),

@@ -248,7 +248,7 @@ const refusedUrl = (value: string, said: string, variable = 'HTTPS_PROXY'): Row 
   err: [`parley: ${variable} `, said, /^(?!.*secretword)/s],
 })
 
-faultsInside('X: proxies', [
+faultsInside('X: proxies (needs openssl)', [
   ...rows,
   {
     ...toSecure,

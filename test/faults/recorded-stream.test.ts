@@ -77,7 +77,7 @@ faultsInside('E: what streams were seen to send', [
   },
   {
     ...whole,
-    name: 'E31 STOP and an end, then a reset takes nothing away',
+    name: 'E31 STOP and an end, then a reset takes nothing away (needs resets)',
     script: (socket) => void socket.end(sseHead + finished(), () => socket.resetAndDestroy()),
   },
   {

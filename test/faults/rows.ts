@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
+import { has } from '../harness/needs.ts'
 import { type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 import type { Certificate } from './certificates.ts'
 import { runInside, unmapNames } from './inside.ts'
@@ -47,8 +47,6 @@ export interface Row extends Partial<Launch> {
   isLog?: boolean
   /** Its point is the process, though nothing else here says so. */
   isProcess?: boolean
-  /** Why the row cannot run here. */
-  skip?: string | false
   /** Goes on beside the run. */
   during?(world: World, server: ScriptedServer): Promise<void>
   check?(seen: { ending: Ending; server: ScriptedServer }): void
@@ -82,9 +80,10 @@ function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => stri
     for (const row of rows) {
       const sort = sortOf(row)
       const isProcess = needsProcess(row) || !sorts.has(sort)
-      const missing = row.skip || findMissing(row)
-      if (missing) test.skip(`${row.name} (${missing})`)
-      else test(row.name, () => (isProcess ? run(row) : runWithin(row)))
+      const missing = needsOf(row).find((need) => !has(need))
+      test(missing ? `${row.name} (needs ${missing})` : row.name, () =>
+        isProcess ? run(row) : runWithin(row),
+      )
       sorts.add(sort)
     }
   })
@@ -93,13 +92,12 @@ function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => stri
 /** What a Node newer than 20 takes more for the same work, in MiB; on 24 it was seen to be 10. */
 const newerNode = process.versions.node.startsWith('20.') ? 0 : 20
 
-/** What a row needs and this system does not have. */
-function findMissing({ shell, signal }: Row): string | undefined {
-  if (shell?.includes('/dev/full') && !existsSync('/dev/full')) return '/dev/full is not there'
-  if (process.platform !== 'win32') return undefined
-  if (shell !== undefined) return 'it is for a POSIX shell'
-  return signal && 'Windows has no signals'
-}
+/** What a row needs by what it runs. */
+const needsOf = ({ shell = '', signal }: Row): string[] => [
+  ...(shell === '' ? [] : ['sh']),
+  ...(signal ? ['signals'] : []),
+  ...['/dev/full', 'script', 'unshare', 'python3'].filter((need) => shell.includes(need)),
+]
 
 /** What a shell, a signal, a limit of memory or Node's own environment has to do with. */
 const needsProcess = ({ shell, signal, during, memory, env = {}, isProcess = false }: Row): boolean =>

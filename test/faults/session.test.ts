@@ -914,7 +914,7 @@ faultsInside('Y: a service that is away', [
     err: ['502 Bad Gateway; trying again', 'connecting again'],
   },
   {
-    name: 'Y32 credentials of a command are asked for again once',
+    name: 'Y32 credentials of a command are asked for again once (needs sh)',
     argv: [...follow, '--retries', '0'],
     env: { PARLEY_API_KEY: '', PARLEY_API_KEY_COMMAND: 'echo run >> runs; echo secret-of-a-command' },
     script: session({

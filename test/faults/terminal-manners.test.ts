@@ -5,10 +5,9 @@ import { configFolder } from '../harness/run.ts'
 import type { Script } from '../harness/server.ts'
 import { answering, ok } from './answers.ts'
 import { chat, faults, type Row } from './rows.ts'
-import { hasScript, onTerminal } from './terminal.ts'
+import { onTerminal } from './terminal.ts'
 
 const profileFile = `home/${configFolder}/config.json`
-const skip = !hasScript && 'script is not there'
 const slowly: Script = (...request) => void setTimeout(() => answering(ok)(...request), 1500)
 const nothingGiven =
   'parley: no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE'
@@ -24,7 +23,6 @@ faults('V: what a person sees beside the answer', [
       name: `V41 the spinner: ${env} ${flag}`,
       shell: onTerminal(`stty cols 80 rows 24; TERM=xterm ${env} parley chat hi ${flag}`),
       script: slowly,
-      skip,
       code: 0,
       out: (out) => {
         expect(out.toString()).toContain('waiting for the answer')
@@ -39,7 +37,6 @@ faults('V: what a person sees beside the answer', [
       (flag): Row => ({
         name: `V42 a terminal that shows nothing but text: ${env} ${flag}`,
         shell: onTerminal(`TERM=dumb ${env} parley image fox --profile demo ${flag} 2>err`),
-        skip,
         code: 0,
         out: 'fox.png\r\n',
         files: ['cwd/err', 'cwd/fox.png'],
@@ -54,7 +51,6 @@ faults('V: what a person sees beside the answer', [
     {
       name: `V43 confirm ${verdict} without ids, on a terminal`,
       shell: onTerminal(`NO_COLOR=1 parley events confirm ${verdict} 2>&1`),
-      skip,
       code: 2,
       out: `${nothingGiven}\r\n`,
     },

@@ -1,7 +1,3 @@
-import { spawnSync } from 'node:child_process'
-
-export const hasScript = spawnSync('script', ['--version']).status === 0
-
 /** A command for bash that runs another one on a terminal of its own, whose output it prints. */
 export const onTerminal = (command: string): string => `script -qec ${quote(command)} /dev/null </dev/null`
 

@@ -1,7 +1,5 @@
 import { spawn } from 'node:child_process'
-import { binary, canRun } from './process.ts'
-
-export const canType = canRun('script', '-qec', 'true', '/dev/null')
+import { binary } from './process.ts'
 
 /** What happens when a question stands on the screen: keys, or something else. */
 type Reaction = string | (() => void)

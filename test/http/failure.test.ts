@@ -203,7 +203,7 @@ describe('--errors json', () => {
     ['chat', ['chat', 'x'], envelope('rate_limit_error', 'no'), { kind: 'rate-limited', safeToRetry: true }],
     ['chat', ['chat', 'x'], envelope('billing_error', 'no'), { kind: 'payment', safeToRetry: false }],
     [
-      'chat, to a file',
+      'chat, to a file (needs /dev/full)',
       ['chat', 'x', '-o', '/dev/full'],
       message('Hi'),
       { kind: 'file', safeToRetry: false },
@@ -307,7 +307,7 @@ describe('over the network', () => {
     },
   )
 
-  test('a signal in the wait after a failure says that there was one', async () => {
+  test('a signal in the wait after a failure says that there was one (needs signals)', async () => {
     server = await serve((socket) => void socket.end(response('{}', '500 Oops', ['retry-after: 30'])))
     const { child, ended } = start(['chat', 'x'], { env: pointedAt(server) })
     child.stderr?.once('data', () => child.kill('SIGINT'))

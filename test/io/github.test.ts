@@ -91,7 +91,7 @@ test('a run without a failure has no annotation, and notes as ever', async () =>
   expect(err).not.toContain('::error')
 })
 
-test('in a process lines are guarded, and the last words of a signal are marked', async () => {
+test('in a process lines are guarded, and the last words of a signal are marked (needs signals)', async () => {
   const cwd = temporaryFolder()
   const failed = await execute(['chat', 'hi', '--errors', 'github', '-i', 'nowhere'], { cwd })
   expect(failed).toMatchObject({ code: 11 })

@@ -6,7 +6,6 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import manifest from '../../package.json' with { type: 'json' }
 import { pack } from '../harness/npm.ts'
-import { canRun } from '../harness/process.ts'
 import { message, temporaryFolder } from '../harness/run.ts'
 import { response, type Script, serve } from '../harness/server.ts'
 
@@ -91,59 +90,56 @@ test('the action installs this version', () => {
   expect(action.inputs.package?.default).toBe(`${manifest.name}@${manifest.version}`)
 })
 
-describe.skipIf(!canRun('bash', '-c', 'command -v jq'))(
-  'the composite action of the README (needs bash and jq)',
-  () => {
-    test('gives inputs to flags, and makes outputs and a summary of the report', async () => {
-      const text = 'Hi</pre>\n::error::no'
-      const ended = await use({ prompt: '-Say $(touch evil) `touch evil`', model: 'm/1' }, (socket) =>
-        socket.end(
-          response(message(text, { model: 'a\nexit=9', usage: { input_tokens: 3, output_tokens: 5 } })),
-        ),
-      )
-      expect(ended).toMatchObject({
-        code: 0,
-        count: 4,
-        outputs: { exit: '0', model: 'a exit=9', tokens: '8' },
-      })
-      expect(readFileSync(ended.outputs.answer ?? '', 'utf8')).toBe(`${text}\n`)
-      expect(ended.requests).toHaveLength(1)
-      expect(ended.requests[0]).toContain('/models/m%2F1:')
-      expect(ended.requests[0]).toContain(JSON.stringify('-Say $(touch evil) `touch evil`'))
-      expect(existsSync(join(ended.folder, 'evil'))).toBe(false)
-      expect(ended.out + ended.err).not.toMatch(/^::/m)
-      expect(ended.summary).toMatch(
-        /^parley: exit 0, 8 tokens, [\d.]+ s\n\n<pre>\nHi&lt;\/pre&gt;\n::error::no\n\n<\/pre>\n$/,
-      )
+describe('the composite action of the README (needs bash and jq)', () => {
+  test('gives inputs to flags, and makes outputs and a summary of the report', async () => {
+    const text = 'Hi</pre>\n::error::no'
+    const ended = await use({ prompt: '-Say $(touch evil) `touch evil`', model: 'm/1' }, (socket) =>
+      socket.end(
+        response(message(text, { model: 'a\nexit=9', usage: { input_tokens: 3, output_tokens: 5 } })),
+      ),
+    )
+    expect(ended).toMatchObject({
+      code: 0,
+      count: 4,
+      outputs: { exit: '0', model: 'a exit=9', tokens: '8' },
     })
+    expect(readFileSync(ended.outputs.answer ?? '', 'utf8')).toBe(`${text}\n`)
+    expect(ended.requests).toHaveLength(1)
+    expect(ended.requests[0]).toContain('/models/m%2F1:')
+    expect(ended.requests[0]).toContain(JSON.stringify('-Say $(touch evil) `touch evil`'))
+    expect(existsSync(join(ended.folder, 'evil'))).toBe(false)
+    expect(ended.out + ended.err).not.toMatch(/^::/m)
+    expect(ended.summary).toMatch(
+      /^parley: exit 0, 8 tokens, [\d.]+ s\n\n<pre>\nHi&lt;\/pre&gt;\n::error::no\n\n<\/pre>\n$/,
+    )
+  })
 
-    test('sends a file along whose name has a blank', async () => {
-      const ended = await use({ prompt: 'Sum up', file: 'a b.txt' }, (socket) =>
-        socket.end(response(message('Hi'))),
-      )
-      expect(ended).toMatchObject({ code: 0, outputs: { exit: '0' } })
-      expect(ended.requests[0]).toContain('{"text":"a b.txt:\\n"},{"text":"text of a file"}')
-    })
+  test('sends a file along whose name has a blank', async () => {
+    const ended = await use({ prompt: 'Sum up', file: 'a b.txt' }, (socket) =>
+      socket.end(response(message('Hi'))),
+    )
+    expect(ended).toMatchObject({ code: 0, outputs: { exit: '0' } })
+    expect(ended.requests[0]).toContain('{"text":"a b.txt:\\n"},{"text":"text of a file"}')
+  })
 
-    test('a failure is an annotation, and its outputs are there for a step that runs always', async () => {
-      const ended = await use({ prompt: 'Say hello' }, (socket) =>
-        socket.end(response('{"error":{"message":"no\\n::warning::such"}}', '401 No')),
-      )
-      expect(ended).toMatchObject({
-        code: 3,
-        count: 4,
-        outputs: { answer: '', exit: '3', model: 'alpha-2.5-pro', tokens: '' },
-      })
-      expect(ended.err.match(/^::.*/gm)).toEqual([expect.stringMatching(/^::error title=.*401/)])
-      expect(ended.summary).toMatch(/^parley: exit 3, \? tokens, [\d.]+ s\n\n$/)
+  test('a failure is an annotation, and its outputs are there for a step that runs always', async () => {
+    const ended = await use({ prompt: 'Say hello' }, (socket) =>
+      socket.end(response('{"error":{"message":"no\\n::warning::such"}}', '401 No')),
+    )
+    expect(ended).toMatchObject({
+      code: 3,
+      count: 4,
+      outputs: { answer: '', exit: '3', model: 'alpha-2.5-pro', tokens: '' },
     })
+    expect(ended.err.match(/^::.*/gm)).toEqual([expect.stringMatching(/^::error title=.*401/)])
+    expect(ended.summary).toMatch(/^parley: exit 3, \? tokens, [\d.]+ s\n\n$/)
+  })
 
-    test('an answer that was cut is a failure, and no answer', async () => {
-      const ended = await use({ prompt: 'Say hello' }, (socket) =>
-        socket.end(response(message('Hi', { stop_reason: 'max_tokens' }))),
-      )
-      expect(ended).toMatchObject({ code: 8, outputs: { exit: '8', model: 'alpha-2.5-pro' } })
-      expect(ended.summary).not.toContain('<pre>')
-    })
-  },
-)
+  test('an answer that was cut is a failure, and no answer', async () => {
+    const ended = await use({ prompt: 'Say hello' }, (socket) =>
+      socket.end(response(message('Hi', { stop_reason: 'max_tokens' }))),
+    )
+    expect(ended).toMatchObject({ code: 8, outputs: { exit: '8', model: 'alpha-2.5-pro' } })
+    expect(ended.summary).not.toContain('<pre>')
+  })
+})

@@ -17,7 +17,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { binary, isRoot, nobody } from '../harness/process.ts'
+import { binary, nobody } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
 /** The program in a folder of its own, where its source can be changed. */
@@ -81,7 +81,7 @@ function plantForgery(folder: string, mode = 0o700): void {
   chmodSync(folder, mode)
 }
 
-test('code that was compiled is kept, and the next run runs it', () => {
+test('code that was compiled is kept, and the next run runs it (needs POSIX files)', () => {
   const { folder, text } = help()
   expect(text).toBe(said)
   expect(readdirSync(folder).map((name) => name.replace(/.*-/, ''))).toEqual(
@@ -90,7 +90,7 @@ test('code that was compiled is kept, and the next run runs it', () => {
   expect(help((there) => plantForgery(there)).text).toBe(forged)
 })
 
-test('a run that had nothing to compile writes nothing', () => {
+test('a run that had nothing to compile writes nothing (needs POSIX files)', () => {
   const { home, folder } = help()
   const long = new Date(2000, 0)
   for (const name of readdirSync(folder)) utimesSync(join(folder, name), long, long)
@@ -99,7 +99,7 @@ test('a run that had nothing to compile writes nothing', () => {
   expect(new Set(times)).toEqual(new Set([long.getTime()]))
 })
 
-test('what a run is the first to call is kept in all files, where one of them is new', () => {
+test('what a run is the first to call is kept in all files, where one of them is new (needs POSIX files)', () => {
   const { home, folder } = help()
   const sizeOf = () =>
     lstatSync(join(folder, readdirSync(folder).find((name) => /-program/.test(name)) ?? '')).size
@@ -127,7 +127,7 @@ test.each<[string, (bytes: Buffer) => Uint8Array]>([
   ],
   ['a half', (bytes) => bytes.subarray(0, place(0.5)(bytes))],
   ['nothing', () => Buffer.alloc(0)],
-])('%s is not run, and replaced', (_, damage) => {
+])('%s is not run, and replaced (needs POSIX files)', (_, damage) => {
   const [name, bytes] = [...forgery].find(([each]) => each.endsWith('-program.cjs')) as [string, Buffer]
   const { home, folder, text } = help((planted) => {
     plantForgery(planted)
@@ -138,7 +138,7 @@ test.each<[string, (bytes: Buffer) => Uint8Array]>([
   expect(helpIn(home)).toBe(said)
 })
 
-test('K35: a file larger than any that is written is not read, and replaced', () => {
+test('K35: a file larger than any that is written is not read, and replaced (needs POSIX files)', () => {
   const [name = ''] = [...forgery.keys()].filter((each) => each.endsWith('-program.cjs'))
   const { home, folder } = help((planted) => {
     mkdirSync(planted, 0o700)
@@ -153,7 +153,7 @@ test('K35: a file larger than any that is written is not read, and replaced', ()
   expect(Number(readFileSync(peak, 'utf8')) / 1024).toBeLessThan(500)
 })
 
-test('K35: compiled code is kept in a folder that is made for its user alone', () => {
+test('K35: compiled code is kept in a folder that is made for its user alone (needs POSIX files)', () => {
   const { folder } = help()
   expect(modeOf(folder)).toBe('700')
   expect(readdirSync(folder).map((name) => modeOf(join(folder, name)))).toEqual(
@@ -183,11 +183,11 @@ test.each([
       for (const name of forgery.keys()) chmodSync(join(folder, name), 0o622)
     },
   ],
-])('K35: one that may hold what others have put there is not used: %s', (_, plant) => {
+])('K35: one that may hold what others have put there is not used: %s (needs POSIX files)', (_, plant) => {
   expect(help(plant).text).toBe(said)
 })
 
-test.skipIf(!isRoot)("K35: root does not run what lies in a user's home", () => {
+test("K35: root does not run what lies in a user's home (needs root)", () => {
   const plant = (folder: string) => {
     plantForgery(folder)
     chownSync(folder, nobody, nobody)
@@ -201,7 +201,7 @@ test.skipIf(!isRoot)("K35: root does not run what lies in a user's home", () => 
   expect(help(exchange).text).toBe(said)
 })
 
-test.skipIf(!isRoot)("K35: root leaves no folder in a user's home", () => {
+test("K35: root leaves no folder in a user's home (needs root)", () => {
   const { home, text } = help((folder, home) => {
     rmdirSync(join(folder, '..'))
     chownSync(home, nobody, nobody)
@@ -210,7 +210,7 @@ test.skipIf(!isRoot)("K35: root leaves no folder in a user's home", () => {
   expect(readdirSync(home)).toEqual([])
 })
 
-test.skipIf(!isRoot)("K35: root makes and changes nothing where a user's link leads", () => {
+test("K35: root makes and changes nothing where a user's link leads (needs root)", () => {
   for (const isThere of [false, true]) {
     const elsewhere = temporaryFolder()
     if (isThere) mkdirSync(join(elsewhere, 'parley'), 0o755)
@@ -225,7 +225,7 @@ test.skipIf(!isRoot)("K35: root makes and changes nothing where a user's link le
   }
 })
 
-test('K35: what it keeps it writes through no link, and it waits for no pipe', () => {
+test('K35: what it keeps it writes through no link, and it waits for no pipe (needs POSIX files)', () => {
   const { folder, home, text } = help((planted) => {
     plantForgery(planted)
     const [first = '', second = ''] = forgery.keys()
@@ -239,7 +239,7 @@ test('K35: what it keeps it writes through no link, and it waits for no pipe', (
   expect(filesIn(folder).map(([name]) => name)).toEqual([...forgery.keys()].toSorted())
 })
 
-test('none is run or kept where the environment says so, as it says it to Node', () => {
+test('none is run or kept where the environment says so, as it says it to Node (needs POSIX files)', () => {
   const env = { NODE_DISABLE_COMPILE_CACHE: '1' }
   expect(help((folder) => plantForgery(folder), env).text).toBe(said)
   expect(help(() => {}, env).kept).toEqual([])

@@ -5,12 +5,13 @@ import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { sentTypes } from '../../src/wire/sessions/event-types.ts'
+import { has } from '../harness/needs.ts'
 import { findNode } from '../harness/node.ts'
 import { npm, pack } from '../harness/npm.ts'
 import { execute, start } from '../harness/process.ts'
 import { message, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
-import { canType, type } from '../harness/typing.ts'
+import { type } from '../harness/typing.ts'
 
 /** `npm run test:compat` names all that parley is for, and some that are too old. */
 const versions = process.env.TEST_NODES?.split(' ') ?? [process.versions.node]
@@ -88,7 +89,7 @@ test.each(tooOld)('Node %s itself reads as far as that', async (old) => {
 })
 
 /** What keeps no compiled code, and what only a terminal needs, where there is none to try it on. */
-const untold = ['schema-worker', 'scripts', ...(canType ? [] : ['init', 'ora', 'setup'])]
+const untold = ['schema-worker', 'scripts', ...(has('script') ? [] : ['init', 'ora', 'setup'])]
 
 describe.each(versions)('on Node %s, from the packed package', (version) => {
   const cwd = temporaryFolder()
@@ -219,7 +220,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     expect(await parley(['help', 'completion'])).toContain('parley completion')
   })
 
-  test.skipIf(!canType)('what only a terminal shows (needs script)', async () => {
+  test('what only a terminal shows (needs script)', async () => {
     const shown = async (words: string, answers: [string, string][] = [], also = {}) => {
       const command = `stty cols 80; ${program.map((word) => `'${word}'`).join(' ')} ${words}`
       const { code, screen } = await type(command, cwd, answers, { ...env, ...also })

@@ -6,7 +6,6 @@ import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { npm, pack } from '../harness/npm.ts'
-import { canRun } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -58,27 +57,24 @@ test('no recipe has what an interactive shell reads in its own way', () => {
   for (const { block } of blocks) expect(block).not.toMatch(/(^|\s)#|!/)
 })
 
-const needed = 'command -v git && command -v jq && command -v mkfifo'
+const _needed = 'command -v git && command -v jq && command -v mkfifo'
 
 for (const [name, [shell = '', ...flags]] of Object.entries(shells)) {
-  test.skipIf(!canRun(shell, '-c', needed))(
-    `every recipe runs as printed in ${name} (needs it, git, jq and mkfifo)`,
-    async () => {
-      const { out, err } = await paste(shell, flags)
-      const ended = err.match(/^the block ended: \d+$/gm)
-      expect(ended, err).toEqual(blocks.map(() => 'the block ended: 0'))
-      const expected = [/^$/, /^the block ended/, ...announced.map(([pattern]) => pattern)]
-      expect(err.split('\n').filter((line) => !expected.some((pattern) => pattern.test(line)))).toEqual([])
-      for (const sign of [
-        'Why is the sky blue?',
-        'a-red-fox.png',
-        '“Define: ice”',
-        'The emulated agent is done.',
-        '@notes.md',
-      ])
-        expect(out).toContain(sign)
-    },
-  )
+  test(`every recipe runs as printed in ${name} (needs ${shell}, git, jq, mkfifo and GNU split)`, async () => {
+    const { out, err } = await paste(shell, flags)
+    const ended = err.match(/^the block ended: \d+$/gm)
+    expect(ended, err).toEqual(blocks.map(() => 'the block ended: 0'))
+    const expected = [/^$/, /^the block ended/, ...announced.map(([pattern]) => pattern)]
+    expect(err.split('\n').filter((line) => !expected.some((pattern) => pattern.test(line)))).toEqual([])
+    for (const sign of [
+      'Why is the sky blue?',
+      'a-red-fox.png',
+      '“Define: ice”',
+      'The emulated agent is done.',
+      '@notes.md',
+    ])
+      expect(out).toContain(sign)
+  })
 }
 
 test('the page announces what is said beside its recipes', () => {

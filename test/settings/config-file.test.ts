@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { binary, canBeNobody, canRun, execute, home, isRoot, nobody, start } from '../harness/process.ts'
+import { binary, execute, home, nobody, start } from '../harness/process.ts'
 import { configFolder, message, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
 import { bare, content, settled, token } from './settled.ts'
@@ -30,7 +30,7 @@ const readers = [
 ]
 
 describe('its mode', () => {
-  test('C01: the first write makes a file of 0600 in a folder of 0700, whatever the umask', async () => {
+  test('C01: the first write makes a file of 0600 in a folder of 0700, whatever the umask (needs sh)', async () => {
     const cwd = temporaryFolder()
     const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, before: 'umask 0' })
     expect(ended).toMatchObject({ code: 0, out: '', err: '' })
@@ -39,7 +39,7 @@ describe('its mode', () => {
   })
 
   test.each(readers)(
-    'C02: a file of 0644 is set to 0600 when it is read, and stderr says so: %s %s',
+    'C02: a file of 0644 is set to 0600 when it is read, and stderr says so: %s %s (needs POSIX files)',
     async (...argv) => {
       const { path, world } = settled(content, 0o644)
       const ended = await run(argv, world)
@@ -50,7 +50,7 @@ describe('its mode', () => {
     },
   )
 
-  test('C02: its folder is closed too, but not a folder of the person’s own choosing', async () => {
+  test('C02: its folder is closed too, but not a folder of the person’s own choosing (needs POSIX files)', async () => {
     const { folder, world } = settled()
     chmodSync(folder, 0o755)
     expect((await run(['config', 'list'], world)).err).toContain('(chmod)')
@@ -61,7 +61,7 @@ describe('its mode', () => {
     expect(modeOf(folder)).toBe('755')
   })
 
-  test('C03: a file of 0600 stays that when it is written', async () => {
+  test('C03: a file of 0600 stays that when it is written (needs POSIX files)', async () => {
     const { path, world } = settled()
     expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject({ code: 0, err: '' })
     expect(modeOf(path)).toBe('600')
@@ -175,16 +175,13 @@ describe('what it holds', () => {
   )
 })
 
-const asNobody = test.skipIf(!canBeNobody())
-const asRootAndNobody = test.skipIf(!isRoot || !canBeNobody())
-
 describe('where it lies', () => {
-  asNobody.each([
+  test.each([
     ['unset', undefined],
     ['empty', ''],
     ['not there', '/nonexistent'],
     ['relative', 'home'],
-  ])('C10: without a home folder the environment is enough: %s (as another user)', async (_, HOME) => {
+  ])('C10: without a home folder the environment is enough: %s (needs another user)', async (_, HOME) => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = temporaryFolder()
     const world = { cwd, env: { HOME, ...pointedAt(server) }, isNobody: true }
@@ -197,8 +194,8 @@ describe('where it lies', () => {
     await server.close()
   })
 
-  test.skipIf(!existsSync('/proc/self')).each(['/proc', '/proc/self/fd'])(
-    'C21: a home where no folder can be made is exit 3 at once: %s',
+  test.each(['/proc', '/proc/self/fd'])(
+    'C21: a home where no folder can be made is exit 3 at once: %s (needs /proc)',
     async (HOME) => {
       const written = await execute(['config', 'set', 'timeout', '5'], { env: { HOME } })
       expect(written).toMatchObject({ code: 3, out: '' })
@@ -206,7 +203,7 @@ describe('where it lies', () => {
     },
   )
 
-  asNobody('C10: a home that cannot be written to is exit 3 for a write only (as another user)', async () => {
+  test('C10: a home that cannot be written to is exit 3 for a write only (needs another user)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = home()
     chmodSync(cwd, 0o555)
@@ -231,7 +228,7 @@ describe('where it lies', () => {
     expect(own).toBe(`${join(cwd, 'own/config.json')}\n`)
   })
 
-  test('C12: a symbolic link is read with a warning, and not written through', async () => {
+  test('C12: a symbolic link is read with a warning, and not written through (needs POSIX files)', async () => {
     const { cwd, path, text, world } = settled(content, 0o640)
     const target = join(cwd, 'target.json')
     renameSync(path, target)
@@ -248,7 +245,7 @@ describe('where it lies', () => {
     expect(lstatSync(path).isSymbolicLink()).toBe(true)
   })
 
-  test('C12: a folder that is a symbolic link is read with a warning; a link to nothing is exit 3', async () => {
+  test('C12: a folder that is a symbolic link is read with a warning; a link to nothing is exit 3 (needs POSIX files)', async () => {
     const { cwd, folder, path, text, world } = settled()
     renameSync(folder, join(cwd, 'target'))
     symlinkSync(join(cwd, 'target'), folder)
@@ -268,12 +265,12 @@ describe('where it lies', () => {
   test.each([
     ['a folder', (path: string) => mkdirSync(path, { recursive: true }), 'it is a folder'],
     [
-      'under a file',
+      'under a file (needs POSIX files)',
       (path: string) => writeFileSync(join(path, '..'), ''),
       'a part of its path is not a folder',
     ],
     [
-      'a pipe',
+      'a pipe (needs FIFOs)',
       (path: string) => {
         mkdirSync(join(path, '..'), { recursive: true })
         spawnSync('mkfifo', [path])
@@ -293,7 +290,7 @@ describe('where it lies', () => {
     }
   })
 
-  asNobody('C13: a file that cannot be read is exit 3 (as another user)', async () => {
+  test('C13: a file that cannot be read is exit 3 (needs another user)', async () => {
     const cwd = home()
     const world = { cwd, isNobody: true }
     await execute(['config', 'set', 'timeout', '5'], world)
@@ -305,7 +302,7 @@ describe('where it lies', () => {
     }
   })
 
-  test.skipIf(!isRoot)('C17: a file of another user’s is exit 3 (needs root)', async () => {
+  test('C17: a file of another user’s is exit 3 (needs root)', async () => {
     const { path, text, world } = settled()
     chownSync(path, 12345, 12345)
     const before = text()
@@ -317,7 +314,7 @@ describe('where it lies', () => {
     expect(text()).toBe(before)
   })
 
-  asRootAndNobody('C17: a file of root’s is read with a warning, and not written (needs root)', async () => {
+  test('C17: a file of root’s is read with a warning, and not written (needs root and another user)', async () => {
     const cwd = home()
     const world = { cwd, isNobody: true, env: bare }
     await execute(['config', 'set', 'timeout', '5'], world)
@@ -358,9 +355,7 @@ describe('many writers', () => {
     expect(leftovers(folder)).toEqual(['config.json.lock'])
   })
 
-  const canMount = canRun('unshare', '-m', 'sh', '-c', 'mount -t tmpfs tmpfs /mnt')
-
-  test.skipIf(!canMount)('C09: on a full disk the old file stays (needs unshare)', () => {
+  test('C09: on a full disk the old file stays (needs unshare)', () => {
     const { folder, text, world } = settled()
     const script = `
       cp config.json ../kept.json && mount -t tmpfs -o size=64k,mode=700 tmpfs "$PWD" && cd "$PWD" &&

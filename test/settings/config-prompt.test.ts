@@ -1,48 +1,38 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { canRun } from '../harness/process.ts'
 import { configFolder, temporaryFolder } from '../harness/run.ts'
-import { canType, type } from '../harness/typing.ts'
+import { type } from '../harness/typing.ts'
 
 const set = '"$NODE" "$PARLEY" config set accessToken'
 const saved = (cwd: string) => join(cwd, configFolder, 'config.json')
 
-test.skipIf(!canType)(
-  'a secret that is typed is not shown, and the terminal shows again what comes after (needs script)',
-  async () => {
-    const cwd = temporaryFolder()
-    const { code, screen } = await type(`${set}; stty -a`, cwd, [['(not shown): ', 'canaryy\x7f-1\r']])
-    expect(code).toBe(0)
-    expect(screen).toMatch(/ echo /)
-    expect(screen).toMatch(/ icanon /)
-    expect(screen).not.toContain('canary')
-    expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
-  },
-)
+test('a secret that is typed is not shown, and the terminal shows again what comes after (needs script)', async () => {
+  const cwd = temporaryFolder()
+  const { code, screen } = await type(`${set}; stty -a`, cwd, [['(not shown): ', 'canaryy\x7f-1\r']])
+  expect(code).toBe(0)
+  expect(screen).toMatch(/ echo /)
+  expect(screen).toMatch(/ icanon /)
+  expect(screen).not.toContain('canary')
+  expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
+})
 
 const after = `echo "code $?"; stty -a`
 
-test.skipIf(!canType)(
-  'Ctrl-C while a secret is typed gives the terminal back, and keeps nothing',
-  async () => {
-    const cwd = temporaryFolder()
-    const ended = await type(`${set}; ${after}`, cwd, [['(not shown): ', 'canary\x03']])
-    expectRestored(ended.screen, 'code 130')
-    expect(existsSync(saved(cwd))).toBe(false)
-  },
-)
+test('Ctrl-C while a secret is typed gives the terminal back, and keeps nothing (needs script)', async () => {
+  const cwd = temporaryFolder()
+  const ended = await type(`${set}; ${after}`, cwd, [['(not shown): ', 'canary\x03']])
+  expectRestored(ended.screen, 'code 130')
+  expect(existsSync(saved(cwd))).toBe(false)
+})
 
-test.skipIf(!canType)(
-  'a signal from elsewhere while a secret is typed gives the terminal back (needs script)',
-  async () => {
-    const cwd = temporaryFolder()
-    const kill = () => process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), 'SIGTERM')
-    const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; ${after}`
-    const ended = await type(command, cwd, [['(not shown): ', kill]])
-    expectRestored(ended.screen, 'code 143')
-  },
-)
+test('a signal from elsewhere while a secret is typed gives the terminal back (needs script)', async () => {
+  const cwd = temporaryFolder()
+  const kill = () => process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), 'SIGTERM')
+  const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; ${after}`
+  const ended = await type(command, cwd, [['(not shown): ', kill]])
+  expectRestored(ended.screen, 'code 143')
+})
 
 function expectRestored(screen: string, code: string): void {
   expect(screen).toContain('parley: interrupted: nothing was changed')
@@ -52,27 +42,22 @@ function expectRestored(screen: string, code: string): void {
   expect(screen).not.toContain('canary')
 }
 
-const canStop = canType && canRun('bash', '-ic', 'true')
+test('V40: Ctrl-Z while a secret is typed gives the terminal back, and fg asks again (needs script and bash)', async () => {
+  const cwd = temporaryFolder()
+  const { code, screen } = await type(`PS1='ready> ' exec bash --norc --noprofile -i`, cwd, [
+    ['ready> ', `${set} | cat\n`],
+    ['(not shown): ', 'canary\x1a'],
+    ['ready> ', 'stty -a; fg\n'],
+    ['(not shown): ', '-1\r'],
+    ['ready> ', 'exit\n'],
+  ])
+  expect(code).toBe(0)
+  expect(screen).toMatch(/Stopped[\s\S]* icanon [\s\S]* echo /)
+  expect(screen).not.toContain('canary')
+  expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
+})
 
-test.skipIf(!canStop)(
-  'V40: Ctrl-Z while it is typed gives the terminal back, and fg asks again',
-  async () => {
-    const cwd = temporaryFolder()
-    const { code, screen } = await type(`PS1='ready> ' exec bash --norc --noprofile -i`, cwd, [
-      ['ready> ', `${set} | cat\n`],
-      ['(not shown): ', 'canary\x1a'],
-      ['ready> ', 'stty -a; fg\n'],
-      ['(not shown): ', '-1\r'],
-      ['ready> ', 'exit\n'],
-    ])
-    expect(code).toBe(0)
-    expect(screen).toMatch(/Stopped[\s\S]* icanon [\s\S]* echo /)
-    expect(screen).not.toContain('canary')
-    expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
-  },
-)
-
-test.skipIf(!canType)('V40: Ctrl-Z where no shell could wake it stops nothing', async () => {
+test('V40: Ctrl-Z where no shell could wake it stops nothing (needs script)', async () => {
   const cwd = temporaryFolder()
   const { code, screen } = await type(`exec ${set}`, cwd, [
     ['(not shown): ', 'canary\x1a'],
@@ -83,7 +68,7 @@ test.skipIf(!canType)('V40: Ctrl-Z where no shell could wake it stops nothing', 
   expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
 })
 
-test.skipIf(!canType)('config init asks on a terminal, one question after the other', async () => {
+test('config init asks on a terminal, one question after the other (needs script)', async () => {
   const cwd = temporaryFolder()
   const { code, screen } = await type('"$NODE" "$PARLEY" config init', cwd, [
     ['(baseUrl): ', 'https://a.test\n'],

@@ -37,7 +37,7 @@ describe('where a secret never stands', () => {
     }
   })
 
-  test('K01: the arguments of a process that uses one are clean', async () => {
+  test('K01: the arguments of a process that uses one are clean (needs /proc)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const world = profile({
       baseUrl: server.url,
@@ -367,7 +367,7 @@ test.each([
   )
 })
 
-describe('a secret from a command', () => {
+describe('a secret from a command (needs sh)', () => {
   const from = (accessTokenCommand: string) => profile({ baseUrl: 'https://a.test', accessTokenCommand })
 
   test.each([

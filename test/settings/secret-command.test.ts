@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { binary, canRun, execute, start } from '../harness/process.ts'
+import { binary, execute, start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
 /** Of these processes none ends by itself, and one does not listen. */
@@ -26,10 +26,8 @@ const isAlive = (pid: number) => {
   return /^[^Z\s]/.test(stdout.trim())
 }
 const until = (condition: () => boolean) => expect.poll(condition).toBe(true)
-const canLook = canRun('ps', '-o', 'stat=', '-p', '1')
-
-test.skipIf(!canLook).each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-  'K32: %s ends all that the command of a secret has started',
+test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+  'K32: %s ends all that the command of a secret has started (needs ps)',
   async (signal) => {
     const given = world(family)
     const { child, ended } = start(['chat', 'x'], given)
@@ -40,7 +38,7 @@ test.skipIf(!canLook).each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
   },
 )
 
-test.skipIf(!canLook)('K33: the limit of a command ends all that it has started', async () => {
+test('K33: the limit of a command ends all that it has started (needs ps)', async () => {
   const given = world(family)
   const hurry = join(given.cwd, 'hurry.cjs')
   writeFileSync(
@@ -56,21 +54,19 @@ test.skipIf(!canLook)('K33: the limit of a command ends all that it has started'
   await until(() => !pidsIn(given.cwd).some(isAlive))
 })
 
-test('K36: one that takes longer than the deadline is ended with it', async () => {
+test('K36: one that takes longer than the deadline is ended with it (needs sh)', async () => {
   const ended = await execute(['chat', 'x', '--deadline', '0.5'], world('sleep 15; echo t'))
   expect(ended).toMatchObject({ code: 3, out: '' })
   expect(ended.err).toContain('did not end before the deadline')
 })
 
-test('K33: one that prints without end is given up', async () => {
+test('K33: one that prints without end is given up (needs sh)', async () => {
   const ended = await execute(['chat', 'x'], world('yes'))
   expect(ended).toMatchObject({ code: 3, out: '' })
   expect(ended.err).toContain('printed more than 1 MiB')
 })
 
-const canType = canLook && canRun('script', '-qec', 'true', '/dev/null')
-
-test.skipIf(!canType)('K34: on a terminal it may ask there, and ends with its children', async () => {
+test('K34: on a terminal the command of a secret may ask there, and ends with its children (needs ps and script)', async () => {
   const { cwd, env } = world(`printf 'PIN? ' > /dev/tty; read pin < /dev/tty; echo $pin > pin; ${children}`)
   const command = 'echo $$ > pid; exec "$NODE" "$PARLEY" chat x'
   const terminal = spawn('script', ['-qec', command, '/dev/null'], {

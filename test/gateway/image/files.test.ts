@@ -53,7 +53,7 @@ describe('names', () => {
     expect(again.read('fox.png')).toEqual(png(1))
   })
 
-  test('an automatic name passes links, folders and special files by, also with --force', async () => {
+  test('an automatic name passes links, folders and special files by, also with --force (needs symbolic links)', async () => {
     const cwd = folderWith({ victim: 'mine', 'fox-3.png': 'old' })
     symlinkSync('victim', join(cwd, 'fox.png'))
     mkdirSync(join(cwd, 'fox-2.png'))
@@ -76,7 +76,7 @@ describe('names', () => {
     expect(ended).toMatchObject({ code: 0, out: 'a.b.png\na.b-2.png\na.b-3.png\n', err: '' })
   })
 
-  test('I13: an explicit name is printed as it is in a pipe, escaped on a terminal, too long is exit 11', async () => {
+  test('I13: an explicit name is printed as it is in a pipe, escaped on a terminal, too long is exit 11 (needs control characters in names)', async () => {
     const name = 'a\u001b[31m.png'
     expect((await image(['x', `-o${name}`])).out).toBe(`${name}\n`)
     expect((await image(['x', `-o${name}`], { tty: ['stdout'] })).out).toBe('a^[[31m.png\n')
@@ -102,7 +102,7 @@ describe('checks before anything is sent', () => {
   })
 
   test.each([[[]], [['--force']]])(
-    'I03: a symbolic link, live or dangling, is left alone: %j',
+    'I03: a symbolic link, live or dangling, is left alone: %j (needs symbolic links)',
     async (flags) => {
       const cwd = folderWith({ victim: 'mine' })
       symlinkSync('victim', join(cwd, 'live.png'))

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { canBeNobody, canRun, execute } from '../../harness/process.ts'
+import { canRun, execute } from '../../harness/process.ts'
 import { temporaryFolder } from '../../harness/run.ts'
 import { pointedAt, response, type ScriptedServer, serve } from '../../harness/server.ts'
 import { imageAnswer, inline, png } from './image.ts'
@@ -47,7 +47,7 @@ function signalAtWrite(number: number, signal: string): Record<string, string> {
 
 describe('signals', () => {
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'])(
-    'G02: %s while a file is written leaves nothing',
+    'G02: %s while a file is written leaves nothing (needs signals)',
     async (signal) => {
       const ended = await image(['x'], { env: signalAtWrite(1, signal) })
       expect(ended).toMatchObject({ code: null, signal, out: '', files: [], kept: [] })
@@ -57,7 +57,7 @@ describe('signals', () => {
     },
   )
 
-  test('G06: SIGINT between the first of four images and the second: the first stays, and is listed', async () => {
+  test('G06: SIGINT between the first of four images and the second: the first stays, and is listed (needs signals)', async () => {
     body = imageAnswer(...[1, 2, 3, 4].map((shade) => inline(png(shade))))
     const ended = await image(['x'], { env: signalAtWrite(2, 'SIGINT') })
     expect(ended).toMatchObject({ signal: 'SIGINT', out: 'x.png\n', files: ['x.png'] })
@@ -65,15 +65,13 @@ describe('signals', () => {
   })
 })
 
-test('I04: a FIFO is exit 11 before sending, without a wait', async () => {
+test('I04: a FIFO is exit 11 before sending, without a wait (needs FIFOs)', async () => {
   canRun('mkfifo', join(cwd, 'pipe.png'))
   expect(await image(['x', '-o', 'pipe.png', '--force'])).toMatchObject({ code: 11, files: ['pipe.png'] })
   expect(server.requests).toHaveLength(0)
 })
 
-const asNobody = test.skipIf(!canBeNobody())
-
-asNobody('I05: a folder that cannot be written to is exit 11 before sending (as another user)', async () => {
+test('I05: a folder that cannot be written to is exit 11 before sending (needs another user)', async () => {
   mkdirSync(join(cwd, 'locked'), { mode: 0o555 })
   chmodSync(cwd, 0o755)
   for (const argv of [
@@ -88,26 +86,21 @@ asNobody('I05: a folder that cannot be written to is exit 11 before sending (as 
   expect(server.requests).toHaveLength(0)
 })
 
-const canMount = canRun('unshare', '-m', 'sh', '-c', 'mount -t tmpfs -o size=64k tmpfs /mnt')
-
-test.skipIf(!canMount)(
-  'I06: a full disk is exit 11: no half file, and the image is kept elsewhere (needs unshare)',
-  async () => {
-    body = imageAnswer(inline(large))
-    mkdirSync(join(cwd, 'small'))
-    // What is in the folder afterwards can only be seen from within.
-    const script = 'mount -t tmpfs -o size=64k tmpfs small && "$@"; code=$?; ls -A small >&2; exit $code'
-    const ended = await image(['x', '-o', 'small/a.png'], {
-      within: ['unshare', '-m', 'sh', '-c', script, 'sh'],
-    })
-    expect(ended).toMatchObject({ code: 11, out: '' })
-    expect(ended.kept).toHaveLength(1)
-    const [path = ''] = ended.kept
-    expect(ended.err).toBe(`parley: small/a.png: no space left on the disk; the image is kept as ${path}\n`)
-    expect(readFileSync(path).equals(large)).toBe(true)
-    expect(statSync(path).mode & 0o777).toBe(0o600)
-  },
-)
+test('I06: a full disk is exit 11: no half file, and the image is kept elsewhere (needs unshare)', async () => {
+  body = imageAnswer(inline(large))
+  mkdirSync(join(cwd, 'small'))
+  // What is in the folder afterwards can only be seen from within.
+  const script = 'mount -t tmpfs -o size=64k tmpfs small && "$@"; code=$?; ls -A small >&2; exit $code'
+  const ended = await image(['x', '-o', 'small/a.png'], {
+    within: ['unshare', '-m', 'sh', '-c', script, 'sh'],
+  })
+  expect(ended).toMatchObject({ code: 11, out: '' })
+  expect(ended.kept).toHaveLength(1)
+  const [path = ''] = ended.kept
+  expect(ended.err).toBe(`parley: small/a.png: no space left on the disk; the image is kept as ${path}\n`)
+  expect(readFileSync(path).equals(large)).toBe(true)
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+})
 
 test('I11: of two runs with one target the first wins, and the other keeps its image', async () => {
   const sockets: (() => void)[] = []
@@ -129,25 +122,21 @@ test.each([
   ['022', 0o644],
   ['077', 0o600],
   ['002', 0o664],
-])("I12: with umask %s a file's mode is %o", async (umask, mode) => {
+])("I12: with umask %s a file's mode is %o (needs POSIX files)", async (umask, mode) => {
   expect((await image(['x'], { before: `umask ${umask}` })).code).toBe(0)
   expect(statSync(join(cwd, 'x.png')).mode & 0o777).toBe(mode)
 })
 
-const canOpenTerminal = canRun('script', '-qec', 'true', '/dev/null')
 const onTerminal = 'printf -v words "%q " "$@"; SHELL=$BASH exec script -qec "$words" /dev/null'
 
-test.skipIf(!canOpenTerminal)(
-  'I16: image bytes are refused by a terminal before sending (needs script)',
-  async () => {
-    const within = ['bash', '-c', onTerminal, 'bash']
-    const ended = await image(['x', '-o', '-'], { within })
-    expect(ended.code).toBe(2)
-    expect(server.requests).toHaveLength(0)
-  },
-)
+test('I16: image bytes are refused by a terminal before sending (needs script)', async () => {
+  const within = ['bash', '-c', onTerminal, 'bash']
+  const ended = await image(['x', '-o', '-'], { within })
+  expect(ended.code).toBe(2)
+  expect(server.requests).toHaveLength(0)
+})
 
-test('O04: a stdout that is full costs no image', async () => {
+test('O04: a stdout that is full costs no image (needs /dev/full)', async () => {
   body = imageAnswer(inline(png(1)), inline(png(2)))
   const before = 'exec > /dev/full'
   const named = await image(['x'], { before })
@@ -161,7 +150,7 @@ test('O04: a stdout that is full costs no image', async () => {
   expect(readFileSync(bytes.kept[0] ?? '')).toEqual(png(1))
 })
 
-test('a reader of the paths that goes away costs no image', async () => {
+test('a reader of the paths that goes away costs no image (needs sh)', async () => {
   body = imageAnswer(...[1, 2, 3].map((shade) => inline(png(shade))))
   const ended = await image(['x'], { within: ['bash', '-c', 'set -o pipefail; "$@" | true', 'bash'] })
   expect(ended).toMatchObject({ code: 0, err: '', files: ['x-2.png', 'x-3.png', 'x.png'] })

@@ -9,7 +9,7 @@ const random = createRandom([process.env.SOAK_SEED ?? '1'])
 const kills = Number(process.env.SOAK_KILLS ?? 6)
 
 test(
-  `Y64: killed at any moment, ${kills} times, and run again, it answers nothing twice`,
+  `Y64: killed at any moment, ${kills} times, and run again, it answers nothing twice (needs sh)`,
   async () => {
     for (let time = 0; time < kills; time++) {
       const { service, cwd, env } = await serve({

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { canRun, execute, start } from '../../harness/process.ts'
-import { canType, type } from '../../harness/typing.ts'
+import { execute, start } from '../../harness/process.ts'
+import { type } from '../../harness/typing.ts'
 import { answered, argv, custom, forgetLock, serve, use } from './served-agent.ts'
 
 test('Y64: killed while its answer was on the way, it does not send it again', async () => {
@@ -26,19 +26,16 @@ test('Y67: the deadline passes while an answer is on the way: 10', async () => {
   expect(err).toContain('it is not known whether the answer to t1 arrived')
 })
 
-test.skipIf(!canRun('prlimit', '--version'))(
-  'Y68: an audit that cannot be written any more is 11, and nothing is answered (needs prlimit)',
-  async () => {
-    const { service, cwd, env } = await serve({ rounds: [[use('t1')]] })
-    const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', '--fsize=100'] })
-    expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
-    expect(err).toContain('the audit file a.ndjson: ')
-    expect(err).toContain('to go on:\n  parley events run -s s1')
-  },
-)
+test('Y68: an audit that cannot be written any more is 11, and nothing is answered (needs prlimit)', async () => {
+  const { service, cwd, env } = await serve({ rounds: [[use('t1')]] })
+  const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', '--fsize=100'] })
+  expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
+  expect(err).toContain('the audit file a.ndjson: ')
+  expect(err).toContain('to go on:\n  parley events run -s s1')
+})
 
 test.each(['SIGINT', 'SIGTERM'] as const)(
-  'Y65: %s ends the command too, and says how to go on',
+  'Y65: %s ends the command too, and says how to go on (needs signals)',
   async (signal) => {
     const { service, cwd, env } = await serve({ rounds: [[custom('c1')]] })
     const command = 'count=trap "" TERM INT; (sleep 0.8; touch late) & touch begun; sleep 100'
@@ -56,7 +53,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
   },
 )
 
-test('Y65: a signal while an answer is sent says how to go on, too, with the flags that were given', async () => {
+test('Y65: a signal while an answer is sent says how to go on, too, with the flags that were given (needs signals)', async () => {
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
   const { cwd, env } = await serve({ rounds: [[use('t1')]], fate: () => 'stalls', onPost })
@@ -77,7 +74,7 @@ test('Y66: a reader of stdout that goes away stops the printing only', async () 
   expect(answered(service)).toEqual(['t1 1', 'c1 1'])
 })
 
-test.skipIf(!canType)('each question waits for its own answer, turn after turn (needs script)', async () => {
+test('each question waits for its own answer, turn after turn (needs script)', async () => {
   const { service, cwd, env } = await serve({ rounds: [[use('t1')], [use('t2')]] })
   const command = '"$NODE" "$PARLEY" events run go -s s1'
   const { screen, code } = await type(

@@ -180,7 +180,7 @@ test('stdin without words is events; an empty one is none', async () => {
 })
 
 describe('commands for tools', () => {
-  test('a custom tool is carried out, with its input on stdin and no secret around', async () => {
+  test('a custom tool is carried out, with its input on stdin and no secret around (needs sh)', async () => {
     const service = createAgentService({ rounds: [[custom('c1', 'deploy', { env: 'test' })]] })
     const command = 'cat; env | grep ^PARLEY_ | sort'
     const { code, audit } = await go({
@@ -210,7 +210,7 @@ describe('commands for tools', () => {
     ['prints too much', 'yes', 'the command printed more than 1 MiB'],
     ['takes too long', 'sleep 1000 & sleep 1000', 'the command did not end within 20 s'],
     ['is ended', 'kill -9 $$', 'the command was ended by SIGKILL'],
-  ])('Y60: one that %s is an error for the agent', async (_, command, text) => {
+  ])('Y60: one that %s is an error for the agent (needs sh)', async (_, command, text) => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
     const { code } = await go({
       words: ['do it', '--tool', `x=${command}`, '--tool-timeout', '20s'],
@@ -233,7 +233,7 @@ describe('commands for tools', () => {
     expect(audit.some(({ event }) => event === 'start')).toBe(false)
   })
 
-  test('a tool that waits for its result is carried out; one that is asked about, or of a server, is not', async () => {
+  test('a tool that waits for its result is carried out; one that is asked about, or of a server, is not (needs sh)', async () => {
     const self = { evaluated_permission: undefined }
     const mcp: Event = { id: 'm1', type: 'agent.mcp_tool_use', name: 'bash', input: {}, mcp_server_name: 'm' }
     const service = createAgentService({ rounds: [[bash('t1', 'a', self), bash('t2', 'b'), mcp]] })
@@ -696,9 +696,9 @@ describe('the audit as a journal', () => {
   })
 
   test.each([
-    ['a link', (path: string) => symlinkSync('/dev/null', path), 'it is a link'],
+    ['a link (needs POSIX files)', (path: string) => symlinkSync('/dev/null', path), 'it is a link'],
     ['a folder', (path: string) => mkdirSync(path), 'it is a folder'],
-    ['a FIFO', (path: string) => execFileSync('mkfifo', [path]), 'it is no regular file'],
+    ['a FIFO (needs FIFOs)', (path: string) => execFileSync('mkfifo', [path]), 'it is no regular file'],
   ])('Y59: %s is refused, and nothing is sent', async (_, make, why) => {
     const cwd = temporaryFolder()
     make(join(cwd, 'audit.ndjson'))
@@ -729,7 +729,7 @@ test('the deadline while the session works is 15, with how to go on', async () =
   )
 })
 
-test('Y63: a deadline that passes while a command runs ends it: 15, and no second start', async () => {
+test('Y63: a deadline that passes while a command runs ends it: 15, and no second start (needs sh)', async () => {
   const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
   const { code, audit } = await go({
     words: ['do it', '--deadline', '100', '--tool', 'x=sleep 1000'],
