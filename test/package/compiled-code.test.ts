@@ -148,7 +148,7 @@ test('K35: a file larger than any that is written is not read, and replaced (nee
   expect(lstatSync(join(folder, name)).size).toBeLessThan(2 ** 24)
   truncateSync(join(folder, name), 2 ** 30)
   const peak = join(home, 'peak')
-  const preload = join(import.meta.dirname, 'faults/preload.cjs')
+  const preload = join(import.meta.dirname, '../faults/preload.cjs')
   expect(helpIn(home, { NODE_OPTIONS: `--require ${JSON.stringify(preload)}`, TEST_PEAK: peak })).toBe(said)
   expect(Number(readFileSync(peak, 'utf8')) / 1024).toBeLessThan(500)
 })
