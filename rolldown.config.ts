@@ -164,7 +164,7 @@ const config = {
           name: 'start',
           priority: 3,
           test: isOneOf(
-            'main host errors secrets facts argv/bare-flags reporting io/output',
+            'main host errors secrets fate summary argv/bare-flags report io/output',
             /package\.json$/,
           ),
         },

@@ -1,9 +1,9 @@
-import type { Facts } from './facts.ts'
 import type { Calls } from './fate.ts'
 import type { Input, Stdin } from './io/input.ts'
 import type { Output, StdStream } from './io/output.ts'
 import type { ColourChoice, Style } from './io/style.ts'
 import type { Secrets } from './secrets.ts'
+import type { Summary } from './summary.ts'
 import type { Timers } from './timers.ts'
 import type { Exchange } from './wire/exchange.ts'
 
@@ -83,7 +83,7 @@ export interface Run {
   /** Called when the run ends, in any way: to stop a spinner, end a line, remove a temporary file. Synchronous. */
   cleanups: Set<() => void>
   secrets: Secrets
-  facts: Facts
+  summary: Summary
   calls: Calls
 }
 

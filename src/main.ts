@@ -2,11 +2,11 @@ import { version } from '../package.json'
 import { flagValue } from './argv/bare-flags.ts'
 import type { Host, Run } from './context.ts'
 import { CliError, fileProblem, OutputClosed } from './errors.ts'
-import { createFacts } from './facts.ts'
 import { createCalls } from './fate.ts'
 import { say } from './io/output.ts'
-import { createReporting, type Reporting } from './reporting.ts'
+import { createReport, type Report } from './report.ts'
 import { createSecrets, type Secrets } from './secrets.ts'
+import { createSummary } from './summary.ts'
 
 export { createProcessHost } from './host.ts'
 
@@ -16,11 +16,11 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
   const cleanups = new Set<() => void>()
   const secrets = createSecrets()
-  const facts = createFacts()
+  const summary = createSummary()
   const calls = createCalls()
-  const reporting = createReporting(argv, {
+  const report = createReport(argv, {
     host,
-    facts,
+    summary,
     calls,
     secrets,
     start: Date.now(),
@@ -29,13 +29,13 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const run: Run = {
     cleanups,
     secrets,
-    facts,
+    summary,
     calls,
   }
   host.onSignal?.((exit) => {
     cleanUp(cleanups)
     // What is to be copied comes last.
-    const states = [reporting.tryWriteNow({ exit, isSignal: true }), calls.lastWords()]
+    const states = [report.tryWriteNow({ exit, isSignal: true }), calls.lastWords()]
     return guard(`${['parley: interrupted', ...states.filter((state) => state !== undefined)].join(': ')}\n`)
   })
   host.onCrash?.((error) => fail(unexpected(error, calls.lastWords())))
@@ -46,13 +46,13 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       await say(host.stdout, text)
       return 0
     }
-    checkArguments(argv, host, reporting)
+    checkArguments(argv, host, report)
     const { runProgram } = await import('./cli/program.ts')
-    const exit = await runProgram(argv, host, { run, version, report: reporting }).catch((error: unknown) => {
+    const exit = await runProgram(argv, host, { run, version, report }).catch((error: unknown) => {
       if (error instanceof OutputClosed) return 0
       throw error
     })
-    await reporting.write({ exit })
+    await report.write({ exit })
     return ending ?? exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
@@ -71,20 +71,20 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   async function end(failure: CliError): Promise<number> {
     cleanUp(cleanups)
     const { kind, message, details, exitCode } = failure
-    const problem = await reporting.tryWrite({ exit: exitCode, failure })
+    const problem = await report.tryWrite({ exit: exitCode, failure })
     const whole = problem === undefined ? failure : new CliError(kind, `${message}; ${problem}`, details)
-    await report(whole, argv, host, secrets)
-    if (isForGithub) await annotate(whole, facts.command, outer, secrets)
+    await printFailure(whole, argv, host, secrets)
+    if (isForGithub) await annotate(whole, summary.command, outer, secrets)
     return exitCode
   }
 }
 
 /** The name of a report may be what is wrong about the arguments, so none is written then. */
-function checkArguments(argv: string[], host: Host, reporting: Reporting): void {
+function checkArguments(argv: string[], host: Host, report: Report): void {
   try {
     host.checkArguments?.(argv)
   } catch (error) {
-    reporting.forgo()
+    report.forgo()
     throw error
   }
 }
@@ -135,7 +135,7 @@ const endedEarly = (state: string | undefined) =>
   })
 
 /** Prints a failure. Its flags are read from the bare arguments, because they apply also where those are wrong. */
-async function report(failure: CliError, argv: string[], host: Host, secrets: Secrets): Promise<void> {
+async function printFailure(failure: CliError, argv: string[], host: Host, secrets: Secrets): Promise<void> {
   const [{ renderFailure, renderFailureAsJson }, { createStyle, toColourChoice, wantsColour }] =
     await Promise.all([import('./io/failure.ts'), import('./io/style.ts')])
   const isJson = flagValue(argv, '--errors') === 'json'

@@ -1,135 +1,69 @@
-import { lstatSync, readFileSync, rmSync } from 'node:fs'
-import { asFileFailure, CliError, type Kind, outcomes, usage } from './errors.ts'
-import type { Facts } from './facts.ts'
-import type { Calls } from './fate.ts'
-import { escapeJson, oneLine } from './io/escape.ts'
-import { absolutePath } from './io/paths.ts'
-import { createTemporaryFile } from './io/temporary-file.ts'
-import type { Secrets } from './secrets.ts'
-import { tryParseJson } from './wire/json/parse.ts'
+import { flagValue, hasFlag } from './argv/bare-flags.ts'
+import type { End, ReportSource } from './report-file.ts'
 
-/** How a run ended. */
-export interface End {
-  exit: number
-  /** Ended by a signal. */
-  isSignal?: boolean
-  failure?: CliError
+/** The report of a run, where one is asked for. */
+export interface Report {
+  /**
+   * Removes an earlier report; from here on one is written, whatever the end of the run. Throws a `CliError` where it
+   * could not be written.
+   */
+  open(): Promise<void>
+  /** None is written. */
+  forgo(): void
+  /** Writes it, once; also of a run that ended before its report was opened. Throws a `CliError`. */
+  write(end: End): Promise<void>
+  /** The same, but returns the failure's message. */
+  tryWrite(end: End): Promise<string | undefined>
+  /** The same for a signal: synchronous, and nothing is written before the report is open. */
+  tryWriteNow(end: End): string | undefined
 }
 
-export interface ReportSource {
-  /** A relative name begins in its current folder. */
-  host: { readonly cwd: string }
-  facts: Facts
-  calls: Calls
-  secrets: Secrets
-  /** When the run began: milliseconds since the epoch. */
-  start: number
-}
+type State = 'not open' | 'over' | ((end: End) => void)
 
-/**
- * Prepares to write the report of a run, and removes an earlier one. What it returns writes it whole, synchronously,
- * so that a signal can call it. Both throw a `CliError` of kind `file` where it cannot be written.
- */
-export function openReport(
-  name: string,
-  { host, facts, calls, secrets, start }: ReportSource,
-): (end: End) => void {
-  if (name === '' || name === '-') throw usage('--report needs the name of a file')
-  const target = absolutePath(host, name)
-  const asFailure = (error: unknown) => asFileFailure(error, `--report ${name}`)
-  try {
-    requireReplaceable(target, name)
-    // Shows that a file can be made there.
-    createTemporaryFile(target).remove()
-    rmSync(target, { force: true })
-  } catch (error) {
-    throw asFailure(error).with({ consequence: 'nothing was sent' })
+/** The flags are read from the bare arguments, because they apply also where those are wrong. */
+export function createReport(argv: string[], source: ReportSource): Report {
+  const name = flagValue(argv, '--report')
+  // A preview sends nothing, so there is nothing to report.
+  const isPreview = ['--dry-run', '--curl'].some((flag) => hasFlag(argv, flag))
+  let state: State = name === undefined || isPreview ? 'over' : 'not open'
+
+  async function open(): Promise<void> {
+    if (state !== 'not open') return
+    state = 'over'
+    const { openReport } = await import('./report-file.ts')
+    state = openReport(name ?? '', source)
   }
-  return (end) => {
-    try {
-      requireReplaceable(target, name)
-      const text = JSON.stringify(describeRun(facts, calls, end, (Date.now() - start) / 1000))
-      replace(target, `${escapeJson(secrets.redactJson(text))}\n`)
-    } catch (error) {
-      throw asFailure(error).with({ consequence: 'the report was not written', sent: calls.sent })
-    }
+
+  function writeNow(end: End): void {
+    if (typeof state === 'string') return
+    const writeOnce = state
+    state = 'over'
+    writeOnce(end)
   }
-}
 
-function requireReplaceable(target: string, name: string): void {
-  const found = lstatSync(target, { throwIfNoEntry: false })
-  if (!found) return
-  const problem = (why: string) => new CliError('file', `--report ${name}: ${why}`)
-  if (!found.isFile()) throw problem('it is not a regular file')
-  if (found.size > 0 && !isReport(target, found.size))
-    throw problem('it is neither empty nor a report, and is not replaced')
-}
-
-/** Bytes. Of many files only a batch writes, and it does not name them. */
-const largestReport = 16 * 2 ** 20
-
-function isReport(path: string, size: number): boolean {
-  if (size > largestReport) return false
-  const report = tryParseJson(readFileSync(path, 'utf8'))
-  return (
-    isRecord(report) &&
-    ['command', 'exit', 'kind', 'sent', 'usage'].every((key) => Object.hasOwn(report, key))
-  )
-}
-
-const isRecord = (value: unknown): value is object => typeof value === 'object' && value !== null
-
-function replace(target: string, text: string): void {
-  const file = createTemporaryFile(target)
-  try {
-    file.writeNow(text)
-    file.replace(target)
-  } catch (error) {
-    file.remove()
-    throw error
+  async function write(end: End): Promise<void> {
+    await open()
+    writeNow(end)
   }
-}
 
-const counted = [
-  'inputTokens',
-  'outputTokens',
-  'cacheReadInputTokens',
-  'cacheCreationInputTokens',
-  'reasoningTokens',
-  'totalTokens',
-]
-
-/** What is not known is null. */
-function describeRun(
-  facts: Facts,
-  { sent }: Calls,
-  { exit, isSignal, failure }: End,
-  seconds: number,
-): object {
-  const { command, id, model, stopReason, session, usage, attempts, files, counts } = facts
-  const requestId = failure?.details.requestId ?? facts.requestId
   return {
-    command: command ?? null,
-    exit,
-    kind: isSignal ? 'signal' : (failure?.kind ?? kindOf(exit)),
-    sent: failure?.details.sent ?? sent,
-    id: shown(id),
-    model: shown(model),
-    stopReason: shown(stopReason),
-    usage: Object.fromEntries(counted.map((name) => [name, usage.get(name) ?? null])),
-    seconds,
-    attempts,
-    requestId: shown(requestId),
-    session: shown(session),
-    files: files ?? null,
-    resume: (isSignal ? facts.resume : failure?.details.resume) ?? null,
-    counts,
+    open,
+    forgo() {
+      state = 'over'
+    },
+    write,
+    tryWrite: (end) => write(end).then(nothing, messageOf),
+    tryWriteNow(end) {
+      try {
+        writeNow(end)
+      } catch (error) {
+        return messageOf(error)
+      }
+      return undefined
+    },
   }
 }
 
-const shown = (text: string | undefined) => (text === undefined ? null : oneLine(text, 200))
+const nothing = () => undefined
 
-function kindOf(exit: number): Kind | null {
-  const kinds = Object.keys(outcomes) as Kind[]
-  return kinds.find((kind) => outcomes[kind].exit === exit) ?? null
-}
+const messageOf = (error: unknown) => (error as Error).message

@@ -15,7 +15,7 @@ const read = (file: string) => readFileSync(join(source, file), 'utf8')
 const floors = [
   ['fate.ts'],
   ['errors.ts', 'timers.ts', 'argv'],
-  ['secrets.ts', 'facts.ts'],
+  ['secrets.ts', 'summary.ts'],
   ['wire'],
   ['io', 'emulator'],
   ['context.ts'],
@@ -28,8 +28,8 @@ const floors = [
   ['signals.ts'],
   ['std-streams.ts'],
   ['host.ts'],
+  ['report-file.ts'],
   ['report.ts'],
-  ['reporting.ts'],
   ['main.ts'],
   // No part of the program: the build's.
   ['third-parties'],

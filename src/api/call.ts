@@ -41,7 +41,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
       if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
       else await caller.call(endpoint, parts, (answer) => printAnswer(printWhole, answer))
       await file?.commit()
-      if (file && options.output !== undefined) context.facts.files?.push(options.output)
+      if (file && options.output !== undefined) context.summary.files?.push(options.output)
     })
   } catch (error) {
     // Among the items of pages the body of a failure would be taken for one.

@@ -44,7 +44,7 @@ export function createReport(context: BatchContext, { lines, isResumable }: Repo
   const isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
   let tally: Tally = { ok: 0, failed: 0, skipped: 0, tokens: 0 }
   // The names of files are in the results.
-  Object.assign(context.facts, { counts: tally, files: undefined })
+  Object.assign(context.summary, { counts: tally, files: undefined })
   let pausedUntil = 0
   let forget = () => {}
 
@@ -79,7 +79,7 @@ export function createReport(context: BatchContext, { lines, isResumable }: Repo
       note,
       onProgress(next) {
         tally = next
-        context.facts.counts = tally
+        context.summary.counts = tally
       },
     },
     onPause({ error, until, places }) {

@@ -178,7 +178,7 @@ function addGroup(command: ParleyCommand, group: Record<string, Entry>, parse: P
 
 /** Gives a command its flags, its help and its action. */
 async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Promise<void> {
-  parse.run.facts.command = namesOf(command).join(' ')
+  parse.run.summary.command = namesOf(command).join(' ')
   const module = await entry.load?.()
   module?.declare?.(command)
   for (const note of module?.notes ?? []) addNote(command, note)

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
-import { addAnswer } from '../facts.ts'
 import { oneLine } from '../io/escape.ts'
+import { addAnswer } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { usageOf } from './tokens.ts'
@@ -69,12 +69,9 @@ const describeStop = (reason: string): string =>
     : `the answer was stopped: ${oneLine(reason, 100)}`
 
 /** Prints what an answer took. */
-export function printUsage(
-  { host, flags, tell, note, style, facts }: Context,
-  summary: AnswerSummary,
-  { start, isAsked }: Footer,
-): void {
-  addAnswer(facts, { ...summary, usage: usageOf(summary) })
+export function printUsage(context: Context, summary: AnswerSummary, { start, isAsked }: Footer): void {
+  const { host, flags, tell, note, style } = context
+  addAnswer(context.summary, { ...summary, usage: usageOf(summary) })
   if (flags.verbose && summary.id !== undefined) note(`the id of the answer: ${oneLine(summary.id, 200)}`)
   // A dash first: CI systems look for commands at the start of a line, where no service's text may be.
   if (isAsked || host.stderr.isTerminal)

@@ -1,5 +1,5 @@
 import { CliError } from '../errors.ts'
-import { addAnswer, type Facts } from '../facts.ts'
+import { addAnswer, type Summary } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer.ts'
 import { createAnswerReader } from '../wire/gateway/answer-reader.ts'
 
@@ -57,9 +57,9 @@ export interface Spent {
 export const nothingSpent = (): Spent => ({ attempts: 0, answers: 0, unmetered: 0, usage: {} })
 
 /** Counts an answer as soon as it is known what it took: it is paid for, whatever becomes of it. */
-export function countAnswer(spent: Spent, facts: Facts, summary: AnswerSummary): void {
+export function countAnswer(spent: Spent, run: Summary, summary: AnswerSummary): void {
   const usage = usageOf(summary)
-  addAnswer(facts, { ...summary, usage })
+  addAnswer(run, { ...summary, usage })
   spent.answers++
   if (!usage) spent.unmetered++
   for (const [name, count] of Object.entries(usage ?? {}))

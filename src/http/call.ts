@@ -68,7 +68,7 @@ export function createCaller(
   settings: ResolvedSettings,
   { isOneOfMany = false, wayOn }: CallerOptions = {},
 ): Caller {
-  const { flags, facts, calls, timers, note, output } = context
+  const { flags, summary, calls, timers, note, output } = context
   const deadline = deadlineOf(context, settings)
   const credentials = createCredentials(context, settings)
   const build = createRequestBuilder(context, settings)
@@ -90,8 +90,8 @@ export function createCaller(
 
   async function open(endpoint: Endpoint, parts: RequestParts): Promise<OpenResponse> {
     // Of many calls that name different models none is the run's.
-    facts.model = isOneOfMany ? undefined : parts.params.model
-    facts.session = parts.params.session
+    summary.model = isOneOfMany ? undefined : parts.params.model
+    summary.session = parts.params.session
     const request = await build(endpoint, parts)
     const signed = await credentials.addTo(request)
     const secretOrigin = originOf(request, settings)
@@ -102,7 +102,7 @@ export function createCaller(
       endpoint,
       call,
       exchange(request, onSent) {
-        facts.attempts++
+        summary.attempts++
         return carry(request, onSent)
       },
       policy,
@@ -116,7 +116,7 @@ export function createCaller(
       if (flags.raw && rawBody) await printRaw(output, rawBody)
       throw error
     })
-    facts.requestId = response.head.requestId
+    summary.requestId = response.head.requestId
     return {
       ...response,
       accept: () => call.reach('done'),

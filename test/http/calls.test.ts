@@ -3,11 +3,11 @@ import { expect, test } from 'vitest'
 import { createContext } from '../../src/cli/create-context.ts'
 import type { Host, SharedFlags } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import { createFacts } from '../../src/facts.ts'
 import { createCalls } from '../../src/fate.ts'
 import { type Caller, createCaller } from '../../src/http/call.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import { readSettings } from '../../src/settings/read-settings.ts'
+import { createSummary } from '../../src/summary.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { notUnderstood } from '../../src/wire/problem/not-understood.ts'
@@ -49,7 +49,7 @@ async function startRun(
     {
       cleanups: new Set(),
       secrets: createSecrets(),
-      facts: createFacts(),
+      summary: createSummary(),
       calls,
     },
   )

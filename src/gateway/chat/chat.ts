@@ -68,7 +68,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     ? schema.untilFits(parts.body, askOnce)
     : askOnce(parts.body, true))
   if ('failure' in answer) throw answer.failure
-  if (file && options.output !== undefined) context.facts.files?.push(options.output)
+  if (file && options.output !== undefined) context.summary.files?.push(options.output)
   printEnd(context, answer, footer)
 }
 

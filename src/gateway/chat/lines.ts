@@ -55,7 +55,7 @@ export async function readChatLines(
     preview: async (call: Call) => void (await caller.preview(endpoints.chat, requestOf(call))),
     async ask({ call, spent }: { call: Call; spent: Spent }) {
       const start = timers.now()
-      const onAnswer = (summary: AnswerSummary) => countAnswer(spent, context.facts, summary)
+      const onAnswer = (summary: AnswerSummary) => countAnswer(spent, context.summary, summary)
       const askOnce = (body: Uint8Array, isLast: boolean) => {
         const how = { isRaw, failOnCut, schema, isLast, onAnswer }
         const request = requestOf({ ...call, body })

@@ -68,7 +68,7 @@ export async function readImageLines(
     preview: async (call: Call) => void (await caller.preview(endpoints.image, requestOf(call))),
     async ask({ call, spent }: { call: Call; spent: Spent }) {
       const start = timers.now()
-      const read = await createReader(call, (summary) => countAnswer(spent, context.facts, summary))
+      const read = await createReader(call, (summary) => countAnswer(spent, context.summary, summary))
       const answer = await withFreshSecret(() =>
         countAttempts(spent, () =>
           caller.call(endpoints.image, requestOf(call), async (response) => ({

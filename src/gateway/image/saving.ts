@@ -83,7 +83,7 @@ async function saveImage(
     throw error instanceof CliError ? await rescue(context, error, { bytes, extension }) : error
   })
   if (path === undefined) return
-  context.facts.files?.push(path)
+  context.summary.files?.push(path)
   await onSaved(path, { bytes, extension })
 }
 

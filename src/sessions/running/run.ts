@@ -43,7 +43,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usage('there is no task: --dry-run and --curl have nothing to show')
   if (body && (await caller.preview(endpoints.sendEvents, { ...parts, body }))) return
-  if (!body) context.facts.resume = resume
+  if (!body) context.summary.resume = resume
   const audit = await openAudit(context, caller, { path: options.audit, session: parts.params.session })
   const asker = createAsker(context)
   try {
@@ -136,7 +136,7 @@ async function sendTask(
 ): Promise<SessionEvent[]> {
   const onAccepted = () => {
     progress.isBegun = true
-    context.facts.resume = resume
+    context.summary.resume = resume
     context.calls.sayInstead(() => `the task was accepted; ${fate}`)
   }
   const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (answer) =>

@@ -1,5 +1,5 @@
 /** What a run has come to, as its rooms add to it: `--report` shows it. */
-export interface Facts {
+export interface Summary {
   command: string | undefined
   /** Of all requests. */
   attempts: number
@@ -21,7 +21,7 @@ export interface Facts {
   counts: object | undefined
 }
 
-export const createFacts = (): Facts => ({
+export const createSummary = (): Summary => ({
   command: undefined,
   attempts: 0,
   model: undefined,
@@ -45,12 +45,12 @@ interface Answered {
 }
 
 /** Adds what an answer says of itself. */
-export function addAnswer(facts: Facts, { id, model, stopReason, usage, tokens }: Answered): void {
+export function addAnswer(summary: Summary, { id, model, stopReason, usage, tokens }: Answered): void {
   // Of many answers only the sums are shown.
-  const isOneOfMany = facts.counts !== undefined
-  facts.model = isOneOfMany ? undefined : (model ?? facts.model)
-  facts.id = isOneOfMany ? undefined : id
-  facts.stopReason = isOneOfMany ? undefined : stopReason
+  const isOneOfMany = summary.counts !== undefined
+  summary.model = isOneOfMany ? undefined : (model ?? summary.model)
+  summary.id = isOneOfMany ? undefined : id
+  summary.stopReason = isOneOfMany ? undefined : stopReason
   for (const [name, count] of Object.entries(usage ?? { totalTokens: tokens }))
-    if (typeof count === 'number') facts.usage.set(name, (facts.usage.get(name) ?? 0) + count)
+    if (typeof count === 'number') summary.usage.set(name, (summary.usage.get(name) ?? 0) + count)
 }

@@ -1,0 +1,135 @@
+import { lstatSync, readFileSync, rmSync } from 'node:fs'
+import { asFileFailure, CliError, type Kind, outcomes, usage } from './errors.ts'
+import type { Calls } from './fate.ts'
+import { escapeJson, oneLine } from './io/escape.ts'
+import { absolutePath } from './io/paths.ts'
+import { createTemporaryFile } from './io/temporary-file.ts'
+import type { Secrets } from './secrets.ts'
+import type { Summary } from './summary.ts'
+import { tryParseJson } from './wire/json/parse.ts'
+
+/** How a run ended. */
+export interface End {
+  exit: number
+  /** Ended by a signal. */
+  isSignal?: boolean
+  failure?: CliError
+}
+
+export interface ReportSource {
+  /** A relative name begins in its current folder. */
+  host: { readonly cwd: string }
+  summary: Summary
+  calls: Calls
+  secrets: Secrets
+  /** When the run began: milliseconds since the epoch. */
+  start: number
+}
+
+/**
+ * Prepares to write the report of a run, and removes an earlier one. What it returns writes it whole, synchronously,
+ * so that a signal can call it. Both throw a `CliError` of kind `file` where it cannot be written.
+ */
+export function openReport(
+  name: string,
+  { host, summary, calls, secrets, start }: ReportSource,
+): (end: End) => void {
+  if (name === '' || name === '-') throw usage('--report needs the name of a file')
+  const target = absolutePath(host, name)
+  const asFailure = (error: unknown) => asFileFailure(error, `--report ${name}`)
+  try {
+    requireReplaceable(target, name)
+    // Shows that a file can be made there.
+    createTemporaryFile(target).remove()
+    rmSync(target, { force: true })
+  } catch (error) {
+    throw asFailure(error).with({ consequence: 'nothing was sent' })
+  }
+  return (end) => {
+    try {
+      requireReplaceable(target, name)
+      const text = JSON.stringify(describeRun(summary, calls, end, (Date.now() - start) / 1000))
+      replace(target, `${escapeJson(secrets.redactJson(text))}\n`)
+    } catch (error) {
+      throw asFailure(error).with({ consequence: 'the report was not written', sent: calls.sent })
+    }
+  }
+}
+
+function requireReplaceable(target: string, name: string): void {
+  const found = lstatSync(target, { throwIfNoEntry: false })
+  if (!found) return
+  const problem = (why: string) => new CliError('file', `--report ${name}: ${why}`)
+  if (!found.isFile()) throw problem('it is not a regular file')
+  if (found.size > 0 && !isReport(target, found.size))
+    throw problem('it is neither empty nor a report, and is not replaced')
+}
+
+/** Bytes. Of many files only a batch writes, and it does not name them. */
+const largestReport = 16 * 2 ** 20
+
+function isReport(path: string, size: number): boolean {
+  if (size > largestReport) return false
+  const report = tryParseJson(readFileSync(path, 'utf8'))
+  return (
+    isRecord(report) &&
+    ['command', 'exit', 'kind', 'sent', 'usage'].every((key) => Object.hasOwn(report, key))
+  )
+}
+
+const isRecord = (value: unknown): value is object => typeof value === 'object' && value !== null
+
+function replace(target: string, text: string): void {
+  const file = createTemporaryFile(target)
+  try {
+    file.writeNow(text)
+    file.replace(target)
+  } catch (error) {
+    file.remove()
+    throw error
+  }
+}
+
+const counted = [
+  'inputTokens',
+  'outputTokens',
+  'cacheReadInputTokens',
+  'cacheCreationInputTokens',
+  'reasoningTokens',
+  'totalTokens',
+]
+
+/** What is not known is null. */
+function describeRun(
+  summary: Summary,
+  { sent }: Calls,
+  { exit, isSignal, failure }: End,
+  seconds: number,
+): object {
+  const { command, id, model, stopReason, session, usage, attempts, files, counts } = summary
+  const requestId = failure?.details.requestId ?? summary.requestId
+  return {
+    command: command ?? null,
+    exit,
+    kind: isSignal ? 'signal' : (failure?.kind ?? kindOf(exit)),
+    sent: failure?.details.sent ?? sent,
+    id: shown(id),
+    model: shown(model),
+    stopReason: shown(stopReason),
+    usage: Object.fromEntries(counted.map((name) => [name, usage.get(name) ?? null])),
+    seconds,
+    attempts,
+    requestId: shown(requestId),
+    session: shown(session),
+    files: files ?? null,
+    resume: (isSignal ? summary.resume : failure?.details.resume) ?? null,
+    counts,
+  }
+}
+
+const shown = (text: string | undefined) => (text === undefined ? null : oneLine(text, 200))
+
+function kindOf(exit: number): Kind | null {
+  const kinds = Object.keys(outcomes) as Kind[]
+  return kinds.find((kind) => outcomes[kind].exit === exit) ?? null
+}
