@@ -7,8 +7,6 @@ import { printMit } from './mit.ts'
 export interface Facts {
   /** The licences that bundled code may have, as SPDX names them. */
   allowed: string[]
-  /** The ids of virtual modules that are the bundle's own. */
-  own: RegExp
   /** The copyright notices of packages under the MIT licence that come without its text. */
   notices: Map<string, string>
   /** Files in packages that are another's work, under the MIT licence: its name and its copyright notice. */
@@ -39,17 +37,17 @@ const runtime = '\0rolldown/runtime.js'
 const rolldown = toPath(dirname(createRequire(import.meta.url).resolve('rolldown/package.json')))
 
 /** The package in `root`, the others that the modules are from, sorted, and which facts are for none of them. */
-export function findPackages(modules: Module[], root: string, { own, notices, inside }: Facts) {
+export function findPackages(modules: Module[], root: string, { notices, inside }: Facts) {
   const reader = createReader(root)
   const self = reader(root)
   const found = new Set<Package>()
   const unused = new Set([...notices.keys(), ...inside.keys()])
   for (const { id, imports } of modules) {
-    const folder = folderOf(id, root, own)
+    const folder = folderOf(id, root)
     if (!folder) throw new Error(`it is not known whose ${JSON.stringify(id)} is`)
     const importer = reader(folder)
     found.add(importer)
-    for (const imported of imports.map((each) => folderOf(each, root, own)))
+    for (const imported of imports.map((each) => folderOf(each, root)))
       if (imported) importer.imports.add(reader(imported))
     // No module says that it imports this one.
     if (id === runtime) self.imports.add(importer)
@@ -73,11 +71,11 @@ export function toPath(id: string): string {
 }
 
 /** The innermost package's folder that a module is in. */
-function folderOf(id: string, root: string, own: RegExp): string | undefined {
+function folderOf(id: string, root: string): string | undefined {
   if (id === runtime) return rolldown
   const path = toPath(id)
   const folder = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]
-  return folder ?? (own.test(id) || path.startsWith(`${root}/`) ? root : undefined)
+  return folder ?? (path.startsWith(`${root}/`) ? root : undefined)
 }
 
 /** Two folders that hold the same version of a package are one. */

@@ -32,8 +32,11 @@ test('every library is in one chunk, and those that a request loads hold few', (
   expect(librariesIn('program.cjs').toSorted()).toEqual(['commander', 'fastest-levenshtein'])
   expect(librariesIn('request.cjs')).toEqual(['zod'])
   expect(librariesIn('undici-client.cjs')).toEqual(['undici'])
-  expect(librariesIn('answer.cjs')).toEqual([])
   expect(librariesIn('schema-worker.cjs')).toEqual([])
+})
+
+test('no chunk has a client for HTTP/2', () => {
+  for (const { fileName, code } of chunks.values()) expect(code, fileName).not.toContain('node:http2')
 })
 
 test('no chunk copies what process has, its title among it, which Windows may not have', () => {
@@ -67,11 +70,11 @@ test.each([
   expect(await chunksOf(argv.split(' '))).toEqual(loaded)
 })
 
-test('a chat loads one chunk each for its request, for undici and for the answer', async () => {
+test('a chat loads one chunk for its request, and one for undici', async () => {
   const server = await serve((socket) => socket.end(response(message('Hello'))))
   try {
     const loaded = await chunksOf(['chat', 'hi'], pointedAt(server))
-    expect(loaded).toEqual(['answer', 'main', 'program', 'request', 'undici-client'])
+    expect(loaded).toEqual(['main', 'program', 'request', 'undici-client'])
   } finally {
     await server.close()
   }

@@ -37,7 +37,6 @@ export async function build({ prints, packages, lock = {}, facts, plugin }: Proj
   }
   const declaration = declareThirdParties({
     allowed: ['MIT'],
-    own: /^\0own/,
     notices: new Map(),
     inside: new Map(),
     ...facts,
