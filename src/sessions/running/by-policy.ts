@@ -49,7 +49,11 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
     if (waiting().length === 0) throw usage('nothing waits for an answer')
     const rules = { policy, tools: new Map() }
     const setting = { context, caller, parts, state, audit, asker, rules, toolTimeout: 0, waiting }
-    const responder = new Responder({ ...setting, fate: 'nothing more is answered', isPrinted: true })
+    const responder = new Responder({
+      ...setting,
+      ifInterrupted: 'nothing more is answered',
+      isPrinted: true,
+    })
     await printReceipt(context, await responder.answer(), options.ids ?? false)
     if (waiting().length > 0) throw await stillWaiting(context, session, state, waiting())
   } finally {

@@ -18,8 +18,8 @@ export interface RunningSession {
   parts: SessionParts
   state: SessionState
   audit: Audit
-  /** What becomes of the session when the run is interrupted. */
-  fate: string
+  /** What is said if the run is interrupted between two requests: what becomes of the session. */
+  ifInterrupted: string
   /** With `--raw` receipts are printed as they are. */
   isPrinted?: boolean
 }
@@ -84,7 +84,7 @@ export class Replies {
         return outcome.named
       }
       const { failure } = outcome
-      const event = lineFor(failure)
+      const event = lineFor(failure.details.fate)
       for (const { use } of left) this.take(use, { event }, { reason: failure.message })
       if (event === 'unknown') {
         await this.settle(
@@ -102,7 +102,7 @@ export class Replies {
 
   /** Sends a request; returns what the service names as accepted, or why it did not say that it accepted anything. */
   async #send(replies: readonly Answered[]): Promise<{ named: SessionEvent[] } | { failure: CliError }> {
-    const { context, caller, parts, fate, isPrinted = false } = this.#session
+    const { context, caller, parts, ifInterrupted, isPrinted = false } = this.#session
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     // What the receipt says beside the events is nothing that a person has to do anything about.
     const quiet = { ...context, note() {} }
@@ -119,7 +119,7 @@ export class Replies {
       if (!(error instanceof CliError)) throw error
       return isAccepted ? { named: [] } : { failure: error }
     } finally {
-      context.calls.sayInstead(() => fate)
+      context.calls.sayInstead(() => ifInterrupted)
     }
   }
 

@@ -1,4 +1,4 @@
-import type { Kind } from '../../errors.ts'
+import type { Fate } from '../../fate.ts'
 
 /**
  * Whether a tool use may be answered, and whether it may be answered again.
@@ -143,20 +143,9 @@ export function dutyOf({ is }: Reply): 'decide' | 'post' | 'look' | undefined {
   return is === 'in-doubt' ? 'look' : undefined
 }
 
-/**
- * What a request's failure means for the replies in it. Whatever may come from a gateway after the service took them, or
- * is no receipt, leaves them in doubt.
- */
-export function lineFor({
-  kind,
-  details,
-}: {
-  kind: Kind
-  details: { sent?: string }
-}): 'refused' | 'unknown' {
-  const isCertain = details.sent !== 'unknown' && !['unknown', 'service', 'response'].includes(kind)
-  return isCertain ? 'refused' : 'unknown'
-}
+/** What the failure of a request means for the replies in it; one of which nothing is known may have taken them. */
+export const lineFor = (fate: Fate = 'sent'): 'refused' | 'unknown' =>
+  fate === 'not-sent' || fate === 'refused' ? 'refused' : 'unknown'
 
 const interrupted: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 

@@ -1,13 +1,14 @@
 import type { Context } from '../../context.ts'
-import { usage } from '../../errors.ts'
+import { CliError, type Kind, OutputClosed, usage } from '../../errors.ts'
 import { type Caller, createCaller } from '../../http/call.ts'
 import { describeResume } from '../../io/failure.ts'
+import type { Output } from '../../io/output.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createAsker } from '../confirming/asker.ts'
 import { createEventPrinter } from '../following/event-printer.ts'
-import { openFollower } from '../following/follower.ts'
+import { type Follower, openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
 import { openBefore, sentEvents } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
@@ -15,9 +16,6 @@ import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
 import { resumption } from '../session-command.ts'
 import { openAudit } from './audit.ts'
-import { explainFailure } from './failure.ts'
-import { printWhileRead } from './print-while-read.ts'
-import type { Progress } from './progress.ts'
 import { Responder } from './responder.ts'
 import { type AnswerFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 
@@ -25,122 +23,169 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerFlags {
   ids?: boolean
 }
 
+/** Events that are sent once, before the session is followed. */
+interface Task {
+  body: Uint8Array
+  isAccepted: boolean
+}
+
+/** What a failure has to take into account, so that nobody sends the task again. */
+interface WayOn {
+  /** Absent if the session is taken up as it stands. */
+  task: Task | undefined
+  /** The command that goes on with the session. */
+  resume: string[]
+}
+
 /**
- * Sends a task, or takes a session up as it is, and answers what it waits for until nothing is left to answer. Throws
- * a `CliError` where the work was not done: kinds `waiting`, `stuck`, `denied`, `stopped` and `unknown` among others.
+ * Sends a task, or takes a session up as it stands, and answers what it waits for until nothing is left to answer. Throws
+ * a `CliError` if the work was not done: kinds `waiting`, `stuck`, `denied`, `stopped` and `unknown` among others.
  */
 export async function runTask(context: Context, options: RunOptions, words: string[]): Promise<void> {
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
-  const policy = await readPolicyFlag(context, options.policy)
+  const { session } = parts.params
+  const rules = { policy: await readPolicyFlag(context, options.policy), tools }
   const body = await readEvents(context, options, words)
-  const resume = resumption(context, parts.params.session)
-  const progress = { isBegun: body === undefined }
+  const task = body && { body, isAccepted: false }
+  const resume = resumption(context, session)
   const caller = createCaller(context, settings, {
-    wayOn: () => (progress.isBegun ? describeResume(resume).join('\n  ') : undefined),
+    wayOn: () => (task?.isAccepted === false ? undefined : describeResume(resume).join('\n  ')),
   })
   const { dryRun, curl } = context.flags
-  if ((dryRun || curl) && !body) throw usage('there is no task: --dry-run and --curl have nothing to show')
-  if (body && (await caller.preview(endpoints.sendEvents, { ...parts, body }))) return
-  if (!body) context.summary.resume = resume
-  const audit = await openAudit(context, caller, { path: options.audit, session: parts.params.session })
+  if ((dryRun || curl) && !task) throw usage('there is no task: --dry-run and --curl have nothing to show')
+  if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
+  if (!task) context.summary.resume = resume
+  const audit = await openAudit(context, caller, { path: options.audit, session })
   const asker = createAsker(context)
+  const lasting = { ...context, output: printWhileRead(context.output) }
   try {
-    const lasting = { ...context, output: printWhileRead(context.output) }
-    const rules = { policy, tools }
-    await work(lasting, { caller, parts, body, options, audit, asker, rules, toolTimeout, resume, progress })
+    const follower = task
+      ? await openBefore(lasting, caller, { ...parts, body: task.body })
+      : await openFollower(lasting, caller, parts, { needsPast: true })
+    const { state } = follower
+    const responder = new Responder({
+      context: lasting,
+      caller,
+      parts,
+      state,
+      audit,
+      asker,
+      rules,
+      toolTimeout,
+      ifInterrupted: goesOn(resume),
+      waiting: () => (state.stop?.kind === 'waiting' ? state.pending : []),
+    })
+    try {
+      const sent = task && (await sendTask(lasting, caller, parts, { task, resume }))
+      await follow(lasting, follower, responder, { session, ids: options.ids, sent, resume })
+    } catch (error) {
+      throw explainFailure(error, { task, resume }, isLate(context, caller))
+    } finally {
+      follower.close()
+    }
   } finally {
     await asker.close()
     audit.close()
   }
 }
 
-type Setting = Pick<ConstructorParameters<typeof Responder>[0], 'caller' | 'audit' | 'asker' | 'rules'>
-
-interface Work extends Setting {
-  parts: SessionParts
-  body: Uint8Array | undefined
-  options: RunOptions
-  toolTimeout: number
-  resume: string[]
-  progress: Progress
-}
-
-async function work(
-  context: Context,
-  { parts, body, options, toolTimeout, resume, progress, ...setting }: Work,
-): Promise<void> {
-  const { caller } = setting
-  const session = parts.params.session
-  const follower = body
-    ? await openBefore(context, caller, { ...parts, body })
-    : await openFollower(context, caller, parts, { needsPast: true })
-  try {
-    const fate = `the session goes on; ${describeResume(resume).join('\n  ')}`
-    const { state } = follower
-    const responder = new Responder({
-      ...setting,
-      context,
-      parts,
-      state,
-      fate,
-      toolTimeout,
-      waiting: () => (state.stop?.kind === 'waiting' ? state.pending : []),
-    })
-    const sent = body && (await sendTask(context, caller, { parts, body, progress, resume, fate }))
-    await printTranscript(context, follower, {
-      session,
-      print: createEventPrinter(context, { ids: options.ids ?? false }),
-      ids: options.ids,
-      sent,
-      certain: body && 'the task was accepted',
-      react: (items) => responder.react(items),
-      fate,
-    }).finally(() => showSum(context, responder))
-    const failure = responder.failure()
-    if (failure) throw failure
-  } catch (error) {
-    throw explainFailure(error, {
-      hasTask: body !== undefined && progress.isBegun,
-      ...progress,
-      resume,
-      isLate: isLate(context, caller),
-    })
-  } finally {
-    follower.close()
-  }
-}
-
-/** The last line of a run, on a terminal. */
-function showSum({ host, note, timers, start }: Context, responder: Responder): void {
-  const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
-  if (host.stderr.isTerminal) note(`${responder.describe()}; ${seconds} s`)
-}
-
-const isLate = ({ timers }: Context, { deadline }: Caller) => deadline > 0 && timers.now() >= deadline
-
-interface Task {
-  parts: SessionParts
-  body: Uint8Array
-  progress: Progress
-  resume: string[]
-  fate: string
-}
-
 /** Sends the task once; returns its events as they will be shown. */
 async function sendTask(
   context: Context,
   caller: Caller,
-  { parts, body, progress, resume, fate }: Task,
+  parts: SessionParts,
+  { task, resume }: { task: Task; resume: string[] },
 ): Promise<SessionEvent[]> {
   const onAccepted = () => {
-    progress.isBegun = true
+    task.isAccepted = true
     context.summary.resume = resume
-    context.calls.sayInstead(() => `the task was accepted; ${fate}`)
+    context.calls.sayInstead(() => `the task was accepted; ${goesOn(resume)}`)
   }
-  const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (answer) =>
-    readReceipt(context, answer, { isPrinted: false, onAccepted }),
+  const events = await caller.call(endpoints.sendEvents, { ...parts, body: task.body }, (response) =>
+    readReceipt(context, response, { isPrinted: false, onAccepted }),
   )
-  return sentEvents(body, events)
+  return sentEvents(task.body, events)
+}
+
+interface Followed {
+  session: string
+  ids: boolean | undefined
+  /** The events of the task, if there is one. */
+  sent: SessionEvent[] | undefined
+  resume: string[]
+}
+
+/** Prints what happens, and answers what waits, until the session rests. Throws a `CliError` if that is no success. */
+async function follow(
+  context: Context,
+  follower: Follower,
+  responder: Responder,
+  { session, ids, sent, resume }: Followed,
+): Promise<void> {
+  const { host, note, timers, start } = context
+  try {
+    await printTranscript(context, follower, {
+      session,
+      print: createEventPrinter(context, { ids: ids ?? false }),
+      ids,
+      sent,
+      certain: sent && 'the task was accepted',
+      react: (items) => responder.react(items),
+      fate: goesOn(resume),
+    })
+  } finally {
+    const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
+    if (host.stderr.isTerminal) note(`${responder.describe()}; ${seconds} s`)
+  }
+  const failure = responder.failure()
+  if (failure) throw failure
+}
+
+const goesOn = (resume: string[]): string => `the session goes on; ${describeResume(resume).join('\n  ')}`
+
+const isLate = ({ timers }: Context, { deadline }: Caller) => deadline > 0 && timers.now() >= deadline
+
+/** These say how the session ended, or what is not known of it. */
+const endings: readonly Kind[] = ['waiting', 'stuck', 'denied', 'unknown']
+
+/** A failure must not look like a reason to send the task again. */
+function explainFailure(error: unknown, { task, resume }: WayOn, hasPassed: boolean): unknown {
+  if (!(error instanceof CliError)) return error
+  if (hasPassed && error.kind === 'not-sent' && task?.isAccepted !== false)
+    return new CliError('stopped', error.message, { sent: 'yes', safeToRetry: false, resume })
+  if (error.kind === 'stopped') return error.with({ safeToRetry: false, consequence: undefined, resume })
+  if (!task?.isAccepted) return error
+  const known = { sent: 'yes', safeToRetry: false } as const
+  if (error.kind === 'unknown') return error.with({ safeToRetry: false })
+  if (endings.includes(error.kind)) return error.with(known)
+  // A reply was refused: the status of that says what to do.
+  if (error.details.pending) return error.with({ ...known, consequence: 'the task was accepted', resume })
+  if (error.kind === 'file' || error.kind === 'unexpected')
+    return error.with({ ...known, consequence: undefined, resume })
+  const { rawBody: _, retryAfter: __, ...details } = error.details
+  return new CliError('response', `the session could not be followed: ${error.message}`, {
+    ...details,
+    ...known,
+    consequence: 'the task was accepted',
+    resume,
+  })
+}
+
+/** A reader of stdout that goes away ends the printing, not the work. */
+function printWhileRead(output: Output): Output {
+  let isRead = true
+  const attempt = async (act: () => Promise<void>) => {
+    if (!isRead) return
+    await act().catch((error) => {
+      if (!(error instanceof OutputClosed)) throw error
+      isRead = false
+    })
+  }
+  return {
+    isTerminal: output.isTerminal,
+    write: (chunk) => attempt(() => output.write(chunk)),
+    flush: () => attempt(() => output.flush()),
+  }
 }

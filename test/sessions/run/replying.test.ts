@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { fates } from '../../../src/fate.ts'
 import {
   type Doubt,
   dutyOf,
@@ -230,16 +231,14 @@ describe('a list, for a reply in doubt', () => {
   })
 })
 
-test.each([
-  ['refused', 'yes', 'refused'],
-  ['credentials', 'yes', 'refused'],
-  ['payment', 'yes', 'refused'],
-  ['rate-limited', 'yes', 'refused'],
-  ['not-sent', 'no', 'refused'],
-  ['not-sent', 'unknown', 'unknown'],
-  ['service', 'yes', 'unknown'],
-  ['response', 'yes', 'unknown'],
-  ['unknown', 'unknown', 'unknown'],
-] as const)('a request that ends as %s (sent: %s) leaves its replies %s', (kind, isSent, line) => {
-  expect(lineFor({ kind, details: { sent: isSent } })).toBe(line)
+test('only what was certainly not taken is refused', () => {
+  expect([...fates, undefined].map((fate) => [fate, lineFor(fate)])).toEqual([
+    ['not-sent', 'refused'],
+    ['refused', 'refused'],
+    ['failed', 'unknown'],
+    ['sent', 'unknown'],
+    ['answered', 'unknown'],
+    ['done', 'unknown'],
+    [undefined, 'unknown'],
+  ])
 })
