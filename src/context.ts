@@ -12,7 +12,7 @@ export interface ProcessInfo {
   env: Readonly<Record<string, string | undefined>>
   cwd: string
   platform: NodeJS.Platform
-  /** The user's number, where files have owners. */
+  /** The user's number, if files have owners. */
   uid?: number
 }
 
@@ -26,7 +26,7 @@ export interface Host extends ProcessInfo {
   stderr: StdStream
   /** Used instead of the network. */
   exchange?: Exchange
-  /** Throws a usage error where the arguments are not what was typed. */
+  /** Throws a usage error if the arguments are not what was typed. */
   checkArguments?(argv: string[]): void
   /** Used instead of the clock. */
   timers?: Timers

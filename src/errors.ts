@@ -55,7 +55,7 @@ export interface FailureDetails {
   safeToRetry?: boolean
   /** A second attempt cannot help: an unknown name, a bad certificate, `x-should-retry: false`. */
   isPermanent?: boolean
-  /** Every problem, where there is more than one. */
+  /** Every problem, if there is more than one. */
   problems?: string[]
   /** The tool uses that a session waits for. */
   pending?: string[]

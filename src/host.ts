@@ -9,7 +9,7 @@ import { createStdStream, findStdinKind, identify } from './std-streams.ts'
 export function createProcessHost(): Host {
   // Node's own warnings would break the one line of `--errors json`.
   process.removeAllListeners('warning')
-  // Where stderr is gone its text is lost, but the run goes on.
+  // If stderr is gone its text is lost, but the run goes on.
   const stderr = createStdStream(2, () => process.stderr.on('error', () => {}))
   return {
     env: process.env,
@@ -59,7 +59,7 @@ function checkArguments(argv: string[]): void {
   if (wrong >= 0) throw usage(`argument ${wrong + 1} is not UTF-8: ${argv[wrong]}`)
 }
 
-/** The bytes of this process's arguments, where the system shows them. */
+/** The bytes of this process's arguments, if the system shows them. */
 function readArguments(): Buffer[] | undefined {
   try {
     const words = readFileSync('/proc/self/cmdline', 'latin1').split('\0').slice(0, -1)

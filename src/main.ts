@@ -34,7 +34,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
   host.onSignal?.((exit) => {
     cleanUp(cleanups)
-    // What is to be copied comes last.
+    // The command to be copied comes last.
     const states = [report.tryWriteNow({ exit, isSignal: true }), calls.lastWords()]
     return guard(`${['parley: interrupted', ...states.filter((state) => state !== undefined)].join(': ')}\n`)
   })
@@ -89,7 +89,7 @@ function checkArguments(argv: string[], host: Host, report: Report): void {
   }
 }
 
-/** What is always the same is printed at once: loading the command tree would take longer than all the rest. */
+/** A text that is always the same is printed at once: loading the command tree would take longer than all the rest. */
 async function findText(argv: string[]): Promise<string | undefined> {
   const [command = '', shell = ''] = argv
   if (argv.length === 1 && /^(-V|--version)$/.test(command)) return `${version}\n`
@@ -134,7 +134,7 @@ const endedEarly = (state: string | undefined) =>
     consequence: state,
   })
 
-/** Prints a failure. Its flags are read from the bare arguments, because they apply also where those are wrong. */
+/** Prints a failure. Its flags are read from the bare arguments, because they apply even if those are wrong. */
 async function printFailure(failure: CliError, argv: string[], host: Host, secrets: Secrets): Promise<void> {
   const [{ renderFailure, renderFailureAsJson }, { createStyle, toColourChoice, wantsColour }] =
     await Promise.all([import('./io/failure.ts'), import('./io/style.ts')])

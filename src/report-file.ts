@@ -28,7 +28,7 @@ export interface ReportSource {
 
 /**
  * Prepares to write the report of a run, and removes an earlier one. What it returns writes it whole, synchronously,
- * so that a signal can call it. Both throw a `CliError` of kind `file` where it cannot be written.
+ * so that a signal can call it. Both throw a `CliError` of kind `file` if it cannot be written.
  */
 export function openReport(
   name: string,
@@ -99,7 +99,7 @@ const counted = [
   'totalTokens',
 ]
 
-/** What is not known is null. */
+/** The fields of a report; null if unknown. */
 function describeRun(
   summary: Summary,
   { sent }: Calls,

@@ -1,10 +1,10 @@
 import { flagValue, hasFlag } from './argv/bare-flags.ts'
 import type { End, ReportSource } from './report-file.ts'
 
-/** The report of a run, where one is asked for. */
+/** The report of a run, if one is asked for. */
 export interface Report {
   /**
-   * Removes an earlier report; from here on one is written, whatever the end of the run. Throws a `CliError` where it
+   * Removes an earlier report; from here on one is written, whatever the end of the run. Throws a `CliError` if it
    * could not be written.
    */
   open(): Promise<void>
@@ -20,7 +20,7 @@ export interface Report {
 
 type State = 'not open' | 'over' | ((end: End) => void)
 
-/** The flags are read from the bare arguments, because they apply also where those are wrong. */
+/** The flags are read from the bare arguments, because they apply even if those are wrong. */
 export function createReport(argv: string[], source: ReportSource): Report {
   const name = flagValue(argv, '--report')
   // A preview sends nothing, so there is nothing to report.

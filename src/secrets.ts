@@ -57,7 +57,7 @@ function without(text: string, secrets: ReadonlySet<string>): string {
   ])
   let shown = ''
   let end = 0
-  // Of secrets that overlap, as of two where one is the beginning of the other, nothing stays.
+  // Of secrets that overlap nothing stays, as when one is the beginning of the other.
   for (const place of places.sort((one, other) => one.start - other.start)) {
     if (place.start >= end) shown += `${text.slice(end, place.start)}[redacted]`
     end = Math.max(end, place.end)
@@ -70,7 +70,7 @@ interface Spelling {
   text: string
   /** Where each character, and the end, stands in the text as it is. */
   starts?: readonly number[]
-  /** Where an escape in the text as it is begins or ends, no part of it may stay. */
+  /** Where each escape in the text as it is begins and ends: no part of one may stay. */
   whole?: readonly number[]
 }
 

@@ -19,7 +19,7 @@ export function onSignal(clean: (exit: number) => string, stderr: StdStream): vo
         if (process.platform === 'win32') stream.write(text)
         else writeSync(2, text)
       } catch {
-        // The signal ends the process also where stderr is gone.
+        // The signal ends the process even if stderr is gone.
       }
       raise(signal)
     })

@@ -3,7 +3,7 @@ export interface Summary {
   command: string | undefined
   /** Of all requests. */
   attempts: number
-  /** The model that was asked, then the one that answered; `undefined` too where there were several. */
+  /** The model that was asked, then the one that answered; `undefined` too if there were several. */
   model: string | undefined
   stopReason: string | undefined
   /** The answer's; `undefined` too if there were several. */
@@ -15,7 +15,7 @@ export interface Summary {
   resume: string[] | undefined
   /** Sums of the answers that say it. */
   usage: Map<string, number>
-  /** Files that results were written to; `undefined` where they are too many to be kept. */
+  /** Files that results were written to; `undefined` if they are too many to be kept. */
   files: string[] | undefined
   /** How many of many ended how. */
   counts: object | undefined
@@ -40,7 +40,7 @@ interface Answered {
   model?: string
   stopReason?: string
   usage?: object
-  /** All that it took, where no more is known. */
+  /** All that it took, if no more is known. */
   tokens?: number
 }
 

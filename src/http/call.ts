@@ -190,7 +190,7 @@ function createWaiting(context: Context): <T>(work: Promise<T>) => Promise<T> {
 
 function showSpinner({ host, flags, cleanups }: Context): () => void {
   const isWanted = !flags.quiet && !flags.verbose && host.env.TERM !== 'dumb'
-  // ora loops for ever where a line has no columns.
+  // ora loops for ever if a line has no columns.
   const isShown = isWanted && host.stderr.isTerminal && host.stderr.columns !== 0
   if (!isShown) return () => {}
   const isColoured = wantsColour(flags.color ?? 'auto', host.env, true)

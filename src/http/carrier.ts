@@ -59,7 +59,7 @@ async function createNetworkExchange(
   })
 }
 
-/** Nothing is loaded where the environment names no proxy. */
+/** Nothing is loaded if the environment names no proxy. */
 async function loadProxies(env: Host['env']) {
   if (!Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name) && env[name])) return undefined
   const { findProxy } = await import('./proxy.ts')

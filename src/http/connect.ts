@@ -15,7 +15,7 @@ export interface ConnectOptions {
 }
 
 /**
- * Opens a connection. Throws a `CliError` of kind `not-sent`, or `credentials` where the proxy wants other ones, that
+ * Opens a connection. Throws a `CliError` of kind `not-sent`, or `credentials` if the proxy wants other ones, that
  * says in plain words what is wrong. `signal` stops it; `meanwhile` is called while the network works.
  */
 export async function openConnection(
@@ -113,7 +113,7 @@ async function openTcp(url: URL, { sockets, signal, onFound, explain }: TcpOptio
   })
 }
 
-/** Waits for an event of a socket; throws a `CliError` where the socket fails first. */
+/** Waits for an event of a socket; throws a `CliError` if the socket fails first. */
 async function ready(socket: Socket, event: string, explain: (error: Error) => CliError): Promise<Socket> {
   let settle = () => {}
   try {
@@ -153,7 +153,7 @@ interface DialOptions {
 
 /**
  * Connects to the address of a name that answers first. They are started one after another, and all are tried until
- * one connects. Throws Node's error; where several fail, an `AggregateError`.
+ * one connects. Throws Node's error; if several fail, an `AggregateError`.
  */
 async function dial(name: string, { port, sockets, signal, onFound }: DialOptions): Promise<Socket> {
   const addresses = await findAddresses(name, signal)
@@ -252,7 +252,7 @@ interface ConnectError {
 }
 
 /**
- * Says in plain words why there is no connection to a host, or to the proxy where one is given: a `CliError` of kind
+ * Says in plain words why there is no connection to a host, or to the proxy if one is given: a `CliError` of kind
  * `not-sent`.
  */
 function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | undefined): CliError {

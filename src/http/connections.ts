@@ -11,9 +11,9 @@ export interface Connection extends PausableSocket {
 
 /** Where requests get their connections from. */
 export interface Connections {
-  /** Throws as `openConnection` does; `signal` is called only where one has to be opened. */
+  /** Throws as `openConnection` does; `signal` is called only if one has to be opened. */
   take(url: URL, signal: () => AbortSignal): Promise<Connection>
-  /** Takes back one whose answer is whole. */
+  /** Takes back one whose response is whole. */
   giveBack(url: URL, connection: Connection): void
 }
 
@@ -59,9 +59,9 @@ export function keepConnections(options: ConnectOptions, open: Set<() => void>):
       connection.pause(false)
       const drop = () => close(connection)
       open.add(drop)
-      // undici closes it now, where the server said that it will.
+      // undici closes it now, if the server said that it will.
       setImmediate(() => {
-        // Not kept where the run has ended meanwhile.
+        // Not kept if the run has ended meanwhile.
         if (!open.delete(drop)) return
         const { destroyed, readableEnded } = connection.socket
         if (destroyed || readableEnded) drop()

@@ -15,7 +15,7 @@ import { type Request, withSecret } from './request.ts'
 /** Gives a run's requests their secrets. */
 export interface Credentials {
   /**
-   * Completes a request with its secret. Throws a `CliError` of kind `credentials` where the address or the secret is
+   * Completes a request with its secret. Throws a `CliError` of kind `credentials` if the address or the secret is
    * missing, or the secret may not go to that address.
    */
   addTo(request: Request): Promise<HttpRequest>
@@ -131,7 +131,7 @@ function missing(settings: SettingName[], { profile, isNamed }: ResolvedSettings
 }
 
 /**
- * Makes what has a call made once more where its secret has expired: after a 401, the command that gave the secret is
+ * Makes what has a call made once more if its secret has expired: after a 401, the command that gave the secret is
  * run again, once for all calls that were begun with it. A new secret that never worked is not replaced.
  */
 export function createSecretRenewal({

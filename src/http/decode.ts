@@ -8,7 +8,7 @@ const longest = 512 * 1024 * 1024
 
 type Body = AsyncIterable<Uint8Array>
 
-/** What servers write where there is no coding: a word for none, or a character set. */
+/** The words that servers write for no coding: a word for none, or a character set. */
 const plain = ['', 'identity', 'none', 'utf-8', 'utf8']
 
 /** How many codings are decoded, one after another. */

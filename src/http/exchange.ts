@@ -8,7 +8,7 @@ import { createTimeLimits } from './time-limits.ts'
 
 export interface ExchangeOptions {
   connections: Connections
-  /** Milliseconds: the longest wait for the answer's head, and the longest silence after it; 0 for none. */
+  /** Milliseconds: the longest wait for the response's head, and the longest silence after it; 0 for none. */
   timeout: number
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
@@ -126,7 +126,7 @@ interface DispatchOptions {
   onError(error: Error): void
 }
 
-/** Sends a request over a connection; the handler gets the answer. */
+/** Sends a request over a connection; the handler gets the response. */
 function dispatch(request: HttpRequest, { url, connections, handler, onError }: DispatchOptions): Dispatched {
   let opening: AbortController | undefined
   let isClosed = false
@@ -170,7 +170,7 @@ function dispatch(request: HttpRequest, { url, connections, handler, onError }: 
   }
 }
 
-/** What an idle connection brings is no answer: undici has to see it as it is. */
+/** What an idle connection brings is not a response: undici has to see it as it is. */
 const expectingAnswer = (
   handler: Dispatcher.DispatchHandler,
   { expectAnswer }: Connection,
@@ -182,7 +182,7 @@ const expectingAnswer = (
   },
 })
 
-/** A handler that takes another connection where the server closed this one before anything was sent. */
+/** A handler that takes another connection if the server closed this one before anything was sent. */
 function replacing(handler: Dispatcher.DispatchHandler, again: () => void): Dispatcher.DispatchHandler {
   let isSent = false
   return {
@@ -229,7 +229,7 @@ function explainFailure(
     return new CliError('response', `the answer of ${url.host} is not proper HTTP/1.1: ${violation}`)
   }
   if (message === 'other side closed') {
-    // A server that expects TLS often closes without an answer.
+    // A server that expects TLS often closes without a response.
     const isMute = connection.received === 0 && url.protocol === 'http:'
     return failure(reached, url, `the connection was closed${isMute ? ` without an answer ${hint}` : ''}`)
   }
@@ -242,7 +242,7 @@ const hint = '(is the address https:// ?)'
 /** Whether the bytes that undici could not read as HTTP begin a TLS alert. */
 const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeAt(0) === 0x15
 
-/** What is wrong with an answer that is not proper HTTP, by undici's codes and messages. */
+/** What is wrong with a response that is not proper HTTP, by undici's codes and messages. */
 const violations = new Map([
   ['UND_ERR_HEADERS_OVERFLOW', 'its headers are too long'],
   ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'the body does not match Content-Length'],
@@ -257,7 +257,7 @@ const low = 128 * 1024
 /** A body between a socket that must not wait and a reader that may be slow. */
 interface ChunkQueue extends AsyncIterable<Uint8Array> {
   push(chunk: Uint8Array): void
-  /** Ends the body, with an error where one is given. What was pushed before is still read. */
+  /** Ends the body, with an error if one is given. What was pushed before is still read. */
   close(error?: Error): void
 }
 

@@ -88,7 +88,7 @@ function isInBlock(block: string, host: string): boolean {
 /** A host name without brackets and without a dot at its end, to compare it. */
 const bare = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 
-/** The longest head of a proxy's answer, in bytes. */
+/** The longest head of a proxy's response, in bytes. */
 const longestHead = 16 * 1024
 
 /**

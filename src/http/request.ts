@@ -6,7 +6,7 @@ import { addressOf } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
 
-/** What is different from one request of a run to the next. */
+/** The parts in which one request of a run differs from the next. */
 export interface RequestParts {
   /** Values for the names in braces in the endpoint's path. */
   params: Record<string, string>
@@ -131,7 +131,7 @@ export function pathSegment(name: string, value = ''): string {
   return encodeURIComponent(value)
 }
 
-/** What is set for every request, or undici does not send. */
+/** Headers that are set for every request, or that undici does not send. */
 const forbidden = [
   'host',
   'content-length',

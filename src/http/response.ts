@@ -5,7 +5,7 @@ import { tryParseJson } from '../wire/json/parse.ts'
 import { readProblem } from '../wire/problem/problem.ts'
 import { type FailedAttempt, kindOfStatus } from './retry.ts'
 
-/** What an answer's headers say that a failure shows. */
+/** What a response's headers say that a failure shows. */
 export interface ResponseHead {
   /** Seconds. */
   retryAfter: number | undefined
@@ -34,7 +34,7 @@ export async function readRetryAfter(
   if (/^\d+(\.\d+)?$/.test(milliseconds)) return toFinite(Number(milliseconds) / 1000)
   if (/^\d+$/.test(value)) return toFinite(Number(value))
   if (value === '') return undefined
-  // Part of a file that is loaded already: the answer came through undici.
+  // Part of a file that is loaded already: the response came through undici.
   const { parseHttpDate } = await import('./undici-client.ts')
   const date = parseHttpDate(value)
   return date && Math.max(0, (date.getTime() - now) / 1000)
@@ -45,7 +45,7 @@ const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 /** How much of an error body is read, in bytes. */
 const longestBody = 1024 * 1024
 
-/** Turns an answer whose status is not 2xx into a failure. */
+/** Turns a response whose status is not 2xx into a failure. */
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,

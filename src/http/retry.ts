@@ -70,7 +70,7 @@ export interface RetryPolicy {
   repeat: Repeat
   /** How many attempts may follow the first. */
   retries: number
-  /** Also try again after a request that was sent and got no answer. */
+  /** Also try again after a request that was sent and got no response. */
   retryUnknown: boolean
   /** What all calls have to wait for is not tried again here. */
   leavesRefusals?: boolean
@@ -78,7 +78,7 @@ export interface RetryPolicy {
   deadline: number
 }
 
-/** An attempt's failure, with what the answer's headers said about trying again. */
+/** An attempt's failure, with what the response's headers said about trying again. */
 export interface FailedAttempt {
   error: CliError
   /** Seconds. */

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void
-  /** What comes next is the head of one more answer. */
+  /** What comes next is the head of one more response. */
   expectAnswer(): void
 }
 
@@ -36,14 +36,14 @@ export function makePausable(socket: Socket): PausableSocket {
   }
 }
 
-/** How much of an answer waits at most until its head is whole, in bytes. */
+/** How much of a response waits at most until its head is whole, in bytes. */
 const longest = 16 * 1024
 
 const start = Buffer.from('HTTP/1.')
 
 /**
- * The function that it returns gets an answer chunk by chunk and returns what undici may read, or `undefined` where
- * more must come first. It removes interim answers, because undici fails at a `100 Continue`, and repetitions of one
+ * The function that it returns gets a response chunk by chunk and returns what undici may read, or `undefined` if
+ * more must come first. It removes interim responses, because undici fails at a `100 Continue`, and repetitions of one
  * length, because undici takes them for two lengths. Bytes that are not HTTP stay as they are.
  */
 function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
@@ -72,14 +72,14 @@ function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
   }
 }
 
-/** Whether bytes, as far as they have come, begin an answer. */
+/** Whether bytes, as far as they have come, begin a response. */
 const isStart = (bytes: Buffer) =>
   bytes.subarray(0, start.length).equals(start.subarray(0, Math.min(bytes.length, start.length)))
 
 /** Whether a line ends without CR: undici rejects it, and here the end of such a head would never be found. */
 const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
 
-/** The head, with one `Content-Length` where it has the same one several times. */
+/** The head, with one `Content-Length` if it has the same one several times. */
 function withOneLength(head: string): string {
   const lines = head.split('\r\n')
   const lengths = lines.filter((line) => /^content-length:/i.test(line))
@@ -92,7 +92,7 @@ function withOneLength(head: string): string {
 }
 
 /**
- * What broke a connection, also where Node did not see it: a reset that comes together with the last bytes is
+ * What broke a connection, also if Node did not see it: a reset that comes together with the last bytes is
  * read as a plain end.
  */
 export function errorOf(socket: Socket): Error | null {

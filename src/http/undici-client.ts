@@ -13,7 +13,7 @@ export function createClient(url: URL, socket: Socket): Client {
       // undici would open one connection after another to a server that closes them at once.
       if (isUsed) return callback(new CliError('not-sent', `${url.host}: the connection was closed`), null)
       isUsed = true
-      // Not at once: undici is still busy asking, and would not notice the answer.
+      // Not at once: undici is still busy asking, and would not notice the response.
       queueMicrotask(() => withoutTierUp(() => callback(null, socket)))
     },
     headersTimeout: 0,
@@ -21,7 +21,7 @@ export function createClient(url: URL, socket: Socket): Client {
   })
 }
 
-/** Reads the three dates of HTTP; `undefined` where a date does not exist or has another weekday. */
+/** Reads the three dates of HTTP; `undefined` if a date does not exist or has another weekday. */
 export const { parseHttpDate } = date
 
 /** V8's defaults for `--wasm-tiering-budget`: before V8 12, and since. */

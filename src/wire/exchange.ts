@@ -11,14 +11,14 @@ export interface HttpResponse {
   statusText: string
   /** Names in lower case; repeated headers are joined by a comma. */
   headers: Record<string, string>
-  /** Ends when the answer is whole; throws a `CliError` where it breaks off. To leave it early closes the connection. */
+  /** Ends when the response is whole; throws a `CliError` if it breaks off. To leave it early closes the connection. */
   body: AsyncIterable<Uint8Array>
   /** Closes the connection: the body ends with what has come. */
   close(): void
 }
 
 /**
- * Sends one request and returns its answer, whatever the status. Where there is no answer it throws a `CliError` of
+ * Sends one request and returns its response, whatever the status. If there is none it throws a `CliError` of
  * kind `not-sent`, `unknown` or `response`. `onSent` is called when the request's first byte leaves.
  */
 export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<HttpResponse>
