@@ -1,6 +1,8 @@
 import { readdirSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
+import { CliError } from '../../src/errors.ts'
+import type { Exchange } from '../../src/wire/exchange.ts'
 import { start } from '../harness/process.ts'
 import { answering, credentials, message, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, type ScriptedServer, serve } from '../harness/server.ts'
@@ -47,6 +49,24 @@ test.each([200, 201, 202])('an error under status %i is called by it', async (st
       message: `the service answered ${status} with an error: later`,
     })
   }
+})
+
+test('a refusal does not take back that an attempt before it was sent and not answered', async () => {
+  let count = 0
+  const exchange: Exchange = async (request, onSent) => {
+    onSent?.()
+    if (count++ === 0) throw new CliError('unknown', 'reset')
+    return answering('{}', { status: 400 })(request)
+  }
+  const argv = ['chat', 'x', '--retry-unknown', '--retries', '1']
+  const { err, code } = await run([...argv, '--errors', 'json'], { exchange })
+  expect(JSON.parse(err).error).toMatchObject({ kind: 'refused', sent: 'unknown', attempts: 2 })
+  count = 0
+  const shown = await run(argv, { exchange })
+  expect([code, shown.err.split('\n').at(-2)]).toEqual([
+    4,
+    '  the request was sent; whether it was carried out is not known',
+  ])
 })
 
 test('503 with Retry-After is rate-limited', async () => {
