@@ -3,11 +3,11 @@ import { usage } from '../../errors.ts'
 import { type Caller, createCaller } from '../../http/call.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { confirmation } from '../reply-events.ts'
-import { confirmByPolicy } from '../running/by-policy.ts'
 import { type DeliveryOptions, deliverEvents } from '../sending/delivery.ts'
-import { checkEvents } from '../sending/request.ts'
+import { checkEvents } from '../sending/given-events.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
 import { createAsker, type Verdict } from './asker.ts'
+import { confirmByPolicy } from './by-policy.ts'
 import { type ConfirmInput, findPending, type PendingUse, readConfirmInput } from './pending.ts'
 
 export interface ConfirmOptions extends SessionOptions, DeliveryOptions {

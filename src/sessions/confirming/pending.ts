@@ -5,8 +5,7 @@ import { elementsOf } from '../../wire/page.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import type { EventsText } from '../sending/events-text.ts'
-import { readGiven } from '../sending/request.ts'
+import { type GivenEvents, readGiven } from '../sending/given-events.ts'
 import type { SessionParts } from '../session.ts'
 import { SessionState, type ToolUse } from '../session-state.ts'
 
@@ -15,7 +14,7 @@ export type PendingUse = { id: string } & Partial<ToolUse>
 
 /** What the input of `confirm` holds: confirmations to be sent as they are, or the tool uses that a record shows as waiting. */
 export type ConfirmInput =
-  | { is: 'confirmations'; text: EventsText; body: string; events: string[] }
+  | { is: 'confirmations'; text: GivenEvents; body: string; events: string[] }
   | { is: 'record'; uses: PendingUse[] }
 
 /**

@@ -6,11 +6,10 @@ import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createEventPrinter } from '../following/event-printer.ts'
 import { type Follower, type FollowOptions, openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
-import { printEcho, printIds } from '../listing/rows.ts'
 import type { SessionParts } from '../session.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import { isWork } from '../session-state.ts'
-import { readReceipt } from './receipt.ts'
+import { printReceipt, readReceipt } from './receipt.ts'
 
 export interface DeliveryOptions {
   ids?: boolean
@@ -116,12 +115,4 @@ function afterAcceptance(error: CliError, command: string): CliError {
     ...known,
     consequence: way,
   })
-}
-
-/** Prints the accepted events, but with `--raw` nothing more. */
-export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
-  const { flags, output } = context
-  if (ids) await printIds(context, events)
-  else if (!flags.raw && events.length > 0) await printEcho(context, events)
-  await output.flush()
 }

@@ -6,6 +6,7 @@ import type { HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { failureInstead, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { EventsReceipt, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { printEcho, printIds } from '../listing/rows.ts'
 
 export interface ReceiptOptions {
   /** With `--raw` it is printed as it is. */
@@ -43,6 +44,14 @@ export async function readReceipt(
     throw isAccepted ? incomplete(response, why) : notReceipt(response, receipt ?? text, why)
   } else if (!parsed.data.data?.length) note('events accepted; the response names none')
   return parsed.data?.data ?? []
+}
+
+/** Prints the accepted events, but with `--raw` nothing more. */
+export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
+  const { flags, output } = context
+  if (ids) await printIds(context, events)
+  else if (!flags.raw && events.length > 0) await printEcho(context, events)
+  await output.flush()
 }
 
 const incomplete = ({ status }: HttpResponse, why: string) =>

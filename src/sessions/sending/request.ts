@@ -1,15 +1,13 @@
 import type { Context } from '../../context.ts'
-import { usage, usageProblems } from '../../errors.ts'
+import { usage } from '../../errors.ts'
 import { type Neighbour, refuseStrayFiles } from '../../io/stray-files.ts'
 import { appending } from '../../wire/json/assignment.ts'
 import { editJson } from '../../wire/json/edit.ts'
 import { encodeJson, type JsonPart, partsOf } from '../../wire/json/encoder.ts'
-import { formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
+import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { childrenOf, findChild, skipBlanks } from '../../wire/json/scanner.ts'
-import { warnAbout } from '../../wire/sessions/event-warnings.ts'
-import { createEventsCheck } from '../../wire/sessions/send-events.ts'
 import { type AddedEvent, asksForStdin, type EventFlag, readEventFlags } from './event-flags.ts'
-import { type EventsText, placeInList, readEventsText } from './events-text.ts'
+import { checkEvents, type GivenEvents, parseGiven, readGiven } from './given-events.ts'
 
 export interface EventsOptions {
   input?: string
@@ -63,13 +61,13 @@ async function readInput(
   { input }: Context,
   { input: path, eventFlags = [] }: EventsOptions,
   words: string[],
-): Promise<EventsText | undefined> {
+): Promise<GivenEvents | undefined> {
   if (path !== undefined) return readGiven(input, path)
   const isInterrupt = ({ name }: EventFlag) => name.startsWith('interrupt')
   const isLeft = eventFlags.length > 0 && eventFlags.every(isInterrupt)
   if (words.length > 0 || isLeft || eventFlags.some(asksForStdin)) return undefined
   const text = (await input.piped('the input of events')) ?? ''
-  return text.trim() === '' ? undefined : readEventsText(text, 'stdin')
+  return text.trim() === '' ? undefined : parseGiven(text, 'stdin')
 }
 
 /** The text of a stdin that belongs to the words. */
@@ -93,43 +91,9 @@ function looksLikeEvents(text: string): boolean {
   return isObject(first) && (typeof first.type === 'string' || Array.isArray(first.events))
 }
 
-/** Reads the events of a file, or for `-` of stdin. Throws a usage error if there are none. */
-export async function readGiven(input: Context['input'], path: string): Promise<EventsText> {
-  const name = path === '-' ? 'stdin' : path
-  const text = await input.text(path, 'the input of events')
-  if (text.trim() === '') throw usage(`no events: ${name} is empty`)
-  return readEventsText(text, name)
-}
-
-/**
- * Checks events by every rule of the specification; notes what is only unusual. Throws a usage error. They come
- * one by one: all together they would take several times the memory of their text.
- */
-export function checkEvents(
-  { note }: Context,
-  events: Iterable<unknown>,
-  given: EventsText | undefined,
-): void {
-  const placeOf = given?.placeOf ?? placeInList
-  const check = createEventsCheck()
-  const warnings: string[] = []
-  let index = 0
-  for (const event of events) {
-    check.add(event)
-    for (const warning of warnAbout(event)) warnings.push(`${placeOf(index, '')}: ${warning}`)
-    index++
-  }
-  const problems = check.end().map(({ path: [place, ...rest], message }) => {
-    const where = typeof place === 'number' ? placeOf(place, formatPath(rest)) : 'events'
-    return `${where}: ${message}`
-  })
-  if (problems.length > 0) throw usageProblems(given?.name ?? 'the events', problems)
-  for (const warning of warnings) note(warning)
-}
-
 /** What each of the events says, and the body with all of them, in pieces. */
 function join(
-  given: EventsText | undefined,
+  given: GivenEvents | undefined,
   added: AddedEvent[],
 ): { events: Iterable<unknown>; json: Iterable<JsonPart> } {
   if (!given || given.lines) {
