@@ -15,6 +15,8 @@ export interface Page {
   data: unknown[]
   /** The same as it is spelled, each on one line. */
   texts: string[]
+  /** It says whether there is more. */
+  isMarked: boolean
   /** How to go on, if there is more. Throws a `CliError` if the page says that there is more, but not how to ask. */
   next(): Cursor | undefined
 }
@@ -23,19 +25,22 @@ export interface Page {
 const Continuation = z.looseObject({
   next_page: z.nullish(z.union([z.string(), z.number()])),
   has_more: z.catch(z.nullish(z.boolean()), undefined),
-  last_id: z.catch(z.nullish(z.string()), undefined),
+  last_id: z.catch(z.nullish(z.union([z.string(), z.number()])), undefined),
 })
 
 /** Reads one page of a list, or a list that is not paged; `name` is what messages call it. Throws a `CliError`. */
 export function readPage(text: string, name: string): Page {
   const page = parseReceived(text, name)
   if (isErrorEnvelope(page)) throw failureInBody(page)
-  if (Array.isArray(page))
-    return { data: page, texts: elementsOf(`{"data":${text}}`, 'data'), next: () => undefined }
+  if (Array.isArray(page)) {
+    const texts = elementsOf(`{"data":${text}}`, 'data')
+    return { data: page, texts, isMarked: false, next: () => undefined }
+  }
   const data = (page as { data?: unknown } | null)?.data
   if (data === undefined || data === null) throw failureInstead(page, `${name} has no data`)
   if (!Array.isArray(data)) throw notUnderstood(`${name}: data must be a list`)
-  return { data, texts: elementsOf(text, 'data'), next: () => nextOf(page, data, name) }
+  const isMarked = ['next_page', 'has_more'].some((mark) => Object.hasOwn(page as object, mark))
+  return { data, texts: elementsOf(text, 'data'), isMarked, next: () => nextOf(page, data, name) }
 }
 
 function nextOf(page: unknown, data: unknown[], name: string): Cursor | undefined {
@@ -45,9 +50,9 @@ function nextOf(page: unknown, data: unknown[], name: string): Cursor | undefine
   if (token !== undefined && token !== null && token !== '') return { name: 'page', value: String(token) }
   if (!hasMore) return undefined
   const value = lastId ?? (data.at(-1) as { id?: unknown } | null | undefined)?.id
-  if (typeof value !== 'string' || value === '')
+  if ((typeof value !== 'string' && typeof value !== 'number') || value === '')
     throw notUnderstood(`${name} has more, but does not say how to ask for it`)
-  return { name: 'after_id', value }
+  return { name: 'after_id', value: String(value) }
 }
 
 /** How many pages in a row may be empty: a service may filter its pages after it made them. */

@@ -845,6 +845,69 @@ faultsInside('Y: after a cut, and without ids', [
   },
 ])
 
+const numbered = Array.from({ length: 150 }, (_, i) =>
+  i === 149 ? done('i1') : { id: `r${i}`, type: 'session.status_running' },
+)
+/** Lists that show no more than a limit of 100 or the one that is asked for, 1,000 at most, and do not say so. */
+const atOnce =
+  (...events: object[]): Script =>
+  (socket, request) => {
+    if (isStream(request)) return void socket.write(sseHead)
+    if (isPost(request)) return void socket.write(list({ id: 'sent_1', type: 'user.message' }))
+    const limit = Math.min(1000, Number(/limit=(\d+)/.exec(request)?.[1] ?? 100))
+    socket.write(page({}, ...events.slice(0, limit)))
+  }
+
+faultsInside('Y: lists that do not say whether they are all', [
+  {
+    name: 'Y109 more are asked for, and followed',
+    argv: follow,
+    script: atOnce(...numbered),
+    code: 0,
+    reqs: 5,
+  },
+  {
+    name: 'Y109 more are asked for, and printed once',
+    argv: ['events', 'list', '--ids'],
+    script: atOnce(...numbered),
+    code: 0,
+    out: numbered.map(({ id }) => `${id}\n`).join(''),
+    reqs: 2,
+  },
+  {
+    name: 'Y110 a list of 1,000 cannot be followed: nothing is sent',
+    argv: [...sendAndFollow, '--errors', 'json'],
+    script: atOnce(
+      ...Array.from({ length: 1200 }, (_, i) => ({ id: `r${i}`, type: 'session.status_running' })),
+    ),
+    code: 8,
+    reqs: 2,
+    err: ['ends after 1000, and does not say whether there are more', '"sent":"no"'],
+  },
+  {
+    name: 'Y110 pages that are known by a number that nobody can ask for cannot be followed: nothing is sent',
+    argv: [...sendAndFollow, '--errors', 'json'],
+    script: session({ lists: [page({ has_more: true, last_seq: 1 }, { seq: 1, type: 't' })] }),
+    code: 8,
+    reqs: 1,
+    err: ['has more, but does not say how to ask for it', '"sent":"no"'],
+  },
+  {
+    name: 'Y109 a last_id that is a number',
+    argv: ['events', 'list', '--raw'],
+    script: session({
+      lists: [
+        page({ has_more: true, last_id: 7 }, { seq: 7, type: 't' }),
+        page({ has_more: false }, { seq: 8, type: 't' }),
+      ],
+    }),
+    code: 0,
+    out: '{"seq":7,"type":"t"}\n{"seq":8,"type":"t"}\n',
+    reqs: 2,
+    check: ({ server }) => expect(server.requests[1]).toContain('?after_id=7 '),
+  },
+])
+
 faultsInside('Y: a service that is away', [
   {
     name: 'Y34 the wait that it asks for while a session is followed',

@@ -1,8 +1,10 @@
+import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { type HttpResponse, readBody } from '../../wire/exchange.ts'
+import { readBody } from '../../wire/exchange.ts'
 import { type Cursor, createPageTrail } from '../../wire/page.ts'
+import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 
 /** What a list is asked for; a service may ignore any of it (recorded, 6). */
@@ -17,6 +19,12 @@ const leastOrdered = 10
 
 /** If parley has to choose from a list itself, no pages are read that a limit makes smaller than this. */
 const smallPage = 100
+
+/** A list of as many events that does not say whether there is more may have more. */
+const usualPages = [20, 25, 30, 50, 100, 200, 250, 500, 1000]
+
+/** As many events are the most that a service gives at once (public clients, 1). */
+const largestPage = 1000
 
 /** How many events are held back until their times tell the order. */
 const mostHeld = 1000
@@ -54,12 +62,14 @@ export async function* listEvents(
   let left = limit
   /** Whether parley has to choose from the list, as the service does not. */
   let isChosenHere = false
+  let isFirst = true
 
   function release(): EventItem[] {
     const items = (isTurned ? held.reverse() : held).filter(isWanted).slice(0, left)
     held = []
     left -= items.length
-    if (limit < smallPage) for (const { event } of items) given.add(event.id)
+    if (limit < smallPage || isFirst) for (const { event } of items) given.add(event.id)
+    isFirst = false
     return items
   }
 
@@ -90,12 +100,10 @@ export async function* listEvents(
   yield release()
 }
 
-const readPage = async ({ body }: HttpResponse) =>
-  readEventsPage(new TextDecoder().decode(await readBody(body)))
-
 /**
- * The pages as the service gives them. If full pages are wanted after some, `again` is given, and the list begins anew:
- * a page may be named by its number, which means another place if pages have another size.
+ * The pages as the service gives them. `again` means that the list begins anew, with pages of another size: if full
+ * ones are wanted after some, for a page may be named by its number, and if the first does not say that it is all.
+ * Throws a `CliError`, also if nobody can say whether the list is all.
  */
 async function* readPages(
   caller: Caller,
@@ -103,19 +111,32 @@ async function* readPages(
   query: ListQuery,
   wantsFull: () => boolean,
 ): AsyncGenerator<EventItem[] | 'again'> {
+  const readPage = (asked: ListQuery, cursor?: Cursor) =>
+    caller.call(
+      endpoints.listEvents,
+      { ...parts, query: toQuery(asked, cursor) || undefined },
+      async ({ body }) => readEventsPage(new TextDecoder().decode(await readBody(body))),
+    )
   let { limit } = query
   let trail = createPageTrail('the list of events')
   for (let cursor: Cursor | undefined; ; ) {
-    const text = toQuery({ ...query, limit }, cursor)
-    const { items, next } = await caller.call(
-      endpoints.listEvents,
-      { ...parts, query: text || undefined },
-      readPage,
-    )
+    const isFirst = cursor === undefined
+    const { items, isMarked, next } = await readPage({ ...query, limit }, cursor)
     trail.addMark(items[0]?.event.id, 'its pages repeat')
     yield items
     cursor = next()
-    if (!cursor) return
+    if (!cursor) {
+      if (isMarked || !isFirst || !usualPages.includes(items.length)) return
+      const whole = await readPage({ ...query, limit: largestPage }).catch(refusal)
+      if (whole && whole.items.length > items.length) {
+        yield 'again'
+        yield whole.items
+      }
+      if (Math.max(items.length, whole?.items.length ?? 0) < largestPage) return
+      throw notUnderstood(
+        `the list of events ends after ${largestPage}, and does not say whether there are more`,
+      )
+    }
     if (limit !== undefined && limit < smallPage && wantsFull()) {
       limit = undefined
       cursor = undefined
@@ -126,6 +147,12 @@ async function* readPages(
     trail.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
     trail.addPage(items.length)
   }
+}
+
+/** A service that knows no such limit has given all. */
+function refusal(error: unknown): undefined {
+  if (error instanceof CliError && error.kind === 'refused') return
+  throw error
 }
 
 /**

@@ -14,13 +14,15 @@ export interface EventItem {
 
 interface EventsPage {
   items: EventItem[]
+  /** It says whether there is more. */
+  isMarked: boolean
   /** How to go on after these. Throws a `CliError` if that is not said, or if another element is no event. */
   next(): Cursor | undefined
 }
 
 /** Reads one page of a list, or a list without pages, up to the first element that is no event. Throws a `CliError`. */
 export function readEventsPage(text: string): EventsPage {
-  const { data, texts, next } = readPage(text, 'the list of events')
+  const { data, texts, isMarked, next } = readPage(text, 'the list of events')
   const items: EventItem[] = []
   for (const [index, value] of data.entries()) {
     const event = SessionEvent.safeParse(value)
@@ -28,11 +30,11 @@ export function readEventsPage(text: string): EventsPage {
       const failure = notUnderstood(
         `the list of events: [${index}]: ${describeIssues(event.error).join('; ')}`,
       )
-      return { items, next: () => fail(failure) }
+      return { items, isMarked: true, next: () => fail(failure) }
     }
     items.push({ event: event.data, text: texts[index] ?? JSON.stringify(value) })
   }
-  return { items, next }
+  return { items, isMarked, next }
 }
 
 function fail(failure: Error): never {
