@@ -10,7 +10,7 @@ import {
   readSync,
 } from 'node:fs'
 import type { Context } from '../../context.ts'
-import { CliError, fileProblem } from '../../errors.ts'
+import { asFileFailure, CliError, fileProblem } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import { cutLines } from '../../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
@@ -132,10 +132,13 @@ async function takeTurn(
   deadline: number,
   { path, session }: { path: string; session: string },
 ): Promise<Lock> {
-  const turn = await lockForRun(`${absolutePath(host, path)}.${fileNameOf(session)}`, {
+  const end = `.${fileNameOf(session)}`
+  const turn = await lockForRun(absolutePath(host, path) + end, {
     name: `${path} for ${session}`,
     deadline: deadline || Infinity,
     note,
+  }).catch((error) => {
+    throw asFileFailure(error, `the lock of the audit file, ${path}${end}.lock`)
   })
   cleanups.add(turn.release)
   const release = () => {

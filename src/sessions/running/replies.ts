@@ -24,15 +24,14 @@ export interface RunningSession {
   isPrinted?: boolean
 }
 
-/** A tool use that is answered. */
-interface Use {
+interface NamedUse {
   id: string
   name: string
 }
 
 /** A tool use, and the event that answers it. */
 export interface Answered {
-  use: Use
+  use: NamedUse
   event: SessionEvent
 }
 
@@ -61,7 +60,7 @@ export class Replies {
   }
 
   /** Writes a line to the journal, and takes the step that it tells of. Throws a `CliError` of kind `file`. */
-  take({ id, name }: Use, line: Line, more: Partial<Entry> = {}): void {
+  take({ id, name }: NamedUse, line: Line, more: Partial<Entry> = {}): void {
     this.#session.audit.add({ toolUse: id, name, event: line.event, ...more })
     this.#replies.set(id, step(this.to(id), line))
   }
@@ -154,7 +153,7 @@ export class Replies {
    * Asks the service's list until it has settled all of these that are in doubt. Throws a `CliError` of kind `unknown` that
    * names those that are not settled in time.
    */
-  async settle(uses: readonly Use[], failure?: CliError): Promise<void> {
+  async settle(uses: readonly NamedUse[], failure?: CliError): Promise<void> {
     const { context, caller } = this.#session
     const { timers } = context
     const until = Math.min(timers.now() + longestDoubt, caller.deadline || Infinity)
@@ -173,7 +172,7 @@ export class Replies {
     }
   }
 
-  #look(use: Use, seen: SessionState): void {
+  #look(use: NamedUse, seen: SessionState): void {
     const { context, state } = this.#session
     const reply = this.to(use.id)
     if (reply.is !== 'in-doubt') return
@@ -231,7 +230,7 @@ function refusal(failure: CliError, replies: readonly Answered[]): CliError {
   return new CliError(failure.kind, message, { ...failure.details, pending })
 }
 
-function inDoubt(uses: readonly Use[], failure: CliError | undefined): CliError {
+function inDoubt(uses: readonly NamedUse[], failure: CliError | undefined): CliError {
   const ids = uses.map(({ id }) => id)
   const why = failure ? `: ${failure.message}` : ': an earlier run began to answer'
   return new CliError('unknown', `it is not known whether the answer to ${ids.join(', ')} arrived${why}`, {

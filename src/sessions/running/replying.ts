@@ -4,7 +4,7 @@ import type { Fate } from '../../fate.ts'
  * Whether a tool use may be answered, and whether it may be answered again.
  *
  * A reply can set off a dangerous thing, so it is given once. Each tool use has a reply in one of these states. Each arrow
- * is a line of the journal (the audit file), which is on the disk before anything else is done:
+ * is a line of the journal (the audit file), which is on the disk before the thing that it names is done:
  *
  *     deciding          -- decision ---------> left       nobody here decides it, or can carry it out
  *     deciding          -- start ------------> working    its command runs
@@ -22,8 +22,17 @@ import type { Fate } from '../../fate.ts'
  *     in-doubt          -- anything else ----------------> in-doubt
  *
  * A run that goes on after a kill is the same machine: `step` over the lines of the journal, then `resume`, since nobody is
- * at work on it any more. Then `working` is `ready` with a result that says that the effect is unknown, and `posting` and
- * `settled` are `in-doubt`.
+ * at work on it any more. Then `working` is `ready` with a result that says that the effect is unknown. `posting` is
+ * `in-doubt`, and so is `settled`: that the session still waits for it speaks against it.
+ *
+ * So a reply is given again in two cases only:
+ *
+ * - The request that had it was certainly not taken, by its fate.
+ * - A rest that came after it lists the tool use, and for 5 s no list has shown an answer to it. This is wrong only if the
+ *   service took the reply, leaves it out of its list, and asks again.
+ *
+ * That holds for one run of a session at a time, which a lock beside the journal sees to. Without a journal it holds within
+ * one run.
  */
 export type Reply =
   | { is: 'deciding' }

@@ -657,6 +657,15 @@ describe('the audit as a journal', () => {
     expect(readdirSync(cwd).filter((name) => name.endsWith('.lock'))).toEqual([])
   })
 
+  test('Y95: a lock that cannot be made is named: 11 (needs POSIX files)', async () => {
+    const cwd = temporaryFolder()
+    const long = `${'a'.repeat(250)}`
+    const argv = ['events', 'run', 'x', '-s', 's1', '--audit', long]
+    const { code, err, requests } = await run(argv, { cwd, stdin: '' })
+    expect({ code, requests }).toEqual({ code: 11, requests: [] })
+    expect(err).toContain(`the lock of the audit file, ${long}.s1.lock: the name is too long`)
+  })
+
   test.each([['{"rules":[],"default":{"decision":"allow"}}'], ['{\n  "rules": []\n}\n'], ['text\n']])(
     'Y97: %j is no audit: 11, and it stays as it is',
     async (text) => {
