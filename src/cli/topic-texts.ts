@@ -106,6 +106,10 @@ Flags that mention @FILE read a file when their value begins with @: @notes.md i
   parley events send -s sesn_1 --tool-result toolu_1=@out.txt
   parley events send -s sesn_1 --message @- < notes.md
 
+Events are JSON on stdin or in -i FILE: a body {"events":[...]}, a list, one event, or one event a line. Those of event flags come after them; beside --interrupt alone, or with -i FILE, stdin is left alone. Beside words stdin is text, as with chat. 'events confirm' takes a record with a session.status_idle, whose last one says what waits, or user.tool_confirmation events alone, which are sent as they are.
+
+  parley events send -s sesn_1 --tool-result toolu_1=ok < events.ndjson
+
 In a 'while read' loop parley would read the loop's input: use --no-stdin or </dev/null there.
 `
 
