@@ -14,7 +14,7 @@ const withoutHttp2: Plugin = {
 }
 
 /**
- * Of an imported `process` the bundle would copy each property. On Windows Node ends where one of them, the title, is
+ * Of an imported `process` the bundle would copy each property. On Windows Node ends if one of them, the title, is
  * read and the console has none (nodejs/node#58695).
  */
 const withGlobalProcess: Plugin = {
@@ -51,7 +51,7 @@ const sorhus = 'Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (https://si
 const withThirdParties = declareThirdParties({
   // Others may ask for more than their text: Apache-2.0 asks for the NOTICE file.
   allowed: ['BSD-3-Clause', 'ISC', 'MIT'],
-  // As their repositories say, where they say it.
+  // As their repositories say, if they say it.
   notices: new Map([['sugar-high', '(No file of the package names who holds the copyright.)']]),
   inside: new Map([
     ['chalk/source/vendor/ansi-styles/index.js', ['ansi-styles', sorhus]],
@@ -70,10 +70,10 @@ const isOneOf = (files: string) => {
 
 const config = {
   input: { main: 'src/main.ts', 'schema-worker': 'src/content/schema/worker.ts' },
-  // What every run loads is one file: others take from it what they need.
+  // Every run loads one file, from which the others take the parts that they need.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
-  // What sends is one chunk, and who imports a part of it later than another part has it already.
+  // Whoever imports one part of a chunk later than another part has it already.
   checks: { ineffectiveDynamicImport: false },
   plugins: [withoutHttp2, withGlobalProcess, withScripts, withManPage, withThirdParties],
   // In a snap's terminal conf would write in place instead of replacing the file.

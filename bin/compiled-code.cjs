@@ -10,8 +10,9 @@ const program = join(__dirname, '../dist')
 const largest = 8 * 2 ** 20
 
 /**
- * Loads the program's files as `require` does, with the code that an earlier run compiled; `undefined` where none can
- * be kept. Node's own cache has only what V8 compiles before a file runs, and most functions it compiles when called.
+ * Loads the program's files as `require` does, with the code that an earlier run compiled; `undefined` if none can be
+ * kept. Node's own cache holds only the functions that V8 compiles before a file runs, and it compiles most of them
+ * when they are called.
  */
 module.exports = function openCompiledCode() {
   const place = findPlace()
@@ -41,7 +42,7 @@ module.exports = function openCompiledCode() {
 
   const requireFrom = (id) => (id.startsWith('./') ? load(id.slice(2)) : require(id))
 
-  /** All of them: where one is new, functions of the others were called that no run before had called. */
+  /** All of them: if one is new, functions of the others were called that no run before had called. */
   function keep() {
     const all = [...loaded.values()]
     if (!all.some(({ isNew }) => isNew)) return
@@ -66,8 +67,8 @@ function describeMaker() {
 }
 
 /**
- * V8 runs what it is given, damaged or made from another source. So what it was made from is kept as well, and the code
- * twice: to compare them takes less time than to load what computes a checksum.
+ * V8 runs any code that it is given, damaged or made from another source. So the source is kept as well, and the code
+ * twice: to compare them takes less time than to load a module that computes a checksum.
  */
 function readCode(file, origin) {
   try {
@@ -80,7 +81,7 @@ function readCode(file, origin) {
   }
 }
 
-/** Asks the open file what and whose it is: the folder may have been exchanged since it was looked at. */
+/** Asks the open file for its kind and its owner: the folder may have been exchanged since it was looked at. */
 function readOwn(file) {
   // A pipe would be waited for.
   const descriptor = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
@@ -101,7 +102,7 @@ function hasRoom(folder) {
 
 function writeCode(file, script, origin) {
   fs.rmSync(file, { force: true, recursive: true })
-  // A new file, so that nothing is written through a link; first, because what cannot be written need not be made.
+  // A new file, so that nothing is written through a link; first, because code that cannot be written need not be made.
   const descriptor = fs.openSync(file, 'wx', 0o600)
   try {
     const code = script.createCachedData()
@@ -136,13 +137,13 @@ function findCaches() {
   return `${env.HOME}/${platform === 'darwin' ? 'Library/Caches' : '.cache'}`
 }
 
-/** What lies in the folder is run unseen: it is made, or has to be the user's own where nobody else can write. */
+/** The files in the folder are run unseen: it is made, or has to be the user's own, and nobody else may write there. */
 function isReady(folder, caches) {
   const isThere = look(caches) !== undefined
   if (!isAtHome(isThere ? caches : dirname(caches))) return false
   const stat = look(folder)
   if (!stat) {
-    // One by one: where a folder cannot be, as in /proc, Node would try for ever to make it with its parents.
+    // One by one: if a folder cannot be made, as in /proc, Node would try for ever to make it with its parents.
     if (!isThere) fs.mkdirSync(caches, 0o700)
     fs.mkdirSync(folder, 0o700)
     return true
@@ -152,11 +153,11 @@ function isReady(folder, caches) {
   return true
 }
 
-/** Root is to make and change nothing in another's home, nor where a link from there leads. */
+/** Root is to make and change nothing in another's home, nor at the end of a link from there. */
 const isAtHome = (place) =>
   isWindows || [fs.lstatSync(place), fs.statSync(place)].every(({ uid }) => uid === process.getuid())
 
 const look = (path) => fs.lstatSync(path, { throwIfNoEntry: false })
 
-/** Windows keeps others out of what lies in the user's folders, and shows no owner or mode. */
+/** Windows keeps others out of the user's folders, and shows no owner or mode. */
 const isUsers = ({ uid, mode }) => isWindows || (uid === process.getuid() && (mode & 0o022) === 0)

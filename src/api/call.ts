@@ -91,7 +91,7 @@ async function printRefusal(print: Printer, { details: { head, rawBody } }: CliE
     await print.head(head)
     await print.body(rawBody)
   } catch (error) {
-    // On a terminal bytes that are no text are left out: the status says more.
+    // On a terminal bytes that are not text are left out: the status says more.
     if (!(error instanceof CliError)) throw error
   } finally {
     await print.end()
@@ -105,7 +105,7 @@ async function openFile({ host }: Context, name: string | undefined): Promise<Fi
 /** Prints an answer as it comes. */
 interface Printer {
   head(answer: Pick<HttpResponse, 'status' | 'statusText' | 'headers'>): Promise<void>
-  /** Throws a `CliError` of kind `file` for bytes that are no text, on a terminal. */
+  /** Throws a `CliError` of kind `file` for bytes that are not text, on a terminal. */
   body(chunk: Uint8Array): Promise<void>
   /** Ends the last line on a terminal. */
   end(): Promise<void>

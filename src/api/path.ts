@@ -10,7 +10,7 @@ export interface Path {
 }
 
 /**
- * The path of a service that is asked for. `address` is the service's own, or `undefined` where none is set. Throws a
+ * The path of a service that is asked for. `address` is the service's own, or `undefined` if none is set. Throws a
  * usage error for a path that a server could take for another one.
  */
 export function readPath(given: string, address: string | undefined): Path {
@@ -44,7 +44,10 @@ function withoutAddress(url: string, address: string | undefined): string {
   return url.slice(base.length)
 }
 
-/** In any encoding: what decodes a path once too often would walk out of it. So would what drops `;` and what follows. */
+/**
+ * In any encoding: a server that decodes a path once too often would walk out of it. So would one that drops `;` and
+ * the rest of a segment.
+ */
 function hasDotSegment(path: string): boolean {
   let decoded = path
   for (let round = 0; round <= mostDecodings; round++) {
@@ -56,7 +59,7 @@ function hasDotSegment(path: string): boolean {
   return true
 }
 
-/** Whether a path is sent as it is spelled: what a URL has to encode or to drop was not. */
+/** Whether a path is sent as it is spelled: a URL would encode or drop some characters. */
 function isUnchanged(path: string): boolean {
   if (!/^[\x21-\x7e]+$/.test(path)) return false
   const { pathname, search } = new URL(`http://host${path}`)

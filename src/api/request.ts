@@ -49,7 +49,7 @@ export async function readRequest(
 
 const isService = (word: string): word is Endpoint['service'] => services.includes(word)
 
-/** What only reads may be asked for again, other requests where the caller says that a repeat does no harm. */
+/** A request that only reads may be sent again, another one if the caller says that a repeat does no harm. */
 const repeatOf = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
   readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'not-taken'
 

@@ -5,7 +5,7 @@ import { createOutput } from '../io/output.ts'
 import { createStyle, wantsColour } from '../io/style.ts'
 import { realTimers } from '../timers.ts'
 
-/** Makes what a command gets. */
+/** Makes the context of a command. */
 export async function createContext(host: Host, flags: SharedFlags, run: Run): Promise<Context> {
   const { redact, redactJson } = run.secrets
   const print = (line: string) => void host.stderr.open().write(`${line}\n`)

@@ -9,13 +9,13 @@ interface CommandModule {
   notes?: readonly string[]
   /** Commands that run as printed. */
   examples: readonly string[]
-  /** Returns an exit code where that is not 0 and nothing failed. */
+  /** Returns an exit code if that is not 0 and nothing failed. */
   run(context: Context, options: never, words: string[], grammar: Grammar): Promise<number> | Promise<void>
 }
 
 /** What a command can do with all commands. */
 export interface Grammar {
-  /** Prints the help of the command that the words name. Throws a usage error where they name none. */
+  /** Prints the help of the command that the words name. Throws a usage error if they name none. */
   showHelp(words: string[]): Promise<void>
   /** A shell's completion script. */
   findScript(shell: string): Promise<string | undefined>

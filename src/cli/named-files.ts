@@ -17,9 +17,9 @@ interface NamedFile {
 }
 
 /**
- * Says which two flags name one file, if one of them writes it: what the other needs would be lost. The profile file, and
- * a regular file on stdin or stdout, count as if a flag named them. `commands` goes from the root to the command that was
- * called.
+ * Says which two flags name one file, if one of them writes it: the other's file would be lost. The profile file, and a
+ * regular file on stdin or stdout, count as if a flag named them. `commands` goes from the root to the command that
+ * was called.
  */
 export function findClash(commands: ParleyCommand[], host: Host): string | undefined {
   const named = findNamed(commands, host)
@@ -64,7 +64,7 @@ function findNamed(commands: ParleyCommand[], host: Host): NamedFile[] {
   })
 }
 
-/** The name of a file in the value of a flag; empty where there is none. */
+/** The name of a file in the value of a flag; empty if there is none. */
 function nameIn(flag: FileFlag | TextFlag, value: string): string {
   if (flag instanceof FileFlag) return value
   const text = flag.flags.includes('=') ? value.slice(value.indexOf('=') + 1) : value

@@ -80,7 +80,7 @@ function checkCluster(word: string, options: readonly Option[]): void {
   }
 }
 
-/** A prompt such as '-finally, a word' is no flag. But a header has blanks, and curl's users attach it. */
+/** A prompt such as '-finally, a word' is not a flag. But a header has blanks, and curl's users attach it. */
 function checkBlanks(word: string, option: Option, value: string): void {
   if (!/\s/.test(value) || option instanceof HeaderFlag) return
   const { short, long } = option

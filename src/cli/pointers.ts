@@ -28,7 +28,7 @@ const pointers = new Map([
   ['config show', "'parley config list'"],
 ])
 
-/** Words that are no command; with `isHelp`, words after `help` that are no topic either. */
+/** Words that are not a command; with `isHelp`, words after `help` that are not a topic either. */
 export interface UnknownWords {
   words: string[]
   isHelp: boolean

@@ -30,7 +30,7 @@ interface Parse extends Grammar {
 
 /** Decides about the report of a run, which must not take the place of a file that the run needs. */
 interface ReportGate {
-  /** From here on the report is written, whatever the end of the run. Throws a `CliError` where it cannot be written. */
+  /** From here on the report is written, whatever the end of the run. Throws a `CliError` if it cannot be written. */
   open(): Promise<void>
   /** None is written. */
   forgo(): void
@@ -201,7 +201,7 @@ async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Prom
 
 const namesFile = (option: Option) => option instanceof FileFlag || option instanceof TextFlag
 
-/** Throws a usage error where two flags name one file, and sees to it that no report takes its place. */
+/** Throws a usage error if two flags name one file, and sees to it that no report takes its place. */
 async function requireDistinctFiles(commands: ParleyCommand[], { host, report }: Parse): Promise<void> {
   const { findClash } = await import('./named-files.ts')
   const clash = findClash(commands, host)

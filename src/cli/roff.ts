@@ -36,7 +36,7 @@ export const definitions = (rows: [term: string, about: string][]): string =>
 /** Where a paragraph's lines begin, on a screen of 80 columns. */
 const [margin, width] = [7, 80]
 
-/** Lines that are printed as they are, such as commands: to the right of the text, where there is room. */
+/** Lines that are printed as they are, such as commands: to the right of the text, if there is room. */
 export function literal(lines: readonly string[]): string {
   const indent = Math.min(4, width - margin - Math.max(...lines.map((line) => line.length)))
   return `.RS ${indent}\n.nf\n${lines.map(escapeRoff).join('\n')}\n.fi\n.RE`

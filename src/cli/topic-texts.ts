@@ -101,7 +101,7 @@ A whole body is sent as it is written. Files become parts of the turn.
 
 Flags are merged over a body: words and -f add a turn, --max-output-tokens, --temperature and --system set their fields, --set PATH=VALUE comes last (a.b, a[0], a[], a["x.y"]; VALUE is JSON, else text).
 
-Flags that mention @FILE read a file when their value begins with @: @notes.md is the text of that file, @- the text on stdin, @@home the text @home. A value that comes from a stranger should not begin with @. Words are always sent as they are.
+Flags that mention @FILE read a file when their value begins with @: @notes.md is the text of that file, @- the text on stdin, @@home the text @home. A value that comes from a stranger should not begin with @. Words are always sent as they are. A file that one flag writes is no other flag's; only -o may replace a file of -f.
 
   parley events send -s sesn_1 --tool-result toolu_1=@out.txt
   parley events send -s sesn_1 --message @- < notes.md
@@ -214,13 +214,13 @@ const policyText = `A policy says which tool uses 'parley events run' and 'parle
       "reason": "no deleting"}
   ], "default": {"decision": "deny", "reason": "not in CI"}}
 
-Of all rules that match the strictest counts: deny, then ask, then allow. The default applies where none matches; without it: ask. What is to be asked stays open where there is no terminal, and the run ends with exit 12. The reason of a deny is what the agent is given.
+Of all rules that match the strictest counts: deny, then ask, then allow. The default applies if none matches; without it: ask. A tool use that is to be asked about stays open if there is no terminal, and the run ends with exit 12. The reason of a deny is what the agent is given.
 
 The tool and each text of input have to match as a whole; * is any text. Input names fields as --set does (a.b, a[0], a["x.y"]). A server is the name of an MCP server.
 
-An allow matches as little as it can. With input it has to name every field of the input ("**" as the text frees a field). Its * is no text with a line end, a control character, one of ; | & $ ( ) < > \` \\ ! { } % ^, or a .. as in a path; ** is any text. Without server it matches no MCP tool. An input that has a key twice, or is nested over 100 deep, is never allowed.
+An allow matches as little as it can. With input it has to name every field of the input ("**" as the text frees a field). Its * matches no text with a line end, a control character, one of ; | & $ ( ) < > \` \\ ! { } % ^, or a .. as in a path; ** matches any text. Without server it matches no MCP tool. An input that has a key twice, or is nested over 100 deep, is never allowed.
 
-A deny or an ask matches as much as it can: * is any text, and a field that is no text matches any pattern.
+A deny or an ask matches as much as it can: * matches any text, and a field that is not a text matches any pattern.
 
 A rule does not know what a program does with its arguments: "git *" runs anything through -c, "find *" through -exec, and a script may have changed since. So allow whole commands. Whoever may write the file decides what the agent may do: keep it away from the agent.
 

@@ -26,7 +26,7 @@ export function declare(command: Command): void {
     )
     .addOption(new FileFlag('--thread <file>', 'keep the conversation in a file', 'keeps'))
     .addOption(new InputFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8'))
-    .option('--schema-retries <n>', 'ask again so often where it does not fit', (value: string) =>
+    .option('--schema-retries <n>', 'ask again so often if it does not fit', (value: string) =>
       value === '0' ? 0 : parseCount(value),
     )
     .option('--markdown', 'lay out Markdown (default: on a terminal)')

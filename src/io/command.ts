@@ -121,7 +121,7 @@ function endBySignals(pid: number, isLeader: boolean): boolean {
 /** A signal has to end the run within half a second. Milliseconds. */
 const longestEnd = 400
 
-/** Of Windows: by itself it would end the process with this one, but not what the process has started. */
+/** Of Windows: by itself it would end the process with this one, but not those that the process has started. */
 function endTree(pid: number, env: Surroundings['env']): boolean {
   // By its whole path: it would be looked for in the current folder first.
   const taskkill = win32.join(env.SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')

@@ -12,8 +12,8 @@ export interface FileOutput extends Output {
   /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
-   * Keeps the part of a broken answer that came, as `FILE.part` or under the next free name. Returns in words where it is,
-   * or `undefined` where nothing came. Does not throw and is synchronous, so that a signal can call it.
+   * Keeps the part of a broken answer that came, as `FILE.part` or under the next free name. Returns in words where it
+   * is, or `undefined` if nothing came. Does not throw and is synchronous, so that a signal can call it.
    */
   keep(): string | undefined
   /** Removes everything. Does not throw either. */
@@ -21,7 +21,7 @@ export interface FileOutput extends Output {
 }
 
 /**
- * Prepares to write a file, without changing it yet: throws a `CliError` of kind `file` where it cannot be written. A
+ * Prepares to write a file, without changing it yet: throws a `CliError` of kind `file` if it cannot be written. A
  * device or a pipe is written directly, and of a link its target. A file keeps its mode; a new one gets `mode`, by
  * default that of any new file.
  */
@@ -107,7 +107,7 @@ function keepPart(file: TemporaryFile, target: string, name: string): string | u
   return undefined
 }
 
-// With plain descriptors: Node 26 throws where a `FileHandle` is collected that a broken answer left open.
+// With plain descriptors: Node 26 throws if a `FileHandle` is collected that a broken answer left open.
 const [open, close, writeFile] = [promisify(fs.open), promisify(fs.close), promisify(fs.writeFile)]
 
 /** Opens a pipe that somebody reads: opening any other would wait for ever. */

@@ -118,7 +118,7 @@ export function createInput({ stdin, host, readsStdin, isForHeader, note }: Inpu
   }
 }
 
-/** The chunks of a stream; `onIdle` is called where none has come after 2 s. */
+/** The chunks of a stream; `onIdle` is called if none has come after 2 s. */
 async function* withHint(stream: Readable, onIdle: () => void): AsyncGenerator<Uint8Array> {
   const hint = setTimeout(onIdle, 2000)
   try {
@@ -164,7 +164,7 @@ interface Reading {
 }
 
 /**
- * Reads a stream to its end. Throws a `CliError` where the deadline comes first, or where the stream is longer than a
+ * Reads a stream to its end. Throws a `CliError` if the deadline comes first, or if the stream is longer than a
  * text can be.
  */
 async function readWhole(
@@ -190,7 +190,7 @@ async function readWhole(
 
 const leftOf = (deadline: number) => Math.min(deadline - Date.now(), 2 ** 31 - 1)
 
-/** Resolves with `work`; throws a `CliError` where the deadline comes first. */
+/** Resolves with `work`; throws a `CliError` if the deadline comes first. */
 async function inTime<T>(work: Promise<T>, deadline: number, when: string): Promise<T> {
   if (!Number.isFinite(deadline)) return work
   let timer: NodeJS.Timeout | undefined
@@ -217,13 +217,13 @@ async function* bounded(stream: Readable, name: string, onChunk: () => void): As
   }
 }
 
-/** Opens a FIFO, which waits in a thread until it is opened for writing; where `signal` aborts, this does so itself. */
+/** Opens a FIFO, which waits in a thread until it is opened for writing; if `signal` aborts, this does so itself. */
 async function openFifo(path: string, signal: AbortSignal): Promise<Readable> {
   const wake = () => {
     try {
       closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK))
     } catch {
-      // Where it may not be opened for writing, the thread goes on waiting.
+      // If it may not be opened for writing, the thread goes on waiting.
     }
   }
   signal.addEventListener('abort', wake)

@@ -8,7 +8,7 @@ interface Run {
   calls: Pick<Calls, 'sayInstead'>
 }
 
-/** Where `work` on a file ends early, by a signal too: keeps the part that came, and says where it is. */
+/** If `work` on a file ends early, by a signal too: keeps the part that came, and says where it is. */
 export async function keepingPart<T>(
   { cleanups, calls }: Run,
   file: FileOutput | undefined,

@@ -15,7 +15,7 @@ export interface LockOptions {
   longest: number
   /** A lock without a sign of life for so long was left behind by a killed process. Milliseconds. */
   silence: number
-  /** The kind of the failure where the lock does not become free. */
+  /** The kind of the failure if the lock does not become free. */
   kind: Kind
   /** The consequence of that failure. */
   consequence: string
@@ -50,7 +50,7 @@ const beat = 1000
 /** Milliseconds. */
 const aWhile = 2000
 
-/** Waits for the lock of a file, which is a file beside it. Throws a `CliError` where it does not become free. */
+/** Waits for the lock of a file, which is a file beside it. Throws a `CliError` if it does not become free. */
 export async function lock(path: string, { longest, onWait, ...options }: LockOptions): Promise<Lock> {
   const name = `${path}.lock`
   const [holder, guard] = [watch(name, options.silence), watch(`${name}.clearing`, options.silence)]
@@ -99,7 +99,7 @@ interface Watched {
   name: string
   /** It has not changed for long, by this process's own clock: other clocks may differ, or be set. */
   isSilent(): boolean
-  /** Makes the file and opens it; `undefined` where there is one. */
+  /** Makes the file and opens it; `undefined` if there is one. */
   tryToMake(): number | undefined
 }
 
@@ -170,7 +170,7 @@ function createLockMaker(name: string): () => number | undefined {
   }
 }
 
-/** What is known of a lock's file; `undefined` where there is none. */
+/** What is known of a lock's file; `undefined` if there is none. */
 function lookAt(name: string) {
   try {
     return lstatSync(name, { bigint: true, throwIfNoEntry: false })

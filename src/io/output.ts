@@ -19,7 +19,7 @@ export interface StdStream {
   columns?: number
   /** Slower than `writeNow` for one line: for those who write much. */
   open(): Writable
-  /** Writes what can be written at once, and returns how many bytes that was; none where the stream is open. */
+  /** Writes what can be written at once, and returns how many bytes that was; none if the stream is open. */
   writeNow(bytes: Uint8Array): number
 }
 

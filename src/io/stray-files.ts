@@ -11,7 +11,7 @@ export interface Neighbour {
 
 /**
  * A shell turns `-f *.md` into several names, and only the first is the flag's: the others would be sent as words.
- * Throws a usage error where the word after a flag's file is the name of a file too.
+ * Throws a usage error if the word after a flag's file is the name of a file too.
  */
 export async function refuseStrayFiles(input: Input, neighbours: Neighbour[] = []): Promise<void> {
   for (const { flag, isRepeatable, word } of neighbours) {

@@ -25,7 +25,7 @@ export interface TemporaryFile {
   replace(target: string): void
   /** Gives it a second name. Returns `false` if something has that name. */
   link(path: string): boolean
-  /** Removes it under its own name. Does not throw: what cannot be removed is left. */
+  /** Removes it under its own name. Does not throw: a file that cannot be removed is left. */
   remove(): void
 }
 
@@ -150,8 +150,8 @@ export async function createFile(
 }
 
 /**
- * Says in words what prevents a new file, or returns `undefined`. A link or a special file always does, a regular
- * file unless it may be replaced. Throws what the file system throws.
+ * Says in words why no new file can be made, or returns `undefined`. A link or a special file is always in the way, a
+ * regular file unless it may be replaced. Throws what the file system throws.
  */
 export async function findObstacle(path: string, replaces: boolean): Promise<string | undefined> {
   const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
@@ -172,7 +172,7 @@ const passing = ['EPERM', 'EACCES', 'EBUSY']
 /** The last of the waits, which double from 10. Milliseconds. */
 const longest = 80
 
-/** Renames a file, over another; what may pass in a moment is tried again. Throws what the file system throws. */
+/** Renames a file, over another; tries again after a failure that may pass. Throws what the file system throws. */
 function renameFile(path: string, target: string): void {
   for (let pause = 10; ; pause *= 2) {
     try {

@@ -2,7 +2,7 @@ import { usage } from '../errors.ts'
 import { longestText } from '../wire/json/encoder.ts'
 
 /**
- * Decodes text without its byte order mark. Throws a usage error where it is too long, or not UTF-8: then with the offset
+ * Decodes text without its byte order mark. Throws a usage error if it is too long, or not UTF-8: then with the offset
  * of the first bad byte.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string): string {
@@ -12,7 +12,7 @@ export function decodeUtf8(bytes: Uint8Array, name: string): string {
   return text
 }
 
-/** The same, or `undefined` where the bytes are not UTF-8, or too long. */
+/** The same, or `undefined` if the bytes are not UTF-8, or too long. */
 export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
   if (bytes.length > longestText) return undefined
   try {
@@ -32,7 +32,7 @@ function firstInvalid(bytes: Uint8Array): number {
   let valid = 0
   while (valid + step < bytes.length && isValidStart(bytes.subarray(valid, valid + step))) {
     valid += step
-    // The next step begins where a character does.
+    // The next step begins at the start of a character.
     while (((bytes[valid] ?? 0) & 0xc0) === 0x80) valid--
   }
   const start = valid

@@ -5,7 +5,7 @@ export const durationForms = 'such as 500ms, 10s, 2m or 1h'
 
 /**
  * Reads a duration: `500ms`, `10s`, `2m`, `1h`, or a bare number, which counts in the unit `bare`. Returns
- * milliseconds, or `undefined` for what has none of these forms.
+ * milliseconds, or `undefined` for a text that has none of these forms.
  */
 export function parseDuration(text: string, bare: keyof typeof units): number | undefined {
   const found = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text.trim())

@@ -45,7 +45,7 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
 }
 
 /**
- * Returns false where another process removed this one's lock, because it seemed dead. Between lock and release
+ * Returns false if another process removed this one's lock, because it seemed dead. Between lock and release
  * nothing takes long unless the file is broken, so a signal never leaves a lock or a temporary file behind.
  */
 async function changeOnce(

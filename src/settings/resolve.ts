@@ -102,7 +102,8 @@ function layer(
 }
 
 /**
- * Finds the value of every setting. Throws a `CliError` that names the place of a value that is not valid, never the value.
+ * Finds the value of every setting. Throws a `CliError` that names the place of a value that is not valid, never the
+ * value.
  */
 export function resolveSettings(sources: SettingSources): ResolvedSettings {
   const values: Record<string, unknown> = {}
@@ -134,7 +135,7 @@ function parseValue(candidate: Candidate): unknown {
   return parsed.data
 }
 
-/** Throws a `CliError` that names the place of a value where it is not valid, never the value. */
+/** Throws a `CliError` that names the place of a value that is not valid, never the value. */
 export function requireValid(candidate: Candidate): void {
   const { setting, origin } = candidate
   const problem = problemOf(candidate)

@@ -113,7 +113,7 @@ type WithDefault = {
   [K in SettingName]: (typeof settings)[K] extends { default: unknown } ? K : never
 }[SettingName]
 
-/** The value of every setting; absent where it is not set and has no default. */
+/** The value of every setting; absent if it is not set and has no default. */
 export type Settings = { [K in WithDefault]: Value<K> } & {
   [K in Exclude<SettingName, WithDefault>]?: Value<K>
 }

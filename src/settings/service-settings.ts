@@ -11,7 +11,7 @@ export const secretsOf = {
   agents: ['apiKey', 'apiKeyCommand'],
 } as const
 
-/** Why a service's secret may not go to its address; `undefined` where it may. */
+/** Why a service's secret may not go to its address; `undefined` if it may. */
 export function describeMismatch(
   settings: Pick<ResolvedSettings, 'origins'>,
   service: Endpoint['service'],

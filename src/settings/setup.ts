@@ -14,7 +14,7 @@ import {
 import { schemas } from './schemas.ts'
 import { maskValue, type SettingName, settingOf } from './table.ts'
 
-/** Asks for everything that a profile needs, then saves it. Throws a usage error where there is no terminal. */
+/** Asks for everything that a profile needs, then saves it. Throws a usage error if there is no terminal. */
 export async function setUpProfile(context: Context): Promise<void> {
   const { host, flags, input, note, cleanups } = context
   if (input.stdinKind !== 'terminal') {
@@ -38,7 +38,7 @@ export async function setUpProfile(context: Context): Promise<void> {
   note(`saved: ${nextSteps(answers.reduce(withAnswer, known), flags.profile ? ` --profile ${name}` : '')}`)
 }
 
-/** For each service that has an address: the command that tries it, or what is still missing. */
+/** For each service that has an address: the command that tries it, or the setting that is still missing. */
 function nextSteps(values: Values, flag: string): string {
   const steps = services
     .filter(({ address }) => values[address] !== undefined)
@@ -98,7 +98,7 @@ async function interview(
 const defaultOf = (name: SettingName, { family = settingOf('family').default }: Values): unknown =>
   name === 'chatModel' ? `${family}-2.5-pro` : settingOf(name).default
 
-/** Asks until the answer is valid; `undefined` where there is none. */
+/** Asks until the answer is valid; `undefined` if there is none. */
 async function askFor(
   name: SettingName,
   { current, questioner, say }: { current: unknown; questioner: Questioner; say(line: string): void },

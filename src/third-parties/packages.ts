@@ -25,7 +25,7 @@ export interface Package {
   version: string
   license: string
   texts: string[]
-  /** SHA-512 of what npm unpacked, in hexadecimal, where the lock file has it. */
+  /** SHA-512 of what npm unpacked, in hexadecimal, if the lock file has it. */
   hash: string | undefined
   /** The licences' texts of another's work in it, by name. */
   inside: Map<string, string>
@@ -99,7 +99,7 @@ function readPackage(folder: string, locked: { version: string; integrity?: stri
     .map((entry) => entry.name)
     .toSorted()
     .map((file) => readFileSync(join(folder, file), 'utf8'))
-  // What is unpacked may not be what is locked.
+  // The version that is unpacked may not be the one that is locked.
   const integrity = locked?.version === version ? locked?.integrity : undefined
   const [, hash] = /sha512-(\S+)/.exec(integrity ?? '') ?? []
   return {

@@ -140,7 +140,7 @@ function completionOfArgument(argument: Argument, path: string): Completion | un
   return argument.argChoices ?? known.get(`${path} ${argument.name()}`)
 }
 
-/** The only values that a setting can have, where its flag is this one. */
+/** The only values that a setting can have, if its flag is this one. */
 function choicesOf(flag: string | undefined): string[] | undefined {
   const name = settingNames.find((each) => flagOf(each) === flag)
   const { def } = name ? schemas[name]()._zod : {}

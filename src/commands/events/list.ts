@@ -60,7 +60,7 @@ export async function run(context: Context, options: ListOptions): Promise<void>
   }
   await output.flush()
   if (count === 0 && missing.size === 0 && output.isTerminal) note('no events')
-  // Where the limit ended the list, more may come.
+  // If the limit ended the list, more may come.
   if (limit !== undefined && count >= limit) return
   for (const type of missing) note(`no event has the type '${type}'${nearestType(type)}`)
 }
