@@ -100,6 +100,14 @@ function mayRepeat({ repeat, retryUnknown, leavesRefusals }: RetryPolicy, error:
   }
 }
 
+/** Whether a failure may pass, so that who is patient asks again. The network may be back, if no name was found. */
+export function mayPass(error: CliError, repeat: Repeat): boolean {
+  const { status, isPermanent } = error.details
+  if (isPermanent && status !== undefined) return false
+  const { again } = meaningOf(error)
+  return again === 'all' || (repeat === 'always' && (again !== 'none' || error.kind === 'service'))
+}
+
 /** Waits that double, from the first to the longest, in milliseconds. */
 interface Backoff {
   first: number

@@ -5,8 +5,8 @@ import type { RequestParts } from '../../http/request.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
+import { afterResponse, endure, freshPatience, requireTime, timeLeft, waitPatiently } from '../patience.ts'
 import type { SessionState } from '../session-state.ts'
-import { Endurance } from './endurance.ts'
 import { openEventStream } from './event-stream.ts'
 import { begin, type Effect, type Input, step } from './following.ts'
 import { Ledger } from './ledger.ts'
@@ -31,10 +31,14 @@ export async function openFollower(
   { showPast, stays = false, needsPast = false }: FollowOptions = {},
 ): Promise<Follower> {
   const ledger = new Ledger()
-  const endurance = new Endurance(context, caller)
+  const patient = { context, caller, repeat: 'always' as const }
+  let patience = freshPatience(context.timers.now())
+  const addResponse = () => {
+    patience = afterResponse(patience, context.timers.now())
+  }
   for (const wait of [0, ...firstWaits]) {
-    if (wait > 0) await context.timers.wait(Math.min(wait, Math.max(endurance.left, 0)))
-    endurance.checkDeadline()
+    if (wait > 0) await context.timers.wait(Math.min(wait, Math.max(timeLeft(patient), 0)))
+    requireTime(patient)
     for await (const items of listOldestFirst(caller, parts)) {
       ledger.addPast(items)
       await showPast?.(items)
@@ -48,42 +52,42 @@ export async function openFollower(
   async function carryOut(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<Input> {
     if (effect.do === 'list') {
       if (effect.after > 0) await context.timers.wait(effect.after)
-      endurance.checkDeadline()
+      requireTime(patient)
       const items: EventItem[] = []
       for await (const page of listOldestFirst(caller, parts)) for (const item of page) items.push(item)
-      endurance.addAnswer()
+      addResponse()
       return { is: 'list', items }
     }
     if (effect.do === 'listen') {
-      const next = await stream.next(Math.max(0, Math.min(effect.atMost, endurance.left)))
+      const next = await stream.next(Math.max(0, Math.min(effect.atMost, timeLeft(patient))))
       if (next === 'silence') return { is: 'silence' }
-      endurance.addAnswer()
+      addResponse()
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
     if (effect.because === 'ended') context.note('the stream of events broke off; connecting again')
     const { lastId } = stream
     stream.close()
-    await endurance.wait()
+    patience = await waitPatiently(patient, patience)
     stream = await openEventStream(caller, parts, context.timers, lastId)
     return { is: 'opened' }
   }
 
   async function* news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
-    endurance.addAnswer()
+    addResponse()
     let { state, effect } = begin(ledger, stays, sent)
     while (effect.do !== 'end') {
       let input: Input
       if (effect.do === 'show') {
-        if (effect.items.length > 0) endurance.addProgress()
+        if (effect.items.length > 0) patience = freshPatience(context.timers.now())
         yield effect.items
         // It is not the service that made the time pass until now.
-        endurance.addAnswer()
+        addResponse()
         input = { is: 'shown', of: effect.of }
       } else {
         try {
           input = await carryOut(effect)
         } catch (error) {
-          endurance.endure(error)
+          patience = endure(patient, patience, error)
           input = { is: 'failed' }
         }
       }

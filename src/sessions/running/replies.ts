@@ -3,8 +3,8 @@ import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { Endurance } from '../following/endurance.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
+import { endure, freshPatience, type Patience, type Patient, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionParts } from '../session.ts'
 import { SessionState } from '../session-state.ts'
@@ -72,7 +72,8 @@ export class Replies {
    */
   async post(replies: readonly Answered[]): Promise<SessionEvent[]> {
     const { context, caller, state } = this.#session
-    const endurance = new Endurance(context, caller)
+    const patient = { context, caller, repeat: endpoints.sendEvents.repeat }
+    let patience = freshPatience(context.timers.now())
     for (let left = replies; left.length > 0; ) {
       const rests = new Set(state.stops)
       const sent = { at: context.timers.now(), rests }
@@ -93,7 +94,7 @@ export class Replies {
         return []
       }
       const others = failure.kind === 'refused' ? await this.#answeredByOthers(left) : []
-      if (others.length === 0) await waitAfter(failure, left, endurance)
+      if (others.length === 0) patience = await waitAfter(failure, left, patient, patience)
       left = left.filter((each) => !others.includes(each))
     }
     return []
@@ -197,7 +198,7 @@ export class Replies {
         for (const { event, text } of items) seen.add(event, text)
       return seen
     } catch (error) {
-      new Endurance(context, caller).endure(error)
+      endure({ context, caller, repeat: 'always' }, freshPatience(context.timers.now()), error)
       return undefined
     }
   }
@@ -214,14 +215,16 @@ const shownOf = (id: string, seen: SessionState): Shown => ({
 async function waitAfter(
   failure: CliError,
   replies: readonly Answered[],
-  endurance: Endurance,
-): Promise<void> {
+  patient: Patient,
+  patience: Patience,
+): Promise<Patience> {
+  let left: Patience
   try {
-    endurance.endure(failure)
+    left = endure(patient, patience, failure)
   } catch (end) {
     throw end === failure && failure.details.status !== undefined ? refusal(failure, replies) : end
   }
-  await endurance.wait()
+  return waitPatiently(patient, left)
 }
 
 function refusal(failure: CliError, replies: readonly Answered[]): CliError {

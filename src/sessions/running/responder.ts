@@ -2,7 +2,7 @@ import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type Asker, canAsk, type Verdict } from '../confirming/asker.ts'
-import { Endurance } from '../following/endurance.ts'
+import { requireTime, timeLeft } from '../patience.ts'
 import type { Decision } from '../policy/policy.ts'
 import { confirmation, toolResult } from '../reply-events.ts'
 import type { SessionState } from '../session-state.ts'
@@ -206,14 +206,13 @@ export class Responder {
   async #carryOut(use: Use): Promise<void> {
     const { context, caller, rules, parts, toolTimeout } = this.#with
     const { id, name, inputText: input } = use
-    const endurance = new Endurance(context, caller)
-    endurance.checkDeadline()
+    requireTime({ context, caller })
     this.#replies.take(use, { event: 'start' })
-    const limit = Math.min(toolTimeout, endurance.left)
+    const limit = Math.min(toolTimeout, timeLeft({ context, caller }))
     const command = rules.tools.get(name) ?? ''
     const session = parts.params.session
     const result = await runTool(context, { command, name, id, session, input, limit })
-    if (endurance.left <= 0)
+    if (timeLeft({ context, caller }) <= 0)
       throw new CliError('stopped', `the deadline passed while the command for ${name} ran`, { sent: 'yes' })
     const reason = result.isError ? result.text : undefined
     this.#replies.take(use, { event: 'end', result }, { result: toolResult(use, result), reason })

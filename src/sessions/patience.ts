@@ -1,0 +1,103 @@
+import type { Context } from '../context.ts'
+import { CliError } from '../errors.ts'
+import type { Repeat } from '../fate.ts'
+import type { Caller } from '../http/call.ts'
+import { backoff, mayPass } from '../http/retry.ts'
+import { oneLine } from '../io/escape.ts'
+
+/** How long a service may be away without one response. Milliseconds. */
+const longestAbsence = 5 * 60_000
+
+/** How many times in a row the service may say what is not understood. */
+const mostFailures = 5
+
+/** The waits before the next attempt. Milliseconds. */
+const waits = { first: 250, longest: 8000 }
+
+/** How long a service that is away, or talks nonsense, is waited for: each function gives the patience that is left. */
+export interface Patience {
+  /** When the service answered last. */
+  readonly lastResponse: number
+  /** Since it brought something new: how often was waited, how often it was not understood, and a 401 had new secrets. */
+  readonly waited: number
+  readonly failures: number
+  readonly hasNewSecrets: boolean
+  /** What the service asked to be left alone for. Milliseconds. */
+  readonly askedWait: number
+}
+
+/** Who is patient, and which of its requests may be repeated. */
+export interface Patient {
+  context: Pick<Context, 'note' | 'timers'>
+  caller: Pick<Caller, 'deadline' | 'forgetSecrets'>
+  repeat: Repeat
+}
+
+/** At the beginning, and whenever the service has brought something new. */
+export const freshPatience = (now: number): Patience => ({
+  lastResponse: now,
+  waited: 0,
+  failures: 0,
+  hasNewSecrets: false,
+  askedWait: 0,
+})
+
+export const afterResponse = (patience: Patience, now: number): Patience => ({
+  ...patience,
+  lastResponse: now,
+  askedWait: 0,
+})
+
+/** Nothing is left if the failure does not pass by waiting. A 401 does, once, if the secrets can be had anew. */
+export function afterFailure(
+  patience: Patience,
+  error: CliError,
+  { now, repeat, forgetSecrets }: { now: number; repeat: Repeat; forgetSecrets(): boolean },
+): Patience | undefined {
+  const { kind, details } = error
+  if (kind === 'response') {
+    const failures = patience.failures + 1
+    return details.isPermanent || failures > mostFailures ? undefined : { ...patience, failures }
+  }
+  const askedWait = (details.retryAfter ?? 0) * 1000
+  if (mayPass(error, repeat)) {
+    const isWorthIt = askedWait <= longestAbsence && now - patience.lastResponse < longestAbsence
+    return isWorthIt ? { ...patience, askedWait } : undefined
+  }
+  if (details.status !== 401 || patience.hasNewSecrets || !forgetSecrets()) return undefined
+  return { ...patience, hasNewSecrets: true }
+}
+
+/** Milliseconds until the deadline. */
+export const timeLeft = ({ context, caller: { deadline } }: Omit<Patient, 'repeat'>): number =>
+  deadline > 0 ? deadline - context.timers.now() : Infinity
+
+/** Throws a `CliError` after the deadline. */
+export function requireTime(patient: Omit<Patient, 'repeat'>): void {
+  if (timeLeft(patient) > 0) return
+  throw new CliError('stopped', 'the deadline passed while the session was followed', { sent: 'yes' })
+}
+
+/** Shows a failure on stderr. Throws it if no patience is left for it, and any after the deadline. */
+export function endure(patient: Patient, patience: Patience, error: unknown): Patience {
+  const { context, caller, repeat } = patient
+  if (!(error instanceof CliError)) throw error
+  requireTime(patient)
+  const left = afterFailure(patience, error, {
+    now: context.timers.now(),
+    repeat,
+    forgetSecrets: caller.forgetSecrets,
+  })
+  if (!left) throw error
+  const { serviceMessage: said } = error.details
+  context.note(`${error.message}${said ? `: ${oneLine(said)}` : ''}; trying again`)
+  return left
+}
+
+/** Waits before the next attempt, longer each time, and not past the deadline. */
+export async function waitPatiently(patient: Patient, patience: Patience): Promise<Patience> {
+  const { waited, askedWait } = patience
+  const wait = Math.max(backoff(waits, waited), askedWait)
+  await patient.context.timers.wait(Math.min(wait, Math.max(timeLeft(patient), 0)))
+  return { ...patience, waited: waited + 1, askedWait: 0 }
+}
