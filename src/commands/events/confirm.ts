@@ -15,7 +15,7 @@ export function declare(command: Command): void {
     .addOption(
       new FileFlag(
         '-i, --input <file>',
-        'a session.status_idle event or a list of events, from a file or - for stdin',
+        'a record of events, or confirmations, from a file or - for stdin',
         'reads',
       ),
     )
@@ -26,7 +26,7 @@ export function declare(command: Command): void {
 }
 
 export const notes = [
-  'Without ids it answers what waits according to stdin or -i. Without --allow, --deny and --policy it asks about each, on a terminal.',
+  'Without ids it answers what waits according to stdin or -i: what the last session.status_idle there lists. Input without one is user.tool_confirmation events, which are sent as they are. Without --allow, --deny and --policy it asks about each, on a terminal.',
 ]
 
 export const examples = [

@@ -36,8 +36,8 @@ export async function readConfirmInput(context: Context, path: string | undefine
   }
   const stranger = events.findIndex(({ type }) => type !== 'user.tool_confirmation')
   if (stranger >= 0) {
-    const what = `a ${events[stranger]?.type} is neither that nor a user.tool_confirmation`
-    throw usage(`${text.name}: there is no session.status_idle, and ${text.placeOf(stranger, '')}: ${what}`)
+    const place = `${text.placeOf(stranger, '')} (${events[stranger]?.type})`
+    throw usage(`${text.name}: there is no session.status_idle, and ${place} is not a user.tool_confirmation`)
   }
   if (events.length === 0) throw usage(`nothing waits for an answer: ${text.name} has no events`)
   // The events of a page of the service are not in a body that could be sent.
@@ -46,10 +46,10 @@ export async function readConfirmInput(context: Context, path: string | undefine
   return { is: 'confirmations', text, body, events: spelled }
 }
 
-/** The events that a text holds: in a page of the service they are one level deeper. */
+/** The events that a text holds: in a page of the service, which has no type, they are one level deeper. */
 function unpack(text: string): string[] {
-  const { data } = (JSON.parse(text) ?? {}) as { data?: unknown }
-  return Array.isArray(data) ? elementsOf(text, 'data') : [text]
+  const { type, data } = (JSON.parse(text) ?? {}) as { type?: unknown; data?: unknown }
+  return type === undefined && Array.isArray(data) ? elementsOf(text, 'data') : [text]
 }
 
 function requireEvent(text: string, name: string): SessionEvent {
@@ -91,8 +91,8 @@ function createRecord() {
         const use: PendingUse = state.toolUse(id) ?? { id, type: others.get(id) }
         if (use.type === undefined || /^agent\.(mcp_)?tool_use$/.test(use.type)) return [use]
         const isCustom = use.type === 'agent.custom_tool_use'
-        const why = isCustom ? 'it needs a result, not a confirmation' : 'it cannot be confirmed'
-        note(`${id} is an ${use.type}: ${why}`)
+        if (isCustom) note(`${id} is an ${use.type}: it needs a result, not a confirmation`)
+        else note(`${id} cannot be confirmed: its type is ${use.type}`)
         return []
       })
     },

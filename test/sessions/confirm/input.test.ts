@@ -100,6 +100,11 @@ describe('events that are given to confirm', () => {
     ['a list', `[${one},${two}]`, `{"events":[${one},${two}]}`],
     ['one', one, `{"events":[${one}]}`],
     ['one a line', `${one}\n\n${two}\n`, `{"events":[${one},\n${two}]}`],
+    [
+      'with a field of its own',
+      one.replace('}', ',"data":[]}'),
+      `{"events":[${one.replace('}', ',"data":[]}')}]}`,
+    ],
     ['a page', `{"data":[${one},${two}],"next_page":null}`, `{"events":[${one},${two}]}`],
   ])('Q03 confirmations alone are sent as they are spelled: %s', async (_, stdin, sent) => {
     const { code, posts } = await confirm([], { stdin })
@@ -110,11 +115,11 @@ describe('events that are given to confirm', () => {
     [
       'a message beside a confirmation',
       `[${one},{"type":"user.message","content":[]}]`,
-      'events[1]: a user.message',
+      'events[1] (user.message) is not a user.tool_confirmation',
     ],
-    ['a message on line 3', `${one}\n\n{"type":"user.message","content":[]}`, 'line 3: a user.message'],
+    ['a message on line 3', `${one}\n\n{"type":"user.message","content":[]}`, 'line 3 (user.message) is not'],
     ['a message alone', '{"type":"user.message","content":[]}', 'there is no session.status_idle'],
-    ['tool uses without a rest', text(use('t1')), 'a agent.tool_use'],
+    ['tool uses without a rest', text(use('t1')), 'events[0] (agent.tool_use) is not'],
     ['no event', '[]', 'nothing waits'],
     [
       'a broken confirmation',
@@ -155,7 +160,7 @@ describe('events that are given to confirm', () => {
       answered: [['t1', 't2', 't4'].map((id) => confirmation(id))],
     })
     expect(err).toContain('t3 is an agent.custom_tool_use: it needs a result')
-    expect(err).toContain('m1 is an agent.message: it cannot be confirmed')
+    expect(err).toContain('m1 cannot be confirmed: its type is agent.message')
   })
 })
 
