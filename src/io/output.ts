@@ -68,6 +68,8 @@ export function createOutput(stdout: StdStream): Output {
 
 /** Writes a short text, such as help. Throws as an `Output` does. */
 export async function say(stdout: StdStream, text: string): Promise<void> {
+  // A signal that has come ends the run before a write that may block, in which nothing would hear of it.
+  await new Promise(setImmediate)
   const bytes = Buffer.from(text)
   let written = 0
   try {
