@@ -1,11 +1,11 @@
-import { CliError, type FailureDetails, type Kind } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import type { Call } from '../fate.ts'
 import type { Timers } from '../timers.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { decodeBody } from './decode.ts'
 import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
-import { decideRetry, type FailedAttempt, fateOf, type RetryPolicy } from './retry.ts'
+import { decideRetry, type FailedAttempt, fateOf, isPassing, type RetryPolicy } from './retry.ts'
 
 export interface AttemptOptions {
   endpoint: Endpoint
@@ -106,30 +106,23 @@ export function completeFailure(
   )
 }
 
-/** Failures that may pass by themselves. */
-const passing: readonly Kind[] = ['not-sent', 'rate-limited', 'service', 'response', 'unknown']
-
 /** Adds what the fate of a call means to its failure. */
 function explain(
   failure: CliError,
   call: Call,
   { secretOrigin }: Pick<AttemptOptions, 'secretOrigin'>,
 ): CliError {
-  const { sent, safeToRetry, failed } = call.meaning
-  const { status } = failure.details
+  const { sent, failed, ...meaning } = call.meaning
+  const { status, safeToRetry, consequence } = failure.details
   const isDenied = (status === 401 || status === 403) && secretOrigin !== undefined
-  const known: FailureDetails = {
+  const why = isDenied
+    ? `its secret came from ${secretOrigin}: 'parley config list --effective' shows why`
+    : failed
+  return failure.with({
     fate: call.fate,
     sent,
-    safeToRetry: safeToRetry && passing.includes(failure.kind),
-    consequence: isDenied
-      ? `its secret came from ${secretOrigin}: 'parley config list --effective' shows why`
-      : failed,
-  }
-  const { safeToRetry: own, consequence } = failure.details
-  return failure.with({
-    ...known,
-    safeToRetry: own ?? known.safeToRetry,
-    consequence: consequence ?? known.consequence,
+    safeToRetry: safeToRetry ?? (meaning.safeToRetry && isPassing(failure)),
+    // Whoever threw it may know more.
+    consequence: consequence ?? why,
   })
 }

@@ -3,67 +3,75 @@ import type { Fate, Repeat } from '../fate.ts'
 
 /** What a status or a cause means: one line for each. */
 interface Meaning {
-  /** The statuses, or what came in place of one. */
-  on: readonly number[] | '3xx and 4xx' | '5xx' | 'nothing left' | 'no answer' | 'a file'
-  /** Only with `Retry-After`. */
-  isLimit?: true
+  on: On
   kind: Kind
   /** What the attempt came to. */
   fate: Fate
+  /** The same may go well later. */
+  passes?: true
   /** Which requests may be sent again by themselves: `repeatable` are those for which a failure takes nothing away. */
-  again: 'all' | 'repeatable' | 'reading' | 'none'
-  /** What it means for the other calls of a run. */
-  others: 'go on' | 'wait' | 'end'
+  again?: 'all' | 'repeatable' | 'reading'
+  /** What the other calls of a run do: by default they go on. */
+  others?: 'wait' | 'end'
 }
+
+/** The statuses, or what came in place of one. A 503 is limited if it has `Retry-After`. */
+type On =
+  | readonly number[]
+  | 'limited 503'
+  | '3xx and 4xx'
+  | '5xx'
+  | 'nothing left'
+  | 'no answer'
+  | 'not understood'
+  | 'a file'
 
 /** The first line that fits counts. */
 const table: readonly Meaning[] = [
-  { on: 'nothing left', kind: 'not-sent', fate: 'not-sent', again: 'all', others: 'wait' },
-  { on: 'no answer', kind: 'unknown', fate: 'sent', again: 'reading', others: 'go on' },
-  { on: [401, 403, 407], kind: 'credentials', fate: 'refused', again: 'none', others: 'end' },
-  { on: [402], kind: 'payment', fate: 'refused', again: 'none', others: 'end' },
-  { on: [429], kind: 'rate-limited', fate: 'refused', again: 'all', others: 'wait' },
-  { on: [503], isLimit: true, kind: 'rate-limited', fate: 'refused', again: 'all', others: 'wait' },
-  { on: [408], kind: 'refused', fate: 'refused', again: 'repeatable', others: 'go on' },
-  { on: '3xx and 4xx', kind: 'refused', fate: 'refused', again: 'none', others: 'go on' },
-  { on: [500, 502, 503, 504, 529], kind: 'service', fate: 'failed', again: 'repeatable', others: 'go on' },
-  { on: '5xx', kind: 'service', fate: 'failed', again: 'none', others: 'go on' },
-  { on: 'a file', kind: 'file', fate: 'answered', again: 'none', others: 'end' },
+  { on: 'nothing left', kind: 'not-sent', fate: 'not-sent', passes: true, again: 'all', others: 'wait' },
+  { on: 'no answer', kind: 'unknown', fate: 'sent', passes: true, again: 'reading' },
+  { on: 'not understood', kind: 'response', fate: 'sent', passes: true },
+  { on: [401, 403, 407], kind: 'credentials', fate: 'refused', others: 'end' },
+  { on: [402], kind: 'payment', fate: 'refused', others: 'end' },
+  { on: [408], kind: 'refused', fate: 'refused', again: 'repeatable' },
+  { on: [429], kind: 'rate-limited', fate: 'refused', passes: true, again: 'all', others: 'wait' },
+  { on: 'limited 503', kind: 'rate-limited', fate: 'refused', passes: true, again: 'all', others: 'wait' },
+  { on: '3xx and 4xx', kind: 'refused', fate: 'refused' },
+  { on: [500, 502, 503, 504, 529], kind: 'service', fate: 'failed', passes: true, again: 'repeatable' },
+  { on: '5xx', kind: 'service', fate: 'failed', passes: true },
+  { on: 'a file', kind: 'file', fate: 'answered', others: 'end' },
 ]
 
-/** An answer that was not understood, and all that no request is the cause of. */
-const otherwise: Pick<Meaning, 'again' | 'others'> = { again: 'none', others: 'go on' }
-
-function isOn({ on }: Meaning, status: number): boolean {
+function isOn({ on }: Meaning, status: number, hasRetryAfter = true): boolean {
+  if (on === 'limited 503') return status === 503 && hasRetryAfter
   if (on === '3xx and 4xx') return status >= 300 && status < 500
   return on === '5xx' ? status >= 500 : typeof on !== 'string' && on.includes(status)
 }
 
-export function kindOfStatus(status: number, hasRetryAfter: boolean): Kind {
-  const found = table.find((line) => isOn(line, status) && (!line.isLimit || hasRetryAfter))
-  return found?.kind ?? 'response'
-}
+export const kindOfStatus = (status: number, hasRetryAfter: boolean): Kind =>
+  table.find((line) => isOn(line, status, hasRetryAfter))?.kind ?? 'response'
 
-function meaningOf({ kind, details: { status = 0 } }: CliError): Pick<Meaning, 'again' | 'others'> {
+function meaningOf({ kind, details: { status = 0 } }: CliError): Omit<Meaning, 'on' | 'kind'> {
   const ofKind = table.filter((line) => line.kind === kind)
-  const found = ofKind.find((line) => isOn(line, status)) ?? ofKind[0]
-  if (!found) return otherwise
+  // A failure that no request is the cause of has no line.
+  const found: Omit<Meaning, 'on' | 'kind'> = ofKind.find((line) => isOn(line, status)) ??
+    ofKind[0] ?? { fate: 'answered' }
   // An answer of status 2xx that calls itself a refusal is none: it was paid for, or will be again.
   const isAnswer = status >= 200 && status < 300
-  return isAnswer ? { again: 'none', others: found.others === 'end' ? 'end' : 'go on' } : found
+  return isAnswer ? { ...found, again: undefined, others: found.others === 'end' ? 'end' : undefined } : found
 }
+
+/** Whether the same may go well later, for whoever asks again. */
+export const isPassing = (failure: CliError): boolean => meaningOf(failure).passes ?? false
+
+/** What an attempt that failed has come to, or of an answer that says that it failed. */
+export const fateOf = (failure: CliError): Fate => meaningOf(failure).fate
 
 /** What a failure of one call means for the others of a run: to `wait` is to ask for this one again too. */
-export function outlookOf(failure: CliError): Meaning['others'] {
+export function outlookOf(failure: CliError): 'go on' | 'wait' | 'end' {
   // The service itself said that it would refuse it again.
   if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'go on'
-  return meaningOf(failure).others
-}
-
-/** What an attempt that failed has come to. */
-export function fateOf({ kind, details: { status } }: CliError): Fate {
-  const found = table.find((line) => line.kind === kind)
-  return found?.fate ?? (status === undefined ? 'sent' : 'answered')
+  return meaningOf(failure).others ?? 'go on'
 }
 
 export interface RetryPolicy {
@@ -88,14 +96,14 @@ export interface FailedAttempt {
 /** Whether a request may be sent again by itself after a failure of this kind. */
 function mayRepeat({ repeat, retryUnknown, leavesRefusals }: RetryPolicy, error: CliError): boolean {
   const { again, others } = meaningOf(error)
-  switch (error.details.isPermanent ? 'none' : again) {
+  switch (error.details.isPermanent ? undefined : again) {
     case 'all':
       return !(leavesRefusals && others === 'wait')
     case 'repeatable':
       return repeat !== 'not-taken'
     case 'reading':
       return repeat === 'always' || (retryUnknown && repeat === 'failed')
-    case 'none':
+    case undefined:
       return false
   }
 }
@@ -104,8 +112,8 @@ function mayRepeat({ repeat, retryUnknown, leavesRefusals }: RetryPolicy, error:
 export function mayPass(error: CliError, repeat: Repeat): boolean {
   const { status, isPermanent } = error.details
   if (isPermanent && status !== undefined) return false
-  const { again } = meaningOf(error)
-  return again === 'all' || (repeat === 'always' && (again !== 'none' || error.kind === 'service'))
+  const { again, passes } = meaningOf(error)
+  return again === 'all' || (repeat === 'always' && (again !== undefined || passes === true))
 }
 
 /** Waits that double, from the first to the longest, in milliseconds. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import { advance, createCalls, type Fate, fates, meaning, type Stakes } from '../../src/fate.ts'
-import { decideRetry, fateOf, kindOfStatus, outlookOf } from '../../src/http/retry.ts'
+import { decideRetry, fateOf, isPassing, kindOfStatus, outlookOf } from '../../src/http/retry.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
 const reading = endpoints.listEvents
@@ -101,6 +101,19 @@ describe('status', () => {
     const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, { error }, moment).again
     const all = triesAgain(event) ? 'everybody' : triesAgain(asking) ? 'a chat' : 'nobody'
     expect([error.kind, fateOf(error), all, outlookOf(error)]).toEqual([kind, fate, who, others])
+  })
+
+  test.each([
+    ['not-sent', 'not-sent', 'everybody', 'wait', true],
+    ['unknown', 'sent', 'who reads', 'go on', true],
+    ['response', 'sent', 'nobody', 'go on', true],
+    ['file', 'answered', 'nobody', 'end', false],
+  ] as const)('without a status: %s is %s, tried again by %s, others %s, and may pass: %s', (...row) => {
+    const [kind, fate, who, others, passes] = row
+    const error = new CliError(kind, 'x')
+    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, { error }, moment).again
+    const all = triesAgain(event) ? 'everybody' : triesAgain(reading) ? 'who reads' : 'nobody'
+    expect([fateOf(error), all, outlookOf(error), isPassing(error)]).toEqual([fate, who, others, passes])
   })
 
   test('503 with Retry-After is a limit', () => {
