@@ -1,11 +1,9 @@
-import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
-import { binary, execute, start } from '../harness/process.ts'
-import { credentials, message, temporaryFolder } from '../harness/run.ts'
+import { execute, start } from '../harness/process.ts'
+import { message, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, type Script, serve } from '../harness/server.ts'
 
 const answer = response(message('hi'))
@@ -183,37 +181,4 @@ test('B07: files named by their whole path, and the command of a secret, need no
   const ended = await execute(['chat', 'hi', '--no-stdin'], { before, env })
   await server.close()
   expect(ended.code, ended.err).toBe(0)
-})
-
-const shares = (cwd: string, env: Record<string, string>, how: string) =>
-  promisify(execFile)('bash', ['-euo', 'pipefail', '-c', how], {
-    cwd,
-    env: {
-      PATH: process.env.PATH,
-      HOME: cwd,
-      ...credentials,
-      ...env,
-      NODE: process.execPath,
-      PARLEY: binary,
-    },
-  })
-
-const share =
-  'split -n r/$I/4 in.ndjson | "$NODE" "$PARLEY" chat -q --batch - --results share-$I.ndjson --resume >/dev/null'
-
-test('shares that split deals out have every line once (needs GNU split)', async () => {
-  const { cwd, env, server } = await prepare(41, (socket) => void socket.write(answer))
-  await shares(cwd, env, `for I in 1 2 3 4; do ${share} & done; wait`)
-  // Every share goes on by itself, with nothing left to do.
-  await shares(cwd, env, `for I in 1 2 3 4; do ${share}; done; cat share-*.ndjson > all.ndjson`)
-  const ids = idsIn(readFileSync(join(cwd, 'all.ndjson'), 'utf8')).sort((one, other) => one - other)
-  expect([ids, server.requests.length]).toEqual([Array.from({ length: 41 }, (_, at) => at + 1), 41])
-})
-
-test('shares that GNU parallel deals out have every line once (needs parallel)', async () => {
-  const { cwd, env, server } = await prepare(41, (socket) => void socket.write(answer))
-  await shares(cwd, env, `parallel -j4 'I={}; ${share}' ::: 1 2 3 4; cat share-*.ndjson > all.ndjson`)
-  expect(server.requests.length).toBe(41)
-  expect(existsSync(join(cwd, 'all.ndjson'))).toBe(true)
-  expect(new Set(idsIn(readFileSync(join(cwd, 'all.ndjson'), 'utf8'))).size).toBe(41)
 })

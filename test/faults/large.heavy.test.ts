@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
 import { answering, closing, delta, headOf, ok, okText, receipt, receiptText, sseHead } from './answers.ts'
-import { chat, early, faults, type Row } from './rows.ts'
+import { chat, early, faultsOnce, type Row } from './rows.ts'
 
 const open = headOf('200 OK', 'connection: close')
 const long = message('x'.repeat(24 * 2 ** 20))
@@ -28,7 +28,7 @@ const started = sseHead + delta('so far')
 const line = `{"type":"user.message","content":[{"type":"text","text":"${'x'.repeat(40)}"}]}`
 const manyEvents = (command: string) => `yes '${line}' | head -n 200000 | ${command}`
 
-faults('R: large responses', [
+faultsOnce('R: large responses', [
   {
     name: 'R34 a gzip bomb',
     script: answering(response(bomb, '200 OK', ['content-encoding: gzip'])),
@@ -112,7 +112,7 @@ faults('R: large responses', [
   },
 ])
 
-faults('P: large input', [
+faultsOnce('P: large input', [
   {
     ...good,
     name: 'P06 100 MB',

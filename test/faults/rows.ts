@@ -55,36 +55,41 @@ export interface Row extends Partial<Launch> {
 type Code = Ending['code']
 
 /**
- * Runs the rows of a group against the built command, a few at a time: the first of each id as a process, and the
- * others too where they need one.
+ * Runs the rows of a group against the built command: in this process, or in one of its own if it needs that. What a
+ * process adds is how it ends: all that was written is out, nothing keeps the process alive, the exit code is that
+ * of main(). npm run test:all runs the first row of each id in a process, too.
  */
 export const faults = (group: string, rows: readonly Row[]): void =>
   runRows(group, rows, ({ name }) => /^[A-Z]+\d+/.exec(name)?.[0] ?? name)
 
-/**
- * The same for rows that differ in what comes over the network or what their arguments say, which main() gets by
- * the same code in a process of its own and in this one. What a process adds is how it ends: all that was written is
- * out, nothing keeps the process alive, the exit code is that of main(). So the first row of each command and exit
- * code is one, and those that need one by themselves; the others show that no connection is left open.
- */
+/** The same for rows that differ in what comes over the network: one process for each command and exit code. */
 export const faultsInside = (group: string, rows: readonly Row[]): void =>
   runRows(group, rows, ({ argv = chat, code }) =>
     [argv[0], argv[0] === 'events' && argv[1], argv.includes('--stream'), code].join(),
   )
 
-/** Of rows of the same sort the first is a process. */
+/** Of rows of the same sort the first is tried in a process as well. */
 function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => string): void {
-  const sorts = new Set<string>()
+  if (!process.env.TEST_ALL) {
+    faultsOnce(group, rows)
+    return
+  }
+  const sorts = new Set(rows.filter(needsProcess).map(sortOf))
+  const firsts = rows.filter((row) => {
+    const sort = sortOf(row)
+    return !sorts.has(sort) && sorts.add(sort)
+  })
+  if (firsts.length > 0) faultsOnce(group, firsts, run)
+}
+
+/** For rows that only npm run test:all tries. */
+export function faultsOnce(group: string, rows: readonly Row[], how?: typeof run): void {
   describe.concurrent(group, () => {
     afterAll(unmapNames)
     for (const row of rows) {
-      const sort = sortOf(row)
-      const isProcess = needsProcess(row) || !sorts.has(sort)
       const missing = needsOf(row).find((need) => !has(need))
-      test(missing ? `${row.name} (needs ${missing})` : row.name, () =>
-        isProcess ? run(row) : runWithin(row),
-      )
-      sorts.add(sort)
+      const act = how ?? (needsProcess(row) ? run : runWithin)
+      test(missing ? `${row.name} (needs ${missing})` : row.name, () => act(row))
     }
   })
 }

@@ -1,0 +1,208 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { readOutlines } from '../../src/cli/outline.ts'
+import { run, temporaryFolder } from '../harness/run.ts'
+
+interface Shell {
+  name: string
+  /** Starts it on a terminal. */
+  start: string
+  /** Makes Escape and q forget the line. */
+  forget: string
+  /** Reads the script of `parley completion`. */
+  load: string
+  /** Where a file with the script is found, and what else that needs. */
+  file: string
+  find: string
+  /** Prints the flags that the script in ~/script has after $WORDS. */
+  flags: string
+}
+
+const shells: Shell[] = [
+  {
+    name: 'bash',
+    start: 'bash --norc --noprofile -i',
+    forget: `bind '"\\eq": kill-whole-line'`,
+    load: 'eval "$(parley completion bash)"',
+    file: 'completions/parley',
+    find: '. ~/completions/parley',
+    flags: `. ~/script; _parley_flags "$WORDS"; printf '%s\\n' "\${flags[@]%=}"`,
+  },
+  {
+    name: 'zsh',
+    start: 'zsh -f -i',
+    // Where more was typed already, zsh would not complete. With the key's own binding it first runs what the
+    // word at the cursor has in $(), whatever the command.
+    forget:
+      "bindkey '\\eq' kill-whole-line; bindkey '^I' complete-word; zstyle ':completion:*' insert-tab false",
+    load: 'eval "$(parley completion zsh)"',
+    file: 'completions/_parley',
+    find: 'fpath=(~/completions $fpath); autoload -Uz compinit; compinit -u -D',
+    flags: `compdef() {}; . ~/script; _parley_flags "$WORDS"; print -rl -- "\${(@)\${(@)flags%%:*}%=}"`,
+  },
+  {
+    name: 'fish',
+    start: 'fish --no-config -i',
+    forget: `bind \\eq 'commandline ""'`,
+    load: 'parley completion fish | source',
+    file: '.config/fish/completions/parley.fish',
+    find: 'set fish_complete_path ~/.config/fish/completions',
+    flags: 'source ~/script; complete -C "parley $WORDS -" | string replace -r "\\t.*" ""',
+  },
+]
+
+/** Prints the script, or the profiles, or keeps the words that it was called with. */
+const standIn = `#!/bin/sh
+case "$1 $2" in
+  'completion '*) cat ~/script ;;
+  'config profiles') echo asked >> ~/words; cat ~/profiles ;;
+  *) for word; do printf '<%s>' "$word"; done >> ~/words; echo >> ~/words ;;
+esac
+`
+
+async function createHome({ name, file }: Shell): Promise<string> {
+  const home = temporaryFolder()
+  const { out, err, code } = await run(['completion', name])
+  expect({ err, code }).toEqual({ err: '', code: 0 })
+  const profiles = 'my work\na:b@c\n$(touch pwned)\n`touch pwned`\n'
+  const files = {
+    script: out,
+    [file]: out,
+    profiles,
+    words: '',
+    'bin/parley': standIn,
+    'notes.md': '',
+    'my file': '',
+    'dir/in.md': '',
+  }
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(home, path)), { recursive: true })
+    writeFileSync(join(home, path), text)
+  }
+  chmodSync(join(home, 'bin/parley'), 0o755)
+  return home
+}
+
+const environment = (home: string) => ({
+  PATH: `${home}/bin:${process.env.PATH}`,
+  HOME: home,
+  TERM: 'dumb',
+  LC_ALL: 'C.UTF-8',
+})
+
+/** What the stand-in was called with, line by line, by a shell in which these lines were typed. */
+function type(shell: Shell, home: string, lines: string[]): string[] {
+  spawnSync('script', ['-qec', shell.start, '/dev/null'], {
+    cwd: home,
+    env: environment(home),
+    input: [shell.forget, ...lines, 'exit', ''].join('\n'),
+  })
+  return readFileSync(join(home, 'words'), 'utf8').split('\n').slice(0, -1)
+}
+
+const completed: [typed: string, called: string][] = [
+  ['parley ev\tli\t--typ\tagent.mess\t', '<events><list><--type><agent.message>'],
+  ['parley events list --type=agent.mess\t', '<events><list><--type=agent.message>'],
+  ['parley events list --ord\tde\t', '<events><list><--order><desc>'],
+  ['parley events send --beta advisor\t', '<events><send><--beta><advisor-tool-2026-03-01>'],
+  ['parley chat -f no\t', '<chat><-f><notes.md>'],
+  ['parley chat --file=no\t', '<chat><--file=notes.md>'],
+  ['parley chat -f my\t', '<chat><-f><my file>'],
+  ['parley chat hi > /dev/null -f no\t', '<chat><hi><-f><notes.md>'],
+  ['parley --cacert no\t', '<--cacert><notes.md>'],
+  ['parley chat --system @no\t', '<chat><--system><@notes.md>'],
+  ['parley chat --system=@no\t', '<chat><--system=@notes.md>'],
+  ['parley chat --system @my\t', '<chat><--system><@my file>'],
+  ['parley chat --system @dir/i\t', '<chat><--system><@dir/in.md>'],
+  ['parley --color nev\tcha\t--thread no\t', '<--color><never><chat><--thread><notes.md>'],
+  ['parley config get baseU\t', '<config><get><baseUrl>'],
+  ['parley config get chatModel baseU\t', '<config><get><chatModel><baseU>'],
+  ['parley help events se\t', '<help><events><send>'],
+  ['parley help exit\t', '<help><exit-codes>'],
+  ['parley api gat\t', '<api><gateway>'],
+  ['parley chat -- --fail\t', '<chat><--><--fail>'],
+  ['parley chat events --fail\t', '<chat><events><--fail-on-cut>'],
+  ['parley chat -m alpha-3.1\t', '<chat><-m><alpha-3.1-pro-preview>'],
+  ['parley chat --stream-via bo\t', '<chat><--stream-via><body>'],
+  ['parley serve --access-token=no\t', '<serve><--access-token=no>'],
+  ['parley sreve --lo\t', '<sreve><--lo>'],
+]
+
+const profiles: [typed: string, called: string][] = [
+  ['parley chat --profile my\t hi', '<chat><--profile><my work><hi>'],
+  ['parley chat --profile "my\t hi', '<chat><--profile><my work><hi>'],
+  ["parley chat --profile='my\t hi", '<chat><--profile=my work><hi>'],
+  ['parley chat --profile=a:\t hi', '<chat><--profile=a:b@c><hi>'],
+  ['parley chat --profile a:b@\t hi', '<chat><--profile><a:b@c><hi>'],
+  ['parley config use my\t', '<config><use><my work>'],
+  ['parley config delete \\$\t', '<config><delete><$(touch pwned)>'],
+]
+
+/** Whatever is typed, it is not run. */
+const hostile = [
+  'parley chat "$(touch pwned)" `touch pwned` \'$(touch pwned)\' --$(touch pwned) a[$(touch pwned)] --profile \t',
+  'parley chat -m "$(touch pwned)" --profile \'$(tou\t',
+  'parley chat --profile "`tou\t',
+  'parley chat --profile=`touch pwned`\t',
+  'parley `touch pwned` $(touch pwned) --ma\t',
+  'parley events list --type=$(touch pwned)\t',
+  'parley events list --limit=x[$(touch pwned)] --limit a[`touch pwned`] -\t',
+  'parley chat --system @$(touch pwned)\t',
+  'parley chat --system @`touch pwned`/\t',
+  'parley $(touch pwned)=x --$(touch pwned)=\t',
+]
+
+for (const shell of shells) {
+  const { name } = shell
+  describe(`${name}`, () => {
+    test(`names every flag of every command (needs ${name})`, async () => {
+      const home = await createHome(shell)
+      for (const { words, flags, shared } of await readOutlines()) {
+        const env = { ...environment(home), WORDS: words.join(' ') }
+        const { stdout } = spawnSync(name, ['-c', shell.flags], { env, encoding: 'utf8' })
+        const all = [...flags, ...shared].flatMap(({ short, long }) => [short, long].filter(Boolean))
+        expect(new Set(stdout.trim().split('\n')), words.join(' ')).toEqual(new Set(all))
+      }
+    })
+
+    describe(`on a terminal (needs ${name} and script)`, () => {
+      test('completes words, and asks parley for nothing', async () => {
+        const home = await createHome(shell)
+        const called = type(shell, home, [shell.load, ...completed.map(([typed]) => typed)])
+        expect(called).toEqual(completed.map(([, called]) => called))
+      })
+
+      test('asks for the profiles where one is wanted', async () => {
+        const home = await createHome(shell)
+        const called = type(shell, home, [shell.load, ...profiles.map(([typed]) => typed)])
+        expect(called).toEqual(profiles.flatMap(([, called]) => ['asked', called]))
+        expect(existsSync(join(home, 'pwned'))).toBe(false)
+      })
+
+      test('runs nothing that was typed', async () => {
+        const home = await createHome(shell)
+        const lines = hostile.map((line) => `${line}\x1bqparley next`)
+        const called = type(shell, home, [shell.load, ...lines])
+        expect(called[0]).toBe('asked')
+        expect(called.filter((line) => line !== 'asked')).toEqual(hostile.map(() => '<next>'))
+        expect(existsSync(join(home, 'pwned'))).toBe(false)
+      })
+
+      test("completes from a file in the shell's folder", async () => {
+        const home = await createHome(shell)
+        const called = type(shell, home, [shell.find, 'parley cha\t--fail\t', 'parley cha\t--fail\t'])
+        expect(called).toEqual(['<chat><--fail-on-cut>', '<chat><--fail-on-cut>'])
+      })
+    })
+  })
+}
+
+test('bash may also leave = : and @ in words (needs bash and script)', async () => {
+  const [bash] = shells as [Shell]
+  const home = await createHome(bash)
+  const rows = [...completed, ...profiles]
+  const called = type(bash, home, ["COMP_WORDBREAKS=$' \\t\\n'", bash.load, ...rows.map(([typed]) => typed)])
+  expect(called.filter((line) => line !== 'asked')).toEqual(rows.map(([, called]) => called))
+})

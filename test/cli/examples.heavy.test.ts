@@ -1,0 +1,88 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { binary, type Started, start } from '../harness/process.ts'
+import { temporaryFolder } from '../harness/run.ts'
+import { examplesOf, helpOn, names } from './pages.ts'
+
+describe('every example runs as printed (needs sh)', () => {
+  const cwd = temporaryFolder()
+  let server: Started
+  let env: Record<string, string> = {}
+
+  beforeAll(async () => {
+    const png = Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR4nGNgYAAAAAMAASsJTYQAAAAASUVORK5CYII=',
+      'base64',
+    )
+    const files = {
+      'notes.md': 'Notes',
+      'prompt.txt': 'Say hello',
+      'out.txt': 'out',
+      'token.txt': 'token',
+      'body.json': '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
+      'events.json': '{"events":[{"type":"user.interrupt"}]}',
+      'events.ndjson': '{"type":"user.message","content":[{"type":"text","text":"hi"}]}\n',
+      'rules.json': '{"rules":[]}',
+      'diagram.png': png,
+      parley: `#!/bin/sh\nexec "${process.execPath}" "${binary}" "$@"\n`,
+    }
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
+    chmodSync(join(cwd, 'parley'), 0o755)
+    server = start(['serve'])
+    const line = await new Promise<Buffer>((resolve) => server.child.stdout?.once('data', resolve))
+    const { baseUrl, accessToken, apiKey } = JSON.parse(line.toString())
+    env = {
+      PATH: `${cwd}:${process.env.PATH}`,
+      HOME: cwd,
+      PARLEY_BASE_URL: baseUrl,
+      PARLEY_ACCESS_TOKEN: accessToken,
+      PARLEY_AGENTS_URL: baseUrl,
+      PARLEY_API_KEY: apiKey,
+      PARLEY_IMAGE_MODEL: 'painter',
+    }
+  })
+
+  afterAll(async () => {
+    server.child.kill()
+    await server.ended
+  })
+
+  const sh = (script: string) => {
+    const { status, stderr } = spawnSync('sh', ['-c', script], { cwd, env, encoding: 'utf8', input: '' })
+    return { status, stderr }
+  }
+
+  /** The one example that asks a person. */
+  const asks = (example: string) => example.startsWith('parley config init')
+
+  test.each([...names.filter((name) => name !== 'serve'), 'settings', 'input', 'policy'])(
+    '%s',
+    async (name) => {
+      for (const example of examplesOf(await helpOn(name))) {
+        if (name === 'events confirm') sh("parley events send -s sesn_1 'Use a tool' --follow")
+        const { status, stderr } = sh(example)
+        expect(status, `${example}: ${stderr}`).toBe(asks(example) ? 2 : 0)
+        if (asks(example)) expect(stderr).toContain('asks on a terminal')
+      }
+    },
+  )
+
+  test('serve', async () => {
+    const [serve = '', chat] = examplesOf(await helpOn('serve'))
+    expect(serve).toMatch(/&$/)
+    const script = `${serve}\n${chat}\ncode=$?; kill $!; exit $code`.replaceAll('8080', `${await freePort()}`)
+    const { status, stderr } = sh(script)
+    expect(status, stderr).toBe(0)
+  })
+})
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return typeof address === 'object' && address ? address.port : 0
+}

@@ -1,0 +1,28 @@
+import { expect } from 'vitest'
+import { entries } from '../../src/cli/command-tree.ts'
+import type { Entry } from '../../src/cli/entry.ts'
+import { run } from '../harness/run.ts'
+
+const commandsIn = (
+  level: Record<string, Entry>,
+  before: string[] = [],
+): { path: string[]; entry: Entry }[] =>
+  Object.entries(level).flatMap(([name, entry]) =>
+    entry.group ? commandsIn(entry.group, [...before, name]) : [{ path: [...before, name], entry }],
+  )
+
+export const commands = commandsIn(entries)
+export const names = commands.map(({ path }) => path.join(' '))
+export const groups = Object.keys(entries).filter((name) => entries[name]?.group)
+
+export async function helpOn(name: string, columns?: number): Promise<string> {
+  const ended = await run(['help', ...name.split(' ').filter(Boolean)], columns ? { columns } : {})
+  expect(ended).toMatchObject({ code: 0, err: '' })
+  return ended.out
+}
+
+/** The commands that a page shows: of a command's those under its heading, of a topic's all. */
+export const examplesOf = (text: string) =>
+  [...text.replace(/^.*\nExamples:/s, '').matchAll(/^ {2}((?:\S.*)?\bparley .*)$/gm)].map(
+    ([, line = '']) => line,
+  )
