@@ -1,6 +1,5 @@
 import { usage, usageProblems } from '../errors.ts'
-import { type Assignment, appending, assigning } from '../wire/json/assignment.ts'
-import { editJson } from '../wire/json/edit.ts'
+import { type Assignment, appending, assigning, editJson } from '../wire/json/edit.ts'
 import { encodeJson, type JsonPart, partsOf } from '../wire/json/encoder.ts'
 import { describeIssues, describeJsonError, parseJson } from '../wire/json/parse.ts'
 

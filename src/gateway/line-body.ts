@@ -3,7 +3,7 @@ import { readFileParts } from '../content/files.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { type Neighbour, refuseStrayFiles } from '../io/stray-files.ts'
-import { type Assignment, parseAssignment } from '../wire/json/assignment.ts'
+import { type Assignment, parseAssignment } from '../wire/json/edit.ts'
 
 export interface LineOptions {
   input?: string

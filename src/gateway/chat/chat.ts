@@ -13,7 +13,7 @@ import { deadlineOf, readSettings } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
-import { type Assignment, assigning, parseAssignment } from '../../wire/json/assignment.ts'
+import { type Assignment, assigning, parseAssignment } from '../../wire/json/edit.ts'
 import type { Conversation } from './conversation.ts'
 
 export interface ChatOptions extends QuestionOptions, SchemaOptions {

@@ -6,7 +6,7 @@ import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
 import { absolutePath, realPath } from '../../io/paths.ts'
 import { decodeUtf8 } from '../../io/utf8.ts'
-import { appending } from '../../wire/json/assignment.ts'
+import { appending } from '../../wire/json/edit.ts'
 
 /** A conversation in a file, which has the form of a request's body. */
 export interface Conversation {

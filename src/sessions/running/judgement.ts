@@ -1,5 +1,4 @@
-import { findRepeatedKey } from '../../wire/json/repeated-key.ts'
-import { findChild, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
+import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import { type Decision, decide, type Policy, type ToolCall } from '../policy/policy.ts'
 import type { ToolUse } from '../session-state.ts'
 

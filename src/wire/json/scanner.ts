@@ -1,18 +1,4 @@
-/** A value in an object or a list, as a place in the text. */
-export interface Child {
-  /** Of an object's field; `undefined` in a list. */
-  name: string | undefined
-  start: number
-  end: number
-}
-
-const quote = 0x22
-const backslash = 0x5c
-const comma = 0x2c
-
 const isBlank = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
-const isOpening = (code: number) => code === 0x5b || code === 0x7b
-const isClosing = (code: number) => code === 0x5d || code === 0x7d
 
 /** The place of the first character from `start` on that is not blank. */
 export function skipBlanks(text: string, start: number): number {
@@ -21,41 +7,104 @@ export function skipBlanks(text: string, start: number): number {
   return place
 }
 
-/** The place after the closing quote of the string that opens at `start`. */
-export function endOfString(text: string, start: number): number {
-  for (let place = text.indexOf('"', start + 1); place >= 0; place = text.indexOf('"', place + 1)) {
-    let slashes = 0
-    while (text.charCodeAt(place - slashes - 1) === backslash) slashes++
-    if (slashes % 2 === 0) return place + 1
+/** The place of the quote that closes a string, -1 if there is none; `isEscaped` says that of the first character. */
+function closingQuote(text: string, start: number, isEscaped = false): number {
+  for (let quote = text.indexOf('"', start); quote >= 0; quote = text.indexOf('"', quote + 1)) {
+    if (!isEscapedAt(text, quote, { start, isEscaped })) return quote
   }
-  return text.length
+  return -1
+}
+
+/** Whether an odd number of backslashes comes right before a place. */
+function isEscapedAt(
+  text: string,
+  place: number,
+  { start, isEscaped }: { start: number; isEscaped: boolean },
+): boolean {
+  let first = place
+  while (first > start && text.charCodeAt(first - 1) === 0x5c) first--
+  const isOdd = (place - first) % 2 === 1
+  return first === start && isEscaped ? !isOdd : isOdd
+}
+
+/**
+ * Goes over JSON text, which may come in pieces that are cut anywhere. `visit` is called with each bracket, comma and
+ * line break outside of strings, and with each quote that opens a string; if it returns true, the walk ends. The text
+ * may be anything, and each character is looked at once.
+ */
+export type Walk = (piece: string, visit: (mark: string, place: number) => unknown, start?: number) => void
+
+export function createWalk(): Walk {
+  const mark = /["[\]{},\n]/g
+  let isInString = false
+  /** A backslash at the end of the piece before escapes what comes. */
+  let isEscaped = false
+
+  /** The place after the string's closing quote, or after the piece. */
+  function leaveString(piece: string, start: number): number {
+    const quote = closingQuote(piece, start, isEscaped)
+    isInString = quote < 0
+    isEscaped = isInString && isEscapedAt(piece, piece.length, { start, isEscaped })
+    return isInString ? piece.length : quote + 1
+  }
+
+  return (piece, visit, start = 0) => {
+    mark.lastIndex = isInString ? leaveString(piece, start) : start
+    for (let found = mark.exec(piece); found; found = mark.exec(piece)) {
+      const { lastIndex: next } = mark
+      if (visit(found[0], next - 1) === true) return
+      mark.lastIndex = found[0] === '"' ? leaveString(piece, next) : next
+    }
+  }
+}
+
+/** A value in an object or a list, as a place in the text. */
+export interface Child {
+  /** Of an object's field; `undefined` in a list. */
+  name: string | undefined
+  start: number
+  end: number
 }
 
 /** The place after the value that begins at `start`, in a text that `JSON.parse` accepts. */
 export function endOfValue(text: string, start: number): number {
+  if (text[start] === '"') return endOfString(text, start)
+  if (text[start] !== '{' && text[start] !== '[') return endOfScalar(text, start)
   let depth = 0
-  let place = start
-  while (place < text.length) {
-    const code = text.charCodeAt(place)
-    if (code === quote) place = endOfString(text, place)
-    else {
-      const isOver = isClosing(code) || code === comma || isBlank(code)
-      if (depth === 0 && isOver) return place
-      if (isOpening(code)) depth++
-      else if (isClosing(code)) depth--
-      place++
-    }
-    const last = text.charCodeAt(place - 1)
-    if (depth === 0 && (last === quote || isClosing(last))) return place
-  }
-  return place
+  let end = text.length
+  createWalk()(
+    text,
+    (mark, place) => {
+      depth += depthOf(mark)
+      if (depth > 0) return false
+      end = place + 1
+      return true
+    },
+    start,
+  )
+  return end
 }
+
+function endOfString(text: string, start: number): number {
+  const quote = closingQuote(text, start + 1)
+  return quote < 0 ? text.length : quote + 1
+}
+
+function endOfScalar(text: string, start: number): number {
+  let end = start
+  while (end < text.length && !isBlank(text.charCodeAt(end)) && !',]}'.includes(text.charAt(end))) end++
+  return end
+}
+
+/** What a mark adds to the depth. */
+const depthOf = (mark: string): number =>
+  mark === '{' || mark === '[' ? 1 : mark === '}' || mark === ']' ? -1 : 0
 
 /** The values of the object or list that begins at `start`, in a text that `JSON.parse` accepts. */
 export function* childrenOf(text: string, start: number): Generator<Child> {
   const isObject = text[start] === '{'
   let place = skipBlanks(text, start + 1)
-  while (place < text.length && !isClosing(text.charCodeAt(place))) {
+  while (place < text.length && text[place] !== '}' && text[place] !== ']') {
     let name: string | undefined
     if (isObject) {
       const end = endOfString(text, place)
@@ -65,7 +114,7 @@ export function* childrenOf(text: string, start: number): Generator<Child> {
     const end = endOfValue(text, place)
     yield { name, start: place, end }
     place = skipBlanks(text, end)
-    if (text.charCodeAt(place) === comma) place = skipBlanks(text, place + 1)
+    if (text[place] === ',') place = skipBlanks(text, place + 1)
   }
 }
 
@@ -84,15 +133,29 @@ export function findChild(text: string, start: number, key: string | number): Ch
 export function isDeeperThan(text: string, most: number): boolean {
   if (text.length <= most) return false
   let depth = 0
-  for (let place = 0; place < text.length; ) {
-    const code = text.charCodeAt(place)
-    if (code === quote) {
-      place = endOfString(text, place)
-      continue
-    }
-    if (isOpening(code) && ++depth > most) return true
-    if (isClosing(code)) depth--
-    place++
-  }
-  return false
+  createWalk()(text, (mark) => {
+    depth += depthOf(mark)
+    return depth > most
+  })
+  return depth > most
+}
+
+/** A key that one object of the text has twice, if there is any. The text is one that `JSON.parse` accepts. */
+export function findRepeatedKey(text: string): string | undefined {
+  /** The keys of each object around a place; `undefined` for a list. */
+  const around: (Set<string> | undefined)[] = []
+  let repeated: string | undefined
+  createWalk()(text, (mark, place) => {
+    if (mark === '{') around.push(new Set())
+    else if (mark === '[') around.push(undefined)
+    else if (mark === '}' || mark === ']') around.pop()
+    const keys = mark === '"' ? around.at(-1) : undefined
+    const end = keys ? endOfString(text, place) : 0
+    if (!keys || text[skipBlanks(text, end)] !== ':') return false
+    const key = JSON.parse(text.slice(place, end)) as string
+    if (keys.has(key)) repeated = key
+    keys.add(key)
+    return repeated !== undefined
+  })
+  return repeated
 }

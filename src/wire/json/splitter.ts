@@ -1,3 +1,5 @@
+import { createWalk } from './scanner.ts'
+
 /** Cuts JSON that arrives piece by piece into values. */
 export interface JsonSplitter {
   /** Returns the texts of the values that are complete now. */
@@ -19,13 +21,13 @@ export const createSequenceSplitter = () => createSplitter(0)
 /** `level` is how deep the values are. Text that is not JSON becomes a value too, and the parser rejects it later. */
 function createSplitter(level: 0 | 1): JsonSplitter {
   const separator = level === 0 ? '\n' : ','
+  const walk = createWalk()
   let depth = 0
-  let inString = false
-  let escaped = false
   let closed = false
   let kept: string[] = []
 
   function push(text: string): string[] {
+    if (closed) return []
     const values: string[] = []
     let start = 0
     const cut = (end: number, next: number) => {
@@ -33,23 +35,18 @@ function createSplitter(level: 0 | 1): JsonSplitter {
       if (value !== '') values.push(value)
       start = next
     }
-    for (let i = 0; i < text.length && !closed; i++) {
-      const char = text[i]
-      if (inString) {
-        if (escaped) escaped = false
-        else if (char === '\\') escaped = true
-        else if (char === '"') inString = false
-      } else if (char === '"') inString = true
-      else if (char === '[' || char === '{') {
-        if (depth++ === level) cut(i, i)
-        else if (depth === level) cut(i, i + 1)
-      } else if (char === ']' && depth === 1 && level === 1) {
-        cut(i, text.length)
+    walk(text, (mark, place) => {
+      if (mark === '[' || mark === '{') {
+        if (depth++ === level) cut(place, place)
+        else if (depth === level) cut(place, place + 1)
+      } else if (mark === ']' && depth === 1 && level === 1) {
+        cut(place, text.length)
         closed = true
-      } else if ((char === ']' || char === '}') && depth > level) {
-        if (--depth === level) cut(i + 1, i + 1)
-      } else if (char === separator && depth === level) cut(i, i + 1)
-    }
+      } else if ((mark === ']' || mark === '}') && depth > level) {
+        if (--depth === level) cut(place + 1, place + 1)
+      } else if (mark === separator && depth === level) cut(place, place + 1)
+      return closed
+    })
     if (start < text.length && !closed) kept.push(text.slice(start))
     return values
   }
