@@ -3,14 +3,20 @@ import type { Endpoint, EndpointName } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../wire/exchange.ts'
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import type { SendEvents } from '../wire/sessions/send-events.ts'
-import { header, readBody } from './checked-body.ts'
-import { type Fault, takeFault } from './faults.ts'
+import { checkBody, header } from './body.ts'
+import {
+  createLimiter,
+  type Fault,
+  faultReply,
+  type Limit,
+  limitReply,
+  pageReply,
+  takeFault,
+} from './faults.ts'
 import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } from './gateway/chat.ts'
-import { createLimiter, type Limit } from './limiter.ts'
 import { createRandom, randomId } from './random.ts'
-import { faultReply, limitReply, pageReply, strayReply } from './refusals.ts'
 import { deliver, errorReply, type Reply } from './reply.ts'
-import { findRoute, type Route } from './route.ts'
+import { findRoute, type Route, strayReply } from './route.ts'
 import type { StreamStyle } from './sessions/session-stream.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { findDoubts } from './sessions/strict.ts'
@@ -134,7 +140,7 @@ async function answer(
   request: HttpRequest,
   { handlers, options }: { handlers: Handlers; options: EmulatorOptions },
 ): Promise<Reply> {
-  const read = endpoint.request ? await readBody(request, endpoint.request) : { body: undefined }
+  const read = endpoint.request ? await checkBody(request, endpoint.request) : { body: undefined }
   if ('refusal' in read) return read.refusal
   const { body } = read
   const doubts = endpoint.service === 'agents' ? findDoubts(request, body as SendEvents | undefined) : []

@@ -1,6 +1,7 @@
 import { usage } from '../errors.ts'
+import { errorReply, type Reply } from './reply.ts'
 
-/** A failure on request: at which endpoint (any, where absent), of what kind, and how many times more. */
+/** A failure on request: at which endpoint (any, if absent), of what kind, and how many times more. */
 export interface Fault {
   endpoint?: string
   kind: 'reset' | 'cut' | 'stall' | 'html' | number
@@ -31,4 +32,43 @@ export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | un
   if (!fault) return undefined
   fault.left--
   return fault.kind
+}
+
+/** A second is enough for at least one request, and for all that a limit's bucket takes. */
+const retryAfter = { 'retry-after': '1' }
+
+export const limitReply: Reply = errorReply(429, 'too many requests a second', retryAfter)
+
+export const faultReply = (status: number): Reply =>
+  errorReply(status, `asked to fail with ${status}`, status === 429 ? retryAfter : undefined)
+
+/** What a captive portal answers. */
+export const pageReply: Reply = {
+  status: 200,
+  contentType: 'text/html',
+  pieces: ['<!doctype html><html><head><title>Please log in</title></head><body>A web page.</body></html>'],
+}
+
+export interface Limit {
+  /** Requests a second, and how many may come at once after a pause; at least 1. */
+  rate: number
+  /** Milliseconds since any moment. */
+  now(): number
+}
+
+/** Makes a bucket that refills: a call takes one request out of it, or returns false if it is empty. */
+export function createLimiter({ rate, now }: Limit): () => boolean {
+  let left = rate
+  let last = now()
+
+  return () => {
+    const time = now()
+    // A clock that is set back takes nothing away.
+    left = Math.min(rate, left + (Math.max(0, time - last) * rate) / 1000)
+    last = time
+    // Who waits for just as long as told may be a hair early; what is lent here is paid back.
+    if (left < 0.99) return false
+    left--
+    return true
+  }
 }

@@ -3,7 +3,6 @@ import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
 import { isLoopback } from '../wire/address.ts'
 import { type Exchange, type HttpResponse, readBody } from '../wire/exchange.ts'
-import { BodyTooLong, createBodyReader } from './request-body.ts'
 
 export interface ListenOptions {
   port: number
@@ -130,3 +129,40 @@ async function fail(
   else request.socket.destroy()
   return undefined
 }
+
+/** The longest body, and the most that all bodies together may take in memory; in bytes. */
+const longest = 64 * 1024 * 1024
+const most = 256 * 1024 * 1024
+
+class BodyTooLong extends Error {}
+
+/** Makes what reads the bodies of a server's requests. It throws `BodyTooLong`, and leaves the connection open. */
+function createBodyReader(): (request: IncomingMessage) => Promise<Uint8Array> {
+  let held = 0
+
+  return async (request) => {
+    if (Number(request.headers['content-length'] ?? 0) > longest) throw tooLong()
+    const chunks: Buffer[] = []
+    let size = 0
+    try {
+      await new Promise<void>((resolve, reject) => {
+        request.on('data', (chunk: Buffer) => {
+          size += chunk.length
+          held += chunk.length
+          if (size > longest || held > most) reject(tooLong())
+          else chunks.push(chunk)
+        })
+        request
+          .on('end', resolve)
+          .on('error', reject)
+          .on('close', () => reject(new Error('broken off')))
+      })
+      return Buffer.concat(chunks)
+    } finally {
+      request.removeAllListeners('data')
+      held -= size
+    }
+  }
+}
+
+const tooLong = () => new BodyTooLong('the body is longer than 64 MiB')

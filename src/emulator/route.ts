@@ -1,5 +1,6 @@
 import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
+import { errorReply, type Reply } from './reply.ts'
 
 /** The endpoint that a request goes to, and what its address says. */
 export interface Route {
@@ -53,3 +54,9 @@ function patternOf(segment: string): RegExp {
   )
   return new RegExp(`^${text}$`, 's')
 }
+
+/** The reply if no endpoint is there, or one that has other methods only. */
+export const strayReply = (methods: string[]): Reply =>
+  methods.length === 0
+    ? errorReply(404, 'there is no such endpoint')
+    : errorReply(405, `the method must be ${methods.join(' or ')}`, { allow: methods.join(', ') })

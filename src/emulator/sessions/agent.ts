@@ -1,10 +1,6 @@
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { startOf } from '../../wire/text-start.ts'
-import { type AddEvent, createVoice, type Voice } from './agent-voice.ts'
-import { describeDenial, describeResult, readString, textsOf } from './agent-words.ts'
-import { createSchedule } from './schedule.ts'
 import { readTask, type Step } from './task.ts'
-import { ToolUses } from './tool-uses.ts'
 
 /** Reacts to what a session is sent, a moment later. */
 export class Agent {
@@ -24,7 +20,7 @@ export class Agent {
     this.#doings = createSchedule(delay)
   }
 
-  /** Whether it has something to do now. While it waits for answers it has not. */
+  /** Whether it has something to do now. While it waits for replies it has not. */
   get isBusy(): boolean {
     return this.#doings.length > 0
   }
@@ -44,12 +40,12 @@ export class Agent {
     else if (type === 'user.interrupt') this.#interrupt(readString(event.session_thread_id) || undefined)
   }
 
-  /** Several answers follow, up to `endAnswers`: the agent goes on once for all of them. */
-  beginAnswers(): void {
+  /** Several replies follow, up to `endReplies`: the agent goes on once for all of them. */
+  beginReplies(): void {
     this.#later(() => this.#voice.run())
   }
 
-  endAnswers(): void {
+  endReplies(): void {
     this.#isAtTask = true
     this.#goOn()
   }
@@ -91,22 +87,22 @@ export class Agent {
     return use
   }
 
-  /** A second answer, or one that nobody asked for, changes nothing. */
-  #answer(id: string, act: (use: SessionEvent) => void): void {
+  /** A second reply, or one that nobody asked for, changes nothing. */
+  #settle(id: string, act: (use: SessionEvent) => void): void {
     const use = this.#uses.takeWaiting(id)
     if (use) this.#later(() => act(use))
   }
 
   #confirm(event: SessionEvent): void {
     const { tool_use_id: id, result, deny_message: why } = event
-    this.#answer(readString(id), (use) => {
+    this.#settle(readString(id), (use) => {
       if (result === 'allow') this.#voice.bringResult(use)
       else this.#voice.say(describeDenial(use, readString(why)))
     })
   }
 
   #report(id: unknown, event: SessionEvent): void {
-    this.#answer(readString(id), (use) => this.#voice.say(describeResult(use, event)))
+    this.#settle(readString(id), (use) => this.#voice.say(describeResult(use, event)))
   }
 
   /** When nothing else is to be done: waits, begins the next round, or ends the turn. */
@@ -142,5 +138,126 @@ export class Agent {
       this.#isAtTask = false
     })
     this.#goOn()
+  }
+}
+
+/** Adds an event to a session. */
+type AddEvent = (type: string, fields?: object) => SessionEvent
+
+/** The events by which an agent shows what it does. */
+interface Voice {
+  run(): void
+  say(text: string): void
+  /** What a tool of the service's own gave. */
+  bringResult(use: SessionEvent): void
+  idle(type: string, fields?: object): void
+}
+
+const createVoice = (add: AddEvent): Voice => ({
+  run: () => void add('session.status_running'),
+  say: (text) => void add('agent.message', { content: [{ type: 'text', text }] }),
+  bringResult: (use) => void add(...composeResult(use)),
+  idle: (type, fields = {}) => void add('session.status_idle', { stop_reason: { type, ...fields } }),
+})
+
+function composeResult({ id, type, session_thread_id: thread }: SessionEvent): [string, object] {
+  const content = [{ type: 'text', text: 'emulated output' }]
+  const place = thread === undefined ? {} : { session_thread_id: thread }
+  return type === 'agent.mcp_tool_use'
+    ? ['agent.mcp_tool_result', { mcp_tool_use_id: id, content, ...place }]
+    : ['agent.tool_result', { tool_use_id: id, content, ...place }]
+}
+
+/** If no schema says that a value is text it can be anything, also what cannot be made into text. */
+export const readString = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+/** The texts of an event's blocks. */
+const textsOf = ({ content }: SessionEvent): string[] =>
+  Array.isArray(content) ? content.map((block) => readString(block?.text)) : []
+
+function describeDenial(use: SessionEvent, reason: string): string {
+  return `The emulated agent does without ${use.name}, which was denied${reason && `: “${brief(reason)}”`}.`
+}
+
+function describeResult(use: SessionEvent, result: SessionEvent): string {
+  const said = `“${brief(readText(result))}”`
+  return result.is_error === true
+    ? `The emulated agent does without ${use.name}, which failed: ${said}.`
+    : `The emulated agent read what ${use.name} gave: ${said}.`
+}
+
+function brief(text: string): string {
+  const characters = [...text.slice(0, 200)]
+  return characters.length > 80 ? `${characters.slice(0, 80).join('')}…` : characters.join('')
+}
+
+/** Things that are done one after the other, each a moment later. */
+interface Schedule {
+  /** How many are still to be done, with the one that is being done. */
+  readonly length: number
+  add(...actions: (() => void)[]): void
+  /** Drops all but the next. */
+  cut(): void
+}
+
+/** Makes a schedule with so many milliseconds before each thing. */
+function createSchedule(delay: number): Schedule {
+  let queue: (() => void)[] = []
+
+  function next(): void {
+    const step = () => {
+      queue[0]?.()
+      queue.shift()
+      if (queue.length > 0) next()
+    }
+    if (delay > 0) setTimeout(step, delay)
+    else setImmediate(step)
+  }
+
+  return {
+    get length() {
+      return queue.length
+    },
+    add(...actions) {
+      const isResting = queue.length === 0
+      queue.push(...actions)
+      if (isResting && queue.length > 0) next()
+    },
+    cut() {
+      queue = queue.slice(0, 1)
+    },
+  }
+}
+
+/** The tool uses of a session, and which of them wait for a reply. */
+class ToolUses {
+  readonly #all = new Map<string, SessionEvent>()
+  readonly #waiting = new Set<string>()
+
+  add(use: SessionEvent, { waits }: { waits: boolean }): void {
+    this.#all.set(use.id ?? '', use)
+    if (waits) this.#waiting.add(use.id ?? '')
+  }
+
+  get(id: string): SessionEvent | undefined {
+    return this.#all.get(id)
+  }
+
+  get waiting(): string[] {
+    return [...this.#waiting]
+  }
+
+  /** Returns the tool use if it waits; from now on it does not. */
+  takeWaiting(id: string): SessionEvent | undefined {
+    return this.#waiting.delete(id) ? this.#all.get(id) : undefined
+  }
+
+  /** Those of a thread, or all of them, wait no longer. Returns whether any did. */
+  drop(thread?: string): boolean {
+    const ids = this.waiting.filter(
+      (id) => thread === undefined || this.#all.get(id)?.session_thread_id === thread,
+    )
+    for (const id of ids) this.#waiting.delete(id)
+    return ids.length > 0
   }
 }

@@ -1,8 +1,8 @@
+import { formatPath } from '../../wire/json/parse.ts'
 import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { findMisfit } from '../misfit.ts'
 import { randomId } from '../random.ts'
-import { Agent } from './agent.ts'
+import { Agent, readString } from './agent.ts'
 
 type Parameters = SendEvents['events'][number]
 
@@ -14,7 +14,7 @@ export interface Session {
   /** Whether something is still to happen in it, or somebody listens. */
   readonly isInUse: boolean
   /** Takes events in, in their order, and returns them as accepted, or none and why. The agent reacts a moment later. */
-  accept(parameters: readonly Parameters[]): { accepted: SessionEvent[] } | { misfit: string }
+  accept(parameters: readonly Parameters[]): { accepted: SessionEvent[] } | { mismatch: string }
   /** Calls `listener` for each event from now on; returns what ends that. */
   listen(listener: (event: SessionEvent) => void): () => void
 }
@@ -64,17 +64,17 @@ export function createSession({ random, delay, grow }: SessionOptions): Session 
       return listeners.size > 0 || agent.isBusy
     },
     accept(parameters) {
-      const misfit = findMisfit(parameters, (id) => agent.toolUse(id))
-      if (misfit !== undefined) return { misfit }
-      const hasAnswers = parameters.some(({ type }) => isAnswer(type))
-      if (hasAnswers) agent.beginAnswers()
+      const mismatch = findMismatch(parameters, (id) => agent.toolUse(id))
+      if (mismatch !== undefined) return { mismatch }
+      const hasReplies = parameters.some(({ type }) => replies.has(type))
+      if (hasReplies) agent.beginReplies()
       const accepted = parameters.map((parameter) => {
         const extra = parameter.type === 'user.define_outcome' ? { outcome_id: randomId('outc', random) } : {}
         const event = add(parameter.type, { ...parameter, ...extra })
         agent.react(event)
         return event
       })
-      if (hasAnswers) agent.endAnswers()
+      if (hasReplies) agent.endReplies()
       return { accepted }
     },
     listen(listener) {
@@ -84,4 +84,31 @@ export function createSession({ random, delay, grow }: SessionOptions): Session 
   }
 }
 
-const isAnswer = (type: string) => /_result$|_confirmation$/.test(type)
+/** What each kind of reply may answer, and by which field it names it. */
+const replies = new Map([
+  ['user.tool_confirmation', { field: 'tool_use_id', uses: ['agent.tool_use', 'agent.mcp_tool_use'] }],
+  ['user.tool_result', { field: 'tool_use_id', uses: ['agent.tool_use'] }],
+  ['user.custom_tool_result', { field: 'custom_tool_use_id', uses: ['agent.custom_tool_use'] }],
+])
+
+/**
+ * Why events cannot be taken although each is right in itself: a reply is of the wrong kind for its tool use, or
+ * from another thread (session events, 2.2 and 6). An id that nobody knows passes.
+ */
+function findMismatch(
+  events: readonly ({ type: string } & Record<string, unknown>)[],
+  toolUse: (id: string) => SessionEvent | undefined,
+): string | undefined {
+  for (const [index, event] of events.entries()) {
+    const reply = replies.get(event.type)
+    const use = reply && toolUse(readString(event[reply.field]))
+    if (!use) continue
+    const tell = (field: string, what: string) => `${formatPath(['events', index, field])}: ${what}`
+    if (!reply.uses.includes(use.type))
+      return tell(reply.field, `is an ${use.type}, not ${reply.uses.join(' or ')}`)
+    const { session_thread_id: thread } = event
+    if (thread != null && thread !== use.session_thread_id)
+      return tell('session_thread_id', 'is not the thread that the tool use came from')
+  }
+  return undefined
+}

@@ -54,7 +54,7 @@ export function createSessions({ seed, delay, only, styles, room }: SessionsOpti
   function send(session: Session, { events }: SendEvents): Reply {
     if (kept > room) return errorReply(413, 'the sessions in use have no more room')
     const taken = session.accept(events)
-    return 'misfit' in taken ? errorReply(400, taken.misfit) : jsonReply(200, { data: taken.accepted })
+    return 'mismatch' in taken ? errorReply(400, taken.mismatch) : jsonReply(200, { data: taken.accepted })
   }
 
   return {

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
 import { describeIssues } from '../wire/json/parse.ts'
-import { findExcess } from './json-size.ts'
+import { createWalk } from '../wire/json/scanner.ts'
 import { errorReply, type Reply } from './reply.ts'
 
 /** The longest body after decoding, in bytes. */
@@ -11,7 +11,7 @@ const longest = 64 * 1024 * 1024
 const [mostTold, longestTold] = [20, 300]
 
 /** A request's JSON as its endpoint's schema wants it, or the refusal. */
-export async function readBody(
+export async function checkBody(
   request: HttpRequest,
   schema: NonNullable<Endpoint['request']>,
 ): Promise<{ body: unknown } | { refusal: Reply }> {
@@ -20,11 +20,12 @@ export async function readBody(
   }
   const decoded = await decode(request)
   if ('refusal' in decoded) return decoded
-  const excess = findExcess(decoded.bytes)
+  const text = Buffer.from(decoded.bytes).toString()
+  const excess = findExcess(text)
   if (excess) return refuse(400, `the body has ${excess}`)
   let body: unknown
   try {
-    body = JSON.parse(Buffer.from(decoded.bytes).toString())
+    body = JSON.parse(text)
   } catch {
     return refuse(400, 'the body is not JSON')
   }
@@ -59,3 +60,21 @@ const refuse = (...problem: Parameters<typeof errorReply>) => ({ refusal: errorR
 
 export const header = (headers: Record<string, string>, name: string): string | undefined =>
   Object.entries(headers).find(([candidate]) => candidate.toLowerCase() === name)?.[1]
+
+/** The most that is checked: beyond it a schema takes too long, or more stack than there is. */
+const deepest = 1000
+const mostValues = 50_000
+
+/** What a JSON text has too much of, if anything. */
+function findExcess(text: string): string | undefined {
+  let depth = 0
+  let values = 0
+  createWalk()(text, (mark) => {
+    if (mark === '{' || mark === '[') depth++
+    else if (mark === '}' || mark === ']') depth--
+    else if (mark === ',') values++
+    return depth > deepest || values > mostValues
+  })
+  if (depth > deepest) return `more than ${deepest} objects and lists within each other`
+  return values > mostValues ? `more than ${mostValues} values` : undefined
+}
