@@ -1,7 +1,7 @@
 import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { createLimiter } from '../../src/emulator/faults.ts'
-import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../src/timers.ts'
 import { run } from '../harness/run.ts'
 
