@@ -2,7 +2,7 @@ import { oneLine } from './escape.ts'
 import { clip, pad, widthOf } from './width.ts'
 
 export interface TableOptions {
-  /** The width of the terminal; `Infinity` where nothing must be cut. */
+  /** The width of the terminal; `Infinity` if nothing must be cut. */
   width: number
   /** The greatest width of each column but the last, which gets the rest. */
   most?: readonly number[]

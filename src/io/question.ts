@@ -10,7 +10,7 @@ import type { StdStream } from './output.ts'
 export interface Questioner {
   /**
    * Resolves with the typed line. A hidden answer is not shown; a grave question ignores what was typed before it was
-   * asked. Throws a usage error where the input ends (Ctrl-D).
+   * asked. Throws a usage error if the input ends (Ctrl-D).
    */
   ask(question: string, options?: { isHidden?: boolean; isGrave?: boolean }): Promise<string>
   /** Releases the terminal, so that the process can end. */

@@ -18,7 +18,7 @@ export interface ToolUse {
   /** Of an MCP tool. */
   server?: unknown
   input: unknown
-  /** The whole event as it is spelled, where `add` was given that. */
+  /** The whole event as it is spelled, if `add` was given that. */
   text?: string
   /** Its id was shown with two inputs, or names: nobody knows what an allowance would allow. */
   isUnclear?: boolean
@@ -95,7 +95,7 @@ export class SessionState {
     return { kind: 'stuck', reason: type, why: this.#error }
   }
 
-  /** When the last event came at which it stopped, where that is known. */
+  /** When the last event came at which it stopped, if that is known. */
   get stoppedAt(): string | undefined {
     return this.#stoppedAt
   }

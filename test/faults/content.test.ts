@@ -192,7 +192,7 @@ faultsInside('R: response content', [
       script: json(body),
       code: 8,
       reqs: 1,
-      err: ['is no receipt', 'the event may have been accepted'],
+      err: ['is not a receipt', 'the event may have been accepted'],
     }),
   ),
   {

@@ -46,8 +46,8 @@ export function createAsker(context: Context): Asker {
 async function ask(questioner: Questioner, use: PendingUse, columns: number): Promise<Verdict> {
   const question = `  allow ${briefly(use, columns)}? [y/n] `
   for (;;) {
-    const answer = await questioner.ask(question, { isGrave: true })
-    if (/^(y|yes|n|no)$/i.test(answer)) return /^y/i.test(answer) ? 'allow' : 'deny'
+    const typed = await questioner.ask(question, { isGrave: true })
+    if (/^(y|yes|n|no)$/i.test(typed)) return /^y/i.test(typed) ? 'allow' : 'deny'
   }
 }
 
@@ -84,7 +84,7 @@ const deepest = 100
 
 /**
  * All that is known about a tool use, for a person who decides on it. Nothing is cut or hidden, not even a key that is
- * there twice. Every line begins with a mark, also where a terminal of `columns` would have wrapped it, so that no text
+ * there twice. Every line begins with a mark, even if a terminal of `columns` would have wrapped it, so that no text
  * can look like parley's own. Throws a usage error for what is too long or too deep for that.
  */
 function showWholeToolUse({ id, text }: PendingUse, columns: number): string {
@@ -119,7 +119,7 @@ function describeEvent(event: string): string[] {
   ]
 }
 
-/** Indented, and where a text has a new line there is one here too, after its `\n`. */
+/** Indented. A new line in a text is one here too, after its `\n`. */
 function showJson(json: string): string[] {
   if (isDeeperThan(json, deepest)) throw unshown(`nested more than ${deepest} deep`)
   return layOut(json, '')

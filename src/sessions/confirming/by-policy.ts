@@ -22,8 +22,8 @@ interface Options extends SessionOptions {
 }
 
 /**
- * Answers by a policy the tool uses that the service shows as waiting: those with the ids, those of the input, or all.
- * Throws a `CliError`: of kind `waiting` where some stay open.
+ * Replies by a policy to the tool uses that the service shows as waiting: those with the ids, those of the input, or all.
+ * Throws a `CliError`: of kind `waiting` if some stay open.
  */
 export async function confirmByPolicy(context: Context, options: Options, ids: string[]): Promise<void> {
   const settings = await readSettings(context)
@@ -62,7 +62,7 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
   }
 }
 
-/** The ids to answer, or nothing for all that wait. */
+/** The ids to reply to, or nothing for all that wait. */
 async function readWanted(
   context: Context,
   { pending, input }: Options,

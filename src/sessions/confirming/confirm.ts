@@ -49,7 +49,7 @@ function requireClear(options: ConfirmOptions, ids: string[], { flags }: Context
   if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
 }
 
-/** A policy takes the place of all that says what to answer. */
+/** A policy takes the place of all other flags that decide. */
 function requireAlone(
   { policy, audit, allow, deny, message, follow }: ConfirmOptions,
   { dryRun, curl }: Context['flags'],

@@ -76,7 +76,7 @@ export async function findPending(
 /** Events in their order, and what they show as waiting. */
 function createRecord() {
   const state = new SessionState()
-  /** The types of what is no tool use, by id. */
+  /** The types of events that are not tool uses, by id. */
   const others = new Map<string, string>()
   return {
     state,

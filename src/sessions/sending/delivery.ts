@@ -33,8 +33,8 @@ export async function deliverEvents(
   const follower = follow ? await openBefore(context, caller, parts) : undefined
   let isAccepted = false
   try {
-    const events = await caller.call(endpoints.sendEvents, parts, (answer) =>
-      readReceipt(context, answer, {
+    const events = await caller.call(endpoints.sendEvents, parts, (response) =>
+      readReceipt(context, response, {
         isPrinted: !follow,
         onAccepted() {
           isAccepted = true
@@ -84,8 +84,8 @@ export async function openBefore(
 }
 
 /**
- * What was sent, as a session will show it: what a body says, with the ids of the receipt. What is no event is left out;
- * of a receipt that names other events than the body those count.
+ * What was sent, as a session will show it: what a body says, with the ids of the receipt. What is not an event is left out.
+ * If the receipt names other events than the body, those of the receipt count.
  */
 export function sentEvents(body: Uint8Array, receipt: readonly SessionEvent[]): SessionEvent[] {
   const given = eventsOf(body)

@@ -16,7 +16,7 @@ export interface ReceiptOptions {
 }
 
 /**
- * Reads the answer to sending events. An empty answer with any 2xx is enough; any other has to be a receipt, since a
+ * Reads the response to events that were sent. An empty one with any 2xx is enough; any other has to be a receipt, since a
  * login page has status 200 too. Throws a `CliError`.
  */
 export async function readReceipt(
@@ -59,15 +59,15 @@ const incomplete = ({ status }: HttpResponse, why: string) =>
     consequence: 'do not send it again',
   })
 
-/** What came instead of a receipt: nobody knows whether the service got the event, unless the answer says it. */
+/** What came instead of a receipt: nobody knows whether the service got the event, unless the response says it. */
 const notReceipt = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
-  failureInstead(body, `the answer (${status}) is no receipt: it ${why}`)
+  failureInstead(body, `the response (${status}) is not a receipt: it ${why}`)
 
-/** An answer without a type is JSON too. */
+/** A response without a type counts as JSON. */
 const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
   type === '' || /\bjson\b/i.test(type)
 
-/** Whether a text that is no JSON, or was cut, begins like a receipt. */
+/** Whether a text that is not JSON, or was cut, begins like a receipt. */
 const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)
 
 async function collectToCut(body: HttpResponse['body']): Promise<{ bytes: Uint8Array; cut?: CliError }> {

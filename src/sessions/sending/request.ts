@@ -55,7 +55,7 @@ export async function requireEvents(
 
 const tooLong = () => usage('the events are longer than 512 MiB, the most that can be sent')
 
-/** The events of `-i`; of stdin, if there are no words that its text belongs to, and no flag that reads it or needs none. */
+/** The events of `-i`, or of stdin: not if its text belongs to words, if a flag reads it, or if no flag needs more. */
 async function readInput(
   { input }: Context,
   { input: path, eventFlags = [] }: EventsOptions,
