@@ -19,7 +19,11 @@ const spent = new Set([
 type Flags = Pick<Context, 'flags'>
 
 /** A command for the same session that a person can paste; arguments of its own may be added. */
-export function sessionCommand({ flags }: Flags, verb: 'confirm' | 'follow', session: string): string {
+export function sessionCommand(
+  { flags }: Flags,
+  verb: 'confirm' | 'follow' | 'send',
+  session: string,
+): string {
   const place = flags.given.filter(({ flag }) => placing.has(flag))
   return quoteWords(['parley', 'events', verb, ...place.flatMap(toWords), ...nameSession(session)])
 }

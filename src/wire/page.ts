@@ -60,9 +60,9 @@ const mostEmpty = 20
 
 /** The pages of a list that were read so far: finds a list that does not end. */
 export interface PageTrail {
-  /** Throws a `CliError` where this mark of a page was there before; `why` says what that means. */
+  /** Throws a `CliError` if this mark of a page was there before; `why` says what that means. */
   addMark(mark: string | undefined, why: string): void
-  /** Throws a `CliError` where too many pages in a row have no items. */
+  /** Throws a `CliError` if too many pages in a row have no items. */
   addPage(items: number): void
 }
 
@@ -84,7 +84,7 @@ export function createPageTrail(list: string): PageTrail {
 }
 
 /**
- * The elements of a list in the text of a JSON object, as they are spelled there, each on one line; none where the
+ * The elements of a list in the text of a JSON object, as they are spelled there, each on one line; none if the
  * field is no list. `JSON.parse` must have accepted the text.
  */
 export function elementsOf(text: string, field: string): string[] {

@@ -491,6 +491,21 @@ faultsInside('Y: what a rest lists', [
     err: ['t1: bash {}', 't2: bash {}', 'to answer one: parley events confirm -s'],
   },
   {
+    name: 'Y111 a custom tool use needs a result: the hint names the flag for it',
+    argv: follow,
+    script: session({
+      lists: [
+        list({ ...use('t1'), type: 'agent.custom_tool_use' }, use('t2'), waits({ event_ids: ['t1', 't2'] })),
+      ],
+    }),
+    code: 12,
+    reqs: 3,
+    err: [
+      /answer with: parley events confirm .* t2 --allow/,
+      /parley events send .* --custom-tool-result t1=TEXT/,
+    ],
+  },
+  {
     name: 'Y82 a session that was terminated says why',
     argv: follow,
     script: session({

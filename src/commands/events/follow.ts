@@ -1,10 +1,9 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
 import { createCaller } from '../../http/call.ts'
-import { createEventPrinter } from '../../sessions/following/event-printer.ts'
 import { streamParts } from '../../sessions/following/event-stream.ts'
 import { openFollower } from '../../sessions/following/follower.ts'
-import { printTranscript } from '../../sessions/following/transcript.ts'
+import { createEventPrinter, printTranscript } from '../../sessions/following/transcript.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -41,7 +40,7 @@ export async function run(context: Context, options: FollowOptions): Promise<voi
   const parts = sessionParts(context, settings, options)
   if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
   const session = parts.params.session
-  const print = createEventPrinter(context, { ids })
+  const print = createEventPrinter(context, ids)
   const showPast = async (items: readonly EventItem[]) => {
     for (const item of items) await print(item)
   }
@@ -50,7 +49,7 @@ export async function run(context: Context, options: FollowOptions): Promise<voi
     stays,
   })
   try {
-    await printTranscript(context, follower, { session, print, ids, stays })
+    await printTranscript(context, follower, { session, ids, stays })
   } finally {
     follower.close()
   }

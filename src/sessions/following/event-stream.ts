@@ -12,11 +12,11 @@ import { createSseDecoder, isKeepAlive, isTerminator, type SseDecoder } from '..
 /** A session's events as they happen, over one connection. */
 export interface EventStream {
   /**
-   * The next event; `silence` where none comes within so many milliseconds, `end` where the connection ended, however
-   * it did. Throws a `CliError` for what is no event, and when the deadline has passed.
+   * The next event; `silence` if none comes within so many milliseconds, `end` if the connection ended, however it did.
+   * Throws a `CliError` for what is not an event, and when the deadline has passed.
    */
   next(wait: number): Promise<EventItem | 'silence' | 'end'>
-  /** Where another connection may go on, if the service said that. */
+  /** The id after which another connection may go on, if the service gave one. */
   readonly lastId: string | undefined
   close(): void
 }

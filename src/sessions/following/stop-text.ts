@@ -25,8 +25,8 @@ export function describeStart(
 const indent = 2
 
 /**
- * The failure with which following ends while tool uses wait. On a terminal each has one line, and so has the command,
- * which has `--pending` in place of the ids where it would be longer.
+ * The failure with which following ends while tool uses wait. On a terminal each has one line, and so has what to do,
+ * which has `--pending` in place of the ids if it would be longer.
  */
 export async function stillWaiting(
   context: Context,
@@ -37,31 +37,53 @@ export async function stillWaiting(
   const { flags, host } = context
   const isLaidOut = host.stderr.isTerminal && !flags.errors
   const columns = isLaidOut ? host.stderr.columns || 80 : Infinity
-  const command = sessionCommand(context, 'confirm', session)
-  const named = `answer with: ${command} ${nameUses(ids)} --allow (or --deny)`
-  const unnamed = `it does not say which of them wait; to answer one: ${command} ID --allow (or --deny)`
   const { clip, widthOf } = isLaidOut ? await import('../../io/width.ts') : asItIs
+  const custom = ids.filter((id) => state.toolUse(id)?.type === 'agent.custom_tool_use')
+  const others = ids.filter((id) => !custom.includes(id))
+  const isListed = state.unlisted.length === 0
+  const fits = (text: string) => widthOf(text) <= columns - indent
+  const ways = [
+    ...(others.length > 0 ? [wayToConfirm(context, session, others, isListed, fits)] : []),
+    ...(custom.length > 0 ? [wayToGiveResults(context, session, custom)] : []),
+  ]
   return new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
     pending: ids,
     problems: ids.map((id) => clip(summarizeToolUse(state, id), columns - indent)),
-    consequence:
-      state.unlisted.length > 0
-        ? unnamed
-        : indent + widthOf(named) > columns
-          ? `answer with: ${command} --pending`
-          : named,
+    consequence: ways.join('; '),
   })
 }
 
-/** Where nothing is laid out, no width counts. */
+/** If nothing is laid out, no width counts. */
 const asItIs = { clip: String, widthOf: () => 0 }
+
+function wayToConfirm(
+  context: Context,
+  session: string,
+  ids: string[],
+  isListed: boolean,
+  fits: (text: string) => boolean,
+): string {
+  const command = sessionCommand(context, 'confirm', session)
+  if (!isListed) return `it does not say which of them wait; to answer one: ${command} ID --allow (or --deny)`
+  const named = `answer with: ${command} ${nameUses(ids)} --allow (or --deny)`
+  return fits(named) ? named : `answer with: ${command} --pending`
+}
+
+/** A custom tool use needs a result, not a confirmation. */
+function wayToGiveResults(context: Context, session: string, ids: string[]): string {
+  const [id = ''] = ids
+  const value = ids.length === 1 && isSafeWord(id) ? `${shellQuote(id)}=TEXT` : 'ID=TEXT'
+  return `give a result with: ${sessionCommand(context, 'send', session)} --custom-tool-result ${value}`
+}
 
 /** Ids that could be cut, or be read as flags, are left to `--pending`. */
 function nameUses(ids: string[]): string {
   const words = ids.map((id) => shellQuote(id)).join(' ')
-  return words.length > 1000 || /(^| )-/.test(words) ? '--pending' : words
+  return words.length > 1000 || !ids.every(isSafeWord) ? '--pending' : words
 }
+
+const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
 
 function summarizeToolUse(state: SessionState, id: string): string {
   const use = state.toolUse(id)

@@ -1,8 +1,12 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
+import { escapeControls, oneLine } from '../../io/escape.ts'
+import type { StdStream } from '../../io/output.ts'
+import { createRawPrinter } from '../../io/raw-printer.ts'
+import { toTsv } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { printIds } from '../listing/rows.ts'
+import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { printIds, toRow } from '../listing/rows.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Follower } from './follower.ts'
@@ -10,8 +14,6 @@ import { describeStart, stillWaiting } from './stop-text.ts'
 
 export interface TranscriptOptions {
   session: string
-  /** Prints each new event. */
-  print(item: EventItem): Promise<void>
   /** stdout is for the ids of the tool uses that wait. */
   ids?: boolean
   /** The session is followed until it is terminated or deleted. */
@@ -27,7 +29,7 @@ export interface TranscriptOptions {
 }
 
 /**
- * Prints a session's events until it stops. Throws a `CliError` where it stopped before its work was done: kinds
+ * Prints a session's events until it stops. Throws a `CliError` if it stopped before its work was done: kinds
  * `waiting` and `stuck`.
  */
 export async function printTranscript(
@@ -35,8 +37,9 @@ export async function printTranscript(
   follower: Follower,
   options: TranscriptOptions,
 ): Promise<void> {
-  const { session, print, ids = false, stays = false, sent, react } = options
+  const { session, ids = false, stays = false, sent, react } = options
   const { state } = follower
+  const print = createEventPrinter(context, ids)
   const printed = new Set<string>()
   let hasBegun = false
   for await (const items of follower.news(sent)) {
@@ -54,7 +57,7 @@ export async function printTranscript(
   if (failure) throw failure
 }
 
-/** Says on a terminal what is followed, or why the session is idle; anywhere that nothing has happened in it. */
+/** Says what is followed, or why the session is idle: on a terminal. Anywhere it says if nothing has happened yet. */
 function begin(
   context: Context,
   state: SessionState,
@@ -91,4 +94,42 @@ async function failureOf(
     sent: 'yes',
     serviceMessage: stop.why,
   })
+}
+
+/**
+ * Prints events as they come: what an agent says as text, any other event as one line, and with `--raw` each as one
+ * line of JSON. With `ids` they go to stderr, beside the ids on stdout.
+ */
+export function createEventPrinter(context: Context, ids: boolean): (item: EventItem) => Promise<void> {
+  const { flags, host, output } = context
+  const raw = createRawPrinter(output)
+  return async (item) => {
+    if (ids) return context.tell(await asAside(context, item))
+    if (flags.raw) {
+      raw.add(`${item.text}\n`)
+      return raw.write()
+    }
+    const said = textOf(item)
+    if (said !== '')
+      return output.write(`${output.isTerminal ? escapeControls(said.replaceAll('\r\n', '\n')) : said}\n`)
+    const row = toRow(item.event)
+    if (!output.isTerminal) return output.write(toTsv(row))
+    return output.write(`${await asDimLine(context, `· ${row[1]} ${row[3]}`, host.stdout)}\n`)
+  }
+}
+
+const textOf = ({ event }: EventItem) => (event.type === 'agent.message' ? readText(event) : '')
+
+async function asAside(context: Context, item: EventItem): Promise<string> {
+  const said = textOf(item)
+  if (said !== '') return `— ${oneLine(said, 4000)}`
+  const [, type = '', time = '', text = ''] = toRow(item.event)
+  const { stderr } = context.host
+  if (stderr.isTerminal) return asDimLine(context, `— ${type} ${text}`, stderr)
+  return `— ${[type, time, text].map((cell) => oneLine(cell)).join(' ')}`
+}
+
+async function asDimLine({ style }: Context, text: string, { columns }: StdStream): Promise<string> {
+  const { clip } = await import('../../io/width.ts')
+  return style.dim(clip(text, columns || 80))
 }

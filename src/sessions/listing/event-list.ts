@@ -14,7 +14,7 @@ export interface ListQuery {
   limit?: number
 }
 
-/** So many events at least are asked for where an order is: of fewer nobody could tell in which order they are. */
+/** If an order is asked for, at least so many events are: fewer would not show in which order they came. */
 const leastOrdered = 10
 
 /** If parley has to choose from a list itself, no pages are read that a limit makes smaller than this. */

@@ -7,7 +7,6 @@ import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createAsker } from '../confirming/asker.ts'
-import { createEventPrinter } from '../following/event-printer.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
 import { openBefore, sentEvents } from '../sending/delivery.ts'
@@ -128,7 +127,6 @@ async function follow(
   try {
     await printTranscript(context, follower, {
       session,
-      print: createEventPrinter(context, { ids: ids ?? false }),
       ids,
       sent,
       certain: sent && 'the task was accepted',

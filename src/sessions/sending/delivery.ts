@@ -3,7 +3,6 @@ import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { createEventPrinter } from '../following/event-printer.ts'
 import { type Follower, type FollowOptions, openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
 import type { SessionParts } from '../session.ts'
@@ -45,8 +44,7 @@ export async function deliverEvents(
     )
     if (follower) {
       const sent = sentEvents(parts.body, events)
-      const print = createEventPrinter(context, { ids })
-      await printTranscript(context, follower, { session, print, ids, certain: accepted, sent })
+      await printTranscript(context, follower, { session, ids, certain: accepted, sent })
     } else {
       await printReceipt(context, events, ids)
       const isShown = context.output.isTerminal && !ids && !context.flags.raw
