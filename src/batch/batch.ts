@@ -6,7 +6,7 @@ import { deadlineOf, readSettings } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { type BatchOptions, checkBatchFlags } from './flags.ts'
 import { type Call, type Input, openSource, type Prepare, readInput, type Source } from './input.ts'
-import { createLedger, type Ledger } from './ledger.ts'
+import { createLedger } from './ledger.ts'
 import { asTheyCome, inOrder, type Turns } from './record.ts'
 import { type BatchContext, createReport, withStatusLine } from './report.ts'
 import { openResults, type ResultsFile } from './results-file.ts'
@@ -22,17 +22,6 @@ export interface LineWork<C extends Call> {
   preview(call: C): Promise<void>
 }
 
-/** An open batch. */
-interface Batch<C extends Call> {
-  context: BatchContext
-  options: BatchOptions
-  work: LineWork<C>
-  source: Source
-  ledger: Ledger
-  /** Milliseconds since the epoch, or Infinity. */
-  deadline: number
-}
-
 const defaultConcurrency = 8
 
 /** Has every line of a file asked, several at a time, and prints what comes of each. Throws a `CliError`. */
@@ -46,40 +35,56 @@ export async function answerBatch<C extends Call>(
   const work = await readWork(context, settings)
   checkBatchFlags(options, context.flags.curl)
   const source = await openSource(context, options.batch ?? '')
-  const ledger = createLedger()
-  const deadline = deadlineOf(context, settings) || Infinity
-  const batch = { context, options, work, source, ledger, deadline }
-  const read = () => readInput(source, work.prepare, ledger)
   if (context.flags.dryRun) {
-    for await (const { call } of (await read()).lines) await work.preview(call)
+    const { lines } = await readInput(source, work.prepare, createLedger())
+    for await (const { call } of lines) await work.preview(call)
     return
   }
-  // With --resume the ledger has to know the results first.
-  const checked = options.resume ? undefined : await read()
-  const results = await openFile(batch)
-  const close = () => results?.close()
-  context.cleanups.add(close)
   try {
-    await answer(batch, checked ?? (await read()), results)
+    const deadline = deadlineOf(context, settings) || Infinity
+    const { input, results } = await open(context, { options, work, source, deadline })
+    await answer(context, { options, work, input, results, deadline })
+    results?.close()
   } finally {
     source.close()
-    close()
   }
 }
 
-async function openFile<C extends Call>(batch: Batch<C>): Promise<ResultsFile | undefined> {
-  const { context, options, ledger, deadline, work } = batch
+interface Opening<C extends Call> {
+  options: BatchOptions
+  work: LineWork<C>
+  source: Source
+  /** Milliseconds since the epoch, or Infinity. */
+  deadline: number
+}
+
+interface Opened<C extends Call> extends Omit<Opening<C>, 'source'> {
+  input: Input<C>
+  results: ResultsFile | undefined
+}
+
+/** Opens the results, and the input, which is checked if it is a file. */
+async function open<C extends Call>(
+  context: Context,
+  { options, work, source, deadline }: Opening<C>,
+): Promise<Pick<Opened<C>, 'input' | 'results'>> {
+  const { host, note, cleanups } = context
   const { results: name, resume: isResumed = false } = options
-  if (name === undefined) return undefined
-  const path = realPath(absolutePath(context.host, name))
-  const { note } = context
-  return openResults({ path, name, isResumed, ledger, tokensOf: work.tokensOf, deadline, note })
+  const ledger = createLedger()
+  const read = () => readInput(source, work.prepare, ledger)
+  // With --resume the ledger has to know the results first, else nothing is made before the input is known to be good.
+  const checked = isResumed ? undefined : await read()
+  if (name === undefined) return { input: checked ?? (await read()), results: undefined }
+  const path = realPath(absolutePath(host, name))
+  const { tokensOf } = work
+  const results = await openResults({ path, name, isResumed, ledger, tokensOf, deadline, note })
+  cleanups.add(results.close)
+  return { input: checked ?? (await read()), results }
 }
 
 async function answer<C extends Call>(
-  { context, options, work, ledger, deadline }: Batch<C>,
-  input: Input<C>,
-  results: ResultsFile | undefined,
+  context: BatchContext,
+  { options, work, input, results, deadline }: Opened<C>,
 ): Promise<void> {
   const { concurrency = defaultConcurrency, maxTotalTokens: mostTokens = Infinity } = options
   const turns = options.unordered ? asTheyCome() : inOrder(4 * concurrency)
@@ -112,8 +117,8 @@ async function answer<C extends Call>(
   context.cleanups.delete(giveOut)
   const { tally, stop } = outcome
   report.sum(tally, stop !== undefined || tally.failed > 0)
-  if (stop === undefined && ledger.unmatched > 0)
-    context.note(`${ledger.unmatched} of the results belong to no line of the input`)
+  if (stop === undefined && input.unmatched > 0)
+    context.note(`${input.unmatched} of the results belong to no line of the input`)
   throwFailure(outcome)
 }
 

@@ -51,6 +51,8 @@ export interface Input<C extends Call> {
   total: number | undefined
   /** How many an earlier run has done, as far as is known by now. */
   readonly skipped: number
+  /** How many of an earlier run's results belong to none of the lines that were read. */
+  readonly unmatched: number
   /** Throws a `CliError` at a bad line, and if it cannot be read further. */
   lines: AsyncIterable<Line<C>>
 }
@@ -93,7 +95,14 @@ export const readInput = <C extends Call>(
   source.isRepeatable ? checkFile(source, prepare, ledger) : readPipe(source, prepare, ledger)
 
 function readPipe<C extends Call>(source: Source, prepare: Prepare<C>, ledger: Ledger): Input<C> {
-  const input = { total: undefined, skipped: 0, lines: left() }
+  const input = {
+    total: undefined,
+    skipped: 0,
+    get unmatched() {
+      return ledger.unmatched
+    },
+    lines: left(),
+  }
   async function* left(): AsyncGenerator<Line<C>, void, undefined> {
     for await (const made of makeLines(source, prepare, ledger)) {
       if ('problem' in made) throw refuseLines([made], source.name)
@@ -105,7 +114,7 @@ function readPipe<C extends Call>(source: Source, prepare: Prepare<C>, ledger: L
 }
 
 /** What is kept of the lines that were made for the check, so that they need not be made again. Bytes. */
-const mostKept = 8 * 1024 * 1024
+const mostKept = 2 * 1024 * 1024
 
 /** What a line takes beside its body, at least. Bytes. */
 const leastKept = 1024
@@ -126,9 +135,11 @@ async function checkFile<C extends Call>(
     else if (made.isDone) skipped++
     else {
       const { line } = made
-      size += leastKept + line.call.body.length
-      if (size <= mostKept) kept.push(line)
-      else later.set(line.index, line.hash)
+      const { call, index, hash } = line
+      size += leastKept + call.body.length
+      // A body may be a part of a larger piece of memory, which is not to be kept.
+      if (size <= mostKept) kept.push({ ...line, call: { ...call, body: Buffer.from(call.body) } })
+      else later.set(index, hash)
     }
     if (bad.length > mostCounted) break
   }
@@ -140,7 +151,8 @@ async function checkFile<C extends Call>(
     for (let line = kept.pop(); line; line = kept.pop()) yield line
     if (later.size > 0) yield* makeAgain(source, prepare, later)
   }
-  return { total, skipped, lines: left() }
+  // The ledger is not needed any more, and its memory is free.
+  return { total, skipped, unmatched: ledger.unmatched, lines: left() }
 }
 
 /** Makes the lines of these numbers again. Throws a `CliError` if the file is not what it was when it was checked. */
@@ -205,7 +217,7 @@ async function makeLine<C extends Call>(
 
 /** Names a request by what is asked of whom: 32 hexadecimal digits. */
 const hashRequest = ({ model, body }: Call): string =>
-  createHash('sha256').update(`${model}\0`).update(body).digest('hex').slice(0, 32)
+  createHash('sha256').update(`${model}\0`).update(body).digest().toString('hex', 0, 16)
 
 async function describeProblem(error: unknown, text: string): Promise<Omit<BadLine, 'index'>> {
   if (error instanceof SyntaxError) {
