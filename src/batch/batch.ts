@@ -12,7 +12,7 @@ import { type BatchContext, createReport, withStatusLine } from './report.ts'
 import { openResults, type ResultsFile } from './results-file.ts'
 import { type Ask, type Outcome, runBatch } from './run.ts'
 
-/** What is done for each line of a batch. */
+/** The work of a batch: how a line becomes a request, and how it is asked. */
 export interface LineWork<C extends Call> {
   prepare: Prepare<C>
   ask: Ask<C>
@@ -24,7 +24,7 @@ export interface LineWork<C extends Call> {
 
 const defaultConcurrency = 8
 
-/** Has every line of a file asked, several at a time, and prints what comes of each. Throws a `CliError`. */
+/** Asks every line of a file, several at a time, and prints a result for each. Throws a `CliError`. */
 export async function answerBatch<C extends Call>(
   outer: Context,
   options: BatchOptions,
@@ -111,7 +111,7 @@ async function answer<C extends Call>(
       onPause: report.onPause,
     },
   ).finally(report.end)
-  // The signal says what the batch has come to.
+  // The signal prints the counts.
   if (interrupted.signal.aborted) await interrupt?.raise()
   interrupt?.giveBack()
   context.cleanups.delete(giveOut)
@@ -122,7 +122,7 @@ async function answer<C extends Call>(
   throwFailure(outcome)
 }
 
-/** A signal ends the run at once: what waits for its turn is printed out of turn. */
+/** Prints the results that wait for their turn, when a signal ends the run at once. */
 function printHeld({ output }: BatchContext, turns: Turns): void {
   for (const line of turns.takeHeld()) {
     void output.write(`${output.isTerminal ? escapeJson(line) : line}\n`).catch(() => {})

@@ -9,7 +9,7 @@ import type { Ledger } from './ledger.ts'
 import { type Id, type LineForm, readForm } from './line-form.ts'
 import { readLines, type TextLine } from './lines.ts'
 
-/** What is asked of a service for one line. */
+/** The request of one line. */
 export interface Call {
   model: string
   body: Uint8Array
@@ -34,7 +34,7 @@ export interface Line<C extends Call> {
   counted?: number
 }
 
-/** Where a batch's input comes from. */
+/** A batch's input as bytes: a file, or stdin. */
 export interface Source {
   /** For messages. */
   name: string
@@ -113,10 +113,10 @@ function readPipe<C extends Call>(source: Source, prepare: Prepare<C>, ledger: L
   return input
 }
 
-/** What is kept of the lines that were made for the check, so that they need not be made again. Bytes. */
+/** The lines made for the check are kept up to this size, and not made again. Bytes. */
 const mostKept = 2 * 1024 * 1024
 
-/** What a line takes beside its body, at least. Bytes. */
+/** The size of a kept line without its body, at least. Bytes. */
 const leastKept = 1024
 
 async function checkFile<C extends Call>(
@@ -155,7 +155,7 @@ async function checkFile<C extends Call>(
   return { total, skipped, unmatched: ledger.unmatched, lines: left() }
 }
 
-/** Makes the lines of these numbers again. Throws a `CliError` if the file is not what it was when it was checked. */
+/** Makes the lines of these numbers again. Throws a `CliError` if the file has changed since its check. */
 async function* makeAgain<C extends Call>(
   source: Source,
   prepare: Prepare<C>,
@@ -180,7 +180,7 @@ async function* makeAgain<C extends Call>(
 interface BadLine {
   index: number
   problem: string
-  /** What may help. */
+  /** A way out for the person. */
   hint?: string
 }
 
@@ -196,7 +196,7 @@ async function* makeLines<C extends Call>(
   for await (const text of readLines(source.read())) yield await makeLine(text, prepare, ledger.enter)
 }
 
-/** Makes a line and enters it, or says what is wrong with it. */
+/** Makes a line and enters it, or names its problem. */
 async function makeLine<C extends Call>(
   text: TextLine,
   prepare: Prepare<C>,
@@ -215,14 +215,14 @@ async function makeLine<C extends Call>(
   }
 }
 
-/** Names a request by what is asked of whom: 32 hexadecimal digits. */
+/** The hash of model and body: 32 hexadecimal digits. */
 const hashRequest = ({ model, body }: Call): string =>
   createHash('sha256').update(`${model}\0`).update(body).digest().toString('hex', 0, 16)
 
 async function describeProblem(error: unknown, text: string): Promise<Omit<BadLine, 'index'>> {
   if (error instanceof SyntaxError) {
-    const where = (await describeJsonError(text)).replace('line 1, ', '')
-    return { problem: `it is not JSON: ${where}`, hint: notJson }
+    const place = (await describeJsonError(text)).replace('line 1, ', '')
+    return { problem: `it is not JSON: ${place}`, hint: notJson }
   }
   if (!(error instanceof CliError) || error.kind !== 'usage') throw error
   const { problems } = error.details

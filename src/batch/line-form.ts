@@ -2,7 +2,7 @@ import { usage } from '../errors.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
 import { childrenOf, findChild, skipBlanks } from '../wire/json/scanner.ts'
 
-/** What one line of a batch asks for: a prompt, or a whole body as it is spelled there. */
+/** One line of a batch as its author wrote it: a prompt, or a whole body as it is spelled there. */
 export type LineForm = { id?: Id; model?: string } & ({ prompt: string } | { body: string })
 
 /** How the caller names a line. */
@@ -17,7 +17,7 @@ const ignoredNames = ['method', 'url']
 
 const expected = 'it must be a prompt in quotes, {"prompt"}, a body with "contents", or {"custom_id","body"}'
 
-/** Reads a line's JSON. Throws a `SyntaxError` where it is none, and a usage error for any other form. */
+/** Reads a line's JSON. Throws a `SyntaxError` if it is not JSON, and a usage error for any other form. */
 export function readForm(line: string): LineForm {
   const value = parseJson(line)
   if (typeof value === 'string') return { prompt: readPrompt(value) }
@@ -76,7 +76,7 @@ function readId(value: Record<string, unknown>, name: string): Id | undefined {
   throw usage(`its "${name}" must be a text or a whole number`)
 }
 
-/** Those of the names that the object has. Throws where it has two: which one counts would be a guess. */
+/** Those of the names that the object has. Throws if it has two: which one counts would be a guess. */
 function only(value: Record<string, unknown>, names: string[]): string[] {
   const found = names.filter((name) => Object.hasOwn(value, name))
   if (found.length > 1) throw usage(`it has both "${found[0]}" and "${found[1]}"`)

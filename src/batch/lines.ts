@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { cutLines } from '../io/cut-lines.ts'
 
-/** A line of a batch's input that is not empty: its text, or what is wrong with it. */
+/** A line of a batch's input that is not empty: its text, or its problem. */
 export type TextLine = { number: number } & ({ text: string } | { problem: string })
 
 const mebibyte = 1024 * 1024

@@ -13,7 +13,7 @@ export interface Tally {
   tokens: number
 }
 
-/** What came of one line that was answered. */
+/** The answer to one line. */
 export interface Answer {
   /** One of these; `json` and `response` are JSON texts, shown as they are spelled. */
   content:
@@ -26,7 +26,7 @@ export interface Answer {
   seconds: number
 }
 
-/** Where results go. */
+/** The places that results go to. */
 export interface Sinks {
   /** Throws as stdout does; `flush` resolves when everything is written. */
   output: { write(text: string): Promise<void>; flush(): Promise<void> }
@@ -37,29 +37,29 @@ export interface Sinks {
     append(line: string): void
     requireWhole?(): void
   }
-  /** What a result says of a failure, secrets redacted. */
+  /** A failure as it stands in a result, secrets redacted. */
   describe(error: CliError): object
   note(message: string): void
   /** Called after each result. */
   onProgress?(tally: Tally): void
 }
 
-/** Writes down what comes of each line. */
+/** Writes a result for each line, and keeps the sums. */
 export interface Recorder {
   readonly tally: Tally
   /** Of the failed line with the lowest number. */
   readonly failure: CliError | undefined
-  /** The result of one more line would have a place to wait, and stdout took what it was given. */
+  /** One more result could wait for its turn, and stdout has taken all that it was given. */
   readonly hasRoom: boolean
   /** A line is begun: its result has its turn after those begun before. */
   begin(line: Line<Call>): void
-  /** Counts what a line took, after each of its requests. */
+  /** Counts the tokens of a line, after each of its requests. */
   addSpent(line: Line<Call>): void
   addAnswer(line: Line<Call>, answer: Answer): void
   addFailure(line: Line<Call>, error: CliError): void
-  /** Resolves when stdout took what it was given. */
+  /** Resolves when stdout has taken all that it was given. */
   printed(): Promise<void>
-  /** Gives out what waits for its turn. Resolves when all of it is written. */
+  /** Gives out the results that wait for their turn. Resolves when all are written. */
   end(): Promise<void>
 }
 
@@ -201,7 +201,7 @@ export function formatAnswer(subject: Subject, answer: Answer): string {
   const { content, model, stopReason, seconds } = answer
   const { attempts, answers } = subject.spent
   const usage = usageOf(subject.spent)
-  // What a response says itself is not said again.
+  // The response itself says its usage, unless there were several.
   const rest =
     'response' in content
       ? { usage: answers > 1 ? usage : undefined, attempts, seconds }
@@ -209,11 +209,11 @@ export function formatAnswer(subject: Subject, answer: Answer): string {
   return `${formatSubject(subject)},"ok":true,${formatContent(content)},${JSON.stringify(rest).slice(1)}`
 }
 
-/** The same for a line that failed; `error` is what the program says of a failure elsewhere. */
+/** The same for a line that failed; `error` is the failure as `--errors json` has it. */
 export const formatFailure = (subject: Subject, error: object): string =>
   `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: usageOf(subject.spent) }).slice(1)}`
 
-/** Of all answers, so that a later run knows what was paid. */
+/** The sums of all answers, so that a later run knows the cost. */
 const usageOf = ({ answers, unmetered, usage }: Spent) => (answers > unmetered ? usage : undefined)
 
 const formatSubject = ({ index, id, hash }: Subject): string =>

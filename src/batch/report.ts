@@ -18,13 +18,13 @@ export function withStatusLine(context: Context): BatchContext {
   return { ...context, status, note: above(note), warn: above(warn), tell: above(tell) }
 }
 
-/** What a person is told of a batch. */
+/** Tells a person how a batch goes, and how it ended. */
 export interface Report {
   sinks: Omit<Sinks, 'turns' | 'results'>
   onPause(pause: Pause): void
   /** Nothing more comes. */
   end(): void
-  /** Says what it has come to; an unfinished one can be gone on with. */
+  /** Prints the counts, and the way to go on with an unfinished batch. */
   sum(tally: Tally, isUnfinished: boolean): void
 }
 
@@ -129,7 +129,7 @@ export function formatProgress({ tally, lines, seconds, pause }: Standing, width
   return fields.join(' · ').slice(0, Math.max(0, width))
 }
 
-/** What a batch has come to, at its end. */
+/** The counts at the end of a batch. */
 export function formatEnd({ tally, lines, seconds }: Standing): string {
   const { ok, failed, skipped, tokens } = tally
   const open = lines === undefined ? 0 : lines - ok - failed - skipped

@@ -17,15 +17,15 @@ import { longestText } from '../wire/json/encoder.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 
-/** What an earlier run has left. */
+/** The results of earlier runs. */
 export interface Earlier {
   /** How many of its lines are results. */
   results: number
   /** The tokens of all of them. */
   tokens: number
-  /** Where the last whole line ends. Bytes. */
+  /** The end of the last whole line. Bytes. */
   end: number
-  /** What is behind that. */
+  /** The text after that end. */
   tail: 'none' | 'torn' | 'whole'
   /** How many of its lines are no results. */
   others: number
@@ -34,9 +34,9 @@ export interface Earlier {
 /** A file that a batch's results are added to, whatever becomes of the batch. */
 export interface ResultsFile {
   earlier: Earlier
-  /** Adds a line, which is whole in the file or not there. Throws a `CliError` where it could not be written. */
+  /** Adds a line, which is whole in the file or not there. Throws a `CliError` if it could not be written. */
   append(line: string): void
-  /** Throws a `CliError` if the file is not what this run has written any more. */
+  /** Throws a `CliError` if somebody has removed, replaced or shortened the file. */
   requireWhole(): void
   /** Lets others write it; one that was made and has nothing in it is removed. */
   close(): void
@@ -48,7 +48,7 @@ export interface ResultsOptions {
   name: string
   isResumed: boolean
   ledger: Ledger
-  /** Finds what an answer took where its line has no `usage`. */
+  /** Finds the tokens of an answer if its line has no `usage`. */
   tokensOf(line: Record<string, unknown>): number | undefined
   /** When the batch has to be over: milliseconds since the epoch, or Infinity. */
   deadline: number
@@ -106,7 +106,7 @@ async function read(file: number, { path, name, ledger, tokensOf }: ResultsOptio
   return earlier
 }
 
-/** What became of an open file under its name meanwhile; `undefined` if it is there as it was. */
+/** How an open file was changed under its name meanwhile; `undefined` if it was not. */
 function changeOf(file: number, path: string, size = 0): string | undefined {
   const named = statSync(path, { bigint: true, throwIfNoEntry: false })
   if (!named) return 'removed'
@@ -162,10 +162,7 @@ function createWriter(
   }
 }
 
-/**
- * Adds all of it to a file of this size, or nothing: in one write, unless a disk is full, which the next one
- * says then. Throws what the file system throws.
- */
+/** Adds all of the bytes to a file of this size, or none of them. Throws what the file system throws. */
 function appendWhole(file: number, path: string, { bytes, size }: { bytes: Uint8Array; size: number }): void {
   try {
     writeAll(file, bytes)
@@ -197,10 +194,10 @@ interface Result {
 /** Every line of the results begins so. */
 const opening = Buffer.from('{"index":')
 
-/** What some editors put before the first line. */
+/** Some editors put it before the first line. */
 const byteOrderMark = Buffer.from('\ufeff')
 
-/** Reads results into the ledger. `tokensOf` finds what an answer took if its line does not say it. */
+/** Reads results into the ledger. `tokensOf` finds the tokens of an answer if its line has no `usage`. */
 export async function readEarlier(
   chunks: AsyncIterable<Uint8Array>,
   ledger: Ledger,
@@ -235,7 +232,7 @@ function readResult(
   const line = tryParseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString())
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok } = line
-  // What failed a check was paid for too.
+  // An answer that failed a check was paid for too.
   const tokens = totalOf(line.usage) ?? (ok ? tokensOf(line) : undefined)
   return {
     ...(typeof id === 'string' || typeof id === 'number' ? { id } : {}),

@@ -26,7 +26,7 @@ export interface RunOptions {
   deadline: number
   /** Nothing is begun once the answers took so many; Infinity for no limit. */
   mostTokens: number
-  /** What an earlier run's answers took. */
+  /** The tokens of earlier runs' answers. */
   earlierTokens: number
   /** Given when nothing new is to be begun, and what is under way is to be finished. */
   interrupted: AbortSignal
@@ -52,13 +52,13 @@ interface Run<C extends Call> extends State<Line<C>> {
   ask: Ask<C>
   recorder: Recorder
   race: Race
-  /** What has the requests that are under way fail at once. */
+  /** Each makes one request that is under way fail at once. */
   cuts: Set<(error: CliError) => void>
-  /** The first one that there was. */
+  /** Why the batch stops: the first reason counts. */
   reason: unknown
 }
 
-/** Asks for all lines of an input, several at a time, and writes down what comes of each. */
+/** Asks all lines of an input, several at a time, and records a result for each. */
 export async function runBatch<C extends Call>(
   input: Input<C>,
   ask: Ask<C>,
@@ -150,14 +150,14 @@ function readNext<C extends Call>(run: Run<C>, source: AsyncIterator<Line<C>>): 
     },
     (error) => {
       run.next = 'none'
-      // What was read is asked.
+      // The lines that were read before are asked.
       run.reason ??= error
     },
   )
   run.race.add(reading)
 }
 
-/** A line's request, to what is written down of it. */
+/** Asks one line, and records its result or takes it back. */
 async function fly<C extends Call>(run: Run<C>, line: Line<C>): Promise<void> {
   const { recorder, options } = run
   run.schedule = begin(run.schedule)

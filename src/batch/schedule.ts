@@ -1,18 +1,18 @@
 import { CliError } from '../errors.ts'
 import { backoff, outlookOf } from '../http/retry.ts'
 
-/** What a batch is at when it is to be decided what happens next. */
+/** All that the next step of a batch depends on. */
 export interface State<Line extends object> {
   schedule: Schedule
   /** Lines that were refused for now; they go before all others. */
   refused: readonly Line[]
   /** The next line of the input. */
   next: Line | 'awaited' | 'none'
-  /** The result of one more line would have a place to wait, and stdout took what it was given. */
+  /** One more result could wait for its turn, and stdout has taken all that it was given. */
   readonly hasRoom: boolean
   /** `finishing`: nothing more is begun. */
   course: 'going on' | 'finishing'
-  /** What the answers took. */
+  /** The tokens of all answers. */
   readonly tokens: number
   /** The limit of that, or Infinity. */
   mostTokens: number
@@ -26,11 +26,11 @@ export type Step<Line extends object> =
   | { do: 'wait'; until: number }
   /** Begin nothing more. */
   | { do: 'finish'; because: CliError }
-  /** The deadline has passed: what is under way has failed. */
+  /** The deadline has passed: every request that is under way has failed. */
   | { do: 'cut' }
   | { do: 'end' }
 
-/** Decides what a batch does next. */
+/** Decides the next step of a batch. */
 export function decide<Line extends object>(state: State<Line>, now: number): Step<Line> {
   const { schedule, refused, next, course, tokens, mostTokens, deadline } = state
   const isOver = course === 'finishing' || (refused.length === 0 && next === 'none')
@@ -38,7 +38,7 @@ export function decide<Line extends object>(state: State<Line>, now: number): St
   if (now >= deadline) return { do: 'cut' }
   const line = refused[0] ?? (typeof next === 'object' && state.hasRoom ? next : undefined)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
-  // Only now: with nothing left to ask, a limit that is reached is no reason to stop.
+  // With nothing left to ask, a limit that is reached is not a reason to stop: so this comes late.
   if (tokens >= mostTokens) return { do: 'finish', because: limitReached(tokens, mostTokens) }
   if (mayBegin(schedule, now)) return { do: 'ask', line }
   const isFull = schedule.inFlight >= schedule.places
@@ -51,8 +51,11 @@ const limitReached = (tokens: number, most: number) =>
   })
 
 /**
- * What a failure means for a batch: the line is asked `again` after a pause of all; the `line` has failed; it has
- * failed as `all` others would; or a setting is missing or wrong, so that it was `not asked`, and none can be.
+ * A failure's meaning for a batch:
+ * - `again`: the line is asked again, after a pause of all;
+ * - `line`: the line has failed;
+ * - `all`: the line has failed, and every other one would;
+ * - `not asked`: a setting is missing or wrong, so that neither this line nor any other can be asked.
  */
 export function meaningOf(failure: CliError): 'again' | 'line' | 'all' | 'not asked' {
   const { kind, details } = failure
