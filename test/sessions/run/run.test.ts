@@ -544,7 +544,7 @@ describe('an answer whose fate is unknown', () => {
     expect(service.posts).toBe(1)
   })
 
-  test('Y94: what a command gave is kept when it is refused: a next run posts it, and runs nothing', async () => {
+  test('Y94: what a command gave is kept when it is refused: a next run posts it, and runs nothing (needs sh)', async () => {
     let fate: Fate = { status: 400 }
     const service = createAgentService({ rounds: [[custom('c1', 'x')]], fate: () => fate })
     const cwd = temporaryFolder()
@@ -629,7 +629,7 @@ describe('the audit as a journal', () => {
     expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 0 })
   })
 
-  test('Y95: a second run of the session waits for the first, and runs no command again', async () => {
+  test('Y95: a second run of the session waits for the first, and runs no command again (needs sh)', async () => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
     const cwd = temporaryFolder()
     const tool = [

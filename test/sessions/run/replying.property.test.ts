@@ -1,0 +1,131 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import {
+  dutyOf,
+  type Line,
+  look,
+  type Reply,
+  resume,
+  type Shown,
+  step,
+} from '../../../src/sessions/running/replying.ts'
+import { often } from '../../harness/often.ts'
+
+/** Milliseconds: how far the service's clock may be off, how long a request is on its way, and how far lists are behind. */
+const [skew, flight, lag] = [29_000, 900, 4_000]
+
+type Entry = { at: number } & ({ is: 'rest'; id: string; isListed: boolean } | { is: 'reply' })
+
+interface Kind {
+  /** How far the service's clock is ahead. Milliseconds. */
+  ahead: number
+  /** It never lists a reply; then its lists are not behind, and a request arrives at once, or never. */
+  isHiding: boolean
+}
+
+/** A service that asks for one tool use, and keeps what it took. */
+function createService({ ahead, isHiding }: Kind) {
+  const log: Entry[] = []
+  const arriving: number[] = []
+  const isAnswered = () => log.some(({ is }) => is === 'reply')
+  return {
+    rest(at: number) {
+      log.push({ is: 'rest', id: `r${log.length}`, at, isListed: !isAnswered() })
+    },
+    send: (at: number) => void arriving.push(at),
+    /** Takes what has arrived by then. */
+    pass(now: number) {
+      for (const at of arriving.splice(0).sort((one, other) => one - other))
+        if (at <= now) log.push({ is: 'reply', at })
+        else arriving.push(at)
+      log.sort((one, other) => one.at - other.at)
+    },
+    get taken() {
+      return log.filter(({ is }) => is === 'reply').length
+    },
+    list(until: number): Shown {
+      const shown = log.filter(({ at }) => at <= until)
+      const rests = shown.flatMap((entry) => (entry.is === 'rest' ? [entry] : []))
+      return {
+        isAnswered: !isHiding && shown.some(({ is }) => is === 'reply'),
+        isListed: rests.at(-1)?.isListed ?? false,
+        rests: new Set(rests.map(({ id }) => id)),
+        restedAt: (rests.at(-1)?.at ?? Number.NaN) + ahead,
+      }
+    },
+  }
+}
+
+const doing = fc.oneof(
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('reply' as const),
+      /** What its sender learns of it, or that it is killed before. */
+      ends: fc.constantFrom('accepted', 'refused', 'unknown', 'unknown', 'killed'),
+      isLost: fc.boolean(),
+      takes: fc.constantFrom(0, flight),
+      lag: fc.constantFrom(0, lag),
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('look' as const), lag: fc.constantFrom(0, lag) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('kill' as const), lag: fc.constantFrom(0, lag) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('rest' as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('wait' as const), time: fc.constantFrom(500, 6_000, 40_000) }),
+  },
+)
+
+const kinds = fc.record({ ahead: fc.constantFrom(-skew, 0, skew), isHiding: fc.boolean() })
+
+test('a reply is taken once, wherever runs are killed, requests are lost and lists are behind', () => {
+  fc.assert(
+    fc.property(kinds, fc.array(doing, { minLength: 4, maxLength: 24 }), (kind, doings) => {
+      const service = createService(kind)
+      const late = (time: number) => (kind.isHiding ? 0 : time)
+      const journal: Line[] = []
+      let now = 1_000_000
+      let reply: Reply = { is: 'deciding' }
+      service.rest(now)
+      let seen = service.list(now)
+      const write = (line: Line) => {
+        journal.push(line)
+        reply = step(reply, line)
+      }
+      /** A new run reads the journal, and a list. */
+      const begin = (behind: number) => {
+        seen = service.list(now - behind)
+        const start: Reply = { is: 'deciding' }
+        reply = resume(journal.reduce(step, start), seen.rests)
+      }
+      for (const each of doings) {
+        now++
+        service.pass(now)
+        if (each.do === 'wait') now += each.time
+        if (each.do === 'rest') service.rest(now)
+        if (each.do === 'kill') begin(late(each.lag))
+        if (each.do === 'look' && reply.is === 'in-doubt') {
+          const list = service.list(now - late(each.lag))
+          reply = look(reply, list, now)
+          seen = { ...list, rests: new Set([...seen.rests, ...list.rests]) }
+        }
+        // Only what a rest lists is answered.
+        const isDue = ['decide', 'post'].includes(dutyOf(reply) ?? '') && seen.isListed && !seen.isAnswered
+        if (each.do !== 'reply' || !isDue) continue
+        const last = [...seen.rests].at(-1)
+        write({ event: 'sent', sent: { at: now, rests: new Set(last === undefined ? [] : [last]) } })
+        if (each.ends === 'accepted' || (each.ends !== 'refused' && !each.isLost))
+          service.send(now + late(each.takes))
+        if (each.ends !== 'killed') {
+          if (each.ends === 'accepted') now += late(each.takes)
+          service.pass(now)
+          write({ event: each.ends })
+        } else begin(late(each.lag))
+      }
+      service.pass(Infinity)
+      expect(service.taken).toBeLessThanOrEqual(1)
+    }),
+    often(20_000),
+  )
+})
