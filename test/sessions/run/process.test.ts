@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute, start } from '../../harness/process.ts'
@@ -64,6 +64,19 @@ test('Y65: a signal while an answer is sent says how to go on, too, with the fla
   expect(err).toMatch(
     /^parley: interrupted: .*may have been .*; to go on:\n {2}parley events run -s s1 --no-stdin --policy p\.json --audit a\.ndjson$/m,
   )
+})
+
+test('Q46: the report of a run that a signal ends has the command to go on (needs signals)', async () => {
+  let child: ReturnType<typeof start>['child'] | undefined
+  const onPost = () => void child?.kill('SIGTERM')
+  const { cwd, env } = await serve({ rounds: [[use('t1')]], fate: () => 'stalls', onPost })
+  const started = start([...argv, '--report', 'r.json', 'go'], { cwd, env })
+  child = started.child
+  expect((await started.ended).signal).toBe('SIGTERM')
+  expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).resume).toEqual([
+    ...['events', 'run', '-s', 's1', '--no-stdin', '--policy', 'p.json', '--audit', 'a.ndjson'],
+    ...['--report', 'r.json'],
+  ])
 })
 
 test('Y66: a reader of stdout that goes away stops the printing only', async () => {
