@@ -15,13 +15,13 @@ export interface PromptOptions {
 export interface Prompt {
   /** The text of a body that the person gave, and its name in messages. */
   given?: { text: string; name: string }
-  /** The user's turn; empty where the body has it all. */
+  /** The user's turn; empty if the body has it all. */
   turn: Part[]
   /** The words of the turn, to name a file by. */
   text: string
 }
 
-/** Reads what is asked from words, `-i`, `-f` and stdin. Throws a usage error. */
+/** Reads a prompt from words, `-i`, `-f` and stdin. Throws a usage error. */
 export async function readPrompt(input: Input, words: string[], options: PromptOptions): Promise<Prompt> {
   await refuseStrayFiles(input, options.neighbours)
   if (options.input === '-' && words.includes('-')) throw usage('-i - and the word - both ask for stdin')

@@ -14,7 +14,7 @@ export interface TokenUsage {
   totalTokens: number
 }
 
-/** `undefined` where the service tells nothing. */
+/** `undefined` if the service tells nothing. */
 export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
   const { inputTokens, outputTokens, reasoningTokens } = summary
   if (inputTokens === undefined && outputTokens === undefined) return undefined

@@ -26,7 +26,7 @@ export interface EmulatorOptions {
   accessToken?: string
   apiKey?: string
   faults?: Fault[]
-  /** For all callers and endpoints together; what is beyond it is 429, and uses up no fault. */
+  /** For all callers and endpoints together; a request beyond it gets 429, and uses up no fault. */
   limit?: Limit
   /** Milliseconds before an answer begins. */
   latency?: number
@@ -39,7 +39,7 @@ export interface EmulatorOptions {
   isStrict?: boolean
   /** Told of what would be refused if it were strict. */
   onDoubt?(doubt: string): void
-  /** What streams of events do beside what is documented. */
+  /** What streams of events do that is not documented. */
   streamStyles?: readonly StreamStyle[]
   /** What all sessions may take together, in characters of JSON; those used last are kept. */
   sessionRoom?: number

@@ -109,7 +109,7 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   response.end()
 }
 
-/** Ends a request that cannot be answered; returns the status, where it has one. */
+/** Ends a request that cannot be answered; returns the status, if it has one. */
 async function fail(
   error: unknown,
   request: IncomingMessage,
@@ -117,7 +117,7 @@ async function fail(
 ): Promise<number | undefined> {
   if (error instanceof BodyTooLong && !response.headersSent) {
     response.writeHead(413, { connection: 'close' }).end(`${error.message}\n`)
-    // For a while what is still on its way is thrown away: the answer would be lost with it.
+    // For a while the bytes still on their way are thrown away: the response would be lost with them.
     request.resume()
     setTimeout(() => request.socket.destroy(), 1000)
     return 413

@@ -29,7 +29,7 @@ export const logToStream = (stream: Writable): Log =>
 /** Opens a file, which is added to. Throws a `CliError`. */
 export async function logToFile(path: string, name: string): Promise<Log> {
   try {
-    // A plain descriptor: Node 26 throws where a `FileHandle` is collected that is open still.
+    // A plain descriptor: Node 26 throws if a `FileHandle` is collected that is still open.
     const file = await promisify(open)(path, 'a', 0o600)
     return createLog({
       write: (text) => promisify(appendFile)(file, text),

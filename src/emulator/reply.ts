@@ -72,7 +72,7 @@ export function deliver(reply: Reply, { requestId, delay, cut }: Delivery): Http
       if (cut) throw cut()
     }
   }
-  // What is known whole goes out at once; a cut shows only where the end is not known before.
+  // A body that is known whole goes out at once; a cut shows only if the end is not known before.
   const whole = Array.isArray(pieces) && pieces.length === 1 && !cut ? String(pieces[0]) : undefined
   const length: Record<string, string> =
     whole === undefined ? {} : { 'content-length': String(Buffer.byteLength(whole)) }

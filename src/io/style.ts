@@ -40,7 +40,7 @@ export function takesHyperlinks(env: Readonly<Record<string, string | undefined>
   )
 }
 
-/** Loads the colours only where they are wanted. */
+/** Loads the colours only if they are wanted. */
 export async function createStyle(isColoured: boolean): Promise<Style> {
   if (!isColoured) return plain
   const { Chalk } = await import('chalk')

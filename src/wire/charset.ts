@@ -8,7 +8,7 @@ const lineFeed = 0x0a
 /**
  * JSON and event streams are UTF-8, and most of them still are when the content type names another character set.
  * So a line that is valid UTF-8 is read as UTF-8; from the first other line on, the named character set applies. Throws
- * a `CliError` at that line where the character set is unknown.
+ * a `CliError` at that line if the character set is unknown.
  */
 export function createTextDecoding(contentType: string): TextDecoding {
   const charset = /charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1]?.toLowerCase() ?? 'utf-8'

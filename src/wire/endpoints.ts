@@ -6,7 +6,7 @@ export interface Endpoint extends Stakes {
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
   /** `{name}` is replaced by a value, as one segment of the path or a part of one. */
   path: string
-  /** The content type to ask for, where it is not JSON. */
+  /** The content type to ask for, if it is not JSON. */
   accept?: string
   /** Checks a request's body. Loaded when it is needed: to build a schema takes as long as to send a prompt. */
   request?(): Promise<z.ZodMiniType>

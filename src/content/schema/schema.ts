@@ -26,11 +26,11 @@ export interface AnswerSchema {
   assignments: Assignment[]
   /**
    * Returns the JSON of an answer as it is spelled, or how it does not fit; `cut` says how the answer was cut. Throws a
-   * `CliError` where the check takes too long.
+   * `CliError` if the check takes too long.
    */
   check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch>
   /**
-   * Asks, and again with the misfits told, until an answer fits or no retry is left. `ask` throws where `isLast` and the
+   * Asks, and again with the mismatches told, until an answer fits or no retry is left. `ask` throws if `isLast` and the
    * answer does not fit.
    */
   untilFits<T extends object>(
@@ -39,7 +39,7 @@ export interface AnswerSchema {
   ): Promise<T>
 }
 
-/** Reads a schema from a file. Throws a usage error where it is none. */
+/** Reads a schema from a file. Throws a usage error if it is not one. */
 export async function openSchema(
   context: Context,
   settings: ResolvedSettings,
@@ -58,21 +58,24 @@ export async function openSchema(
 
   async function check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch> {
     const json = unwrap(text)
-    const fail = (why: string, misfits?: string[]): Mismatch => ({
+    const fail = (why: string, mismatches?: string[]): Mismatch => ({
       text,
       failure: new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
         sent: 'yes',
-        problems: misfits,
+        problems: mismatches,
         body: text,
       }),
     })
     if (tryParseJson(json) === undefined)
       return fail(`the answer is not JSON: ${await describeJsonError(json)}`)
-    const misfits = await checker.check(json).catch((error: unknown) => {
+    const mismatches = await checker.check(json).catch((error: unknown) => {
       throw error instanceof CliError ? error.with({ body: text }) : error
     })
-    if (misfits.length === 0) return { json }
-    return fail(`the answer does not fit ${name}: ${misfits[0]}`, misfits.length > 1 ? misfits : undefined)
+    if (mismatches.length === 0) return { json }
+    return fail(
+      `the answer does not fit ${name}: ${mismatches[0]}`,
+      mismatches.length > 1 ? mismatches : undefined,
+    )
   }
 
   return {

@@ -92,7 +92,7 @@ const comparisons: Record<string, (at: number, limit: number) => boolean> = {
   lte: (at, limit) => at <= limit,
 }
 
-/** What `created_at[…]` asks of an event's time; nothing where a value is no time. */
+/** What `created_at[…]` asks of an event's time; nothing if a value is not a time. */
 function readTimes(query: URLSearchParams): ((at: number) => boolean)[] | undefined {
   const limits = Object.entries(comparisons).flatMap(([name, compare]) =>
     query.getAll(`created_at[${name}]`).map((value) => ({ compare, value })),

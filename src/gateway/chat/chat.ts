@@ -91,7 +91,7 @@ interface Question {
   assignments: Assignment[]
 }
 
-/** Reads what is asked from words, flags, files and stdin. Throws a usage error. */
+/** Reads the question from words, flags, files and stdin. Throws a usage error. */
 async function readQuestion(context: Context, words: string[], options: QuestionOptions): Promise<Question> {
   const assignments = (options.set ?? []).map(parseAssignment)
   // Before the prompt, which would use up a stdin that `--system @-` asks for.

@@ -10,7 +10,7 @@ import { appending } from '../../wire/json/edit.ts'
 
 /** A conversation in a file, which has the form of a request's body. */
 export interface Conversation {
-  /** What is in the file; `undefined` where it does not exist or is empty. */
+  /** The file's text; `undefined` if it does not exist or is empty. */
   given: { text: string; name: string } | undefined
   /** Adds a question and its answer to the end of the file's conversation, and changes nothing else in the file. */
   add(turns: { question: Part[]; answer: string; role: string }): Promise<void>
@@ -25,7 +25,7 @@ export interface ConversationOptions {
 
 /**
  * Opens a conversation for this run alone: another run waits until this one has added its answer. Throws a `CliError` of
- * kind `file` where the file could not be read or written.
+ * kind `file` if the file cannot be read or written.
  */
 export async function openConversation(
   context: Context,
@@ -78,7 +78,7 @@ export async function openConversation(
   }
 }
 
-/** The file to lock and to replace. Throws where it cannot be written. */
+/** The file to lock and to replace. Throws if it cannot be written. */
 async function findTarget({ host }: Context, name: string): Promise<string> {
   const path = absolutePath(host, name)
   const target = realPath(path)

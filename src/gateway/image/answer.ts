@@ -72,7 +72,7 @@ function understandRaw(context: Context, read: BodyValues): ImageAnswer {
   return { ...findings, summary, failure }
 }
 
-/** Reads all that comes, also where it breaks off. */
+/** Reads all that comes, also if it breaks off. */
 async function readBytes(
   { flags, output }: Context,
   { body }: HttpResponse,
@@ -104,7 +104,7 @@ async function* printed(
 }
 
 /**
- * Reads what is beside the images. With images it may have any shape, without them it must be understood. An error in a
+ * Reads the rest of an answer. With images it may have any shape, without them it must be understood. An error in a
  * stream counts in both cases, and so does a missing end.
  */
 function summarize(

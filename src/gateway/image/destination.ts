@@ -23,7 +23,7 @@ export interface DestinationOptions {
   replaces: boolean
 }
 
-/** Chooses the destination. Throws a `CliError` where it is known now that nothing can be saved there. */
+/** Chooses the destination. Throws a `CliError` if it is already known that nothing can be saved there. */
 export async function chooseDestination(
   context: Context,
   { output, name, replaces }: DestinationOptions,
@@ -107,7 +107,7 @@ async function toFile(
 
 const numbered = (name: string, count: number) => (count === 1 ? name : `${name}-${count}`)
 
-/** Throws where a folder cannot be written to; if it may be made, where the nearest existing one above it cannot. */
+/** Throws if a folder cannot be written to. If it may be made, the nearest existing one above it counts. */
 async function requireFolder(path: string, mayBeMade: boolean): Promise<void> {
   try {
     if (!(await stat(path)).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })

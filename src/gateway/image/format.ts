@@ -19,13 +19,13 @@ const extensions = new Map(
 )
 
 export interface Format {
-  /** Absent where neither the bytes nor the MIME type say a known kind. */
+  /** Absent if neither the bytes nor the MIME type say a known kind. */
   extension?: string
   /** The service says another kind. */
   isMislabelled: boolean
 }
 
-/** Recognizes the kind of an image by its bytes, or where they do not show it by its MIME type. */
+/** Recognizes the kind of an image by its bytes, or if they do not show it, by its MIME type. */
 export async function recognizeFormat(bytes: Uint8Array, mimeType = ''): Promise<Format> {
   const claim = mimeType.replace(/;.*/s, '').trim().toLowerCase()
   const found = await findType(bytes)

@@ -8,7 +8,7 @@ const reserved = /^(con|prn|aux|nul|(com|lpt)[\d¹²³])$/
 
 /**
  * Makes a file's name from a prompt, without extension: letters and digits of any script, and hyphens, at most 60
- * characters; `image` where none is left.
+ * characters; `image` if none is left.
  */
 export function nameFrom(prompt: string): string {
   const words = prompt

@@ -87,7 +87,7 @@ async function saveImage(
   await onSaved(path, { bytes, extension })
 }
 
-/** Prints where an image is. */
+/** Prints the path of an image. */
 export const printPath = (context: Context, path: string): Promise<void> =>
   printLine(context, path).catch((error: unknown) => {
     if (!(error instanceof CliError)) throw error

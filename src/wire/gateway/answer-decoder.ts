@@ -15,9 +15,9 @@ export interface AnswerDecoder {
   readonly received: number
   /** `--raw` prints the body as it is, including what follows the answer's end. */
   readonly isVerbatim: boolean
-  /** Throws a `CliError` where the bytes are not understood. */
+  /** Throws a `CliError` if the bytes are not understood. */
   push(bytes: Uint8Array): void
-  /** Throws a `CliError` where the answer is not whole. */
+  /** Throws a `CliError` if the answer is not whole. */
   end(): void
 }
 
@@ -115,7 +115,7 @@ interface BodyDecoder {
   /** The body needs no mark of its end, and nothing in it is incomplete. */
   readonly mayEndHere: boolean
   push(bytes: Uint8Array): void
-  /** Throws a `CliError` where the answer is not whole. */
+  /** Throws a `CliError` if the answer is not whole. */
   end(): void
 }
 

@@ -21,13 +21,13 @@ export interface AnswerSummary {
 /** What one JSON value adds to an answer. */
 export interface AnswerPiece {
   text: string
-  /** What it says about the answer; `undefined` where it says nothing. */
+  /** What it says about the answer; `undefined` if it says nothing. */
   summary: AnswerSummary
   /** Something in it may be text, in an unknown shape. */
   hasUnknown: boolean
 }
 
-/** Reads a value by a schema. Throws a `CliError` that names the place where it does not fit. */
+/** Reads a value by a schema. Throws a `CliError` that names the place that does not fit. */
 export function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data

@@ -4,7 +4,7 @@ const step = 32 * 1024
 /**
  * Decodes base64 strictly: the standard or the URL-safe alphabet, with or without padding and line breaks. To avoid a
  * second copy of a large image it decodes in place: `text`, in ASCII, is overwritten, and the result is a view of its
- * memory. Returns `undefined` where the text is not base64; only its alphabet and line breaks have changed then.
+ * memory. Returns `undefined` if the text is not base64; only its alphabet and line breaks have changed then.
  */
 export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.length)
@@ -41,7 +41,7 @@ function closeGaps(bytes: Buffer): number {
   return length
 }
 
-/** The length without padding, or `undefined` where base64 cannot have that length. */
+/** The length without padding, or `undefined` if base64 cannot have that length. */
 function unpaddedLength(bytes: Buffer): number | undefined {
   const padding = /={0,2}$/.exec(bytes.toString('latin1', Math.max(0, bytes.length - 2)))?.[0].length ?? 0
   const length = bytes.length - padding

@@ -97,7 +97,7 @@ function cutOutLongStrings(body: Uint8Array): { text: string; bytesOf: BodyValue
     const close = findClosingQuote(bytes, open + 1)
     if (close < 0) break
     const string = bytes.subarray(open + 1, close)
-    // With a line break it is no string: in a stream of events a quote may stand alone.
+    // With a line break it is not a string: in a stream of events a quote may stand alone.
     if (string.length >= long && !string.includes('\\') && !string.includes('\n')) {
       kept.push(bytes.subarray(done, open + 1), Buffer.from(`${mark}${strings.length}`))
       strings.push(string)

@@ -64,7 +64,7 @@ export const isMessage = (value: unknown): boolean =>
   Object.hasOwn(value, 'content') &&
   (typeof value.type !== 'string' || value.type === 'message')
 
-/** Reads a whole message (gateway, 2.3). Throws a `CliError` where it has another shape. */
+/** Reads a whole message (gateway, 2.3). Throws a `CliError` if it has another shape. */
 export function readMessage(value: unknown): AnswerPiece {
   const { id, content, model, stop_reason: stopReason, usage } = readAs(Message(), value)
   return {
@@ -77,7 +77,7 @@ export function readMessage(value: unknown): AnswerPiece {
 export const isMessageEvent = (value: unknown): value is { type: string } =>
   isObject(value) && typeof value.type === 'string' && /^(message|content_block)_|^ping$/.test(value.type)
 
-/** Reads one event of a message stream (public clients, 7). Throws a `CliError` where it has another shape. */
+/** Reads one event of a message stream (public clients, 7). Throws a `CliError` if it has another shape. */
 export function readMessageEvent(value: { type: string }): AnswerPiece {
   const { type } = value
   if (type === 'ping' || type === 'message_stop') return { text: '', summary: {}, hasUnknown: false }

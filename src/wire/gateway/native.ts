@@ -51,7 +51,7 @@ const NativeAnswer = z.lazily(() =>
 
 /** What one native chunk, or a whole native body, adds to an answer. */
 export interface NativePiece extends AnswerPiece {
-  /** Whether the candidate that is printed, and the others, are finished; absent where the chunk has none. */
+  /** Whether the candidate that is printed, and the others, are finished; absent if the chunk has none. */
   finish: { first?: boolean; others?: boolean }
   hasCall: boolean
   hasUsage: boolean
@@ -65,7 +65,7 @@ export const isNative = (value: unknown): boolean =>
 
 const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
-/** Reads a native answer. Throws a `CliError` where it has another shape. */
+/** Reads a native answer. Throws a `CliError` if it has another shape. */
 export function readNative(value: unknown): NativePiece {
   const { candidates, promptFeedback, usageMetadata, responseId, modelVersion } = readAs(
     NativeAnswer(),
@@ -128,7 +128,7 @@ const numbered = [
   'MALFORMED_FUNCTION_CALL',
 ]
 
-/** A reason's name, where a reason is given. The numbers for a blocked prompt are different ones. */
+/** A reason's name, if a reason is given. The numbers for a blocked prompt are different ones. */
 function reasonOf(reason: string | number | undefined, isNumbered = true): string | undefined {
   if (typeof reason === 'string') return /^$|_UNSPECIFIED$/.test(reason) ? undefined : reason
   if (!reason) return undefined

@@ -63,7 +63,7 @@ const isJson = (text: string): boolean => tryParseJson(text) !== undefined
 
 /**
  * Changes values in a JSON text; all the rest stays as it is written. Where a key is there twice, the last one is
- * changed, as `JSON.parse` reads that one. Throws a usage error where a path goes through a value of another kind.
+ * changed, as `JSON.parse` reads that one. Throws a usage error if a path goes through a value of another kind.
  */
 export function editJson(text: string, assignments: readonly Assignment[]): string {
   return joinAppends(assignments).reduce(edit, text)

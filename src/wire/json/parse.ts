@@ -4,13 +4,13 @@ import { isDeeperThan } from './scanner.ts'
 /** How deep values may be nested: code that walks through them recursively must not run out of stack. */
 const deepest = 1000
 
-/** Parses JSON from anywhere. Throws a `SyntaxError`, which may quote the text, also where it is nested too deep. */
+/** Parses JSON from anywhere. Throws a `SyntaxError`, which may quote the text. It also throws if the text is nested too deep. */
 export function parseJson(text: string): unknown {
   if (isDeeperThan(text, deepest)) throw new SyntaxError(tooDeep)
   return JSON.parse(text)
 }
 
-/** The same, or `undefined` where a text is not JSON. */
+/** The same, or `undefined` if a text is not JSON. */
 export function tryParseJson(text: string): unknown {
   try {
     return parseJson(text)

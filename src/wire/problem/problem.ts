@@ -183,7 +183,7 @@ function placed(place: unknown, message: string | undefined): string | undefined
   return `${steps.slice(0, most).join('.')}: ${message}`
 }
 
-/** A text, or the message in it where it is JSON itself. */
+/** A text, or the message in it if it is JSON itself. */
 function unwrap(text: string, depth: number): string | undefined {
   const words = wordsOf(text)
   if (words === undefined || !/^[[{]/.test(words)) return words

@@ -42,7 +42,7 @@ export function readText({ content }: SessionEvent): string {
   return blocks.success ? blocks.data.map((block) => block.text ?? '').join('') : ''
 }
 
-/** A piece of an event that follows whole (recorded, 6): it has no id, and is no event of its own. */
+/** A piece of an event that follows whole (recorded, 6): it has no id, and is not an event of its own. */
 export const isPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 
