@@ -54,7 +54,7 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
       ifInterrupted: 'nothing more is answered',
       isPrinted: true,
     })
-    await printReceipt(context, await responder.answer(), options.ids ?? false)
+    await printReceipt(context, await responder.reply(), options.ids ?? false)
     if (waiting().length > 0) throw await stillWaiting(context, session, state, waiting())
   } finally {
     await asker.close()

@@ -84,7 +84,7 @@ function bordersOf(word: string): number[] {
 /** What a narrow star does not stand for: control characters, line ends, and what shells read as their own. */
 const stops = /[\p{C}\p{Zl}\p{Zp};|&$()<>`\\!{}%^'"#~*?[\]]/gu
 
-/** What may be the `..` of a path: where a name does not go on at both its ends, as in `-I../x`. */
+/** A `..` that may be one of a path: no name goes on at both its ends, as in `-I../x`. */
 const parents = /(?<![\p{L}\p{N}_.-])\.\.(?!\.)|(?<!\.)\.\.(?![\p{L}\p{N}_.-])/gu
 
 /** By place in the text, whether a narrow star stops there. */

@@ -87,7 +87,7 @@ function problemsOf({ tool, server, fields = [] }: Rule): string[] {
 
 type Examples = PolicyFile['rules'][number]['examples']
 
-/** What a rule says of its own examples, where it is not what the file says. */
+/** The examples of a rule that do not hold. */
 function misfits(rule: Rule, { match = [], miss = [] }: NonNullable<Examples> = {}, index: number): string[] {
   const check = (examples: typeof match, isWanted: boolean, list: string) =>
     examples.flatMap(({ name, server, input }, place) => {

@@ -21,7 +21,7 @@ interface Field {
 
 export interface Policy {
   rules: readonly Rule[]
-  /** Applies where no rule matches. */
+  /** Applies if no rule matches. */
   fallback: { decision: Decision; reason?: string }
 }
 
@@ -39,7 +39,7 @@ export interface ToolCall {
 export interface Ruling {
   decision: Decision
   reason?: string
-  /** The number of the rule from 0; absent where none matched. */
+  /** The number of the rule from 0; absent if none matched. */
   rule?: number
 }
 
@@ -52,7 +52,7 @@ export function decide({ rules, fallback }: Policy, call: ToolCall): Ruling {
     if (rule >= 0) return { decision, reason: rules[rule]?.reason, rule }
   }
   return fallback.decision === 'allow' && call.isUnclear
-    ? { decision: 'ask', reason: 'the input has a key twice, or is nested too deep' }
+    ? { decision: 'ask', reason: 'the input has a key twice, is nested too deep, or is one of two' }
     : fallback
 }
 
@@ -74,7 +74,7 @@ const isOfServer = ({ isMcp, server }: ToolCall, pattern: string, reach: Reach):
   isMcp && server === undefined ? reach === 'any' : isMatch(server, pattern, reach)
 
 /**
- * Of a rule that is wide: a field that is no text counts, whatever it is, and so does one that cannot be there, because
+ * Of a rule that is wide: a field that is not a text counts, whatever it is, and so does one that cannot be there, because
  * something on the way to it is of another kind.
  */
 function touches({ path, pattern }: Field, input: unknown): boolean {

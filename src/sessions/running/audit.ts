@@ -110,7 +110,7 @@ function openRegular(path: string, name: string): number {
   }
 }
 
-/** What is read of a file to see whether it is an audit. Bytes: enough for a first line with no input in it. */
+/** How much of a file is read to see whether it is an audit, in bytes: the beginning of a first line. */
 const longestHead = 4096
 
 /** Whatever else it is, it is not ours to add to. The first line may be torn. */
@@ -126,7 +126,7 @@ function requireAudit(file: number, name: string): void {
   if (constants.O_NOFOLLOW && (fstatSync(file).mode & 0o077) !== 0) fchmodSync(file, 0o600)
 }
 
-/** Of an audit that others add to: one run of a session at a time. */
+/** Waits for the other runs of the session that have this audit. */
 async function takeTurn(
   { host, note, cleanups }: Context,
   deadline: number,
@@ -175,7 +175,7 @@ function toLine(entry: Entry, session: string, now: number): string {
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
-/** Of one line, in bytes: what the service shows of a tool use is shorter. */
+/** Of one line, in bytes: no event that the service shows is longer. */
 const longestLine = 2 ** 27
 
 /** Reads a journal; a line that is torn or of something else is ignored. */

@@ -2,7 +2,7 @@ import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire
 import { type Decision, decide, type Policy, type ToolCall } from '../policy/policy.ts'
 import type { ToolUse } from '../session-state.ts'
 
-/** A tool use of which the whole event is known, as it is decided on and answered. */
+/** A tool use of which the whole event is known, for who decides on it and replies to it. */
 export interface Use extends ToolCall {
   id: string
   /** Of the event. */
@@ -70,7 +70,7 @@ export function judge(use: Use, { policy, tools }: Rules): Judgement {
   return hasCommand ? { use, decision: 'allow', by: 'tool' } : { use, decision, by: 'default', reason }
 }
 
-/** Whether it is answered by a result: nobody but the client carries it out, and nobody asks whether it may be. */
+/** Whether the reply is a result: nobody but the client carries it out, and nobody asks whether it may be. */
 export function waitsForResult({ type, permission, name }: Use, tools: Rules['tools']): boolean {
   if (type === 'agent.custom_tool_use') return true
   if (type !== 'agent.tool_use') return false
@@ -83,7 +83,7 @@ export function describeJudgement({ use, decision, by, rule, reason }: Judgement
   return `${decision} ${describeUse(use)} (${who}${reason === undefined ? '' : `: ${reason}`})`
 }
 
-/** What is shown of an input, in characters. */
+/** How much of an input is shown, in characters. */
 const longestInput = 400
 
 export const describeUse = ({ id, name, inputText }: Use): string =>

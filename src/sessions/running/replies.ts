@@ -11,7 +11,7 @@ import { SessionState } from '../session-state.ts'
 import type { Audit, Entry } from './audit.ts'
 import { type Line, lineFor, longestDoubt, look, type Reply, resume, type Shown, step } from './replying.ts'
 
-/** A session whose tool uses are answered. */
+/** A session whose tool uses get replies. */
 export interface RunningSession {
   context: Context
   caller: Caller
@@ -29,8 +29,8 @@ interface NamedUse {
   name: string
 }
 
-/** A tool use, and the event that answers it. */
-export interface Answered {
+/** A tool use, and the event that is given for it. */
+export interface Given {
   use: NamedUse
   event: SessionEvent
 }
@@ -70,7 +70,7 @@ export class Replies {
    * that was certainly not taken is sent again if its failure may pass. Throws a `CliError`: the last such failure, or
    * one of kind `unknown`, which names those of which nothing could be learned.
    */
-  async post(replies: readonly Answered[]): Promise<SessionEvent[]> {
+  async post(replies: readonly Given[]): Promise<SessionEvent[]> {
     const { context, caller, state } = this.#session
     const patient = { context, caller, repeat: endpoints.sendEvents.repeat }
     let patience = freshPatience(context.timers.now())
@@ -93,7 +93,7 @@ export class Replies {
         )
         return []
       }
-      const others = failure.kind === 'refused' ? await this.#answeredByOthers(left) : []
+      const others = failure.kind === 'refused' ? await this.#givenByOthers(left) : []
       if (others.length === 0) patience = await waitAfter(failure, left, patient, patience)
       left = left.filter((each) => !others.includes(each))
     }
@@ -101,10 +101,10 @@ export class Replies {
   }
 
   /** Sends a request; returns what the service names as accepted, or why it did not say that it accepted anything. */
-  async #send(replies: readonly Answered[]): Promise<{ named: SessionEvent[] } | { failure: CliError }> {
+  async #send(replies: readonly Given[]): Promise<{ named: SessionEvent[] } | { failure: CliError }> {
     const { context, caller, parts, ifInterrupted, isPrinted = false } = this.#session
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
-    // What the receipt says beside the events is nothing that a person has to do anything about.
+    // A person has nothing to do about what else a receipt says.
     const quiet = { ...context, note() {} }
     let isAccepted = false
     const onAccepted = () => {
@@ -124,12 +124,12 @@ export class Replies {
   }
 
   /** A receipt that names some of the replies, but not all, says nothing about the others. */
-  async #accept(replies: readonly Answered[], named: readonly SessionEvent[]): Promise<void> {
+  async #accept(replies: readonly Given[], named: readonly SessionEvent[]): Promise<void> {
     const ids = named.flatMap(({ tool_use_id: id, custom_tool_use_id: custom }) => [id, custom])
     const isEach = named.length === 0 || named.length >= replies.length
     const [accepted, missing] = [true, false].map((isNamed) =>
       replies.filter(({ use }) => (isEach || ids.includes(use.id)) === isNamed),
-    ) as [Answered[], Answered[]]
+    ) as [Given[], Given[]]
     for (const { use, event } of accepted) {
       this.take(use, { event: 'accepted' })
       this.#session.state.add(event)
@@ -138,8 +138,8 @@ export class Replies {
     await this.settle(missing.map(({ use }) => use))
   }
 
-  /** Those that another client was quicker to answer, which may be why a request was refused. */
-  async #answeredByOthers(replies: readonly Answered[]): Promise<Answered[]> {
+  /** Those for which another client was quicker, which may be why a request was refused. */
+  async #givenByOthers(replies: readonly Given[]): Promise<Given[]> {
     // Whatever goes wrong here, the refusal counts.
     const seen = await this.list().catch(() => undefined)
     const others = replies.filter(({ use }) => seen?.isAnswered(use.id))
@@ -214,7 +214,7 @@ const shownOf = (id: string, seen: SessionState): Shown => ({
 /** Waits until a request that was not taken may be sent again. Throws its failure if that does not pass. */
 async function waitAfter(
   failure: CliError,
-  replies: readonly Answered[],
+  replies: readonly Given[],
   patient: Patient,
   patience: Patience,
 ): Promise<Patience> {
@@ -227,7 +227,7 @@ async function waitAfter(
   return waitPatiently(patient, left)
 }
 
-function refusal(failure: CliError, replies: readonly Answered[]): CliError {
+function refusal(failure: CliError, replies: readonly Given[]): CliError {
   const pending = replies.map(({ use }) => use.id)
   const message = `the reply to ${pending.join(', ')} was refused: ${failure.message}`
   return new CliError(failure.kind, message, { ...failure.details, pending })

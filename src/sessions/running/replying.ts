@@ -1,9 +1,9 @@
 import type { Fate } from '../../fate.ts'
 
 /**
- * Whether a tool use may be answered, and whether it may be answered again.
+ * Whether a reply to a tool use may be given, and whether it may be given again.
  *
- * A reply can set off a dangerous thing, so it is given once. Each tool use has a reply in one of these states. Each arrow
+ * A reply can set off a dangerous thing, so it is given once. The reply to each tool use is in one of these states. Each arrow
  * is a line of the journal (the audit file), which is on the disk before the thing that it names is done:
  *
  *     deciding          -- decision ---------> left       nobody here decides it, or can carry it out

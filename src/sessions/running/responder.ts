@@ -16,7 +16,7 @@ import {
   type Use,
   waitsForResult,
 } from './judgement.ts'
-import { type Answered, Replies, type RunningSession } from './replies.ts'
+import { type Given, Replies, type RunningSession } from './replies.ts'
 import { dutyOf } from './replying.ts'
 import { runTool } from './tools.ts'
 import { findUnasked, type Sighting } from './unasked.ts'
@@ -33,7 +33,7 @@ interface Responding extends RunningSession {
 /** The waits before each look at a list that may lag. Milliseconds. */
 const lags = [0, 250, 500, 1_000, 2_000]
 
-/** Answers what a session waits for, by rules, by commands and by a person, and counts what was done. */
+/** Replies to what a session waits for, by rules, by commands and by a person, and counts what was done. */
 export class Responder {
   readonly #with: Responding
   readonly #replies: Replies
@@ -49,18 +49,18 @@ export class Responder {
     this.#replies = new Replies(responding)
   }
 
-  /** Looks at news, then answers what waits. Throws as `answer` does. */
+  /** Looks at news, then replies to what waits. Throws as `reply` does. */
   async react(items: readonly EventItem[]): Promise<void> {
     for (const item of items) {
       if (item.event.type === 'session.status_idle') this.#counts.turns++
       for (const sighting of findUnasked(this.#notRun, item, this.#with.rules))
         if (await this.#isUnasked(sighting)) this.#tellUnasked(sighting.judgement)
     }
-    await this.answer()
+    await this.reply()
   }
 
-  /** Answers what waits until nothing is due; returns what the service named as accepted. Throws a `CliError`. */
-  async answer(): Promise<SessionEvent[]> {
+  /** Replies to what waits until nothing is due; returns what the service named as accepted. Throws a `CliError`. */
+  async reply(): Promise<SessionEvent[]> {
     const named: SessionEvent[] = []
     for (;;) {
       const uses = await this.#waiting()
@@ -182,7 +182,7 @@ export class Responder {
   }
 
   /** The reply to a tool use that needs nothing more than the decision. */
-  #replyAtOnce({ use, decision, reason }: Judgement): Answered[] {
+  #replyAtOnce({ use, decision, reason }: Judgement): Given[] {
     if (decision === 'ask') return []
     if (!waitsForResult(use, this.#with.rules.tools))
       return [{ use, event: confirmation(use.id, decision, reason) }]
@@ -197,7 +197,7 @@ export class Responder {
   }
 
   /** The reply to a tool use that a command has carried out, here or in a run that was killed. */
-  #result(use: Use): Answered[] {
+  #result(use: Use): Given[] {
     const reply = this.#replies.to(use.id)
     return reply.is === 'ready' ? [{ use, event: toolResult(use, reply.result) }] : []
   }
@@ -254,6 +254,6 @@ const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
   reason,
 })
 
-/** Whoever allows what nobody here can carry out has answered nothing, and nobody knows what a second input would do. */
+/** To allow what nobody here can carry out is no reply, and nobody knows which of two inputs would be carried out. */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
   decision === 'ask' && !use.isContradicted && (!waitsForResult(use, tools) || tools.has(use.name))

@@ -4,8 +4,8 @@ import { durationForms, parseDuration } from '../../settings/duration.ts'
 import type { Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 
-/** The flags by which a run answers. */
-export interface AnswerFlags {
+/** The flags that say how a run replies. */
+export interface ReplyFlags {
   policy?: string
   audit?: string
   tool?: string[]

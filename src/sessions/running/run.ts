@@ -16,9 +16,9 @@ import { type SessionOptions, type SessionParts, sessionParts } from '../session
 import { resumption } from '../session-command.ts'
 import { openAudit } from './audit.ts'
 import { Responder } from './responder.ts'
-import { type AnswerFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
+import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 
-export interface RunOptions extends SessionOptions, EventsOptions, AnswerFlags {
+export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags {
   ids?: boolean
 }
 
@@ -37,7 +37,7 @@ interface WayOn {
 }
 
 /**
- * Sends a task, or takes a session up as it stands, and answers what it waits for until nothing is left to answer. Throws
+ * Sends a task, or takes a session up as it stands, and replies to what it waits for until nothing is left to do. Throws
  * a `CliError` if the work was not done: kinds `waiting`, `stuck`, `denied`, `stopped` and `unknown` among others.
  */
 export async function runTask(context: Context, options: RunOptions, words: string[]): Promise<void> {
@@ -116,7 +116,7 @@ interface Followed {
   resume: string[]
 }
 
-/** Prints what happens, and answers what waits, until the session rests. Throws a `CliError` if that is no success. */
+/** Prints what happens, and replies to what waits, until the session rests. Throws a `CliError` if that is no success. */
 async function follow(
   context: Context,
   follower: Follower,

@@ -15,7 +15,7 @@ interface Job {
   limit: number
 }
 
-/** What is shown of stderr, in lines. */
+/** How many lines of stderr are shown. */
 const mostLines = 20
 
 /** Runs a command in the shell: the input is on its stdin, its stdout is the result. */
