@@ -110,8 +110,8 @@ function mayRepeat({ repeat, retryUnknown, leavesRefusals }: RetryPolicy, error:
 
 /** Whether a failure may pass, so that who is patient asks again. The network may be back, if no name was found. */
 export function mayPass(error: CliError, repeat: Repeat): boolean {
-  const { status, isPermanent } = error.details
-  if (isPermanent && status !== undefined) return false
+  const { isPermanent } = error.details
+  if (isPermanent && error.kind !== 'not-sent') return false
   const { again, passes } = meaningOf(error)
   return again === 'all' || (repeat === 'always' && (again !== undefined || passes === true))
 }
