@@ -21,7 +21,7 @@ const leastOrdered = 10
 const smallPage = 100
 
 /** A list of as many events that does not say whether there is more may have more. */
-const usualPages = [20, 25, 30, 50, 100, 200, 250, 500, 1000]
+const usualPages = [100, 200, 250, 500, 1000]
 
 /** As many events are the most that a service gives at once (public clients, 2). */
 const largestPage = 1000

@@ -7,7 +7,13 @@ import { often } from '../../harness/often.ts'
 import { run } from '../../harness/run.ts'
 import { afterSent, fromNow, idsOf, judge } from './judge.ts'
 import { type Limits, said, sending, working } from './session-scripts.ts'
-import { createSessionService, type Event, type SessionService, sentId } from './session-service.ts'
+import {
+  createSessionService,
+  type Event,
+  receiptId,
+  type SessionService,
+  sentId,
+} from './session-service.ts'
 
 const runs = Number(process.env.FOLLOW_RUNS ?? often(100).numRuns)
 
@@ -50,7 +56,8 @@ async function followByList(exchange: Exchange, timers: Timers, isSent: boolean)
     const answer = Buffer.from(
       await readBody((await exchange({ method: 'POST', url, headers: {}, body })).body),
     ).toString()
-    sent = JSON.parse(answer || '{}').data?.[0]?.id
+    const id = JSON.parse(answer || '{}').data?.[0]?.id
+    sent = id === receiptId ? undefined : id
   }
   while (true) {
     const all = await list()

@@ -109,7 +109,7 @@ const behaviour = ({ lag, late, mute, keepsAlive }: Limits) => ({
   ending: endings,
   afters: fc.array(fc.constantFrom(0, 10, 300, 5000), { minLength: 20, maxLength: 20 }),
   late: fc.nat(late),
-  receipt: fc.constantFrom<SessionScript['receipt']>('whole', 'ids', 'no data', 'empty'),
+  receipt: fc.constantFrom<SessionScript['receipt']>('whole', 'ids', 'other ids', 'no data', 'empty'),
   runsFirst: fc.boolean(),
   echoes: mute ? fc.boolean() : fc.constant(true),
   lag: fc.nat(lag),

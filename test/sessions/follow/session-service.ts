@@ -31,7 +31,7 @@ export interface SessionScript {
   /** What happens from then on, and how many milliseconds after the one before. */
   turn: readonly { event: Event; after: number }[]
   /** The service's word on a message that is sent. */
-  receipt: 'whole' | 'ids' | 'no data' | 'empty'
+  receipt: 'whole' | 'ids' | 'other ids' | 'no data' | 'empty'
   /** The list tells of `session.status_running` before the message that caused it. */
   runsFirst: boolean
   /** Streams bring `user.*` events too. */
@@ -102,7 +102,13 @@ export function createSessionService(
     const running: Event = { id: 'sent_running', type: 'session.status_running' }
     for (const event of script.runsFirst ? [running, sent] : [sent]) ledger.push({ event, at: clock.now() })
     happen()
-    const data = { whole: [sent], ids: [{ id: sent.id, type: sent.type }], 'no data': [], empty: [] }
+    const data = {
+      whole: [sent],
+      ids: [{ id: sent.id, type: sent.type }],
+      'other ids': [{ id: receiptId, type: sent.type }],
+      'no data': [],
+      empty: [],
+    }
     return script.receipt === 'empty'
       ? reply(202, '')
       : reply(200, JSON.stringify({ data: data[script.receipt] }))
@@ -231,6 +237,9 @@ export function createSessionService(
 }
 
 /** The id that a message gets which is sent. */
+/** The id in a receipt whose ids are not those of the stored events. */
+export const receiptId = 'receipt_1'
+
 export const sentId = 'sent_1'
 
 function framesOf(event: Event, { name, hasComments, hasPieces }: StreamScript): string[] {
