@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { childrenOf, skipBlanks } from '../wire/json/scanner.ts'
+import { childrenOf, endOfValue, skipBlanks } from '../wire/json/scanner.ts'
 import { isStop, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
 
 /** How a session stopped; `why` is the last error that it showed in this turn. */
@@ -21,7 +21,7 @@ export interface ToolUse {
   /** The whole event as it is spelled, if `add` was given that. */
   text?: string
   /** Its id was shown with two inputs, or names: nobody knows what an allowance would allow. */
-  isUnclear?: boolean
+  isContradicted?: boolean
 }
 
 /** Fields with which an answer or a result names its tool use. */
@@ -69,7 +69,7 @@ export class SessionState {
   /** An event that was added before came again: a tool use has to be the same each time. */
   addAgain(event: SessionEvent, text?: string): void {
     const use = event.id === undefined ? undefined : this.#toolUses.get(event.id)
-    if (use && !isSame(use, readToolUse(event, text))) use.isUnclear = true
+    if (use && !isSame(use, readToolUse(event, text))) use.isContradicted = true
   }
 
   /** Something was sent to the session that it has not shown yet, so that it has not stopped for good. */
@@ -135,8 +135,8 @@ export class SessionState {
     const { id } = use
     const permission = event.evaluated_permission
     const earlier = this.#toolUses.get(id)
-    const isUnclear = earlier && (earlier.isUnclear || !isSame(earlier, use))
-    this.#toolUses.set(id, { ...use, isUnclear })
+    const isContradicted = earlier && (earlier.isContradicted || !isSame(earlier, use))
+    this.#toolUses.set(id, { ...use, isContradicted })
     if (permission !== 'allow' && permission !== 'deny' && !this.#answered.has(id)) this.#open.add(id)
   }
 
@@ -195,14 +195,23 @@ function isEqual(one: unknown, other: unknown): boolean {
   }
 }
 
-/** The texts and numbers of all inputs in an event, sorted. */
+/** The keys and values of all inputs in an event, sorted. */
 function tokensOf(event: string): string {
   const inputs = [...childrenOf(event, skipBlanks(event, 0))].filter(({ name }) => name === 'input')
   return inputs
-    .flatMap(({ start, end }) => event.slice(start, end).match(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g) ?? [])
-    .map((token) => (token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token))
+    .flatMap(({ start, end }) => [...tokensIn(event.slice(start, end))])
     .sort()
     .join()
+}
+
+function* tokensIn(json: string): Generator<string> {
+  for (let place = 0; place < json.length; place++) {
+    if (/[\s[\]{},:]/.test(json.charAt(place))) continue
+    const end = endOfValue(json, place)
+    const token = json.slice(place, end)
+    yield token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token
+    place = end - 1
+  }
 }
 
 /** Whether a session that is idle for this reason may wait for answers. */

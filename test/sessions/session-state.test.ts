@@ -24,3 +24,39 @@ test('the text of a tool use is kept until it is answered', () => {
   state.add(answer)
   expect(state.toolUse('t1')?.text).toBeUndefined()
 })
+
+const long = 'a\\n'.repeat(8e6)
+
+test.each([
+  ['the same', '{"a":1,"b":[true,"x"]}', '{"a":1,"b":[true,"x"]}', false],
+  [
+    'keys in another order, other blanks and escapes',
+    '{"a":1,"b":"x"}',
+    '{ "b" : "\\u0078", "a" : 1 }',
+    false,
+  ],
+  ['another value', '{"a":1}', '{"a":2}', true],
+  ['one more field', '{"a":1}', '{"a":1,"b":null}', true],
+  [
+    'two long numbers that JavaScript takes for one',
+    '{"a":12345678901234567890}',
+    '{"a":12345678901234567891}',
+    true,
+  ],
+  ['a key that is there twice', '{"a":1}', '{"a":2,"a":1}', true],
+  ['a prototype', '{"a":1}', '{"__proto__":{"a":1}}', true],
+  ['a text of 16 million characters, spelled in two ways', `{"a":"${long}"}`, `{"a": "${long}"}`, false],
+  [
+    'a nesting of 100,000 levels',
+    `${'['.repeat(1e5)}${']'.repeat(1e5)}`,
+    `${'['.repeat(1e5)} ${']'.repeat(1e5)}`,
+    true,
+  ],
+])('one id with two inputs is contradicted: %s', (_, one, other, isContradicted) => {
+  const state = new SessionState()
+  for (const input of [one, other]) {
+    const text = `{"id":"t1","type":"agent.tool_use","name":"bash","input":${input}}`
+    state.add(JSON.parse(text), text)
+  }
+  expect(state.toolUse('t1')?.isContradicted ?? false).toBe(isContradicted)
+})

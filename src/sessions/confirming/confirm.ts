@@ -117,7 +117,7 @@ async function ask(context: Context, uses: PendingUse[]): Promise<Map<string, Ve
 
 /** Nobody knows what an allowance of a tool use would allow that is shown with two inputs. */
 function requireSingle(uses: PendingUse[]): void {
-  const unclear = uses.filter(({ isUnclear }) => isUnclear).map(({ id }) => id)
-  if (unclear.length > 0)
-    throw usage(`${unclear.join(', ')}: shown twice with different inputs, so it can only be denied`)
+  const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
+  if (ids.length > 0)
+    throw usage(`${ids.join(', ')}: shown twice with different inputs, so it can only be denied`)
 }
