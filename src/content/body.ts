@@ -1,7 +1,7 @@
 import { usage, usageProblems } from '../errors.ts'
 import { type Assignment, appending, assigning, editJson } from '../wire/json/edit.ts'
 import { encodeJson, type JsonPart, partsOf } from '../wire/json/encoder.ts'
-import { describeIssues, describeJsonError, parseJson } from '../wire/json/parse.ts'
+import { describeIssues, describeJsonError, isObject, parseJson } from '../wire/json/parse.ts'
 
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
 
@@ -15,6 +15,8 @@ export interface BodyParts {
   /** Numbers as JSON spells them. */
   maxOutputTokens?: string
   temperature?: string
+  /** The answer is asked for in a form that a schema says. */
+  hasSchema?: boolean
   assignments: Assignment[]
 }
 
@@ -23,16 +25,19 @@ export interface BodyParts {
  * usage error for a body that is not a generation request.
  */
 export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
-  const { assignments, system } = parts
-  const { temperature, maxOutputTokens } = parts
+  const { given, assignments, system, temperature, maxOutputTokens } = parts
   const config = Object.entries({ temperature, maxOutputTokens }).filter(([, json]) => json !== undefined)
   const turn = { role: 'user', parts: parts.turn }
   const instruction = system === undefined ? {} : { systemInstruction: { parts: [{ text: system }] } }
-  if (!parts.given) {
+  if (!given) {
     const body = encode(newBody({ contents: [turn], ...instruction }, config))
     return assignments.length === 0 ? body : change(Buffer.from(body).toString(), assignments)
   }
-  await check(parts.given.text, parts.given.name)
+  const isOther = await isOfOtherEndpoint(given)
+  if (isOther && (parts.turn.length > 0 || system !== undefined || parts.hasSchema)) {
+    const way = "'parley api gateway /v1/message' takes it; here it goes only as it is"
+    throw usage(`${given.name}: it has messages and no contents: ${way}`)
+  }
   const own: Assignment[] = [
     ...Object.entries(instruction).map(([name, value]) => assigning([name], toText(value))),
     ...config.map(([name, json]) => assigning(['generationConfig', name], json ?? '')),
@@ -41,7 +46,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
     own.unshift(appending(['contents'], toText(turn)))
   }
   const all = [...own, ...assignments]
-  return all.length === 0 ? encode([{ json: parts.given.text }]) : change(parts.given.text, all)
+  return all.length === 0 ? encode([{ json: given.text }]) : change(given.text, all)
 }
 
 /** A body's JSON. The numbers stay as they are spelled: a value in JavaScript would not keep that. */
@@ -77,7 +82,7 @@ async function change(text: string, assignments: readonly Assignment[]): Promise
   return encode([{ json: changed }])
 }
 
-async function check(text: string, name: string): Promise<void> {
+async function check(text: string, name: string): Promise<unknown> {
   let body: unknown
   try {
     body = parseJson(text)
@@ -87,4 +92,11 @@ async function check(text: string, name: string): Promise<void> {
   const { GenerateRequest } = await import('../wire/gateway/generate-request.ts')
   const parsed = GenerateRequest.safeParse(body)
   if (!parsed.success) throw usageProblems(name, describeIssues(parsed.error))
+  return body
+}
+
+/** Checks a given body. One with `messages` and no `contents` belongs to another endpoint of the gateway. */
+async function isOfOtherEndpoint({ text, name }: { text: string; name: string }): Promise<boolean> {
+  const body = await check(text, name)
+  return isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
 }

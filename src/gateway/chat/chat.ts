@@ -88,6 +88,7 @@ interface Question {
   prompt: Prompt
   /** The text of `--system`. */
   system: string | undefined
+  hasSchema?: boolean
   assignments: Assignment[]
 }
 
@@ -123,6 +124,7 @@ function withSchema(question: Question, schema: AnswerSchema | undefined): Quest
   return {
     prompt: { ...prompt, turn: [...prompt.turn, ...schema.parts] },
     system,
+    hasSchema: true,
     assignments: [...schema.assignments, ...assignments],
   }
 }
@@ -143,14 +145,14 @@ async function readConversation(
 
 /** Builds the request. `history` is the body that the question is added to, if the prompt has none. */
 async function buildRequest(
-  { prompt, system, assignments }: Question,
+  { prompt, ...asked }: Question,
   history: Prompt['given'],
   { options, values }: { options: ChatOptions; values: Settings },
 ): Promise<{ endpoint: Endpoint; parts: RequestParts }> {
   const { model, temperature, maxOutputTokens, stream: isStream = values.stream } = options
   const given = prompt.given ?? history
   const { turn } = prompt
-  const body = await buildBody({ given, turn, system, temperature, maxOutputTokens, assignments })
+  const body = await buildBody({ given, turn, temperature, maxOutputTokens, ...asked })
   return {
     endpoint: isStream && values.streamVia === 'path' ? endpoints.streamChat : endpoints.chat,
     parts: {

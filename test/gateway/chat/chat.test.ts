@@ -3,6 +3,7 @@ import { chmodSync, existsSync, lstatSync, readFileSync, symlinkSync, writeFileS
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import { realTimers } from '../../../src/timers.ts'
 import { answering, credentials, message, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
 import { pointedAt, response, serve } from '../../harness/server.ts'
 
@@ -335,5 +336,40 @@ describe('files', () => {
     })
     expect(ended.code).toBe(8)
     expect(existsSync(join(cwd, 't.json'))).toBe(false)
+  })
+})
+
+describe('a body with messages and no contents belongs to another endpoint', () => {
+  const other = '{"messages": [{"role":"user"}], "n": 1.10}'
+
+  test('alone it goes as it is', async () => {
+    for (const flags of [[], ['--set', 'n=1.10'], ['--temperature', '1']]) {
+      const { code, requests } = await run(['chat', '-i', '-', ...flags], { stdin: other })
+      expect([code, requests.length]).toEqual([0, 1])
+      expect(requests[0]?.text).toContain('{"messages": [{"role":"user"}], "n": 1.10')
+    }
+  })
+
+  test.each([
+    ['words', ['chat', 'And?', '-i', 'body.json']],
+    ['-f', ['chat', '-i', 'body.json', '-f', 'notes.txt']],
+    ['--system', ['chat', '-i', 'body.json', '--system', 'Be brief']],
+    ['--schema', ['chat', '-i', 'body.json', '--schema', 'schema.json']],
+    ['--schema, natively', ['chat', '-i', 'body.json', '--schema', 'schema.json', '--schema-via', 'native']],
+    ['--thread', ['chat', 'And?', '--thread', 'body.json']],
+    ['-f of image', ['image', '-m', 'm', '-i', 'body.json', '-f', 'notes.txt']],
+  ])('with %s it is refused, and the message names the way', async (_, argv) => {
+    const cwd = temporaryFolder()
+    for (const [name, text] of [
+      ['body.json', other],
+      ['notes.txt', 'tea'],
+      ['schema.json', '{}'],
+    ] as const) {
+      writeFileSync(join(cwd, name), text)
+    }
+    const ended = await run(argv, { cwd, timers: realTimers })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toContain('body.json')
+    expect(ended.err).toContain('parley api gateway /v1/message')
   })
 })
