@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { realTimers } from '../../src/timers.ts'
+import { realTimers, type Timers } from '../../src/timers.ts'
 import { execute, start } from '../harness/process.ts'
-import { answering, hurried, message, run as runFast, temporaryFolder } from '../harness/run.ts'
+import { answering, message, run as runFast, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
 
 /** A check takes as long as its thread needs, on the real clock. */
@@ -256,13 +256,23 @@ test('a false schema takes nothing, and false anyOf says so', async () => {
 const backtracking = { pattern: '^(a+)+$' }
 const long = JSON.stringify(`${'a'.repeat(40)}!`)
 
+/** The limit of the second check passes soon. The first is that of the schema itself. */
+function impatient(): Timers {
+  let checks = 0
+  const isLimit = (milliseconds: number) => milliseconds > 5000 && ++checks === 2
+  return {
+    ...realTimers,
+    wait: (milliseconds, signal) => realTimers.wait(isLimit(milliseconds) ? 1000 : milliseconds, signal),
+  }
+}
+
 test('a check that does not end is ended after 10 s, or at the deadline', async () => {
   const world = { cwd: folderWith(backtracking), exchange: answering(message(long)) }
   const argv = ['chat', 'Who?', '--schema', 's.json']
-  const late = await run(argv, { ...world, timers: hurried(4) })
+  const late = await run(argv, { ...world, timers: impatient() })
   expect(late).toMatchObject({ code: 8, out: '' })
   expect(late.err).toContain('the check of the answer took longer than 10 s')
-  const dead = await run([...argv, '--deadline', '2s'], world)
+  const dead = await run([...argv, '--deadline', '9s'], { ...world, timers: impatient() })
   expect(dead.code).toBe(8)
   expect(dead.err).toContain('the deadline passed while the answer was checked')
 })
@@ -272,7 +282,7 @@ test('in a batch the next line is checked all the same', async () => {
     cwd: folderWith(backtracking),
     stdin: '"a"\n"b"\n',
     exchange: answers(long, '"aaa"'),
-    timers: hurried(4),
+    timers: impatient(),
   })
   const results = ended.out
     .trim()

@@ -233,11 +233,11 @@ faultsInside('R: response framing', [
   ),
   {
     name: 'R67 100 without an answer',
-    argv: [...chat, '--timeout', '1'],
+    argv: [...chat, '--timeout', '3'],
     script: answering('HTTP/1.1 100 Continue\r\n\r\n'),
     code: 10,
     reqs: 1,
-    err: ['no byte came for 1 s'],
+    err: ['no byte came for 3 s'],
   },
   { name: 'R67 100, then FIN', script: closing('HTTP/1.1 100 Continue\r\n\r\n'), code: 10, reqs: 1 },
   {

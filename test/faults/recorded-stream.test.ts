@@ -102,9 +102,9 @@ faultsInside('E: what streams were seen to send', [
   {
     ...early,
     name: 'E31 silence after two chunks with a finishReason is not the end',
-    argv: [...stream, '--timeout', '1'],
+    argv: [...stream, '--timeout', '3'],
     script: answering(sseHead + finished('so ') + finished('far')),
-    err: ['no byte came for 1 s'],
+    err: ['no byte came for 3 s'],
   },
   ...[
     event(cancelled),

@@ -705,7 +705,7 @@ faultsInside('Y: a session in which nothing has happened', [
   },
   {
     name: 'Y102 following says so while nothing happens, also in a pipe',
-    argv: [...follow, '--deadline', '0.5'],
+    argv: [...follow, '--deadline', '3'],
     script: session({ lists: [list()] }),
     code: 15,
     reqs: 3,
@@ -1014,7 +1014,7 @@ faultsInside('Y: a service that is away', [
   },
   {
     name: 'Y33 a deadline that passes in a session at work',
-    argv: [...sendAndFollow, '--deadline', '1', '--errors', 'json'],
+    argv: [...sendAndFollow, '--deadline', '3', '--errors', 'json'],
     script: session({ lists: [list(...old)], stream: streaming(sent, say('new', 'new')) }),
     code: 15,
     out: 'new\n',
