@@ -16,12 +16,13 @@ import type { Ledger } from './ledger.ts'
  * In any of them the session may have come to rest. A rest that the stream has just brought ends it at once. Any other
  * is believed when the stream is silent, and has been listened to for a moment; as long as the service has something
  * left to do of what was sent, it is doubted for a while.
+ *
+ * `next` is the state when what was sent is placed, and the list is to be read at `lookAt`. `pauses` is how long the
+ * stream is listened to before each look at the list, and `waits` how long nothing is done before each.
  */
 export type Following = { course: Course } & (
-  | { is: 'placing'; next: 'joining' | 'current' /** When the list is to be read. */; lookAt: number }
-  /** `pauses` is how long the stream is listened to before each look at the list; then as long as in any state. */
+  | { is: 'placing'; next: 'joining' | 'current'; lookAt: number }
   | { is: 'joining'; pauses: readonly number[] }
-  /** `waits` come before the looks at the list that are left. */
   | { is: 'comparing'; item: EventItem; waits: readonly number[] }
   | { is: 'behind' }
   | { is: 'current' }

@@ -62,14 +62,12 @@ export async function* listEvents(
   let left = limit
   /** Whether parley has to choose from the list, as the service does not. */
   let isChosenHere = false
-  let isFirst = true
 
   function release(): EventItem[] {
     const items = (isTurned ? held.reverse() : held).filter(isWanted).slice(0, left)
     held = []
     left -= items.length
-    if (limit < smallPage || isFirst) for (const { event } of items) given.add(event.id)
-    isFirst = false
+    if (limit < smallPage) for (const { event } of items) given.add(event.id)
     return items
   }
 
@@ -101,9 +99,9 @@ export async function* listEvents(
 }
 
 /**
- * The pages as the service gives them. `again` means that the list begins anew, with pages of another size: if full
- * ones are wanted after some, for a page may be named by its number, and if the first does not say that it is all.
- * Throws a `CliError`, also if nobody can say whether the list is all.
+ * The pages as the service gives them. If full ones are wanted after some, the list begins anew with `again`, for a page
+ * may be named by its number. Of a list that does not say that it is all more is asked for. Throws a `CliError`, also if
+ * nobody can say whether the list is all.
  */
 async function* readPages(
   caller: Caller,
@@ -128,10 +126,7 @@ async function* readPages(
     if (!cursor) {
       if (isMarked || !isFirst || !usualPages.includes(items.length)) return
       const whole = await readPage({ ...query, limit: largestPage }).catch(refusal)
-      if (whole && whole.items.length > items.length) {
-        yield 'again'
-        yield whole.items
-      }
+      if (whole) yield whole.items.slice(items.length)
       if (Math.max(items.length, whole?.items.length ?? 0) < largestPage) return
       throw notUnderstood(
         `the list of events ends after ${largestPage}, and does not say whether there are more`,
