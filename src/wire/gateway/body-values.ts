@@ -34,7 +34,7 @@ function readJson(text: string, contentType: string): Read {
     const list = Array.isArray(value) ? value : [value]
     return { values: list.map(unnamed), form: list.length === 1 ? 'body' : 'chunks' }
   } catch (error) {
-    const values = readSequence(text)
+    const values = /^\s*\{/.test(text) ? readSequence(text) : undefined
     if (!values) throw error
     return { values: values.map(unnamed), form: 'chunks' }
   }
