@@ -119,6 +119,12 @@ const mostKept = 2 * 1024 * 1024
 /** The size of a kept line without its body, at least. Bytes. */
 const leastKept = 1024
 
+/** Lines that are made again, by their numbers and hashes: two lists take less memory than one of pairs. */
+interface Later {
+  numbers: number[]
+  hashes: string[]
+}
+
 async function checkFile<C extends Call>(
   source: Source,
   prepare: Prepare<C>,
@@ -126,8 +132,7 @@ async function checkFile<C extends Call>(
 ): Promise<Input<C>> {
   const bad: BadLine[] = []
   const kept: Line<C>[] = []
-  /** The hashes of the lines after these, by number. */
-  const later = new Map<number, string>()
+  const later: Later = { numbers: [], hashes: [] }
   let [total, skipped, size] = [0, 0, 0]
   for await (const made of makeLines(source, prepare, ledger)) {
     total++
@@ -139,7 +144,10 @@ async function checkFile<C extends Call>(
       size += leastKept + call.body.length
       // A body may be a part of a larger piece of memory, which is not to be kept.
       if (size <= mostKept) kept.push({ ...line, call: { ...call, body: Buffer.from(call.body) } })
-      else later.set(index, hash)
+      else {
+        later.numbers.push(index)
+        later.hashes.push(hash)
+      }
     }
     if (bad.length > mostCounted) break
   }
@@ -149,7 +157,7 @@ async function checkFile<C extends Call>(
     kept.reverse()
     // Each is given away, so that its memory is free once it is done.
     for (let line = kept.pop(); line; line = kept.pop()) yield line
-    if (later.size > 0) yield* makeAgain(source, prepare, later)
+    if (later.numbers.length > 0) yield* makeAgain(source, prepare, later)
   }
   // The ledger is not needed any more, and its memory is free.
   return { total, skipped, unmatched: ledger.unmatched, lines: left() }
@@ -159,20 +167,20 @@ async function checkFile<C extends Call>(
 async function* makeAgain<C extends Call>(
   source: Source,
   prepare: Prepare<C>,
-  hashes: Map<number, string>,
+  { numbers, hashes }: Later,
 ): AsyncGenerator<Line<C>, void, undefined> {
   const changed = (what: string) =>
     new CliError('file', `${source.name}: ${what} while the batch ran: nothing after it was asked`)
   const enter: Ledger['enter'] = ({ hash }) => ({ hash, isDone: false })
+  let next = 0
   for await (const text of readLines(source.read())) {
-    const hash = hashes.get(text.number)
-    if (hash === undefined) continue
+    if (text.number !== numbers[next]) continue
+    const hash = hashes[next++] as string
     const made = await makeLine(text, prepare, enter)
     if ('problem' in made || !hash.startsWith(made.line.hash))
       throw changed(`line ${text.number} was changed`)
     yield { ...made.line, hash }
-    hashes.delete(text.number)
-    if (hashes.size === 0) return
+    if (next === numbers.length) return
   }
   throw changed('it was made shorter')
 }
