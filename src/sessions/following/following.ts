@@ -244,10 +244,12 @@ const lookLater = (state: Placing, now: number): Placing => ({
 const placed = ({ course, next }: Placing): Following =>
   next === 'joining' ? { course, is: 'joining', pauses: cutPauses } : { course, is: 'current' }
 
-/** What was sent is not looked for any more: what lists show is news. */
-function giveUp(state: Following): Turn {
-  state.course.ledger.giveUp()
-  return { state: state.is === 'placing' ? placed(state) : state, effect: readList }
+/** What was sent is not looked for any more, or no longer by its ids. */
+function giveUp(before: Following): Turn {
+  const { ledger } = before.course
+  ledger.giveUp()
+  const state = { ...before, course: { ...before.course, searchingSince: undefined } }
+  return { state: state.is === 'placing' && !ledger.isLost ? placed(state) : state, effect: readList }
 }
 
 function search(state: Following, now: number): Following {

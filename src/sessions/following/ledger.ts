@@ -99,9 +99,13 @@ export class Ledger {
     return this.#addUnsent(keyed.slice(start))
   }
 
-  /** Ends the search for what was sent: what lists brought meanwhile is new when it is listed again. */
+  /**
+   * Ends the search for what was sent by its ids, and goes on by its content if something said that. Otherwise it ends
+   * the search: what lists brought meanwhile is new when it is listed again.
+   */
   giveUp(): void {
-    this.#sent = undefined
+    if (this.isLost && this.#sent && (this.#sent.isDoubted || this.#hasAlike([]))) this.#sent.forgetIds()
+    else this.#sent = undefined
     this.#forgetUnplaced()
   }
 
@@ -138,7 +142,7 @@ export class Ledger {
   }
 
   /** Adds, in their order, those that are new to the state; returns them. */
-  #addNew(items: readonly Keyed[]): EventItem[] {
+  #addNew(items: readonly Keyed[]): Keyed[] {
     return items.filter(({ event, text, key }) => {
       if (this.#known.has(key)) {
         this.state.addAgain(event, text)
@@ -152,7 +156,7 @@ export class Ledger {
 
   /** The same, but what was sent is no news. */
   #addUnsent(items: readonly Keyed[]): EventItem[] {
-    return this.#addNew(items).filter((item) => !this.#sent?.find(item as Keyed))
+    return this.#addNew(items).filter((item) => !this.#sent?.find(item))
   }
 
   /** What came before the sent events is old; once a stream has shown these, it says nothing about the state now. */
@@ -287,9 +291,19 @@ class Sent {
     if (!hasAlike || items.some(({ event }) => this.#ids.has(event.id ?? ''))) return false
     this.#doubts++
     if (this.#doubts < mostDoubts) return false
+    this.forgetIds()
+    return true
+  }
+
+  /** Whether a list showed an event like one of them, and none of the ids. */
+  get isDoubted(): boolean {
+    return this.#ids.size > 0 && this.#doubts > 0
+  }
+
+  /** From now on only what they say counts. */
+  forgetIds(): void {
     for (const [content, many] of this.#contentsWithId) count(this.#contents, content, many)
     this.#ids.clear()
-    return true
   }
 
   #has(event: SessionEvent): boolean {

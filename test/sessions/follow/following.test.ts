@@ -367,6 +367,22 @@ describe('each state and what decides more', () => {
     expect(describeTurn(step(states[state]('run1'), input, 0))).toBe(turn)
   })
 
+  test('placing, what was sent was said in time, but too seldom: after 10 s its content counts', () => {
+    const said = step(states.placing('run1'), event('ask7'), 0)
+    const listed = step(said.state, toList('run1 ask7'), 0)
+    const shown = step(listed.state, { is: 'shown', of: 'list' }, 0)
+    const late = step(shown.state, event('say8'), 10_001)
+    expect(describeTurn(late)).toBe('placing: list')
+    expect(describeTurn(step(late.state, toList('run1 ask7 say2'), 10_001))).toBe('current: show say2')
+  })
+
+  test('placing, what was sent was not said by anybody: after 10 s what comes is news', () => {
+    const searched = step(states.placing('run1'), event('say7'), 0)
+    const late = step(searched.state, event('say8'), 10_001)
+    expect(describeTurn(late)).toBe('current: list')
+    expect(describeTurn(step(late.state, toList('run1 say2'), 10_001))).toBe('current: show say2')
+  })
+
   test('an event without an id, again: the list shows whether it is another one', () => {
     const { state } = step(states.current('run1'), event('done'), 0)
     expect(describeTurn(step(state, event('done'), 0))).toBe('joining: listen for 200')
