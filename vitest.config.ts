@@ -66,7 +66,7 @@ export default defineConfig({
         test: {
           name: 'counted',
           include: [counted],
-          setupFiles: ['test/harness/leave-out.ts', 'test/harness/steps.ts'],
+          setupFiles: 'test/harness/steps.ts',
         },
       },
       // Many processes, which a large one takes long to start.

@@ -57,7 +57,3 @@ export function has(need: string): boolean {
   }
   return isThere
 }
-
-/** What a title says that its test needs: `(needs zsh, jq and FIFOs)`. */
-export const needsIn = (title: string): string[] =>
-  [...title.matchAll(/\(needs ([^()]+)\)/g)].flatMap(([, list = '']) => list.split(/, | and /))

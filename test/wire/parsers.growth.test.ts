@@ -95,9 +95,29 @@ const parsers: Record<string, (text: string) => unknown> = {
 }
 
 describe.each(Object.entries(parsers))('%s', (_, parse) => {
-  test.each([...patterns, ',', ':', '[]', '[0],', '{"a":1},', '\u001b[', 'event:x\n', '\\u0000'])(
-    'takes work in proportion to its text, full of %j',
-    (pattern) => growsWithItsText((size) => attempt(() => parse(fill(pattern, size)))),
+  test.each([
+    ...[
+      '{',
+      '[',
+      '"',
+      '\\',
+      '[{',
+      '{"a":1},',
+      '[0],',
+      '[]',
+      ',',
+      ':',
+      '0',
+      '\\u0000',
+      '//',
+      '=',
+      ' ',
+      '\n\n',
+      '\r\n',
+    ],
+    ...['data:', 'event:x\n', 'aA', '\u001b[', '\u202e', '\ud800'],
+  ])('takes work in proportion to its text, full of %j', (pattern) =>
+    growsWithItsText((size) => attempt(() => parse(fill(pattern, size)))),
   )
 })
 
