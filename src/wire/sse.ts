@@ -112,8 +112,8 @@ function unicode() {
 }
 
 /** The events of a stream that has come whole; the last one needs no blank line. */
-export function readSseEvents(text: string): SseEvent[] {
-  const decoder = createSseDecoder({ acceptsBare: true })
+export function readSseEvents(text: string, options: SseOptions = {}): SseEvent[] {
+  const decoder = createSseDecoder(options)
   const events = decoder.push(Buffer.from(text))
   const { events: last, torn } = decoder.end()
   return [...events, ...last, ...(torn ? [torn] : [])]

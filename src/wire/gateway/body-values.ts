@@ -59,7 +59,7 @@ const longestError = 10_000
 function readEvents(text: string): Read {
   const values: Read['values'] = []
   let failure: CliError | undefined
-  for (const { event, data } of readSseEvents(text)) {
+  for (const { event, data } of readSseEvents(text, { acceptsBare: true })) {
     if (isTerminator(data)) break
     const isJson = /^\s*[[{]/.test(data)
     if (!isJson && event === 'error') values.push({ value: data.slice(0, longestError), event })
