@@ -215,7 +215,7 @@ describe('what comes of it', () => {
     expect(Object.keys(lines[0] ?? {})).toEqual(
       'index,id,hash,ok,text,model,stopReason,usage,attempts,seconds'.split(','),
     )
-    expect(ended.err).toMatch(/^parley: 40 ok · 0 failed · [\d,]+ tokens · \d+ s\n$/)
+    expect(ended.err).toMatch(/^parley: 40 ok · 0 failed · [\d,]+ tokens · \d+ (s|min|h)/)
     expect((await run([...batch, '-q'], { cwd: folderWith(2) })).err).toBe('')
     expect((await run([...batch, '--errors', 'json'], { cwd: folderWith(2) })).err).toBe('')
   })
@@ -335,6 +335,7 @@ describe('a service that refuses', () => {
     const late = await run([...batch, '--deadline', '10'], {
       cwd: folderWith(9),
       exchange: status(429, { 'retry-after': '60' }),
+      timers: realTimers,
     })
     expect(late.code).toBe(6)
   })

@@ -14,17 +14,17 @@ const profile = (values: string) =>
     export PARLEY_CONFIG_DIR=$PWD/conf;`
 
 faults('P: durations and yes or no', [
-  ...['--deadline 500ms', '--deadline=0.01m', '--timeout 500ms --retries 0', '--deadline 0.5'].map(
+  ...['--deadline 2500ms', '--deadline=0.05m', '--timeout 2500ms --retries 0', '--deadline 2.5'].map(
     (flags): Row => ({
       name: `P50 ${flags}`,
       shell: `parley chat hi --no-stdin ${flags}`,
       script: () => {},
       code: 10,
       reqs: 1,
-      atLeast: 0.45,
+      atLeast: 2.45,
     }),
   ),
-  ...['"500ms"', '0.5', '"0.5"', '"0.5s"'].map(
+  ...['"2500ms"', '2.5', '"2.5"', '"2.5s"'].map(
     (value): Row => ({
       name: `P50 the deadline ${value} in the profile file`,
       shell: `${profile(`{"deadline":${value}}`)} parley chat hi --no-stdin`,

@@ -14,7 +14,7 @@ test.each([41, 60, 79, 80, 81, 120])(
   async (columns) => {
     const events = [
       event('sevt_日本語', 'agent.message', '🦊'.repeat(200)),
-      event('🦊'.repeat(30), '日本語'.repeat(30), `x${'🦊'.repeat(200)}`),
+      event('🦊🦊', '日本語'.repeat(30), `x${'🦊'.repeat(200)}`),
       event('sevt_1', `x${'🦊'.repeat(400)}`, `${'語'.repeat(200)}`),
     ]
     const { out, code } = await run(['events', 'list', '--session', 'sesn_1'], {
