@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module'
 import type { Plugin, RolldownOptions } from 'rolldown'
 import { version } from './package.json'
+import { declareThirdParties } from './src/build/declaration.ts'
 import { findScript } from './src/cli/completion/scripts.ts'
 import { renderManPage } from './src/cli/man-page.ts'
-import { declareThirdParties } from './src/third-parties/declaration.ts'
 
 const { ERROR, TYPE } = createRequire(import.meta.url)('undici/lib/llhttp/constants.js')
 

@@ -32,7 +32,7 @@ const floors = [
   ['report.ts'],
   ['main.ts'],
   // No part of the program: the build's.
-  ['third-parties'],
+  ['build'],
 ]
 
 const floorOf = (room: string) => floors.findIndex((rooms) => rooms.includes(room))

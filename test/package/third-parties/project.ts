@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
-import { declareThirdParties } from '../../../src/third-parties/declaration.ts'
+import { declareThirdParties } from '../../../src/build/declaration.ts'
 import { temporaryFolder } from '../../harness/run.ts'
 import { declared } from './declared.ts'
 
