@@ -167,6 +167,9 @@ const old = [{ id: 'm0', type: 'user.message', content: 'before' }, say('old', '
 const sent = { id: 'sent_1', type: 'user.message', content: 'go on' }
 const ended = 'i1\tsession.status_idle\t\tend_turn\n'
 
+/** How often it lists while it waits is of no account. */
+const postsOnce: Row['check'] = ({ server }) => expect(server.requests.filter(isPost)).toHaveLength(1)
+
 faultsInside('Y: following', [
   {
     name: 'Y20 a stream that begins with the whole history',
@@ -177,7 +180,8 @@ faultsInside('Y: following', [
     }),
     code: 0,
     out: `new\n${ended}`,
-    reqs: 3,
+    reqs: expect.any(Number),
+    check: postsOnce,
   },
   {
     name: 'Y21 an empty receipt',
@@ -189,7 +193,8 @@ faultsInside('Y: following', [
     }),
     code: 0,
     out: `new\n${ended}`,
-    reqs: 3,
+    reqs: expect.any(Number),
+    check: postsOnce,
     err: ['events accepted; the response was empty'],
   },
   {
@@ -201,7 +206,8 @@ faultsInside('Y: following', [
     }),
     code: 0,
     out: `new\n${ended}`,
-    reqs: 3,
+    reqs: expect.any(Number),
+    check: postsOnce,
   },
   {
     name: 'Y23 pieces of an event come before it',
@@ -218,7 +224,8 @@ faultsInside('Y: following', [
     }),
     code: 0,
     out: `new\n${ended}`,
-    reqs: 3,
+    reqs: expect.any(Number),
+    check: postsOnce,
   },
   {
     name: 'Y24 a session that was terminated lives on',
@@ -229,7 +236,8 @@ faultsInside('Y: following', [
     }),
     code: 0,
     out: `new\n${ended}`,
-    reqs: 3,
+    reqs: expect.any(Number),
+    check: postsOnce,
   },
   {
     name: 'Y25 an interrupt of an idle session is followed by nothing',
@@ -264,7 +272,8 @@ faultsInside('Y: following', [
     }),
     code: 0,
     out: `new\n${ended}`,
-    reqs: 4,
+    reqs: expect.any(Number),
+    check: postsOnce,
   },
   {
     name: 'Y28 keep-alives that are data',
@@ -278,7 +287,8 @@ faultsInside('Y: following', [
     }),
     code: 0,
     out: `new\n${ended}`,
-    reqs: 3,
+    reqs: expect.any(Number),
+    check: postsOnce,
   },
   {
     name: 'Y29 a wait without ids is for the tool uses without an answer',
@@ -311,9 +321,6 @@ const messageA = { id: 'A', type: 'user.message', content: 'A' }
 const messageB = { id: 'B', type: 'user.message', content: 'B' }
 const interrupt = { id: 'int', type: 'user.interrupt' }
 const running = { id: 'r', type: 'session.status_running' }
-
-/** How often it lists while it waits is of no account. */
-const postsOnce: Row['check'] = ({ server }) => expect(server.requests.filter(isPost)).toHaveLength(1)
 
 faultsInside('Y: a rest that is not the end', [
   {
@@ -1019,7 +1026,8 @@ faultsInside('Y: a service that is away', [
     script: session({ lists: [list(...old)], stream: streaming(sent, say('new', 'new')) }),
     code: 15,
     out: 'new\n',
-    reqs: 3,
+    reqs: expect.any(Number),
+    check: postsOnce,
     err: ['"kind":"stopped","exit":15', '"sent":"yes"'],
   },
 ])
