@@ -18,14 +18,14 @@ export interface Report {
   tryWriteNow(end: End): string | undefined
 }
 
-type State = 'not open' | 'over' | ((end: End) => void)
+type ReportState = 'not open' | 'over' | ((end: End) => void)
 
 /** The flags are read from the bare arguments, because they apply even if those are wrong. */
 export function createReport(argv: string[], source: ReportSource): Report {
   const name = flagValue(argv, '--report')
   // A preview sends nothing, so there is nothing to report.
   const isPreview = ['--dry-run', '--curl'].some((flag) => hasFlag(argv, flag))
-  let state: State = name === undefined || isPreview ? 'over' : 'not open'
+  let state: ReportState = name === undefined || isPreview ? 'over' : 'not open'
 
   async function open(): Promise<void> {
     if (state !== 'not open') return

@@ -132,14 +132,14 @@ function readEscapes(
   return { text: pieces.join(''), starts: places }
 }
 
-interface Place {
+interface SecretPlace {
   start: number
   end: number
 }
 
 /** Where a word stands in the text as it is, with all characters around it that match `widened`. */
-function placesOf(word: string, { text, starts, whole }: Spelling, widened?: RegExp): Place[] {
-  const places: Place[] = []
+function placesOf(word: string, { text, starts, whole }: Spelling, widened?: RegExp): SecretPlace[] {
+  const places: SecretPlace[] = []
   let from = 0
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, from)) {
     let end = at + word.length

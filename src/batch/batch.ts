@@ -5,7 +5,14 @@ import { absolutePath, realPath } from '../io/paths.ts'
 import { deadlineOf, readSettings } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { type BatchOptions, checkBatchFlags } from './flags.ts'
-import { type Call, type Input, openSource, type Prepare, readInput, type Source } from './input.ts'
+import {
+  type BatchInput,
+  type LineRequest,
+  openSource,
+  type Prepare,
+  readInput,
+  type Source,
+} from './input.ts'
 import { createLedger } from './ledger.ts'
 import { asTheyCome, inOrder, type Turns } from './record.ts'
 import { type BatchContext, createReport, withStatusLine } from './report.ts'
@@ -13,7 +20,7 @@ import { openResults, type ResultsFile } from './results-file.ts'
 import { type Ask, type Outcome, runBatch } from './run.ts'
 
 /** The work of a batch: how a line becomes a request, and how it is asked. */
-export interface LineWork<C extends Call> {
+export interface LineWork<C extends LineRequest> {
   prepare: Prepare<C>
   ask: Ask<C>
   /** Finds the tokens of an answer in a result that was written with `--raw`. */
@@ -25,7 +32,7 @@ export interface LineWork<C extends Call> {
 const defaultConcurrency = 8
 
 /** Asks every line of a file, several at a time, and prints a result for each. Throws a `CliError`. */
-export async function answerBatch<C extends Call>(
+export async function answerBatch<C extends LineRequest>(
   outer: Context,
   options: BatchOptions,
   readWork: (context: Context, settings: ResolvedSettings) => Promise<LineWork<C>>,
@@ -50,7 +57,7 @@ export async function answerBatch<C extends Call>(
   }
 }
 
-interface Opening<C extends Call> {
+interface OpeningBatch<C extends LineRequest> {
   options: BatchOptions
   work: LineWork<C>
   source: Source
@@ -58,16 +65,16 @@ interface Opening<C extends Call> {
   deadline: number
 }
 
-interface Opened<C extends Call> extends Omit<Opening<C>, 'source'> {
-  input: Input<C>
+interface OpenBatch<C extends LineRequest> extends Omit<OpeningBatch<C>, 'source'> {
+  input: BatchInput<C>
   results: ResultsFile | undefined
 }
 
 /** Opens the results, and the input, which is checked if it is a file. */
-async function open<C extends Call>(
+async function open<C extends LineRequest>(
   context: Context,
-  { options, work, source, deadline }: Opening<C>,
-): Promise<Pick<Opened<C>, 'input' | 'results'>> {
+  { options, work, source, deadline }: OpeningBatch<C>,
+): Promise<Pick<OpenBatch<C>, 'input' | 'results'>> {
   const { host, note, cleanups } = context
   const { results: name, resume: isResumed = false } = options
   const ledger = createLedger()
@@ -82,9 +89,9 @@ async function open<C extends Call>(
   return { input: checked ?? (await read()), results }
 }
 
-async function answer<C extends Call>(
+async function answer<C extends LineRequest>(
   context: BatchContext,
-  { options, work, input, results, deadline }: Opened<C>,
+  { options, work, input, results, deadline }: OpenBatch<C>,
 ): Promise<void> {
   const { concurrency = defaultConcurrency, maxTotalTokens: mostTokens = Infinity } = options
   const turns = options.unordered ? asTheyCome() : inOrder(4 * concurrency)

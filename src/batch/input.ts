@@ -10,16 +10,16 @@ import { type Id, type LineForm, readForm } from './line-form.ts'
 import { readLines, type TextLine } from './lines.ts'
 
 /** The request of one line. */
-export interface Call {
+export interface LineRequest {
   model: string
   body: Uint8Array
 }
 
 /** Makes the call of a line. Throws a usage error if none can be made of it. */
-export type Prepare<C extends Call> = (form: LineForm, index: number) => C | Promise<C>
+export type Prepare<C extends LineRequest> = (form: LineForm, index: number) => C | Promise<C>
 
 /** One line of a batch, from the input to its result. */
-export interface Line<C extends Call> {
+export interface Line<C extends LineRequest> {
   /** Its number, from 1. */
   index: number
   id?: Id
@@ -46,7 +46,7 @@ export interface Source {
 }
 
 /** The lines of a batch, but for those that an earlier run has done. */
-export interface Input<C extends Call> {
+export interface BatchInput<C extends LineRequest> {
   /** All of them; `undefined` if only the end of a pipe will tell. */
   total: number | undefined
   /** How many an earlier run has done, as far as is known by now. */
@@ -87,14 +87,14 @@ async function* readFile(path: string, name: string): AsyncGenerator<Uint8Array>
 /**
  * Reads the lines of a batch. A regular file is checked whole first: throws a usage error that names every bad line.
  */
-export const readInput = <C extends Call>(
+export const readInput = <C extends LineRequest>(
   source: Source,
   prepare: Prepare<C>,
   ledger: Ledger,
-): Promise<Input<C>> | Input<C> =>
+): Promise<BatchInput<C>> | BatchInput<C> =>
   source.isRepeatable ? checkFile(source, prepare, ledger) : readPipe(source, prepare, ledger)
 
-function readPipe<C extends Call>(source: Source, prepare: Prepare<C>, ledger: Ledger): Input<C> {
+function readPipe<C extends LineRequest>(source: Source, prepare: Prepare<C>, ledger: Ledger): BatchInput<C> {
   const input = {
     total: undefined,
     skipped: 0,
@@ -125,11 +125,11 @@ interface Later {
   hashes: string[]
 }
 
-async function checkFile<C extends Call>(
+async function checkFile<C extends LineRequest>(
   source: Source,
   prepare: Prepare<C>,
   ledger: Ledger,
-): Promise<Input<C>> {
+): Promise<BatchInput<C>> {
   const bad: BadLine[] = []
   const kept: Line<C>[] = []
   const later: Later = { numbers: [], hashes: [] }
@@ -164,7 +164,7 @@ async function checkFile<C extends Call>(
 }
 
 /** Makes the lines of these numbers again. Throws a `CliError` if the file has changed since its check. */
-async function* makeAgain<C extends Call>(
+async function* makeAgain<C extends LineRequest>(
   source: Source,
   prepare: Prepare<C>,
   { numbers, hashes }: Later,
@@ -194,9 +194,9 @@ interface BadLine {
 
 const notJson = 'jq -R . makes a JSON text of each line of plain text'
 
-type Made<C extends Call> = { line: Line<C>; isDone: boolean } | BadLine
+type Made<C extends LineRequest> = { line: Line<C>; isDone: boolean } | BadLine
 
-async function* makeLines<C extends Call>(
+async function* makeLines<C extends LineRequest>(
   source: Source,
   prepare: Prepare<C>,
   ledger: Ledger,
@@ -205,7 +205,7 @@ async function* makeLines<C extends Call>(
 }
 
 /** Makes a line and enters it, or names its problem. */
-async function makeLine<C extends Call>(
+async function makeLine<C extends LineRequest>(
   text: TextLine,
   prepare: Prepare<C>,
   enter: Ledger['enter'],
@@ -224,7 +224,7 @@ async function makeLine<C extends Call>(
 }
 
 /** The hash of model and body: 32 hexadecimal digits. */
-const hashRequest = ({ model, body }: Call): string =>
+const hashRequest = ({ model, body }: LineRequest): string =>
   createHash('sha256').update(`${model}\0`).update(body).digest().toString('hex', 0, 16)
 
 async function describeProblem(error: unknown, text: string): Promise<Omit<BadLine, 'index'>> {

@@ -1,7 +1,7 @@
 import type { Spent } from '../content/tokens.ts'
 import { CliError, OutputClosed } from '../errors.ts'
 import { onOneLine } from '../wire/page.ts'
-import type { Call, Line } from './input.ts'
+import type { Line, LineRequest } from './input.ts'
 
 /** How far a batch has come. */
 export interface Tally {
@@ -14,7 +14,7 @@ export interface Tally {
 }
 
 /** The answer to one line. */
-export interface Answer {
+export interface LineAnswer {
   /** One of these; `json` and `response` are JSON texts, shown as they are spelled. */
   content:
     | { text: string }
@@ -52,11 +52,11 @@ export interface Recorder {
   /** One more result could wait for its turn, and stdout has taken all that it was given. */
   readonly hasRoom: boolean
   /** A line is begun: its result has its turn after those begun before. */
-  begin(line: Line<Call>): void
+  begin(line: Line<LineRequest>): void
   /** Counts the tokens of a line, after each of its requests. */
-  addSpent(line: Line<Call>): void
-  addAnswer(line: Line<Call>, answer: Answer): void
-  addFailure(line: Line<Call>, error: CliError): void
+  addSpent(line: Line<LineRequest>): void
+  addAnswer(line: Line<LineRequest>, answer: LineAnswer): void
+  addFailure(line: Line<LineRequest>, error: CliError): void
   /** Resolves when stdout has taken all that it was given. */
   printed(): Promise<void>
   /** Gives out the results that wait for their turn. Resolves when all are written. */
@@ -89,7 +89,7 @@ export function createRecorder(
 
   const failToPrint = (error: unknown) => onError(error instanceof OutputClosed ? readerGone() : error)
 
-  function record(line: Line<Call>, result: string): void {
+  function record(line: Line<LineRequest>, result: string): void {
     try {
       results?.append(result)
     } catch (error) {
@@ -194,10 +194,10 @@ export const asTheyCome = (): Turns => ({
 })
 
 /** The line that a result belongs to. */
-type Subject = Pick<Line<Call>, 'index' | 'id' | 'hash' | 'spent'>
+type Subject = Pick<Line<LineRequest>, 'index' | 'id' | 'hash' | 'spent'>
 
 /** A result as one line of JSON, without its line break. */
-export function formatAnswer(subject: Subject, answer: Answer): string {
+export function formatAnswer(subject: Subject, answer: LineAnswer): string {
   const { content, model, stopReason, seconds } = answer
   const { attempts, answers } = subject.spent
   const usage = usageOf(subject.spent)
@@ -219,7 +219,7 @@ const usageOf = ({ answers, unmetered, usage }: Spent) => (answers > unmetered ?
 const formatSubject = ({ index, id, hash }: Subject): string =>
   JSON.stringify({ index, id, hash }).slice(0, -1)
 
-function formatContent(content: Answer['content']): string {
+function formatContent(content: LineAnswer['content']): string {
   if ('json' in content) return `"json":${onOneLine(content.json).trim()}`
   if ('response' in content) return `"response":${onOneLine(content.response).trim()}`
   return JSON.stringify(content).slice(1, -1)

@@ -19,7 +19,7 @@ export function withStatusLine(context: Context): BatchContext {
 }
 
 /** Tells a person how a batch goes, and how it ended. */
-export interface Report {
+export interface BatchReport {
   sinks: Omit<Sinks, 'turns' | 'results'>
   onPause(pause: Pause): void
   /** Nothing more comes. */
@@ -38,7 +38,7 @@ interface ReportOptions {
 /** How often the progress line is written anew. Milliseconds. */
 const step = 250
 
-export function createReport(context: BatchContext, { lines, isResumable }: ReportOptions): Report {
+export function createReport(context: BatchContext, { lines, isResumable }: ReportOptions): BatchReport {
   const { host, flags, timers, output, secrets, status, note } = context
   const start = timers.now()
   const isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'

@@ -1,14 +1,14 @@
 import { CliError } from '../errors.ts'
 import { callAfter, type Timers } from '../timers.ts'
-import type { Call, Input, Line } from './input.ts'
-import { type Answer, createRecorder, type Recorder, type Sinks, type Tally } from './record.ts'
+import type { BatchInput, Line, LineRequest } from './input.ts'
+import { createRecorder, type LineAnswer, type Recorder, type Sinks, type Tally } from './record.ts'
 import { answer, begin, createSchedule, decide, leave, meaningOf, refuse, type State } from './schedule.ts'
 
 /**
  * Asks for one line, and adds to what it has spent. Throws a `CliError`, at once if it is `rate-limited` or `not-sent`:
  * then all pause, and the line is asked again.
  */
-export type Ask<C extends Call> = (line: Line<C>) => Promise<Answer>
+export type Ask<C extends LineRequest> = (line: Line<C>) => Promise<LineAnswer>
 
 /** Nothing is begun for a while, or for longer, because this was refused. */
 export interface Pause {
@@ -19,7 +19,7 @@ export interface Pause {
   places: number
 }
 
-export interface RunOptions {
+export interface BatchRunOptions {
   /** The most requests at a time. */
   concurrency: number
   /** Milliseconds since the epoch; Infinity for none. */
@@ -46,9 +46,9 @@ export interface Outcome {
 }
 
 /** A batch that is under way. */
-interface Run<C extends Call> extends State<Line<C>> {
+interface BatchRun<C extends LineRequest> extends State<Line<C>> {
   refused: Line<C>[]
-  options: RunOptions
+  options: BatchRunOptions
   ask: Ask<C>
   recorder: Recorder
   race: Race
@@ -59,11 +59,11 @@ interface Run<C extends Call> extends State<Line<C>> {
 }
 
 /** Asks all lines of an input, several at a time, and records a result for each. */
-export async function runBatch<C extends Call>(
-  input: Input<C>,
+export async function runBatch<C extends LineRequest>(
+  input: BatchInput<C>,
   ask: Ask<C>,
   sinks: Sinks,
-  options: RunOptions,
+  options: BatchRunOptions,
 ): Promise<Outcome> {
   const { interrupted, timers } = options
   const run = createRun(input, ask, sinks, options)
@@ -99,14 +99,19 @@ export async function runBatch<C extends Call>(
   return { tally: recorder.tally, stop: run.reason, failure: recorder.failure }
 }
 
-function createRun<C extends Call>(input: Input<C>, ask: Ask<C>, sinks: Sinks, options: RunOptions): Run<C> {
+function createRun<C extends LineRequest>(
+  input: BatchInput<C>,
+  ask: Ask<C>,
+  sinks: Sinks,
+  options: BatchRunOptions,
+): BatchRun<C> {
   const { concurrency, mostTokens, deadline, earlierTokens, timers } = options
   const recorder = createRecorder(sinks, {
     earlierTokens,
     countSkipped: () => input.skipped,
     onError: (error) => stop(run, error),
   })
-  const run: Run<C> = {
+  const run: BatchRun<C> = {
     schedule: createSchedule(concurrency),
     refused: [],
     next: 'awaited',
@@ -130,19 +135,19 @@ function createRun<C extends Call>(input: Input<C>, ask: Ask<C>, sinks: Sinks, o
 }
 
 /** Nothing more is begun. */
-function stop<C extends Call>(run: Run<C>, because: unknown): void {
+function stop<C extends LineRequest>(run: BatchRun<C>, because: unknown): void {
   run.reason ??= because
   run.course = 'finishing'
 }
 
-function cut<C extends Call>(run: Run<C>): void {
+function cut<C extends LineRequest>(run: BatchRun<C>): void {
   stop(run, new CliError('stopped', 'the deadline passed', { sent: 'yes' }))
   run.deadline = Infinity
   for (const fail of run.cuts) fail(new CliError('unknown', 'the deadline passed', { sent: 'unknown' }))
 }
 
 /** One line is read ahead. */
-function readNext<C extends Call>(run: Run<C>, source: AsyncIterator<Line<C>>): void {
+function readNext<C extends LineRequest>(run: BatchRun<C>, source: AsyncIterator<Line<C>>): void {
   run.next = 'awaited'
   const reading = source.next().then(
     ({ done, value }) => {
@@ -158,7 +163,7 @@ function readNext<C extends Call>(run: Run<C>, source: AsyncIterator<Line<C>>): 
 }
 
 /** Asks one line, and records its result or takes it back. */
-async function fly<C extends Call>(run: Run<C>, line: Line<C>): Promise<void> {
+async function fly<C extends LineRequest>(run: BatchRun<C>, line: Line<C>): Promise<void> {
   const { recorder, options } = run
   run.schedule = begin(run.schedule)
   const ticket = run.schedule.pause.number
@@ -181,8 +186,8 @@ async function fly<C extends Call>(run: Run<C>, line: Line<C>): Promise<void> {
   if (!recorder.hasRoom) run.race.add(recorder.printed())
 }
 
-const unlessCut = <C extends Call>({ ask, cuts }: Run<C>, line: Line<C>): Promise<Answer> =>
-  new Promise<Answer>((resolve, reject) => {
+const unlessCut = <C extends LineRequest>({ ask, cuts }: BatchRun<C>, line: Line<C>): Promise<LineAnswer> =>
+  new Promise<LineAnswer>((resolve, reject) => {
     cuts.add(reject)
     ask(line)
       .then(resolve, reject)
@@ -190,7 +195,7 @@ const unlessCut = <C extends Call>({ ask, cuts }: Run<C>, line: Line<C>): Promis
   })
 
 /** A request that is over. */
-interface Landed<C extends Call> {
+interface Landed<C extends LineRequest> {
   line: Line<C>
   /** The number of the pause after which it was begun. */
   ticket: number
@@ -198,7 +203,7 @@ interface Landed<C extends Call> {
   now: number
 }
 
-function fail<C extends Call>(run: Run<C>, landed: Landed<C>, error: unknown): void {
+function fail<C extends LineRequest>(run: BatchRun<C>, landed: Landed<C>, error: unknown): void {
   if (!(error instanceof CliError)) throw error
   const meaning = meaningOf(error)
   if (meaning === 'not asked') throw error
@@ -216,7 +221,11 @@ function fail<C extends Call>(run: Run<C>, landed: Landed<C>, error: unknown): v
 /** Answers that come together differ by some milliseconds. */
 const worthTelling = 1000
 
-function takeBack<C extends Call>(run: Run<C>, { line, ticket, now }: Landed<C>, error: CliError): void {
+function takeBack<C extends LineRequest>(
+  run: BatchRun<C>,
+  { line, ticket, now }: Landed<C>,
+  error: CliError,
+): void {
   const { deadline, random, onPause } = run.options
   run.refused.push(line)
   const before = run.schedule.pause

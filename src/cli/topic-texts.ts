@@ -169,10 +169,10 @@ export const writers: Record<TopicName, Topic> = {
   'exit-codes': exitCodes,
 }
 
-type Row = [term: string, about: string]
+type TopicRow = [term: string, about: string]
 
 /** Every setting, in the spelling of the profile file. */
-export const settingRows = (): Row[] => settingNames.map((name) => [name, describeSetting(name)])
+export const settingRows = (): TopicRow[] => settingNames.map((name) => [name, describeSetting(name)])
 
 function describeSetting(name: SettingName): string {
   const { about, default: value, ownFlag } = settingOf(name)
@@ -182,8 +182,8 @@ function describeSetting(name: SettingName): string {
   return details === '' ? about : `${about} (${details})`
 }
 
-export const variableRows = (): Row[] => [
-  ...settingNames.map((name): Row => [variableOf(name), settingOf(name).about]),
+export const variableRows = (): TopicRow[] => [
+  ...settingNames.map((name): TopicRow => [variableOf(name), settingOf(name).about]),
   ['PARLEY_PROFILE', 'the current profile'],
   ['PARLEY_SESSION', 'the session of events send, confirm, run, list and follow'],
   ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
@@ -194,10 +194,10 @@ export const variableRows = (): Row[] => [
   ['NO_COLOR, FORCE_COLOR', 'no colour, or always colour; TERM=dumb means no colour'],
 ]
 
-export const exitRows = (): Row[] => [
+export const exitRows = (): TopicRow[] => [
   ['0', 'done'],
   ...Object.entries(outcomes).map(
-    ([kind, { exit, when, again }]): Row => [
+    ([kind, { exit, when, again }]): TopicRow => [
       `${exit}`.padEnd(4) + kind,
       `${when}${again && ` [${again}]`}`.replaceAll('`', ''),
     ],

@@ -2,7 +2,7 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
 import { describeIssues } from '../wire/json/parse.ts'
 import { createWalk } from '../wire/json/scanner.ts'
-import { errorReply, type Reply } from './reply.ts'
+import { type EmulatedResponse, errorReply } from './response.ts'
 
 /** The longest body after decoding, in bytes. */
 const longest = 64 * 1024 * 1024
@@ -14,7 +14,7 @@ const [mostTold, longestTold] = [20, 300]
 export async function checkBody(
   request: HttpRequest,
   schema: NonNullable<Endpoint['request']>,
-): Promise<{ body: unknown } | { refusal: Reply }> {
+): Promise<{ body: unknown } | { refusal: EmulatedResponse }> {
   if (!/^application\/json\s*(;|$)/i.test(header(request.headers, 'content-type') ?? '')) {
     return refuse(400, 'the content type must be application/json')
   }
@@ -39,7 +39,10 @@ function tellProblems(problems: string[]): string {
   return told.join('; ') + (rest > 0 ? `; and ${rest} more` : '')
 }
 
-async function decode({ headers, body }: HttpRequest): Promise<{ bytes: Uint8Array } | { refusal: Reply }> {
+async function decode({
+  headers,
+  body,
+}: HttpRequest): Promise<{ bytes: Uint8Array } | { refusal: EmulatedResponse }> {
   const bytes = body ?? new Uint8Array()
   const coding = (header(headers, 'content-encoding') ?? '').trim().toLowerCase()
   if (coding === '' || coding === 'identity') return { bytes }

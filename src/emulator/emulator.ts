@@ -15,7 +15,7 @@ import {
 } from './faults.ts'
 import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } from './gateway/chat.ts'
 import { createRandom, randomId } from './random.ts'
-import { deliver, errorReply, type Reply } from './reply.ts'
+import { deliver, type EmulatedResponse, errorReply } from './response.ts'
 import { findRoute, type Route, strayReply } from './route.ts'
 import type { StreamStyle } from './sessions/session-stream.ts'
 import { createSessions } from './sessions/sessions.ts'
@@ -46,20 +46,21 @@ export interface EmulatorOptions {
 }
 
 /** A call to one endpoint, checked. */
-interface Call {
+interface RoutedRequest {
   params: Record<string, string>
   query: URLSearchParams
   body: unknown
 }
 
-type Handlers = Record<EndpointName, (call: Call) => Reply | Promise<Reply>>
+type Handlers = Record<EndpointName, (call: RoutedRequest) => EmulatedResponse | Promise<EmulatedResponse>>
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
 function createHandlers(options: EmulatorOptions): Handlers {
   const { seed = '0', chunkDelay: delay = 0, sessions: only, streamStyles: styles = [] } = options
   const room = options.sessionRoom ?? 32 * 1024 * 1024
   const sessions = createSessions({ seed, delay, styles, room, ...(only ? { only } : {}) })
-  const compose = ({ body, params }: Call) => composeAnswer(body as GenerateRequest, params.model ?? '', seed)
+  const compose = ({ body, params }: RoutedRequest) =>
+    composeAnswer(body as GenerateRequest, params.model ?? '', seed)
   return {
     chat(call) {
       const isStream = call.query.get('alt') === 'sse' || (call.body as { stream?: unknown }).stream === true
@@ -115,7 +116,7 @@ export function createEmulator(options: EmulatorOptions): Exchange {
 }
 
 /** What a `HEAD` gets: everything but the body. */
-function headOf({ status, contentType, headers = {}, close }: Reply): Reply {
+function headOf({ status, contentType, headers = {}, close }: EmulatedResponse): EmulatedResponse {
   close?.()
   return { status, contentType, headers, pieces: [] }
 }
@@ -125,7 +126,7 @@ function refuse(
   { service }: Endpoint,
   { headers }: HttpRequest,
   options: EmulatorOptions,
-): Reply | undefined {
+): EmulatedResponse | undefined {
   const bearer = /^bearer +(.+)$/i.exec(header(headers, 'authorization') ?? '')?.[1]
   const shown = service === 'gateway' ? bearer : header(headers, 'x-api-key')
   const wanted = (service === 'gateway' ? options.accessToken : options.apiKey) ?? shown
@@ -139,7 +140,7 @@ async function answer(
   { name, endpoint, params, query }: Route,
   request: HttpRequest,
   { handlers, options }: { handlers: Handlers; options: EmulatorOptions },
-): Promise<Reply> {
+): Promise<EmulatedResponse> {
   const read = endpoint.request ? await checkBody(request, endpoint.request) : { body: undefined }
   if ('refusal' in read) return read.refusal
   const { body } = read

@@ -1,5 +1,5 @@
 import { usage } from '../errors.ts'
-import { errorReply, type Reply } from './reply.ts'
+import { type EmulatedResponse, errorReply } from './response.ts'
 
 /** A failure on request: at which endpoint (any, if absent), of what kind, and how many times more. */
 export interface Fault {
@@ -37,13 +37,13 @@ export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | un
 /** A second is enough for at least one request, and for all that a limit's bucket takes. */
 const retryAfter = { 'retry-after': '1' }
 
-export const limitReply: Reply = errorReply(429, 'too many requests a second', retryAfter)
+export const limitReply: EmulatedResponse = errorReply(429, 'too many requests a second', retryAfter)
 
-export const faultReply = (status: number): Reply =>
+export const faultReply = (status: number): EmulatedResponse =>
   errorReply(status, `asked to fail with ${status}`, status === 429 ? retryAfter : undefined)
 
 /** What a captive portal answers. */
-export const pageReply: Reply = {
+export const pageReply: EmulatedResponse = {
   status: 200,
   contentType: 'text/html',
   pieces: ['<!doctype html><html><head><title>Please log in</title></head><body>A web page.</body></html>'],

@@ -15,7 +15,7 @@ export interface Log {
 }
 
 /** Where a log goes: `write` resolves when there is room for more. */
-interface Target {
+interface LogTarget {
   write(text: string): Promise<unknown>
   writeNow(text: string): unknown
 }
@@ -40,7 +40,7 @@ export async function logToFile(path: string, name: string): Promise<Log> {
   }
 }
 
-function createLog({ write, writeNow }: Target): Log {
+function createLog({ write, writeNow }: LogTarget): Log {
   let waiting = ''
   let leftOut = 0
   let isWriting = false

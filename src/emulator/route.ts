@@ -1,6 +1,6 @@
 import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
-import { errorReply, type Reply } from './reply.ts'
+import { type EmulatedResponse, errorReply } from './response.ts'
 
 /** The endpoint that a request goes to, and what its address says. */
 export interface Route {
@@ -56,7 +56,7 @@ function patternOf(segment: string): RegExp {
 }
 
 /** The reply if no endpoint is there, or one that has other methods only. */
-export const strayReply = (methods: string[]): Reply =>
+export const strayReply = (methods: string[]): EmulatedResponse =>
   methods.length === 0
     ? errorReply(404, 'there is no such endpoint')
     : errorReply(405, `the method must be ${methods.join(' or ')}`, { allow: methods.join(', ') })

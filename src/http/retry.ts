@@ -2,7 +2,7 @@ import type { CliError, Kind } from '../errors.ts'
 import type { Fate, Repeat } from '../fate.ts'
 
 /** What a status or a cause means: one line for each. */
-interface Meaning {
+interface StatusMeaning {
   on: On
   kind: Kind
   /** What the attempt came to. */
@@ -27,7 +27,7 @@ type On =
   | 'a file'
 
 /** The first line that fits counts. */
-const table: readonly Meaning[] = [
+const table: readonly StatusMeaning[] = [
   { on: 'nothing left', kind: 'not-sent', fate: 'not-sent', passes: true, again: 'all', others: 'wait' },
   { on: 'no answer', kind: 'unknown', fate: 'sent', passes: true, again: 'reading' },
   { on: 'not understood', kind: 'response', fate: 'sent', passes: true },
@@ -42,7 +42,7 @@ const table: readonly Meaning[] = [
   { on: 'a file', kind: 'file', fate: 'answered', others: 'end' },
 ]
 
-function isOn({ on }: Meaning, status: number, hasRetryAfter = true): boolean {
+function isOn({ on }: StatusMeaning, status: number, hasRetryAfter = true): boolean {
   if (on === 'limited 503') return status === 503 && hasRetryAfter
   if (on === '3xx and 4xx') return status >= 300 && status < 500
   return on === '5xx' ? status >= 500 : typeof on !== 'string' && on.includes(status)
@@ -51,10 +51,10 @@ function isOn({ on }: Meaning, status: number, hasRetryAfter = true): boolean {
 export const kindOfStatus = (status: number, hasRetryAfter: boolean): Kind =>
   table.find((line) => isOn(line, status, hasRetryAfter))?.kind ?? 'response'
 
-function meaningOf({ kind, details: { status = 0 } }: CliError): Omit<Meaning, 'on' | 'kind'> {
+function meaningOf({ kind, details: { status = 0 } }: CliError): Omit<StatusMeaning, 'on' | 'kind'> {
   const ofKind = table.filter((line) => line.kind === kind)
   // A failure that no request is the cause of has no line.
-  const found: Omit<Meaning, 'on' | 'kind'> = ofKind.find((line) => isOn(line, status)) ??
+  const found: Omit<StatusMeaning, 'on' | 'kind'> = ofKind.find((line) => isOn(line, status)) ??
     ofKind[0] ?? { fate: 'answered' }
   // An answer of status 2xx that calls itself a refusal is none: it was paid for, or will be again.
   const isAnswer = status >= 200 && status < 300
@@ -128,7 +128,7 @@ export const backoff = ({ first, longest }: Backoff, before: number, random = 1)
 
 const waits: Backoff = { first: 500, longest: 8000 }
 
-export type Decision = { again: true; wait: number } | { again: false; because?: string }
+export type RetryDecision = { again: true; wait: number } | { again: false; because?: string }
 
 const longestWait = 60_000
 
@@ -137,7 +137,7 @@ export function decideRetry(
   policy: RetryPolicy,
   { error, retryAfter = 0 }: FailedAttempt,
   { attempt, now, random }: { attempt: number; now: number; random: number },
-): Decision {
+): RetryDecision {
   if (attempt > policy.retries || !mayRepeat(policy, error)) return { again: false }
   const wait = Math.max(retryAfter * 1000, backoff(waits, attempt - 1, random))
   if (wait > longestWait) {

@@ -3,14 +3,14 @@ import type { Calls } from '../fate.ts'
 import { oneLine } from './escape.ts'
 import type { FileOutput } from './file-output.ts'
 
-interface Run {
+interface RunEnds {
   cleanups: Set<() => void>
   calls: Pick<Calls, 'sayInstead'>
 }
 
 /** If `work` on a file ends early, by a signal too: keeps the part that came, and says where it is. */
 export async function keepingPart<T>(
-  { cleanups, calls }: Run,
+  { cleanups, calls }: RunEnds,
   file: FileOutput | undefined,
   work: () => Promise<T>,
 ): Promise<T> {

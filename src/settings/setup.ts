@@ -50,9 +50,9 @@ function nextSteps(values: Values, flag: string): string {
   return [`'parley config list --effective${flag}' shows it`, ...steps].join(', ')
 }
 
-type Answer = [name: SettingName, value: unknown]
+type GivenValue = [name: SettingName, value: unknown]
 
-const withAnswer = (values: Values, [name, value]: Answer) => withValue(values, name, value)
+const withAnswer = (values: Values, [name, value]: GivenValue) => withValue(values, name, value)
 
 const services = [
   {
@@ -76,8 +76,8 @@ async function interview(
   questioner: Questioner,
   known: Values,
   say: (line: string) => void,
-): Promise<Answer[]> {
-  const answers: Answer[] = []
+): Promise<GivenValue[]> {
+  const answers: GivenValue[] = []
   /** Resolves with whether the setting has a value then. */
   const ask = async (name: SettingName) => {
     const values = answers.reduce(withAnswer, known)

@@ -1,8 +1,8 @@
 import { readInput } from '../../src/batch/input.ts'
 import { createLedger } from '../../src/batch/ledger.ts'
-import { type Answer, asTheyCome, inOrder, type Sinks } from '../../src/batch/record.ts'
+import { asTheyCome, inOrder, type LineAnswer, type Sinks } from '../../src/batch/record.ts'
 import { readEarlier } from '../../src/batch/results-file.ts'
-import { type Ask, type Outcome, type Pause, type RunOptions, runBatch } from '../../src/batch/run.ts'
+import { type Ask, type BatchRunOptions, type Outcome, type Pause, runBatch } from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, Kind } from '../../src/errors.ts'
 import { createClock } from '../harness/clock.ts'
 import { failure, prepare, sourceOf, streamOf, type TestCall, type TestLine } from './pieces.ts'
@@ -23,7 +23,7 @@ export interface TestFile {
   isGone?: boolean
 }
 
-interface World extends Partial<RunOptions> {
+interface World extends Partial<BatchRunOptions> {
   isOrdered?: boolean
   /** The input is a file, and checked before anything is asked. */
   isChecked?: boolean
@@ -43,7 +43,7 @@ interface Played extends Outcome {
   pauses: Pause[]
 }
 
-export function answerOf({ call, spent }: TestLine, tokens?: number): Answer {
+export function answerOf({ call, spent }: TestLine, tokens?: number): LineAnswer {
   spent.attempts++
   spent.answers++
   if (tokens === undefined) spent.unmetered++

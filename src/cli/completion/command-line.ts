@@ -80,7 +80,7 @@ function toFlag(option: Option, path: string): Flag {
 }
 
 /** Without a path it is asked by every command. */
-export interface Question {
+export interface CompletionQuestion {
   path: string | undefined
   /** A flag, or the number of an argument. */
   about: string | number
@@ -90,9 +90,9 @@ export interface Question {
 export function questionsByCompletion({
   places,
   shared,
-}: CommandLine): { completion: Completion; questions: Question[] }[] {
-  const rows = new Map<string, { completion: Completion; questions: Question[] }>()
-  const add = (completion: Completion | undefined, question: Question) => {
+}: CommandLine): { completion: Completion; questions: CompletionQuestion[] }[] {
+  const rows = new Map<string, { completion: Completion; questions: CompletionQuestion[] }>()
+  const add = (completion: Completion | undefined, question: CompletionQuestion) => {
     if (!completion) return
     const key = JSON.stringify(completion)
     const row = rows.get(key) ?? { completion, questions: [] }

@@ -4,9 +4,9 @@ import { plainQuote } from '../../io/shell-quote.ts'
 import {
   type CommandLine,
   type Completion,
+  type CompletionQuestion,
   type Flag,
   type Place,
-  type Question,
   questionsByCompletion,
   readCommandLine,
 } from './command-line.ts'
@@ -28,7 +28,7 @@ export async function findScript(shell: string): Promise<string | undefined> {
 }
 
 /** A name, or a flag, whose `=` says that it takes a value; and what it is about. */
-type Row = [word: string, about: string]
+type CompletionRow = [word: string, about: string]
 
 /** The tables of the bash script: functions that set an array for the words of a command. */
 const writeBashTables = (commandLine: CommandLine): string => writeTables(commandLine, ([word]) => word)
@@ -37,8 +37,8 @@ const writeBashTables = (commandLine: CommandLine): string => writeTables(comman
 const writeZshTables = (commandLine: CommandLine): string =>
   writeTables(commandLine, ([word, about]) => `${word}:${about}`)
 
-function writeTables({ places, shared }: CommandLine, write: (row: Row) => string): string {
-  const list = (rows: Row[]) => rows.map((row) => plainQuote(write(row))).join(' ')
+function writeTables({ places, shared }: CommandLine, write: (row: CompletionRow) => string): string {
+  const list = (rows: CompletionRow[]) => rows.map((row) => plainQuote(write(row))).join(' ')
   const namesOf = ({ names }: Place) => `names=(${list(names)})`
   const flagsOf = ({ flags, shared }: Place) => `_parley_${shared}; flags+=(${list(flags.flatMap(spell))})`
   return [
@@ -53,8 +53,8 @@ function writeTables({ places, shared }: CommandLine, write: (row: Row) => strin
     .concat('\n')
 }
 
-const spell = ({ short, long, about, takesValue }: Flag): Row[] =>
-  [short, long].flatMap((name): Row[] => (name ? [[`${name}${takesValue ? '=' : ''}`, about]] : []))
+const spell = ({ short, long, about, takesValue }: Flag): CompletionRow[] =>
+  [short, long].flatMap((name): CompletionRow[] => (name ? [[`${name}${takesValue ? '=' : ''}`, about]] : []))
 
 const byPath =
   (write: (place: Place) => string) =>
@@ -71,7 +71,8 @@ function completionArm({
   return [questions.map(toPattern).join(' | '), action]
 }
 
-const toPattern = ({ path, about }: Question) => (path === undefined ? `*,${about}` : `'${path},${about}'`)
+const toPattern = ({ path, about }: CompletionQuestion) =>
+  path === undefined ? `*,${about}` : `'${path},${about}'`
 
 const select = (subject: string, arms: [pattern: string, action: string][]) =>
   [`  case ${subject} in`, ...arms.map(([pattern, action]) => `    ${pattern}) ${action} ;;`), '  esac'].join(

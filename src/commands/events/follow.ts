@@ -9,7 +9,7 @@ import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 
-interface FollowOptions extends SessionOptions {
+interface FollowFlags extends SessionOptions {
   history?: boolean
   stay?: boolean
   ids?: boolean
@@ -33,7 +33,7 @@ export const examples = [
   'parley events follow -s sesn_1 --raw > events.ndjson',
 ]
 
-export async function run(context: Context, options: FollowOptions): Promise<void> {
+export async function run(context: Context, options: FollowFlags): Promise<void> {
   const { history: hasHistory, stay: stays, ids = false } = options
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)

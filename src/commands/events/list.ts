@@ -10,7 +10,7 @@ import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { eventTypes, nearestType } from '../../wire/sessions/event-types.ts'
 
-interface ListOptions extends SessionOptions {
+interface ListFlags extends SessionOptions {
   type?: string[]
   order?: string
   limit?: number
@@ -34,7 +34,7 @@ export const examples = [
   'parley events list -s sesn_1 --raw > events.ndjson',
 ]
 
-export async function run(context: Context, options: ListOptions): Promise<void> {
+export async function run(context: Context, options: ListFlags): Promise<void> {
   const { flags, output, note } = context
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)

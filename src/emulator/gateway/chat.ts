@@ -1,7 +1,7 @@
 import type { GenerateRequest } from '../../wire/gateway/generate-request.ts'
 import { startOf } from '../../wire/text-start.ts'
 import { createRandom, randomId } from '../random.ts'
-import { eventsReply, jsonReply, type Reply } from '../reply.ts'
+import { type EmulatedResponse, eventsReply, jsonReply } from '../response.ts'
 
 /** What an emulated model says: made from the prompt, and visibly nobody's thought. */
 export interface EmulatedAnswer {
@@ -45,7 +45,7 @@ export function composeAnswer(request: GenerateRequest, model: string, seed: str
 }
 
 /** The chat endpoint's success body (gateway, 2.3). */
-export function messageReply(answer: EmulatedAnswer): Reply {
+export function messageReply(answer: EmulatedAnswer): EmulatedResponse {
   return jsonReply(200, {
     ...messageHead(answer),
     content: [{ type: 'text', text: answer.text }],
@@ -55,7 +55,7 @@ export function messageReply(answer: EmulatedAnswer): Reply {
 }
 
 /** The same as a stream of message events (public clients, 7). */
-export function messageEventsReply(answer: EmulatedAnswer): Reply {
+export function messageEventsReply(answer: EmulatedAnswer): EmulatedResponse {
   const head = { ...messageHead(answer), content: [], stop_reason: null, usage: usage(answer, 1) }
   const events = [
     { type: 'message_start', message: head },
@@ -78,7 +78,7 @@ export function messageEventsReply(answer: EmulatedAnswer): Reply {
 }
 
 /** The family's native stream: server-sent events with `alt=sse`, else one JSON array in pieces. */
-export function nativeStreamReply(answer: EmulatedAnswer, isSse: boolean): Reply {
+export function nativeStreamReply(answer: EmulatedAnswer, isSse: boolean): EmulatedResponse {
   const pieces = words(answer.text)
   const chunks = pieces.map((text, index) => {
     const isLast = index === pieces.length - 1

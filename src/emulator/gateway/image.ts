@@ -1,13 +1,13 @@
 import { encode } from 'fast-png'
 import type { GenerateRequest } from '../../wire/gateway/generate-request.ts'
 import { createRandom } from '../random.ts'
-import { jsonReply, type Reply } from '../reply.ts'
+import { type EmulatedResponse, jsonReply } from '../response.ts'
 
 /** Pixels. */
 const size = 256
 
 /** The image endpoint's success body (gateway, 2.2): a text part, and a picture as the family shows it. */
-export function imageReply(request: GenerateRequest, model: string, seed: string): Reply {
+export function imageReply(request: GenerateRequest, model: string, seed: string): EmulatedResponse {
   const texts = (request.contents ?? []).flatMap((turn) => (turn.parts ?? []).map((part) => part.text ?? ''))
   const picture = draw(createRandom([seed, model, ...texts]))
   const promptTokens = Math.max(1, Math.ceil(texts.join(' ').length / 4))

@@ -1,6 +1,6 @@
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { startOf } from '../../wire/text-start.ts'
-import { readTask, type Step } from './task.ts'
+import { readTask, type TaskStep } from './task.ts'
 
 /** Reacts to what a session is sent, a moment later. */
 export class Agent {
@@ -9,7 +9,7 @@ export class Agent {
   /** What the agent does next, unless it is interrupted. */
   readonly #doings: ReturnType<typeof createSchedule>
   readonly #uses = new ToolUses()
-  #rounds: Step[][] = []
+  #rounds: TaskStep[][] = []
   /** It says that it is done, once it is. */
   #isAtTask = false
 
@@ -81,7 +81,7 @@ export class Agent {
     this.#goOn()
   }
 
-  #beginUse({ type, fields, isUnasked }: Step): SessionEvent {
+  #beginUse({ type, fields, isUnasked }: TaskStep): SessionEvent {
     const use = this.#add(type, fields)
     this.#uses.add(use, { waits: !isUnasked })
     return use
@@ -192,7 +192,7 @@ function brief(text: string): string {
 }
 
 /** Things that are done one after the other, each a moment later. */
-interface Schedule {
+interface AgentSchedule {
   /** How many are still to be done, with the one that is being done. */
   readonly length: number
   add(...actions: (() => void)[]): void
@@ -201,7 +201,7 @@ interface Schedule {
 }
 
 /** Makes a schedule with so many milliseconds before each thing. */
-function createSchedule(delay: number): Schedule {
+function createSchedule(delay: number): AgentSchedule {
   let queue: (() => void)[] = []
 
   function next(): void {

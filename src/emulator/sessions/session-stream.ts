@@ -1,6 +1,6 @@
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
-import type { Reply } from '../reply.ts'
+import type { EmulatedResponse } from '../response.ts'
 import type { Session } from './session.ts'
 
 /**
@@ -14,7 +14,11 @@ export type StreamStyle = (typeof streamStyles)[number]
 const keepAlive = 1000
 
 /** A stream of the events from now on, until the reader leaves. */
-export function followReply(session: Session, query: URLSearchParams, styles: readonly StreamStyle[]): Reply {
+export function followReply(
+  session: Session,
+  query: URLSearchParams,
+  styles: readonly StreamStyle[],
+): EmulatedResponse {
   const has = (style: StreamStyle) => styles.includes(style)
   const waiting: SessionEvent[] = has('replay') ? [...session.events] : []
   let isOver = false

@@ -19,7 +19,7 @@ export interface Session {
   listen(listener: (event: SessionEvent) => void): () => void
 }
 
-export interface SessionOptions {
+export interface EmulatedSessionOptions {
   random: () => number
   /** Milliseconds between two events of the agent. */
   delay: number
@@ -30,7 +30,7 @@ export interface SessionOptions {
 /** What a session takes before much is in it, as measured. */
 const emptySize = 12_000
 
-export function createSession({ random, delay, grow }: SessionOptions): Session {
+export function createSession({ random, delay, grow }: EmulatedSessionOptions): Session {
   const events: SessionEvent[] = []
   const listeners = new Set<(event: SessionEvent) => void>()
   let size = 0

@@ -1,15 +1,15 @@
 import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createRandom } from '../random.ts'
-import { errorReply, jsonReply, type Reply } from '../reply.ts'
+import { type EmulatedResponse, errorReply, jsonReply } from '../response.ts'
 import { createSession, type Session } from './session.ts'
 import { followReply, type StreamStyle } from './session-stream.ts'
 
 /** The emulated session service: sessions live as long as it does, while there is room. */
 export interface Sessions {
-  send(id: string, body: SendEvents): Reply
-  list(id: string, query: URLSearchParams): Reply
-  follow(id: string, query: URLSearchParams): Reply
+  send(id: string, body: SendEvents): EmulatedResponse
+  list(id: string, query: URLSearchParams): EmulatedResponse
+  follow(id: string, query: URLSearchParams): EmulatedResponse
 }
 
 export interface SessionsOptions {
@@ -41,7 +41,7 @@ export function createSessions({ seed, delay, only, styles, room }: SessionsOpti
     }
   }
 
-  function withSession(id: string, use: (session: Session) => Reply): Reply {
+  function withSession(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
     if (only && !only.includes(id)) return errorReply(404, `there is no session ${id}`)
     const session = sessions.get(id) ?? createSession({ random: createRandom([seed, id]), delay, grow })
     // The one that was used last comes last.
@@ -51,7 +51,7 @@ export function createSessions({ seed, delay, only, styles, room }: SessionsOpti
     return use(session)
   }
 
-  function send(session: Session, { events }: SendEvents): Reply {
+  function send(session: Session, { events }: SendEvents): EmulatedResponse {
     if (kept > room) return errorReply(413, 'the sessions in use have no more room')
     const taken = session.accept(events)
     return 'mismatch' in taken ? errorReply(400, taken.mismatch) : jsonReply(200, { data: taken.accepted })
@@ -65,7 +65,7 @@ export function createSessions({ seed, delay, only, styles, room }: SessionsOpti
 }
 
 /** A page (public clients, 2); the token of the next one is how many events came before it. */
-function listReply(all: readonly SessionEvent[], query: URLSearchParams): Reply {
+function listReply(all: readonly SessionEvent[], query: URLSearchParams): EmulatedResponse {
   const types = query.getAll('types[]')
   const times = readTimes(query)
   if (!times) return errorReply(400, 'created_at must be a date and time as in ISO 8601')

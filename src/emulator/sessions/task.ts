@@ -2,7 +2,7 @@ import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { startOf } from '../../wire/text-start.ts'
 
 /** A tool use that the emulated agent is asked for. */
-export interface Step {
+export interface TaskStep {
   type: 'agent.tool_use' | 'agent.mcp_tool_use' | 'agent.custom_tool_use'
   /** What its event has beside the type: `name`, `input`, and what else there is. */
   fields: Record<string, unknown> & { name: string }
@@ -12,7 +12,7 @@ export interface Step {
 
 export interface Task {
   /** Steps that are asked for together, one round after the other. */
-  rounds: Step[][]
+  rounds: TaskStep[][]
   /** What is to be said about lines that look like steps and are none. */
   remarks: string[]
 }
@@ -20,7 +20,7 @@ export interface Task {
 /** The most steps of one message, and the most characters before a step's input. */
 const [mostSteps, longestHead] = [1000, 1000]
 
-const examples: Step[] = [
+const examples: TaskStep[] = [
   { type: 'agent.tool_use', fields: { name: 'bash', input: { command: 'ls -l' } }, isUnasked: false },
   { type: 'agent.tool_use', fields: { name: 'web_search', input: { query: 'parley' } }, isUnasked: false },
 ]
@@ -46,7 +46,7 @@ export function readTask(texts: readonly string[]): Task {
 }
 
 function readLines(texts: readonly string[]): Task {
-  const rounds: Step[][] = []
+  const rounds: TaskStep[][] = []
   const remarks: string[] = []
   let count = 0
   for (const line of texts.flatMap(stepLines)) {
@@ -77,7 +77,7 @@ function stepLines(text: string): string[] {
   return lines
 }
 
-function readStep(line: string): { step?: Step; isLater: boolean } {
+function readStep(line: string): { step?: TaskStep; isLater: boolean } {
   const open = line.indexOf('{')
   const words = line.slice(0, open).trim().split(/\s+/)
   const isLater = words[0] === 'then'
@@ -96,7 +96,7 @@ function readStep(line: string): { step?: Step; isLater: boolean } {
 
 function readKind(
   words: string[],
-): ({ type: Step['type']; name: string } & Record<string, string>) | undefined {
+): ({ type: TaskStep['type']; name: string } & Record<string, string>) | undefined {
   const [first = '', second = '', third = ''] = words
   if (words.length === 1) return { type: 'agent.tool_use', name: first }
   if (words.length === 2 && first === 'custom') return { type: 'agent.custom_tool_use', name: second }

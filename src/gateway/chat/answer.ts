@@ -97,7 +97,7 @@ function createHeldPrinter(): AnswerPrinter & { text(): string } {
   }
 }
 
-interface Reading {
+interface AnswerReading {
   output: Output
   printer: AnswerPrinter
   keepsText: boolean
@@ -107,7 +107,7 @@ interface Reading {
 async function read(
   { flags, cleanups, timers }: Context,
   response: HttpResponse,
-  { output, printer, keepsText }: Reading,
+  { output, printer, keepsText }: AnswerReading,
 ): Promise<Answer> {
   const isRaw = flags.raw ?? false
   const raw = createRawPrinter(output)

@@ -16,9 +16,9 @@ import { buildLineBody, type LineParts, readLineParts } from '../line-body.ts'
 import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
 
 /** One line of a batch: a prompt, or a whole body. */
-type Line = { model?: string } & ({ prompt: string } | { body: string })
+type ChatLine = { model?: string } & ({ prompt: string } | { body: string })
 
-interface Call {
+interface ChatLineRequest {
   model: string
   body: Uint8Array
 }
@@ -41,19 +41,19 @@ export async function readChatLines(
   const caller = createCaller(quiet, settings, { isOneOfMany: true })
   const withFreshSecret = createSecretRenewal(caller)
 
-  const requestOf = (call: Call) => ({
+  const requestOf = (call: ChatLineRequest) => ({
     params: { family: values.family, model: call.model },
     body: call.body,
   })
 
   return {
     tokensOf,
-    async prepare(line: Line): Promise<Call> {
+    async prepare(line: ChatLine): Promise<ChatLineRequest> {
       if (line.model !== undefined) pathSegment('model', line.model)
       return { model: line.model ?? model, body: await buildLineBody(line, parts) }
     },
-    preview: async (call: Call) => void (await caller.preview(endpoints.chat, requestOf(call))),
-    async ask({ call, spent }: { call: Call; spent: Spent }) {
+    preview: async (call: ChatLineRequest) => void (await caller.preview(endpoints.chat, requestOf(call))),
+    async ask({ call, spent }: { call: ChatLineRequest; spent: Spent }) {
       const start = timers.now()
       const onAnswer = (summary: AnswerSummary) => countAnswer(spent, context.summary, summary)
       const askOnce = (body: Uint8Array, isLast: boolean) => {
@@ -72,7 +72,7 @@ export async function readChatLines(
   }
 }
 
-interface Reading {
+interface LineReading {
   isRaw: boolean
   failOnCut: boolean
   schema: AnswerSchema | undefined
@@ -91,7 +91,7 @@ const withSchemaParts = (parts: LineParts, schema: AnswerSchema | undefined): Li
 /** Reads a whole answer as the result of a line. Throws a `CliError`. */
 async function readLine(
   response: HttpResponse & { attempts: number },
-  { isRaw, failOnCut, schema, isLast, onAnswer }: Reading,
+  { isRaw, failOnCut, schema, isLast, onAnswer }: LineReading,
 ) {
   const bytes = await readBody(response.body)
   const contentType = response.headers['content-type'] ?? ''

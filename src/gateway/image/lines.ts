@@ -20,9 +20,9 @@ import { nameFrom, promptOf } from './name.ts'
 import { saveImages, sortImages } from './saving.ts'
 
 /** One line of a batch: a prompt, or a whole body. */
-type Line = { model?: string } & ({ prompt: string } | { body: string })
+type ImageLine = { model?: string } & ({ prompt: string } | { body: string })
 
-interface Call {
+interface ImageLineRequest {
   model: string
   body: Uint8Array
   /** Of its files, without extension. */
@@ -44,13 +44,16 @@ export async function readImageLines(
   const withFreshSecret = createSecretRenewal(caller)
   const client = { exchange: caller.exchange, retries: values.retries, deadline: caller.deadline }
 
-  const requestOf = ({ model, body }: Call) => ({ params: { family: values.family, model }, body })
+  const requestOf = ({ model, body }: ImageLineRequest) => ({
+    params: { family: values.family, model },
+    body,
+  })
 
   /** Before anything is sent for it: an answer is paid for, and has to have a place. */
   async function createReader(
-    { name }: Call,
+    { name }: ImageLineRequest,
     onAnswer: (summary: AnswerSummary) => void,
-  ): Promise<(response: HttpResponse) => Promise<LineAnswer>> {
+  ): Promise<(response: HttpResponse) => Promise<ImageLineAnswer>> {
     if (flags.raw) return (response) => readRaw(response, onAnswer)
     const replaces = options.force ?? false
     const destination = await chooseDestination(quiet, { output: folder, name, replaces })
@@ -59,14 +62,14 @@ export async function readImageLines(
 
   return {
     tokensOf,
-    async prepare(line: Line, index: number): Promise<Call> {
+    async prepare(line: ImageLine, index: number): Promise<ImageLineRequest> {
       if (line.model !== undefined) pathSegment('model', line.model)
       const body = await buildLineBody(line, parts)
       const words = 'prompt' in line ? line.prompt : await promptOf(body)
       return { model: line.model ?? chooseModel(options, values), body, name: `${index}-${nameFrom(words)}` }
     },
-    preview: async (call: Call) => void (await caller.preview(endpoints.image, requestOf(call))),
-    async ask({ call, spent }: { call: Call; spent: Spent }) {
+    preview: async (call: ImageLineRequest) => void (await caller.preview(endpoints.image, requestOf(call))),
+    async ask({ call, spent }: { call: ImageLineRequest; spent: Spent }) {
       const start = timers.now()
       const read = await createReader(call, (summary) => countAnswer(spent, context.summary, summary))
       const answer = await withFreshSecret(() =>
@@ -88,7 +91,7 @@ function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string
   throw usage('--batch saves many images: -o must be a folder, with a / at its end')
 }
 
-interface Target {
+interface ImageTarget {
   options: ImageOptions
   destination: Destination
   client: LinkClient
@@ -97,7 +100,7 @@ interface Target {
 }
 
 /** What an answer has, but for what the call knows of it. */
-interface LineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
+interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
   content: { files: string[]; links: string[] | undefined; text: string | undefined } | { response: string }
 }
 
@@ -105,8 +108,8 @@ interface LineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
 async function readLine(
   context: Context,
   response: HttpResponse,
-  { options, destination, client, onAnswer }: Target,
-): Promise<LineAnswer> {
+  { options, destination, client, onAnswer }: ImageTarget,
+): Promise<ImageLineAnswer> {
   const { images, texts, summary, failure } = await readImageAnswer(context, response, onAnswer)
   const { wanted, links } = sortImages(images, options.download)
   const files: string[] = []
@@ -135,7 +138,7 @@ const withPlaces = (failure: CliError, places: string[]): CliError =>
 async function readRaw(
   response: HttpResponse,
   onAnswer: (summary: AnswerSummary) => void,
-): Promise<LineAnswer> {
+): Promise<ImageLineAnswer> {
   const text = new TextDecoder().decode(await readBody(response.body))
   const value = parseReceivedBody(text, response.headers['content-type'] ?? '')
   if (isErrorEnvelope(value)) throw failureInBody(value)

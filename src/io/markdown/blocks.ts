@@ -1,8 +1,8 @@
+import { type Canvas, looks, type Span } from './canvas.ts'
 import { Code, readFence } from './code.ts'
 import type { createHighlight } from './highlighter.ts'
 import { Inline, type LinkStyle } from './inline.ts'
-import { Outline } from './outline.ts'
-import { looks, type Page, type Span } from './page.ts'
+import { Nesting } from './nesting.ts'
 import { Table } from './table.ts'
 
 /** The longest line that is kept back for what it may turn out to be, in characters. */
@@ -10,10 +10,10 @@ const longestLine = 4000
 
 /** Reads line by line what a text is made of, and prints it as soon as that is known. */
 export class Blocks {
-  readonly #page: Page
+  readonly #page: Canvas
   readonly #highlightFor: typeof createHighlight
   readonly #links: LinkStyle
-  readonly #outline = new Outline()
+  readonly #outline = new Nesting()
   readonly #opening = new Opening(this.#outline, () => this.#isInParagraph)
   /** Whether the last line was text, so that the next one may go on with its paragraph. */
   #isInParagraph = false
@@ -31,7 +31,7 @@ export class Blocks {
   #keptLine = ''
   #code: Code | undefined
 
-  constructor(page: Page, links: LinkStyle, highlightFor: typeof createHighlight) {
+  constructor(page: Canvas, links: LinkStyle, highlightFor: typeof createHighlight) {
     this.#page = page
     this.#links = links
     this.#highlightFor = highlightFor
@@ -217,11 +217,11 @@ type Found =
 
 /** The beginning of a line: its blanks, marks and markers, until it is known what the line is. */
 class Opening {
-  readonly #outline: Outline
+  readonly #outline: Nesting
   readonly #isInParagraph: () => boolean
   #head = ''
 
-  constructor(outline: Outline, isInParagraph: () => boolean) {
+  constructor(outline: Nesting, isInParagraph: () => boolean) {
     this.#outline = outline
     this.#isInParagraph = isInParagraph
   }

@@ -1,13 +1,13 @@
+import type { Canvas } from './canvas.ts'
+import { looks, type Span } from './canvas.ts'
 import type { Highlight } from './highlighter.ts'
-import { type Container, leadOf, strip } from './outline.ts'
-import type { Page } from './page.ts'
-import { looks, type Span } from './page.ts'
+import { type Container, leadOf, strip } from './nesting.ts'
 
 /** How a block of code ends: at a fence like its own, or where the indent is over. */
 export type CodeEnd = { char: string; count: number } | 'indent'
 
 interface CodeOptions {
-  page: Page
+  page: Canvas
   containers: readonly Container[]
   end: CodeEnd
   highlight?: Highlight
@@ -19,7 +19,7 @@ const indent: Span = { text: '  ', look: '' }
 
 /** A block of code: each line as it is, not wrapped. */
 export class Code {
-  readonly #page: Page
+  readonly #page: Canvas
   readonly #containers: readonly Container[]
   readonly #lead: readonly Span[]
   readonly #end: CodeEnd

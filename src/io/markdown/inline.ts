@@ -1,4 +1,4 @@
-import { looks, type Span } from './page.ts'
+import { looks, type Span } from './canvas.ts'
 
 /** A span shows at most so many characters; a link's address does not count. */
 const longestSpan = 200
@@ -68,7 +68,7 @@ export function readLine(line: string, options: InlineOptions): Span[] {
 
 type Emphasis = 'bold' | 'italic' | 'strike'
 
-interface Token {
+interface InlineToken {
   at: number
   end: number
   /** What it shows as text. */
@@ -93,7 +93,7 @@ const emphases = new Map<string, readonly Emphasis[]>([
 
 /** A mark that may begin a span, while nothing has ended it. */
 interface Opener {
-  token: Token
+  token: InlineToken
   /** How many characters are shown up to its end. */
   after: number
 }
@@ -102,8 +102,8 @@ interface Opener {
  * Reads as far as it is decided what the text is: `end` is where the first mark stands that may still begin a span, or
  * what may still become something else.
  */
-function readTokens(text: string, from: number, isEnd: boolean): { tokens: Token[]; end: number } {
-  const tokens: Token[] = []
+function readTokens(text: string, from: number, isEnd: boolean): { tokens: InlineToken[]; end: number } {
+  const tokens: InlineToken[] = []
   /** From the outside in. One that begins too far back can't be ended any more. */
   let openers: Opener[] = []
   let shown = 0
@@ -128,7 +128,7 @@ function readTokens(text: string, from: number, isEnd: boolean): { tokens: Token
   const end = isEnd ? text.length : (openers[0]?.token.at ?? at)
   return { tokens: tokens.filter((token) => token.at < end), end }
 
-  function closeEmphasis(closing: Token): boolean {
+  function closeEmphasis(closing: InlineToken): boolean {
     const index = openers.findLastIndex(({ token }) => token.text === closing.text)
     const opener = openers[index]
     if (!opener) return splitThree(closing)
@@ -148,12 +148,17 @@ function readTokens(text: string, from: number, isEnd: boolean): { tokens: Token
   }
 
   /** `***a** b*` begins two spans at once, and `**a *b***` ends two. */
-  function splitThree(closing: Token): boolean {
+  function splitThree(closing: InlineToken): boolean {
     const [mark = ''] = closing.text
     const last = openers.at(-1)
     if (closing.text.length === 3 && last && [mark, mark + mark].includes(last.token.text)) {
       const { text: first, at } = last.token
-      const inner: Token = { ...closing, end: at + first.length, text: first, emphasis: emphases.get(first) }
+      const inner: InlineToken = {
+        ...closing,
+        end: at + first.length,
+        text: first,
+        emphasis: emphases.get(first),
+      }
       inner.end = closing.at + first.length
       if (!closeEmphasis(inner)) return false
       tokens.push(inner)
@@ -165,7 +170,7 @@ function readTokens(text: string, from: number, isEnd: boolean): { tokens: Token
     if (closing.text.length > 2 || last?.token.text !== mark.repeat(3)) return false
     const { token, after } = last
     const outer = mark.repeat(3 - closing.text.length)
-    const inner: Token = {
+    const inner: InlineToken = {
       ...token,
       at: token.at + outer.length,
       text: closing.text,
@@ -179,7 +184,7 @@ function readTokens(text: string, from: number, isEnd: boolean): { tokens: Token
   }
 
   /** Returns whether the bracket ends a link's text; the token then ends behind the address. */
-  function closeLink(text: string, closing: Token): boolean {
+  function closeLink(text: string, closing: InlineToken): boolean {
     const index = openers.findLastIndex(({ token }) => token.text === '[' || token.text === '![')
     const opener = openers[index]
     if (!opener) return false
@@ -200,14 +205,20 @@ function readTokens(text: string, from: number, isEnd: boolean): { tokens: Token
   }
 }
 
-interface Run {
+interface MarkRun {
   mayOpen: boolean
   mayClose: boolean
 }
 
 /** Reads one token; `undefined` if what follows decides what it is, and has not come. */
-function readToken(text: string, at: number, isEnd: boolean): { token: Token; run?: Run } | undefined {
-  const asText = (end: number) => ({ token: { at, end, text: text.slice(at, end), kind: 'text' } as Token })
+function readToken(
+  text: string,
+  at: number,
+  isEnd: boolean,
+): { token: InlineToken; run?: MarkRun } | undefined {
+  const asText = (end: number) => ({
+    token: { at, end, text: text.slice(at, end), kind: 'text' } as InlineToken,
+  })
   const next = text[at + 1]
   switch (text[at]) {
     case '\\':
@@ -247,7 +258,7 @@ function nextSpecial(text: string, from: number): number {
   return special.exec(text)?.index ?? text.length
 }
 
-function readCode(text: string, at: number, isEnd: boolean): { token: Token } | undefined {
+function readCode(text: string, at: number, isEnd: boolean): { token: InlineToken } | undefined {
   const start = endOfRun(text, at)
   if (start === text.length && !isEnd) return undefined
   const count = start - at
@@ -274,7 +285,7 @@ function endOfRun(text: string, at: number): number {
 }
 
 /** More careful than Markdown, as answers have `2**10`, `f(*args)` and globs in their text. */
-function readRun(text: string, at: number, isEnd: boolean): { token: Token; run: Run } | undefined {
+function readRun(text: string, at: number, isEnd: boolean): { token: InlineToken; run: MarkRun } | undefined {
   const end = endOfRun(text, at)
   // A full stop after it counts only with what follows it.
   if (!isEnd && (end === text.length || (text[end] === '.' && end + 1 === text.length))) return undefined
@@ -343,7 +354,7 @@ const inBrackets = /<((?:https?:\/\/|mailto:)[^\s<>]{1,1000})>/y
 const bare = /https?:\/\/[^\s<>`*"'[\]]{0,1000}/y
 
 /** An address that is its own text: in angle brackets, which are not shown, or bare. */
-function readAutomaticLink(text: string, at: number, isEnd: boolean): { token: Token } | undefined {
+function readAutomaticLink(text: string, at: number, isEnd: boolean): { token: InlineToken } | undefined {
   if (text[at] === '<') {
     inBrackets.lastIndex = at
     const [whole = '', address] = inBrackets.exec(text) ?? []
@@ -375,7 +386,7 @@ function mayBecomeLink(text: string, at: number): boolean {
 }
 
 /** What is shown of tokens that are decided. */
-function toSpans(tokens: readonly Token[], base: string, links: LinkStyle): Span[] {
+function toSpans(tokens: readonly InlineToken[], base: string, links: LinkStyle): Span[] {
   const spans: Span[] = []
   const depth = { bold: 0, italic: 0, strike: 0 }
   let target: string | undefined

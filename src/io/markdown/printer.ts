@@ -2,8 +2,8 @@ import type { AnswerPrinter } from '../answer-printer.ts'
 import { escapeControls } from '../escape.ts'
 import type { Output } from '../output.ts'
 import { Blocks } from './blocks.ts'
+import { Canvas } from './canvas.ts'
 import type { LinkStyle } from './inline.ts'
-import { Page } from './page.ts'
 
 export interface MarkdownOptions {
   /** The width of the terminal: a table that is wider is printed as it came. */
@@ -20,7 +20,7 @@ export function createMarkdownPrinter(
   output: Output,
   { columns = Infinity, isColoured, links = 'address' }: MarkdownOptions,
 ): AnswerPrinter {
-  const page = new Page({ columns, isColoured })
+  const page = new Canvas({ columns, isColoured })
   let highlighter: typeof import('./highlighter.ts') | undefined
   const blocks = new Blocks(page, links, (language) => highlighter?.createHighlight(language))
   let pending = ''

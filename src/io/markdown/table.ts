@@ -1,5 +1,5 @@
+import { type Canvas, looks, type Span } from './canvas.ts'
 import { type LinkStyle, readLine } from './inline.ts'
-import { looks, type Page, type Span } from './page.ts'
 
 /** How much of a table is laid out together, in characters. Later rows get the same widths and are printed at once. */
 const longestTable = 64 * 1024
@@ -17,7 +17,7 @@ interface CellLine {
 }
 
 /** A row of cells, each of lines. */
-type Row = CellLine[][]
+type TableRow = CellLine[][]
 
 /**
  * A table if its second line says so, otherwise text. It is kept back until its end has come, for only then it is known
@@ -25,7 +25,7 @@ type Row = CellLine[][]
  */
 export class Table {
   readonly lead: readonly Span[]
-  readonly #page: Page
+  readonly #page: Canvas
   readonly #links: LinkStyle
   /** The lines that are kept back. */
   #lines: string[]
@@ -35,7 +35,7 @@ export class Table {
   /** Known once rows are printed: how wide each column is, or that lines are printed as they come. */
   #widths: number[] | 'as it came' | undefined
 
-  constructor(page: Page, lead: readonly Span[], header: string, links: LinkStyle) {
+  constructor(page: Canvas, lead: readonly Span[], header: string, links: LinkStyle) {
     this.#page = page
     this.#links = links
     this.lead = lead
@@ -82,7 +82,7 @@ export class Table {
     }
   }
 
-  #readRow(line: string, count: number, isHead: boolean): Row {
+  #readRow(line: string, count: number, isHead: boolean): TableRow {
     const cells = cellsOf(line)
     // Cells beyond the last column go into it.
     if (cells.length > count) cells.splice(count - 1, Infinity, cells.slice(count - 1).join(' | '))
@@ -94,7 +94,7 @@ export class Table {
     )
   }
 
-  #fit(rows: readonly Row[]): number[] | 'as it came' {
+  #fit(rows: readonly TableRow[]): number[] | 'as it came' {
     const widths: number[] = []
     for (const row of rows)
       for (const [column, lines] of row.entries())
@@ -104,7 +104,7 @@ export class Table {
     return whole <= room ? widths : 'as it came'
   }
 
-  #printRow(row: Row, widths: readonly number[], alignments: readonly Alignment[]): void {
+  #printRow(row: TableRow, widths: readonly number[], alignments: readonly Alignment[]): void {
     const height = Math.max(1, ...row.map(({ length }) => length))
     for (let at = 0; at < height; at++) {
       const spans: Span[] = []

@@ -8,8 +8,8 @@ import { listOldestFirst } from '../listing/event-list.ts'
 import { afterResponse, endure, freshPatience, requireTime, timeLeft, waitPatiently } from '../patience.ts'
 import type { SessionState } from '../session-state.ts'
 import { openEventStream } from './event-stream.ts'
-import { begin, type Effect, type Input, step } from './following.ts'
-import { Ledger } from './ledger.ts'
+import { begin, type Effect, type FollowingInput, step } from './following.ts'
+import { SeenEvents } from './seen-events.ts'
 
 export interface FollowOptions {
   /** Is given what happened before, page by page. */
@@ -30,7 +30,7 @@ export async function openFollower(
   parts: RequestParts,
   { showPast, stays = false, needsPast = false }: FollowOptions = {},
 ): Promise<Follower> {
-  const ledger = new Ledger()
+  const ledger = new SeenEvents()
   const patient = { context, caller, repeat: 'always' as const }
   let patience = freshPatience(context.timers.now())
   const addResponse = () => {
@@ -49,7 +49,7 @@ export async function openFollower(
   let stream = await openEventStream(caller, parts, context.timers)
 
   /** What comes of what is to be done. Throws a `CliError`. */
-  async function carryOut(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<Input> {
+  async function carryOut(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<FollowingInput> {
     if (effect.do === 'list') {
       if (effect.after > 0) await context.timers.wait(effect.after)
       requireTime(patient)
@@ -76,7 +76,7 @@ export async function openFollower(
     addResponse()
     let { state, effect } = begin(ledger, stays, sent)
     while (effect.do !== 'end') {
-      let input: Input
+      let input: FollowingInput
       if (effect.do === 'show') {
         if (effect.items.length > 0) patience = freshPatience(context.timers.now())
         yield effect.items

@@ -1,6 +1,6 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isPiece, isStop, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import type { Ledger } from './ledger.ts'
+import type { SeenEvents } from './seen-events.ts'
 
 /*
  * How a session is followed. A list shows everything, but late. A stream shows everything soon, but only from when it
@@ -31,7 +31,7 @@ export type Following = { course: Course } & (
 /** What a follower knows in any state. */
 interface Course {
   /** Grows with what is seen. */
-  readonly ledger: Ledger
+  readonly ledger: SeenEvents
   /** The session is followed until it is terminated or deleted. */
   readonly stays: boolean
   /** Until when a stream is listened to at least before a rest is believed. */
@@ -43,7 +43,7 @@ interface Course {
 }
 
 /** What came of what was to be done. */
-export type Input =
+export type FollowingInput =
   /** The list was read to its end. */
   | { is: 'list'; items: readonly EventItem[] }
   /** The stream brought an event. */
@@ -101,7 +101,7 @@ const cutPauses = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
 const readList: Effect = { do: 'list', after: 0 }
 
 /** The beginning, when a first stream is open. `sent` was sent since, so that this stream brings all that follows it. */
-export function begin(ledger: Ledger, stays: boolean, sent?: readonly SessionEvent[]): Turn {
+export function begin(ledger: SeenEvents, stays: boolean, sent?: readonly SessionEvent[]): Turn {
   const course: Course = { ledger, stays, looks: 0 }
   if (!sent) return { state: { course, is: 'joining', pauses: [] }, effect: readList }
   ledger.addSent(sent)
@@ -109,7 +109,7 @@ export function begin(ledger: Ledger, stays: boolean, sent?: readonly SessionEve
 }
 
 /** What becomes of a state by what came. Nothing is changed but the ledger, into which what came is entered. */
-export function step(state: Following, input: Input, now: number): Turn {
+export function step(state: Following, input: FollowingInput, now: number): Turn {
   switch (input.is) {
     case 'list':
       return takeList(state, input.items, now)

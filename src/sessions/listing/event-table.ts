@@ -4,7 +4,7 @@ import { clip, widthOf } from '../../io/width.ts'
 import { startOf } from '../../wire/text-start.ts'
 
 /** An event's id, type, time and text. */
-type Row = readonly string[]
+type EventRow = readonly string[]
 
 /** A line of the table. */
 export interface TableLine {
@@ -25,14 +25,16 @@ const longestId = 1024
  * Returns a function that lays out events page by page for a terminal of `width` columns. Times are local, under the day.
  * Ids are whole, for a person to copy: if there is not enough room, the text gives way, then the time, then the type.
  */
-export function createEventTable(width: number): (rows: readonly Row[]) => TableLine[] {
+export function createEventTable(width: number): (rows: readonly EventRow[]) => TableLine[] {
   let form: Form | undefined
   let lastDay: string | undefined
   return (all) => {
     const lines: TableLine[] = []
     // Measuring takes far longer than showing, and no cell can show more than this.
     const brief = (cell = '') => startOf(cell, 4 * width)
-    const rows = all.map(([id = '', type, ...rest]): Row => [startOf(id, longestId), brief(type), ...rest])
+    const rows = all.map(
+      ([id = '', type, ...rest]): EventRow => [startOf(id, longestId), brief(type), ...rest],
+    )
     if (rows.length === 0) return lines
     const times = rows.map(([, , timestamp = '']) => toLocalTime(timestamp))
     const cells = rows.map(([id, type, timestamp, text], index) => [
@@ -40,7 +42,7 @@ export function createEventTable(width: number): (rows: readonly Row[]) => Table
       type,
       times[index]?.time ?? timestamp,
       text,
-    ]) as Row[]
+    ]) as EventRow[]
     const isFirst = form === undefined
     form ??= chooseForm(width, rows)
     const laid = form.layOut(isFirst ? [['ID', 'TYPE', 'TIME', 'TEXT'], ...cells] : cells)
@@ -60,18 +62,18 @@ export function createEventTable(width: number): (rows: readonly Row[]) => Table
 
 interface Form {
   hasTimes: boolean
-  layOut(rows: readonly Row[]): string[]
+  layOut(rows: readonly EventRow[]): string[]
 }
 
 /** Chosen for the first page; later pages have the same head. */
-function chooseForm(width: number, rows: readonly Row[]): Form {
+function chooseForm(width: number, rows: readonly EventRow[]): Form {
   const idWidth = Math.max('ID'.length, widest(rows.map(([id = '']) => id)))
   const typeWidth = Math.max(shortestType, widest(rows.map(([, type = '']) => type)))
   const room = width - idWidth - gap.length - shortestText - gap.length
   const hasTimes = typeWidth + gap.length + timeWidth <= room
   const mostType = Math.max(shortestType, Math.min(typeWidth, room))
   const layOut = createTable({ width, most: [Infinity, mostType, ...(hasTimes ? [timeWidth] : [])] })
-  const pick = ([id = '', type = '', time = '', text = '']: Row) => [
+  const pick = ([id = '', type = '', time = '', text = '']: EventRow) => [
     id,
     widthOf(type) <= mostType ? type : shorten(type, mostType),
     ...(hasTimes ? [time] : []),

@@ -1,5 +1,5 @@
 /** A pattern in pieces: literal text, and what its stars stand for. */
-type Token = { literal: string } | { star: 'any' | 'narrow' }
+type PatternToken = { literal: string } | { star: 'any' | 'narrow' }
 
 /** In characters, and in stars: the time that a match takes grows with both. */
 export const longestPattern = 1000
@@ -31,7 +31,7 @@ export function createMatcher(pattern: string, reach: Reach): (text: string) => 
   }
 }
 
-function parse(pattern: string, reach: Reach): Token[] {
+function parse(pattern: string, reach: Reach): PatternToken[] {
   return pattern
     .split(/(\*+)/)
     .filter((piece) => piece !== '')

@@ -19,15 +19,15 @@ import { absolutePath } from '../../io/paths.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Decision } from '../policy/policy.ts'
-import { type Line, type Reply, step } from './replying.ts'
+import { type JournalLine, type Reply, step } from './replying.ts'
 
 /** What is recorded of a tool use; `session` and `time` are added. */
-export interface Entry {
+export interface AuditEntry {
   toolUse: string
   name: string
   /** The tool's input as it is spelled. */
   input?: string
-  event: Line['event']
+  event: JournalLine['event']
   decision?: Decision
   by?: 'rule' | 'default' | 'person' | 'tool'
   /** From 0. */
@@ -44,7 +44,7 @@ export interface Audit {
   /** How far earlier runs got with the tool uses of this session, by id. */
   earlier: ReadonlyMap<string, Reply>
   /** Has a line on the disk before it returns. Throws a `CliError` of kind `file`. */
-  add(entry: Entry): void
+  add(entry: AuditEntry): void
   close(): void
 }
 
@@ -168,7 +168,7 @@ function write(file: number, text: string, name: string): void {
 }
 
 /** The fields in their order, the input as it is spelled. */
-function toLine(entry: Entry, session: string, now: number): string {
+function toLine(entry: AuditEntry, session: string, now: number): string {
   const { toolUse, name, input, event, decision, by, rule, result, rest, reason } = entry
   const head = JSON.stringify({ time: new Date(now).toISOString(), session, toolUse, name }).slice(0, -1)
   const tail = JSON.stringify({ event, decision, by, rule, result, rest, reason }).slice(1)
@@ -190,7 +190,7 @@ async function readEarlier(chunks: AsyncIterable<Uint8Array>, session: string): 
   return replies
 }
 
-function readLine({ event, time, rest, result }: Record<string, unknown>): Line | undefined {
+function readLine({ event, time, rest, result }: Record<string, unknown>): JournalLine | undefined {
   switch (event) {
     case 'end': {
       const sent = SessionEvent.safeParse(result).data

@@ -8,8 +8,17 @@ import { endure, freshPatience, type Patience, type Patient, waitPatiently } fro
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionParts } from '../session.ts'
 import { SessionState } from '../session-state.ts'
-import type { Audit, Entry } from './audit.ts'
-import { type Line, lineFor, longestDoubt, look, type Reply, resume, type Shown, step } from './replying.ts'
+import type { Audit, AuditEntry } from './audit.ts'
+import {
+  type JournalLine,
+  lineFor,
+  longestDoubt,
+  look,
+  type Reply,
+  resume,
+  type Shown,
+  step,
+} from './replying.ts'
 
 /** A session whose tool uses get replies. */
 export interface RunningSession {
@@ -30,7 +39,7 @@ interface NamedUse {
 }
 
 /** A tool use, and the event that is given for it. */
-export interface Given {
+export interface GivenReply {
   use: NamedUse
   event: SessionEvent
 }
@@ -60,7 +69,7 @@ export class Replies {
   }
 
   /** Writes a line to the journal, and takes the step that it tells of. Throws a `CliError` of kind `file`. */
-  take({ id, name }: NamedUse, line: Line, more: Partial<Entry> = {}): void {
+  take({ id, name }: NamedUse, line: JournalLine, more: Partial<AuditEntry> = {}): void {
     this.#session.audit.add({ toolUse: id, name, event: line.event, ...more })
     this.#replies.set(id, step(this.to(id), line))
   }
@@ -70,7 +79,7 @@ export class Replies {
    * that was certainly not taken is sent again if its failure may pass. Throws a `CliError`: the last such failure, or
    * one of kind `unknown`, which names those of which nothing could be learned.
    */
-  async post(replies: readonly Given[]): Promise<SessionEvent[]> {
+  async post(replies: readonly GivenReply[]): Promise<SessionEvent[]> {
     const { context, caller, state } = this.#session
     const patient = { context, caller, repeat: endpoints.sendEvents.repeat }
     let patience = freshPatience(context.timers.now())
@@ -101,7 +110,7 @@ export class Replies {
   }
 
   /** Sends a request; returns what the service names as accepted, or why it did not say that it accepted anything. */
-  async #send(replies: readonly Given[]): Promise<{ named: SessionEvent[] } | { failure: CliError }> {
+  async #send(replies: readonly GivenReply[]): Promise<{ named: SessionEvent[] } | { failure: CliError }> {
     const { context, caller, parts, ifInterrupted, isPrinted = false } = this.#session
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     // A person has nothing to do about what else a receipt says.
@@ -124,12 +133,12 @@ export class Replies {
   }
 
   /** A receipt that names some of the replies, but not all, says nothing about the others. */
-  async #accept(replies: readonly Given[], named: readonly SessionEvent[]): Promise<void> {
+  async #accept(replies: readonly GivenReply[], named: readonly SessionEvent[]): Promise<void> {
     const ids = named.flatMap(({ tool_use_id: id, custom_tool_use_id: custom }) => [id, custom])
     const isEach = named.length === 0 || named.length >= replies.length
     const [accepted, missing] = [true, false].map((isNamed) =>
       replies.filter(({ use }) => (isEach || ids.includes(use.id)) === isNamed),
-    ) as [Given[], Given[]]
+    ) as [GivenReply[], GivenReply[]]
     for (const { use, event } of accepted) {
       this.take(use, { event: 'accepted' })
       this.#session.state.add(event)
@@ -139,7 +148,7 @@ export class Replies {
   }
 
   /** Those for which another client was quicker, which may be why a request was refused. */
-  async #givenByOthers(replies: readonly Given[]): Promise<Given[]> {
+  async #givenByOthers(replies: readonly GivenReply[]): Promise<GivenReply[]> {
     // Whatever goes wrong here, the refusal counts.
     const seen = await this.list().catch(() => undefined)
     const others = replies.filter(({ use }) => seen?.isAnswered(use.id))
@@ -214,7 +223,7 @@ const shownOf = (id: string, seen: SessionState): Shown => ({
 /** Waits until a request that was not taken may be sent again. Throws its failure if that does not pass. */
 async function waitAfter(
   failure: CliError,
-  replies: readonly Given[],
+  replies: readonly GivenReply[],
   patient: Patient,
   patience: Patience,
 ): Promise<Patience> {
@@ -227,7 +236,7 @@ async function waitAfter(
   return waitPatiently(patient, left)
 }
 
-function refusal(failure: CliError, replies: readonly Given[]): CliError {
+function refusal(failure: CliError, replies: readonly GivenReply[]): CliError {
   const pending = replies.map(({ use }) => use.id)
   const message = `the reply to ${pending.join(', ')} was refused: ${failure.message}`
   return new CliError(failure.kind, message, { ...failure.details, pending })

@@ -67,14 +67,14 @@ interface Sending {
 }
 
 /** A line of the journal. */
-export type Line =
+export type JournalLine =
   | { event: 'decision'; isLeft?: boolean }
   | { event: 'start' | 'accepted' | 'refused' | 'unknown' | 'not-asked' }
   | { event: 'end'; result: ToolResult }
   | { event: 'sent'; sent: Sending }
 
 /** What a reply becomes by a line of the journal. */
-export function step(reply: Reply, line: Line): Reply {
+export function step(reply: Reply, line: JournalLine): Reply {
   switch (line.event) {
     case 'decision':
       return line.isLeft ? { is: 'left' } : again(reply)

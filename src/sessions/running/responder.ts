@@ -16,7 +16,7 @@ import {
   type Use,
   waitsForResult,
 } from './judgement.ts'
-import { type Given, Replies, type RunningSession } from './replies.ts'
+import { type GivenReply, Replies, type RunningSession } from './replies.ts'
 import { dutyOf } from './replying.ts'
 import { runTool } from './tools.ts'
 import { findUnasked, type Sighting } from './unasked.ts'
@@ -182,7 +182,7 @@ export class Responder {
   }
 
   /** The reply to a tool use that needs nothing more than the decision. */
-  #replyAtOnce({ use, decision, reason }: Judgement): Given[] {
+  #replyAtOnce({ use, decision, reason }: Judgement): GivenReply[] {
     if (decision === 'ask') return []
     if (!waitsForResult(use, this.#with.rules.tools))
       return [{ use, event: confirmation(use.id, decision, reason) }]
@@ -197,7 +197,7 @@ export class Responder {
   }
 
   /** The reply to a tool use that a command has carried out, here or in a run that was killed. */
-  #result(use: Use): Given[] {
+  #result(use: Use): GivenReply[] {
     const reply = this.#replies.to(use.id)
     return reply.is === 'ready' ? [{ use, event: toolResult(use, reply.result) }] : []
   }

@@ -23,7 +23,7 @@ export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags {
 }
 
 /** Events that are sent once, before the session is followed. */
-interface Task {
+interface RunTask {
   body: Uint8Array
   isAccepted: boolean
 }
@@ -31,7 +31,7 @@ interface Task {
 /** What a failure has to take into account, so that nobody sends the task again. */
 interface WayOn {
   /** Absent if the session is taken up as it stands. */
-  task: Task | undefined
+  task: RunTask | undefined
   /** The command that goes on with the session. */
   resume: string[]
 }
@@ -95,7 +95,7 @@ async function sendTask(
   context: Context,
   caller: Caller,
   parts: SessionParts,
-  { task, resume }: { task: Task; resume: string[] },
+  { task, resume }: { task: RunTask; resume: string[] },
 ): Promise<SessionEvent[]> {
   const onAccepted = () => {
     task.isAccepted = true

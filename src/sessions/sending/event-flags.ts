@@ -56,7 +56,7 @@ export async function readEventFlags(
   { words, piped }: { words: string[]; piped: string },
 ): Promise<AddedEvent[]> {
   const events: AddedEvent[] = []
-  let outcome: Outcome | undefined
+  let outcome: OutcomeFlags | undefined
   const finishOutcome = () => {
     if (outcome) events.push(toOutcomeEvent(outcome))
     outcome = undefined
@@ -94,14 +94,14 @@ async function wordsBlock(input: Input, words: string[]) {
   return textBlock(text)
 }
 
-interface Outcome {
+interface OutcomeFlags {
   description: string
   rubric?: string
   /** As it was spelled. */
   maxIterations?: string
 }
 
-function toOutcomeEvent({ description, rubric, maxIterations }: Outcome): AddedEvent {
+function toOutcomeEvent({ description, rubric, maxIterations }: OutcomeFlags): AddedEvent {
   const about = rubric === undefined ? {} : { rubric: { type: 'text', content: rubric } }
   const value = { type: 'user.define_outcome', description, ...about }
   if (maxIterations === undefined) return { value }

@@ -11,7 +11,7 @@ export interface Findings {
   reasons: string[]
 }
 
-type Fields = Record<string, unknown>
+type JsonFields = Record<string, unknown>
 type BytesOf = BodyValues['bytesOf']
 
 /**
@@ -39,7 +39,7 @@ export function findImages({ values, bytesOf }: Pick<BodyValues, 'values' | 'byt
 }
 
 /** Every object in a value, in order, with the name of the field that has it or its list. */
-function* objectsIn(root: unknown): Generator<[name: string, fields: Fields]> {
+function* objectsIn(root: unknown): Generator<[name: string, fields: JsonFields]> {
   const waiting: [string, unknown][] = [['', root]]
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const [name, value] = next
@@ -47,7 +47,7 @@ function* objectsIn(root: unknown): Generator<[name: string, fields: Fields]> {
     if (Array.isArray(value)) {
       for (let i = value.length - 1; i >= 0; i--) waiting.push([name, value[i]])
     } else {
-      yield [name, value as Fields]
+      yield [name, value as JsonFields]
       const entries = Object.entries(value)
       for (let i = entries.length - 1; i >= 0; i--) waiting.push(entries[i] as [string, unknown])
     }
@@ -57,11 +57,11 @@ function* objectsIn(root: unknown): Generator<[name: string, fields: Fields]> {
 /** Where a field `text` is a part of the answer, and not of a citation or the like. */
 const textFields = ['parts', 'content', 'delta', 'content_block']
 
-const textsOf = (name: string, { text, content }: Fields): string[] =>
+const textsOf = (name: string, { text, content }: JsonFields): string[] =>
   [textFields.includes(name) ? text : undefined, content].filter((each) => typeof each === 'string')
 
 /** The images that one object is itself (recorded, 2); those inside it are found when it is their turn. */
-function imagesOf(name: string, fields: Fields, bytesOf: BytesOf): FoundImage[] {
+function imagesOf(name: string, fields: JsonFields, bytesOf: BytesOf): FoundImage[] {
   const mimeType = firstText(fields.mimeType, fields.mime_type, fields.media_type)
   const data = [fields.bytesBase64Encoded, fields.b64_json, fields.imageBytes]
   if (['inlineData', 'inline_data', 'source'].includes(name)) data.push(fields.data)

@@ -19,7 +19,7 @@ const Parts = z.lazily(() =>
   normalized(toBlocks, z.array(z.looseObject({ text: optionalText(), thought: shown(z.boolean()) }))),
 )
 
-const Candidate = z.lazily(() =>
+const NativeCandidate = z.lazily(() =>
   z.looseObject({
     index: shownNumber(),
     content: z.nullish(normalized(toContent, z.looseObject({ parts: z.nullish(Parts()) }))),
@@ -33,7 +33,7 @@ const toContent = (value: unknown): unknown => (typeof value === 'string' ? { pa
 /** The family's native answer: a whole body (gateway, 2.2) or one chunk of a stream. */
 const NativeAnswer = z.lazily(() =>
   z.looseObject({
-    candidates: z.nullish(z.array(Candidate())),
+    candidates: z.nullish(z.array(NativeCandidate())),
     promptFeedback: shown(z.looseObject({ blockReason: shownName(), blockReasonMessage: shownText() })),
     responseId: shownText(),
     modelVersion: shownText(),
@@ -58,7 +58,7 @@ export interface NativePiece extends AnswerPiece {
 }
 
 type NativeAnswer = z.infer<ReturnType<typeof NativeAnswer>>
-type Candidate = z.infer<ReturnType<typeof Candidate>>
+type NativeCandidate = z.infer<ReturnType<typeof NativeCandidate>>
 
 export const isNative = (value: unknown): boolean =>
   isObject(value) && nativeNames.some((name) => Object.hasOwn(value, name))
@@ -97,15 +97,15 @@ export function readNative(value: unknown): NativePiece {
   }
 }
 
-const partsOf = (candidate: Candidate) => candidate.content?.parts ?? []
+const partsOf = (candidate: NativeCandidate) => candidate.content?.parts ?? []
 
-const textOf = (candidate: Candidate): string =>
+const textOf = (candidate: NativeCandidate): string =>
   partsOf(candidate)
     .map((part) => (part.thought ? '' : (part.text ?? '')))
     .join('')
 
 /** Whether the text may be in a place that is not read. */
-function isUnread(first: Candidate | undefined, all: Candidate[]): boolean {
+function isUnread(first: NativeCandidate | undefined, all: NativeCandidate[]): boolean {
   if (!first) return all.some((candidate) => textOf(candidate) !== '')
   if (first.content) return !first.content.parts && mayHaveText(first.content)
   return mayHaveText(first)

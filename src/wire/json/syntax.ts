@@ -1,12 +1,12 @@
 import { skipBlanks } from './scanner.ts'
 
-interface Fault {
+interface SyntaxFault {
   offset: number
   reason: string
 }
 
 /** Finds the first place where a text is not JSON, or is nested more than `deepest` deep. */
-export function findFault(text: string, deepest: number): Fault | undefined {
+export function findFault(text: string, deepest: number): SyntaxFault | undefined {
   /** The closing brackets that must still come, the innermost last. */
   const closing: string[] = []
   let place = skipBlanks(text, 0)
@@ -37,7 +37,7 @@ export function findFault(text: string, deepest: number): Fault | undefined {
 }
 
 /** The place of the value after a field's name. */
-function readName(text: string, start: number): number | Fault {
+function readName(text: string, start: number): number | SyntaxFault {
   if (text[start] !== '"') return { offset: start, reason: 'property name expected' }
   const end = readString(text, start)
   if (typeof end !== 'number') return end
@@ -49,13 +49,13 @@ const numberOrWord = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|nul
 const validEscape = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 
 /** The place after a string, a number or a word. */
-function readScalar(text: string, start: number): number | Fault {
+function readScalar(text: string, start: number): number | SyntaxFault {
   if (text[start] === '"') return readString(text, start)
   numberOrWord.lastIndex = start
   return numberOrWord.test(text) ? numberOrWord.lastIndex : { offset: start, reason: 'value expected' }
 }
 
-function readString(text: string, start: number): number | Fault {
+function readString(text: string, start: number): number | SyntaxFault {
   for (let place = start + 1; place < text.length; place++) {
     const code = text.charCodeAt(place)
     if (code === 0x22) return place + 1

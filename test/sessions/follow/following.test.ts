@@ -3,11 +3,11 @@ import {
   begin,
   type Effect,
   type Following,
-  type Input,
+  type FollowingInput,
   step,
   type Turn,
 } from '../../../src/sessions/following/following.ts'
-import { Ledger } from '../../../src/sessions/following/ledger.ts'
+import { SeenEvents } from '../../../src/sessions/following/seen-events.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
@@ -61,14 +61,14 @@ function follow({
   stays = false,
   answers = {},
 }: Script): string[] {
-  const ledger = new Ledger()
+  const ledger = new SeenEvents()
   ledger.addPast(toItems(past))
   const coming = stream.split(' ').filter(Boolean)
   const trace: string[] = []
   let listed = 0
   let now = 0
 
-  function carryOut(effect: Effect): Input {
+  function carryOut(effect: Effect): FollowingInput {
     if (effect.do === 'show') {
       const shown = effect.items.map(({ text }) => text)
       trace.push(...shown)
@@ -253,7 +253,7 @@ describe('what is printed of a session', () => {
 })
 
 type State = Following['is']
-type Kind = Input['is']
+type Kind = FollowingInput['is']
 
 /** A follower in each of the states: of a session that works, in which `run1` has happened, and `say1` was held last. */
 const states: Record<State, (past: string) => Following> = {
@@ -268,13 +268,13 @@ const states: Record<State, (past: string) => Following> = {
 }
 
 function started(past: string, sent?: string): Following {
-  const ledger = new Ledger()
+  const ledger = new SeenEvents()
   ledger.addPast(toItems(past))
   return begin(ledger, false, sent === undefined ? undefined : toItems(sent).map(({ event }) => event)).state
 }
 
 const toItem = (word: string) => toItems(word)[0] as EventItem
-const toList = (words: string): Input => ({ is: 'list', items: toItems(words) })
+const toList = (words: string): FollowingInput => ({ is: 'list', items: toItems(words) })
 
 /** `current: show say2` */
 function describeTurn({ state, effect }: Turn): string {
@@ -285,7 +285,7 @@ function describeTurn({ state, effect }: Turn): string {
   return `${state.is}: ${effect.do}`
 }
 
-const news: Record<Kind, Input> = {
+const news: Record<Kind, FollowingInput> = {
   list: toList('run1 say1 say2'),
   event: { is: 'event', item: toItem('say3') },
   silence: { is: 'silence' },
@@ -352,8 +352,8 @@ describe('a session at work: each state and what comes', () => {
 })
 
 describe('each state and what decides more', () => {
-  const event = (word: string): Input => ({ is: 'event', item: toItem(word) })
-  test.each<[State, string, Input, string]>([
+  const event = (word: string): FollowingInput => ({ is: 'event', item: toItem(word) })
+  test.each<[State, string, FollowingInput, string]>([
     ['placing', 'a list that shows what was sent', toList('run1 ask1 say2'), 'current: show say2'],
     ['placing', 'an event that is what was sent', event('ask1'), 'current: show nothing'],
     ['placing', 'an event that says what was sent, of another id', event('ask7'), 'placing: list'],

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
   dutyOf,
-  type Line,
+  type JournalLine,
   look,
   type Reply,
   resume,
@@ -84,12 +84,12 @@ test('a reply is taken once, wherever runs are killed, requests are lost and lis
     fc.property(kinds, fc.array(doing, { minLength: 4, maxLength: 24 }), (kind, doings) => {
       const service = createService(kind)
       const late = (time: number) => (kind.isHiding ? 0 : time)
-      const journal: Line[] = []
+      const journal: JournalLine[] = []
       let now = 1_000_000
       let reply: Reply = { is: 'deciding' }
       service.rest(now)
       let seen = service.list(now)
-      const write = (line: Line) => {
+      const write = (line: JournalLine) => {
         journal.push(line)
         reply = step(reply, line)
       }

@@ -3,7 +3,7 @@ import { fates } from '../../../src/fate.ts'
 import {
   type Doubt,
   dutyOf,
-  type Line,
+  type JournalLine,
   lineFor,
   look,
   type Reply,
@@ -40,7 +40,7 @@ const lines = {
   accepted: { event: 'accepted' },
   refused: { event: 'refused' },
   unknown: { event: 'unknown' },
-} satisfies Record<string, Line>
+} satisfies Record<string, JournalLine>
 
 /** What a reply is after a line: the name of its state, and whether it has the result of a command. */
 const nameOf = (reply: Reply) =>

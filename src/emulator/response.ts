@@ -2,7 +2,7 @@ import type { HttpResponse } from '../wire/exchange.ts'
 import { encodeSseEvent, type SseEvent } from '../wire/sse.ts'
 
 /** An answer before it is bytes: a status, a content type, and the pieces of its body in the order they go out. */
-export interface Reply {
+export interface EmulatedResponse {
   status: number
   contentType: string
   headers?: Record<string, string> | undefined
@@ -13,13 +13,13 @@ export interface Reply {
   close?(): void
 }
 
-export const jsonReply = (status: number, body: unknown): Reply => ({
+export const jsonReply = (status: number, body: unknown): EmulatedResponse => ({
   status,
   contentType: 'application/json',
   pieces: [JSON.stringify(body)],
 })
 
-export const eventsReply = (events: SseEvent[]): Reply => ({
+export const eventsReply = (events: SseEvent[]): EmulatedResponse => ({
   status: 200,
   contentType: 'text/event-stream',
   pieces: events.map(encodeSseEvent),
@@ -38,7 +38,11 @@ const errorTypes: Record<number, string> = {
 }
 
 /** An error in the session service's envelope (public clients, 8). */
-export function errorReply(status: number, message: string, headers?: Record<string, string>): Reply {
+export function errorReply(
+  status: number,
+  message: string,
+  headers?: Record<string, string>,
+): EmulatedResponse {
   const type = errorTypes[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
   return {
     status,
@@ -49,7 +53,7 @@ export function errorReply(status: number, message: string, headers?: Record<str
   }
 }
 
-export interface Delivery {
+export interface ResponseSettings {
   requestId: string
   /** Milliseconds between two pieces. */
   delay: number
@@ -58,7 +62,7 @@ export interface Delivery {
 }
 
 /** Turns a reply into a response whose pieces go out one by one. */
-export function deliver(reply: Reply, { requestId, delay, cut }: Delivery): HttpResponse {
+export function deliver(reply: EmulatedResponse, { requestId, delay, cut }: ResponseSettings): HttpResponse {
   const { error } = reply
   const pieces = error ? [JSON.stringify({ type: 'error', error, request_id: requestId })] : reply.pieces
 

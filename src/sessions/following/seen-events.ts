@@ -11,11 +11,11 @@ const mostDoubts = 4
  * event is known by its id or, if it has none, by all that it says. A list may lag, but as far as it goes it is in
  * order: what it shows before an event that was sent, or without it, came before that.
  */
-export class Ledger {
+export class SeenEvents {
   readonly state = new SessionState()
   readonly #known = new Set<string>()
   readonly #pastCounts = new Map<string, number>()
-  #sent: Sent | undefined
+  #sent: SentEvents | undefined
   /** Whether a stream, or a list, has shown what was sent. */
   #isStreamed = false
   #isListed = false
@@ -33,7 +33,7 @@ export class Ledger {
 
   /** From now on only what comes after these events is new; they have ids if the service gave them. */
   addSent(events: readonly SessionEvent[]): void {
-    this.#sent = new Sent(events)
+    this.#sent = new SentEvents(events)
     if (events.some(isWork)) this.state.expectWork()
   }
 
@@ -232,7 +232,7 @@ function withKeys(items: readonly EventItem[], counts = new Map<string, number>(
  * ids of a receipt need not be those of the stored events (public clients, 1): if several lists show an event that says
  * what was sent, and none shows its id, they are found by what they say.
  */
-class Sent {
+class SentEvents {
   /** The ids that are still to be found, what each of their events says, and how many say it. */
   readonly #ids = new Map<string, string>()
   readonly #contentsWithId = new Map<string, number>()

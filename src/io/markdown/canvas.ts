@@ -56,7 +56,7 @@ interface PageOptions {
 }
 
 /** Where the text goes, line by line; each line begins with its lead, such as the bars of quotes. */
-export class Page {
+export class Canvas {
   readonly columns: number
   readonly measure = measure
   readonly #isColoured: boolean

@@ -1,4 +1,4 @@
-import { looks, type Span } from './page.ts'
+import { looks, type Span } from './canvas.ts'
 
 /** What a line is inside of. */
 export type Container = { kind: 'quote' } | Item
@@ -68,7 +68,7 @@ export function strip(line: string, containers: readonly Container[]): string | 
 }
 
 /** The quotes and items that the line being read is inside of. */
-export class Outline {
+export class Nesting {
   /** Never changed in place: a block of code keeps those that it is in. */
   #containers: readonly Container[] = []
   /** How many of the containers this line is known to go on with. */
