@@ -169,7 +169,7 @@ function judgeEnd(
         .map((id: string) => `${id} arrived, but is said not to be known`),
     ]
   }
-  if (code === 8) return used.at(-1) === 'refuses' ? once : ['8, but nothing was refused']
+  if (code === 4) return used.at(-1) === 'refuses' ? once : ['4, but nothing was refused']
   const expected = codeOf(scenario)
   const open = scenario.rounds.findIndex((round) => round.includes('open'))
   const reached = open < 0 ? scenario.rounds : scenario.rounds.slice(0, open + 1)

@@ -46,7 +46,7 @@ export async function serveSessions(count: number, seed: number, random: () => n
     const words = scenario.isSent
       ? ['send', said, '--follow']
       : ['follow', ...(hasHistory ? ['--history'] : [])]
-    const argv = ['events', ...words, '-s', `s${index}`, '--timeout', '1.5', ...(isRaw ? ['--raw'] : [])]
+    const argv = ['events', ...words, '-s', `s${index}`, '--timeout', '6', ...(isRaw ? ['--raw'] : [])]
     const env = { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}` }
     const world = { exchange: 'network', env, timers: realTimers } as const
     const { code, out, err } = await run([...argv, '--deadline', '60'], world)

@@ -78,7 +78,7 @@ function meet(socket: Socket, request: string): void {
 async function soakOnce(mark: string, server: ScriptedServer) {
   const words = pick([['chat'], ['chat', '--stream'], ['events', 'send', '-s', 's']])
   // A stream that comes in pieces must not be taken for a silence on a busy machine.
-  const patience = words.includes('--stream') ? '2' : '0.4'
+  const patience = words.includes('--stream') ? '6' : '2'
   const argv = [...words, mark, '--errors', 'json', '--timeout', patience, '--retries', '2']
   // Some find nobody there.
   const url = random() < 0.05 ? 'http://127.0.0.1:2' : server.url
