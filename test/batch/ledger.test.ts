@@ -1,5 +1,35 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { createDigestMap } from '../../src/batch/digest-map.ts'
 import { createLedger } from '../../src/batch/ledger.ts'
+
+describe('the map of digests', () => {
+  test('is a map', () => {
+    const key = fc.oneof(fc.string(), fc.nat(200).map(String), fc.constant('__proto__'))
+    const entries = fc.array(fc.tuple(key, fc.integer({ min: 1, max: 2 ** 32 - 1 })), { maxLength: 400 })
+    fc.assert(
+      fc.property(entries, (given) => {
+        const map = createDigestMap()
+        for (const [name, value] of given) map.update(name, () => value)
+        const expected = new Map(given)
+        expect(map.size).toBe(expected.size)
+        for (const [name, value] of expected) expect(map.get(name)).toBe(value)
+        expect(map.get('never given')).toBe(expected.get('never given') ?? 0)
+      }),
+    )
+  })
+
+  test('takes at most 32 bytes for each of many', () => {
+    const map = createDigestMap()
+    let most = 0
+    for (let count = 1; count <= 100_000; count++) {
+      map.update(`line ${count}`, (none) => none + count)
+      if (count >= 5000 && count % 500 === 0) most = Math.max(most, map.bytes / count)
+    }
+    expect(most).toBeLessThanOrEqual(32)
+    expect(map.get('line 77777')).toBe(77_777)
+  })
+})
 
 describe('the ledger', () => {
   test('numbers a hash that comes again', () => {
