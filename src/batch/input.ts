@@ -119,11 +119,17 @@ const mostKept = 2 * 1024 * 1024
 /** The size of a kept line without its body, at least. Bytes. */
 const leastKept = 1024
 
-/** Lines that are made again, by their numbers and hashes: two lists take less memory than one of pairs. */
+/** Lines that are made again, in lists of small numbers: their hashes would take several times the memory. */
 interface Later {
   numbers: number[]
-  hashes: string[]
+  /** Of each one's hash. */
+  marks: number[]
+  /** The hashes with a count, by the line's number. */
+  repeated: Map<number, string>
 }
+
+/** As much of a hash as fits a small number: a change goes unnoticed once in 2^28. */
+const markOf = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 
 async function checkFile<C extends LineRequest>(
   source: Source,
@@ -132,7 +138,7 @@ async function checkFile<C extends LineRequest>(
 ): Promise<BatchInput<C>> {
   const bad: BadLine[] = []
   const kept: Line<C>[] = []
-  const later: Later = { numbers: [], hashes: [] }
+  const later: Later = { numbers: [], marks: [], repeated: new Map() }
   let [total, skipped, size] = [0, 0, 0]
   for await (const made of makeLines(source, prepare, ledger)) {
     total++
@@ -146,7 +152,8 @@ async function checkFile<C extends LineRequest>(
       if (size <= mostKept) kept.push({ ...line, call: { ...call, body: Buffer.from(call.body) } })
       else {
         later.numbers.push(index)
-        later.hashes.push(hash)
+        later.marks.push(markOf(hash))
+        if (hash.includes('#')) later.repeated.set(index, hash)
       }
     }
     if (bad.length > mostCounted) break
@@ -167,7 +174,7 @@ async function checkFile<C extends LineRequest>(
 async function* makeAgain<C extends LineRequest>(
   source: Source,
   prepare: Prepare<C>,
-  { numbers, hashes }: Later,
+  { numbers, marks, repeated }: Later,
 ): AsyncGenerator<Line<C>, void, undefined> {
   const changed = (what: string) =>
     new CliError('file', `${source.name}: ${what} while the batch ran: nothing after it was asked`)
@@ -175,11 +182,11 @@ async function* makeAgain<C extends LineRequest>(
   let next = 0
   for await (const text of readLines(source.read())) {
     if (text.number !== numbers[next]) continue
-    const hash = hashes[next++] as string
     const made = await makeLine(text, prepare, enter)
-    if ('problem' in made || !hash.startsWith(made.line.hash))
+    if ('problem' in made || markOf(made.line.hash) !== marks[next])
       throw changed(`line ${text.number} was changed`)
-    yield { ...made.line, hash }
+    yield { ...made.line, hash: repeated.get(text.number) ?? made.line.hash }
+    next++
     if (next === numbers.length) return
   }
   throw changed('it was made shorter')

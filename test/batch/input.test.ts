@@ -179,4 +179,9 @@ describe('a file that was checked', () => {
     const { lines, failed } = await readTwice(whole, `${whole}${large(most + 1)}`)
     expect([lines.length, failed]).toEqual([most, undefined])
   })
+
+  test('keeps the count of a line that comes again', async () => {
+    const { lines } = await readTwice(`${whole}"a"\n"a"\n"b"\n"a"\n`)
+    expect(lines.slice(most).map(({ hash }) => hash.slice(32))).toEqual(['', '#2', '', '#3'])
+  })
 })
