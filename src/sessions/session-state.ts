@@ -88,7 +88,9 @@ export class SessionState {
     if (this.#end !== undefined) return { kind: 'ended', reason: this.#end, why: this.#error }
     const { type, eventIds } = this.#idle ?? {}
     const ids = eventIds ? this.pending : this.unlisted
-    if (isWaiting(type) && ids.length > 0) return { kind: 'waiting', ids }
+    // The ids are what the service's page shows of a reason, so they count whatever its type says.
+    const mayWait = isWaiting(type) || (eventIds !== undefined && !isStuck(type))
+    if (mayWait && ids.length > 0) return { kind: 'waiting', ids }
     // All that it waits for is answered: the agent goes on.
     if (type === 'requires_action' && eventIds?.length) return undefined
     if (type === undefined || type === 'end_turn') return { kind: 'done', reason: type ?? 'no reason given' }
@@ -216,3 +218,7 @@ function* tokensIn(json: string): Generator<string> {
 
 /** Whether a session that is idle for this reason may wait for answers. */
 const isWaiting = (reason: string | undefined) => reason === undefined || reason === 'requires_action'
+
+/** Reasons after which no answer to a tool use makes the agent go on. */
+const isStuck = (reason: string | undefined) =>
+  reason === 'retries_exhausted' || reason === 'budget_reached' || reason === 'refusal'

@@ -455,6 +455,14 @@ faultsInside('Y: what a rest lists', [
       expect(server.requests[1]?.match(/"tool_use_id":"\w+"/g)).toEqual(['"tool_use_id":"t1"']),
   },
   {
+    name: 'Y80 event_ids list what waits also beside another type (follow)',
+    argv: [...follow, '--ids'],
+    script: session({ lists: [list(use('t1'), waits({ type: 'end_turn', event_ids: ['t1'] }))] }),
+    code: 12,
+    out: 't1\n',
+    reqs: 3,
+  },
+  {
     name: 'Y80 event_ids that are empty, without a type, list nothing',
     argv: follow,
     script: session({ lists: [list(use('t1'), waits({ event_ids: [] }))] }),

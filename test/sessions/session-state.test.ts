@@ -25,6 +25,17 @@ test('the text of a tool use is kept until it is answered', () => {
   expect(state.toolUse('t1')?.text).toBeUndefined()
 })
 
+test.each([
+  ['end_turn', ['t1'], { kind: 'waiting', ids: ['t1'] }],
+  ['a_reason_of_tomorrow', ['t1'], { kind: 'waiting', ids: ['t1'] }],
+  ['end_turn', [], { kind: 'done', reason: 'end_turn' }],
+  ['budget_reached', ['t1'], { kind: 'stuck', reason: 'budget_reached' }],
+])('the ids that a rest lists wait, whatever its type says: %s and %j', (type, event_ids, stop) => {
+  const state = new SessionState()
+  for (const event of [use, { ...done, stop_reason: { type, event_ids } }]) state.add(event)
+  expect(state.stop).toMatchObject(stop)
+})
+
 const long = 'a\\n'.repeat(8e6)
 
 test.each([
