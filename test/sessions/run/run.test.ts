@@ -453,7 +453,7 @@ describe('an answer whose fate is unknown', () => {
     })
     const cwd = temporaryFolder()
     const words = ['do it', '--tool', 'x=until [ -e go ]; do sleep 0.01; done', '--tool-timeout', '1h']
-    const running = go({ words, cwd, world: { exchange: service.exchange } })
+    const running = go({ words, cwd, world: { exchange: service.exchange, timers: hurried(4) } })
     // The session waits anew, for the command alone, before that ends.
     while (service.events.filter(({ type }) => type === 'session.status_idle').length < 2)
       await new Promise((resolve) => setTimeout(resolve, 1))
