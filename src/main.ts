@@ -62,7 +62,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     hasEnded?.()
   }
 
-  /** What a failure's cleaning up makes fail is no failure of its own. */
+  /** What a failure's cleaning up makes fail is not a failure of its own. */
   function fail(failure: CliError): Promise<number> {
     ending ??= end(failure)
     return ending

@@ -124,7 +124,9 @@ function createPrinter(output: Output, hasHead: boolean): Printer {
     },
     async body(chunk) {
       if (isFirst && output.isTerminal && isBinary(chunk)) {
-        throw new CliError('file', 'the answer is no text: redirect stdout, or give -o FILE', { sent: 'yes' })
+        throw new CliError('file', 'the answer is not text: redirect stdout, or give -o FILE', {
+          sent: 'yes',
+        })
       }
       isFirst = false
       isLineOpen = chunk.at(-1) !== 0x0a

@@ -76,7 +76,7 @@ async function readCertificates(
   if (!own.includes('-----BEGIN CERTIFICATE-----')) {
     throw new CliError('credentials', `${origin}: ${path} has no PEM certificate`)
   }
-  // Node ignores NODE_EXTRA_CA_CERTS once other certificates are given. It warns by itself where it cannot read them.
+  // Node ignores NODE_EXTRA_CA_CERTS once other certificates are given. It warns by itself if it cannot read them.
   const extra = env.NODE_EXTRA_CA_CERTS
     ? await fs.readFile(env.NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '')
     : ''

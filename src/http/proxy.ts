@@ -92,7 +92,7 @@ const bare = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.$
 const longestHead = 16 * 1024
 
 /**
- * Asks a proxy for a tunnel to `target` (host and port). Throws a `CliError`: of kind `credentials` where the proxy
+ * Asks a proxy for a tunnel to `target` (host and port). Throws a `CliError`: of kind `credentials` if the proxy
  * wants other ones, else `not-sent`, or the error with which the socket is destroyed.
  */
 export async function openTunnel(socket: Socket, proxy: HttpProxy, target: string): Promise<void> {

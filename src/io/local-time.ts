@@ -8,7 +8,7 @@ interface LocalTime {
   zone: string
 }
 
-/** Reads a service's timestamp, which is UTC unless it names a zone; `undefined` where it is not a timestamp. */
+/** Reads a service's timestamp, which is UTC unless it names a zone; `undefined` if it is not a timestamp. */
 export function toLocalTime(timestamp: string): LocalTime | undefined {
   const [, moment, zone = 'Z'] = /^(\d{4}-\d\d-\d\dT[\d:.]{5,20})(Z|[+-]\d\d:?\d\d)?$/i.exec(timestamp) ?? []
   const utc = new Date(`${moment}${zone}`)

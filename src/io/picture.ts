@@ -18,7 +18,7 @@ const largest = 16 * 1024 * 1024
 /** The longest piece that the Kitty protocol accepts, in characters of base64. */
 const pieceLength = 4096
 
-/** The sequence that shows a picture, or `undefined` where there is none: the Kitty protocol accepts PNG only. */
+/** The sequence that shows a picture, or `undefined` if there is none: the Kitty protocol accepts PNG only. */
 export function renderPicture(
   protocol: PictureProtocol,
   bytes: Uint8Array,

@@ -85,7 +85,7 @@ export function createPageTrail(list: string): PageTrail {
 
 /**
  * The elements of a list in the text of a JSON object, as they are spelled there, each on one line; none if the
- * field is no list. `JSON.parse` must have accepted the text.
+ * field is not a list. `JSON.parse` must have accepted the text.
  */
 export function elementsOf(text: string, field: string): string[] {
   const list = findChild(text, skipBlanks(text, 0), field)

@@ -171,7 +171,7 @@ describe('the answer', () => {
   test('that is no text is not printed on a terminal', async () => {
     const ended = await api(['agents', '/v1/x'], { tty: ['stdout'], exchange: answering(odd) })
     expect(ended).toMatchObject({ code: 11, out: '' })
-    expect(ended.err).toContain('the answer is no text: redirect stdout, or give -o FILE')
+    expect(ended.err).toContain('the answer is not text: redirect stdout, or give -o FILE')
     const refused = await api(['agents', '/v1/x'], {
       tty: ['stdout'],
       exchange: answering(odd, { status: 404 }),

@@ -6,9 +6,9 @@ import { notUnderstood } from '../../wire/problem/not-understood.ts'
 
 /** Checks values by a schema, in a thread of its own, which can be ended whatever it does. */
 export interface Checker {
-  /** What is wrong with the schema. Throws a `CliError` where that takes too long. */
+  /** What is wrong with the schema. Throws a `CliError` if that takes too long. */
   checkSchema(): Promise<string[]>
-  /** How a JSON text does not fit. Throws a `CliError` where that takes too long. */
+  /** How a JSON text does not fit. Throws a `CliError` if that takes too long. */
   check(text: string): Promise<string[]>
 }
 

@@ -6,7 +6,6 @@ import { type Assignment, appending, assigning } from '../../wire/json/edit.ts'
 import { describeJsonError, tryParseJson } from '../../wire/json/parse.ts'
 import { buildBody, type Part } from '../body.ts'
 import { createChecker } from './checker.ts'
-import { unwrap } from './unwrap.ts'
 
 export interface SchemaOptions {
   schema?: string
@@ -122,4 +121,15 @@ function askAgain(body: Uint8Array, { text, failure }: Mismatch, role: string): 
     turn: [],
     assignments: turns.map((turn) => appending(['contents'], JSON.stringify(turn))),
   })
+}
+
+/** The JSON of an answer as the model spelled it: without the blanks around it and one Markdown fence. */
+function unwrap(answer: string): string {
+  const text = answer.trim()
+  const [opening, fence = ''] = /^(`{3,}|~{3,})[^`\r\n]*\r?\n/.exec(text) ?? []
+  if (opening === undefined) return text
+  const end = text.lastIndexOf('\n')
+  const closing = text.slice(end + 1).trim()
+  const isClosed = closing.startsWith(fence) && new Set(closing).size === 1
+  return isClosed && end >= opening.length - 1 ? text.slice(opening.length, end).trim() : text
 }

@@ -3,7 +3,7 @@ import { createJudge } from './judge.ts'
 
 const { problems, judge } = createJudge(JSON.parse(workerData))
 
-/** Answers each text by its misfits, and first of all says what is wrong with the schema. */
+/** Answers each text by its mismatches, and first of all says what is wrong with the schema. */
 parentPort?.postMessage(problems)
 parentPort?.on('message', (text: string) => parentPort?.postMessage(judgeText(text)))
 

@@ -175,7 +175,7 @@ export class Blocks {
     if (rest) this.push(`${rest}\n`)
   }
 
-  /** Returns the line where it has to be read once more, else ''; `undefined` where the next line is code. */
+  /** Returns the line if it has to be read once more, else ''; `undefined` if the next line is code. */
   #endKind(): string | undefined {
     if (this.#kind === 'code') return this.#code?.endLine()
     if (this.#kind === 'fence') return this.#endFence()

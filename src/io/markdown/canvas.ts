@@ -1,6 +1,6 @@
 import { widthOf } from '../width.ts'
 
-/** A piece of text and how it looks: the parameters of a terminal's SGR sequence, '' where it is plain. */
+/** A piece of text and how it looks: the parameters of a terminal's SGR sequence, '' if it is plain. */
 export interface Span {
   text: string
   look: string

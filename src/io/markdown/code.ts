@@ -3,7 +3,7 @@ import { looks, type Span } from './canvas.ts'
 import type { Highlight } from './highlighter.ts'
 import { type Container, leadOf, strip } from './nesting.ts'
 
-/** How a block of code ends: at a fence like its own, or where the indent is over. */
+/** How a block of code ends: at a fence like its own, or with its indent. */
 export type CodeEnd = { char: string; count: number } | 'indent'
 
 interface CodeOptions {
@@ -49,7 +49,7 @@ export class Code {
     }
   }
 
-  /** Returns `undefined` while the block goes on; else the line, which is no code, or '' where it was the end. */
+  /** Returns `undefined` while the block goes on; else the line, which is not code, or '' if it was the end. */
   endLine(): string | undefined {
     const line = this.#line
     this.#line = ''
@@ -103,7 +103,7 @@ function isFence(line: string, { char, count }: Exclude<CodeEnd, string>): boole
   return text.length >= count && text === char.repeat(text.length)
 }
 
-/** What opens a block, such as three backticks and a language; `undefined` where the line is text after all. */
+/** What opens a block, such as three backticks and a language; `undefined` if the line is text after all. */
 export function readFence(line: string): { end: CodeEnd; language: string } | undefined {
   const char = line[0] as string
   let count = 0

@@ -25,7 +25,7 @@ const colours = new Map([
   ['comment', '2'],
 ])
 
-/** The colours of a language that a fence names; `undefined` where it is unknown. */
+/** The colours of a language that a fence names; `undefined` if it is unknown. */
 export function createHighlight(language: string): Highlight | undefined {
   const id = lang(language)
   if (id === 'diff') return highlightDiff

@@ -51,7 +51,7 @@ export const leadOf = (containers: readonly Container[], firstNew = containers.l
     return at >= firstNew ? each.marker : [{ text: ' '.repeat(each.width), look: '' }]
   })
 
-/** A line of code without what its containers have before it; `undefined` where a quote does not go on. */
+/** A line of code without what its containers have before it; `undefined` if a quote does not go on. */
 export function strip(line: string, containers: readonly Container[]): string | undefined {
   let at = 0
   for (const each of containers) {

@@ -99,7 +99,7 @@ function ignoreCut(error: unknown): { done: true; value: undefined } {
   throw error
 }
 
-/** What is read of an answer that is no stream of events. Bytes. */
+/** How much is read of an answer that is not a stream of events. Bytes. */
 const longestWrongAnswer = 256 * 1024
 
 /** What came in place of a stream of events: an error of its type, else an error that names what it is. */

@@ -154,7 +154,7 @@ export class SeenEvents {
     })
   }
 
-  /** The same, but what was sent is no news. */
+  /** The same, but what was sent is not new. */
   #addUnsent(items: readonly Keyed[]): EventItem[] {
     return this.#addNew(items).filter((item) => !this.#sent?.find(item))
   }

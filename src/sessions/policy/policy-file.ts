@@ -53,7 +53,9 @@ export async function readPolicy(text: string, name: string): Promise<Policy> {
   const rules = parsed.data.rules.map(toRule)
   const problems = [
     ...rules.flatMap((rule, index) => problemsOf(rule).map((problem) => `rules[${index}].${problem}`)),
-    ...parsed.data.rules.flatMap(({ examples }, index) => misfits(rules[index] as Rule, examples, index)),
+    ...parsed.data.rules.flatMap(({ examples }, index) =>
+      failingExamples(rules[index] as Rule, examples, index),
+    ),
   ]
   if (problems.length > 0) throw usageProblems(name, problems)
   return { rules, fallback: parsed.data.default ?? { decision: 'ask' } }
@@ -88,7 +90,11 @@ function problemsOf({ tool, server, fields = [] }: Rule): string[] {
 type Examples = PolicyFile['rules'][number]['examples']
 
 /** The examples of a rule that do not hold. */
-function misfits(rule: Rule, { match = [], miss = [] }: NonNullable<Examples> = {}, index: number): string[] {
+function failingExamples(
+  rule: Rule,
+  { match = [], miss = [] }: NonNullable<Examples> = {},
+  index: number,
+): string[] {
   const check = (examples: typeof match, isWanted: boolean, list: string) =>
     examples.flatMap(({ name, server, input }, place) => {
       const call = { name, input, server, isMcp: server !== undefined, isUnclear: false }

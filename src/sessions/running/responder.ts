@@ -88,7 +88,7 @@ export class Responder {
     return `${turns} ${turns === 1 ? 'turn' : 'turns'}; ${tools}`
   }
 
-  /** Why a run that went well is no success. */
+  /** Why a run that went well is not a success. */
   failure(): CliError | undefined {
     const [denied, unasked] = [this.#thatWere('deny'), this.#unasked]
     if (denied.length + unasked.length === 0) return undefined
@@ -254,6 +254,6 @@ const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
   reason,
 })
 
-/** To allow what nobody here can carry out is no reply, and nobody knows which of two inputs would be carried out. */
+/** To allow what nobody here can carry out is not a reply, and nobody knows which of two inputs would be carried out. */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
   decision === 'ask' && !use.isContradicted && (!waitsForResult(use, tools) || tools.has(use.name))

@@ -116,7 +116,7 @@ interface Followed {
   resume: string[]
 }
 
-/** Prints what happens, and replies to what waits, until the session rests. Throws a `CliError` if that is no success. */
+/** Prints what happens, and replies to what waits, until the session rests. Throws a `CliError` if that is not a success. */
 async function follow(
   context: Context,
   follower: Follower,

@@ -16,11 +16,11 @@ interface EventsPage {
   items: EventItem[]
   /** It says whether there is more. */
   isMarked: boolean
-  /** How to go on after these. Throws a `CliError` if that is not said, or if another element is no event. */
+  /** How to go on after these. Throws a `CliError` if that is not said, or if another element is not an event. */
   next(): Cursor | undefined
 }
 
-/** Reads one page of a list, or a list without pages, up to the first element that is no event. Throws a `CliError`. */
+/** Reads one page of a list, or a list without pages, up to the first element that is not an event. Throws a `CliError`. */
 export function readEventsPage(text: string): EventsPage {
   const { data, texts, isMarked, next } = readPage(text, 'the list of events')
   const items: EventItem[] = []
