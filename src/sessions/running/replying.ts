@@ -28,8 +28,9 @@ import type { Fate } from '../../fate.ts'
  * So a reply is given again in two cases only:
  *
  * - The request that had it was certainly not taken, by its fate.
- * - A rest that came after it lists the tool use, and for 5 s no list has shown an answer to it. This is wrong only if the
- *   service took the reply, leaves it out of its list, and asks again.
+ * - A rest that came after it lists the tool use, and for 5 s no list has shown an answer to it. This is wrong if the service
+ *   took the reply, leaves it out of its list, and asks again. It is also wrong if the request arrives more than 5 s
+ *   after its connection broke, while something else makes the session rest anew.
  *
  * That holds for one run of a session at a time, which a lock beside the journal sees to. Without a journal it holds within
  * one run.
