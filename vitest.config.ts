@@ -56,7 +56,11 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'heavy',
-          include: [heavy, properties, 'test/faults/!(serve|tinyproxy|carriage-return|large.heavy).test.ts'],
+          include: [
+            heavy,
+            properties,
+            'test/faults/!(serve|tinyproxy|carriage-return|last-words|unread|large.heavy).test.ts',
+          ],
           env: { TEST_ALL: 'yes' },
           execArgv: ['--max-semi-space-size=64'],
         },

@@ -1,11 +1,9 @@
-import { spawnSync } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
 import { answering, delta, ok, okText, receipt, sseHead, stop } from './answers.ts'
 import { faults, type Row, stream } from './rows.ts'
 
-const _canMount = spawnSync('unshare', ['-m', 'true']).status === 0
 const small = (command: string) =>
   `mkdir small; unshare -m sh -c 'mount -t tmpfs -o size=64k none small && ${command}'`
 const megabyte = message('x'.repeat(2 ** 20))

@@ -1,12 +1,10 @@
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { canRun } from '../harness/process.ts'
 import { answering, delta, sseHead } from './answers.ts'
 import { faults, type Row } from './rows.ts'
 import { quote } from './terminal.ts'
 
 const unread = join(import.meta.dirname, 'unread.py')
-const _isThere = canRun('python3', '-c', 'import pty; open("/proc/self/stat")')
 
 /** More than any terminal takes, and then silence. */
 const much = (socket: Socket) =>

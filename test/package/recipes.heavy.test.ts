@@ -57,8 +57,6 @@ test('no recipe has what an interactive shell reads in its own way', () => {
   for (const { block } of blocks) expect(block).not.toMatch(/(^|\s)#|!/)
 })
 
-const _needed = 'command -v git && command -v jq && command -v mkfifo'
-
 for (const [name, [shell = '', ...flags]] of Object.entries(shells)) {
   test(`every recipe runs as printed in ${name} (needs ${shell}, git, jq, mkfifo and GNU split)`, async () => {
     const { out, err } = await paste(shell, flags)
