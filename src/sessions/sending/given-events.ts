@@ -29,7 +29,7 @@ export async function readGiven(input: Context['input'], path: string): Promise<
  * a usage error that names the line of a text that is not JSON.
  */
 export async function parseGiven(text: string, name: string): Promise<GivenEvents> {
-  const whole = tryParseJson(text)
+  const whole = hasOneEachLine(text) ? undefined : tryParseJson(text)
   if (whole !== undefined) return { name, body: wrap(text, whole), placeOf: placeInList }
   const { texts, numbers, wrong } = readLines(text)
   if (wrong !== undefined && texts.length > 0) {
@@ -52,6 +52,16 @@ export async function parseGiven(text: string, name: string): Promise<GivenEvent
       return field ? `line ${number}: ${field}` : `line ${number}`
     },
   }
+}
+
+/** Whether the first line is a value by itself, with more after it: then the text as a whole is not one. */
+function hasOneEachLine(text: string): boolean {
+  const newline = text.indexOf('\n')
+  return (
+    newline > 0 &&
+    /\S/.test(text.slice(newline, newline + 100)) &&
+    tryParseJson(text.slice(0, newline)) !== undefined
+  )
 }
 
 interface Lines {
