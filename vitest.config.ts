@@ -36,6 +36,7 @@ const properties = 'test/**/*.property.test.ts'
 
 /** The program's steps are counted, from before it is loaded. */
 const counted = 'test/**/*.growth.test.ts'
+const heavilyCounted = 'test/**/*.heavy-growth.test.ts'
 
 const faults = 'test/faults/*.test.ts'
 
@@ -65,14 +66,10 @@ export default defineConfig({
           execArgv: ['--max-semi-space-size=64'],
         },
       },
-      {
-        extends: true,
-        test: {
-          name: 'counted',
-          include: [counted],
-          setupFiles: 'test/harness/steps.ts',
-        },
-      },
+      ...[
+        { name: 'counted', include: [counted] },
+        { name: 'heavy-counted', include: [heavilyCounted] },
+      ].map((test) => ({ extends: true as const, test: { ...test, setupFiles: 'test/harness/steps.ts' } })),
       // Many processes, which a large one takes long to start.
       {
         extends: true,
@@ -84,7 +81,7 @@ export default defineConfig({
         test: {
           name: 'together',
           include: ['test/**/*.test.ts'],
-          exclude: [heavy, counted, faults],
+          exclude: [heavy, counted, heavilyCounted, faults],
           isolate: false,
         },
       },
