@@ -51,6 +51,7 @@ function without(text: string, secrets: ReadonlySet<string>): string {
   const all = [...secrets].filter(({ length }) => length >= shortest)
   if (all.length === 0) return text
   const encoded = all.flatMap(inBase64)
+  const cut = all.flatMap((secret) => cutPlacesOf(secret, text))
   const places = spellingsOf(text).flatMap((spelling) => [
     ...all.flatMap((secret) => placesOf(secret, spelling)),
     ...encoded.flatMap((core) => placesOf(core, spelling, /[\w+/=-]/)),
@@ -58,7 +59,7 @@ function without(text: string, secrets: ReadonlySet<string>): string {
   let shown = ''
   let end = 0
   // Of secrets that overlap nothing stays, as when one is the beginning of the other.
-  for (const place of places.sort((one, other) => one.start - other.start)) {
+  for (const place of [...places, ...cut].sort((one, other) => one.start - other.start)) {
     if (place.start >= end) shown += `${text.slice(end, place.start)}[redacted]`
     end = Math.max(end, place.end)
   }
@@ -150,6 +151,24 @@ function placesOf(word: string, { text, starts, whole }: Spelling, widened?: Reg
       start: whole?.[lastUpTo(whole, at)] ?? starts?.[at] ?? at,
       end: whole?.[lastUpTo(whole, end - 1) + 1] ?? starts?.[end] ?? end,
     })
+  }
+  return places
+}
+
+/** Where a text was cut in the middle of a word: half a secret before an ellipsis is a secret too. */
+function cutPlacesOf(word: string, text: string): SecretPlace[] {
+  const places: SecretPlace[] = []
+  for (let end = text.indexOf('…'); end >= 0; end = text.indexOf('…', end + 1)) {
+    const before = text.slice(Math.max(0, end - word.length), end)
+    for (
+      let at = before.indexOf(word.slice(0, shortest));
+      at >= 0;
+      at = before.indexOf(word.slice(0, shortest), at + 1)
+    ) {
+      if (!word.startsWith(before.slice(at))) continue
+      places.push({ start: end - before.length + at, end })
+      break
+    }
   }
   return places
 }

@@ -181,6 +181,22 @@ describe('where a secret never stands', () => {
     expect(shown).not.toMatch(/canary|token=|Y2FuYX/)
   })
 
+  test('K44: of a secret that a long text is cut in, no part is shown', async () => {
+    const cwd = temporaryFolder()
+    const answer = message('hi', {
+      id: `${'x'.repeat(194)}${token}`,
+      model: `${'y'.repeat(92)}${token}`,
+      stop_reason: `${'z'.repeat(195)}${token}`,
+    })
+    const env = { ...bare, PARLEY_BASE_URL: 'https://gateway.test', PARLEY_ACCESS_TOKEN: token }
+    const argv = ['chat', 'x', '--usage', '-v', '--report', 'r.json']
+    const ended = await run(argv, { cwd, env, exchange: answering(answer) })
+    expect(ended.code).toBe(0)
+    const shown = `${ended.err}${readFileSync(join(cwd, 'r.json'), 'utf8')}`
+    expect(shown).toContain(`${'x'.repeat(194)}[redacted]`)
+    expect(shown).not.toMatch(/cana/)
+  })
+
   test('K41: where a secret begins within an escape, JSON stays JSON', async () => {
     expect(await said('one\nope-a-secret', [], 'nope-a-secret')).toContain(
       '"body":{"error":{"message":"one[redacted]"}}',
