@@ -9,14 +9,18 @@ export const outcomes = {
     when: 'credentials or settings missing, broken, or refused (401, 403, 407)',
     again: 'after a fix',
   },
-  refused: { exit: 4, when: 'the service refused the request (other 4xx, any 3xx)', again: 'after a fix' },
+  refused: {
+    exit: 4,
+    when: 'the service refused the request (other 4xx but 408 and 425, any 3xx)',
+    again: 'after a fix',
+  },
   payment: { exit: 5, when: '402', again: 'after a fix' },
   'rate-limited': {
     exit: 6,
     when: '429, or 503 with Retry-After, after the retries',
     again: 'yes, later',
   },
-  service: { exit: 7, when: 'other 5xx, after the retries', again: 'not for events' },
+  service: { exit: 7, when: 'other 5xx, 408 and 425, after the retries', again: 'not for events' },
   response: { exit: 8, when: 'the answer was not understood, or not complete', again: 'not for events' },
   'not-sent': {
     exit: 9,

@@ -101,8 +101,15 @@ interface CallOptions {
 /** The calls of a run: those under way, and the last ones that were. */
 export interface Calls {
   begin(stakes: Stakes, options?: CallOptions): Call
-  /** How far the requests of the run got: `unknown` if some left and none was answered. */
+  /**
+   * How far the requests of the run got: `unknown` if some left and none was answered. Of a run that is to change something
+   * only those that do so count.
+   */
   readonly sent: Sent
+  /** The run is to change something, and nothing that does so was sent yet. */
+  expectChange(): void
+  /** The run only reads after all. */
+  expectReading(): void
   /** Has this said of an interrupted run, until another call begins, in place of what its calls came to. */
   sayInstead(words: () => string | undefined): void
   /** What a person is told if the run is interrupted now. */
@@ -114,6 +121,7 @@ export function createCalls(): Calls {
   const told = new Map<Call, { wayOn: CallOptions['wayOn']; isOver: boolean }>()
   const underWay = new Set<Call>()
   let sentBefore: Sent = 'no'
+  let isChanging = false
   let words: () => string | undefined = () => undefined
 
   function describe(): string | undefined {
@@ -126,15 +134,17 @@ export function createCalls(): Calls {
 
   return {
     begin(stakes, { isOneOfMany = false, wayOn } = {}) {
+      const isReading = stakes.repeat === 'always'
       const call = track(stakes, () => {
         underWay.delete(call)
+        if (isReading && isChanging) return
         sentBefore = further(sentBefore, call.meaning.sent)
         const entry = told.get(call)
         if (entry) entry.isOver = true
       })
-      underWay.add(call)
+      if (!isReading || !isChanging) underWay.add(call)
       // What only reads takes nothing away.
-      if (isOneOfMany || stakes.repeat === 'always') return call
+      if (isOneOfMany || isReading) return call
       for (const [other, { isOver }] of told) if (isOver) told.delete(other)
       told.set(call, { wayOn, isOver: false })
       words = describe
@@ -143,6 +153,14 @@ export function createCalls(): Calls {
     get sent() {
       const all = [...underWay].map((call) => call.meaning.sent)
       return all.reduce(further, sentBefore)
+    },
+    expectChange() {
+      isChanging = true
+      words = () => 'nothing was sent'
+    },
+    expectReading() {
+      isChanging = false
+      words = () => undefined
     },
     sayInstead(own) {
       words = own

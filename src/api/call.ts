@@ -35,7 +35,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   }
   const caller = createCaller({ ...context, flags }, settings)
   if (await caller.preview(endpoint, parts)) return
-  if (isReading) context.calls.sayInstead(() => undefined)
+  if (isReading) context.calls.expectReading()
   const print = createPrinter(context.output, options.include ?? false)
   const printWhole = file ? createPrinter(file, options.include ?? false) : print
   try {

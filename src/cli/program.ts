@@ -194,7 +194,7 @@ async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Prom
       await requireDistinctFiles(commands, parse)
     await parse.report.open()
     const context = await createContext(parse.host, flags, parse.run)
-    if (entry.sends) parse.run.calls.sayInstead(() => 'nothing was sent')
+    if (entry.sends) parse.run.calls.expectChange()
     parse.exitCode = (await module?.run(context, command.opts() as never, command.args, parse)) ?? 0
   })
 }

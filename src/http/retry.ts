@@ -33,7 +33,7 @@ const table: readonly StatusMeaning[] = [
   { on: 'not understood', kind: 'response', fate: 'sent', passes: true },
   { on: [401, 403, 407], kind: 'credentials', fate: 'refused', others: 'end' },
   { on: [402], kind: 'payment', fate: 'refused', others: 'end' },
-  { on: [408], kind: 'refused', fate: 'refused', again: 'repeatable' },
+  { on: [408, 425], kind: 'service', fate: 'failed', passes: true, again: 'repeatable' },
   { on: [429], kind: 'rate-limited', fate: 'refused', passes: true, again: 'all', others: 'wait' },
   { on: 'limited 503', kind: 'rate-limited', fate: 'refused', passes: true, again: 'all', others: 'wait' },
   { on: '3xx and 4xx', kind: 'refused', fate: 'refused' },

@@ -86,8 +86,8 @@ describe('status', () => {
     [403, 'credentials', 'refused', 'nobody', 'end'],
     [404, 'refused', 'refused', 'nobody', 'go on'],
     [407, 'credentials', 'refused', 'nobody', 'end'],
-    [408, 'refused', 'refused', 'a chat', 'go on'],
-    [425, 'refused', 'refused', 'nobody', 'go on'],
+    [408, 'service', 'failed', 'a chat', 'go on'],
+    [425, 'service', 'failed', 'a chat', 'go on'],
     [429, 'rate-limited', 'refused', 'everybody', 'wait'],
     [500, 'service', 'failed', 'a chat', 'go on'],
     [501, 'service', 'failed', 'nobody', 'go on'],
@@ -125,5 +125,29 @@ describe('status', () => {
     const error = new CliError('rate-limited', 'x', { status: 200, isInBody: true })
     expect(outlookOf(error)).toBe('go on')
     expect(decideRetry({ ...policy, repeat: 'always' }, { error }, moment).again).toBe(false)
+  })
+})
+
+describe('how far the requests of a run got', () => {
+  test('of a run that is to change something only those count that do so', () => {
+    const calls = createCalls()
+    calls.expectChange()
+    const list = calls.begin(reading)
+    list.reach('done')
+    list.end()
+    expect([calls.sent, calls.lastWords()]).toEqual(['no', 'nothing was sent'])
+    const post = calls.begin(event)
+    post.reach('sent')
+    expect(calls.sent).toBe('unknown')
+    calls.begin(reading).reach('done')
+    expect(calls.sent).toBe('unknown')
+    post.reach('done')
+    expect(calls.sent).toBe('yes')
+  })
+
+  test('of a run that only reads all count', () => {
+    const calls = createCalls()
+    calls.begin(reading).reach('done')
+    expect(calls.sent).toBe('yes')
   })
 })
