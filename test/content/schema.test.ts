@@ -242,6 +242,11 @@ test.each([
   expect(await ask(text, schema)).toMatchObject({ code: 0, out: `${text}\n`, err: '' })
 })
 
+test('what is under an unknown keyword may be referred to, whatever its name is', async () => {
+  const schema = { $ref: '#/components/nullable', components: { nullable: { type: 'integer' }, id: {} } }
+  expect(await ask('5', schema)).toMatchObject({ code: 0, out: '5\n' })
+})
+
 test('what only the validator knows of is ignored, as every unknown keyword', async () => {
   expect((await ask('null', { type: 'string', nullable: true })).code).toBe(8)
   expect((await ask('1', { $async: true, type: 'string' })).code).toBe(8)

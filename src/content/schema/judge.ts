@@ -41,7 +41,8 @@ export function createJudge(schema: unknown): Judge {
     if (!validator.validateSchema(schema as object)) return failing(describeAll(schema, validator.errors))
     const patterns = parts.flatMap(findBadPatterns)
     if (patterns.length > 0) return failing(patterns)
-    for (const [, part] of parts) for (const name of validatorsOwn) delete part[name]
+    for (const [, part] of parts)
+      for (const [name, type] of validatorsOwn) if (typeof part[name] === type) delete part[name]
     const validate: ValidateFunction = validator.compile(schema as object)
     // Shows a schema that is its own part without end.
     validate(null)
@@ -54,8 +55,12 @@ export function createJudge(schema: unknown): Judge {
   }
 }
 
-/** Keywords that mean something to the validator, and nothing to the drafts. */
-const validatorsOwn = ['$async', 'nullable', 'id']
+/** Keywords that mean something to the validator if they have a value of this type, and nothing to the drafts. */
+const validatorsOwn = [
+  ['$async', 'boolean'],
+  ['nullable', 'boolean'],
+  ['id', 'string'],
+] as const
 
 function describeRefusal(error: unknown, parts: readonly [place: string, schema: SchemaObject][]): string {
   if (error instanceof RangeError) return 'it refers to itself without end'
