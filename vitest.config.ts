@@ -34,9 +34,8 @@ const heavy = 'test/**/*.heavy.test.ts'
 /** Which npm run test:all tries more often: test/harness/often.ts. */
 const properties = 'test/**/*.property.test.ts'
 
-/** The program's steps are counted, from before it is loaded. */
+/** npm run test:all counts the program's steps, from before it is loaded. */
 const counted = 'test/**/*.growth.test.ts'
-const heavilyCounted = 'test/**/*.heavy-growth.test.ts'
 
 const faults = 'test/faults/*.test.ts'
 
@@ -66,10 +65,10 @@ export default defineConfig({
           execArgv: ['--max-semi-space-size=64'],
         },
       },
-      ...[
-        { name: 'counted', include: [counted] },
-        { name: 'heavy-counted', include: [heavilyCounted] },
-      ].map((test) => ({ extends: true as const, test: { ...test, setupFiles: 'test/harness/steps.ts' } })),
+      {
+        extends: true,
+        test: { name: 'heavy-counted', include: [counted], setupFiles: 'test/harness/steps.ts' },
+      },
       // Many processes, which a large one takes long to start.
       {
         extends: true,
@@ -81,7 +80,7 @@ export default defineConfig({
         test: {
           name: 'together',
           include: ['test/**/*.test.ts'],
-          exclude: [heavy, counted, heavilyCounted, faults],
+          exclude: [heavy, counted, faults],
           isolate: false,
         },
       },
