@@ -69,7 +69,7 @@ export function createBatchRows(node: string, url: string): Row[] {
       job: batch(few),
       baseline: { command: `'${node}' ${writePool(url)} ${few}` },
       rounds: 7,
-      budget: [1.5, 1.5],
+      budget: [1.6, 1.4],
     },
     {
       work: 'the memory of a batch of 100,000',
@@ -79,7 +79,7 @@ export function createBatchRows(node: string, url: string): Row[] {
       rounds: 1,
       isMemory: true,
       budget: [1.2, 1.2],
-      memory: 140,
+      memory: 160,
     },
     {
       work: 'resuming a finished batch of 100,000',

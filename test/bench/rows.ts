@@ -96,7 +96,7 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
       job: run("chat 'Say hello'"),
       baseline: { command: `'${node}' ${bare}` },
       rounds: 21,
-      budget: [1.5, 1.5],
+      budget: [1.6, 1.45],
     },
     {
       work: 'the same',
