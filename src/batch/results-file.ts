@@ -25,8 +25,8 @@ export interface Earlier {
   tokens: number
   /** The end of the last whole line. Bytes. */
   end: number
-  /** The text after that end. */
-  tail: 'none' | 'torn' | 'whole'
+  /** The text after that end: nothing, the beginning of a result, a whole result, or something else. */
+  tail: 'none' | 'torn' | 'whole' | 'foreign'
   /** How many of its lines are no results. */
   others: number
 }
@@ -100,6 +100,9 @@ async function read(file: number, { path, name, ledger, tokensOf }: ResultsOptio
   // Whatever it is, it is not ours to change.
   if (earlier.results === 0 && earlier.others > 0) {
     throw new CliError('file', `${name}: it has no results of a batch`)
+  }
+  if (earlier.tail === 'foreign') {
+    throw new CliError('file', `${name}: its last line is not a result of a batch`)
   }
   if (earlier.tail === 'torn') cut(file, path, earlier.end)
   if (earlier.tail === 'whole') writeSync(file, '\n')
@@ -191,8 +194,11 @@ interface Result {
   tokens: number
 }
 
-/** Every line of the results begins so. */
-const opening = Buffer.from('{"index":')
+/** Every line of the results begins like one of these, with its own number. */
+const openings = ['{"index":0,"id":', '{"index":0,"hash":']
+
+/** The longest such beginning, in bytes. */
+const longestOpening = 40
 
 /** Some editors put it before the first line. */
 const byteOrderMark = Buffer.from('\ufeff')
@@ -209,13 +215,15 @@ export async function readEarlier(
     const bytes = start === 0 ? withoutMark(found) : found
     start = end
     const result = bytes && readResult(bytes, tokensOf)
+    const isTorn = !isWhole && !result && bytes !== undefined && isBeginning(bytes)
     if (result) {
       ledger.recall(result)
       earlier.results++
       earlier.tokens += result.tokens
-    } else if (isWhole || !bytes || !isBeginning(bytes)) earlier.others++
+    } else if (!isTorn) earlier.others++
     if (isWhole) earlier.end = end
-    else earlier.tail = result ? 'whole' : 'torn'
+    else if (result) earlier.tail = 'whole'
+    else earlier.tail = isTorn ? 'torn' : 'foreign'
   }
   return earlier
 }
@@ -229,7 +237,7 @@ function readResult(
   bytes: Uint8Array,
   tokensOf: (line: Record<string, unknown>) => number | undefined,
 ): Result | undefined {
-  const line = tryParseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString())
+  const line = tryParseJson(textOf(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok } = line
   // An answer that failed a check was paid for too.
@@ -245,8 +253,12 @@ function readResult(
 const totalOf = (usage: unknown): number | undefined =>
   isObject(usage) && typeof usage.totalTokens === 'number' ? usage.totalTokens : undefined
 
-/** Of a line that was cut off while it was written. */
+/** Of a line that was cut off while it was written: one that is whole JSON was not. */
 function isBeginning(bytes: Uint8Array): boolean {
-  const length = Math.min(bytes.length, opening.length)
-  return opening.subarray(0, length).equals(bytes.subarray(0, length))
+  const head = textOf(bytes.subarray(0, longestOpening)).replace(/\d+/g, '0')
+  const isOurs = openings.some((opening) => opening.startsWith(head) || head.startsWith(opening))
+  return isOurs && tryParseJson(textOf(bytes)) === undefined
 }
+
+const textOf = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()

@@ -542,6 +542,38 @@ describe('a results file that an editor has written', () => {
   })
 })
 
+describe('a file whose last line has no end', () => {
+  const result = '{"index":9,"hash":"h","ok":true}\n'
+
+  test.each([
+    ['JSON that is not a result', '{"index":{"a":1},"doc":"precious"}'],
+    ['the same with a number', '{"index":1,"doc":"precious"}'],
+    ['one that begins as a result does', '{"index":1,"id":"precious"}'],
+    ['a torn one of something else', '{"index":{"a":1},"doc":"prec'],
+    ['the same with a number', '{"index":1,"doc":"prec'],
+    ['words', 'precious'],
+  ])('B11: %s: exit 11, also after results, and it stays as it is', async (_, last) => {
+    for (const before of ['', result]) {
+      const cwd = folderWith(2)
+      const file = join(cwd, 'r.ndjson')
+      writeFileSync(file, before + last)
+      const ended = await run([...results, '--resume'], { cwd })
+      expect(ended).toMatchObject({ code: 11, requests: [], out: '' })
+      expect(readFileSync(file, 'utf8')).toBe(before + last)
+    }
+  })
+
+  test('B11: a whole result counts, and gets its end', async () => {
+    const cwd = folderWith(3)
+    expect((await run(results, { cwd })).code).toBe(0)
+    const file = join(cwd, 'r.ndjson')
+    const written = readFileSync(file, 'utf8')
+    writeFileSync(file, written.trimEnd())
+    expect(await run([...results, '--resume'], { cwd })).toMatchObject({ code: 0, requests: [] })
+    expect(readFileSync(file, 'utf8')).toBe(written)
+  })
+})
+
 test('B08: a 200 that holds a rate_limit_error is no pause of all: its line has failed', async () => {
   const error = { type: 'error', error: { type: 'rate_limit_error', message: 'slow down' } }
   const exchange = byPrompt({ 2: answering(JSON.stringify(error), { headers: { 'retry-after': '1' } }) })

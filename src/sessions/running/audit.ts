@@ -62,10 +62,10 @@ export async function openAudit(
   const file = openRegular(absolutePath(host, path), path)
   let turn: Lock | undefined
   try {
-    requireAudit(file, path)
     turn = await takeTurn(context, deadline, { path, session })
     const chunks = createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
-    const earlier = await readEarlier(chunks, session)
+    const earlier = await readEarlier(chunks, { path, session })
+    if (constants.O_NOFOLLOW && (fstatSync(file).mode & 0o077) !== 0) fchmodSync(file, 0o600)
     if (!endsInNewline(file)) write(file, '\n', path)
     const held = turn
     return {
@@ -108,22 +108,6 @@ function openRegular(path: string, name: string): number {
     closeSync(file)
     throw error instanceof CliError ? error : failed(name, error)
   }
-}
-
-/** How much of a file is read to see whether it is an audit, in bytes: the beginning of a first line. */
-const longestHead = 4096
-
-/** Whatever else it is, it is not ours to add to. The first line may be torn. */
-function requireAudit(file: number, name: string): void {
-  const head = Buffer.alloc(longestHead)
-  const text = head.subarray(0, readSync(file, head, 0, longestHead, 0)).toString()
-  const [line = ''] = text.split('\n', 1)
-  const entry = tryParseJson(line)
-  const isWhole = isObject(entry) && typeof entry.session === 'string' && typeof entry.event === 'string'
-  const start = '{"time":"'
-  if (!isWhole && !line.startsWith(start) && !start.startsWith(text))
-    throw new CliError('file', `the audit file ${name}: it holds something else`)
-  if (constants.O_NOFOLLOW && (fstatSync(file).mode & 0o077) !== 0) fchmodSync(file, 0o600)
 }
 
 /** Waits for the other runs of the session that have this audit. */
@@ -178,16 +162,54 @@ function toLine(entry: AuditEntry, session: string, now: number): string {
 /** Of one line, in bytes: no event that the service shows is longer. */
 const longestLine = 2 ** 27
 
-/** Reads a journal; a line that is torn or of something else is ignored. */
-async function readEarlier(chunks: AsyncIterable<Uint8Array>, session: string): Promise<Map<string, Reply>> {
+/** Reads a journal. Throws a `CliError` if a line is of something else: the file is not ours to add to. */
+async function readEarlier(
+  chunks: AsyncIterable<Uint8Array>,
+  { path, session }: { path: string; session: string },
+): Promise<Map<string, Reply>> {
   const replies = new Map<string, Reply>()
+  let isFirst = true
   for await (const { bytes } of cutLines(chunks, longestLine)) {
-    const entry = bytes && tryParseJson(Buffer.from(bytes).toString())
+    const text = bytes && Buffer.from(bytes).toString()
+    // Two runs may both have ended a torn line, which leaves an empty one.
+    if (text === '' && !isFirst) continue
+    isFirst = false
+    const entry = text === undefined ? undefined : tryParseJson(text)
+    if (entry === undefined ? !isTorn(text) : !isEntry(entry))
+      throw new CliError('file', `the audit file ${path}: it holds something else`)
     if (!isObject(entry) || entry.session !== session || typeof entry.toolUse !== 'string') continue
     const line = readLine(entry)
     if (line) replies.set(entry.toolUse, step(replies.get(entry.toolUse) ?? { is: 'deciding' }, line))
   }
   return replies
+}
+
+/** The events of an audit. */
+const events: Record<JournalLine['event'], true> = {
+  decision: true,
+  start: true,
+  end: true,
+  sent: true,
+  accepted: true,
+  refused: true,
+  unknown: true,
+  'not-asked': true,
+}
+
+const isEntry = (entry: unknown): boolean =>
+  isObject(entry) &&
+  typeof entry.time === 'string' &&
+  typeof entry.session === 'string' &&
+  typeof entry.event === 'string' &&
+  Object.hasOwn(events, entry.event)
+
+/** Every line of an audit begins so, with its own digits. */
+const opening = '{"time":"0000-00-00T00:00:00.000Z","session":"'
+
+/** Of a line that is not JSON: whether it was cut off while it was written. Later runs have given it its end. */
+function isTorn(text: string | undefined): boolean {
+  const head = text?.slice(0, opening.length).replace(/\d/g, '0')
+  return head !== undefined && head !== '' && opening.startsWith(head)
 }
 
 function readLine({ event, time, rest, result }: Record<string, unknown>): JournalLine | undefined {

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -677,14 +678,60 @@ describe('the audit as a journal', () => {
     },
   )
 
+  const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
+  const foreign = [
+    `${slog}\n`,
+    slog,
+    slog.slice(0, 45),
+    '{"time":"","session":"s1","event":"login"}\n',
+    '{"session":"s1","event":"sent"}\n',
+    `${line('sent')}${slog}\n`,
+    `${line('sent')}${slog}`,
+    `${line('sent')}text\n${line('accepted')}`,
+    '\n\n',
+  ]
+
+  test.each(foreign)('Y98: %j is no audit: 11, and its content and mode stay', async (text) => {
+    const cwd = begun(text)
+    const file = join(cwd, 'audit.ndjson')
+    chmodSync(file, 0o644)
+    const { mode } = statSync(file)
+    const service = waiting()
+    const { code, err } = await go({ cwd, words: [], world: { exchange: service.exchange } })
+    expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
+    expect(err).toContain('the audit file audit.ndjson: it holds something else')
+    expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
+    expect(readdirSync(cwd).sort()).toEqual(['audit.ndjson', 'p.json'])
+  })
+
+  test.each([1, 9, 20, 40, 60])(
+    'Y98: a line torn after %i bytes gets an end, and is no hindrance later',
+    async (length) => {
+      const torn = sentAt(Date.now()).slice(0, length)
+      // Two runs of other sessions may both have given it one.
+      for (const text of [torn, `${line('sent', 't9')}${torn}`, `${torn}\n\n${line('sent', 't9')}`]) {
+        const cwd = begun(text)
+        writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
+        const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson']
+        const first = await run(argv, { cwd, exchange: waiting().exchange, timers: hurried() })
+        const { exchange } = createAgentService({ rounds: [] })
+        const second = await run([...argv, 'do it'], { cwd, exchange, timers: hurried(), stdin: '' })
+        expect([first.code, second.code]).toEqual([0, 0])
+        const written = readFileSync(join(cwd, 'audit.ndjson'), 'utf8')
+        expect(written.startsWith(text.endsWith('\n') ? text : `${text}\n`)).toBe(true)
+      }
+    },
+  )
+
   test('Y57: that of another session, or a torn line, says nothing; what is torn gets an end', async () => {
-    const cwd = begun(`${line('sent', 't1', 'other')}{"session":"s1","toolUse":"t1","event":"se`)
+    const torn = sentAt(0).slice(0, -10)
+    const cwd = begun(line('sent', 't1', 'other') + torn)
     const service = waiting()
     const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson']
     writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
     expect((await run(argv, { cwd, exchange: service.exchange, timers: hurried() })).code).toBe(0)
     const lines = readFileSync(join(cwd, 'audit.ndjson'), 'utf8').split('\n')
-    expect(lines[1]).toBe('{"session":"s1","toolUse":"t1","event":"se')
+    expect(lines[1]).toBe(torn)
     expect(lines.slice(2, -1).map((text) => JSON.parse(text).event)).toEqual(['decision', 'sent', 'accepted'])
   })
 
