@@ -223,6 +223,9 @@ function explainFailure(
   const error: NodeJS.ErrnoException & { data?: unknown } = connection.errored ?? reported
   const { code, name, message } = error
   if (isTlsAlert(error.data)) return failure(reached, url, `the server expects TLS ${hint}`)
+  // undici asks its parser how a response ends that the connection's end cut; a reset can come too late to be named.
+  if (name === 'HTTPParserError' && message.includes('EOF'))
+    return failure(reached, url, 'the connection was closed')
   const violation =
     name === 'HTTPParserError' ? 'malformed' : (violations.get(code ?? '') ?? violations.get(message))
   if (violation && reached !== 'not-sent') {

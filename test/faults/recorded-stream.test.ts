@@ -86,6 +86,12 @@ faultsInside('E: what streams were seen to send', [
     script: resetting(chunkedHead.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n') + chunked(finished())),
     err: ['the answer broke off'],
   },
+  {
+    ...early,
+    name: 'E31 STOP, then the end of the connection before the last chunk',
+    script: closing(chunkedHead.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n') + chunked(finished())),
+    err: ['the answer broke off'],
+  },
   { ...early, name: 'E31 STOP, then half an event', script: closing(`${sseHead}${finished()}data: {"candi`) },
   {
     ...early,
