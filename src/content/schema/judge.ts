@@ -33,7 +33,7 @@ export function createJudge(schema: unknown): Judge {
     ownProperties: true,
     logger: false,
     verbose: true,
-    // Two thirds of 0.3 are no reason to refuse a price.
+    // 1.15 is a multiple of 0.01, though not by the processor's arithmetic.
     multipleOfPrecision: 9,
   })
   const parts = [...subschemasOf(schema)]

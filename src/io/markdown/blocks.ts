@@ -37,11 +37,6 @@ export class Blocks {
     this.#highlightFor = highlightFor
   }
 
-  /** Whether something was read that is not shown before its end has come. */
-  get isTableOpen(): boolean {
-    return this.#table !== undefined || this.#kind === 'bar'
-  }
-
   /** The text may be cut anywhere. */
   push(text: string): void {
     for (let at = 0; at < text.length; ) {
