@@ -21,13 +21,18 @@ import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Decision } from '../policy/policy.ts'
 import { type JournalLine, type Reply, step } from './replying.ts'
 
-/** What is recorded of a tool use; `session` and `time` are added. */
+/** A line of the audit; `session` and `time` are added. */
 export interface AuditEntry {
-  toolUse: string
-  name: string
+  /** Null if the line is not about a tool use. */
+  toolUse: string | null
+  /** The type of the tool use's event. */
+  type?: string
+  /** Of an MCP tool. */
+  server?: string
+  name?: string
   /** The tool's input as it is spelled. */
   input?: string
-  event: JournalLine['event']
+  event: AuditEvent
   decision?: Decision
   by?: 'rule' | 'default' | 'person' | 'tool'
   /** From 0. */
@@ -38,6 +43,9 @@ export interface AuditEntry {
   rest?: string
   reason?: string
 }
+
+/** What a line tells: a step of a reply, or that the session is to be interrupted, which is written before it is done. */
+type AuditEvent = JournalLine['event'] | 'interrupt'
 
 /** A record of what was decided and done, and a journal that says after a kill how far it got. */
 export interface Audit {
@@ -153,8 +161,9 @@ function write(file: number, text: string, name: string): void {
 
 /** The fields in their order, the input as it is spelled. */
 function toLine(entry: AuditEntry, session: string, now: number): string {
-  const { toolUse, name, input, event, decision, by, rule, result, rest, reason } = entry
-  const head = JSON.stringify({ time: new Date(now).toISOString(), session, toolUse, name }).slice(0, -1)
+  const { toolUse, type, server, name, input, event, decision, by, rule, result, rest, reason } = entry
+  const time = new Date(now).toISOString()
+  const head = JSON.stringify({ time, session, toolUse, type, server, name }).slice(0, -1)
   const tail = JSON.stringify({ event, decision, by, rule, result, rest, reason }).slice(1)
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
@@ -185,7 +194,7 @@ async function readEarlier(
 }
 
 /** The events of an audit. */
-const events: Record<JournalLine['event'], true> = {
+const events: Record<AuditEvent, true> = {
   decision: true,
   start: true,
   end: true,
@@ -194,6 +203,7 @@ const events: Record<JournalLine['event'], true> = {
   refused: true,
   unknown: true,
   'not-asked': true,
+  interrupt: true,
 }
 
 const isEntry = (entry: unknown): boolean =>

@@ -33,8 +33,11 @@ export interface RunningSession {
   isPrinted?: boolean
 }
 
+/** A tool use as the audit names it. */
 interface NamedUse {
   id: string
+  type: string
+  server?: string
   name: string
 }
 
@@ -69,8 +72,8 @@ export class Replies {
   }
 
   /** Writes a line to the journal, and takes the step that it tells of. Throws a `CliError` of kind `file`. */
-  take({ id, name }: NamedUse, line: JournalLine, more: Partial<AuditEntry> = {}): void {
-    this.#session.audit.add({ toolUse: id, name, event: line.event, ...more })
+  take({ id, type, server, name }: NamedUse, line: JournalLine, more: Partial<AuditEntry> = {}): void {
+    this.#session.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
     this.#replies.set(id, step(this.to(id), line))
   }
 

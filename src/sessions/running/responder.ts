@@ -236,8 +236,7 @@ export class Responder {
 
   #tellUnasked(judgement: Judgement): void {
     const { audit, context } = this.#with
-    const { id, name } = judgement.use
-    audit.add({ toolUse: id, name, ...entryOf(judgement), event: 'not-asked' })
+    audit.add({ ...entryOf(judgement), event: 'not-asked' })
     this.#unasked.push(judgement)
     context.warn(
       `the policy denies a tool use that the service ran without asking: ${describeUse(judgement.use)}`,
@@ -247,6 +246,10 @@ export class Responder {
 
 /** What the audit has of a decision. */
 const entryOf = ({ use, decision, by, rule, reason }: Judgement) => ({
+  toolUse: use.id,
+  type: use.type,
+  server: use.server,
+  name: use.name,
   input: use.inputText,
   decision,
   by,

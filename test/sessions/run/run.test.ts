@@ -592,6 +592,42 @@ describe('the audit as a journal', () => {
     `${JSON.stringify({ time: new Date(time).toISOString(), session: 's1', toolUse: 't1', name: 'bash', event: 'sent', rest })}\n`
   const waiting = () => createAgentService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
 
+  test('Y130: each line about a tool use says of which type and server it is, as a rule needs it', async () => {
+    const mcp = {
+      id: 'm1',
+      type: 'agent.mcp_tool_use',
+      mcp_server_name: 'github',
+      name: 'create_issue',
+      input: { title: 'x' },
+      evaluated_permission: 'ask',
+    }
+    const service = createAgentService({ rounds: [[mcp], [custom('c1', 'x')]] })
+    const { code, audit } = await go({
+      policy: allowAll,
+      words: ['do it', '--tool', 'x=true'],
+      world: { exchange: service.exchange },
+    })
+    expect(code).toBe(0)
+    const lines = audit.filter(({ toolUse }) => toolUse !== null)
+    const linesOf = (type: string, server: string | undefined, events: string[]) =>
+      events.map((event) => [type, server, event])
+    expect(lines.map(({ type, server, event }) => [type, server, event])).toEqual([
+      ...linesOf('agent.mcp_tool_use', 'github', ['decision', 'sent', 'accepted']),
+      ...linesOf('agent.custom_tool_use', undefined, ['decision', 'start', 'end', 'sent', 'accepted']),
+    ])
+    expect(Object.keys(lines[0])).toEqual(
+      'time session toolUse type server name input event decision by'.split(' '),
+    )
+  })
+
+  test('Y130: an interrupt, and lines of an earlier version without a type, are lines of an audit', async () => {
+    const interrupt = `${JSON.stringify({ time: '', session: 's1', toolUse: null, event: 'interrupt' })}\n`
+    const cwd = begun(line('decision') + interrupt)
+    const service = waiting()
+    expect((await go({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
+    expect(service.posts).toBe(1)
+  })
+
   test('Y56: an answer that an earlier run began is not sent again: 10', async () => {
     const service = waiting()
     const cwd = begun(line('decision') + line('sent'))
