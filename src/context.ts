@@ -75,6 +75,8 @@ export interface SharedFlags {
   errors?: 'json' | 'github'
   color?: ColourChoice
   stdin?: boolean
+  /** Of the commands that send text: a stdin that is read has to bring some. */
+  failOnEmpty?: boolean
   settings: FlagSettings
 }
 

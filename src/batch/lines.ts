@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { cutLines } from '../io/cut-lines.ts'
+import { wayToUtf8 } from '../io/utf8.ts'
 
 /** A line of a batch's input that is not empty: its text, or its problem. */
 export type TextLine = { number: number } & ({ text: string } | { problem: string })
@@ -16,7 +17,7 @@ export async function* readLines(
   for await (const { bytes } of cutLines(chunks, longest)) {
     number++
     if (!bytes) yield { number, problem: `it is longer than ${longest / mebibyte} MiB` }
-    else if (!isUtf8(bytes)) yield { number, problem: 'it is not UTF-8 text' }
+    else if (!isUtf8(bytes)) yield { number, problem: `it is not UTF-8 text: ${wayToUtf8(bytes)}` }
     else {
       // This takes a byte order mark away too.
       const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim()

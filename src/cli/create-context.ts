@@ -32,6 +32,7 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
       host,
       readsStdin: flags.stdin !== false,
       isForHeader: flags.header?.includes('@-') ?? false,
+      needsText: flags.failOnEmpty ?? false,
       note,
     }),
     output: createOutput(host.stdout),

@@ -94,6 +94,10 @@ const input: Topic =
   parley chat < prompt.txt
   parley chat 'Compare this:' - 'with what you know' < notes.md
 
+A pipe that brings nothing, such as an empty diff, is left out with a note; with --fail-on-empty it is exit 2. Text must be UTF-8: iconv converts any other.
+
+  git diff | parley chat 'Review this:' --fail-on-empty
+
 A whole body is sent as it is written. Files become parts of the turn.
 
   parley chat -i body.json
@@ -106,7 +110,7 @@ Flags that mention @FILE read a file when their value begins with @: @notes.md i
   parley events send -s sesn_1 --tool-result toolu_1=@out.txt
   parley events send -s sesn_1 --message @- < notes.md
 
-Events are JSON on stdin or in -i FILE: a body {"events":[...]}, a list, one event, or one event a line. Those of event flags come after them; beside --interrupt alone, or with -i FILE, stdin is left alone. Beside words stdin is text, as with chat. 'events confirm' takes a record with a session.status_idle, whose last one says what waits, or user.tool_confirmation events alone, which are sent as they are.
+Events are JSON on stdin or in -i FILE: a body {"events":[...]}, a list, one event, or one event a line. Those of event flags come after them; beside --interrupt alone, or with -i FILE, stdin is left alone. Beside words stdin is text, as with chat. Files of -f stand before the words in their message: text with its name, images and PDFs as base64. 'events confirm' takes a record with a session.status_idle, whose last one says what waits, or user.tool_confirmation events alone, which are sent as they are.
 
   parley events send -s sesn_1 --tool-result toolu_1=ok < events.ndjson
 

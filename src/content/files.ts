@@ -1,29 +1,42 @@
 import { usage } from '../errors.ts'
 import type { Input } from '../io/input.ts'
-import { tryDecodeUtf8 } from '../io/utf8.ts'
+import { decodeUtf8, isUtf16, tryDecodeUtf8 } from '../io/utf8.ts'
 import { longestText } from '../wire/json/encoder.ts'
-import type { Part } from './body.ts'
 
-/**
- * Reads a file, or stdin for `-`, into parts of a turn: text as the file's name and the text; an image, audio, video or
- * PDF file, recognized by its bytes, as inline data.
- */
-export async function readFileParts(input: Input, path: string): Promise<Part[]> {
+/** A file that goes into a request; stdin's text has no name. */
+export type GivenFile = { name?: string; text: string } | { mimeType: string; base64: string }
+
+/** What a service takes beside text. */
+export interface FileKinds {
+  mimeTypes: RegExp
+  /** In words: `an image or PDF file`. */
+  named: string
+}
+
+/** Reads a file, or stdin for `-`: as text, or as what its bytes show it to be. Throws a usage error for any other kind. */
+export async function readGivenFile(
+  input: Input,
+  path: string,
+  { mimeTypes, named }: FileKinds,
+): Promise<GivenFile> {
   const bytes = await input.bytes(path, '-f -')
   const name = path === '-' ? 'stdin' : path
   if (bytes.length === 0) throw usage(`${name}: ${path === '-' ? 'it' : 'the file'} is empty`)
   const isPdf = Buffer.from(bytes.subarray(0, 5)).toString('latin1') === '%PDF-'
   // Text is tried first: a sentence may begin with a magic number such as BMP's.
   const text = isPdf || bytes.includes(0) ? undefined : tryDecodeUtf8(bytes)
-  if (text !== undefined) return path === '-' ? [{ text }] : [{ text: `${path}:\n` }, { text }]
+  if (text !== undefined) return path === '-' ? { text } : { name: path, text }
   const { fileTypeFromBuffer } = await import('file-type')
-  const mimeType = (await fileTypeFromBuffer(bytes))?.mime
-  if (mimeType && /^(image|audio|video)\/|^application\/pdf$/.test(mimeType)) {
+  // Its byte order mark looks like the beginning of sound.
+  const mimeType = isUtf16(bytes) ? undefined : (await fileTypeFromBuffer(bytes))?.mime
+  if (mimeType && mimeTypes.test(mimeType)) {
     if (bytes.length > longestFile)
       throw usage(`${name}: longer than 384 MiB, the most that fits into a request`)
-    return [{ inlineData: { mimeType, data: asBuffer(bytes).toString('base64') } }]
+    return { mimeType, base64: asBuffer(bytes).toString('base64') }
   }
-  throw usage(`${name}: neither UTF-8 text nor an image, audio, video or PDF file`)
+  // Text in another character set has no NUL, but for UTF-16.
+  if (!mimeType && (!bytes.includes(0) || isUtf16(bytes))) decodeUtf8(bytes, name)
+  throw usage(`${name}: neither UTF-8 text nor ${named}`)
 }
 
 /** Its base64 must fit into a text. */

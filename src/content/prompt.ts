@@ -2,7 +2,7 @@ import { usage } from '../errors.ts'
 import type { Input } from '../io/input.ts'
 import { type Neighbour, refuseStrayFiles } from '../io/stray-files.ts'
 import type { Part } from './body.ts'
-import { readFileParts } from './files.ts'
+import { type FileKinds, readGivenFile } from './files.ts'
 
 export interface PromptOptions {
   /** `-i`: a whole body. */
@@ -33,12 +33,12 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
           name: options.input === '-' ? 'stdin' : options.input,
         }
   const prompt = words.length === 0 ? undefined : await input.words(words, 'the prompt')
-  const files = await readFiles(input, options.file ?? [])
+  const files = await readFileParts(input, options.file)
   if (prompt !== undefined && prompt.trim() === '') throw usage('the prompt is empty')
 
   if (given || prompt !== undefined) {
     const isTaken = words.length === 0 || words.includes('-') || options.input === '-'
-    const piped = isTaken ? '' : ((await input.piped('the prompt')) ?? '')
+    const piped = isTaken ? '' : await input.pipedBeside('the prompt')
     const texts = [prompt ?? '', piped].filter((text) => text !== '')
     return {
       given,
@@ -51,9 +51,19 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
   return { turn: [...(text === '' ? [] : [{ text }]), ...files], text }
 }
 
-async function readFiles(input: Input, paths: string[]): Promise<Part[]> {
+const fileKinds: FileKinds = {
+  mimeTypes: /^(image|audio|video)\/|^application\/pdf$/,
+  named: 'an image, audio, video or PDF file',
+}
+
+/** Reads files into parts of a turn: text as the file's name and the text, any other as inline data. */
+export async function readFileParts(input: Input, paths: readonly string[] = []): Promise<Part[]> {
   const parts: Part[] = []
-  for (const path of paths) parts.push(...(await readFileParts(input, path)))
+  for (const path of paths) {
+    const file = await readGivenFile(input, path, fileKinds)
+    if ('base64' in file) parts.push({ inlineData: { mimeType: file.mimeType, data: file.base64 } })
+    else parts.push(...(file.name === undefined ? [] : [{ text: `${file.name}:\n` }]), { text: file.text })
+  }
   return parts
 }
 
@@ -62,7 +72,7 @@ async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string>
   if (input.stdinKind === 'terminal' && !hasFiles) {
     throw usage('no prompt: give one as words, through a pipe, or with -i FILE')
   }
-  if (hasFiles) return (await input.piped('the prompt')) ?? ''
+  if (hasFiles) return input.pipedBeside('the prompt')
   const text = await input.stdin('the prompt')
   if (text.trim() === '') throw usage('no prompt: stdin is empty, and no words were given')
   return text

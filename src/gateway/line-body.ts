@@ -1,5 +1,5 @@
 import { buildBody, type Part } from '../content/body.ts'
-import { readFileParts } from '../content/files.ts'
+import { readFileParts } from '../content/prompt.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { type Neighbour, refuseStrayFiles } from '../io/stray-files.ts'
@@ -37,8 +37,7 @@ export async function readLineParts(
   const assignments = (options.set ?? []).map(parseAssignment)
   const system = options.system === undefined ? undefined : await input.value(options.system, '--system')
   const text = words.length === 0 ? '' : await input.words(words, 'the prompt')
-  const files: Part[] = []
-  for (const path of options.file ?? []) files.push(...(await readFileParts(input, path)))
+  const files = await readFileParts(input, options.file)
   const { temperature, maxOutputTokens } = options
   return { words: text === '' ? [] : [{ text }], files, system, temperature, maxOutputTokens, assignments }
 }

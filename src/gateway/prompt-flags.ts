@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { addValue, InputFlag, parseIntegerField, parseNumberField } from '../argv/flags.ts'
+import { addValue, failOnEmptyFlag, InputFlag, parseIntegerField, parseNumberField } from '../argv/flags.ts'
 
 /** Declares the flags of every prompt; `aboutFile` says which files `-f` accepts. */
 export function declarePromptFlags(command: Command, aboutFile: string): void {
@@ -11,4 +11,5 @@ export function declarePromptFlags(command: Command, aboutFile: string): void {
       new InputFlag('-f, --file <file>', `${aboutFile}, or - for stdin, repeatable`).argParser(addValue),
     )
     .option('--set <path=value>', 'set any field of the body, repeatable', addValue)
+    .addOption(failOnEmptyFlag())
 }

@@ -5,7 +5,7 @@ import { asFileFailure, CliError, usage } from '../errors.ts'
 import { readBody } from '../wire/exchange.ts'
 import { longestText } from '../wire/json/encoder.ts'
 import { absolutePath } from './paths.ts'
-import { decodeUtf8, tooLong } from './utf8.ts'
+import { decodeUtf8, isBlank, tooLong } from './utf8.ts'
 
 /** What file descriptor 0 is. `none`: there is nothing to wait for, it is closed or a device such as /dev/null. */
 export interface Stdin {
@@ -42,6 +42,8 @@ export interface Input {
   text(path: string, reader: string): Promise<string>
   /** The text of a stdin that is a pipe, socket or file, to add to words; absent if it is none, or something else reads it. */
   piped(reader: string): Promise<string | undefined>
+  /** The same beside something else that was given: of a blank one it is said that it is empty, and it adds nothing. */
+  pipedBeside(reader: string): Promise<string>
   /** Words as one text; the word `-` is stdin's text. */
   words(words: string[], reader: string): Promise<string>
   /** The value of a flag that accepts `@FILE`, `@-` and `@@`. */
@@ -56,10 +58,12 @@ export interface InputOptions {
   readsStdin: boolean
   /** A header, which is read after the words, asks for stdin. */
   isForHeader: boolean
+  /** With `--fail-on-empty`: a stdin without text is a usage error for whoever reads it. */
+  needsText: boolean
   note(line: string): void
 }
 
-export function createInput({ stdin, host, readsStdin, isForHeader, note }: InputOptions): Input {
+export function createInput({ stdin, host, readsStdin, isForHeader, needsText, note }: InputOptions): Input {
   let firstReader: string | undefined
   let deadline = Infinity
 
@@ -74,7 +78,9 @@ export function createInput({ stdin, host, readsStdin, isForHeader, note }: Inpu
 
   async function readStdin(reader: string): Promise<Uint8Array> {
     takeStdin(reader)
-    return readWhole(async () => stdin.open(), { name: 'stdin', deadline, onIdle })
+    const bytes = await readWhole(async () => stdin.open(), { name: 'stdin', deadline, onIdle })
+    if (needsText && isBlank(bytes)) throw withoutText()
+    return bytes
   }
 
   const file = (path: string, name = path) => readFile(absolutePath(host, path), { name, deadline, note })
@@ -82,6 +88,12 @@ export function createInput({ stdin, host, readsStdin, isForHeader, note }: Inpu
   const bytes = (path: string, reader: string) => (path === '-' ? readStdin(reader) : file(path))
 
   const stdinText = async (reader: string) => decodeUtf8(await readStdin(reader), 'stdin')
+
+  async function piped(reader: string): Promise<string | undefined> {
+    const isFree = readsStdin && !isForHeader && firstReader === undefined
+    const isPiped = isFree && (stdin.kind === 'pipe' || stdin.kind === 'file')
+    return isPiped ? stdinText(reader) : undefined
+  }
 
   return {
     stdinKind: readsStdin ? stdin.kind : 'none',
@@ -92,7 +104,8 @@ export function createInput({ stdin, host, readsStdin, isForHeader, note }: Inpu
     stdin: stdinText,
     stdinChunks(reader) {
       takeStdin(reader)
-      return withHint(stdin.open(), onIdle)
+      const chunks = withHint(stdin.open(), onIdle)
+      return needsText ? requireText(chunks) : chunks
     },
     file,
     async isFile(path) {
@@ -103,10 +116,13 @@ export function createInput({ stdin, host, readsStdin, isForHeader, note }: Inpu
     async text(path, reader) {
       return path === '-' ? stdinText(reader) : decodeUtf8(await file(path), path)
     },
-    async piped(reader) {
-      const isFree = readsStdin && !isForHeader && firstReader === undefined
-      const isPiped = isFree && (stdin.kind === 'pipe' || stdin.kind === 'file')
-      return isPiped ? stdinText(reader) : undefined
+    piped,
+    async pipedBeside(reader) {
+      const text = await piped(reader)
+      if (text === undefined) return ''
+      if (text.trim() !== '') return text
+      note('stdin is empty')
+      return ''
     },
     words: (words, reader) => joinWords(words, () => stdinText(`the word - of ${reader}`)),
     async value(value, flag) {
@@ -129,6 +145,17 @@ async function* withHint(stream: Readable, onIdle: () => void): AsyncGenerator<U
   } finally {
     clearTimeout(hint)
   }
+}
+
+const withoutText = () => usage('stdin is empty (--fail-on-empty)')
+
+async function* requireText(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let hasText = false
+  for await (const chunk of chunks) {
+    hasText ||= !isBlank(chunk)
+    yield chunk
+  }
+  if (!hasText) throw withoutText()
 }
 
 async function joinWords(words: string[], readStdin: () => Promise<string>): Promise<string> {

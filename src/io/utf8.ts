@@ -2,14 +2,16 @@ import { usage } from '../errors.ts'
 import { longestText } from '../wire/json/encoder.ts'
 
 /**
- * Decodes text without its byte order mark. Throws a usage error if it is too long, or not UTF-8: then with the offset
+ * Decodes text without its byte order mark. Throws a usage error if it is too long, or not UTF-8: then with the place
  * of the first bad byte.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string): string {
   if (bytes.length > longestText) throw tooLong(name)
   const text = tryDecodeUtf8(bytes)
-  if (text === undefined) throw usage(`${name}: not UTF-8 text: byte ${firstInvalid(bytes)} is not valid`)
-  return text
+  if (text !== undefined) return text
+  const invalid = firstInvalid(bytes)
+  const place = `byte ${invalid}, on line ${lineOf(bytes, invalid)}, is not valid`
+  throw usage(`${name}: not UTF-8 text: ${place}; ${wayToUtf8(bytes)}`)
 }
 
 /** The same, or `undefined` if the bytes are not UTF-8, or too long. */
@@ -22,8 +24,27 @@ export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
+/** What to do with text that is not UTF-8. */
+export const wayToUtf8 = (bytes: Uint8Array): string =>
+  `iconv -f ${isUtf16(bytes) ? 'utf-16' : 'latin1'} -t utf-8 converts it`
+
+/** Whether it begins with the byte order mark of UTF-16, as texts do that PowerShell writes. */
+export const isUtf16 = ([first, second]: Uint8Array): boolean =>
+  (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
+
+/** Whether there is nothing but blanks and line ends. */
+export const isBlank = (bytes: Uint8Array): boolean =>
+  bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d))
+
 /** The failure of an input that is longer than any text can be. */
 export const tooLong = (name: string) => usage(`${name}: longer than 512 MiB, the most that parley reads`)
+
+/** The line of a byte, from 1. */
+function lineOf(bytes: Uint8Array, offset: number): number {
+  let line = 1
+  for (let at = bytes.indexOf(0x0a); at >= 0 && at < offset; at = bytes.indexOf(0x0a, at + 1)) line++
+  return line
+}
 
 const step = 64 * 1024
 
@@ -42,7 +63,16 @@ function firstInvalid(bytes: Uint8Array): number {
     if (isValidStart(bytes.subarray(start, middle))) valid = middle
     else invalid = middle
   }
-  return valid
+  return startOfCharacter(bytes, valid)
+}
+
+/** The first byte of the character that is not complete before `end`, or `end`. */
+function startOfCharacter(bytes: Uint8Array, end: number): number {
+  let at = end - 1
+  while (at > end - 3 && ((bytes[at] ?? 0) & 0xc0) === 0x80) at--
+  const first = bytes[at] ?? 0
+  const length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1
+  return at + length > end ? at : end
 }
 
 function isValidStart(bytes: Uint8Array): boolean {

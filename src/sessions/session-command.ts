@@ -13,6 +13,7 @@ const spent = new Set([
   '--no-stdin',
   '--input',
   '--file',
+  '--fail-on-empty',
   ...eventFlags.map((name) => `--${name}`),
 ])
 

@@ -41,6 +41,90 @@ describe('where the prompt comes from', () => {
   })
 })
 
+describe('a pipe that brings nothing beside what was given', () => {
+  const given = (cwd: string): [name: string, argv: string[]][] => {
+    writeFileSync(join(cwd, 'notes.md'), 'Take care.')
+    writeFileSync(join(cwd, 'body.json'), '{"contents":[]}')
+    return [
+      ['words of chat', ['chat', 'Review']],
+      ['a file', ['chat', '-f', 'notes.md']],
+      ['words and a body', ['chat', 'Review', '-i', 'body.json']],
+      ['words of image', ['image', '-m', 'pictures', 'a fox']],
+      ['words of events send', ['events', 'send', '-s', 'sesn_1', 'Go on']],
+      ['words of events run', ['events', 'run', '-s', 'sesn_1', 'Go on', '--policy', 'rules.json']],
+    ]
+  }
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'rules.json'), '{"rules":[]}')
+
+  test.each(given(cwd))('P61 %s: adds nothing, which is said', async (_, argv) => {
+    for (const stdin of ['', ' \n\t\r\n']) {
+      const { code, err, requests } = await run([...argv, '--dry-run'], { cwd, stdin })
+      expect({ code, requests }).toEqual({ code: 0, requests: [] })
+      expect(err).toBe('parley: stdin is empty\n')
+    }
+    const alone = await run([...argv, '--dry-run'], { cwd })
+    const beside = await run([...argv, '--dry-run'], { cwd, stdin: '' })
+    expect(beside.out).toBe(alone.out)
+  })
+
+  test.each(given(cwd))('P61 %s: --fail-on-empty is exit 2', async (_, argv) => {
+    for (const stdin of ['', ' \n']) {
+      const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin })
+      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+      expect(ended.err).toBe('parley: stdin is empty (--fail-on-empty)\n')
+    }
+    const { code, out } = await run([...argv, '--fail-on-empty', '--dry-run'], { cwd, stdin: 'a diff' })
+    expect(code).toBe(0)
+    expect(out).toContain('a diff')
+  })
+
+  test.each([
+    ['the word -', ['chat', 'Review', '-']],
+    ['a value @-', ['chat', 'Review', '--system', '@-']],
+    ['a file -', ['chat', 'Review', '-f', '-']],
+    ['the lines of a batch', ['chat', '--batch', '-']],
+    ['event flags', ['events', 'send', '-s', 'sesn_1', '--message', 'hi']],
+    ['events', ['events', 'run', '-s', 'sesn_1']],
+  ])('P61 --fail-on-empty holds for any reader of stdin: %s', async (_, argv) => {
+    const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: '\n' })
+    expect(ended).toMatchObject({ code: 2, requests: [] })
+    expect(ended.err).toContain('parley: stdin is empty (--fail-on-empty)\n')
+  })
+
+  test('P61 --fail-on-empty asks nothing of a stdin that is not read', async () => {
+    for (const more of [['--no-stdin'], []]) {
+      const world = more.length > 0 ? { stdin: '' } : {}
+      expect(await run(['chat', 'Hi', '--fail-on-empty', ...more], world)).toMatchObject({ code: 0, err: '' })
+    }
+  })
+})
+
+describe('text that is not UTF-8', () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'latin1.txt'), Buffer.from('One\ncaf\xe9\n', 'latin1'))
+  writeFileSync(join(cwd, 'utf16.txt'), Buffer.from('\ufeffcaf\xe9\n', 'utf16le'))
+  const latin1 = 'not UTF-8 text: byte 7, on line 2, is not valid; iconv -f latin1 -t utf-8 converts it'
+  const utf16 = 'not UTF-8 text: byte 0, on line 1, is not valid; iconv -f utf-16 -t utf-8 converts it'
+
+  test.each([
+    ['-f', ['chat', 'x', '-f', 'latin1.txt'], `latin1.txt: ${latin1}`],
+    ['-f with UTF-16', ['chat', 'x', '-f', 'utf16.txt'], `utf16.txt: ${utf16}`],
+    ['-i', ['chat', '-i', 'utf16.txt'], `utf16.txt: ${utf16}`],
+    ['@FILE', ['events', 'send', '-s', 's', '--message', '@latin1.txt'], `@latin1.txt: ${latin1}`],
+  ])('P08 names line, byte and the way out: %s', async (_, argv, said) => {
+    const ended = await run(argv, { cwd })
+    expect(ended).toMatchObject({ code: 2, out: '', err: `parley: ${said}\n`, requests: [] })
+  })
+
+  test('P08 counts lines as an editor does, in a long text too', async () => {
+    const stdin = Buffer.concat([Buffer.from('\u20ac\r\n'.repeat(100_000)), Buffer.from([0x41, 0xff])])
+    const { code, err } = await run(['chat'], { stdin })
+    expect(code).toBe(2)
+    expect(err).toContain('byte 500001, on line 100001, is not valid')
+  })
+})
+
 describe('a body that is given', () => {
   const body =
     '{ "contents": [ {"role":"user", "parts":[{"text":"a","z":1}]} ], "n": 1.10, "big": 123456789012345678901 }'

@@ -134,7 +134,7 @@ faultsOnce('P: large input', [
     name: 'P22 a wrong byte far away',
     argv: ['chat'],
     stdin: Buffer.concat([Buffer.from('é'.repeat(10_000_001)), Buffer.from('\xc3x', 'latin1')]),
-    err: ['stdin: not UTF-8 text: byte 20000003 is not valid'],
+    err: ['stdin: not UTF-8 text: byte 20000002, on line 1, is not valid'],
   },
   ...['parley events send -i -', 'parley events send -i - --interrupt'].map(
     (command): Row => ({

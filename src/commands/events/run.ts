@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { addValue, FileFlag, InputFlag } from '../../argv/flags.ts'
+import { addValue, FileFlag, failOnEmptyFlag, InputFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { type RunOptions, runTask } from '../../sessions/running/run.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
@@ -17,6 +17,7 @@ export function declare(command: Command): void {
   declareEventFlags(command)
   command
     .option('--no-validate', 'send what was given, if it is JSON')
+    .addOption(failOnEmptyFlag())
     .option('--ids', 'print only the ids of the tool uses that wait')
 }
 

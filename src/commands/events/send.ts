@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { InputFlag } from '../../argv/flags.ts'
+import { failOnEmptyFlag, InputFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { createCaller } from '../../http/call.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/delivery.ts'
@@ -19,6 +19,7 @@ export function declare(command: Command): void {
   declareEventFlags(command)
   command
     .option('--no-validate', 'send what was given, if it is JSON')
+    .addOption(failOnEmptyFlag())
     .option('--ids', 'print ids only; with --follow, ids of waiting tool uses')
     .option('--follow', 'then follow the session until it stops')
 }
@@ -26,6 +27,7 @@ export function declare(command: Command): void {
 export const examples = [
   "parley events send -s sesn_1 'Summarise the report' --follow",
   'parley events send -s sesn_1 --tool-result toolu_1=@out.txt',
+  "parley events send -s sesn_1 -f diagram.png 'What is missing?'",
   'parley events send -s sesn_1 --ids < events.ndjson',
 ]
 

@@ -1,7 +1,12 @@
 import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { toTsv } from '../../io/tsv.ts'
-import { readStopReason, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import {
+  readBlockTypes,
+  readStopReason,
+  readText,
+  type SessionEvent,
+} from '../../wire/sessions/session-event.ts'
 
 /** An event as id, type, time and what it says. */
 export const toRow = (event: SessionEvent, describe = describeEvent): string[] => [
@@ -14,6 +19,8 @@ export const toRow = (event: SessionEvent, describe = describeEvent): string[] =
 function describeEvent(event: SessionEvent): string {
   const text = readText(event)
   if (text !== '') return text
+  const blocks = readBlockTypes(event)
+  if (blocks.length > 0) return blocks.map((type) => `[${type}]`).join(' ')
   const { type } = event
   if (type === 'session.status_idle') {
     const { type: reason = '', eventIds = [] } = readStopReason(event)

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
-import { TextFlag } from '../../argv/flags.ts'
+import { addValue, InputFlag, TextFlag } from '../../argv/flags.ts'
+import { type FileKinds, readGivenFile } from '../../content/files.ts'
 import { usage } from '../../errors.ts'
 import type { Input } from '../../io/input.ts'
 import { describeJsonError, parseJson } from '../../wire/json/parse.ts'
@@ -23,7 +24,7 @@ const flags: [name: string, value: string, about: string][] = [
   ['custom-tool-error', '<id=text>', 'why a custom tool use failed, or ID=@FILE'],
   ['outcome', '<text>', 'what to work toward, or @FILE'],
   ['rubric', '<text>', 'how the outcome before it is judged, or @FILE'],
-  ['max-iterations', '<n>', 'at most so many attempts at the outcome before it'],
+  ['max-iterations', '<n>', 'the most attempts at the outcome before it'],
   ['system', '<text>', 'privileged context, sent last, or @FILE'],
   ['event', '<json>', 'any event, as it is, or @FILE'],
 ]
@@ -44,16 +45,46 @@ export function declareEventFlags(command: Command): void {
     command.on(`option:${name}`, (value: string | null) => given.push({ name, value: value ?? '' }))
   }
   command.setOptionValue('eventFlags', given)
+  const about = 'add a text, image or PDF file, or - for stdin'
+  command.addOption(new InputFlag('-f, --file <file>', about).argParser(addValue))
+}
+
+/** A block of a message. */
+export type Block =
+  | { type: 'text'; text: string }
+  | { type: 'image' | 'document'; source: { type: 'base64'; media_type: string; data: string } }
+
+const fileKinds: FileKinds = { mimeTypes: /^image\/|^application\/pdf$/, named: 'an image or PDF file' }
+
+/** Reads files into blocks of a message: text with the file's name before it, any other with its bytes as base64. */
+export async function readFileBlocks(input: Input, paths: readonly string[] = []): Promise<Block[]> {
+  const blocks: Block[] = []
+  for (const path of paths) {
+    const file = await readGivenFile(input, path, fileKinds)
+    if ('base64' in file) {
+      const type = file.mimeType === 'application/pdf' ? 'document' : 'image'
+      blocks.push({ type, source: { type: 'base64', media_type: file.mimeType, data: file.base64 } })
+    } else blocks.push(textBlock(file.name === undefined ? file.text : `${file.name}:\n${file.text}`))
+  }
+  return blocks
+}
+
+/** What one message is made of. */
+export interface MessageParts {
+  files: readonly Block[]
+  words: string[]
+  /** A text that was piped beside the words. */
+  piped: string
 }
 
 /**
- * The events of the flags, in the order they were written, then the words as one message, then
- * `--system`. A text that was piped is a second block of that message. Throws a usage error.
+ * The events of the flags, in the order they were written, then a message of files, words and a piped text, then
+ * `--system`. Throws a usage error.
  */
 export async function readEventFlags(
   input: Input,
   given: EventFlag[],
-  { words, piped }: { words: string[]; piped: string },
+  { files, words, piped }: MessageParts,
 ): Promise<AddedEvent[]> {
   const events: AddedEvent[] = []
   let outcome: OutcomeFlags | undefined
@@ -74,11 +105,10 @@ export async function readEventFlags(
     } else events.push(await toEvent(input, name, value))
   }
   finishOutcome()
-  if (words.length > 0) {
-    const content = [await wordsBlock(input, words)]
-    if (piped !== '') content.push(textBlock(piped))
-    events.push({ value: { type: 'user.message', content } })
-  }
+  const content: Block[] = [...files]
+  if (words.length > 0) content.push(await wordsBlock(input, words))
+  if (piped !== '') content.push(textBlock(piped))
+  if (content.length > 0) events.push({ value: { type: 'user.message', content } })
   for (const { value } of given.filter((flag) => flag.name === 'system')) {
     const content = [textBlock(await input.value(value, '--system'))]
     events.push({ value: { type: 'system.message', content } })
@@ -86,7 +116,7 @@ export async function readEventFlags(
   return events
 }
 
-const textBlock = (text: string) => ({ type: 'text', text })
+const textBlock = (text: string): Block => ({ type: 'text', text })
 
 async function wordsBlock(input: Input, words: string[]) {
   const text = await input.words(words, 'the message')

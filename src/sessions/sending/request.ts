@@ -5,12 +5,20 @@ import { appending, editJson } from '../../wire/json/edit.ts'
 import { encodeJson, type JsonPart, partsOf } from '../../wire/json/encoder.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { childrenOf, findChild, skipBlanks } from '../../wire/json/scanner.ts'
-import { type AddedEvent, asksForStdin, type EventFlag, readEventFlags } from './event-flags.ts'
+import {
+  type AddedEvent,
+  asksForStdin,
+  type EventFlag,
+  readEventFlags,
+  readFileBlocks,
+} from './event-flags.ts'
 import { checkEvents, type GivenEvents, parseGiven, readGiven } from './given-events.ts'
 
 export interface EventsOptions {
   input?: string
   eventFlags?: EventFlag[]
+  /** `-f`: files for the message. */
+  file?: string[]
   neighbours?: Neighbour[]
   /** False with `--no-validate`. */
   validate?: boolean
@@ -28,10 +36,11 @@ export async function readEvents(
   const { input } = context
   await refuseStrayFiles(input, options.neighbours)
   const flags = options.eventFlags ?? []
+  const files = await readFileBlocks(input, options.file)
   const given = await readInput(context, options, words)
-  if (!given && flags.length + words.length === 0) return undefined
+  if (!given && flags.length + words.length + files.length === 0) return undefined
   const piped = await readPiped(context, options, words)
-  const added = await readEventFlags(input, flags, { words, piped })
+  const added = await readEventFlags(input, flags, { files, words, piped })
   const { events, json } = join(given, added)
   if (options.validate !== false) checkEvents(context, events, given)
   const body = encodeJson(json)
@@ -45,8 +54,8 @@ export async function requireEvents(
   options: EventsOptions,
   words: string[],
 ): Promise<Uint8Array> {
-  const { input: path, eventFlags = [] } = options
-  const isBare = path === undefined && eventFlags.length + words.length === 0
+  const { input: path, eventFlags = [], file = [] } = options
+  const isBare = path === undefined && eventFlags.length + words.length + file.length === 0
   const isTyped = context.input.stdinKind === 'terminal'
   const body = await readEvents(context, isBare && !isTyped ? { ...options, input: '-' } : options, words)
   if (!body) throw usage('no events: give words, flags, or JSON through a pipe or with -i FILE')
@@ -58,12 +67,12 @@ const tooLong = () => usage('the events are longer than 512 MiB, the most that c
 /** The events of `-i`, or of stdin: not if its text belongs to words, if a flag reads it, or if no flag needs more. */
 async function readInput(
   { input }: Context,
-  { input: path, eventFlags = [] }: EventsOptions,
+  { input: path, eventFlags = [], file = [] }: EventsOptions,
   words: string[],
 ): Promise<GivenEvents | undefined> {
   if (path !== undefined) return readGiven(input, path)
   const isInterrupt = ({ name }: EventFlag) => name.startsWith('interrupt')
-  const isLeft = eventFlags.length > 0 && eventFlags.every(isInterrupt)
+  const isLeft = eventFlags.length > 0 && file.length === 0 && eventFlags.every(isInterrupt)
   if (words.length > 0 || isLeft || eventFlags.some(asksForStdin)) return undefined
   const text = (await input.piped('the input of events')) ?? ''
   return text.trim() === '' ? undefined : parseGiven(text, 'stdin')
@@ -77,10 +86,9 @@ async function readPiped(
 ): Promise<string> {
   const isTaken = path === '-' || words.includes('-') || eventFlags.some(asksForStdin)
   if (words.length === 0 || isTaken) return ''
-  const text = await input.piped('the message')
-  if (text === '') note('stdin is empty')
-  if (text && looksLikeEvents(text)) note('stdin looks like events; it is sent as text, after the words')
-  return text ?? ''
+  const text = await input.pipedBeside('the message')
+  if (looksLikeEvents(text)) note('stdin looks like events; it is sent as text, after the words')
+  return text
 }
 
 function looksLikeEvents(text: string): boolean {

@@ -42,6 +42,12 @@ export function readText({ content }: SessionEvent): string {
   return blocks.success ? blocks.data.map((block) => block.text ?? '').join('') : ''
 }
 
+/** The types of the blocks in an event's content, such as `image`. */
+export function readBlockTypes({ content }: SessionEvent): string[] {
+  const blocks = Blocks.safeParse(content)
+  return blocks.success ? blocks.data.map(({ type }) => type) : []
+}
+
 /** A piece of an event that follows whole (recorded, 6): it has no id, and is not an event of its own. */
 export const isPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')

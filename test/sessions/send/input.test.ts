@@ -109,3 +109,99 @@ describe('stdin beside words', () => {
     expect((await send(['hi', '--no-stdin'], { stdin: '' })).err).not.toContain('stdin is empty')
   })
 })
+
+describe('files of a message', () => {
+  const cwd = temporaryFolder()
+  const png = Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg==',
+    'base64',
+  )
+  const pdf = Buffer.from('%PDF-1.4\n\xe9\n', 'latin1')
+  writeFileSync(join(cwd, 'notes.md'), '# Notes\n')
+  writeFileSync(join(cwd, 'fox.png'), png)
+  writeFileSync(join(cwd, 'paper.pdf'), pdf)
+  writeFileSync(join(cwd, 'none.txt'), '')
+  writeFileSync(join(cwd, 'tune.mp3'), Buffer.from('ID3\x03\0\0\0\0\0\0', 'latin1'))
+  writeFileSync(join(cwd, 'latin1.txt'), Buffer.from('caf\xe9', 'latin1'))
+
+  const notes = { type: 'text', text: 'notes.md:\n# Notes\n' }
+  const source = (media_type: string, bytes: Buffer) => ({
+    type: 'base64',
+    media_type,
+    data: bytes.toString('base64'),
+  })
+  const image = { type: 'image', source: source('image/png', png) }
+  const document = { type: 'document', source: source('application/pdf', pdf) }
+  const words = { type: 'text', text: 'What is this?' }
+
+  const contents = async (argv: string[], world: Parameters<typeof run>[1] = {}) => {
+    const { code, body, err } = await send(argv, { cwd, ...world })
+    expect({ code, err }).toEqual({ code: 0, err: expect.any(String) })
+    return JSON.parse(body ?? '{}').events
+  }
+
+  test('Q28 they stand before the words, in the order that was given', async () => {
+    const argv = ['-f', 'notes.md', 'What is', 'this?', '--file', 'fox.png', '-f', 'paper.pdf']
+    expect(await contents(argv)).toEqual([{ type: 'user.message', content: [notes, image, document, words] }])
+  })
+
+  test('Q28 a pipe comes after the words, and - is stdin as a file', async () => {
+    expect(await contents(['What is this?', '-f', 'notes.md'], { stdin: 'a log' })).toEqual([
+      { type: 'user.message', content: [notes, words, { type: 'text', text: 'a log' }] },
+    ])
+    expect(await contents(['What is this?', '-f', '-'], { stdin: png })).toEqual([
+      { type: 'user.message', content: [image, words] },
+    ])
+    expect(await contents(['-f', '-'], { stdin: 'a log' })).toEqual([
+      { type: 'user.message', content: [{ type: 'text', text: 'a log' }] },
+    ])
+  })
+
+  test('Q28 without words they are a message of their own, after the events of flags and before --system', async () => {
+    const argv = ['-f', 'fox.png', '--system', 'Be brief', '--interrupt']
+    const events = await contents(argv, { stdin: given })
+    expect(events).toEqual([
+      JSON.parse(given),
+      { type: 'user.interrupt' },
+      { type: 'user.message', content: [image] },
+      { type: 'system.message', content: [{ type: 'text', text: 'Be brief' }] },
+    ])
+  })
+
+  test('Q28 a table shows an image by its type, never by its bytes', async () => {
+    const event = { id: 'sevt_1', type: 'user.message', content: [image] }
+    const exchange = answering(JSON.stringify({ data: [event] }))
+    for (const tty of [[], ['stdout']] as 'stdout'[][]) {
+      const { out } = await send(['-f', 'fox.png'], { cwd, exchange, tty })
+      expect(out).toContain('[image]')
+      expect(out).not.toContain('iVBOR')
+    }
+  })
+
+  test.each([
+    [
+      'of no kind that a session takes',
+      ['tune.mp3'],
+      2,
+      'tune.mp3: neither UTF-8 text nor an image or PDF file',
+    ],
+    ['that is empty', ['none.txt'], 2, 'none.txt: the file is empty'],
+    ['that is missing', ['away.txt'], 11, 'away.txt: no such file or folder'],
+    ['that is not UTF-8', ['latin1.txt'], 2, 'latin1.txt: not UTF-8 text: byte 3, on line 1, is not valid'],
+    ['beside another one', ['notes.md', 'fox.png'], 2, '-f takes one file'],
+    ['that is stdin, with --no-stdin', ['-', '--no-stdin'], 2, '--no-stdin forbids'],
+    ['that is stdin, and so is a value', ['-', '--message', '@-'], 2, 'stdin can be read only once'],
+  ])('Q29 a file %s: nothing is sent', async (_, argv, code, said) => {
+    const ended = await send(['hi', '-f', ...argv], { cwd, stdin: 'x' })
+    expect(ended).toMatchObject({ code, out: '', requests: [] })
+    expect(ended.err).toContain(said)
+  })
+
+  test('Q28 run sends the same, and its command to go on has no file', async () => {
+    const argv = ['events', 'run', '-f', 'notes.md', '-f', 'fox.png', '--fail-on-empty']
+    const preview = await run([...argv, '--dry-run'], { cwd, env })
+    expect(JSON.parse(preview.out).body.events).toEqual([{ type: 'user.message', content: [notes, image] }])
+    const waiting = await run([...argv, '--errors', 'json', '--profile', 'demo'], { cwd, env })
+    expect(waiting.err).not.toMatch(/"resume":[^\]]*(notes\.md|--file|-f|--fail-on-empty)/)
+  })
+})

@@ -400,7 +400,7 @@ describe('the receipt', () => {
       'no; tool_use_id t1; is_error true',
       'works; rubric {"type":"text"}; outcome_id o1',
       'deny t1 no',
-      'content [{"type":"image"}]',
+      '[image]',
     ])
     expect((await send(['x'], { exchange })).out).toContain('s2\tuser.tool_result\t\tno\n')
   })
