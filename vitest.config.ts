@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { defineConfig, type Plugin } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
@@ -28,6 +29,14 @@ const withSkipped: Plugin = {
   },
 }
 
+/** A text file that is imported is one text, as the bundler takes it. */
+const withTexts: Plugin = {
+  name: 'with-texts',
+  enforce: 'pre',
+  load: (id) =>
+    id.endsWith('.txt') ? `export default ${JSON.stringify(readFileSync(id, 'utf8'))}` : undefined,
+}
+
 /** What fills memory, takes long, or tries the package as a whole: npm run test:all. */
 const heavy = 'test/**/*.heavy.test.ts'
 
@@ -40,7 +49,7 @@ const counted = 'test/**/*.growth.test.ts'
 const faults = 'test/faults/*.test.ts'
 
 export default defineConfig({
-  plugins: [withSkipped],
+  plugins: [withSkipped, withTexts],
   test: {
     // More than there are cores, for much of the time goes into waiting.
     maxWorkers: 2 * availableParallelism(),

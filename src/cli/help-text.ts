@@ -24,6 +24,10 @@ export function fold(text: string, width: number | undefined): string {
   return lines.join('\n')
 }
 
+/** A topic on a screen: paragraphs that are broken anew, and headings (`## `) as the help of commands has them. */
+export const layOut = (text: string, width: number | undefined): string =>
+  fold(text.replace(/(?<=^\S.*)\n(?=\S)/gm, ' ').replace(/^## (.*)$/gm, '$1:'), width)
+
 /** Two columns; the second is wrapped. */
 export function formatList(rows: [term: string, about: string][], width: number | undefined): string {
   const layout = layoutFor(width)

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import type { Grammar } from './entry.ts'
-import { fold } from './help-text.ts'
+import { layOut } from './help-text.ts'
 import { isTopic, topics } from './topics.ts'
 
 export function declare(command: Command): void {
@@ -21,5 +21,5 @@ export async function run(
   if (!isTopic(name)) return showHelp(words)
   const { columns } = host.stdout
   const { writers } = await import('./topic-texts.ts')
-  await output.write(fold(writers[name](columns), columns))
+  await output.write(layOut(writers[name](columns), columns))
 }

@@ -31,6 +31,8 @@ export async function renderManPage(version: string): Promise<string> {
     section('policy', prose(writers.policy(undefined))),
     // Its flags are among those of chat and image.
     section('batch', beginning('batch', '\nFlags:')),
+    section('ci', prose(writers.ci(undefined))),
+    section('platforms', prose(writers.platforms(undefined))),
     section('environment', beginning('environment', '\n'), definitions(variableRows())),
     section('exit status', beginning('exit-codes', '\n'), definitions(exitRows())),
     section('examples', literal(commands.map(({ examples: [first = ''] }) => first))),

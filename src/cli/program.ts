@@ -106,7 +106,7 @@ function createRoot(print: (text: string) => void, host: Host, version: string):
   const root = new ParleyCommand('parley')
   root
     .description(
-      `One command for a model gateway and an agent session service. Try it, without an account or a network:
+      `One command for a model gateway and an agent session service. Try it, offline:
 
   parley chat --profile demo 'Say hello'`,
     )
@@ -130,7 +130,7 @@ function createRoot(print: (text: string) => void, host: Host, version: string):
   addNote(root, "Then 'parley config init' asks for your own addresses and credentials.")
   addNote(
     root,
-    "Each command has --help. Topics of 'parley help': settings (and shared flags),",
+    'Each command has --help. Topics of help: settings (and shared flags),',
     `${others.join(', ')}.`,
   )
   return root

@@ -42,7 +42,7 @@ export function literal(lines: readonly string[]): string {
   return `.RS ${indent}\n.nf\n${lines.map(escapeRoff).join('\n')}\n.fi\n.RE`
 }
 
-/** Paragraphs, and between them indented lines that are printed as they are. */
+/** Paragraphs, between them indented lines that are printed as they are, and headings (`## `). */
 export function prose(text: string): string {
   const parts: { isLiteral: boolean; lines: string[] }[] = []
   for (const line of text.split('\n')) {
@@ -53,8 +53,17 @@ export function prose(text: string): string {
   }
   const shown = parts.filter(({ lines }) => lines.length > 0)
   return shown
-    .map(({ isLiteral, lines }) => (isLiteral ? literal(lines.map((line) => line.trim())) : paragraph(lines)))
+    .map(({ isLiteral, lines }) => (isLiteral ? literal(withoutIndent(lines)) : paragraph(lines)))
     .join('\n')
 }
 
-const paragraph = (lines: string[]) => ['.PP', ...lines.map(escapeRoff)].join('\n')
+function withoutIndent(lines: string[]): string[] {
+  const indent = Math.min(...lines.map((line) => line.search(/\S/)))
+  return lines.map((line) => line.slice(indent))
+}
+
+function paragraph(lines: string[]): string {
+  const [heading = ''] = lines
+  if (heading.startsWith('## ')) return subsection(heading.slice(3))
+  return ['.PP', ...lines.map(escapeRoff)].join('\n')
+}

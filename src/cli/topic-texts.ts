@@ -5,6 +5,10 @@ import { hasFlag, type SettingName, settingNames, settingOf, variableOf } from '
 import { eventTypes, sentTypes } from '../wire/sessions/event-types.ts'
 import { generalFlags, requestFlags } from './flags.ts'
 import { formatList } from './help-text.ts'
+import batchText from './topics/batch.txt'
+import ciText from './topics/ci.txt'
+import platformsText from './topics/platforms.txt'
+import policyText from './topics/policy.txt'
 import type { TopicName } from './topics.ts'
 
 /** A text for a screen of so many columns. */
@@ -33,19 +37,7 @@ ${formatList(requestFlags().map(flagRow), width)}
 
 const flagRow = ({ flags, description }: Option): [string, string] => [flags, description]
 
-const batch: Topic = (
-  width,
-) => `--batch FILE of chat and image has many requests, one on each line: a prompt as a JSON text, {"id","prompt","model"}, a request body, or a line of another service's batch file, {"custom_id","body"}. 'jq -R .' makes JSON texts of plain lines.
-
-  parley chat --batch prompts.ndjson > answers.ndjson
-  parley chat --batch prompts.ndjson --results r.ndjson --resume
-  jq -R . prompts.txt | parley chat --batch - 'In one word:'
-  parley image --batch prompts.ndjson -o pics/
-
-Words come before each line's prompt; flags such as --set count for every line, -m for lines that name no model. A file is checked whole before the first request.
-
-Each result is one line: {"index","id","hash","ok":true,"text",…} or {"index","id","hash","ok":false,"error":{…}}. When the service asks to wait, all wait. A 401, 402 or 403 stops the batch. The first Ctrl-C finishes what was begun, the second one ends at once; --results with --resume goes on from there.
-
+const batch: Topic = (width) => `${batchText}
 Flags:
 ${formatList(batchFlags().map(flagRow), width)}
 `
@@ -168,8 +160,10 @@ export const writers: Record<TopicName, Topic> = {
   environment,
   input,
   'event-types': eventTypesTopic,
-  batch,
   policy: () => policyText,
+  batch,
+  ci: () => ciText,
+  platforms: () => platformsText,
   'exit-codes': exitCodes,
 }
 
@@ -207,32 +201,3 @@ export const exitRows = (): TopicRow[] => [
     ],
   ),
 ]
-
-/** How the rules of a policy are read. */
-const policyText = `A policy says which tool uses 'parley events run' and 'parley events confirm' answer, and how. It is a JSON file that is named by --policy, and never looked for:
-
-  {"rules": [
-    {"tool": "read_*", "decision": "allow"},
-    {"tool": "bash", "input": {"command": "git status"}, "decision": "allow"},
-    {"tool": "bash", "input": {"command": "*rm *"}, "decision": "deny",
-      "reason": "no deleting"}
-  ], "default": {"decision": "deny", "reason": "not in CI"}}
-
-Of all rules that match the strictest counts: deny, then ask, then allow. The default applies if none matches; without it: ask. A tool use that is to be asked about stays open if there is no terminal, and the run ends with exit 12. The reason of a deny is what the agent is given.
-
-The tool and each text of input have to match as a whole; * is any text. Input names fields as --set does (a.b, a[0], a["x.y"]). A server is the name of an MCP server.
-
-An allow matches as little as it can. With input it has to name every field of the input ("**" as the text frees a field). Its * matches no text with a line end, a control character, one of ; | & $ ( ) < > \` \\ ! { } % ^, or a .. as in a path; ** matches any text. Without server it matches no MCP tool. An input that has a key twice, or is nested over 100 deep, is never allowed.
-
-A deny or an ask matches as much as it can: * matches any text, and a field that is not a text matches any pattern.
-
-A rule does not know what a program does with its arguments: "git *" runs anything through -c, "find *" through -exec, and a script may have changed since. So allow whole commands. Whoever may write the file decides what the agent may do: keep it away from the agent.
-
-Examples in a rule are checked when the file is read:
-
-  {"tool": "bash", "input": {"command": "ls *"}, "decision": "allow",
-    "examples": {"match": [{"name": "bash", "input": {"command": "ls -l"}}],
-      "miss": [{"name": "bash", "input": {"command": "ls a; rm a"}}]}}
-
-  parley events run 'Run the tests' -s sesn_1 --policy rules.json
-`

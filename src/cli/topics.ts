@@ -7,6 +7,8 @@ export const topics = [
   'event-types',
   'policy',
   'batch',
+  'ci',
+  'platforms',
   'exit-codes',
 ] as const
 

@@ -15,15 +15,16 @@ interface Action {
   runs: { steps: { id?: string; shell: string; env: Record<string, string>; run: string }[] }
 }
 
-const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
-const action: Action = parse(/^```yaml\n(# \.github\/actions\/.*?)^```$/ms.exec(readme)?.[1] ?? '')
+const action: Action = parse(
+  readFileSync(join(import.meta.dirname, '../../.github/actions/ask/action.yml'), 'utf8'),
+)
 
 let tarball = ''
 beforeAll(() => {
   tarball = pack(temporaryFolder())
 })
 
-/** Does with the README's action what a runner does with it. */
+/** Does with the action what a runner does with it. */
 async function use(inputs: Record<string, string>, answer: Script) {
   const folder = temporaryFolder()
   const [temporary, prefix] = [join(folder, 'temp'), join(folder, 'prefix')]
@@ -90,7 +91,7 @@ test('the action installs this version', () => {
   expect(action.inputs.package?.default).toBe(`${manifest.name}@${manifest.version}`)
 })
 
-describe('the composite action of the README (needs bash and jq)', () => {
+describe('the composite action (needs bash and jq)', () => {
   test('gives inputs to flags, and makes outputs and a summary of the report', async () => {
     const text = 'Hi</pre>\n::error::no'
     const ended = await use({ prompt: '-Say $(touch evil) `touch evil`', model: 'm/1' }, (socket) =>

@@ -1,49 +1,33 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { topics } from '../../src/cli/topics.ts'
 import { outcomes } from '../../src/errors.ts'
-import {
-  flagOf,
-  hasFlag,
-  type SettingName,
-  settingNames,
-  settingOf,
-  variableOf,
-} from '../../src/settings/table.ts'
 
-const readme = join(import.meta.dirname, '../../README.md')
+const path = join(import.meta.dirname, '../../README.md')
+const readme = readFileSync(path, 'utf8')
 
-const code = (text: string) => `\`${text}\``
+const rows = [
+  '| exit | kind | when | run it again? |',
+  '|---|---|---|---|',
+  '| 0 | | done | |',
+  ...Object.entries(outcomes).map(
+    ([kind, { exit, when, again }]) => `| ${exit} | ${kind} | ${when} | ${again} |`,
+  ),
+]
 
-function settingRow(name: SettingName): string {
-  const { about, default: value, ownFlag } = settingOf(name)
-  const flag = hasFlag(name) ? flagOf(name) : ownFlag
-  const meaning = value === undefined ? about : `${about} (${code(String(value))})`
-  return `| ${code(name)} | ${flag ? code(flag) : ''} | ${code(variableOf(name))} | ${meaning} |`
-}
+test("the README's table is the program's: vitest run test/package/readme -u writes it", async () => {
+  const section = `<!-- exit codes -->\n${rows.join('\n')}\n<!-- /exit codes -->`
+  const whole = readme.replace(/<!-- exit codes -->.*<!-- \/exit codes -->/s, () => section)
+  expect(whole).toContain(section)
+  await expect(whole).toMatchFileSnapshot(path)
+})
 
-const tables = {
-  settings: [
-    '| in the file | flag | environment | meaning (default) |',
-    '|---|---|---|---|',
-    ...settingNames.map(settingRow),
-  ],
-  'exit codes': [
-    '| exit | kind | when | run it again? |',
-    '|---|---|---|---|',
-    '| 0 | | done | |',
-    ...Object.entries(outcomes).map(
-      ([kind, { exit, when, again }]) => `| ${exit} | ${kind} | ${when} | ${again} |`,
-    ),
-  ],
-}
+test('the README is read in a few minutes', () => {
+  expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(160)
+})
 
-test("the README's tables are the program's: vitest run test/package/readme -u writes them", async () => {
-  let whole = readFileSync(readme, 'utf8')
-  for (const [name, rows] of Object.entries(tables)) {
-    const section = `<!-- ${name} -->\n${rows.join('\n')}\n<!-- /${name} -->`
-    whole = whole.replace(new RegExp(`<!-- ${name} -->.*<!-- /${name} -->`, 's'), () => section)
-    expect(whole).toContain(section)
-  }
-  await expect(whole).toMatchFileSnapshot(readme)
+test('the README names every topic of help', () => {
+  const more = readme.slice(readme.indexOf('## More'))
+  for (const topic of topics) expect(more).toContain(`\`${topic}\``)
 })
