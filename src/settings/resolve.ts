@@ -54,7 +54,7 @@ const bound: readonly SettingName[] = [
   'workspaceId',
 ]
 
-/** Finds for every setting all values that there are, in the order of `README.md`, Configuration. */
+/** Finds for every setting all values that there are, in the order of `README.md`, Your own services. */
 function explainSettings({ flags, profile, env }: SettingSources): Explanation[] {
   const fromProfile = layer(
     'profile',
