@@ -32,11 +32,18 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     summary,
     calls,
   }
+  let wrap: (line: string) => string = String
+  // A signal's handler waits for nothing.
+  if (host.stderr.isTerminal)
+    void import('./io/wrapping.ts').then(async ({ createWrapping }) => {
+      wrap = await createWrapping(host.stderr)
+    })
   host.onSignal?.((exit) => {
     cleanUp(cleanups)
     // The command to be copied comes last.
     const states = [report.tryWriteNow({ exit, isSignal: true }), calls.lastWords()]
-    return guard(`${['parley: interrupted', ...states.filter((state) => state !== undefined)].join(': ')}\n`)
+    const words = ['parley: interrupted', ...states.filter((state) => state !== undefined)].join(': ')
+    return guard(`${wrap(words)}\n`)
   })
   host.onCrash?.((error) => fail(unexpected(error, calls.lastWords())))
   const hasEnded = host.expectEnd?.(() => void fail(endedEarly(calls.lastWords())))
@@ -136,13 +143,18 @@ const endedEarly = (state: string | undefined) =>
 
 /** Prints a failure. Its flags are read from the bare arguments, because they apply even if those are wrong. */
 async function printFailure(failure: CliError, argv: string[], host: Host, secrets: Secrets): Promise<void> {
-  const [{ renderFailure, renderFailureAsJson }, { createStyle, toColourChoice, wantsColour }] =
-    await Promise.all([import('./io/failure.ts'), import('./io/style.ts')])
+  const [
+    { renderFailure, renderFailureAsJson },
+    { createStyle, toColourChoice, wantsColour },
+    { createWrapping },
+  ] = await Promise.all([import('./io/failure.ts'), import('./io/style.ts'), import('./io/wrapping.ts')])
   const isJson = flagValue(argv, '--errors') === 'json'
   const choice = toColourChoice(flagValue(argv, '--color'))
   const isColoured = wantsColour(choice, host.env, host.stderr.isTerminal)
   const shown = secrets.redactFailure(failure)
-  const text = isJson ? renderFailureAsJson(shown) : renderFailure(shown, await createStyle(isColoured))
+  const text = isJson
+    ? renderFailureAsJson(shown)
+    : renderFailure(shown, await createStyle(isColoured), await createWrapping(host.stderr))
   const safe = isJson ? secrets.redactJson(text) : secrets.redact(text)
   // A stderr that is gone changes nothing about the exit code.
   await say(host.stderr, safe).catch(() => {})

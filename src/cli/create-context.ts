@@ -3,19 +3,23 @@ import { escapeJson, oneLine } from '../io/escape.ts'
 import { createInput } from '../io/input.ts'
 import { createOutput } from '../io/output.ts'
 import { createStyle, wantsColour } from '../io/style.ts'
+import { createWrapping } from '../io/wrapping.ts'
 import { realTimers } from '../timers.ts'
 
 /** Makes the context of a command. */
 export async function createContext(host: Host, flags: SharedFlags, run: Run): Promise<Context> {
   const { redact, redactJson } = run.secrets
+  const wrap = await createWrapping(host.stderr)
   const print = (line: string) => void host.stderr.open().write(`${line}\n`)
   const tell = (line: string) => {
     if (!flags.quiet) print(redact(line))
   }
   const sign = (line: string) => `parley: ${oneLine(redact(line), 2000)}`
-  const note = (line: string) => tell(sign(line))
+  const note = (line: string) => {
+    if (!flags.quiet) print(wrap(redact(sign(line))))
+  }
   const warn = (line: string) => {
-    if (flags.errors !== 'json') return print(redact(sign(line)))
+    if (flags.errors !== 'json') return print(wrap(redact(sign(line))))
     print(redactJson(escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) }))))
   }
   return {

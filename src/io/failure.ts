@@ -6,15 +6,17 @@ import type { Style } from './style.ts'
 /** How many problems of one input are shown. */
 const mostProblems = 20
 
-/** A failure as text for a person: what failed, what that means, what the service said. */
-export function renderFailure(error: CliError, style: Style): string {
+/** A failure as text for a person: what failed, what that means, what the service said. `wrap` breaks its lines. */
+export function renderFailure(error: CliError, style: Style, wrap: (line: string) => string): string {
   const { consequence, serviceMessage, requestId, resume, problems = [] } = error.details
-  const lines = [`${style.red('parley:')} ${oneLine(error.message, 2000)}`]
-  for (const problem of problems.slice(0, mostProblems)) lines.push(`  ${oneLine(problem)}`)
+  const [name = '', ...rest] = wrap(`parley: ${oneLine(error.message, 2000)}`).split(' ')
+  const lines = [[style.red(name), ...rest].join(' ')]
+  for (const problem of problems.slice(0, mostProblems)) lines.push(wrap(`  ${oneLine(problem)}`))
   const left = problems.length - mostProblems
   if (left > 0) lines.push(`  and ${problems.length > mostCounted ? 'many' : left} more`)
-  if (consequence) lines.push(`  ${consequence}`)
+  if (consequence) lines.push(wrap(`  ${consequence}`))
   if (resume) lines.push(...describeResume(resume).map((line) => `  ${line}`))
+  // Of what the service says, only parley's own words begin a line.
   if (serviceMessage) lines.push(`  ${style.dim('the service says:')} ${oneLine(serviceMessage)}`)
   if (requestId) lines.push(`  ${style.dim('request id:')} ${oneLine(requestId, 200)}`)
   return `${lines.join('\n')}\n`

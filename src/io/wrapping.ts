@@ -1,0 +1,61 @@
+import type { StdStream } from './output.ts'
+
+/** On a narrower screen the terminal breaks the lines. */
+const narrowest = 20
+
+/**
+ * Makes what breaks the lines of a message between words, as wide as the terminal is that it goes to. Elsewhere a
+ * message stays as it is.
+ */
+export async function createWrapping(stream: StdStream): Promise<(message: string) => string> {
+  if (!stream.isTerminal) return String
+  const { widthOf } = await import('./width.ts')
+  return (message) => wrap(message, stream.columns ?? 0, widthOf)
+}
+
+/** Later lines are indented by two more than the first, so that none of them looks like a message of its own. */
+function wrap(message: string, columns: number, widthOf: (text: string) => number): string {
+  if (columns < narrowest || widthOf(message) <= columns) return message
+  const [margin = ''] = /^ */.exec(message) ?? []
+  const indent = `${margin}  `
+  const lines: string[] = []
+  let line = margin
+  let width = margin.length
+  for (const unit of unitsOf(message)) {
+    const added = widthOf(unit)
+    const isFirst = line === margin || line === indent
+    if (!isFirst && width + 1 + added > columns) {
+      lines.push(line)
+      line = indent
+      width = indent.length
+    } else if (!isFirst) {
+      line += ' '
+      width++
+    }
+    line += unit
+    width += added
+  }
+  return [...lines, line].join('\n')
+}
+
+/** The words of a message. A command is one of them, since it is there to be pasted. */
+function unitsOf(message: string): string[] {
+  const words = message.split(' ').filter((word) => word !== '')
+  const units: string[] = []
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] as string
+    const end = endOfCommand(words, at)
+    units.push(end === at ? word : words.slice(at, end + 1).join(' '))
+    at = end
+  }
+  return units
+}
+
+/** The last word of the command that begins here: in quotes, or to the end of the message. If none begins, this word. */
+function endOfCommand(words: readonly string[], at: number): number {
+  const word = words[at] as string
+  if (word === 'parley') return words.length - 1
+  if (!/^[(]?'parley$/.test(word)) return at
+  const end = words.findIndex((other, index) => index > at && /'[).,:;]*$/.test(other))
+  return end < 0 ? at : end
+}

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { answering, run } from '../harness/run.ts'
+
+const columns = 44
+const terminal = { tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[], columns, env: { NO_COLOR: '1' } }
+
+/** The messages again, as they were before they were broken. */
+const joined = (err: string) => err.replace(/\n {2,4}(?=\S)/g, ' ')
+
+test('a message on a terminal is broken between words, and its next lines are indented', async () => {
+  const argv = ['chat', 'hi', '--timeout', 'soon', '--temperature', 'warm']
+  const { err } = await run(argv, terminal)
+  const plain = await run(argv)
+  expect(err.trimEnd().split('\n').length).toBeGreaterThan(1)
+  for (const line of err.trimEnd().split('\n').slice(1)) expect(line).toMatch(/^ {2}\S/)
+  expect(joined(err)).toBe(plain.err)
+  const long = await run(['--nonsense-that-is-a-word-which-is-longer-than-the-screen', 'x'], terminal)
+  for (const line of long.err.trimEnd().split('\n'))
+    if (line.length > columns) expect(line).not.toContain(' is ')
+})
+
+test('a message in a pipe is one line, however narrow the terminal is', async () => {
+  const { err } = await run(['chat', 'hi', '--temperature', 'warm', '--color', 'never'], { columns })
+  expect(err).toMatch(/^parley: [^\n]*\n$/)
+})
+
+test('a command that is to be pasted stays whole', async () => {
+  const env = { NO_COLOR: '1', PARLEY_ACCESS_TOKEN: '' }
+  const { err } = await run(['chat', 'hi'], { ...terminal, env })
+  expect(err).toMatch(/^ *.*'parley config set accessToken'/m)
+  expect(err).toMatch(/^ *.*'parley config init'/m)
+  for (const line of err.trimEnd().split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
+})
+
+test('what a service says is not broken: parley alone begins a line', async () => {
+  const said = `it is so ${'very '.repeat(30)}late`
+  const exchange = answering(JSON.stringify({ error: { message: said } }), { status: 400 })
+  const { err } = await run(['chat', 'hi'], { ...terminal, exchange })
+  expect(err).toContain(`\n  the service says: ${said}\n`)
+})
+
+test('a note is broken as a failure is, and wide characters count as two', async () => {
+  const env = { NO_COLOR: '1', PARLEY_PROFILE: '漢字漢字' }
+  const { err } = await run(['config', 'use', 'default'], { ...terminal, env })
+  expect(joined(err)).toBe('parley: PARLEY_PROFILE (漢字漢字) overrides it\n')
+  const narrow = await run(['config', 'use', 'default'], { ...terminal, env, columns: 32 })
+  expect(narrow.err).toBe('parley: PARLEY_PROFILE\n  (漢字漢字) overrides it\n')
+})
