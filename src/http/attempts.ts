@@ -15,8 +15,8 @@ export interface AttemptOptions {
   timers: Timers
   /** Called before each wait, in milliseconds. */
   onRetry(failure: CliError, wait: number): void
-  /** Where the request's secret came from, in words. */
-  secretOrigin?: string
+  /** Where the request's secret came from, and what replaces it. */
+  wayToMend?: string
 }
 
 /** A response of status 2xx. */
@@ -86,7 +86,7 @@ function withEarlier(failure: CliError, { fate }: Call, furthest: CliError | und
 export function completeFailure(
   failure: CliError,
   call: Call,
-  { status, attempts, head, secretOrigin }: Response & Pick<AttemptOptions, 'secretOrigin'>,
+  { status, attempts, head, wayToMend }: Response & Pick<AttemptOptions, 'wayToMend'>,
 ): CliError {
   const { kind, message, details } = failure
   // It is another call's.
@@ -102,22 +102,16 @@ export function completeFailure(
       attempts,
     }),
     call,
-    { secretOrigin },
+    { wayToMend },
   )
 }
 
 /** Adds what the fate of a call means to its failure. */
-function explain(
-  failure: CliError,
-  call: Call,
-  { secretOrigin }: Pick<AttemptOptions, 'secretOrigin'>,
-): CliError {
+function explain(failure: CliError, call: Call, { wayToMend }: Pick<AttemptOptions, 'wayToMend'>): CliError {
   const { sent, failed, ...meaning } = call.meaning
   const { status, safeToRetry, consequence } = failure.details
-  const isDenied = (status === 401 || status === 403) && secretOrigin !== undefined
-  const why = isDenied
-    ? `its secret came from ${secretOrigin}: 'parley config list --effective' shows why`
-    : failed
+  const isDenied = status === 401 || status === 403
+  const why = (isDenied ? wayToMend : undefined) ?? failed
   return failure.with({
     fate: call.fate,
     sent,

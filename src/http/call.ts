@@ -6,7 +6,7 @@ import { wantsColour } from '../io/style.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import { secretOriginOf } from '../settings/service-settings.ts'
+import { mendSecret } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import { completeFailure, sendRequest } from './attempts.ts'
@@ -94,7 +94,7 @@ export function createCaller(
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
     const signed = await credentials.addTo(request)
-    const secretOrigin = originOf(request, settings)
+    const wayToMend = wayToMendSecret(request, settings)
     const carry = await exchange()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     const call = calls.begin(endpoint, { isOneOfMany, wayOn })
@@ -107,7 +107,7 @@ export function createCaller(
       },
       policy,
       timers,
-      secretOrigin,
+      wayToMend,
       onRetry: (failure, wait) => note(`${failure.message}; trying again in ${(wait / 1000).toFixed(1)} s`),
     })
     const response = await showWaiting(sending).catch(async (error: unknown) => {
@@ -129,7 +129,7 @@ export function createCaller(
         call.end()
       },
       complete(error) {
-        const known = { ...response, secretOrigin }
+        const known = { ...response, wayToMend }
         const whole = error instanceof CliError ? completeFailure(error, call, known) : error
         call.end()
         return whole
@@ -161,13 +161,14 @@ export function createCaller(
   }
 }
 
-/** Where a request's secret comes from, in words; `undefined` if it has none. */
-function originOf(
+/** What replaces a request's secret; `undefined` if it has none. */
+function wayToMendSecret(
   { endpoint, credential, headers }: Request,
   settings: ResolvedSettings,
 ): string | undefined {
-  if (credential) return secretOriginOf(settings, endpoint.service)?.name
-  return Object.entries(headers).some(([name, value]) => isSecretHeader(name, value)) ? '--header' : undefined
+  if (credential) return mendSecret(settings, endpoint.service)
+  const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
+  return isGiven ? 'its secret came from --header' : undefined
 }
 
 /**

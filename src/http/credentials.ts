@@ -1,11 +1,15 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { shellQuote } from '../io/shell-quote.ts'
 import { findSecrets } from '../secrets.ts'
-import { defaultName } from '../settings/profiles.ts'
 import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import { addressOf, describeMismatch, secretOriginOf, secretsOf } from '../settings/service-settings.ts'
+import {
+  addressOf,
+  describeMismatch,
+  profileFlag,
+  secretOriginOf,
+  secretsOf,
+} from '../settings/service-settings.ts'
 import { type SettingName, variableOf } from '../settings/table.ts'
 import { isPlainRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -118,12 +122,12 @@ const names: { [K in SettingName]?: [what: string, service: string] } = {
 }
 
 /** `settings` are one service's: for its address, its secret, or both. */
-function missing(settings: SettingName[], { profile, isNamed }: ResolvedSettings): CliError {
+function missing(settings: SettingName[], resolved: ResolvedSettings): CliError {
   const what = settings.map((name) => names[name]?.[0]).join(' and ')
-  const flag = profile === defaultName ? '' : ` --profile ${shellQuote(profile)}`
+  const flag = profileFlag(resolved)
   const ways = [
     `'parley config init${flag}' asks for ${settings.length > 1 ? 'them' : 'it'}`,
-    ...(isNamed ? [] : [`set ${settings.map(variableOf).join(' and ')}`]),
+    ...(resolved.isNamed ? [] : [`set ${settings.map(variableOf).join(' and ')}`]),
     ...(settings.length > 1 ? [] : [`'parley config set${flag} ${settings[0]}'`]),
     "try '--profile demo'",
   ]

@@ -14,7 +14,7 @@ export interface ListOptions {
 
 /** Prints a profile's values: a table on a terminal, else lines of fields separated by tabs. */
 export async function listProfile(context: Context, options: ListOptions): Promise<void> {
-  const { profile, explanations } = await explainProfile(context)
+  const { profile, explanations } = await explainProfile(context, options.effective)
   const rows = options.effective
     ? [describeProfile(context, profile), ...explanations.flatMap(describe)]
     : settingNames

@@ -68,7 +68,17 @@ function platformFolder(env: ProcessInfo['env'], platform: NodeJS.Platform): str
 
 const pathsOf = (platform: NodeJS.Platform) => (platform === 'win32' ? paths.win32 : paths)
 
-/** Reads the profile file; a file that is not there is an empty one. Throws a `CliError` that never quotes it. */
+/** A profile file that is there, and may not be read. */
+export class UnreadableProfiles extends CliError {
+  constructor(path: string, why: string) {
+    super('credentials', `${path}: ${why}`)
+  }
+}
+
+/**
+ * Reads the profile file; a file that is not there is an empty one. Throws a `CliError` that never quotes it:
+ * `UnreadableProfiles` if the user has no right to read it.
+ */
 export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<ProfileFile> {
   const path = profilePath(info)
   if (path === undefined) return {}
@@ -77,6 +87,8 @@ export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<Profi
     bytes = readProtected(path, info, warn)
   } catch (error) {
     if (error instanceof CliError) throw error
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (code === 'EACCES' || code === 'EPERM') throw new UnreadableProfiles(path, fileProblem(error))
     throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
   }
   return bytes === undefined ? {} : parseProfiles(bytes, path)
@@ -139,7 +151,8 @@ interface Opened {
 
 function protect(path: string, { file, stat, info, warn }: Opened): void {
   const { uid } = info
-  if (stat.uid !== uid && stat.uid !== 0) throw unusable(path, `it belongs to another user (uid ${stat.uid})`)
+  if (stat.uid !== uid && stat.uid !== 0)
+    throw new UnreadableProfiles(path, `it belongs to another user (uid ${stat.uid})`)
   const isOpen = (stat.mode & forOthers) !== 0
   const oddities = [
     ...(lookAt(path)?.isSymbolicLink() ? ['it is a symbolic link'] : []),

@@ -1,7 +1,7 @@
 import { didYouMean } from '../argv/spelling.ts'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
-import { type ProfileFile, readProfiles, type Warn } from './profile-file.ts'
+import { type ProfileFile, readProfiles, UnreadableProfiles, type Warn } from './profile-file.ts'
 import { type SettingName, secretOfCommand, settingNames } from './table.ts'
 
 export interface Profile {
@@ -40,6 +40,25 @@ export async function readProfile(
   const choice = { named, env: info.env }
   const isBuiltIn = chooseName({}, choice).name === demoName
   return chooseProfile(isBuiltIn ? {} : await readProfiles(info, warn), choice)
+}
+
+/**
+ * The same for a run that needs values from anywhere: if no profile was asked for, a file that may not be read counts as
+ * none, with a warning. A container may have the home folder of another user.
+ */
+export async function readProfileIfAllowed(
+  info: ProcessInfo,
+  warn: Warn,
+  named: string | undefined,
+): Promise<Profile> {
+  try {
+    return await readProfile(info, warn, named)
+  } catch (error) {
+    const choice = { named, env: info.env }
+    if (!(error instanceof UnreadableProfiles) || chooseName({}, choice).isAsked) throw error
+    warn(`${error.message}; settings come from flags and the environment alone`)
+    return chooseProfile({}, choice)
+  }
 }
 
 /** Chooses the profile: `--profile`, else `PARLEY_PROFILE`, else the file's current one, else `default`. */

@@ -1,7 +1,7 @@
 import type { Context, FlagSettings } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
-import { type Profile, readProfile } from './profiles.ts'
+import { type Profile, readProfile, readProfileIfAllowed } from './profiles.ts'
 import { anyBetas, type Settings, schemas } from './schemas.ts'
 import { type SettingName, secretOfCommand, settingNames, settingOf, variableOf } from './table.ts'
 
@@ -146,13 +146,16 @@ export function requireValid(candidate: Candidate): void {
   throw new CliError(kind, `${place} ${problem}`)
 }
 
-/** Reads the chosen profile, and finds out which values apply. */
-export async function explainProfile({
-  host,
-  flags,
-  note,
-}: Context): Promise<{ profile: Profile; explanations: Explanation[] }> {
-  const profile = await readProfile(host, note, flags.profile)
+/**
+ * Reads the chosen profile, and finds out which values apply. For `everything` that does, a profile file may be one that
+ * may not be read.
+ */
+export async function explainProfile(
+  { host, flags, note }: Context,
+  everything = false,
+): Promise<{ profile: Profile; explanations: Explanation[] }> {
+  const read = everything ? readProfileIfAllowed : readProfile
+  const profile = await read(host, note, flags.profile)
   return { profile, explanations: explainSettings({ flags: flags.settings, profile, env: host.env }) }
 }
 

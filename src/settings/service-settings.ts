@@ -1,4 +1,6 @@
+import { shellQuote } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
+import { defaultName } from './profiles.ts'
 import type { ResolvedSettings } from './resolve.ts'
 import { variableOf } from './table.ts'
 
@@ -27,4 +29,28 @@ export function describeMismatch(
 export function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, service: Endpoint['service']) {
   const [plain, command] = secretsOf[service]
   return origins[plain] ?? origins[command]
+}
+
+/** The words that make a `config` command change this profile. */
+export const profileFlag = ({ profile }: Pick<ResolvedSettings, 'profile'>): string =>
+  profile === defaultName ? '' : ` --profile ${shellQuote(profile)}`
+
+/** Where a service's secret came from, and what replaces it, for whoever was refused with it. */
+export function mendSecret(
+  settings: Pick<ResolvedSettings, 'origins' | 'profile'>,
+  service: Endpoint['service'],
+): string | undefined {
+  const [plain, command] = secretsOf[service]
+  const setting = settings.origins[plain] ? plain : command
+  const origin = settings.origins[setting]
+  if (!origin) return undefined
+  const value = setting === command ? ' COMMAND' : ''
+  const [place, way] =
+    origin.source === 'profile'
+      ? [
+          `${origin.name}, ${setting}`,
+          `'parley config set${profileFlag(settings)} ${setting}${value}' replaces it`,
+        ]
+      : [origin.name, "change it there; 'parley config list --effective' shows what it overrides"]
+  return `its secret came from ${place}: ${way}`
 }

@@ -374,12 +374,13 @@ faultsInside('L: addresses and ids', [
       if (!server.requests[0]?.includes('host: xn--gteway-bua.test:')) throw new Error(server.requests[0])
     },
   },
-  ...[1, 25, 6000].map(
+  ...[1, 9, 6000].map(
     (port): Row => ({
-      name: `L14 port ${port}, which browsers refuse`,
+      name: `L14 port ${port}, which browsers refuse, and where nothing listens`,
+      argv: [...chat, '--retries', '0'],
       url: () => `http://127.0.0.1:${port}`,
-      code: 3,
-      err: [`must not use port ${port}, which belongs to another protocol`],
+      code: 9,
+      err: [`parley: 127.0.0.1:${port}: connection refused\n`],
     }),
   ),
 ])

@@ -15,7 +15,7 @@ import {
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { binary, execute, home, nobody, start } from '../harness/process.ts'
-import { configFolder, message, run, temporaryFolder } from '../harness/run.ts'
+import { configFolder, credentials, message, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
 import { bare, content, settled, token } from './settled.ts'
 
@@ -28,6 +28,17 @@ const readers = [
   ['config', 'get', 'baseUrl'],
   ['chat', 'x', '--dry-run'],
 ]
+
+/** What no environment can answer. */
+const aboutTheFile = [
+  ['config', 'list'],
+  ['config', 'profiles'],
+  ['config', 'get', 'baseUrl'],
+]
+
+const named = ['chat', 'x', '--dry-run', '--profile', 'default']
+
+const rest = 'settings come from flags and the environment alone'
 
 describe('its mode', () => {
   test('C01: the first write makes a file of 0600 in a folder of 0700, whatever the umask (needs sh)', async () => {
@@ -290,12 +301,12 @@ describe('where it lies', () => {
     }
   })
 
-  test('C13: a file that cannot be read is exit 3 (needs another user)', async () => {
+  test('C13: a file that cannot be read is exit 3 for what is about it (needs another user)', async () => {
     const cwd = home()
     const world = { cwd, isNobody: true }
     await execute(['config', 'set', 'timeout', '5'], world)
     chmodSync(join(cwd, configFolder, 'config.json'), 0)
-    for (const argv of [...readers, ['config', 'set', 'timeout', '6']]) {
+    for (const argv of [...aboutTheFile, ['config', 'set', 'timeout', '6'], named]) {
       const ended = await execute(argv, world)
       expect(ended).toMatchObject({ code: 3, out: '' })
       expect(ended.err).toMatch(/^parley: [^\n]*config\.json: permission denied\n$/)
@@ -306,12 +317,41 @@ describe('where it lies', () => {
     const { path, text, world } = settled()
     chownSync(path, 12345, 12345)
     const before = text()
-    for (const argv of [...readers, ['config', 'set', 'timeout', '5']]) {
+    for (const argv of [...aboutTheFile, ['config', 'set', 'timeout', '5'], named]) {
       const ended = await run(argv, world)
       expect(ended).toMatchObject({ code: 3, out: '' })
       expect(ended.err).toContain('belongs to another user (uid 12345)')
     }
+    const env = { ...world.env, ...credentials }
+    const asked = await run(['chat', 'x'], { ...world, env })
+    expect(asked).toMatchObject({ code: 0, requests: [{ url: expect.stringContaining('gateway.test') }] })
+    expect(asked.err).toBe(`parley: ${path}: it belongs to another user (uid 12345); ${rest}\n`)
     expect(text()).toBe(before)
+  })
+
+  test('C28: if no profile is named, a file that may not be read leaves the rest to the environment (needs another user)', async () => {
+    const server = await serve((socket) => socket.end(response(message('Hi'))))
+    const cwd = home()
+    const world = { cwd, env: pointedAt(server), isNobody: true }
+    await execute(['config', 'set', 'timeout', '5'], world)
+    const path = join(cwd, configFolder, 'config.json')
+    for (const [place, mode] of [
+      [path, 0],
+      [join(cwd, '.config'), 0],
+    ] as const) {
+      chmodSync(place, mode)
+      const said = `parley: ${path}: permission denied; ${rest}\n`
+      expect(await execute(['chat', 'x'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: said })
+      expect(await execute(['chat', 'x', '-q'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+      const listed = await execute(['config', 'list', '--effective'], world)
+      expect(listed).toMatchObject({ code: 0, err: said })
+      expect(listed.out).toContain(`baseUrl\t${server.url}\tPARLEY_BASE_URL\t\n`)
+      for (const env of [{ ...world.env, PARLEY_PROFILE: 'default' }, world.env]) {
+        const argv = env === world.env ? named : ['chat', 'x']
+        expect(await execute(argv, { ...world, env })).toMatchObject({ code: 3, out: '' })
+      }
+    }
+    await server.close()
   })
 
   test('C17: a file of root’s is read with a warning, and not written (needs root and another user)', async () => {

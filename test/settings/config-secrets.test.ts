@@ -10,11 +10,11 @@ const token = 'canary-token-aaaa1111'
 const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
 
 /** A folder whose current profile holds these values, and nothing in the environment. */
-function profile(values: object) {
+function profile(values: object, others: object = {}) {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, configFolder), { recursive: true, mode: 0o700 })
   const path = join(cwd, configFolder, 'config.json')
-  writeFileSync(path, JSON.stringify({ profiles: { default: values } }), { mode: 0o600 })
+  writeFileSync(path, JSON.stringify({ profiles: { default: values, ...others } }), { mode: 0o600 })
   return { cwd, env: bare }
 }
 
@@ -369,17 +369,41 @@ describe('which secret goes where', () => {
   })
 })
 
+const inEnvironment = "change it there; 'parley config list --effective' shows what it overrides"
+const inProfile = "profile 'default', accessToken: 'parley config set accessToken' replaces it"
+
 test.each([
-  [{ PARLEY_ACCESS_TOKEN: 'canary-env-token' }, [], 'PARLEY_ACCESS_TOKEN'],
-  [{}, [], "profile 'default'"],
-  [{ PARLEY_ACCESS_TOKEN: 'canary-env-token' }, ['--profile', 'default'], "profile 'default'"],
-])('K16: a secret that is refused is named by where it came from: %o %o', async (env, flags, origin) => {
-  const world = profile({ baseUrl: 'https://a.test', accessToken: token })
-  const exchange = answering('{"error":{"message":"no"}}', { status: 401 })
-  const ended = await run(['chat', 'x', ...flags], { ...world, env: { ...bare, ...env }, exchange })
-  expect(ended.code).toBe(3)
-  expect(ended.err).toBe(
-    `parley: the gateway answered 401\n  its secret came from ${origin}: 'parley config list --effective' shows why\n  the service says: no\n`,
+  [{ PARLEY_ACCESS_TOKEN: 'canary-env-token' }, [], {}, `PARLEY_ACCESS_TOKEN: ${inEnvironment}`],
+  [{}, [], {}, inProfile],
+  [{ PARLEY_ACCESS_TOKEN: 'canary-env-token' }, ['--profile', 'default'], {}, inProfile],
+  [
+    {},
+    [],
+    { accessToken: undefined, accessTokenCommand: 'echo canary-echoed' },
+    "profile 'default', accessTokenCommand: 'parley config set accessTokenCommand COMMAND' replaces it",
+  ],
+  [{ PARLEY_ACCESS_TOKEN_COMMAND: 'echo x' }, [], {}, `PARLEY_ACCESS_TOKEN_COMMAND: ${inEnvironment}`],
+  [{}, ['-H', 'Authorization: Bearer canary-own'], {}, '--header'],
+])(
+  'K16: a secret that is refused is named, with what replaces it: %o %o %o',
+  async (env, flags, values, said) => {
+    const world = profile({ baseUrl: 'https://a.test', accessToken: token, ...values })
+    const exchange = answering('{"error":{"message":"no"}}', { status: 401 })
+    const ended = await run(['chat', 'x', ...flags], { ...world, env: { ...bare, ...env }, exchange })
+    expect(ended.code).toBe(3)
+    expect(ended.err).toBe(
+      `parley: the gateway answered 401\n  its secret came from ${said}\n  the service says: no\n`,
+    )
+  },
+)
+
+test('K16: what replaces a refused secret names the profile that has it', async () => {
+  const world = profile({}, { work: { agentsUrl: 'https://a.test', apiKey: token } })
+  const exchange = answering('{}', { status: 403 })
+  const argv = ['events', 'list', '-s', 's', '--profile', 'work']
+  const ended = await run(argv, { ...world, exchange })
+  expect(ended.err).toContain(
+    "its secret came from profile 'work', apiKey: 'parley config set --profile work apiKey' replaces it\n",
   )
 })
 
