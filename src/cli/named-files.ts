@@ -1,8 +1,7 @@
 import { statSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../context.ts'
-import { absolutePath, realPath } from '../io/paths.ts'
+import { absolutePath, realPlace } from '../io/paths.ts'
 import { profilePath } from '../settings/profile-file.ts'
 import type { ParleyCommand } from './parley-command.ts'
 
@@ -89,7 +88,7 @@ function identify(host: Host, name: string): string | undefined {
   } catch {
     // What cannot be looked at can still be named twice.
   }
-  const place = join(realPath(dirname(path)), basename(path))
+  const place = realPlace(path)
   // There upper and lower case are one.
   return host.platform === 'win32' || host.platform === 'darwin' ? place.toLowerCase() : place
 }

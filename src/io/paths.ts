@@ -1,5 +1,5 @@
-import { realpathSync } from 'node:fs'
-import { isAbsolute, resolve } from 'node:path'
+import { readlinkSync, realpathSync } from 'node:fs'
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 
 /** The whole path of a name. The current folder may be gone, and is asked for only if the name begins there. */
 export const absolutePath = (host: { readonly cwd: string }, name: string): string =>
@@ -14,6 +14,25 @@ export function realPath(path: string): string {
     return realpathSync.native(path)
   } catch {
     return path
+  }
+}
+
+/** As many as Linux follows. */
+const mostLinks = 40
+
+/** The place of a file, or the one where a file of this name would be made: a link may lead to what is not there yet. */
+export function realPlace(path: string, links = mostLinks): string {
+  const place = join(realPath(dirname(path)), basename(path))
+  const target = links > 0 ? targetOf(place) : undefined
+  return target === undefined ? realPath(place) : realPlace(resolve(dirname(place), target), links - 1)
+}
+
+/** Where a link leads. */
+function targetOf(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return undefined
   }
 }
 

@@ -1,6 +1,7 @@
 import { existsSync, linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { lock } from '../../src/io/lock.ts'
 import { execute } from '../harness/process.ts'
 import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
 
@@ -117,6 +118,54 @@ describe('F30 one file for two flags is no mistake', () => {
     const cwd = folderWith('GIF89a', 'a.gif')
     const ended = await run([...image, '-f', 'a.gif', '-o', 'a.gif', '--force'], { cwd })
     expect(ended.code).toBe(0)
+  })
+})
+
+describe('F30 a link to a file that is not there yet (needs POSIX files)', () => {
+  test.each([
+    [
+      ['chat', '--batch', 'in', '--results', 'link', '--resume', '--report', 'there'],
+      '--results and --report',
+    ],
+    [
+      ['chat', '--batch', 'in', '--results', 'second', '--resume', '--report', 'there'],
+      '--results and --report',
+    ],
+    [['chat', '--batch', 'in', '--results', 'there', '--report', 'link'], '--results and --report'],
+    [[...chat, '-o', 'link', '--thread', 'there'], '-o and --thread'],
+  ])('%j: exit 2 before anything is sent', async (argv, said) => {
+    const cwd = folderWith('"hi"\n', 'in')
+    symlinkSync('there', join(cwd, 'link'))
+    symlinkSync(join(cwd, 'link'), join(cwd, 'second'))
+    const ended = await run(argv, { cwd })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toBe(`parley: ${said} name the same file\n`)
+    expect(existsSync(join(cwd, 'there'))).toBe(false)
+  })
+
+  test('a link that leads to itself is named once', async () => {
+    const cwd = folderWith('"hi"\n', 'in')
+    symlinkSync('loop', join(cwd, 'loop'))
+    const ended = await run(['chat', '--batch', 'in', '--results', 'loop', '--resume'], { cwd })
+    expect(ended).toMatchObject({ code: 11, requests: [] })
+    expect(ended.err).toMatch(/loop: too many symbolic links/)
+  })
+
+  test('results are made through it, and a run by either name waits for the other', async () => {
+    const cwd = folderWith('"hi"\n', 'in')
+    symlinkSync('there', join(cwd, 'link'))
+    const held = await lock(join(cwd, 'there'), {
+      longest: 100,
+      silence: 5000,
+      kind: 'file',
+      consequence: '',
+    })
+    const argv = ['chat', '--batch', 'in', '--results', 'link', '--resume']
+    const waited = await run([...argv, '--deadline', '300ms'], { cwd })
+    held.release()
+    expect(waited).toMatchObject({ code: 11, requests: [] })
+    expect((await run(argv, { cwd })).code).toBe(0)
+    expect(readFileSync(join(cwd, 'there'), 'utf8')).toMatch(/"ok":true/)
   })
 })
 
