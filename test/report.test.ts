@@ -145,7 +145,7 @@ test('files, sessions and counts are named', async () => {
     model: null,
     stopReason: null,
     usage: { inputTokens: 6, outputTokens: 10, totalTokens: 16, reasoningTokens: null },
-    counts: { ok: 2, failed: 0, skipped: 0 },
+    counts: { total: 2, ok: 2, failed: 0, skipped: 0, notDone: 0 },
   })
 })
 

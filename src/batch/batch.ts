@@ -1,10 +1,10 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { escapeJson } from '../io/escape.ts'
-import { absolutePath, realPath } from '../io/paths.ts'
+import { absolutePath, realPath, realPlace } from '../io/paths.ts'
 import { deadlineOf, readSettings } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import { type BatchOptions, checkBatchFlags } from './flags.ts'
+import { type BatchOptions, checkBatchFlags, type MaxFailed, mostFailedOf } from './flags.ts'
 import {
   type BatchInput,
   type LineRequest,
@@ -43,7 +43,7 @@ export async function answerBatch<C extends LineRequest>(
   checkBatchFlags(options, context.flags.curl)
   const source = await openSource(context, options.batch ?? '')
   if (context.flags.dryRun) {
-    const { lines } = await readInput(source, work.prepare, createLedger())
+    const { lines } = await readInput(source, work.prepare, createLedger(), options.share)
     for await (const { call } of lines) await work.preview(call)
     return
   }
@@ -78,11 +78,12 @@ async function open<C extends LineRequest>(
   const { host, note, cleanups } = context
   const { results: name, resume: isResumed = false } = options
   const ledger = createLedger()
-  const read = () => readInput(source, work.prepare, ledger)
+  const read = () => readInput(source, work.prepare, ledger, options.share)
   // With --resume the ledger has to know the results first, else nothing is made before the input is known to be good.
   const checked = isResumed ? undefined : await read()
   if (name === undefined) return { input: checked ?? (await read()), results: undefined }
-  const path = realPath(absolutePath(host, name))
+  // Only what is resumed is made through a link.
+  const path = (isResumed ? realPlace : realPath)(absolutePath(host, name))
   const { tokensOf } = work
   const results = await openResults({ path, name, isResumed, ledger, tokensOf, deadline, note })
   cleanups.add(results.close)
@@ -94,8 +95,9 @@ async function answer<C extends LineRequest>(
   { options, work, input, results, deadline }: OpenBatch<C>,
 ): Promise<void> {
   const { concurrency = defaultConcurrency, maxTotalTokens: mostTokens = Infinity } = options
+  const { maxFailed } = options
   const turns = options.unordered ? asTheyCome() : inOrder(4 * concurrency)
-  const report = createReport(context, { lines: input.total, isResumable: results !== undefined })
+  const report = createReport(context, { input, isResumable: results !== undefined })
   const interrupted = new AbortController()
   const interrupt = context.host.takeInterrupt?.(() => {
     context.note('finishing what was begun; a second Ctrl-C ends at once')
@@ -111,6 +113,7 @@ async function answer<C extends LineRequest>(
       concurrency,
       deadline,
       mostTokens,
+      mostFailed: () => (maxFailed ? mostFailedOf(maxFailed, input.total) : Infinity),
       earlierTokens: results?.earlier.tokens ?? 0,
       interrupted: interrupted.signal,
       timers: context.timers,
@@ -126,7 +129,7 @@ async function answer<C extends LineRequest>(
   report.sum(tally, stop !== undefined || tally.failed > 0)
   if (stop === undefined && input.unmatched > 0)
     context.note(`${input.unmatched} of the results belong to no line of the input`)
-  throwFailure(outcome)
+  throwFailure(outcome, maxFailed && { ...maxFailed, most: mostFailedOf(maxFailed, input.total) })
 }
 
 /** Prints the results that wait for their turn, when a signal ends the run at once. */
@@ -136,12 +139,19 @@ function printHeld({ output }: BatchContext, turns: Turns): void {
   }
 }
 
-/** Why the batch stopped, else the failure of the first line that failed. */
-function throwFailure({ stop, failure, tally: { ok, failed, skipped } }: Outcome): void {
+/** Why the batch stopped, else the failure of the first line that failed, if more failed than may. */
+function throwFailure(
+  { stop, failure, tally: { ok, failed, skipped } }: Outcome,
+  limit: (MaxFailed & { most: number }) | undefined,
+): void {
   const isBegun = ok + failed > 0
   if (stop instanceof CliError && isBegun && stop.details.sent === undefined) throw stop.with({ sent: 'yes' })
   if (stop !== undefined) throw stop
-  if (!failure) return
-  const message = `${failed} of ${ok + failed + skipped} requests failed, the first of them: ${failure.message}`
+  if (!failure || failed <= (limit?.most ?? 0)) return
+  const counted = `${failed} of ${ok + failed + skipped} requests failed`
+  const which = limit
+    ? `, more than --max-failed ${limit.text} allows, the first of them: `
+    : ', the first of them: '
+  const message = `${counted}${which}${failure.message}`
   throw new CliError(failure.kind, message, failure.details)
 }

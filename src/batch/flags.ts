@@ -1,6 +1,7 @@
-import { type Command, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { FileFlag, InputFlag, parseCount } from '../argv/flags.ts'
 import { usage } from '../errors.ts'
+import type { Share } from './input.ts'
 
 export interface BatchOptions {
   batch?: string
@@ -8,18 +9,44 @@ export interface BatchOptions {
   results?: string
   resume?: boolean
   unordered?: boolean
+  share?: Share
+  maxFailed?: MaxFailed
   maxTotalTokens?: number
 }
 
+/** How many lines may fail in a run that ends well: so many, or so many of a hundred. */
+export interface MaxFailed {
+  count?: number
+  percent?: number
+  /** As the person wrote it. */
+  text: string
+}
+
 /** Flags that many requests have, and one has not. */
-const others = ['concurrency', 'results', 'resume', 'unordered', 'maxTotalTokens'] as const
+const others = [
+  'concurrency',
+  'results',
+  'resume',
+  'unordered',
+  'share',
+  'maxFailed',
+  'maxTotalTokens',
+] as const
 
 /** The flags of `--batch`, which `parley help batch` lists. */
 export const batchFlags = (): Option[] => [
   new Option('--concurrency <n>', 'the most requests at a time (default 8)').argParser(parseCount),
-  new FileFlag('--results <file>', 'also write each result to a file, as it comes', 'keeps'),
+  new FileFlag('--results <file>', 'write each result to a file as it comes, and none to stdout', 'keeps'),
   new Option('--resume', 'go on where an earlier run with these --results stopped'),
   new Option('--unordered', 'print each result as it comes, not in the order of the lines'),
+  new Option(
+    '--share <i/n>',
+    'only every Nth line from the Ith; numbers and names are those of the whole file',
+  ).argParser(parseShare),
+  new Option(
+    '--max-failed <n>',
+    'exit 0 if no more lines failed, a number or a percentage (5%) of all; stop once more have',
+  ).argParser(parseMaxFailed),
   new Option('--max-total-tokens <n>', 'begin nothing new once the answers took so many').argParser(
     parseCount,
   ),
@@ -43,4 +70,24 @@ export function refuseBatchFlags(options: BatchOptions): void {
 export function checkBatchFlags({ results, resume }: BatchOptions, curl: boolean | undefined): void {
   if (resume && results === undefined) throw usage('--resume needs --results FILE')
   if (curl) throw usage('--curl shows one request, --batch has many: use --dry-run')
+}
+
+function parseShare(value: string): Share {
+  const [, place = 0, of = 0] = (/^0*([1-9]\d*)\/0*([1-9]\d*)$/.exec(value) ?? []).map(Number)
+  if (place < 1 || place > of) throw new InvalidArgumentError('not a share such as 1/3, 2/3 or 3/3')
+  return { place, of }
+}
+
+function parseMaxFailed(value: string): MaxFailed {
+  const [, number, sign] = /^(\d+)(%?)$/.exec(value) ?? []
+  const isPercentage = sign === '%'
+  if (number === undefined || (isPercentage && Number(number) > 100))
+    throw new InvalidArgumentError('not a whole number, or a percentage such as 5%')
+  return { [isPercentage ? 'percent' : 'count']: Number(number), text: value }
+}
+
+/** The most lines that may fail of so many; Infinity if that depends on how many there are, which is not known yet. */
+export function mostFailedOf({ count, percent = 0 }: MaxFailed, lines: number | undefined): number {
+  if (count !== undefined) return count
+  return lines === undefined ? Infinity : Math.floor((lines * percent) / 100)
 }

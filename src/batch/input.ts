@@ -45,10 +45,20 @@ export interface Source {
   close(): void
 }
 
-/** The lines of a batch, but for those that an earlier run has done. */
+/** A part of a batch: every so-manieth line, from the one at this place, which counts from 1. */
+export interface Share {
+  place: number
+  of: number
+}
+
+const whole: Share = { place: 1, of: 1 }
+
+const isOf = ({ place, of }: Share, number: number): boolean => (number - place) % of === 0
+
+/** The lines of a batch, or of a share of it, but for those that an earlier run has done. */
 export interface BatchInput<C extends LineRequest> {
-  /** All of them; `undefined` if only the end of a pipe will tell. */
-  total: number | undefined
+  /** All of them; `undefined` as long as only the end of a pipe will tell. */
+  readonly total: number | undefined
   /** How many an earlier run has done, as far as is known by now. */
   readonly skipped: number
   /** How many of an earlier run's results belong to none of the lines that were read. */
@@ -86,17 +96,25 @@ async function* readFile(path: string, name: string): AsyncGenerator<Uint8Array>
 
 /**
  * Reads the lines of a batch. A regular file is checked whole first: throws a usage error that names every bad line.
+ * Of a share the other lines are checked and entered too: what is wrong with one stops all shares alike, and a line that
+ * comes again has its count in the whole.
  */
 export const readInput = <C extends LineRequest>(
   source: Source,
   prepare: Prepare<C>,
   ledger: Ledger,
+  share: Share = whole,
 ): Promise<BatchInput<C>> | BatchInput<C> =>
-  source.isRepeatable ? checkFile(source, prepare, ledger) : readPipe(source, prepare, ledger)
+  source.isRepeatable ? checkFile(source, prepare, ledger, share) : readPipe(source, prepare, ledger, share)
 
-function readPipe<C extends LineRequest>(source: Source, prepare: Prepare<C>, ledger: Ledger): BatchInput<C> {
+function readPipe<C extends LineRequest>(
+  source: Source,
+  prepare: Prepare<C>,
+  ledger: Ledger,
+  share: Share,
+): BatchInput<C> {
   const input = {
-    total: undefined,
+    total: undefined as number | undefined,
     skipped: 0,
     get unmatched() {
       return ledger.unmatched
@@ -104,11 +122,15 @@ function readPipe<C extends LineRequest>(source: Source, prepare: Prepare<C>, le
     lines: left(),
   }
   async function* left(): AsyncGenerator<Line<C>, void, undefined> {
+    let total = 0
     for await (const made of makeLines(source, prepare, ledger)) {
       if ('problem' in made) throw refuseLines([made], source.name)
+      if (!isOf(share, made.line.index)) continue
+      total++
       if (made.isDone) input.skipped++
       else yield made.line
     }
+    input.total = total
   }
   return input
 }
@@ -135,16 +157,20 @@ async function checkFile<C extends LineRequest>(
   source: Source,
   prepare: Prepare<C>,
   ledger: Ledger,
+  share: Share,
 ): Promise<BatchInput<C>> {
   const bad: BadLine[] = []
   const kept: Line<C>[] = []
   const later: Later = { numbers: [], marks: [], repeated: new Map() }
   let [total, skipped, size] = [0, 0, 0]
   for await (const made of makeLines(source, prepare, ledger)) {
-    total++
     if ('problem' in made) bad.push(made)
-    else if (made.isDone) skipped++
-    else {
+    else if (isOf(share, made.line.index)) {
+      total++
+      if (made.isDone) {
+        skipped++
+        continue
+      }
       const { line } = made
       const { call, index, hash } = line
       size += leastKept + call.body.length

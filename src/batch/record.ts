@@ -30,9 +30,9 @@ export interface LineAnswer {
 export interface Sinks {
   /** Throws as stdout does; `flush` resolves when everything is written. */
   output: { write(text: string): Promise<void>; flush(): Promise<void> }
-  /** Decides when a result goes to the output. */
+  /** Decides when a result goes to the output, if there are no `results`. */
   turns: Turns
-  /** Takes each result as it comes. Throws a `CliError` if it cannot. */
+  /** Takes each result as it comes, in place of the output. Throws a `CliError` if it cannot. */
   results?: {
     append(line: string): void
     requireWhole?(): void
@@ -89,15 +89,27 @@ export function createRecorder(
 
   const failToPrint = (error: unknown) => onError(error instanceof OutputClosed ? readerGone() : error)
 
-  function record(line: Line<LineRequest>, result: string): void {
-    try {
-      results?.append(result)
-    } catch (error) {
-      onError(error)
-    }
-    for (const ready of turns.finish(line.place ?? 0, result)) print(ready)
+  function record(line: Line<LineRequest>, outcome: 'ok' | 'failed', result: string): void {
+    if (keep(line, result)) tally[outcome]++
     tally.skipped = countSkipped()
     onProgress?.(tally)
+  }
+
+  /** Returns whether the result is, or will be, where the next run or a reader looks for it. */
+  function keep(line: Line<LineRequest>, result: string): boolean {
+    if (!results) {
+      for (const ready of turns.finish(line.place ?? 0, result)) print(ready)
+      return true
+    }
+    try {
+      results.append(result)
+      return true
+    } catch (error) {
+      onError(error instanceof CliError ? error.with({ consequence: onStdout }) : error)
+      // It was paid for.
+      print(result)
+      return false
+    }
   }
 
   return {
@@ -106,7 +118,7 @@ export function createRecorder(
       return first?.error
     },
     get hasRoom() {
-      return unprinted === 0 && turns.haveRoom
+      return unprinted === 0 && (results !== undefined || turns.haveRoom)
     },
     begin(line) {
       line.place = turns.open()
@@ -121,13 +133,11 @@ export function createRecorder(
       note(`line ${line.index}: the answer does not say how many tokens it took; it counts as none`)
     },
     addAnswer(line, answer) {
-      tally.ok++
-      record(line, formatAnswer(line, answer))
+      record(line, 'ok', formatAnswer(line, answer))
     },
     addFailure(line, error) {
-      tally.failed++
       if (!first || line.index < first.index) first = { index: line.index, error }
-      record(line, formatFailure(line, describe(error)))
+      record(line, 'failed', formatFailure(line, describe(error)))
     },
     printed: () => printing,
     async end() {
@@ -142,6 +152,8 @@ export function createRecorder(
     },
   }
 }
+
+const onStdout = 'the results that it did not take are on stdout, and do not count'
 
 const readerGone = () => new CliError('file', 'stdout: its reader has gone', { sent: 'yes' })
 

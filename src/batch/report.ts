@@ -3,6 +3,7 @@ import { escapeJson } from '../io/escape.ts'
 import { describeFailure } from '../io/failure.ts'
 import { createStatusLine, type StatusLine } from '../io/status-line.ts'
 import { callAfter } from '../timers.ts'
+import type { BatchInput, LineRequest } from './input.ts'
 import type { Sinks, Tally } from './record.ts'
 import type { Pause } from './run.ts'
 
@@ -29,8 +30,7 @@ export interface BatchReport {
 }
 
 interface ReportOptions {
-  /** All lines, if that is known. */
-  lines: number | undefined
+  input: Pick<BatchInput<LineRequest>, 'total' | 'skipped'>
   /** There is a file that `--resume` goes on with. */
   isResumable: boolean
 }
@@ -38,13 +38,30 @@ interface ReportOptions {
 /** How often the progress line is written anew. Milliseconds. */
 const step = 250
 
-export function createReport(context: BatchContext, { lines, isResumable }: ReportOptions): BatchReport {
+export function createReport(context: BatchContext, { input, isResumable }: ReportOptions): BatchReport {
   const { host, flags, timers, output, secrets, status, note } = context
   const start = timers.now()
   const isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
-  let tally: Tally = { ok: 0, failed: 0, skipped: 0, tokens: 0 }
+  let tally: Tally = { ok: 0, failed: 0, skipped: input.skipped, tokens: 0 }
+  const counts = {
+    get total() {
+      return input.total ?? null
+    },
+    get ok() {
+      return tally.ok
+    },
+    get failed() {
+      return tally.failed
+    },
+    get skipped() {
+      return tally.skipped
+    },
+    get notDone() {
+      return leftOf(tally, input.total) ?? null
+    },
+  }
   // The names of files are in the results.
-  Object.assign(context.summary, { counts: tally, files: undefined })
+  Object.assign(context.summary, { counts, files: undefined })
   let pausedUntil = 0
   let forget = () => {}
 
@@ -52,7 +69,7 @@ export function createReport(context: BatchContext, { lines, isResumable }: Repo
     const now = timers.now()
     return {
       tally,
-      lines,
+      lines: input.total,
       seconds: (now - start) / 1000,
       pause: Math.max(0, (pausedUntil - now) / 1000),
     }
@@ -79,7 +96,6 @@ export function createReport(context: BatchContext, { lines, isResumable }: Repo
       note,
       onProgress(next) {
         tally = next
-        context.summary.counts = tally
       },
     },
     onPause({ error, until, places }) {
@@ -98,6 +114,10 @@ export function createReport(context: BatchContext, { lines, isResumable }: Repo
     },
   }
 }
+
+/** How many lines are not done; `undefined` if nobody knows. */
+const leftOf = ({ ok, failed, skipped }: Tally, lines: number | undefined): number | undefined =>
+  lines === undefined ? undefined : lines - ok - failed - skipped
 
 export interface Standing {
   tally: Tally
@@ -132,7 +152,7 @@ export function formatProgress({ tally, lines, seconds, pause }: Standing, width
 /** The counts at the end of a batch. */
 export function formatEnd({ tally, lines, seconds }: Standing): string {
   const { ok, failed, skipped, tokens } = tally
-  const open = lines === undefined ? 0 : lines - ok - failed - skipped
+  const open = leftOf(tally, lines) ?? 0
   return [
     `${count(ok)} ok`,
     `${count(failed)} failed`,

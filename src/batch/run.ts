@@ -26,6 +26,8 @@ export interface BatchRunOptions {
   deadline: number
   /** Nothing is begun once the answers took so many; Infinity for no limit. */
   mostTokens: number
+  /** Nothing is begun once more lines failed; Infinity for no limit. */
+  mostFailed(): number
   /** The tokens of earlier runs' answers. */
   earlierTokens: number
   /** Given when nothing new is to be begun, and what is under way is to be finished. */
@@ -123,6 +125,12 @@ function createRun<C extends LineRequest>(
     },
     get tokens() {
       return recorder.tally.tokens
+    },
+    get failed() {
+      return recorder.tally.failed
+    },
+    get mostFailed() {
+      return options.mostFailed()
     },
     options,
     ask,

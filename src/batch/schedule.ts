@@ -16,6 +16,10 @@ export interface State<Line extends object> {
   readonly tokens: number
   /** The limit of that, or Infinity. */
   mostTokens: number
+  /** How many lines have failed. */
+  readonly failed: number
+  /** How many may, or Infinity. */
+  readonly mostFailed: number
   /** Milliseconds since the epoch, or Infinity. */
   deadline: number
 }
@@ -24,18 +28,19 @@ export type Step<Line extends object> =
   | { do: 'ask'; line: Line }
   /** Until this time (milliseconds since the epoch, or Infinity), or until anything under way has ended. */
   | { do: 'wait'; until: number }
-  /** Begin nothing more. */
-  | { do: 'finish'; because: CliError }
+  /** Begin nothing more. Without a reason it is the lines that failed. */
+  | { do: 'finish'; because: CliError | undefined }
   /** The deadline has passed: every request that is under way has failed. */
   | { do: 'cut' }
   | { do: 'end' }
 
 /** Decides the next step of a batch. */
 export function decide<Line extends object>(state: State<Line>, now: number): Step<Line> {
-  const { schedule, refused, next, course, tokens, mostTokens, deadline } = state
+  const { schedule, refused, next, course, tokens, mostTokens, failed, mostFailed, deadline } = state
   const isOver = course === 'finishing' || (refused.length === 0 && next === 'none')
   if (isOver && schedule.inFlight === 0) return { do: 'end' }
   if (now >= deadline) return { do: 'cut' }
+  if (!isOver && failed > mostFailed) return { do: 'finish', because: undefined }
   const line = refused[0] ?? (typeof next === 'object' && state.hasRoom ? next : undefined)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
   // With nothing left to ask, a limit that is reached is not a reason to stop: so this comes late.

@@ -27,7 +27,7 @@ interface World extends Partial<BatchRunOptions> {
   isOrdered?: boolean
   /** The input is a file, and checked before anything is asked. */
   isChecked?: boolean
-  /** The file of results, with what an earlier run left there. */
+  /** The file of results, with what an earlier run left there. Without one they go to stdout. */
   file?: TestFile
   output?: Sinks['output']
   results?: Sinks['results']
@@ -74,24 +74,16 @@ export const parse = (text: string): Result[] =>
 export async function play(
   input: string | AsyncIterable<Uint8Array>,
   ask: Ask<TestCall>,
-  {
-    isOrdered = true,
-    isChecked = false,
-    file = { text: '' },
-    output,
-    results,
-    describe,
-    ...options
-  }: World = {},
+  { isOrdered = true, isChecked = false, file, output, results, describe, ...options }: World = {},
 ): Promise<Played> {
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8
   const ledger = createLedger()
-  const { tokens, end, tail } = await readEarlier(streamOf(file.text), ledger, () => undefined)
+  const { tokens, end, tail } = await readEarlier(streamOf(file?.text ?? ''), ledger, () => undefined)
   const lines = await readInput(sourceOf(input, { isRepeatable: isChecked }), prepare, ledger)
   let out = ''
   // As `openResults` does.
-  if (tail === 'torn') file.text = Buffer.from(file.text).subarray(0, end).toString()
+  if (file && tail === 'torn') file.text = Buffer.from(file.text).subarray(0, end).toString()
   const notes: string[] = []
   const pauses: Pause[] = []
   const sinks: Sinks = {
@@ -102,17 +94,14 @@ export async function play(
       },
       async flush() {},
     },
-    results: results ?? {
-      append(line) {
-        if (!file.isGone) file.text += `${line}\n`
-      },
-    },
+    results: results ?? (file && appendTo(file)),
     describe: describe ?? (({ kind, details: { attempts } }) => ({ kind, attempts })),
     note: (message) => notes.push(message),
   }
   const outcome = await runBatch(lines, ask, sinks, {
     deadline: Infinity,
     mostTokens: Infinity,
+    mostFailed: () => Infinity,
     earlierTokens: tokens,
     interrupted: new AbortController().signal,
     random: () => 0.5,
@@ -121,5 +110,11 @@ export async function play(
     concurrency,
     timers,
   })
-  return { ...outcome, out: parse(out), file: file.text, notes, pauses }
+  return { ...outcome, out: parse(out), file: file?.text ?? '', notes, pauses }
 }
+
+const appendTo = (file: TestFile): Sinks['results'] => ({
+  append(line) {
+    if (!file.isGone) file.text += `${line}\n`
+  },
+})

@@ -26,13 +26,18 @@ describe('a batch', () => {
   test('asks every line once, so many at a time, and gives results in order', async () => {
     const timers = createClock()
     const { ask, seen } = service(timers, { 1: 2500, 7: 9000 })
-    const { out, file, tally, stop, failure } = await play(linesOf(100), ask, { timers })
+    const { out, tally, stop, failure } = await play(linesOf(100), ask, { timers })
     expect(indexes(out)).toEqual(upTo(100))
-    expect(indexes(parse(file)).sort((a, b) => a - b)).toEqual(upTo(100))
-    expect(indexes(parse(file))).not.toEqual(upTo(100))
     expect(seen).toMatchObject({ asked: upTo(100), most: 8 })
     expect({ tally, stop, failure }).toEqual({ tally: { ok: 100, failed: 0, skipped: 0, tokens: 1000 } })
     expect(out[6]).toMatchObject({ index: 7, id: 'id 7', ok: true, text: 'answer to "p7"', attempts: 1 })
+  })
+
+  test('writes results to their file as they come, and none to stdout', async () => {
+    const timers = createClock()
+    const { ask } = service(timers, { 1: 60_000 })
+    const { out, file } = await play(linesOf(60), ask, { timers, isOrdered: false, file: { text: '' } })
+    expect([out, indexes(parse(file))]).toEqual([[], [...upTo(60).slice(1), 1]])
   })
 
   test('gives results as they come where no order is asked for', async () => {
@@ -98,12 +103,11 @@ describe('a batch', () => {
       if (asked.length < 5 && job.index === 2) throw failure('service')
       return answerOf(job, 10)
     }
-    const first = await play(linesOf(4), ask)
+    const first = await play(linesOf(4), ask, { file: { text: '' } })
     expect(first.tally).toEqual({ ok: 3, failed: 1, skipped: 0, tokens: 30 })
     const second = await play(linesOf(6), ask, { file: { text: first.file } })
     expect(asked).toEqual([1, 2, 3, 4, 2, 5, 6])
     expect(second.tally).toEqual({ ok: 3, failed: 0, skipped: 3, tokens: 60 })
-    expect(indexes(second.out)).toEqual([2, 5, 6])
     expect(parse(second.file).map(({ index, ok }) => [index, ok])).toEqual([
       ...parse(first.file).map(({ index, ok }) => [index, ok]),
       [2, true],
@@ -114,7 +118,7 @@ describe('a batch', () => {
 })
 
 test('what an earlier run has done counts from the start, where the input was checked', async () => {
-  const first = await play(linesOf(4), async (job) => answerOf(job))
+  const first = await play(linesOf(4), async (job) => answerOf(job), { file: { text: '' } })
   const world = { file: { text: first.file }, isChecked: true, interrupted: AbortSignal.abort() }
   expect((await play(linesOf(6), async (job) => answerOf(job), world)).tally.skipped).toBe(4)
   const whole = { file: { text: first.file }, isChecked: true }
@@ -235,13 +239,10 @@ describe('nothing more is begun', () => {
   test.each(['credentials', 'payment', 'file'] as const)(
     'after a failure that the next would share: %s',
     async (kind) => {
-      const { asked, out, file, stop, tally } = await meet(() =>
-        Promise.reject(failure(kind, { sent: 'yes' })),
-      )
+      const { asked, out, stop, tally } = await meet(() => Promise.reject(failure(kind, { sent: 'yes' })))
       expect(asked).toEqual(upTo(12))
       expect((stop as CliError).kind).toBe(kind)
       expect(indexes(out)).toEqual(upTo(12))
-      expect(parse(file)).toHaveLength(12)
       expect(tally).toMatchObject({ ok: 11, failed: 1 })
     },
   )
@@ -283,7 +284,7 @@ describe('nothing more is begun', () => {
   })
 
   test('but not where the last answer takes the last token', async () => {
-    const all = await meet(() => undefined, { mostTokens: 1000 })
+    const all = await meet(() => undefined, { mostTokens: 1000, file: { text: '' } })
     expect([all.tally.ok, all.stop]).toEqual([100, undefined])
     const again = await meet(() => undefined, { mostTokens: 1000, file: { text: all.file } })
     expect([again.asked, again.tally.skipped, again.stop]).toEqual([[], 100, undefined])
@@ -309,25 +310,36 @@ describe('nothing more is begun', () => {
     expect([late.asked, (late.stop as CliError).kind]).toEqual([[], 'stopped'])
   })
 
-  test('once stdout is closed; the results still have what was under way', async () => {
+  test('once stdout is closed', async () => {
     const gone = { write: () => Promise.reject(new OutputClosed()), flush: async () => {} }
-    const { asked, file, stop } = await meet(() => undefined, { output: gone })
+    const { asked, stop } = await meet(() => undefined, { output: gone })
     expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader has gone' })
     expect(asked).toEqual(upTo(4))
-    expect(parse(file)).toHaveLength(4)
   })
 
-  test('once the results cannot be written; stdout still has what was under way', async () => {
+  test('once the results cannot be written; stdout has what they did not take, which does not count', async () => {
     let lines = 0
     const full = {
       append() {
         if (++lines > 6) throw failure('file')
       },
     }
-    const { asked, out, stop } = await meet(() => undefined, { results: full })
-    expect((stop as CliError).kind).toBe('file')
+    const { asked, out, stop, tally } = await meet(() => undefined, { results: full })
+    expect(stop).toMatchObject({ kind: 'file', details: { consequence: /are on stdout/ } })
     expect(asked.length).toBeLessThanOrEqual(11)
-    expect(indexes(out)).toEqual(asked)
+    expect(indexes(out).sort((one, other) => one - other)).toEqual(asked.slice(6))
+    expect(tally).toMatchObject({ ok: 6, failed: 0 })
+  })
+
+  test('B02: the results are gone after the last line', async () => {
+    const gone = {
+      append() {},
+      requireWhole() {
+        throw failure('file')
+      },
+    }
+    const { stop, tally } = await play(linesOf(3), async (job) => answerOf(job), { results: gone })
+    expect([(stop as CliError).kind, tally.ok]).toEqual(['file', 3])
   })
 
   test('after a bad line of a pipe, but what came before it is asked', async () => {

@@ -1,0 +1,265 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+
+interface Result {
+  index: number
+  hash: string
+  ok: boolean
+  files?: string[]
+}
+
+const parse = (text: string): Result[] =>
+  text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line))
+const indexes = (results: Result[]) => results.map(({ index }) => index)
+const inOrder = (results: Result[]) => [...results].sort((one, other) => one.index - other.index)
+
+/** Ten lines, of which the fourth, the seventh and the tenth are the same. */
+const ten = Array.from({ length: 10 }, (_, at) => `{"prompt":"p ${at % 3 === 0 && at > 0 ? 'same' : at}"}`)
+
+function folderWith(lines: string[]): string {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'in.ndjson'), lines.map((line) => `${line}\n`).join(''))
+  return cwd
+}
+
+const batch = ['chat', '--batch', 'in.ndjson']
+const reportIn = (cwd: string) => JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
+const countsIn = (cwd: string) => reportIn(cwd).counts
+
+/** Fails the lines whose prompt has one of these words. */
+const failing =
+  (...words: string[]): Exchange =>
+  (request, onSent) => {
+    const text = Buffer.from(request.body ?? []).toString()
+    const isBad = words.some((word) => text.includes(`"${word}"`))
+    return (isBad ? answering('{"error":"no"}', { status: 400 }) : answering(message('hi')))(request, onSent)
+  }
+
+describe('--share', () => {
+  test('takes every Nth line from the Ith, and all shares together are the whole', async () => {
+    const cwd = folderWith(ten)
+    const whole = parse((await run(batch, { cwd })).out)
+    const shares = []
+    for (const share of ['1/3', '2/3', '3/3']) {
+      const ended = await run([...batch, '--share', share, '--report', 'report.json'], { cwd })
+      expect(ended.code).toBe(0)
+      shares.push(parse(ended.out))
+      expect(countsIn(cwd).total).toBe(shares.at(-1)?.length)
+    }
+    expect(shares.map(indexes)).toEqual([
+      [1, 4, 7, 10],
+      [2, 5, 8],
+      [3, 6, 9],
+    ])
+    const bare = (results: Result[]) => inOrder(results).map(({ index, hash }) => [index, hash])
+    expect(bare(shares.flat())).toEqual(bare(whole))
+  })
+
+  test('is the same from a pipe, and an empty line has its number too', async () => {
+    const stdin = `${[...ten.slice(0, 3), '', ...ten.slice(3)].join('\n')}\n`
+    const cwd = temporaryFolder()
+    const argv = ['chat', '--batch', '-', '--share', '2/2', '--report', 'report.json']
+    const ended = await run(argv, { cwd, stdin })
+    expect(indexes(parse(ended.out))).toEqual([2, 6, 8, 10])
+    expect(countsIn(cwd)).toEqual({ total: 4, ok: 4, failed: 0, skipped: 0, notDone: 0 })
+  })
+
+  test('may be larger than the file', async () => {
+    const ended = await run([...batch, '--share', '7/9'], { cwd: folderWith(['"a"', '"b"']) })
+    expect(ended).toMatchObject({ code: 0, out: '', requests: [] })
+    expect(ended.err).toMatch(/^parley: 0 ok · 0 failed/)
+  })
+
+  test('a bad line stops every share alike, whichever it is in', async () => {
+    const lines = [...ten.slice(0, 4), 'no', ...ten.slice(5)]
+    for (const share of ['1/3', '2/3', '3/3']) {
+      const ended = await run([...batch, '--share', share], { cwd: folderWith(lines) })
+      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+      expect(ended.err).toMatch(/line 5: it is not JSON/)
+      const piped = await run(['chat', '--batch', '-', '--share', share], { stdin: lines.join('\n') })
+      expect(piped.code).toBe(2)
+    }
+  })
+
+  test('an id that is used twice stops every share, too', async () => {
+    const lines = ['{"id":"x","prompt":"a"}', '{"id":"x","prompt":"b"}', '"c"']
+    const ended = await run([...batch, '--share', '3/3'], { cwd: folderWith(lines) })
+    expect(ended).toMatchObject({ code: 2, requests: [] })
+  })
+
+  test('--resume goes on within a share, and the joined results count for the whole file', async () => {
+    const cwd = folderWith(ten)
+    for (const share of ['1/2', '2/2']) {
+      const argv = [...batch, '--share', share, '--results', `${share[0]}.ndjson`, '--resume']
+      const first = await run([...argv, '--max-failed', '9'], { cwd, exchange: failing('p 1', 'p 2') })
+      expect([first.code, first.requests.length]).toEqual([0, 5])
+      const again = await run([...argv, '--report', 'report.json'], { cwd })
+      expect([again.code, again.requests.length]).toEqual([0, 1])
+      expect(countsIn(cwd)).toEqual({ total: 5, ok: 1, failed: 0, skipped: 4, notDone: 0 })
+      expect(again.err).not.toMatch(/belong to no line/)
+    }
+    const joined = ['1.ndjson', '2.ndjson'].map((name) => readFileSync(join(cwd, name), 'utf8')).join('')
+    writeFileSync(join(cwd, 'all.ndjson'), joined)
+    const whole = await run([...batch, '--results', 'all.ndjson', '--resume'], { cwd })
+    expect([whole.code, whole.requests]).toEqual([0, []])
+    expect(whole.err).toMatch(/10 done before/)
+    expect(whole.err).not.toMatch(/belong to no line/)
+    // Of results of the whole file, a share skips its own.
+    const argv = [
+      ...batch,
+      '--share',
+      '2/2',
+      '--results',
+      'all.ndjson',
+      '--resume',
+      '--report',
+      'report.json',
+    ]
+    const one = await run(argv, { cwd })
+    expect([one.code, one.requests, countsIn(cwd).skipped]).toEqual([0, [], 5])
+    expect(one.err).not.toMatch(/belong to no line/)
+  })
+
+  test('images have the names that they have in the whole file', async () => {
+    const cwd = folderWith(ten)
+    const argv = ['image', '--batch', 'in.ndjson', '-m', 'm', '-o', 'pics/', '--share', '3/3']
+    const ended = await run(argv, { cwd })
+    expect(parse(ended.out).map(({ files }) => files?.[0])).toEqual([
+      'pics/3-p-2.png',
+      'pics/6-p-5.png',
+      'pics/9-p-8.png',
+    ])
+  })
+
+  test('--dry-run shows its own requests alone', async () => {
+    const ended = await run([...batch, '--share', '1/5', '--dry-run'], { cwd: folderWith(ten) })
+    expect(ended.out.match(/"p \w+"/g)).toEqual(['"p 0"', '"p 5"'])
+  })
+
+  test.each(['0/3', '4/3', '1', '1/0', 'a/b', '1/2/3', '-1/3', ''])('%j is exit 2', async (share) => {
+    const ended = await run([...batch, `--share=${share}`], { cwd: folderWith(ten) })
+    expect(ended).toMatchObject({ code: 2, requests: [] })
+    expect(ended.err).toMatch(/--share/)
+  })
+})
+
+describe('--max-failed', () => {
+  const three = failing('p 1', 'p 4', 'p 8')
+  const report = ['--report', 'report.json']
+
+  test.each([
+    ['3', 0, 10],
+    ['30%', 0, 10],
+    ['39%', 0, 10],
+    ['100%', 0, 10],
+    ['2', 4, 9],
+    ['29%', 4, 9],
+    ['1', 4, 5],
+    ['0', 4, 2],
+    ['0%', 4, 2],
+  ])('%s of ten lines, of which three fail: exit %i after %i requests', async (most, code, count) => {
+    const cwd = folderWith(ten)
+    const argv = [...batch, '--concurrency', '1', '--max-failed', most, ...report]
+    const ended = await run(argv, { cwd, exchange: three })
+    expect([ended.code, ended.requests.length, parse(ended.out).length]).toEqual([code, count, count])
+    const failed = parse(ended.out).filter(({ ok }) => !ok).length
+    expect(countsIn(cwd)).toEqual({ total: 10, ok: count - failed, failed, skipped: 0, notDone: 10 - count })
+    expect(reportIn(cwd).exit).toBe(code)
+    if (code === 0) expect(ended.err).toMatch(/^parley: 7 ok · 3 failed/)
+    else
+      expect(ended.err).toMatch(/\d requests failed, more than --max-failed \d+%? allows, the first of them/)
+  })
+
+  test('from a pipe a number is watched, and a percentage is judged at the end', async () => {
+    const argv = ['chat', '--batch', '-', '--concurrency', '1', '--max-failed']
+    const stdin = `${ten.join('\n')}\n`
+    const number = await run([...argv, '1'], { stdin, exchange: three })
+    expect([number.code, number.requests.length]).toEqual([4, 5])
+    const percent = await run([...argv, '29%'], { stdin, exchange: three })
+    expect([percent.code, percent.requests.length]).toEqual([4, 10])
+    expect((await run([...argv, '30%'], { stdin, exchange: three })).code).toBe(0)
+  })
+
+  test('with --resume the failed lines of this run count, and percentages are of all lines', async () => {
+    const cwd = folderWith(ten)
+    const argv = [...batch, '--results', 'r.ndjson', '--resume', '--concurrency', '1']
+    const first = await run([...argv, '--max-failed', '20%'], { cwd, exchange: three })
+    expect(first.code).toBe(4)
+    const second = await run([...argv, '--max-failed', '20%', ...report], {
+      cwd,
+      exchange: failing('p 1', 'p 4'),
+    })
+    expect([second.code, countsIn(cwd)]).toEqual([0, { total: 10, ok: 2, failed: 2, skipped: 6, notDone: 0 }])
+  })
+
+  test('a stop comes before it', async () => {
+    const exchange: Exchange = (request, onSent) => {
+      const isLast = Buffer.from(request.body ?? []).includes('p 5')
+      return (isLast ? answering('{}', { status: 402 }) : three)(request, onSent)
+    }
+    const ended = await run([...batch, '--concurrency', '1', '--max-failed', '9'], {
+      cwd: folderWith(ten),
+      exchange,
+    })
+    expect(ended.code).toBe(5)
+  })
+
+  test.each(['-1', '1.5', '101%', 'x', '%', '5 %', ''])('%j is exit 2', async (most) => {
+    const ended = await run([...batch, `--max-failed=${most}`], { cwd: folderWith(ten) })
+    expect(ended).toMatchObject({ code: 2, requests: [] })
+    expect(ended.err).toMatch(/--max-failed/)
+  })
+})
+
+describe('the counts of a report', () => {
+  const report = ['--report', 'report.json']
+
+  test('a stop at the limit of tokens: what is not done is counted', async () => {
+    const cwd = folderWith(ten)
+    const argv = [...batch, '--concurrency', '1', '--max-total-tokens', '20', ...report]
+    expect((await run(argv, { cwd, exchange: answering(message('hi')) })).code).toBe(15)
+    expect(countsIn(cwd)).toEqual({ total: 10, ok: 3, failed: 0, skipped: 0, notDone: 7 })
+  })
+
+  test('a pipe that was not read to its end: what is not known is null', async () => {
+    const cwd = temporaryFolder()
+    const argv = ['chat', '--batch', '-', '--concurrency', '1', ...report]
+    expect(
+      (
+        await run([...argv, '--max-total-tokens', '20'], {
+          cwd,
+          stdin: ten.join('\n'),
+          exchange: answering(message('hi')),
+        })
+      ).code,
+    ).toBe(15)
+    expect(countsIn(cwd)).toEqual({ total: null, ok: 3, failed: 0, skipped: 0, notDone: null })
+    expect((await run(argv, { cwd, stdin: '"a"\nbad\n"b"\n' })).code).toBe(2)
+    expect(countsIn(cwd)).toEqual({ total: null, ok: 1, failed: 0, skipped: 0, notDone: null })
+    expect((await run(argv, { cwd, stdin: '"a"\n\n"b"\n' })).code).toBe(0)
+    expect(countsIn(cwd)).toEqual({ total: 2, ok: 2, failed: 0, skipped: 0, notDone: 0 })
+  })
+
+  test('a setting that is missing: nothing is done', async () => {
+    const cwd = folderWith(ten)
+    const ended = await run([...batch, ...report], { cwd, env: { PARLEY_ACCESS_TOKEN: '' } })
+    expect(ended.code).toBe(3)
+    expect(countsIn(cwd)).toEqual({ total: 10, ok: 0, failed: 0, skipped: 0, notDone: 10 })
+  })
+})
+
+test('with --results stdout stays empty', async () => {
+  const cwd = folderWith(ten)
+  const ended = await run([...batch, '--results', 'r.ndjson'], { cwd })
+  expect([ended.code, ended.out]).toEqual([0, ''])
+  expect(indexes(inOrder(parse(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))))).toEqual(
+    ten.map((_, at) => at + 1),
+  )
+  expect(existsSync(join(cwd, 'r.ndjson.lock'))).toBe(false)
+})
