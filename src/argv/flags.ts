@@ -52,6 +52,9 @@ export function parseCount(value: string): number {
   return Math.min(Number(value), Number.MAX_SAFE_INTEGER)
 }
 
+/** The same, or 0. */
+export const parseRetries = (value: string): number => (value === '0' ? 0 : parseCount(value))
+
 /** A number that becomes a field: the JSON of it, spelled as it was given. */
 export function parseNumberField(value: string): string {
   const json = value.replace(/^(-?)\./, '$10.').replace(/^(-?\d+)\.(?!\d)/, '$1')

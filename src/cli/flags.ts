@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { addValue, FileFlag, HeaderFlag } from '../argv/flags.ts'
+import { addValue, FileFlag, HeaderFlag, InputFlag } from '../argv/flags.ts'
 import type { GivenFlag, SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
 import { flagOf, hasFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
@@ -107,4 +107,5 @@ export function readSharedFlags(commands: (Command & { given: readonly Given[] }
 const nameFlag = ({ option, value }: Given): GivenFlag => ({
   flag: option.long ?? '',
   ...(option.required ? { value } : {}),
+  ...(option instanceof InputFlag ? { isInput: true } : {}),
 })

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { FileFlag, InputFlag, parseCount, TextFlag } from '../argv/flags.ts'
+import { FileFlag, InputFlag, parseRetries, TextFlag } from '../argv/flags.ts'
 import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
@@ -26,9 +26,7 @@ export function declare(command: Command): void {
     )
     .addOption(new FileFlag('--thread <file>', 'keep the conversation in a file', 'keeps'))
     .addOption(new InputFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8'))
-    .option('--schema-retries <n>', 'ask again so often if it does not fit', (value: string) =>
-      value === '0' ? 0 : parseCount(value),
-    )
+    .option('--schema-retries <n>', 'ask again so often if it does not fit', parseRetries)
     .option('--markdown', 'lay out Markdown (default: on a terminal)')
     .option('--no-markdown', 'print the text as it is')
     .option('--usage', 'show model, tokens and seconds also in a pipe')

@@ -12,10 +12,11 @@ export interface FileOutput extends Output {
   /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
-   * Keeps the part of a broken answer that came, as `FILE.part` or under the next free name. Returns in words where it
-   * is, or `undefined` if nothing came. Does not throw and is synchronous, so that a signal can call it.
+   * Keeps the part of a broken answer that came, as `FILE.part` or under the next free name; `held` is what of it was
+   * not written yet. Returns in words where it is, or `undefined` if nothing came. Does not throw and is synchronous, so
+   * that a signal can call it.
    */
-  keep(): string | undefined
+  keep(held?: string): string | undefined
   /** Removes everything. Does not throw either. */
   discard(): void
 }
@@ -81,7 +82,12 @@ function createFileSink(target: string, name: string, mode: Stats['mode'] | unde
       begin().replace(target)
       file = undefined
     },
-    keep() {
+    keep(held = '') {
+      try {
+        if (held !== '') begin().writeNow(held)
+      } catch (error) {
+        return notKept(name, error)
+      }
       const left = file
       file = undefined
       return left && keepPart(left, target, name)
@@ -100,12 +106,15 @@ function keepPart(file: TemporaryFile, target: string, name: string): string | u
       if (file.link(target + suffix)) return `the part that came is kept as ${name}${suffix}`
     }
   } catch (error) {
-    return `the part that came could not be kept as ${name}.part: ${fileProblem(error)}`
+    return notKept(name, error)
   } finally {
     file.remove()
   }
   return undefined
 }
+
+const notKept = (name: string, error: unknown) =>
+  `the part that came could not be kept as ${name}.part: ${fileProblem(error)}`
 
 // With plain descriptors: Node 26 throws if a `FileHandle` is collected that a broken answer left open.
 const [open, close, writeFile] = [promisify(fs.open), promisify(fs.close), promisify(fs.writeFile)]

@@ -7,12 +7,13 @@ import { eventFlags } from './sending/event-flags.ts'
 /** The flags that say where a session is and how it is reached: they hold for any command of the same session. */
 const placing = new Set(['--profile', '--header', '--beta', '--no-beta', ...settingNames.map(flagOf)])
 
-/** The flags of `events run` whose events were sent, and those that stand first in any case. */
+/**
+ * The flags of `events run` whose events were sent, those that are about what was sent, and those that stand first in any
+ * case. Flags with files to send are known by their declaration.
+ */
 const spent = new Set([
   '--session',
   '--no-stdin',
-  '--input',
-  '--file',
   '--fail-on-empty',
   ...eventFlags.map((name) => `--${name}`),
 ])
@@ -29,10 +30,13 @@ export function sessionCommand(
   return quoteWords(['parley', 'events', verb, ...place.flatMap(toWords), ...nameSession(session)])
 }
 
-/** The command that goes on with a run, without `parley`: every flag that was given, but what was sent. */
-export function resumption({ flags }: Flags, session: string): string[] {
-  const kept = flags.given.filter(({ flag }) => !spent.has(flag))
-  return ['events', 'run', ...nameSession(session), '--no-stdin', ...kept.flatMap(toWords)]
+/**
+ * The command that goes on with a run, without `parley`: every flag that was given, but what was sent. `words` are sent
+ * first, if the session does not go on without.
+ */
+export function resumption({ flags }: Flags, session: string, words: string[] = []): string[] {
+  const kept = flags.given.filter(({ flag, isInput }) => !isInput && !spent.has(flag))
+  return ['events', 'run', ...words, ...nameSession(session), '--no-stdin', ...kept.flatMap(toWords)]
 }
 
 /** What becomes of a session that is no longer followed. */

@@ -97,6 +97,11 @@ export class SessionState {
     return { kind: 'stuck', reason: type, why: this.#error }
   }
 
+  /** Why it stopped, as the service says it, if it has. */
+  get stopReason(): string | undefined {
+    return this.#isBusy ? undefined : (this.#end ?? this.#idle?.type)
+  }
+
   /** When the last event came at which it stopped, if that is known. */
   get stoppedAt(): string | undefined {
     return this.#stoppedAt

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { addValue, FileFlag, failOnEmptyFlag, InputFlag } from '../../argv/flags.ts'
+import { addValue, FileFlag, failOnEmptyFlag, InputFlag, parseRetries } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { type RunOptions, runTask } from '../../sessions/running/run.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
@@ -19,15 +19,28 @@ export function declare(command: Command): void {
     .option('--no-validate', 'send what was given, if it is JSON')
     .addOption(failOnEmptyFlag())
     .option('--ids', 'print only the ids of the tool uses that wait')
+    .option('--last', 'print only the answer: what the agent said last')
+    .addOption(
+      new FileFlag(
+        '-o, --output <file>',
+        'write the answer to a file, replacing it once the session rests',
+        'writes',
+      ).mayReplace('--file'),
+    )
+    .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8', 'reads'))
+    .option('--schema-retries <n>', 'ask again so often if it does not fit', parseRetries)
+    .option('--fail-on-cut', 'exit 8 if there is no answer')
 }
 
 export const notes = [
+  "The answer is what the agent said last in the main thread since the task, once the session rests: exit 0, or 14. --schema tells the agent the form, judges the answer and nothing before it, and exits with 8 if it does not fit. Without a task the answer is that of the session's last one.",
   "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer; 14: something was denied; 15: the deadline passed.",
 ]
 
 export const examples = [
   "parley events run 'Test it' -s sesn_1 --policy rules.json --audit log.ndjson",
   'parley events run -s sesn_1 --policy rules.json --audit log.ndjson',
+  "parley events run 'Review it' -s sesn_1 --policy rules.json --schema verdict.json > verdict.out",
   "parley events run 'Deploy' -s sesn_1 --tool deploy='jq -r .env | ./deploy.sh'",
 ]
 

@@ -20,22 +20,27 @@ export interface Mismatch {
 
 /** What the answers of a run must fit. */
 export interface AnswerSchema {
-  /** What is added to a request. */
+  /** What is added to a request: parts, or fields. */
   parts: Part[]
   assignments: Assignment[]
+  /** The form of an answer, asked for in words. */
+  words: string
   /**
    * Returns the JSON of an answer as it is spelled, or how it does not fit; `cut` says how the answer was cut. Throws a
    * `CliError` if the check takes too long.
    */
   check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch>
   /**
-   * Asks, and again with the mismatches told, until an answer fits or no retry is left. `ask` throws if `isLast` and the
-   * answer does not fit.
+   * Asks, and again, until an answer fits or no retry is left; then `isLast` is true. `again` makes the next question of
+   * one and the mismatch that it led to.
    */
-  untilFits<T extends object>(
-    body: Uint8Array,
-    ask: (body: Uint8Array, isLast: boolean) => Promise<T | Mismatch>,
-  ): Promise<T>
+  untilFits<Question, T extends object>(
+    question: Question,
+    ask: (question: Question, isLast: boolean) => Promise<T | Mismatch>,
+    again: (question: Question, mismatch: Mismatch) => Question | Promise<Question>,
+  ): Promise<T | Mismatch>
+  /** The same conversation, with the answer and its mismatches as further turns. */
+  addTurns(body: Uint8Array, mismatch: Mismatch): Promise<Uint8Array>
 }
 
 /** Reads a schema from a file. Throws a usage error if it is not one. */
@@ -80,41 +85,44 @@ export async function openSchema(
   return {
     ...askingFor(source, settings.values.schemaVia),
     check,
-    async untilFits(body, ask) {
-      let asked = body
+    addTurns: (body, mismatch) => addTurns(body, mismatch, settings.values.answerRole),
+    async untilFits(question, ask, again) {
+      let asked = question
       for (let left = retries; ; left--) {
         const answer = await ask(asked, left === 0)
-        if (!('failure' in answer)) return answer
+        if (!('failure' in answer) || left === 0) return answer
         context.note(`${answer.failure.message}; asking again`)
-        asked = await askAgain(asked, answer, settings.values.answerRole)
+        asked = await again(asked, answer)
       }
     },
   }
 }
 
 /** The form of an answer, asked for in words or in the fields that the family has for it. */
-function askingFor(source: string, via: 'prompt' | 'native'): Pick<AnswerSchema, 'parts' | 'assignments'> {
-  if (via === 'native') {
-    return {
-      parts: [],
-      assignments: [
-        assigning(['generationConfig', 'responseMimeType'], '"application/json"'),
-        assigning(['generationConfig', 'responseJsonSchema'], source.trim()),
-      ],
-    }
-  }
-  const text = `Answer with nothing but JSON that fits this JSON Schema:\n${source.trim()}`
-  return { parts: [{ text }], assignments: [] }
+function askingFor(
+  source: string,
+  via: 'prompt' | 'native',
+): Pick<AnswerSchema, 'parts' | 'assignments' | 'words'> {
+  const words = `Answer with nothing but JSON that fits this JSON Schema:\n${source.trim()}`
+  if (via === 'prompt') return { parts: [{ text: words }], assignments: [], words }
+  const assignments = [
+    assigning(['generationConfig', 'responseMimeType'], '"application/json"'),
+    assigning(['generationConfig', 'responseJsonSchema'], source.trim()),
+  ]
+  return { parts: [], assignments, words }
 }
 
-/** The same conversation, with the answer and what is wrong with it as further turns. */
-function askAgain(body: Uint8Array, { text, failure }: Mismatch, role: string): Promise<Uint8Array> {
-  const { message, details } = failure
+/** What is wrong with an answer, for the model. */
+export function explainMismatch({ failure: { message, details } }: Mismatch): string {
   const problems = details.problems ?? [message]
-  const words = `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
+  return `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
+}
+
+function addTurns(body: Uint8Array, mismatch: Mismatch, role: string): Promise<Uint8Array> {
+  const { text } = mismatch
   const turns = [
     ...(text.trim() === '' ? [] : [{ role, parts: [{ text }] }]),
-    { role: 'user', parts: [{ text: words }] },
+    { role: 'user', parts: [{ text: explainMismatch(mismatch) }] },
   ]
   return buildBody({
     given: { text: Buffer.from(body).toString(), name: 'the body' },

@@ -65,7 +65,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
       return answer
     })
   const answer = await (schema && parts.body
-    ? schema.untilFits(parts.body, askOnce)
+    ? schema.untilFits(parts.body, askOnce, schema.addTurns)
     : askOnce(parts.body, true))
   if ('failure' in answer) throw answer.failure
   if (file && options.output !== undefined) context.summary.files?.push(options.output)

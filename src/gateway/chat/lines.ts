@@ -65,7 +65,9 @@ export async function readChatLines(
           ),
         )
       }
-      const answer = await (schema ? schema.untilFits(call.body, askOnce) : askOnce(call.body, true))
+      const answer = await (schema
+        ? schema.untilFits(call.body, askOnce, schema.addTurns)
+        : askOnce(call.body, true))
       if ('failure' in answer) throw answer.failure
       return { ...answer, seconds: (timers.now() - start) / 1000 }
     },

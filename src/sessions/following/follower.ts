@@ -8,6 +8,7 @@ import { listOldestFirst } from '../listing/event-list.ts'
 import { afterResponse, endure, freshPatience, requireTime, timeLeft, waitPatiently } from '../patience.ts'
 import type { SessionState } from '../session-state.ts'
 import { openEventStream } from './event-stream.ts'
+import type { FollowedTurn } from './followed-turn.ts'
 import { begin, type Effect, type FollowingInput, step } from './following.ts'
 import { SeenEvents } from './seen-events.ts'
 
@@ -97,6 +98,8 @@ export async function openFollower(
 
   return {
     state: ledger.state,
+    turn: ledger.turn,
+    isNew: (item) => ledger.isNew(item),
     get isUndone() {
       return ledger.isUndone
     },
@@ -109,12 +112,17 @@ export async function openFollower(
 export interface Follower {
   /** What the events that were brought so far say about the session. */
   readonly state: SessionState
+  /** The turn of what was sent last; if nothing was sent, the session's last one. */
+  readonly turn: FollowedTurn
+  /** Whether an event that a list shows has not been brought, or was not there before. */
+  isNew(item: EventItem): boolean
   /** Whether the service never showed that it worked on all that was sent. */
   readonly isUndone: boolean
   /**
    * What is new, part by part, until the session stops; of events just sent, what comes after them. A part may be
    * empty; the first comes before anything is decided. Between two parts more may be sent and be added to the state:
-   * following goes on with what comes of it. Throws a `CliError`.
+   * following goes on with what comes of it. Once the session has stopped, it may be sent more, and be followed again.
+   * Throws a `CliError`.
    */
   news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]>
   close(): void

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { isWork, SessionState } from '../session-state.ts'
+import { FollowedTurn } from './followed-turn.ts'
 
 /** How many lists have to leave out the ids of a receipt, and show what was sent, until its content counts. */
 const mostDoubts = 4
@@ -13,6 +14,7 @@ const mostDoubts = 4
  */
 export class SeenEvents {
   readonly state = new SessionState()
+  readonly turn = new FollowedTurn()
   readonly #known = new Set<string>()
   readonly #pastCounts = new Map<string, number>()
   #sent: SentEvents | undefined
@@ -28,12 +30,18 @@ export class SeenEvents {
 
   /** Adds what was there before anything was done, page by page. */
   addPast(items: readonly EventItem[]): void {
-    this.#addNew(withKeys(items, this.#pastCounts))
+    for (const item of this.#addNew(withKeys(items, this.#pastCounts))) this.turn.add(item, false)
   }
 
   /** From now on only what comes after these events is new; they have ids if the service gave them. */
   addSent(events: readonly SessionEvent[]): void {
     this.#sent = new SentEvents(events)
+    this.#isStreamed = false
+    this.#isListed = false
+    this.#firstAfter = undefined
+    this.#unplaced.clear()
+    this.addConnection()
+    this.turn.begin(events)
     if (events.some(isWork)) this.state.expectWork()
   }
 
@@ -67,12 +75,15 @@ export class SeenEvents {
     this.#sent?.addProgress(item.event)
     if (this.#sent?.find(keyed)) {
       this.#isStreamed = true
-      this.#addNew([...this.#takeUnplaced(), ...(isLost ? this.#early.splice(0) : []).map(withKey), keyed])
+      const before = [...this.#takeUnplaced(), ...(isLost ? this.#early.splice(0) : []).map(withKey)]
+      for (const each of this.#addNew([...before, keyed])) this.turn.add(each, each === keyed)
     } else if (isLost) {
       this.#early.push(item)
     } else {
       this.#firstAfter ??= keyed.key
-      return this.#addNew([keyed])
+      const fresh = this.#addNew([keyed])
+      for (const each of fresh) this.turn.add(each, false)
+      return fresh
     }
     return []
   }
@@ -156,12 +167,15 @@ export class SeenEvents {
 
   /** The same, but what was sent is not new. */
   #addUnsent(items: readonly Keyed[]): EventItem[] {
-    return this.#addNew(items).filter((item) => !this.#sent?.find(item))
+    const fresh = this.#addNew(items)
+    const own = new Set(fresh.filter((item) => this.#sent?.find(item)))
+    this.turn.place(items, new Set(fresh), own)
+    return fresh.filter((item) => !own.has(item))
   }
 
   /** What came before the sent events is old; once a stream has shown these, it says nothing about the state now. */
   #addBefore(items: readonly Keyed[]): void {
-    if (!this.#isStreamed) this.#addNew(items)
+    if (!this.#isStreamed) this.turn.place(items, new Set(this.#addNew(items)), new Set())
     for (const { key } of items) this.#known.add(key)
   }
 

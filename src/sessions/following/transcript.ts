@@ -16,6 +16,8 @@ export interface TranscriptOptions {
   session: string
   /** stdout is for the ids of the tool uses that wait. */
   ids?: boolean
+  /** stdout is for the answer: what happens is shown on a terminal's stderr only. */
+  isAside?: boolean
   /** The session is followed until it is terminated or deleted. */
   stays?: boolean
   /** What an interrupted run says first. */
@@ -37,9 +39,9 @@ export async function printTranscript(
   follower: Follower,
   options: TranscriptOptions,
 ): Promise<void> {
-  const { session, ids = false, stays = false, sent, react } = options
+  const { session, ids = false, isAside = false, stays = false, sent, react } = options
   const { state } = follower
-  const print = createEventPrinter(context, ids)
+  const print = isAside ? createAsidePrinter(context) : createEventPrinter(context, ids)
   const printed = new Set<string>()
   let hasBegun = false
   for await (const items of follower.news(sent)) {
@@ -115,6 +117,16 @@ export function createEventPrinter(context: Context, ids: boolean): (item: Event
     const row = toRow(item.event)
     if (!output.isTerminal) return output.write(toTsv(row))
     return output.write(`${await asDimLine(context, `· ${row[1]} ${row[3]}`, host.stdout)}\n`)
+  }
+}
+
+/** Shows on a terminal what happens, each event as one dim line. */
+function createAsidePrinter(context: Context): (item: EventItem) => Promise<void> {
+  const { stderr } = context.host
+  return async ({ event }) => {
+    if (!stderr.isTerminal) return
+    const [, type, , text] = toRow(event)
+    context.tell(await asDimLine(context, `— ${type} ${text}`, stderr))
   }
 }
 

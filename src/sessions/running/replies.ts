@@ -2,6 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import { endpoints } from '../../wire/endpoints.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { endure, freshPatience, type Patience, type Patient, waitPatiently } from '../patience.ts'
@@ -213,6 +214,27 @@ export class Replies {
       endure({ context, caller, repeat: 'always' }, freshPatience(context.timers.now()), error)
       return undefined
     }
+  }
+}
+
+/** Whether the list shows an event that was posted and not answered. Throws a `CliError`. */
+export async function hasArrived(
+  context: Context,
+  caller: Caller,
+  parts: SessionParts,
+  isIt: (item: EventItem) => boolean,
+): Promise<boolean> {
+  const { timers } = context
+  const until = Math.min(timers.now() + longestDoubt, caller.deadline || Infinity)
+  for (let count = 0; ; count++) {
+    try {
+      for await (const items of listOldestFirst(caller, parts)) if (items.some(isIt)) return true
+    } catch (error) {
+      if (timers.now() >= until) return false
+      endure({ context, caller, repeat: 'always' }, freshPatience(timers.now()), error)
+    }
+    if (timers.now() >= until) return false
+    await timers.wait(Math.min(waits[count] ?? 2_000, until - timers.now()))
   }
 }
 

@@ -5,7 +5,8 @@ import { describeResume } from '../../io/failure.ts'
 import type { Output } from '../../io/output.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createAsker } from '../confirming/asker.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { printTranscript } from '../following/transcript.ts'
@@ -14,13 +15,22 @@ import { readReceipt } from '../sending/receipt.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
 import { resumption } from '../session-command.ts'
+import {
+  type AnswerOptions,
+  askForSchema,
+  awaitAnswer,
+  deliverAnswer,
+  keepingAnswer,
+  readAnswerFlags,
+  type WantedAnswer,
+} from './answer.ts'
 import { openAudit } from './audit.ts'
+import { hasArrived } from './replies.ts'
+import { lineFor } from './replying.ts'
 import { Responder } from './responder.ts'
 import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 
-export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags {
-  ids?: boolean
-}
+export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags, AnswerOptions {}
 
 /** Events that are sent once, before the session is followed. */
 interface RunTask {
@@ -46,7 +56,9 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const parts = sessionParts(context, settings, options)
   const { session } = parts.params
   const rules = { policy: await readPolicyFlag(context, options.policy), tools }
-  const body = await readEvents(context, options, words)
+  const wanted = await readAnswerFlags(context, settings, options)
+  const given = await readEvents(context, options, words)
+  const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
   const task = body && { body, isAccepted: false }
   const resume = resumption(context, session)
   const caller = createCaller(context, settings, {
@@ -76,11 +88,15 @@ export async function runTask(context: Context, options: RunOptions, words: stri
       ifInterrupted: goesOn(resume),
       waiting: () => (state.stop?.kind === 'waiting' ? state.pending : []),
     })
+    const explained = <T>(work: Promise<T>) =>
+      work.catch((error) => {
+        throw explainFailure(error, { task, resume }, isLate(context, caller))
+      })
     try {
-      const sent = task && (await sendTask(lasting, caller, parts, { task, resume }))
-      await follow(lasting, follower, responder, { session, ids: options.ids, sent, resume })
-    } catch (error) {
-      throw explainFailure(error, { task, resume }, isLate(context, caller))
+      const sent = task && (await explained(sendTask(lasting, caller, parts, { task, resume })))
+      const ask = (text: string) => sendAgain(lasting, caller, parts, { text, follower, resume })
+      const { ids } = options
+      await follow(lasting, follower, responder, { session, ids, wanted, sent, ask, resume, explained })
     } finally {
       follower.close()
     }
@@ -108,38 +124,98 @@ async function sendTask(
   return sentEvents(task.body, events)
 }
 
+/**
+ * Sends one more message to a session that rests, once; returns its event as it will be shown. Throws a `CliError`: of kind
+ * `unknown` if the session's list does not show that it arrived.
+ */
+async function sendAgain(
+  context: Context,
+  caller: Caller,
+  parts: SessionParts,
+  { text, follower, resume }: { text: string; follower: Follower; resume: string[] },
+): Promise<SessionEvent[]> {
+  const body = Buffer.from(
+    JSON.stringify({ events: [{ type: 'user.message', content: [{ type: 'text', text }] }] }),
+  )
+  try {
+    const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
+      readReceipt(context, response, { isPrinted: false, onAccepted() {} }),
+    )
+    return sentEvents(body, events)
+  } catch (error) {
+    if (!(error instanceof CliError) || lineFor(error.details.fate) === 'refused') throw error
+    const isSent = ({ event }: EventItem) => event.type === 'user.message' && readText(event) === text
+    if (await hasArrived(context, caller, parts, (item) => isSent(item) && follower.isNew(item)))
+      return sentEvents(body, [])
+    throw new CliError(
+      'unknown',
+      `it is not known whether the message to ask again arrived: ${error.message}`,
+      {
+        sent: 'unknown',
+        resume,
+      },
+    )
+  } finally {
+    context.calls.sayInstead(() => goesOn(resume))
+  }
+}
+
 interface Followed {
   session: string
   ids: boolean | undefined
+  wanted: WantedAnswer
   /** The events of the task, if there is one. */
   sent: SessionEvent[] | undefined
+  /** Sends one more message; returns it as it will be shown. */
+  ask(text: string): Promise<SessionEvent[]>
   resume: string[]
+  /** Has a failure say how the run goes on. */
+  explained<T>(work: Promise<T>): Promise<T>
 }
 
-/** Prints what happens, and replies to what waits, until the session rests. Throws a `CliError` if that is not a success. */
+/** Follows the session to its answer, and replies to what waits meanwhile. Throws a `CliError` if that is not a success. */
 async function follow(
   context: Context,
   follower: Follower,
   responder: Responder,
-  { session, ids, sent, resume }: Followed,
+  { session, ids, wanted, sent: task, ask, resume, explained }: Followed,
 ): Promise<void> {
-  const { host, note, timers, start } = context
-  try {
+  const { host, note, timers, start, summary } = context
+  const followTurn = async (words: string | undefined) => {
+    const sent = words === undefined ? task : await ask(words)
     await printTranscript(context, follower, {
       session,
       ids,
+      isAside: wanted.isAlone,
       sent,
       certain: sent && 'the task was accepted',
       react: (items) => responder.react(items),
       fate: goesOn(resume),
     })
+    if (!sent && follower.turn.isInterrupted) throw interrupted(context, session)
+  }
+  const { turn, state } = follower
+  try {
+    await keepingAnswer(context, wanted, turn, async () => {
+      const answer = await awaitAnswer(context, wanted, turn, (words) => explained(followTurn(words)))
+      await explained(deliverAnswer(context, wanted, answer))
+    })
   } finally {
+    summary.id = turn.answer?.id
+    summary.stopReason = state.stopReason
     const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
     if (host.stderr.isTerminal) note(`${responder.describe()}; ${seconds} s`)
   }
   const failure = responder.failure()
   if (failure) throw failure
 }
+
+/** What a session did before it was interrupted is not the answer to its last task. */
+const interrupted = (context: Context, session: string) =>
+  new CliError('stopped', `${session} was interrupted, and nothing was sent since`, {
+    sent: 'yes',
+    resume: resumption(context, session, ['Go on']),
+  })
 
 const goesOn = (resume: string[]): string => `the session goes on; ${describeResume(resume).join('\n  ')}`
 
@@ -153,7 +229,8 @@ function explainFailure(error: unknown, { task, resume }: WayOn, hasPassed: bool
   if (!(error instanceof CliError)) return error
   if (hasPassed && error.kind === 'not-sent' && task?.isAccepted !== false)
     return new CliError('stopped', error.message, { sent: 'yes', safeToRetry: false, resume })
-  if (error.kind === 'stopped') return error.with({ safeToRetry: false, consequence: undefined, resume })
+  if (error.kind === 'stopped')
+    return error.with({ safeToRetry: false, consequence: undefined, resume: error.details.resume ?? resume })
   if (!task?.isAccepted) return error
   const known = { sent: 'yes', safeToRetry: false } as const
   if (error.kind === 'unknown') return error.with({ safeToRetry: false })

@@ -13,7 +13,7 @@ export interface Assignment {
 }
 
 /** Sets a field to a JSON text. */
-export const assigning = (path: string[], json: string): Assignment => ({
+export const assigning = (path: Assignment['path'], json: string): Assignment => ({
   path,
   appends: false,
   json,
@@ -21,7 +21,7 @@ export const assigning = (path: string[], json: string): Assignment => ({
 })
 
 /** Adds a JSON text to a list. */
-export const appending = (path: string[], json: string): Assignment => ({
+export const appending = (path: Assignment['path'], json: string): Assignment => ({
   ...assigning(path, json),
   appends: true,
 })

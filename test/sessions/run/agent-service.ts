@@ -20,7 +20,7 @@ export type Fate =
 export interface AgentScript {
   /** What happened before. */
   history?: Event[]
-  /** The tool uses that the agent asks for together, one round after the other; ids are given. */
+  /** The tool uses that the agent asks for together, one round after the other; a rest in it ends the turn. */
   rounds: Event[][]
   /** How the turn ends. */
   end?: Event
@@ -92,6 +92,7 @@ export function createAgentService(script: AgentScript): AgentService {
       }
     }
     if (waiting.size > 0) add(idle('requires_action', [...waiting.keys()]))
+    else if (round?.at(-1)?.type === 'session.status_idle') return
     else if (left.length > 0) goOn()
     else add(script.end ?? idle('end_turn'))
   }

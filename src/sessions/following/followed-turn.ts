@@ -1,0 +1,85 @@
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+
+/** An event, and what it is known by. */
+interface Keyed {
+  event: SessionEvent
+  key: string
+}
+
+/** An event's place in the turn. */
+interface Moment {
+  key: string
+  type: string
+  isTask: boolean
+  /** What the agent says in the main thread. */
+  message?: SessionEvent
+}
+
+/**
+ * The turn that is followed: from the last task on, in the order in which it happened. A stream brings events in that
+ * order. A list may be too old to show the last ones, but has no gaps, and may show what no stream has brought.
+ */
+export class FollowedTurn {
+  #moments: Moment[] = []
+  #hasOwnTask = false
+
+  /** Events were sent. If there is a task among them, only these are tasks, and what came before is not of its turn. */
+  begin(sent: readonly SessionEvent[]): void {
+    if (!sent.some(isTask)) return
+    this.#moments = []
+    this.#hasOwnTask = true
+  }
+
+  /** Adds what happened last. `isOwn` of what was sent. */
+  add(item: Keyed, isOwn: boolean): void {
+    this.#moments.push(this.#momentOf(item, isOwn))
+    this.#forgetBefore()
+  }
+
+  /** Adds, each in its place, those events of a list that are new. */
+  place(list: readonly Keyed[], fresh: ReadonlySet<Keyed>, own: ReadonlySet<Keyed>): void {
+    if (fresh.size === 0) return
+    const places = new Map(this.#moments.map(({ key }, index) => [key, index]))
+    const last = list.findLast(({ key }) => places.has(key))
+    // What the list does not show came after all that it shows.
+    let place = last ? (places.get(last.key) ?? 0) + 1 : this.#moments.length
+    const added = this.#moments.map((): Moment[] => [])
+    added.push([])
+    for (const item of list.toReversed()) {
+      place = places.get(item.key) ?? place
+      if (fresh.has(item)) added[place]?.push(this.#momentOf(item, own.has(item)))
+    }
+    const moments = [...this.#moments.map((moment) => [moment]), []]
+    this.#moments = moments.flatMap((moment, index) => [...(added[index] ?? []).reverse(), ...moment])
+    this.#forgetBefore()
+  }
+
+  /** The last that the agent said in the main thread since the task: its answer, once the session rests. */
+  get answer(): SessionEvent | undefined {
+    return this.#moments.findLast(({ message }) => message !== undefined)?.message
+  }
+
+  /** The last thing that any client did was to interrupt it. */
+  get isInterrupted(): boolean {
+    return this.#moments.findLast(({ type }) => type.startsWith('user.'))?.type === 'user.interrupt'
+  }
+
+  #momentOf({ event, key }: Keyed, isOwn: boolean): Moment {
+    return {
+      key,
+      type: event.type,
+      isTask: isTask(event) && (isOwn || !this.#hasOwnTask),
+      message: event.type === 'agent.message' && isOfMainThread(event) ? event : undefined,
+    }
+  }
+
+  #forgetBefore(): void {
+    const task = this.#moments.findLastIndex((moment) => moment.isTask)
+    if (task > 0) this.#moments.splice(0, task)
+  }
+}
+
+const isTask = ({ type }: SessionEvent) => type === 'user.message' || type === 'user.define_outcome'
+
+const isOfMainThread = ({ session_thread_id: thread }: SessionEvent) =>
+  thread === undefined || thread === null || thread === ''

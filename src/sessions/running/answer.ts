@@ -1,0 +1,145 @@
+import {
+  type AnswerSchema,
+  explainMismatch,
+  openSchema,
+  type SchemaOptions,
+} from '../../content/schema/schema.ts'
+import type { Context } from '../../context.ts'
+import { CliError, usage } from '../../errors.ts'
+import { createAnswerPrinter } from '../../io/answer-printer.ts'
+import { oneLine } from '../../io/escape.ts'
+import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
+import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { appending, editJson } from '../../wire/json/edit.ts'
+import { notUnderstood } from '../../wire/problem/not-understood.ts'
+import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { FollowedTurn } from '../following/followed-turn.ts'
+
+export interface AnswerOptions extends SchemaOptions {
+  last?: boolean
+  output?: string
+  failOnCut?: boolean
+  ids?: boolean
+}
+
+/** What is to become of a run's answer. */
+export interface WantedAnswer {
+  /** stdout is for the answer or, if that goes to a file, for nothing. */
+  isAlone: boolean
+  schema: AnswerSchema | undefined
+  file: FileOutput | undefined
+  /** Of the file, as it was given. */
+  name: string | undefined
+  failOnCut: boolean
+}
+
+/** Reads what is wanted of the answer. Throws a `CliError`: flags exclude each other, or the file cannot be written. */
+export async function readAnswerFlags(
+  context: Context,
+  settings: ResolvedSettings,
+  options: AnswerOptions,
+): Promise<WantedAnswer> {
+  const { last = false, output, ids, schema: schemaName } = options
+  const name = output === '-' ? undefined : output
+  const isLast = last || output === '-'
+  const other = context.flags.raw ? '--raw' : ids ? '--ids' : undefined
+  if (isLast && other) throw usage(`${other} and ${last ? '--last' : '-o -'} exclude each other`)
+  if (schemaName !== undefined && name === undefined && other)
+    throw usage(`--schema prints the answer: with ${other} it needs -o FILE`)
+  return {
+    isAlone: isLast || (schemaName !== undefined && !other),
+    schema: await openSchema(context, settings, options),
+    file: name === undefined ? undefined : await openFileOutput(name, context.host),
+    name,
+    failOnCut: options.failOnCut ?? settings.values.failOnCut,
+  }
+}
+
+/** Adds to a task's last message what its answer has to be. */
+export function askForSchema({ note }: Context, body: Uint8Array, { words }: AnswerSchema): Uint8Array {
+  const text = new TextDecoder().decode(body)
+  const { events } = JSON.parse(text) as { events?: unknown }
+  const index = Array.isArray(events) ? events.findLastIndex(takesBlocks) : -1
+  if (index < 0) {
+    note('the agent is not told the schema: there is no message to which it could be added')
+    return body
+  }
+  const block = JSON.stringify({ type: 'text', text: words })
+  return Buffer.from(editJson(text, [appending(['events', index, 'content'], block)]))
+}
+
+const takesBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
+  event?.type === 'user.message' && Array.isArray(event.content)
+
+/**
+ * Follows a turn to its answer. `follow` follows it to its end; words are sent first. Throws a `CliError` if the answer is
+ * not as it is wanted, or there is none.
+ */
+export async function awaitAnswer(
+  context: Context,
+  { schema, failOnCut, file, isAlone }: WantedAnswer,
+  turn: FollowedTurn,
+  follow: (words: string | undefined) => Promise<void>,
+): Promise<string> {
+  const ask = async (words: string | undefined) => {
+    await follow(words)
+    const text = textOf(turn.answer)
+    const lack = lackOf(turn.answer)
+    if (lack !== undefined && failOnCut) throw notUnderstood(lack)
+    if (schema) return schema.check(text, lack)
+    if (lack !== undefined && (file || isAlone)) context.note(lack)
+    return { json: text }
+  }
+  const task = undefined as string | undefined
+  const answer = await (schema
+    ? schema.untilFits(task, ask, (_, mismatch) => explainMismatch(mismatch))
+    : ask(task))
+  if ('failure' in answer) throw answer.failure
+  return answer.json
+}
+
+/** Prints an answer, or writes its file. Throws a `CliError` of kind `file`. */
+export async function deliverAnswer(
+  { output, summary }: Context,
+  { file, name, isAlone }: WantedAnswer,
+  answer: string,
+): Promise<void> {
+  if (!file && !isAlone) return
+  const printer = createAnswerPrinter(file ?? output)
+  printer.add(answer)
+  await printer.end()
+  await file?.commit()
+  if (name !== undefined) summary.files?.push(name)
+}
+
+/** If `work` on a run's answer ends early, by a signal too: keeps what of it came beside its file, and says where it is. */
+export async function keepingAnswer(
+  { cleanups, calls }: Context,
+  { file }: WantedAnswer,
+  turn: FollowedTurn,
+  work: () => Promise<void>,
+): Promise<void> {
+  const keep = () => file?.keep(textOf(turn.answer))
+  const keepNow = () => {
+    const words = calls.lastWords()
+    const outcome = keep()
+    if (outcome) calls.sayInstead(() => [oneLine(outcome, 2000), words].filter(Boolean).join('; '))
+  }
+  cleanups.add(keepNow)
+  try {
+    await work()
+  } catch (error) {
+    const outcome = keep()
+    if (!outcome || !(error instanceof CliError)) throw error
+    throw new CliError(error.kind, `${error.message}; ${outcome}`, error.details)
+  } finally {
+    cleanups.delete(keepNow)
+  }
+}
+
+const textOf = (answer: SessionEvent | undefined): string => (answer ? readText(answer) : '')
+
+function lackOf(answer: SessionEvent | undefined): string | undefined {
+  if (!answer) return 'the agent gave no answer'
+  return textOf(answer).trim() === '' ? 'the answer has no text' : undefined
+}

@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest'
+import { FollowedTurn } from '../../../src/sessions/following/followed-turn.ts'
+
+type Keyed = Parameters<FollowedTurn['add']>[0]
+
+/** An event by its letter and number: `t` a task, `a` what the agent says, `b` in a thread, `i` an interrupt. */
+const types: Record<string, string> = {
+  t: 'user.message',
+  o: 'user.define_outcome',
+  a: 'agent.message',
+  b: 'agent.message',
+  i: 'user.interrupt',
+  c: 'user.tool_confirmation',
+  r: 'session.status_idle',
+}
+const event = (id: string): Keyed => ({
+  key: id,
+  event: {
+    id,
+    type: types[id.charAt(0)] ?? '',
+    processed_at: undefined,
+    ...(id.startsWith('b') ? { session_thread_id: 'th1' } : {}),
+  },
+})
+
+/** Words: an event of a stream, `*` after one that was sent, or `[…]`, a list, in which `+` stands before what is new. */
+function read(script: string, sent?: string): FollowedTurn {
+  const turn = new FollowedTurn()
+  if (sent) turn.begin(sent.split(' ').map((id) => event(id).event))
+  for (const [word] of script.matchAll(/\[[^\]]*\]|\S+/g)) {
+    if (!word.startsWith('[')) {
+      turn.add(event(word.replace('*', '')), word.endsWith('*'))
+      continue
+    }
+    const words = word.slice(1, -1).split(' ')
+    const list = words.map((each) => event(each.replace(/[+*]/g, '')))
+    const those = (sign: string) => new Set(list.filter((_, index) => words[index]?.includes(sign)))
+    turn.place(list, those('+'), those('*'))
+  }
+  return turn
+}
+
+test.each<[about: string, script: string, answer: string | undefined, sent?: string]>([
+  ['nothing was said', 't1 r1', undefined],
+  ['the last message counts', 't1 a1 a2 r1', 'a2'],
+  ['a rest does not divide', 't1 a1 r1 c1 r2', 'a1'],
+  ['a thread does not count', 't1 a1 b1 r1', 'a1'],
+  ['a task begins anew', 't1 a1 r1 t2 r2', undefined],
+  ['so does an outcome', 't1 a1 r1 o1 a2', 'a2'],
+  ['before any task', 'a1 r1', 'a1'],
+  ['what was sent is the task', 'a1 t1* a2', 'a2', 't1'],
+  ['nothing followed it', 'a1 t1*', undefined, 't1'],
+  ['what another client says does not divide its turn', 't1* a1 t2 r1', 'a1', 't1'],
+  ['of two that were sent the last one counts', 't1* a1 t2* r1', undefined, 't1 t2'],
+  ['what was sent never shows', 'a1 a2', 'a2', 't1'],
+  ['replies are no task', 't1 a1 c1* a2', 'a2', 'c1'],
+  ['a list shows what a cut took away', 't1 a1 r1 [t1 a1 +a2 r1]', 'a2'],
+  ['a list shows an older message late', 't1 a2 [t1 +a1 a2]', 'a2'],
+  ['a list that lags shows one older than all that it does not show', 't1 a1 a3 [t1 a1 +a2]', 'a3'],
+  ['a list that lags, without the task', 't1* a1 a3 [a1 +a2]', 'a3', 't1'],
+  ['a list leaves out the task', 't1* a2 [+a1 a2]', 'a2', 't1'],
+  ['a list alone shows the task', '[+a1 +t1* +a2]', 'a2', 't1'],
+  ['a list shows the task last', 'a1 [a1 +t1*]', undefined, 't1'],
+  ['a list shows a newer task of another client', 't1 a1 [t1 a1 +t2]', undefined],
+  ['nothing new in a list', 't1 a1 [t1 a1]', 'a1'],
+])('%s: %s', (_, script, answer, sent) => {
+  expect(read(script, sent).answer?.id).toBe(answer)
+})
+
+test('only the last task that was sent has an answer', () => {
+  const turn = read('t1* a1 r1', 't1')
+  turn.begin([event('t2').event])
+  expect(turn.answer).toBeUndefined()
+  turn.add(event('t2'), true)
+  turn.add(event('a2'), false)
+  expect(turn.answer?.id).toBe('a2')
+})
+
+test.each<[script: string, isInterrupted: boolean]>([
+  ['t1 a1 r1', false],
+  ['t1 a1 i1 r1', true],
+  ['t1 i1 a1 r1 a2', true],
+  ['t1 i1 c1', false],
+  ['t1 i1 t2', false],
+  ['i1 r1', true],
+  ['t1 [t1 +i1]', true],
+  ['t1 c1 [t1 +i1 c1]', false],
+])('after %s it is interrupted: %s', (script, isInterrupted) => {
+  expect(read(script).isInterrupted).toBe(isInterrupted)
+})

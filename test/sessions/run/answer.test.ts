@@ -1,0 +1,299 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { realTimers } from '../../../src/timers.ts'
+import { hurried, run, temporaryFolder } from '../../harness/run.ts'
+import { type AgentScript, createAgentService, type Event } from './agent-service.ts'
+
+const says = (text: string, more: object = {}): Event => ({
+  type: 'agent.message',
+  content: [{ type: 'text', text }],
+  ...more,
+})
+const asks = (id: string): Event => ({
+  id,
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: {},
+  evaluated_permission: 'ask',
+})
+const task = (text: string): Event => ({ type: 'user.message', content: [{ type: 'text', text }] })
+const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+
+interface World extends AgentScript {
+  policy?: 'allow' | 'deny' | 'ask'
+  cwd?: string
+  more?: Parameters<typeof run>[1]
+}
+
+/** A run with a policy for all. */
+async function go(words: string[], { policy = 'allow', cwd = temporaryFolder(), more, ...script }: World) {
+  writeFileSync(join(cwd, 'p.json'), JSON.stringify({ rules: [], default: { decision: policy } }))
+  writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["verdict"]}')
+  const service = createAgentService(script)
+  const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', ...words]
+  // The check of a schema is in a thread, for which no clock is turned.
+  const timers = words.includes('--schema') ? realTimers : hurried()
+  const ended = await run(argv, { cwd, timers, exchange: service.exchange, ...more })
+  const read = (name: string) =>
+    existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined
+  const tasks = ended.requests
+    .filter(({ method, text }) => method === 'POST' && text.includes('user.message'))
+    .map(({ text }) => JSON.parse(text).events[0].content.map((block: { text: string }) => block.text))
+  return { ...ended, cwd, service, read, tasks }
+}
+
+describe('--last prints only the answer', () => {
+  test('Y120: the last message since the task, over rests for tool uses, and never one of another thread', async () => {
+    const { code, out, err } = await go(['do it', '--last'], {
+      history: [task('before'), says('old'), rest],
+      rounds: [
+        [says('first'), asks('t1')],
+        [says('the answer'), says('of a thread', { session_thread_id: 'th1' })],
+      ],
+    })
+    expect({ code, out, err }).toEqual({ code: 0, out: 'the answer\n', err: '' })
+  })
+
+  test('Y121: a message in several blocks is one text, and ends with one newline', async () => {
+    const content = [{ type: 'text', text: 'a' }, { type: 'image' }, { type: 'text', text: 'b\n\n' }]
+    const { out } = await go(['do it', '--last'], { rounds: [[says('x', { content })]] })
+    expect(out).toBe('ab\n')
+  })
+
+  test('Y122: what was said before the task is no answer: a note, and 8 with --fail-on-cut', async () => {
+    const script = { history: [task('before'), says('old'), rest], rounds: [] }
+    const { code, out, err } = await go(['do it', '--last'], script)
+    expect({ code, out, err }).toEqual({ code: 0, out: '', err: 'parley: the agent gave no answer\n' })
+    const cut = await go(['do it', '--last', '--fail-on-cut'], script)
+    expect({ code: cut.code, out: cut.out }).toEqual({ code: 8, out: '' })
+    expect(cut.err).toContain('parley: the agent gave no answer\n')
+    const byProfile = await go(['do it', '--last'], { ...script, more: { env: { PARLEY_FAIL_ON_CUT: '1' } } })
+    expect(byProfile.code).toBe(8)
+  })
+
+  test('Y123: a last message without text is the answer, and not the one before it', async () => {
+    const rounds = [[says('before'), { type: 'agent.message', content: [{ type: 'image' }] }]]
+    const { code, out, err } = await go(['do it', '--last'], { rounds })
+    expect({ code, out, err }).toEqual({ code: 0, out: '', err: 'parley: the answer has no text\n' })
+  })
+
+  test('Y124: is printed if something was denied (14), and not at any other end', async () => {
+    const rounds = [[says('first'), asks('t1')], [says('done without')]]
+    const denied = await go(['do it', '--last'], { rounds, policy: 'deny' })
+    expect({ code: denied.code, out: denied.out }).toEqual({ code: 14, out: 'done without\n' })
+    const open = await go(['do it', '--last'], { rounds, policy: 'ask' })
+    expect({ code: open.code, out: open.out }).toEqual({ code: 12, out: '' })
+    const stuck = await go(['do it', '--last'], {
+      rounds: [[says('half')]],
+      end: { type: 'session.status_idle', stop_reason: { type: 'retries_exhausted' } },
+    })
+    expect({ code: stuck.code, out: stuck.out }).toEqual({ code: 13, out: '' })
+    const ended = await go(['do it', '--last'], {
+      rounds: [[says('half')]],
+      end: { type: 'session.status_terminated' },
+    })
+    expect({ code: ended.code, out: ended.out }).toEqual({ code: 13, out: '' })
+    const late = await go(['do it', '--last', '--deadline', '30s'], {
+      rounds: [[says('half')]],
+      end: { type: 'session.status_running' },
+    })
+    expect({ code: late.code, out: late.out }).toEqual({ code: 15, out: '' })
+  })
+
+  test('Y125: without a task the session’s last one counts, also if it was there before', async () => {
+    const history = [task('one'), says('of one'), rest, task('two'), says('of two'), rest]
+    const { code, out, service } = await go(['--last'], { history, rounds: [] })
+    expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: 'of two\n', tasks: 0 })
+    const outcome = { type: 'user.define_outcome', description: 'x' }
+    const said = await go(['--last'], { history: [...history, outcome, rest], rounds: [] })
+    expect({ code: said.code, out: said.out }).toEqual({ code: 0, out: '' })
+  })
+
+  test('Y126: an interrupt that nothing followed has no answer: 15, and how to go on', async () => {
+    const history = [task('one'), says('half'), { type: 'user.interrupt' }, rest]
+    for (const words of [['--last'], []]) {
+      const { code, out, err, cwd } = await go([...words, '--report', 'r.json'], { history, rounds: [] })
+      expect({ code, out }).toEqual({ code: 15, out: '' })
+      expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
+      expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json/m)
+      expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))).toMatchObject({
+        exit: 15,
+        resume: [
+          'events',
+          'run',
+          'Go on',
+          '-s',
+          's1',
+          '--no-stdin',
+          '--policy',
+          'p.json',
+          ...words,
+          '--report',
+          'r.json',
+        ],
+      })
+    }
+    const gone = await go(['--last'], {
+      history: [...history, task('two'), says('of two'), rest],
+      rounds: [],
+    })
+    expect({ code: gone.code, out: gone.out }).toEqual({ code: 0, out: 'of two\n' })
+  })
+
+  test('Y127: on a terminal the rest is shown on stderr, one line each', async () => {
+    const { out, err } = await go(['do it', '--last'], {
+      rounds: [[says('a\nb'), says('the answer')]],
+      more: { tty: ['stdout', 'stderr'] },
+    })
+    expect(out).toBe('the answer\n')
+    expect(err).toContain('— agent.message a')
+  })
+})
+
+describe('-o writes the answer to a file', () => {
+  test('Y128: whole, beside the transcript on stdout, or with --last alone', async () => {
+    const rounds = [[says('first'), says('the answer')]]
+    const both = await go(['do it', '-o', 'a.txt', '--report', 'r.json'], { rounds })
+    expect(both.out).toContain('\nfirst\nthe answer\n')
+    expect(both.read('a.txt')).toBe('the answer\n')
+    expect(JSON.parse(both.read('r.json') ?? '')).toMatchObject({
+      id: 'e3',
+      stopReason: 'end_turn',
+      session: 's1',
+      files: ['a.txt'],
+      resume: null,
+    })
+    const alone = await go(['do it', '-o', 'a.txt', '--last'], { rounds })
+    expect({ out: alone.out, file: alone.read('a.txt') }).toEqual({ out: '', file: 'the answer\n' })
+    const raw = await go(['do it', '-o', 'a.txt', '--raw'], { rounds })
+    expect(raw.out).toContain('{"id":"e3","processed_at"')
+    expect(raw.read('a.txt')).toBe('the answer\n')
+  })
+
+  test('Y129: at any other end the file stays, and what there is is kept beside it', async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'a.txt'), 'old')
+    const open = await go(['do it', '-o', 'a.txt', '--last'], {
+      rounds: [[says('half'), asks('t1')]],
+      policy: 'ask',
+      cwd,
+    })
+    expect(open.code).toBe(12)
+    expect(open.err).toContain('the part that came is kept as a.txt.part')
+    expect([open.read('a.txt'), open.read('a.txt.part')]).toEqual(['old', 'half'])
+    const silent = await go(['do it', '-o', 'b.txt'], { rounds: [[asks('t1')]], policy: 'ask', cwd })
+    expect(silent.code).toBe(12)
+    expect(readdirSync(cwd).sort()).toEqual(['a.txt', 'a.txt.part', 'p.json', 's.json'])
+  })
+
+  test('Y130: what cannot be written ends it before anything is sent', async () => {
+    const { code, requests } = await go(['do it', '-o', 'none/a.txt'], { rounds: [] })
+    expect({ code, requests: requests.length }).toEqual({ code: 11, requests: 0 })
+    const same = await go(['do it', '-o', 'p.json'], { rounds: [] })
+    expect({ code: same.code, err: same.err }).toMatchObject({ code: 2 })
+    expect(same.err).toContain('--policy and -o name the same file')
+  })
+})
+
+describe('--schema', () => {
+  const fits = '```json\n{"verdict": 1.0}\n```'
+
+  test('Y131: judges the answer alone, and prints its JSON as it is spelled', async () => {
+    const { code, out, tasks, err } = await go(['do it', '--schema', 's.json'], {
+      rounds: [[says('I begin'), asks('t1')], [says(fits)]],
+    })
+    expect({ code, out, err }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', err: '' })
+    expect(tasks).toEqual([
+      [
+        'do it',
+        'Answer with nothing but JSON that fits this JSON Schema:\n{"type":"object","required":["verdict"]}',
+      ],
+    ])
+  })
+
+  test('Y132: an answer that does not fit is 8, before a denial; so is one that is missing', async () => {
+    const { code, out, err } = await go(['do it', '--schema', 's.json'], {
+      rounds: [[says(fits), asks('t1')], [says('{}')]],
+      policy: 'deny',
+    })
+    expect({ code, out }).toEqual({ code: 8, out: '' })
+    expect(err).toContain(
+      "the answer does not fit s.json: $: required: must have required property 'verdict'",
+    )
+    const none = await go(['do it', '--schema', 's.json'], { rounds: [] })
+    expect({ code: none.code, out: none.out }).toEqual({ code: 8, out: '' })
+    expect(none.err).toContain('the agent gave no answer')
+    const file = await go(['do it', '--schema', 's.json', '-o', 'a.json'], { rounds: [[says('{}')]] })
+    expect([file.code, file.out, file.read('a.json'), file.read('a.json.part')]).toEqual([
+      8,
+      '',
+      undefined,
+      '{}',
+    ])
+  })
+
+  test('Y133: a retry is one more message, and only what follows it is judged', async () => {
+    const { code, out, err, tasks } = await go(['do it', '--schema', 's.json', '--schema-retries', '2'], {
+      rounds: [[says('no'), rest], [asks('t1')], [says('{}'), rest], [says(fits)]],
+    })
+    expect({ code, out }).toEqual({ code: 0, out: '{"verdict": 1.0}\n' })
+    expect(tasks).toHaveLength(3)
+    expect(tasks[2]).toEqual([
+      "This is wrong:\nthe answer does not fit s.json: $: required: must have required property 'verdict'\nAnswer again, with nothing but JSON that fits.",
+    ])
+    expect(err.match(/; asking again\n/g)).toHaveLength(2)
+    const silent = await go(['do it', '--schema', 's.json', '--schema-retries', '1'], {
+      rounds: [[says('no'), rest], [rest]],
+    })
+    expect({ code: silent.code, tasks: silent.service.tasks }).toEqual({ code: 8, tasks: 2 })
+    expect(silent.err).toContain('the agent gave no answer')
+  })
+
+  test('Y134: without a task it judges, and adds no text', async () => {
+    const history = [task('one'), says(fits), rest]
+    const { code, out, service } = await go(['--schema', 's.json'], { history, rounds: [] })
+    expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', tasks: 0 })
+    const bad = await go(['--schema', 's.json'], { history: [task('one'), says('x'), rest], rounds: [] })
+    expect({ code: bad.code, tasks: bad.service.tasks }).toEqual({ code: 8, tasks: 0 })
+  })
+
+  test('Y135: is added to the last message of a body, all else as it is spelled', async () => {
+    const stdin =
+      '{"events": [{"type":"user.message","content":[{"type":"text","text":"a", "n": 1.0}]}], "x": 2.50}'
+    const { requests } = await go(['--schema', 's.json'], { rounds: [[says(fits)]], more: { stdin } })
+    const sent = requests.find(({ method }) => method === 'POST')?.text ?? ''
+    const block = {
+      type: 'text',
+      text: `Answer with nothing but JSON that fits this JSON Schema:\n{"type":"object","required":["verdict"]}`,
+    }
+    expect(sent.replaceAll(' ', '')).toBe(
+      stdin.replace('1.0}', `1.0},${JSON.stringify(block)}`).replaceAll(' ', ''),
+    )
+    const told = await go(['--outcome', 'o', '--schema', 's.json'], { rounds: [[says(fits)]] })
+    expect({ code: told.code, err: told.err }).toEqual({
+      code: 0,
+      err: 'parley: the agent is not told the schema: there is no message to which it could be added\n',
+    })
+  })
+
+  test('Y136: a schema that is none is 2, and nothing is sent', async () => {
+    const { code, requests } = await go(['do it', '--schema', 'p.json', '--schema-retries', 'x'], {
+      rounds: [],
+    })
+    expect({ code, requests: requests.length }).toEqual({ code: 2, requests: 0 })
+    const none = await go(['do it', '--schema-retries', '1'], { rounds: [] })
+    expect({ code: none.code, requests: none.requests.length }).toEqual({ code: 2, requests: 0 })
+  })
+})
+
+test.each([
+  [['--last', '--raw'], '--raw and --last exclude each other'],
+  [['--last', '--ids'], '--ids and --last exclude each other'],
+  [['--raw', '--ids'], '--raw and --ids exclude each other'],
+  [['--schema', 's.json', '--raw'], '--schema prints the answer: with --raw it needs -o FILE'],
+])('Y137: %j is 2', async (words, why) => {
+  const { code, err, requests } = await go(['do it', ...words], { rounds: [] })
+  expect({ code, requests: requests.length }).toEqual({ code: 2, requests: 0 })
+  expect(err).toContain(why)
+})
