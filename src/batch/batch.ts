@@ -7,6 +7,7 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import { type BatchOptions, checkBatchFlags, type MaxFailed, mostFailedOf } from './flags.ts'
 import {
   type BatchInput,
+  type Line,
   type LineRequest,
   openSource,
   type Prepare,
@@ -14,15 +15,16 @@ import {
   type Source,
 } from './input.ts'
 import { createLedger } from './ledger.ts'
-import { asTheyCome, inOrder, type Turns } from './record.ts'
+import { asTheyCome, inOrder, type LineAnswer, type Turns } from './record.ts'
 import { type BatchContext, createReport, withStatusLine } from './report.ts'
 import { openResults, type ResultsFile } from './results-file.ts'
-import { type Ask, type Outcome, runBatch } from './run.ts'
+import { type Asking, type Outcome, runBatch } from './run.ts'
 
 /** The work of a batch: how a line becomes a request, and how it is asked. */
 export interface LineWork<C extends LineRequest> {
   prepare: Prepare<C>
-  ask: Ask<C>
+  /** The same as `Ask`. */
+  ask(line: Line<C>, asking: Asking): Promise<LineAnswer>
   /** Finds the tokens of an answer in a result that was written with `--raw`. */
   tokensOf(line: Record<string, unknown>): number | undefined
   /** Prints the request in one line. */
@@ -105,9 +107,14 @@ async function answer<C extends LineRequest>(
   })
   const giveOut = () => printHeld(context, turns)
   context.cleanups.add(giveOut)
+  const width = results?.earlier.width ?? widthOf(input.lastNumber)
   const outcome = await runBatch(
     input,
-    work.ask,
+    (line) =>
+      work.ask(line, {
+        number: `${line.index}`.padStart(width, '0'),
+        onRetry: (failure, wait) => report.onRetry(line.index, failure, wait),
+      }),
     { ...report.sinks, turns, results },
     {
       concurrency,
@@ -126,11 +133,14 @@ async function answer<C extends LineRequest>(
   interrupt?.giveBack()
   context.cleanups.delete(giveOut)
   const { tally, stop } = outcome
-  report.sum(tally, stop !== undefined || tally.failed > 0)
+  report.sum(tally)
   if (stop === undefined && input.unmatched > 0)
     context.note(`${input.unmatched} of the results belong to no line of the input`)
   throwFailure(outcome, maxFailed && { ...maxFailed, most: mostFailedOf(maxFailed, input.total) })
 }
+
+/** How many digits the number of every line has, in a name that sorts. */
+const widthOf = (lastNumber: number | undefined) => (lastNumber === undefined ? 6 : `${lastNumber}`.length)
 
 /** Prints the results that wait for their turn, when a signal ends the run at once. */
 function printHeld({ output }: BatchContext, turns: Turns): void {

@@ -16,7 +16,7 @@ export interface LineRequest {
 }
 
 /** Makes the call of a line. Throws a usage error if none can be made of it. */
-export type Prepare<C extends LineRequest> = (form: LineForm, index: number) => C | Promise<C>
+export type Prepare<C extends LineRequest> = (form: LineForm) => C | Promise<C>
 
 /** One line of a batch, from the input to its result. */
 export interface Line<C extends LineRequest> {
@@ -59,6 +59,8 @@ const isOf = ({ place, of }: Share, number: number): boolean => (number - place)
 export interface BatchInput<C extends LineRequest> {
   /** All of them; `undefined` as long as only the end of a pipe will tell. */
   readonly total: number | undefined
+  /** The number of the last line, empty ones and those of other shares counted; `undefined` of a pipe. */
+  readonly lastNumber: number | undefined
   /** How many an earlier run has done, as far as is known by now. */
   readonly skipped: number
   /** How many of an earlier run's results belong to none of the lines that were read. */
@@ -115,6 +117,7 @@ function readPipe<C extends LineRequest>(
 ): BatchInput<C> {
   const input = {
     total: undefined as number | undefined,
+    lastNumber: undefined,
     skipped: 0,
     get unmatched() {
       return ledger.unmatched
@@ -162,28 +165,34 @@ async function checkFile<C extends LineRequest>(
   const bad: BadLine[] = []
   const kept: Line<C>[] = []
   const later: Later = { numbers: [], marks: [], repeated: new Map() }
-  let [total, skipped, size] = [0, 0, 0]
+  let [total, skipped, size, good, lastNumber] = [0, 0, 0, 0, 0]
   for await (const made of makeLines(source, prepare, ledger)) {
-    if ('problem' in made) bad.push(made)
-    else if (isOf(share, made.line.index)) {
-      total++
-      if (made.isDone) {
-        skipped++
-        continue
-      }
-      const { line } = made
-      const { call, index, hash } = line
-      size += leastKept + call.body.length
-      // A body may be a part of a larger piece of memory, which is not to be kept.
-      if (size <= mostKept) kept.push({ ...line, call: { ...call, body: Buffer.from(call.body) } })
-      else {
-        later.numbers.push(index)
-        later.marks.push(markOf(hash))
-        if (hash.includes('#')) later.repeated.set(index, hash)
-      }
+    if ('problem' in made) {
+      bad.push(made)
+      if (bad.length > mostCounted) break
+      continue
     }
-    if (bad.length > mostCounted) break
+    const { line, isDone } = made
+    const { call, index, hash } = line
+    good++
+    lastNumber = index
+    if (!isOf(share, index)) continue
+    total++
+    if (isDone) {
+      skipped++
+      continue
+    }
+    size += leastKept + call.body.length
+    // A body may be a part of a larger piece of memory, which is not to be kept.
+    if (size <= mostKept) kept.push({ ...line, call: { ...call, body: Buffer.from(call.body) } })
+    else {
+      later.numbers.push(index)
+      later.marks.push(markOf(hash))
+      if (hash.includes('#')) later.repeated.set(index, hash)
+    }
   }
+  const isPlainText = good === 0 && bad.length > mostOfPlainText && bad.every(({ hint }) => hint === notJson)
+  if (isPlainText) throw refusePlainText(bad, source.name)
   if (bad.length > 0) throw refuseLines(bad, source.name)
 
   async function* left(): AsyncGenerator<Line<C>, void, undefined> {
@@ -193,7 +202,7 @@ async function checkFile<C extends LineRequest>(
     if (later.numbers.length > 0) yield* makeAgain(source, prepare, later)
   }
   // The ledger is not needed any more, and its memory is free.
-  return { total, skipped, unmatched: ledger.unmatched, lines: left() }
+  return { total, lastNumber, skipped, unmatched: ledger.unmatched, lines: left() }
 }
 
 /** Makes the lines of these numbers again. Throws a `CliError` if the file has changed since its check. */
@@ -247,7 +256,7 @@ async function makeLine<C extends LineRequest>(
   if ('problem' in text) return { index, problem: text.problem }
   try {
     const form = readForm(text.text)
-    const call = await prepare(form, index)
+    const call = await prepare(form)
     const id = form.id === undefined ? {} : { id: form.id }
     const { hash, isDone } = enter({ ...id, hash: hashRequest(call) })
     return { line: { index, ...id, hash, call, spent: nothingSpent() }, isDone }
@@ -276,4 +285,17 @@ function refuseLines(bad: BadLine[], name: string): CliError {
     name,
     bad.map(({ index, problem }) => `line ${index}: ${problem}`),
   ).with(hint ? { consequence: hint } : {})
+}
+
+/** How many lines of a file of plain text are shown. */
+const mostOfPlainText = 3
+
+/** Of a file that has no line of JSON the first lines show enough. */
+function refusePlainText(bad: BadLine[], name: string): CliError {
+  const shown = bad.slice(0, mostOfPlainText).map(({ index, problem }) => `line ${index}: ${problem}`)
+  const left = bad.length > mostCounted ? 'many' : bad.length - mostOfPlainText
+  return usage(`${name}: none of its lines is JSON`).with({
+    problems: [...shown, `and ${left} more`],
+    consequence: notJson,
+  })
 }

@@ -1,4 +1,6 @@
 import type { Context } from '../context.ts'
+import type { CliError } from '../errors.ts'
+import { describeRetry } from '../http/call.ts'
 import { escapeJson } from '../io/escape.ts'
 import { describeFailure } from '../io/failure.ts'
 import { createStatusLine, type StatusLine } from '../io/status-line.ts'
@@ -23,10 +25,12 @@ export function withStatusLine(context: Context): BatchContext {
 export interface BatchReport {
   sinks: Omit<Sinks, 'turns' | 'results'>
   onPause(pause: Pause): void
+  /** A request of the line with this number is sent again after so many milliseconds. */
+  onRetry(index: number, failure: CliError, wait: number): void
   /** Nothing more comes. */
   end(): void
-  /** Prints the counts, and the way to go on with an unfinished batch. */
-  sum(tally: Tally, isUnfinished: boolean): void
+  /** Prints the counts, and the way to go on if lines failed or are not done. */
+  sum(tally: Tally): void
 }
 
 interface ReportOptions {
@@ -63,6 +67,10 @@ export function createReport(context: BatchContext, { input, isResumable }: Repo
   // The names of files are in the results.
   Object.assign(context.summary, { counts, files: undefined })
   let pausedUntil = 0
+  /** Of retries the number is shown, and not each one. */
+  const isCounted = isShown && !flags.verbose
+  let retries = 0
+  let lastRetry = ''
   let forget = () => {}
 
   function standing(): Standing {
@@ -70,6 +78,7 @@ export function createReport(context: BatchContext, { input, isResumable }: Repo
     return {
       tally,
       lines: input.total,
+      retries,
       seconds: (now - start) / 1000,
       pause: Math.max(0, (pausedUntil - now) / 1000),
     }
@@ -81,8 +90,21 @@ export function createReport(context: BatchContext, { input, isResumable }: Repo
   }
 
   if (isShown) tick()
-  const onResume = isResumable ? '; the same command with --resume goes on' : ''
-  context.calls.sayInstead(() => `${formatEnd(standing())}${onResume}`)
+  /** The counts, and how to go on. */
+  function describeEnd(): string {
+    const left = leftOf(tally, input.total)
+    const wayOn =
+      left === 0 && tally.failed === 0
+        ? ''
+        : isResumable
+          ? '; the same command with --resume goes on'
+          : left === 0
+            ? ''
+            : '; without --results the rest cannot be resumed'
+    return `${formatEnd(standing())}${wayOn}`
+  }
+
+  context.calls.sayInstead(describeEnd)
   context.cleanups.add(status.remove)
 
   return {
@@ -103,14 +125,25 @@ export function createReport(context: BatchContext, { input, isResumable }: Repo
       const wait = ((until - timers.now()) / 1000).toFixed(1)
       note(`${error.message}; all wait ${wait} s, then ${places} at a time`)
     },
+    onRetry(index, failure, wait) {
+      retries++
+      lastRetry = `line ${index}: ${failure.message}`
+      if (!isCounted) note(`line ${index}: ${describeRetry(failure, wait)}`)
+    },
     end() {
       forget()
       status.remove()
       context.cleanups.delete(status.remove)
     },
-    sum(last, isUnfinished) {
+    sum(last) {
       tally = last
-      note(`${formatEnd(standing())}${isUnfinished ? onResume : ''}`)
+      if (isCounted && retries > 0)
+        note(
+          retries === 1
+            ? `1 retry, of ${lastRetry}`
+            : `${count(retries)} retries, the last one of ${lastRetry}`,
+        )
+      note(describeEnd())
     },
   }
 }
@@ -123,6 +156,8 @@ export interface Standing {
   tally: Tally
   /** All lines, if that is known. */
   lines?: number
+  /** Requests that were sent again. */
+  retries?: number
   /** Since this run's start. */
   seconds: number
   /** The rest of a pause, in seconds. */
@@ -132,7 +167,10 @@ export interface Standing {
 const count = (number: number): string => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
 
 /** How far a batch has come, in one line of at most `width` columns: the less important fields are left out first. */
-export function formatProgress({ tally, lines, seconds, pause }: Standing, width: number): string {
+export function formatProgress(
+  { tally, lines, retries = 0, seconds, pause }: Standing,
+  width: number,
+): string {
   const { ok, failed, skipped, tokens } = tally
   const done = ok + failed + skipped
   const rate = seconds > 0 ? (ok + failed) / seconds : 0
@@ -141,6 +179,7 @@ export function formatProgress({ tally, lines, seconds, pause }: Standing, width
     lines === undefined ? `${count(done)} done` : `${count(done)} of ${count(lines)} done`,
     failed > 0 ? `${count(failed)} failed` : '',
     pause ? `paused for ${formatTime(pause)}` : '',
+    retries > 0 ? `${count(retries)} ${retries === 1 ? 'retry' : 'retries'}` : '',
     left === undefined ? '' : `${formatTime(left)} left`,
     rate > 0 ? formatRate(rate) : '',
     tokens > 0 ? `${count(tokens)} tokens` : '',

@@ -9,6 +9,7 @@ import {
   truncateSync,
   writeSync,
 } from 'node:fs'
+import { basename } from 'node:path'
 import { asFileFailure, CliError } from '../errors.ts'
 import { cutLines } from '../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../io/lock.ts'
@@ -29,6 +30,8 @@ export interface Earlier {
   tail: 'none' | 'torn' | 'whole' | 'foreign'
   /** How many of its lines are no results. */
   others: number
+  /** How many digits the numbers of its lines have in the names of files; `undefined` if it names none. */
+  width: number | undefined
 }
 
 /** A file that a batch's results are added to, whatever becomes of the batch. */
@@ -82,7 +85,7 @@ export async function openResults(options: ResultsOptions): Promise<ResultsFile>
   }
 }
 
-const none: Earlier = { results: 0, tokens: 0, end: 0, tail: 'none', others: 0 }
+const none: Earlier = { results: 0, tokens: 0, end: 0, tail: 'none', others: 0, width: undefined }
 
 function openFile({ path, name, isResumed }: ResultsOptions): number {
   try {
@@ -192,6 +195,8 @@ interface Result {
   hash: string
   isOk: boolean
   tokens: number
+  /** How many digits its number has in the name of its file. */
+  width: number | undefined
 }
 
 /** Every line of the results begins like one of these, with its own number. */
@@ -209,7 +214,7 @@ export async function readEarlier(
   ledger: Ledger,
   tokensOf: (line: Record<string, unknown>) => number | undefined,
 ): Promise<Earlier> {
-  const earlier: Earlier = { results: 0, tokens: 0, end: 0, tail: 'none', others: 0 }
+  const earlier: Earlier = { ...none }
   let start = 0
   for await (const { bytes: found, end, isWhole } of cutLines(chunks, longestText)) {
     const bytes = start === 0 ? withoutMark(found) : found
@@ -220,6 +225,8 @@ export async function readEarlier(
       ledger.recall(result)
       earlier.results++
       earlier.tokens += result.tokens
+      // A number may be longer than the others are made.
+      if (result.width !== undefined) earlier.width = Math.min(earlier.width ?? result.width, result.width)
     } else if (!isTorn) earlier.others++
     if (isWhole) earlier.end = end
     else if (result) earlier.tail = 'whole'
@@ -247,7 +254,14 @@ function readResult(
     hash,
     isOk: ok,
     tokens: tokens !== undefined && tokens >= 0 && Number.isFinite(tokens) ? tokens : 0,
+    width: widthOf(line),
   }
+}
+
+function widthOf({ index, files }: Record<string, unknown>): number | undefined {
+  const name = Array.isArray(files) && typeof files[0] === 'string' ? basename(files[0]) : ''
+  const [digits] = name.split('-', 1)
+  return digits !== undefined && /^\d+$/.test(digits) && Number(digits) === index ? digits.length : undefined
 }
 
 const totalOf = (usage: unknown): number | undefined =>

@@ -4,6 +4,14 @@ import type { BatchInput, Line, LineRequest } from './input.ts'
 import { createRecorder, type LineAnswer, type Recorder, type Sinks, type Tally } from './record.ts'
 import { answer, begin, createSchedule, decide, leave, meaningOf, refuse, type State } from './schedule.ts'
 
+/** What a line is asked with, beside itself. */
+export interface Asking {
+  /** The line's number, as wide as that of every other line: in the names of files. */
+  number: string
+  /** Called before one of its requests is sent again, after so many milliseconds. */
+  onRetry(failure: CliError, wait: number): void
+}
+
 /**
  * Asks for one line, and adds to what it has spent. Throws a `CliError`, at once if it is `rate-limited` or `not-sent`:
  * then all pause, and the line is asked again.

@@ -108,7 +108,7 @@ export function createCaller(
       policy,
       timers,
       wayToMend,
-      onRetry: (failure, wait) => note(`${failure.message}; trying again in ${(wait / 1000).toFixed(1)} s`),
+      onRetry: parts.onRetry ?? ((failure, wait) => note(describeRetry(failure, wait))),
     })
     const response = await showWaiting(sending).catch(async (error: unknown) => {
       call.end()
@@ -160,6 +160,10 @@ export function createCaller(
     },
   }
 }
+
+/** `wait` in milliseconds. */
+export const describeRetry = ({ message }: CliError, wait: number): string =>
+  `${message}; trying again in ${(wait / 1000).toFixed(1)} s`
 
 /** What replaces a request's secret; `undefined` if it has none. */
 function wayToMendSecret(

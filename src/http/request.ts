@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { usage } from '../errors.ts'
+import { type CliError, usage } from '../errors.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Settings } from '../settings/schemas.ts'
 import { addressOf } from '../settings/service-settings.ts'
@@ -15,6 +15,8 @@ export interface RequestParts {
   body?: Uint8Array
   /** Called while the response is waited for: loads what reads it. */
   meanwhile?: (() => void) | undefined
+  /** Called before the request is sent again, after so many milliseconds. Without it a note says so. */
+  onRetry?: (failure: CliError, wait: number) => void
 }
 
 /** A secret that a request needs, named by its setting; it is added only when the request is sent. */

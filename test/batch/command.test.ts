@@ -136,6 +136,28 @@ describe('what is asked', () => {
     expect(JSON.parse(json.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
   })
 
+  test('of a file of plain text: three of its lines are shown, and the way to JSON', async () => {
+    const plain = upTo(40).map((index) => `What is ${index}?\n`)
+    const ended = await run(batch, { cwd: folderWith(plain.join('')) })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toBe(
+      [
+        'parley: in.ndjson: none of its lines is JSON',
+        '  line 1: it is not JSON: column 1: value expected',
+        '  line 2: it is not JSON: column 1: value expected',
+        '  line 3: it is not JSON: column 1: value expected',
+        '  and 37 more',
+        '  jq -R . makes a JSON text of each line of plain text',
+        '',
+      ].join('\n'),
+    )
+    const many = await run(batch, { cwd: folderWith(plain.join('').repeat(30)) })
+    expect(many.err).toMatch(/none of its lines is JSON\n(.*\n){3} {2}and many more\n/)
+    // One that is good shows that the others are mistakes.
+    const one = await run(batch, { cwd: folderWith(`"a"\n${plain.slice(0, 5).join('')}`) })
+    expect(one.err).toMatch(/5 problems\n( {2}line \d: .*\n){5} {2}jq/)
+  })
+
   test('of a pipe what comes before a bad line', async () => {
     const argv = ['chat', '--batch', '-', '--errors', 'json']
     const ended = await run(argv, { stdin: '"p 1"\n"p 2"\nbad\n"p 4"\n' })
@@ -248,7 +270,29 @@ describe('what comes of it', () => {
       0,
       expect.objectContaining({ text: 'late', attempts: 2 }),
     ])
-    expect(ended.err).toMatch(/^parley: .*500.*; trying again in [\d.]+ s\nparley: 3 ok/)
+    expect(ended.err).toMatch(/^parley: line 2: .*500.*; trying again in [\d.]+ s\nparley: 3 ok/)
+  })
+
+  test('on a terminal retries are one line that counts them', async () => {
+    const twice = () => {
+      let times = 0
+      return (...args: Parameters<Exchange>) =>
+        (times++ < 2 ? status(500) : answering(message('late')))(...args)
+    }
+    const exchange = byPrompt({ 2: twice(), 3: twice() })
+    const world = { exchange, timers: hurried(), tty: ['stderr'] as 'stderr'[], columns: 100 }
+    const ended = await run([...batch, '--concurrency', '1'], { cwd: folderWith(3), ...world })
+    expect(ended.code).toBe(0)
+    expect(shownAtLast(ended.err)).toMatch(
+      /^parley: 4 retries, the last one of line 3: .*500.*\nparley: 3 ok · 0 failed .*\n$/,
+    )
+    const once = byPrompt({ 2: inTurn(status(500), answering(message('late'))) })
+    const one = await run(batch, { ...world, exchange: once, cwd: folderWith(3) })
+    expect(shownAtLast(one.err)).toMatch(/^parley: 1 retry, of line 2: .*500.*\nparley: 3 ok/)
+    const each = byPrompt({ 2: inTurn(status(500), answering(message('late'))) })
+    const told = await run([...batch, '-v'], { ...world, exchange: each, cwd: folderWith(3) })
+    expect(told.err).toMatch(/parley: line 2: .*500.*; trying again in/)
+    expect(told.err).not.toMatch(/parley: 1 retry/)
   })
 
   test('--raw has the answer as it is spelled', async () => {
@@ -280,6 +324,14 @@ describe('what comes of it', () => {
     expect(parse(ended.out)[0]?.text).toBe('\u001b[2J\u202e')
   })
 })
+
+/** Gives these answers one after the other. */
+function inTurn(...answers: Exchange[]): Exchange {
+  return (...args) => (answers.shift() as Exchange)(...args)
+}
+
+/** What is left of a terminal's lines once what was written over is gone. */
+const shownAtLast = (text: string) => text.replace(/\r\u001b\[2K/g, '\u0000').replace(/[^\n]*\u0000/g, '')
 
 describe('a service that refuses', () => {
   test.each([
@@ -672,6 +724,45 @@ describe('images', () => {
       ['pics/2-a-red-fox.png'],
       ['pics/3-an-owl.png'],
     ])
+  })
+
+  describe('have names that sort as their lines do', () => {
+    const argv = ['image', '-m', 'm', '-o', 'pics/']
+    const namesIn = (cwd: string) => readdirSync(join(cwd, 'pics')).sort()
+
+    test('of a file, as wide as the number of its last line, empty ones counted', async () => {
+      const cwd = folderWith(`"a fox"\n${'\n'.repeat(98)}"an owl"\n`)
+      expect((await run([...argv, '--batch', 'in.ndjson'], { cwd })).code).toBe(0)
+      expect(namesIn(cwd)).toEqual(['001-a-fox.png', '100-an-owl.png'])
+    })
+
+    test('from a pipe, six digits', async () => {
+      const cwd = temporaryFolder()
+      expect((await run([...argv, '--batch', '-'], { cwd, stdin: '"a fox"\n"an owl"\n' })).code).toBe(0)
+      expect(namesIn(cwd)).toEqual(['000001-a-fox.png', '000002-an-owl.png'])
+    })
+
+    test('with --resume, as wide as before', async () => {
+      const cwd = folderWith('"a fox"\n"an owl"\n')
+      const resumed = [...argv, '--results', 'r.ndjson', '--resume']
+      expect((await run([...resumed, '--batch', '-'], { cwd, stdin: '"a fox"\n' })).code).toBe(0)
+      expect((await run([...resumed, '--batch', 'in.ndjson'], { cwd })).code).toBe(0)
+      expect(namesIn(cwd)).toEqual(['000001-a-fox.png', '000002-an-owl.png'])
+    })
+
+    test('with --resume of a file that has grown, as wide as before', async () => {
+      const cwd = folderWith(9)
+      const resumed = [...argv, '--results', 'r.ndjson', '--resume', '--batch', 'in.ndjson']
+      expect((await run(resumed, { cwd })).code).toBe(0)
+      const lines = readFileSync(join(cwd, 'in.ndjson'), 'utf8')
+      writeFileSync(join(cwd, 'in.ndjson'), `${lines}"an owl"\n`)
+      expect((await run(resumed, { cwd })).code).toBe(0)
+      expect(namesIn(cwd).filter((name) => /owl|p-[19]\./.test(name))).toEqual([
+        '1-p-1.png',
+        '10-an-owl.png',
+        '9-p-9.png',
+      ])
+    })
   })
 
   test('go into a folder', async () => {

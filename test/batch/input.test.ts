@@ -80,9 +80,9 @@ describe('a whole input is checked', () => {
   })
 
   test('a line that makes no request is bad', async () => {
-    const error = await refusal('"ok"\n{"contents":5}\n', (form, index) => {
+    const error = await refusal('"ok"\n{"contents":5}\n', (form) => {
       if ('body' in form) throw usageProblems('the body', ['contents: must be a list', 'x: is odd'])
-      return prepare(form, index)
+      return prepare(form)
     })
     expect(error.message).toBe(
       'prompts.ndjson: line 2: the body: 2 problems: contents: must be a list; x: is odd',
@@ -97,6 +97,7 @@ describe('a whole input is checked', () => {
   test('no more problems are gathered than are counted', async () => {
     let made = 0
     async function* endless() {
+      yield Buffer.from('"good"\n')
       while (made < 1e6) {
         made++
         yield Buffer.from('bad\n')
@@ -122,9 +123,9 @@ describe('a file that was checked', () => {
       ...sourceOf(text, { isRepeatable: true }),
       read: () => sourceOf(reads++ ? again : text).read(),
     }
-    const counting: Prepare<TestCall> = (form, index) => {
+    const counting: Prepare<TestCall> = (form) => {
       made++
-      return prepare(form, index)
+      return prepare(form)
     }
     const input = await readInput(source, counting, ledger)
     const lines: { index: number; hash: string }[] = []

@@ -78,6 +78,19 @@ test.each([
   },
 )
 
+test('interrupted without --results it says that the rest cannot be resumed (needs signals)', async () => {
+  const { cwd, env } = await prepare(40, (socket, _, count) => {
+    if (count <= 4) socket.write(answer)
+    else child.kill('SIGTERM')
+  })
+  const { child, ended } = start(plain, { cwd, env })
+  const { signal, err, out } = await ended
+  expect([signal, idsIn(out)]).toEqual(['SIGTERM', [1, 2, 3, 4]])
+  expect(err).toMatch(
+    /parley: interrupted: 4 ok · 0 failed · 36 not done .*; without --results the rest cannot be resumed\n$/,
+  )
+})
+
 test('a stdout that is closed ends the intake: exit 11', async () => {
   const { cwd, env, server } = await prepare(2000, (socket) => void setTimeout(() => socket.write(answer), 1))
   const { child, ended } = start(plain, { cwd, env })

@@ -131,9 +131,9 @@ describe('--share', () => {
     const argv = ['image', '--batch', 'in.ndjson', '-m', 'm', '-o', 'pics/', '--share', '3/3']
     const ended = await run(argv, { cwd })
     expect(parse(ended.out).map(({ files }) => files?.[0])).toEqual([
-      'pics/3-p-2.png',
-      'pics/6-p-5.png',
-      'pics/9-p-8.png',
+      'pics/03-p-2.png',
+      'pics/06-p-5.png',
+      'pics/09-p-8.png',
     ])
   })
 

@@ -4,7 +4,7 @@ import { countAnswer, countAttempts, type Spent, tokensOf } from '../../content/
 import type { Context } from '../../context.ts'
 import { createCaller } from '../../http/call.ts'
 import { createSecretRenewal } from '../../http/credentials.ts'
-import { pathSegment } from '../../http/request.ts'
+import { pathSegment, type RequestParts } from '../../http/request.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
@@ -53,12 +53,15 @@ export async function readChatLines(
       return { model: line.model ?? model, body: await buildLineBody(line, parts) }
     },
     preview: async (call: ChatLineRequest) => void (await caller.preview(endpoints.chat, requestOf(call))),
-    async ask({ call, spent }: { call: ChatLineRequest; spent: Spent }) {
+    async ask(
+      { call, spent }: { call: ChatLineRequest; spent: Spent },
+      { onRetry }: Pick<RequestParts, 'onRetry'>,
+    ) {
       const start = timers.now()
       const onAnswer = (summary: AnswerSummary) => countAnswer(spent, context.summary, summary)
       const askOnce = (body: Uint8Array, isLast: boolean) => {
         const how = { isRaw, failOnCut, schema, isLast, onAnswer }
-        const request = requestOf({ ...call, body })
+        const request = { ...requestOf({ ...call, body }), onRetry }
         return withFreshSecret(() =>
           countAttempts(spent, () =>
             caller.call(endpoints.chat, request, (response) => readLine(response, how)),

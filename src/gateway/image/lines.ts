@@ -3,7 +3,7 @@ import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { createSecretRenewal } from '../../http/credentials.ts'
-import { pathSegment } from '../../http/request.ts'
+import { pathSegment, type RequestParts } from '../../http/request.ts'
 import { isFolderName } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -25,7 +25,7 @@ type ImageLine = { model?: string } & ({ prompt: string } | { body: string })
 interface ImageLineRequest {
   model: string
   body: Uint8Array
-  /** Of its files, without extension. */
+  /** Of its files, after the line's number and without extension. */
   name: string
 }
 
@@ -51,7 +51,7 @@ export async function readImageLines(
 
   /** Before anything is sent for it: an answer is paid for, and has to have a place. */
   async function createReader(
-    { name }: ImageLineRequest,
+    name: string,
     onAnswer: (summary: AnswerSummary) => void,
   ): Promise<(response: HttpResponse) => Promise<ImageLineAnswer>> {
     if (flags.raw) return (response) => readRaw(response, onAnswer)
@@ -62,19 +62,24 @@ export async function readImageLines(
 
   return {
     tokensOf,
-    async prepare(line: ImageLine, index: number): Promise<ImageLineRequest> {
+    async prepare(line: ImageLine): Promise<ImageLineRequest> {
       if (line.model !== undefined) pathSegment('model', line.model)
       const body = await buildLineBody(line, parts)
       const words = 'prompt' in line ? line.prompt : await promptOf(body)
-      return { model: line.model ?? chooseModel(options, values), body, name: `${index}-${nameFrom(words)}` }
+      return { model: line.model ?? chooseModel(options, values), body, name: nameFrom(words) }
     },
     preview: async (call: ImageLineRequest) => void (await caller.preview(endpoints.image, requestOf(call))),
-    async ask({ call, spent }: { call: ImageLineRequest; spent: Spent }) {
+    async ask(
+      { call, spent }: { call: ImageLineRequest; spent: Spent },
+      { number, onRetry }: { number: string } & Pick<RequestParts, 'onRetry'>,
+    ) {
       const start = timers.now()
-      const read = await createReader(call, (summary) => countAnswer(spent, context.summary, summary))
+      const read = await createReader(`${number}-${call.name}`, (summary) =>
+        countAnswer(spent, context.summary, summary),
+      )
       const answer = await withFreshSecret(() =>
         countAttempts(spent, () =>
-          caller.call(endpoints.image, requestOf(call), async (response) => ({
+          caller.call(endpoints.image, { ...requestOf(call), onRetry }, async (response) => ({
             ...(await read(response)),
             attempts: response.attempts,
           })),
