@@ -11,6 +11,8 @@ export interface Lock {
 }
 
 export interface LockOptions {
+  /** What it is the lock of, for a person; by default the file. */
+  name?: string
   /** The longest wait for it. Milliseconds. */
   longest: number
   /** A lock without a sign of life for so long was left behind by a killed process. Milliseconds. */
@@ -24,7 +26,7 @@ export interface LockOptions {
 }
 
 export interface RunLockOptions {
-  /** The file as the person wrote it. */
+  /** The file as the person wrote it, or what else is locked. */
   name: string
   /** When the run has to be over: milliseconds since the epoch, or Infinity. */
   deadline: number
@@ -32,11 +34,12 @@ export interface RunLockOptions {
 }
 
 /**
- * Takes the lock of a file that a run keeps to its end: a conversation, an audit, results. Another run is waited for,
+ * Takes the lock of what a run keeps to its end: a conversation, an audit, results, a session. Another run is waited for,
  * without a deadline as long as it takes. Throws a `CliError` of kind `file` at the deadline.
  */
 export const lockForRun = (path: string, { name, deadline, note }: RunLockOptions): Promise<Lock> =>
   lock(path, {
+    name,
     longest: deadline - Date.now(),
     silence: 5000,
     kind: 'file',
@@ -52,21 +55,21 @@ const aWhile = 2000
 
 /** Waits for the lock of a file, which is a file beside it. Throws a `CliError` if it does not become free. */
 export async function lock(path: string, { longest, onWait, ...options }: LockOptions): Promise<Lock> {
-  const name = `${path}.lock`
-  const [holder, guard] = [watch(name, options.silence), watch(`${name}.clearing`, options.silence)]
+  const file = `${path}.lock`
+  const [holder, guard] = [watch(file, options.silence), watch(`${file}.clearing`, options.silence)]
   const start = performance.now()
-  let file = holder.tryToMake()
-  for (let isReported = false; file === undefined; file = holder.tryToMake()) {
+  let made = holder.tryToMake()
+  for (let isReported = false; made === undefined; made = holder.tryToMake()) {
     if (holder.isSilent()) clear(holder, guard)
     const waited = performance.now() - start
-    if (waited > longest) throw stuck(path, name, options)
+    if (waited > longest) throw stuck(file, { name: path, ...options })
     if (!isReported && waited > aWhile) {
       isReported = true
       onWait?.()
     }
     await wait(20 + Math.random() * 80)
   }
-  return hold(name, file)
+  return hold(file, made)
 }
 
 /** While the lock's file is open, no other file can have its inode number. */
@@ -140,11 +143,10 @@ function clear(holder: Watched, guard: Watched): void {
 }
 
 const stuck = (
-  path: string,
-  name: string,
-  { kind, consequence }: Pick<LockOptions, 'kind' | 'consequence'>,
+  file: string,
+  { name, kind, consequence }: Pick<LockOptions, 'name' | 'kind' | 'consequence'>,
 ) =>
-  new CliError(kind, `${path}: another parley has locked it: if none is running, remove ${name}`, {
+  new CliError(kind, `${name}: another parley has locked it: if none is running, remove ${file}`, {
     consequence,
   })
 

@@ -55,8 +55,13 @@ export const ownerOnly = process.platform === 'win32' ? 0o666 : 0o600
 /** Where the profile file lies in a home folder. */
 export const configFolder = process.platform === 'darwin' ? 'Library/Preferences/parley' : '.config/parley'
 
-/** What says where home is. Windows has no such folder for settings, but a variable for each user's. */
-export const homeVariables = (home: string) => ({ HOME: home, APPDATA: join(home, '.config') })
+/** What says where home is. Windows has no such folder for settings and caches, but a variable for each user's. */
+export const homeVariables = (home: string) => ({
+  HOME: home,
+  XDG_CACHE_HOME: join(home, '.cache'),
+  APPDATA: join(home, '.config'),
+  LOCALAPPDATA: join(home, '.cache'),
+})
 
 /** Runs parley in this process, in a world of its own. */
 export async function run(argv: string[], world: World = {}): Promise<Ended> {

@@ -34,6 +34,7 @@ export function declare(command: Command): void {
 
 export const notes = [
   "The answer is what the agent said last in the main thread since the task, once the session rests: exit 0, or 14. --schema tells the agent the form, judges the answer and nothing before it, and exits with 8 if it does not fit. Without a task the answer is that of the session's last one.",
+  'A session is for one run at a time. On one machine a second run of yours waits for the first. Of runs on several machines only you can see to it.',
   "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer; 14: something was denied; 15: the deadline passed.",
 ]
 

@@ -32,7 +32,8 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
   const policy = await readPolicyFlag(context, options.policy)
   const wanted = await readWanted(context, options, ids)
   const caller = createCaller(context, settings)
-  const audit = await openAudit(context, caller, { path: options.audit, session })
+  const workplace = { address: settings.values.agentsUrl, session, deadline: caller.deadline }
+  const audit = await openAudit(context, workplace, options.audit)
   const asker = createAsker(context)
   try {
     const state = new SessionState()

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import {
   closeSync,
   constants,
@@ -10,16 +9,15 @@ import {
   readSync,
 } from 'node:fs'
 import type { Context } from '../../context.ts'
-import { asFileFailure, CliError, fileProblem } from '../../errors.ts'
-import type { Caller } from '../../http/call.ts'
+import { CliError, fileProblem } from '../../errors.ts'
 import { cutLines } from '../../io/cut-lines.ts'
-import { type Lock, lockForRun } from '../../io/lock.ts'
 import { requireRegular, writeAll } from '../../io/open-file.ts'
 import { absolutePath } from '../../io/paths.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Decision } from '../policy/policy.ts'
 import { type JournalLine, type Reply, step } from './replying.ts'
+import { lockSession, type SessionLock, type Workplace } from './session-lock.ts'
 
 /** A line of the audit; `session` and `time` are added. */
 export interface AuditEntry {
@@ -51,47 +49,61 @@ type AuditEvent = JournalLine['event'] | 'interrupt'
 export interface Audit {
   /** How far earlier runs got with the tool uses of this session, by id. */
   earlier: ReadonlyMap<string, Reply>
-  /** Has a line on the disk before it returns. Throws a `CliError` of kind `file`. */
+  /**
+   * Has a line on the disk before it returns. Nothing may be done before that: it is not written once another run may work on
+   * the session. Throws a `CliError` of kind `file`.
+   */
   add(entry: AuditEntry): void
   close(): void
 }
 
 /**
- * Opens the file, and waits while another run of the session has it. Without a path nothing is recorded. Throws a
+ * Waits until no other run works on the session, and opens the file; without a path nothing is recorded. Throws a
  * `CliError` of kind `file`.
  */
 export async function openAudit(
   context: Context,
-  { deadline }: Pick<Caller, 'deadline'>,
-  { path, session }: { path: string | undefined; session: string },
+  workplace: Workplace,
+  path: string | undefined,
 ): Promise<Audit> {
-  if (path === undefined) return { earlier: new Map(), add() {}, close() {} }
-  const { host, timers } = context
-  const file = openRegular(absolutePath(host, path), path)
-  let turn: Lock | undefined
+  const file = path === undefined ? undefined : openRegular(absolutePath(context.host, path), path)
+  let lock: SessionLock | undefined
   try {
-    turn = await takeTurn(context, deadline, { path, session })
-    const chunks = createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
-    const earlier = await readEarlier(chunks, { path, session })
-    if (constants.O_NOFOLLOW && (fstatSync(file).mode & 0o077) !== 0) fchmodSync(file, 0o600)
-    if (!endsInNewline(file)) write(file, '\n', path)
-    const held = turn
-    return {
-      earlier,
-      add(entry) {
-        if (!held.isHeld())
-          throw new CliError('file', `the audit file ${path}: another run of ${session} has taken it over`)
-        write(file, `${toLine(entry, session, timers.now())}\n`, path)
-      },
-      close() {
-        closeSync(file)
-        held.release()
-      },
-    }
+    const held = await lockSession(context, workplace, path)
+    lock = held
+    if (file === undefined || path === undefined)
+      return { earlier: new Map(), add: held.requireHeld, close: held.release }
+    return await readAudit(context, { file, path, session: workplace.session, lock: held })
   } catch (error) {
-    closeSync(file)
-    turn?.release()
-    throw error instanceof CliError ? error : failed(path, error)
+    if (file !== undefined) closeSync(file)
+    lock?.release()
+    throw error instanceof CliError ? error : failed(path ?? '', error)
+  }
+}
+
+interface OpenAudit {
+  file: number
+  path: string
+  session: string
+  lock: SessionLock
+}
+
+/** Reads what earlier runs wrote, and makes the file ready for more. */
+async function readAudit({ timers }: Context, { file, path, session, lock }: OpenAudit): Promise<Audit> {
+  const chunks = createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
+  const earlier = await readEarlier(chunks, { path, session })
+  if (constants.O_NOFOLLOW && (fstatSync(file).mode & 0o077) !== 0) fchmodSync(file, 0o600)
+  if (!endsInNewline(file)) write(file, '\n', path)
+  return {
+    earlier,
+    add(entry) {
+      lock.requireHeld()
+      write(file, `${toLine(entry, session, timers.now())}\n`, path)
+    },
+    close() {
+      closeSync(file)
+      lock.release()
+    },
   }
 }
 
@@ -117,31 +129,6 @@ function openRegular(path: string, name: string): number {
     throw error instanceof CliError ? error : failed(name, error)
   }
 }
-
-/** Waits for the other runs of the session that have this audit. */
-async function takeTurn(
-  { host, note, cleanups }: Context,
-  deadline: number,
-  { path, session }: { path: string; session: string },
-): Promise<Lock> {
-  const end = `.${fileNameOf(session)}`
-  const turn = await lockForRun(absolutePath(host, path) + end, {
-    name: `${path} for ${session}`,
-    deadline: deadline || Infinity,
-    note,
-  }).catch((error) => {
-    throw asFileFailure(error, `the lock of the audit file, ${path}${end}.lock`)
-  })
-  cleanups.add(turn.release)
-  const release = () => {
-    cleanups.delete(turn.release)
-    turn.release()
-  }
-  return { isHeld: turn.isHeld, release }
-}
-
-const fileNameOf = (session: string): string =>
-  /^[\w-]{1,64}$/.test(session) ? session : createHash('sha256').update(session).digest('hex').slice(0, 32)
 
 /** Whether the file is empty or its last line is whole. */
 function endsInNewline(file: number): boolean {

@@ -68,7 +68,8 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   if ((dryRun || curl) && !task) throw usage('there is no task: --dry-run and --curl have nothing to show')
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
   if (!task) context.summary.resume = resume
-  const audit = await openAudit(context, caller, { path: options.audit, session })
+  const workplace = { address: settings.values.agentsUrl, session, deadline: caller.deadline }
+  const audit = await openAudit(context, workplace, options.audit)
   const asker = createAsker(context)
   const lasting = { ...context, output: printWhileRead(context.output) }
   try {

@@ -737,7 +737,7 @@ describe('the audit as a journal', () => {
     expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
     expect(err).toContain('the audit file audit.ndjson: it holds something else')
     expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
-    expect(readdirSync(cwd).sort()).toEqual(['audit.ndjson', 'p.json'])
+    expect(readdirSync(cwd).sort()).toEqual(['.cache', 'audit.ndjson', 'p.json'])
   })
 
   test.each([1, 9, 20, 40, 60])(

@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { listen } from '../../../src/emulator/listen.ts'
@@ -15,7 +15,8 @@ export async function serve(script: AgentScript) {
   })
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
-  return { service, cwd, env: { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}` } }
+  const env = { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}`, XDG_CACHE_HOME: join(cwd, 'cache') }
+  return { service, cwd, env }
 }
 
 export const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
@@ -34,4 +35,8 @@ export const answered = ({ taken }: AgentService) =>
   [...taken].map(([id, answers]) => `${id} ${answers.length}`)
 
 /** What a killed run leaves is otherwise waited for. */
-export const forgetLock = (cwd: string) => rmSync(join(cwd, 'a.ndjson.s1.lock'), { force: true })
+export function forgetLock(cwd: string): void {
+  rmSync(join(cwd, 'a.ndjson.s1.lock'), { force: true })
+  const folder = join(cwd, 'cache/parley')
+  for (const name of readdirSync(folder)) if (name.endsWith('.lock')) rmSync(join(folder, name))
+}

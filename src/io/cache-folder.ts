@@ -1,0 +1,63 @@
+import { chmodSync, lstatSync, mkdirSync, statSync } from 'node:fs'
+import { dirname, isAbsolute, join } from 'node:path'
+import { fileProblem } from '../errors.ts'
+
+interface Surroundings {
+  env: Readonly<Record<string, string | undefined>>
+  platform: NodeJS.Platform
+  /** The user's number, if files have owners. */
+  uid?: number
+}
+
+/**
+ * parley's folder among the user's caches, for what is worth nothing on another machine, or a day later. Nobody else may
+ * look into it. It is made if it is not there. Throws an error that says why it cannot be used.
+ */
+export function openCacheFolder(surroundings: Surroundings): string {
+  const caches = findCaches(surroundings)
+  if (!caches || !isAbsolute(caches)) {
+    const variable = surroundings.platform === 'win32' ? 'LOCALAPPDATA' : 'HOME, or XDG_CACHE_HOME'
+    throw new Error(`there is no folder for caches: ${variable} does not name one`)
+  }
+  const folder = join(caches, 'parley')
+  try {
+    makeOwn(folder, surroundings)
+  } catch (error) {
+    throw new Error(`${folder}: ${fileProblem(error)}`)
+  }
+  return folder
+}
+
+function findCaches({ env, platform }: Surroundings): string | undefined {
+  if (platform === 'win32') return env.LOCALAPPDATA
+  if (env.XDG_CACHE_HOME || !env.HOME) return env.XDG_CACHE_HOME
+  return `${env.HOME}/${platform === 'darwin' ? 'Library/Caches' : '.cache'}`
+}
+
+function makeOwn(folder: string, { platform, uid }: Surroundings): void {
+  const isOwn = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
+  const caches = dirname(folder)
+  const isThere = look(caches) !== undefined
+  // Root is to make and change nothing in another's home, nor at the end of a link from there.
+  const place = isThere ? caches : dirname(caches)
+  if (![lstatSync(place), statSync(place)].every(isOwn))
+    throw new Error('the folder around it belongs to another user')
+  const stat = look(folder)
+  if (stat && !stat.isDirectory()) throw new Error('it is not a folder')
+  if (stat && !isOwn(stat)) throw new Error('it belongs to another user')
+  if (stat && platform !== 'win32' && (stat.mode & 0o077) !== 0) chmodSync(folder, 0o700)
+  if (stat) return
+  // One by one: if a folder cannot be made, as in /proc, Node would try for ever to make it with its parents.
+  for (const each of isThere ? [folder] : [caches, folder]) makeFolder(each)
+}
+
+/** Another process may make it at the same time. */
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, 0o700)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+}
+
+const look = (path: string) => lstatSync(path, { throwIfNoEntry: false })

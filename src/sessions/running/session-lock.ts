@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import type { Context } from '../../context.ts'
+import { asFileFailure, CliError, fileProblem } from '../../errors.ts'
+import { openCacheFolder } from '../../io/cache-folder.ts'
+import { type Lock, lockForRun } from '../../io/lock.ts'
+import { absolutePath } from '../../io/paths.ts'
+
+/** What a run works on. */
+export interface Workplace {
+  /** The service's address. */
+  address: string | undefined
+  session: string
+  /** When the run has to be over: milliseconds since the epoch, 0 for no deadline. */
+  deadline: number
+}
+
+/** The right to work on a session, which one run has at a time. */
+export interface SessionLock {
+  /** Throws a `CliError` of kind `file` if another run may have it by now, since this one seemed dead. */
+  requireHeld(): void
+  release(): void
+}
+
+/**
+ * Waits until no other run of this user on this machine works on the session, and none that has the same audit file, which
+ * may lie on a disk of several machines. Throws a `CliError` of kind `file` at the deadline.
+ */
+export async function lockSession(
+  context: Context,
+  workplace: Workplace,
+  audit: string | undefined,
+): Promise<SessionLock> {
+  const locks: { lock: Lock; name: string }[] = []
+  const release = () => {
+    context.cleanups.delete(release)
+    for (const { lock } of locks.splice(0)) lock.release()
+  }
+  context.cleanups.add(release)
+  try {
+    const ofSession = await lockHere(context, workplace)
+    if (ofSession) locks.push({ lock: ofSession, name: `the session ${workplace.session}` })
+    if (audit !== undefined)
+      locks.push({ lock: await lockAudit(context, workplace, audit), name: `the audit file ${audit}` })
+  } catch (error) {
+    release()
+    throw error
+  }
+  return {
+    requireHeld() {
+      const lost = locks.find(({ lock }) => !lock.isHeld())
+      if (!lost) return
+      const why = `its lock is gone, so another run may work on ${workplace.session}`
+      throw new CliError('file', `${lost.name}: ${why}`)
+    },
+    release,
+  }
+}
+
+/** A container may have no folder for it: that is said, and the run goes on without. */
+async function lockHere(
+  context: Context,
+  { address = '', session, deadline }: Workplace,
+): Promise<Lock | undefined> {
+  const name = `session-${digest(`${spell(address)}\0${session}`)}`
+  try {
+    const path = join(openCacheFolder(context.host), name)
+    return await lockForRun(path, waiting(context, `session ${session}`, deadline))
+  } catch (error) {
+    if (error instanceof CliError) throw error
+    context.note(`another run of ${session} would not wait for this one: ${fileProblem(error)}`)
+    return undefined
+  }
+}
+
+async function lockAudit(context: Context, { session, deadline }: Workplace, path: string): Promise<Lock> {
+  const end = `.${/^[\w-]{1,64}$/.test(session) ? session : digest(session)}`
+  const name = `${path} for ${session}`
+  return lockForRun(absolutePath(context.host, path) + end, waiting(context, name, deadline)).catch(
+    (error) => {
+      throw asFileFailure(error, `the lock of the audit file, ${path}${end}.lock`)
+    },
+  )
+}
+
+const waiting = ({ note }: Context, name: string, deadline: number) => ({
+  name,
+  deadline: deadline || Infinity,
+  note,
+})
+
+/** One address in one spelling. */
+const spell = (address: string) =>
+  (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
+
+const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)

@@ -1,0 +1,134 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { realTimers } from '../../../src/timers.ts'
+import { hurried, run, temporaryFolder } from '../../harness/run.ts'
+import { type AgentScript, createAgentService, type Event } from './agent-service.ts'
+
+const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'x', input: {} })
+const waits = (...ids: string[]): Event => ({
+  type: 'session.status_idle',
+  stop_reason: { type: 'requires_action', event_ids: ids },
+})
+
+/** A session whose tool use is carried out until a file `go` is there, and what runs parley on it. */
+function open(script: AgentScript) {
+  const service = createAgentService(script)
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
+  const parley = (words: string[], { env = {} as Record<string, string>, timers = realTimers } = {}) =>
+    run(['events', ...words, '--policy', 'p.json'], {
+      cwd,
+      env,
+      timers,
+      stdin: '',
+      exchange: service.exchange,
+    })
+  return { service, cwd, parley, runs: () => readFileSync(join(cwd, 'runs'), 'utf8') }
+}
+
+const tool = [
+  ...['--tool', 'x=echo ran >> runs; until [ -e go ]; do sleep 0.01; done'],
+  ...['--tool-timeout', '1h'],
+]
+
+const until = async (isSo: () => boolean) => {
+  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1))
+}
+
+describe('Y131: a session that another run works on', () => {
+  test.each([
+    ['no audit', [], []],
+    ['an audit of its own', ['--audit', 'a'], ['--audit', 'b']],
+  ])('is waited for by a run with %s, which then finds the work done (needs sh)', async (_, one, other) => {
+    const { service, cwd, parley, runs } = open({ rounds: [[custom('c1')], [custom('c2')]] })
+    const first = parley(['run', 'do it', '-s', 's1', ...tool, ...one])
+    await until(() => existsSync(join(cwd, 'runs')))
+    const second = parley(['run', '-s', 's1', ...tool, ...other])
+    const third = parley(['confirm', '-s', 's1', '--pending', ...other])
+    const late = await parley(['run', '-s', 's1', ...tool, ...other, '--deadline', '1'])
+    expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
+    expect(late.err).toMatch(
+      /^parley: session s1: another parley has locked it: if none is running, remove \S+\.lock\n {2}nothing was sent\n$/,
+    )
+    expect((await parley(['confirm', '-s', 's1', '--pending', '--deadline', '1'])).code).toBe(11)
+    writeFileSync(join(cwd, 'go'), '')
+    expect([(await first).code, (await second).code, (await third).code]).toEqual([0, 0, 2])
+    expect((await third).err).toContain('nothing waits for an answer')
+    expect(runs()).toBe('ran\nran\n')
+    expect([...service.taken.values()].map(({ length }) => length)).toEqual([1, 1])
+    expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([])
+  })
+
+  test('is another one at another address, and the same at another spelling of it (needs sh)', async () => {
+    const { cwd, parley } = open({ rounds: [[custom('c1')]] })
+    const first = parley(['run', 'do it', '-s', 's1', ...tool])
+    await until(() => existsSync(join(cwd, 'runs')))
+    const confirm = ['confirm', '-s', 's1', 'c9', '--deadline', '1', '--agents-url']
+    expect((await parley([...confirm, 'https://other.test'])).code).toBe(2)
+    expect((await parley([...confirm, 'https://AGENTS.test:443/'])).code).toBe(11)
+    expect((await parley(['confirm', '-s', 's2', 'c9', '--deadline', '1'])).code).toBe(2)
+    writeFileSync(join(cwd, 'go'), '')
+    expect((await first).code).toBe(0)
+  })
+})
+
+describe('Y132: where no lock can be kept', () => {
+  const script: AgentScript = { history: [custom('c1'), waits('c1')], rounds: [] }
+  const argv = ['run', '-s', 's1', '--tool', 'x=true']
+
+  test.each([
+    ['there is no home', { HOME: '', XDG_CACHE_HOME: '', LOCALAPPDATA: '' }, 'there is no folder for caches'],
+    ['a file is in the way', { XDG_CACHE_HOME: 'FILE' }, 'a part of its path is not a folder'],
+    ['the folder is a link', { XDG_CACHE_HOME: 'LINKED' }, 'it is not a folder'],
+  ])('the run says so and goes on: %s (needs POSIX files)', async (_, env: Record<string, string>, why) => {
+    const { service, cwd, parley } = open(script)
+    writeFileSync(join(cwd, 'FILE'), '')
+    mkdirSync(join(cwd, 'LINKED'))
+    symlinkSync(cwd, join(cwd, 'LINKED/parley'))
+    const { XDG_CACHE_HOME: name } = env
+    const place = { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) }
+    const { code, err } = await parley(argv, { env: place, timers: hurried() })
+    expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 1 })
+    expect(err).toContain('parley: another run of s1 would not wait for this one: ')
+    expect(err).toContain(why)
+    expect((await parley([...argv, '-q'], { env: place, timers: hurried() })).err).toBe('')
+  })
+
+  test('its folder is for its user alone, also if it was there (needs POSIX files)', async () => {
+    for (const isThere of [false, true]) {
+      const { cwd, parley } = open(script)
+      const folder = join(cwd, '.cache/parley')
+      if (isThere) mkdirSync(folder, { recursive: true })
+      if (isThere) chmodSync(folder, 0o755)
+      const { code, err } = await parley(argv, { timers: hurried() })
+      expect({ code, err, mode: statSync(folder).mode & 0o777 }).toEqual({ code: 0, err: '', mode: 0o700 })
+    }
+  })
+})
+
+test('Y133: a run that lost its lock does nothing more of which another could know nothing (needs sh)', async () => {
+  const { service, cwd, parley, runs } = open({ rounds: [[custom('c1')]] })
+  const first = parley(['run', 'do it', '-s', 's1', ...tool])
+  await until(() => existsSync(join(cwd, 'runs')))
+  const [lock = ''] = readdirSync(join(cwd, '.cache/parley'))
+  writeFileSync(join(cwd, '.cache/parley', `${lock}.new`), '')
+  // Another run took the lock of one that seemed dead.
+  renameSync(join(cwd, '.cache/parley', `${lock}.new`), join(cwd, '.cache/parley', lock))
+  writeFileSync(join(cwd, 'go'), '')
+  const { code, err } = await first
+  expect({ code, posts: service.posts, runs: runs() }).toEqual({ code: 11, posts: 0, runs: 'ran\n' })
+  expect(err).toContain('the session s1: its lock is gone, so another run may work on s1')
+  expect(err).toContain('parley events run -s s1 --no-stdin')
+  expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([lock])
+})
