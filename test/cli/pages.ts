@@ -26,3 +26,23 @@ export const examplesOf = (text: string) =>
   [...text.replace(/^.*\nExamples:/s, '').matchAll(/^ {2}((?:\S.*)?\bparley .*)$/gm)].map(
     ([, line = '']) => line,
   )
+
+interface Block {
+  /** The heading that it stands under; empty for the beginning of a topic. */
+  heading: string
+  /** Without the indent. */
+  text: string
+}
+
+/** The indented blocks of a topic, as help prints them. */
+export async function blocksOf(topic: string): Promise<Block[]> {
+  const page = await helpOn(topic)
+  let heading = ''
+  const blocks: Block[] = []
+  for (const part of page.split(/\n\n(?=\S)|\n\n(?= )/)) {
+    const isHeading = /^[A-Z].{0,40}:$/.test(part)
+    if (isHeading) heading = part.slice(0, -1)
+    if (/^ {2}/.test(part)) blocks.push({ heading, text: `${part.replace(/^ {2}/gm, '').trimEnd()}\n` })
+  }
+  return blocks
+}

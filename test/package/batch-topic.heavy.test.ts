@@ -1,0 +1,298 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { blocksOf } from '../cli/pages.ts'
+import { message, temporaryFolder } from '../harness/run.ts'
+import { response, serve } from '../harness/server.ts'
+import schema from './job.schema.json' with { type: 'json' }
+import { createJob, evaluate, type Job, serveEmulator } from './job.ts'
+
+const blocks = (await blocksOf('batch')).filter(({ heading }) => heading === 'Many machines')
+const [byHand = '', gitHub = '', gitLab = '', manifest = '', hosts = ''] = blocks.map(({ text }) => text)
+
+const count = 25
+const prompts = Array.from({ length: count }, (_, at) => `"prompt ${at + 1}"\n`).join('')
+const indexes = Array.from({ length: count }, (_, at) => at + 1)
+
+interface Result {
+  index: number
+  ok: boolean
+}
+
+const read = (job: Job, name: string): Result[] =>
+  job
+    .read(name)
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+
+/** A gateway that refuses prompts with a number from this set, and what it was asked. */
+async function gatewayThatRefuses(refused: Set<number>) {
+  const asked: number[] = []
+  const server = await serve((socket, request) => {
+    const number = Number(/prompt (\d+)/.exec(request)?.[1])
+    asked.push(number)
+    socket.write(refused.has(number) ? response('{"error":"no"}', '400 No') : response(message('Hi')))
+  })
+  return {
+    asked,
+    close: server.close,
+    variables: { PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' },
+  }
+}
+
+test('the topic has a block for each way', () => {
+  expect(blocks).toHaveLength(5)
+})
+
+describe('by hand (needs bash and jq)', () => {
+  test('three shares are the whole, in order', async () => {
+    const job = createJob(await serveEmulator())
+    job.write('prompts.ndjson', prompts)
+    expect(await job.step(byHand)).toMatchObject({ code: 0 })
+    expect(read(job, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
+  })
+
+  test('a line that failed and was asked again counts once, by its last result', async () => {
+    const refused = new Set([7])
+    const { variables, asked, close } = await gatewayThatRefuses(refused)
+    const job = createJob(variables)
+    job.write('prompts.ndjson', prompts)
+    // Of the first share; the others are not reached.
+    expect(await job.step(byHand)).toMatchObject({ code: 4 })
+    refused.clear()
+    expect(await job.step(byHand)).toMatchObject({ code: 0 })
+    await close()
+    expect(asked.filter((number) => number === 7)).toHaveLength(2)
+    expect(asked).toHaveLength(count + 1)
+    const all = read(job, 'all.ndjson')
+    expect(all.map(({ index }) => index)).toEqual(indexes)
+    expect(all.every(({ ok }) => ok)).toBe(true)
+  })
+})
+
+describe('a matrix of GitHub Actions (needs bash and jq)', () => {
+  interface Step {
+    uses?: string
+    run?: string
+    if?: string
+    with?: Record<string, string>
+  }
+  const { jobs } = parse(gitHub) as {
+    jobs: {
+      batch: { strategy: { matrix: { share: number[] } }; env: Record<string, string>; steps: Step[] }
+      join: { needs: string; steps: Step[] }
+    }
+  }
+  const shares = jobs.batch.strategy.matrix.share
+
+  /** One share, with what an earlier attempt put into the cache. */
+  async function runShare(
+    share: number,
+    { variables, cached }: { variables: Record<string, string>; cached?: string },
+  ) {
+    const job = createJob()
+    job.write('prompts.ndjson', prompts)
+    const values: Record<string, string> = {
+      'matrix.share': `${share}`,
+      'github.run_id': '1',
+      'github.run_attempt': cached === undefined ? '1' : '2',
+      'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',
+      'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
+    }
+    const env = Object.fromEntries(
+      Object.entries(jobs.batch.env).map(([name, value]) => [name, evaluate(value, values)]),
+    )
+    let code: number | null = 0
+    const saved: string[] = []
+    for (const step of jobs.batch.steps) {
+      if (code !== 0 && step.if !== 'always()') continue
+      if (step.run !== undefined) code = (await job.step(evaluate(step.run, values), { env })).code
+      else if (step.uses?.startsWith('actions/cache/restore') && cached !== undefined)
+        job.write(step.with?.path ?? '', cached)
+      else if (step.uses?.startsWith('actions/upload-artifact'))
+        saved.push(...(step.with?.path ?? '').trim().split('\n'))
+      const key = step.with?.key
+      if (key !== undefined)
+        expect(evaluate(key, { ...values, 'env.KEY': env.KEY ?? '' })).toBe(
+          `batch-1-${share}-${values['github.run_attempt']}`,
+        )
+    }
+    return { job, code, saved }
+  }
+
+  /** What the job that joins them makes of the artifacts. */
+  async function joined(results: string[]): Promise<Result[]> {
+    const job = createJob()
+    for (const [at, text] of results.entries()) {
+      mkdirSync(join(job.folder, `share-${at + 1}`))
+      job.write(`share-${at + 1}/results.ndjson`, text)
+    }
+    const script = jobs.join.steps.map(({ run = '' }) => run).join('')
+    expect(await job.step(script)).toMatchObject({ code: 0 })
+    return read(job, 'all.ndjson')
+  }
+
+  test('asks each line once, and joins the results', async () => {
+    const { variables, asked, close } = await gatewayThatRefuses(new Set())
+    const ended = await Promise.all(shares.map((share) => runShare(share, { variables })))
+    await close()
+    expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
+    expect(asked.toSorted((one, other) => one - other)).toEqual(indexes)
+    for (const { job, saved } of ended) for (const name of saved) expect(job.has(name)).toBe(true)
+    const all = await joined(ended.map(({ job }) => job.read('results.ndjson')))
+    expect(all.map(({ index }) => index)).toEqual(indexes)
+  })
+
+  test('a share of which too much failed fails, keeps its results, and goes on when it is run again', async () => {
+    const refused = new Set([1])
+    const { variables, asked, close } = await gatewayThatRefuses(refused)
+    const first = await runShare(1, { variables })
+    expect(first.code).toBe(4)
+    const cached = first.job.read('results.ndjson')
+    refused.clear()
+    const before = asked.length
+    const second = await runShare(1, { variables, cached })
+    await close()
+    expect(second.code).toBe(0)
+    const done = cached.split('\n').filter((line) => line.includes('"ok":true')).length
+    expect(asked.length - before).toBe(9 - done)
+    expect(JSON.parse(second.job.read('report.json')).counts).toMatchObject({
+      total: 9,
+      failed: 0,
+      notDone: 0,
+    })
+  })
+})
+
+describe('GitLab (needs bash)', () => {
+  const { batch } = parse(gitLab) as {
+    batch: {
+      parallel: number
+      retry: { max: number; exit_codes: number[] }
+      script: string[]
+      cache: { paths: string[] }
+      artifacts: { paths: string[] }
+    }
+  }
+  const script = batch.script.join('\n')
+
+  test('numbers the shares itself, and they are the whole', async () => {
+    const { variables, asked, close } = await gatewayThatRefuses(new Set())
+    for (let node = 1; node <= batch.parallel; node++) {
+      const job = createJob(variables)
+      job.write('prompts.ndjson', prompts)
+      const env = { CI_NODE_INDEX: `${node}`, CI_NODE_TOTAL: `${batch.parallel}` }
+      expect(await job.step(script, { env })).toMatchObject({ code: 0 })
+      expect(job.has(`results-${node}.ndjson`)).toBe(true)
+    }
+    await close()
+    expect(batch.cache.paths).toEqual(['results-*.ndjson'])
+    expect(batch.artifacts.paths).toEqual(['results-*.ndjson'])
+    expect(asked.toSorted((one, other) => one - other)).toEqual(indexes)
+  })
+
+  test.each([
+    ['401 No', false],
+    ['402 No', false],
+    ['429 Wait', true],
+  ])('an answer of %s: the job is tried again: %s', async (status, isRetried) => {
+    const server = await serve((socket) =>
+      socket.write(response('{"error":"no"}', status, ['retry-after: 4000'])),
+    )
+    const job = createJob({ PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' })
+    job.write('prompts.ndjson', prompts)
+    const { code } = await job.step(script, { env: { CI_NODE_INDEX: '1', CI_NODE_TOTAL: '3' } })
+    await server.close()
+    expect(batch.retry.exit_codes.includes(code ?? 0)).toBe(isRetried)
+  })
+})
+
+describe('Kubernetes', () => {
+  const parsed = parse(manifest) as {
+    spec: {
+      completions: number
+      podFailurePolicy: { rules: { onExitCodes: { values: number[] } }[] }
+      template: { spec: { containers: { command: string[]; args: string[]; env: { name: string }[] }[] } }
+    }
+  }
+
+  /** The manifest with one of its values replaced. */
+  const changed = (from: string, to: string) => parse(manifest.replace(from, to))
+
+  test('the manifest is one of the published schema', () => {
+    const check = new Ajv2020({ strict: false, allErrors: true }).compile(schema)
+    check(parsed)
+    expect(check.errors ?? []).toEqual([])
+    for (const [from, to] of [
+      ['completionMode: Indexed', 'completionMode: indexed'],
+      ['completions: 10', 'completion: 10'],
+      ['restartPolicy: Never', 'restartPolicy: OnFailure'],
+      ['values: [2, 3, 4, 5, 8]', 'values: [0]'],
+      ['key: token', 'keys: token'],
+    ] as const) {
+      expect(manifest).toContain(from)
+      expect(check(changed(from, to)), to).toBe(false)
+    }
+  })
+
+  /** As the kubelet does: `$(NAME)` is a variable's value, and one that is not there stays as it is. */
+  const expand = (text: string, env: Record<string, string>) =>
+    text.replace(/\$\$|\$\(([^)]*)\)/g, (found, name) => (found === '$$' ? '$' : (env[name] ?? found)))
+
+  test('its pods are the whole, and what would fail again is not tried again (needs sh)', async () => {
+    const [container] = parsed.spec.template.spec.containers
+    const { variables, asked, close } = await gatewayThatRefuses(new Set())
+    const job = createJob()
+    for (const name of ['in', 'out']) mkdirSync(join(job.folder, name))
+    job.write('in/prompts.ndjson', prompts)
+    const run = (index: number) => {
+      const env = { JOB_COMPLETION_INDEX: `${index}`, ...variables }
+      const script = expand(container?.args.join(' ') ?? '', env).replace(/\/(in|out)\//g, './$1/')
+      return job.step(script, { env, shell: ['sh'] })
+    }
+    expect(container?.command).toEqual(['sh', '-c'])
+    expect(container?.env.map(({ name }) => name)).toEqual(Object.keys(variables))
+    for (let index = 0; index < parsed.spec.completions; index++)
+      expect(await run(index)).toMatchObject({ code: 0 })
+    expect(asked.toSorted((one, other) => one - other)).toEqual(indexes)
+    expect(read(job, 'out/0.ndjson').map(({ index }) => index)).toEqual([1, 11, 21])
+    // A pod that comes back finds its results.
+    expect(await run(0)).toMatchObject({ code: 0 })
+    expect(asked).toHaveLength(count)
+    await close()
+    const [rule] = parsed.spec.podFailurePolicy.rules
+    const refusing = await serve((socket) => socket.write(response('{"error":"no"}', '401 No')))
+    job.write('out/0.ndjson', '')
+    const { code } = await job.step(
+      expand(container?.args.join(' ') ?? '', {}).replace(/\/(in|out)\//g, './$1/'),
+      {
+        env: { JOB_COMPLETION_INDEX: '0', PARLEY_BASE_URL: refusing.url, PARLEY_ACCESS_TOKEN: 't' },
+        shell: ['sh'],
+      },
+    )
+    await refusing.close()
+    expect(rule?.onExitCodes.values).toContain(code)
+  })
+})
+
+test('GNU parallel over hosts (needs parallel)', async () => {
+  const { variables, asked, close } = await gatewayThatRefuses(new Set())
+  const job = createJob(variables)
+  job.write('prompts.ndjson', prompts)
+  // In the place of ssh: it notes the host, and runs what it is given here.
+  const ssh = join(temporaryFolder(), 'ssh')
+  writeFileSync(
+    ssh,
+    `#!/bin/sh\necho "$1" >> "${job.folder}/hosts"\nshift\n[ "$1" = -- ] && shift\nexec sh -c "$*"\n`,
+  )
+  chmodSync(ssh, 0o755)
+  const { code, log } = await job.step(hosts, { env: { PARALLEL_SSH: ssh, SHELL: '/bin/sh' } })
+  await close()
+  expect(code, log).toBe(0)
+  expect(asked.toSorted((one, other) => one - other)).toEqual(indexes)
+  expect([...new Set(job.read('hosts').trim().split('\n'))].sort()).toEqual(['one', 'three', 'two'])
+  for (const share of [1, 2, 3]) expect(read(job, `r${share}.ndjson`)[0]?.index).toBe(share)
+})
