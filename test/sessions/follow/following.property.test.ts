@@ -1,12 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { Context } from '../../../src/context.ts'
+import type { Caller } from '../../../src/http/call.ts'
+import { openFollower } from '../../../src/sessions/following/follower.ts'
+import { sentEvents } from '../../../src/sessions/sending/delivery.ts'
 import type { Timers } from '../../../src/timers.ts'
 import { type Exchange, readBody } from '../../../src/wire/exchange.ts'
 import { createClock } from '../../harness/clock.ts'
 import { often } from '../../harness/often.ts'
 import { run } from '../../harness/run.ts'
-import { afterSent, fromNow, idsOf, judge } from './judge.ts'
-import { type Limits, said, sending, working } from './session-scripts.ts'
+import { afterSent, answerOf, fromNow, idsOf, judge } from './judge.ts'
+import { type Limits, said, sending, sendingTwice, working } from './session-scripts.ts'
 import {
   createSessionService,
   type Event,
@@ -138,7 +142,85 @@ describe.each(worlds)('where %s', (_, limits) => {
     )
     await assert(property)
   })
+
+  test('run --last prints the answer of the turn that was followed, and of no other', async () => {
+    const property = fc.asyncProperty(fc.oneof(sending(limits), working(limits)), async (scenario) => {
+      const clock = createClock()
+      const service = createSessionService(scenario, clock)
+      const argv = ['events', 'run', '--last', ...(scenario.isSent ? [said] : [])]
+      const { code, out, err } = await run(argv, world(service, clock))
+      const answer = scenario.code === 0 ? (answerOf(scenario) ?? '') : ''
+      expect({ posts: service.posts, code, out: out.trim() }, err).toEqual({
+        posts: scenario.isSent ? 1 : 0,
+        code: scenario.code,
+        out: answer,
+      })
+    })
+    await assert(property)
+  })
+
+  test('a session that rests is sent more, and followed again to the answer to that', async () => {
+    const property = fc.asyncProperty(sendingTwice(limits), async (scenario) => {
+      const clock = createClock()
+      const service = createSessionService(scenario, clock)
+      const follower = await openFollower(
+        { timers: clock, note() {} } as Pick<Context, 'timers' | 'note'> as Context,
+        callerOf(service),
+        { params: {} },
+      )
+      const answers: (string | undefined)[] = []
+      for (const text of [said, 'and now']) {
+        const body = Buffer.from(
+          JSON.stringify({ events: [{ type: 'user.message', content: [{ type: 'text', text }] }] }),
+        )
+        const { data = [] } = JSON.parse((await exchangeText(service, 'POST', '', body)) || '{}')
+        const shown: string[] = []
+        for await (const items of follower.news(sentEvents(body, data)))
+          shown.push(...items.map(({ event }) => event.id ?? ''))
+        answers.push(follower.turn.answer?.id)
+        expect(shown.filter((id, index) => shown.indexOf(id) !== index)).toEqual([])
+      }
+      follower.close()
+      const next = { ...scenario, turn: scenario.nextTurn ?? [] }
+      expect(answers).toEqual([answerOf(scenario), answerOf(next)])
+    })
+    await assert(property)
+  })
 })
+
+const url = 'https://agents.test/v1/sessions/s/events'
+
+async function exchangeText(
+  { exchange }: SessionService,
+  method: string,
+  path: string,
+  body?: Uint8Array,
+): Promise<string> {
+  return Buffer.from(
+    await readBody((await exchange({ method, url: url + path, headers: {}, body })).body),
+  ).toString()
+}
+
+/** Reads from a session without anything between. */
+const callerOf = ({ exchange }: SessionService) =>
+  ({
+    deadline: 0,
+    call: async (_, { query }, read) => {
+      const response = await exchange({
+        method: 'GET',
+        url: `${url}${query ? `?${query}` : ''}`,
+        headers: {},
+      })
+      return read({ ...response, attempts: 1, accept() {} })
+    },
+    open: async () => ({
+      ...(await exchange({ method: 'GET', url: `${url}/stream`, headers: {} })),
+      attempts: 1,
+      accept() {},
+      finish() {},
+      complete: (error: unknown) => error,
+    }),
+  }) as Pick<Caller, 'deadline' | 'call' | 'open'> as Caller
 
 test('send --follow of an interrupt ends where nothing follows it', async () => {
   const resting = sending(plain).filter(({ history }) => /idle$|interrupt$/.test(history.at(-1)?.type ?? ''))

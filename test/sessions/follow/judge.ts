@@ -62,3 +62,10 @@ export function fromNow(scenario: Scenario, { shownFirst }: SessionService, hasH
   if (hasHistory) return { wanted: [...history, ...turnOf(scenario)] }
   return { wanted: turnOf(scenario), open: history.filter((id) => !shownFirst.has(id)) }
 }
+
+/** What the agent says last in the main thread after the last message of a user: its answer. */
+export function answerOf({ history, isSent, turn }: Scenario): string | undefined {
+  const since = isSent ? [] : history.slice(history.findLastIndex(({ type }) => type === 'user.message'))
+  const said = [...since, ...turn.map(({ event }) => event)].filter(({ type }) => type === 'agent.message')
+  return said.findLast((event) => event.session_thread_id === undefined)?.id
+}

@@ -28,7 +28,16 @@ const endings = fc.constantFrom<Ending>(
 
 /** What an agent may do between the message and the end of its turn. */
 const doings = fc.array(
-  fc.constantFrom('says', 'says as a string', 'thinks', 'uses a tool', 'is rescheduled', 'fails', 'is new'),
+  fc.constantFrom(
+    'says',
+    'says as a string',
+    'says in a thread',
+    'thinks',
+    'uses a tool',
+    'is rescheduled',
+    'fails',
+    'is new',
+  ),
   { maxLength: 4 },
 )
 type Doing = (typeof doings extends fc.Arbitrary<infer T> ? T : never)[number]
@@ -37,6 +46,8 @@ type Doing = (typeof doings extends fc.Arbitrary<infer T> ? T : never)[number]
 function act(doing: Doing, id: string): Event[] {
   if (doing === 'says') return [{ id, type: 'agent.message', content: [{ type: 'text', text: id }] }]
   if (doing === 'says as a string') return [{ id, type: 'agent.message', content: id }]
+  if (doing === 'says in a thread')
+    return [{ id, type: 'agent.message', session_thread_id: 'th1', content: [{ type: 'text', text: id }] }]
   if (doing === 'thinks') return [{ id, type: 'agent.thinking' }]
   if (doing === 'is rescheduled') return [{ id, type: 'session.status_rescheduled' }]
   if (doing === 'fails')
@@ -142,6 +153,14 @@ export const sending = (limits: Limits): fc.Arbitrary<Scenario> =>
       list: listing,
       code: ending.code,
     }
+  })
+
+/** A session that a second message is sent to once it rests, for the first time with success. */
+export const sendingTwice = (limits: Limits): fc.Arbitrary<Scenario> =>
+  fc.tuple(sending(limits), doings, fc.constantFrom(0, 10, 300)).map(([scenario, list, after]) => {
+    const end: Ending = { open: 0, code: 0, last: () => idle({ stop_reason: { type: 'end_turn' } }) }
+    const next = toTurn('n', list, end).slice(scenario.runsFirst ? 1 : 0)
+    return { ...scenario, nextTurn: next.map((event) => ({ event, after })) }
   })
 
 /**

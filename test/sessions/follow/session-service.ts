@@ -30,6 +30,8 @@ export interface SessionScript {
   isSent: boolean
   /** What happens from then on, and how many milliseconds after the one before. */
   turn: readonly { event: Event; after: number }[]
+  /** What happens after a second message that is sent. */
+  nextTurn?: SessionScript['turn']
   /** The service's word on a message that is sent. */
   receipt: 'whole' | 'ids' | 'other ids' | 'no data' | 'empty'
   /** The list tells of `session.status_running` before the message that caused it. */
@@ -77,9 +79,9 @@ export function createSessionService(
   if (!script.isSent) happen()
 
   /** Puts the turn into the ledger, each event with the time at which it will have happened. */
-  function happen(): void {
+  function happen(turn = script.turn): void {
     let at = clock.now()
-    for (const { event, after } of script.turn) {
+    for (const { event, after } of turn) {
       at += after
       ledger.push({ event, at })
     }
@@ -98,14 +100,15 @@ export function createSessionService(
   function takePost(request: HttpRequest): HttpResponse {
     posts++
     const { events } = JSON.parse(Buffer.from(request.body ?? []).toString()) as { events: object[] }
-    const sent = { id: sentId, processed_at: null, ...events[0] } as unknown as Event
-    const running: Event = { id: 'sent_running', type: 'session.status_running' }
+    const more = posts > 1 ? String(posts) : ''
+    const sent = { id: sentId + more, processed_at: null, ...events[0] } as unknown as Event
+    const running: Event = { id: `sent${more}_running`, type: 'session.status_running' }
     for (const event of script.runsFirst ? [running, sent] : [sent]) ledger.push({ event, at: clock.now() })
-    happen()
+    happen(posts > 1 ? (script.nextTurn ?? []) : script.turn)
     const data = {
       whole: [sent],
       ids: [{ id: sent.id, type: sent.type }],
-      'other ids': [{ id: receiptId, type: sent.type }],
+      'other ids': [{ id: receiptId + more, type: sent.type }],
       'no data': [],
       empty: [],
     }
