@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import { childrenOf, endOfValue, skipBlanks } from '../wire/json/scanner.ts'
-import { isStop, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
+import { isStop, readStopDetails, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
 
 /** How a session stopped; `why` is the last error that it showed in this turn. */
 type Stop =
   | { kind: 'done'; reason: string }
   /** Tool uses wait for an answer: those that are listed or, if there is no list, those that have none. */
   | { kind: 'waiting'; ids: string[] }
-  | { kind: 'stuck'; reason: string; why?: string }
+  | { kind: 'stuck'; reason: string; category?: string; why?: string }
   /** Terminated or deleted. */
   | { kind: 'ended'; reason: string; why?: string }
 
@@ -45,6 +45,7 @@ export class SessionState {
   #isEmpty = true
   #isBusy = true
   #idle: ReturnType<typeof readStopReason> | undefined
+  #refusal: ReturnType<typeof readStopDetails> = {}
   #end: string | undefined
   #error: string | undefined
   #stoppedAt: string | undefined
@@ -94,7 +95,9 @@ export class SessionState {
     // All that it waits for is answered: the agent goes on.
     if (type === 'requires_action' && eventIds?.length) return undefined
     if (type === undefined || type === 'end_turn') return { kind: 'done', reason: type ?? 'no reason given' }
-    return { kind: 'stuck', reason: type, why: this.#error }
+    if (type !== 'refusal') return { kind: 'stuck', reason: type, why: this.#error }
+    const { category, explanation } = this.#refusal
+    return { kind: 'stuck', reason: type, category, why: explanation ?? this.#error }
   }
 
   /** Why it stopped, as the service says it, if it has. */
@@ -170,6 +173,7 @@ export class SessionState {
     this.#end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
     if (!isIdle) return
     this.#idle = readStopReason(event)
+    this.#refusal = readStopDetails(event)
     if (!isWaiting(this.#idle.type)) this.#open.clear()
   }
 }

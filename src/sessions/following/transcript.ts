@@ -92,7 +92,8 @@ async function failureOf(
   const { stop } = state
   if (stop?.kind === 'waiting') return stillWaiting(context, session, state, stop.ids)
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return undefined
-  return new CliError('stuck', `${session} stopped: ${stop.reason}`, {
+  const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
+  return new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
     sent: 'yes',
     serviceMessage: stop.why,
   })

@@ -33,6 +33,20 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): {
   return { type: type || (eventIds?.length ? 'requires_action' : undefined), eventIds }
 }
 
+/** What a service says of a refusal, beside the reason or in it (public clients, 4). */
+export function readStopDetails({ stop_details: beside, stop_reason: reason }: SessionEvent): {
+  category?: string
+  explanation?: string
+} {
+  const { data } = StopDetails.safeParse(
+    beside ?? (reason as { stop_details?: unknown } | null)?.stop_details,
+  )
+  return { category: data?.category || undefined, explanation: data?.explanation || undefined }
+}
+
+const optionalText = z.catch(z.nullish(z.string()), undefined)
+const StopDetails = z.looseObject({ category: optionalText, explanation: optionalText })
+
 const Blocks = z.array(z.looseObject({ type: z.string(), text: z.catch(z.optional(z.string()), undefined) }))
 
 /** The text in an event's content, which is a list of blocks or the text itself. */
