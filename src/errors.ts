@@ -31,7 +31,7 @@ export const outcomes = {
   file: { exit: 11, when: 'a local file, or stdout, cannot be read or written', again: 'see the message' },
   waiting: {
     exit: 12,
-    when: '`follow`, `run`, `confirm --policy`: tool uses wait for an answer',
+    when: '`follow`, `run`, `confirm`: tool uses wait for an answer',
     again: 'after the answer',
   },
   stuck: { exit: 13, when: '`follow`, `run`: the session was terminated or is stuck', again: '' },

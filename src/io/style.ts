@@ -2,10 +2,11 @@ export interface Style {
   dim(text: string): string
   bold(text: string): string
   red(text: string): string
+  green(text: string): string
   yellow(text: string): string
 }
 
-const plain: Style = { dim: String, bold: String, red: String, yellow: String }
+const plain: Style = { dim: String, bold: String, red: String, green: String, yellow: String }
 
 export type ColourChoice = 'auto' | 'always' | 'never'
 

@@ -18,11 +18,17 @@ export interface ToolUse {
   /** Of an MCP tool. */
   server?: unknown
   input: unknown
+  /** What the service itself decided. */
+  permission?: unknown
   /** The whole event as it is spelled, if `add` was given that. */
   text?: string
   /** Its id was shown with two inputs, or names: nobody knows what an allowance would allow. */
   isContradicted?: boolean
 }
+
+/** Whether it waits for a result: nobody but the client carries it out, and nobody asks whether it may be. */
+export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
+  type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
 
 /** Fields with which an answer or a result names its tool use. */
 const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
@@ -124,6 +130,13 @@ export class SessionState {
     return this.#toolUses.get(id)
   }
 
+  /** The tool use whose decision or result an event is, if that is known. */
+  toolUseOf(event: SessionEvent): ToolUse | undefined {
+    const ids = isAnswer(event.type) ? answerFields.map((field) => event[field]) : []
+    const id = ids.find((each) => typeof each === 'string')
+    return id === undefined ? undefined : this.toolUse(id)
+  }
+
   isAnswered(id: string): boolean {
     return this.#answered.has(id)
   }
@@ -184,9 +197,9 @@ function readErrorMessage({ error }: SessionEvent): string | undefined {
 }
 
 const readToolUse = (
-  { id = '', type, name, mcp_server_name: server, input }: SessionEvent,
+  { id = '', type, name, mcp_server_name: server, input, evaluated_permission: permission }: SessionEvent,
   text: string | undefined,
-): ToolUse => ({ id, type, name: typeof name === 'string' ? name : '', server, input, text })
+): ToolUse => ({ id, type, name: typeof name === 'string' ? name : '', server, input, permission, text })
 
 /** Whether two events of one id show the same tool use. Keys may stand in another order. */
 function isSame(one: ToolUse, other: ToolUse): boolean {

@@ -232,7 +232,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
       ([, words = '']) => words,
     )
     const screens = [await shown(firstSteps[0] ?? ''), await shown(firstSteps[1] ?? '')]
-    screens.push(await shown(firstSteps[2] ?? '', [['[y/n]', 'y\n']]))
+    screens.push(await shown(firstSteps[2] ?? '', [['[y/n/s/q]', 'y\n']]))
     expect(screens).toEqual(
       [/“Say hello”/, /^a-red-fox/m, /The emulated agent is done/].map((sign) => expect.stringMatching(sign)),
     )

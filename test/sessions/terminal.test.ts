@@ -151,7 +151,7 @@ test('G20 Ctrl-C at a question says that nothing was sent (needs script)', async
   try {
     const env = { ...pointedAt(server), PARLEY_API_KEY: 'k' }
     const command = `"$NODE" "$PARLEY" events confirm --pending -s s1`
-    const { screen } = await type(command, temporaryFolder(), [['[y/n] ', '\x03']], env)
+    const { screen } = await type(command, temporaryFolder(), [['[y/n/s/q] ', '\x03']], env)
     expect(screen).toContain('parley: interrupted: nothing was sent')
     expect(server.requests).toHaveLength(1)
   } finally {

@@ -5,6 +5,7 @@ import { streamParts } from '../../sessions/following/event-stream.ts'
 import { openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, printTranscript } from '../../sessions/following/transcript.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
+import type { SessionState } from '../../sessions/session-state.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
@@ -41,15 +42,15 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
   if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
   const session = parts.params.session
   const print = createEventPrinter(context, ids)
-  const showPast = async (items: readonly EventItem[]) => {
-    for (const item of items) await print(item)
+  const showPast = async (items: readonly EventItem[], state: SessionState) => {
+    for (const item of items) await print(item, state)
   }
   const follower = await openFollower(context, caller, parts, {
     showPast: hasHistory ? showPast : undefined,
     stays,
   })
   try {
-    await printTranscript(context, follower, { session, ids, stays })
+    await printTranscript(context, follower, { session, ids, stays, canStay: true })
   } finally {
     follower.close()
   }

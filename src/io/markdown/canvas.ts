@@ -26,8 +26,8 @@ export const looks = {
 
 const textOf = (spans: readonly Span[]): string => spans.map(({ text }) => text).join('')
 
-/** Each piece ends plain and without a link, so that nothing is left on wherever the text stops. */
-function paint(spans: readonly Span[], isColoured: boolean): string {
+/** Spans as text. Each ends plain and without a link, so that nothing is left on wherever the text stops. */
+export function paint(spans: readonly Span[], isColoured: boolean): string {
   if (!isColoured) return textOf(spans)
   let painted = ''
   for (let at = 0; at < spans.length; ) {

@@ -1,41 +1,84 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
+import { oneLine } from '../../io/escape.ts'
+import { layOutJson } from '../../io/json-lines.ts'
+import type { Span } from '../../io/markdown/canvas.ts'
 import { createQuestioner, type Questioner } from '../../io/question.ts'
+import { type Style, wantsColour } from '../../io/style.ts'
 import { childrenOf, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
+import { isLongerThan } from '../../wire/sessions/characters.ts'
 import { startOf } from '../../wire/text-start.ts'
+import type { Decision } from '../policy/policy.ts'
 import type { PendingUse } from './pending.ts'
 
 /** Asks a person, whenever there is something to decide. */
 export interface Asker {
   /**
-   * Asks about each tool use, showing all that is known of it; returns the verdicts, by id. Throws a usage error if there
-   * is no terminal, or if one of them cannot be shown whole.
+   * Asks about each tool use, showing all that is known of it; returns the verdicts, by id. One that is left open has
+   * none. Throws a usage error if there is no terminal, or if one of them cannot be shown whole.
    */
   ask(uses: readonly PendingUse[]): Promise<Map<string, Verdict>>
   /** Releases the terminal. */
   close(): Promise<void>
 }
 
-/** What a person says about a tool use. */
-export type Verdict = 'allow' | 'deny'
+/** What a person says about a tool use. A reason is for the agent. */
+export interface Verdict {
+  decision: 'allow' | 'deny'
+  reason?: string
+}
 
 /** Whether there is somebody to ask. */
 export const canAsk = ({ input, host }: Context): boolean =>
   input.stdinKind === 'terminal' && host.stderr.isTerminal
 
+/** Throws a usage error if there is nobody to ask. */
+export function requirePerson(context: Context): void {
+  if (!canAsk(context)) throw usage('give --allow or --deny: there is no terminal to ask on')
+}
+
+/** What became of a tool use, in a line for a person. */
+export function describeFate(
+  style: Style,
+  name: string,
+  { decision, reason }: { decision: Decision; reason?: string | undefined },
+): string {
+  const tool = visible(oneLine(name, 60))
+  if (decision === 'allow') return `${style.green('✓')} ${tool} allowed`
+  const what =
+    decision === 'deny' ? `${style.red('✗')} ${tool} denied` : `${style.dim('·')} ${tool} stays open`
+  return reason === undefined ? what : `${what}: ${oneLine(reason, 200)}`
+}
+
 export function createAsker(context: Context): Asker {
-  const { input, host, cleanups } = context
+  const { input, host, cleanups, flags, style } = context
   let questioner: Questioner | undefined
+  const print = (text: string) => void host.stderr.open().write(text)
+
+  async function ask(use: PendingUse, columns: number): Promise<Verdict | 'open' | 'quit'> {
+    questioner ??= createQuestioner({ ...host, cleanups })
+    const question = `  allow ${style.bold(briefly(use, columns))}? [y/n/s/q] `
+    for (;;) {
+      const said = readVerdict(await questioner.ask(question, { isGrave: true }))
+      if (said !== undefined && said !== 'too long') return said
+      print(said === undefined ? legend : `  the reason has more than ${longestReason} characters\n`)
+    }
+  }
+
   return {
     async ask(uses) {
-      if (!canAsk(context)) throw usage('give --allow or --deny: there is no terminal to ask on')
+      requirePerson(context)
       const columns = host.stderr.columns || 80
-      const texts = uses.map((use) => showWholeToolUse(use, columns))
-      questioner ??= createQuestioner({ ...host, cleanups })
+      const { paint } = await import('../../io/markdown/canvas.ts')
+      const isColoured = wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal)
+      const texts = uses.map((use) => showWholeToolUse(use, columns, (row) => paint(row, isColoured)))
       const verdicts = new Map<string, Verdict>()
       for (const [index, use] of uses.entries()) {
-        host.stderr.open().write(`parley: tool use ${index + 1} of ${uses.length}:\n${texts[index]}`)
-        verdicts.set(use.id, await input.inTime(ask(questioner, use, columns), 'a question was open'))
+        print(`parley: tool use ${index + 1} of ${uses.length}:\n${texts[index]}`)
+        if (!questioner) print(legend)
+        const said = await input.inTime(ask(use, columns), 'a question was open')
+        if (said === 'quit') break
+        if (said !== 'open') verdicts.set(use.id, said)
       }
       return verdicts
     },
@@ -43,12 +86,22 @@ export function createAsker(context: Context): Asker {
   }
 }
 
-async function ask(questioner: Questioner, use: PendingUse, columns: number): Promise<Verdict> {
-  const question = `  allow ${briefly(use, columns)}? [y/n] `
-  for (;;) {
-    const typed = await questioner.ask(question, { isGrave: true })
-    if (/^(y|yes|n|no)$/i.test(typed)) return /^y/i.test(typed) ? 'allow' : 'deny'
+const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking\n'
+
+/** Of a `deny_message`, in characters (session events, 8). */
+const longestReason = 10_000
+
+/** `undefined` for what is no answer. */
+function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | undefined {
+  const [, word = '', reason = ''] = /^(\S+)\s*(.*)$/s.exec(typed) ?? []
+  if (/^no?$/i.test(word)) {
+    if (isLongerThan(reason, longestReason)) return 'too long'
+    return reason === '' ? { decision: 'deny' } : { decision: 'deny', reason }
   }
+  if (reason !== '') return undefined
+  if (/^(y|yes)$/i.test(word)) return { decision: 'allow' }
+  if (/^(s|skip)$/i.test(word)) return 'open'
+  return /^(q|quit)$/i.test(word) ? 'quit' : undefined
 }
 
 /**
@@ -56,7 +109,7 @@ async function ask(questioner: Questioner, use: PendingUse, columns: number): Pr
  * with the service's text.
  */
 function briefly({ id, name }: PendingUse, columns: number): string {
-  const room = columns - '  allow  ()? [y/n] yes'.length
+  const room = columns - '  allow  ()? [y/n/s/q] yes'.length
   // Both need room for a character and the sign that something is left out.
   if (room < 8) return 'it'
   if (name === undefined) return brief(id, room)
@@ -87,63 +140,59 @@ const deepest = 100
  * there twice. Every line begins with a mark, even if a terminal of `columns` would have wrapped it, so that no text
  * can look like parley's own. Throws a usage error for what is too long or too deep for that.
  */
-function showWholeToolUse({ id, text }: PendingUse, columns: number): string {
-  const lines = [
-    `id: ${visible(id)}`,
-    ...(text === undefined ? ['nothing more is known about it'] : describeEvent(text)),
-  ]
-  if (sumOf(lines) > longest) throw tooLong()
+function showWholeToolUse({ id, text }: PendingUse, columns: number, paint: (row: Span[]) => string): string {
   const width = Math.max(columns - mark.length - 1, 20)
-  return lines.flatMap((line) => wrap(line, width)).join('')
+  let shown = ''
+  let size = 0
+  const show = (line: readonly Span[]) => {
+    const spans = line.map((span) => ({ ...span, text: visible(span.text) }))
+    size += spans.reduce((sum, span) => sum + span.text.length, 0)
+    if (size > longest) throw tooLong()
+    for (const row of wrap(spans, width)) shown += `${mark}${paint(row)}\n`
+  }
+  show([{ text: `id: ${id}`, look: '' }])
+  if (text === undefined) show([{ text: 'nothing more is known about it', look: '' }])
+  else showEvent(text, show)
+  return shown
 }
 
 const mark = '  | '
 
-const sumOf = (texts: string[]) => texts.reduce((sum, text) => sum + text.length, 0)
+const bold = '1'
 
-function describeEvent(event: string): string[] {
+function showEvent(event: string, show: (line: readonly Span[]) => void): void {
   const fields = [...childrenOf(event, skipBlanks(event, 0))]
   const spelled = (key: string) =>
     fields.filter(({ name }) => name === key).map(({ start, end }) => event.slice(start, end))
-  const texts = (key: string) =>
-    spelled(key)
-      .map((json) => JSON.parse(json))
-      .filter((value) => typeof value === 'string')
-      .map(visible)
-  const inputs = spelled('input')
-  if (sumOf(inputs) > longest) throw tooLong()
-  return [
-    ...texts('mcp_server_name').map((server) => `MCP server: ${server}`),
-    ...texts('name').map((name) => `tool: ${name}`),
-    ...inputs.flatMap(showJson),
-  ]
+  const showTexts = (label: string, key: string) => {
+    for (const value of spelled(key).map((json) => JSON.parse(json)))
+      if (typeof value === 'string')
+        show([
+          { text: label, look: '' },
+          { text: value, look: bold },
+        ])
+  }
+  showTexts('MCP server: ', 'mcp_server_name')
+  showTexts('tool: ', 'name')
+  for (const json of spelled('input')) {
+    if (isDeeperThan(json, deepest)) throw unshown(`nested more than ${deepest} deep`)
+    layOutJson(json, (line) => breakTexts(line).forEach(show))
+  }
 }
 
-/** Indented. A new line in a text is one here too, after its `\n`. */
-function showJson(json: string): string[] {
-  if (isDeeperThan(json, deepest)) throw unshown(`nested more than ${deepest} deep`)
-  return layOut(json, '')
-    .split('\n')
-    .flatMap((line) => {
-      const indent = ' '.repeat(line.search(/\S/) + 4)
-      const broken = line.replace(/(\\n)(?!")|\\./g, (found, isBreak) => (isBreak ? `\\n\n${indent}` : found))
-      return broken.split('\n').map(visible)
-    })
-}
-
-/** Numbers and repeated keys as they are spelled; texts without escapes that are not needed. */
-function layOut(json: string, indent: string): string {
-  const [opening = ''] = json
-  if (opening === '"') return JSON.stringify(JSON.parse(json))
-  if (opening !== '{' && opening !== '[') return json
-  const inner = `${indent}  `
-  const children = [...childrenOf(json, 0)].map(({ name, start, end }) => {
-    const key = name === undefined ? '' : `${JSON.stringify(name)}: `
-    return inner + key + layOut(json.slice(start, end), inner)
-  })
-  const closing = opening === '{' ? '}' : ']'
-  if (children.length === 0) return opening + closing
-  return `${opening}\n${children.join(',\n')}\n${indent}${closing}`
+/** A new line in a text is one here too, after its `\n`. */
+function breakTexts(line: readonly Span[]): Span[][] {
+  const [lead] = line
+  const indent = { text: `${/^ */.exec(lead?.text ?? '')?.[0]}    `, look: '' }
+  const lines: Span[][] = [[]]
+  for (const span of line) {
+    const parts = span.text.replace(/(\\n)(?!")|\\./g, (found, isBreak) => (isBreak ? `${found}\n` : found))
+    for (const [index, text] of parts.split('\n').entries()) {
+      if (index > 0) lines.push([indent])
+      lines.at(-1)?.push({ ...span, text })
+    }
+  }
+  return lines
 }
 
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
@@ -160,20 +209,26 @@ const visible = (text: string): string =>
 /** At most so many: a character beyond ASCII may be two wide. Rather a line too short than one that the terminal wraps. */
 const columnsOf = (text: string): number => [...text].reduce((sum, char) => sum + (char < '\x7f' ? 1 : 2), 0)
 
-function wrap(line: string, width: number): string[] {
-  const rows: string[] = []
-  let row = ''
+function wrap(line: readonly Span[], width: number): Span[][] {
+  const rows: Span[][] = [[]]
   let room = width
-  for (const char of line) {
-    room -= columnsOf(char)
-    if (room < 0) {
-      rows.push(row)
-      row = ''
-      room = width - columnsOf(char)
+  for (const { text, look } of line) {
+    let from = 0
+    let at = 0
+    const put = () => rows.at(-1)?.push({ text: text.slice(from, at), look })
+    for (const char of text) {
+      room -= columnsOf(char)
+      if (room < 0) {
+        put()
+        rows.push([])
+        from = at
+        room = width - columnsOf(char)
+      }
+      at += char.length
     }
-    row += char
+    put()
   }
-  return [...rows, row].map((each) => `${mark}${each}\n`)
+  return rows
 }
 
 const tooLong = () => unshown('longer than 1 MiB')

@@ -30,7 +30,7 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
   const parts = sessionParts(context, settings, options)
   const session = parts.params.session
   const policy = await readPolicyFlag(context, options.policy)
-  const wanted = await readWanted(context, options, ids)
+  const wanted = await readWanted(context, session, options, ids)
   const caller = createCaller(context, settings)
   const workplace = { address: settings.values.agentsUrl, session, deadline: caller.deadline }
   const audit = await openAudit(context, workplace, options.audit)
@@ -42,7 +42,7 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
     // A rest that lists nothing leaves it to a person to name those that wait.
     const isNamed = ids.length > 0
     if (!isNamed && state.unlisted.length > 0)
-      throw await stillWaiting(context, session, state, state.unlisted)
+      throw await stillWaiting(context, session, state, { ids: state.unlisted })
     const asked = () => (isNamed ? [...state.pending, ...state.unlisted] : state.pending)
     const waiting = () => asked().filter((id) => !wanted || wanted.includes(id))
     for (const id of wanted ?? [])
@@ -56,7 +56,7 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
       isPrinted: true,
     })
     await printReceipt(context, await responder.reply(), options.ids ?? false)
-    if (waiting().length > 0) throw await stillWaiting(context, session, state, waiting())
+    if (waiting().length > 0) throw await stillWaiting(context, session, state, { ids: waiting() })
   } finally {
     await asker.close()
     audit.close()
@@ -66,13 +66,14 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
 /** The ids to reply to, or nothing for all that wait. */
 async function readWanted(
   context: Context,
+  session: string,
   { pending, input }: Options,
   ids: string[],
 ): Promise<string[] | undefined> {
   if (ids.length > 0) return [...new Set(ids)]
   const isPiped = context.input.stdinKind === 'pipe' || context.input.stdinKind === 'file'
   if (pending || (input === undefined && !isPiped)) return undefined
-  const found = await readConfirmInput(context, input)
+  const found = await readConfirmInput(context, session, input)
   if (found.is === 'confirmations') throw usage('the input already says allow or deny: leave out --policy')
   return found.uses.map(({ id }) => id)
 }

@@ -2,13 +2,22 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { type Caller, createCaller } from '../../http/call.ts'
 import { readSettings } from '../../settings/read-settings.ts'
+import { stillWaiting } from '../following/stop-text.ts'
 import { confirmation } from '../reply-events.ts'
 import { type DeliveryOptions, deliverEvents } from '../sending/delivery.ts'
 import { checkEvents } from '../sending/given-events.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
-import { createAsker, type Verdict } from './asker.ts'
+import { SessionState } from '../session-state.ts'
+import { createAsker, describeFate, requirePerson, type Verdict } from './asker.ts'
 import { confirmByPolicy } from './by-policy.ts'
-import { type ConfirmInput, findPending, type PendingUse, readConfirmInput } from './pending.ts'
+import {
+  type ConfirmInput,
+  findPending,
+  lookUp,
+  type PendingUse,
+  readConfirmInput,
+  type SessionRecord,
+} from './pending.ts'
 
 export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   allow?: boolean
@@ -32,12 +41,60 @@ export async function confirmToolUses(
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)
   const parts = sessionParts(context, settings, options)
-  const found = await find(context, caller, { parts, options, ids })
-  const body =
-    found.is === 'confirmations'
-      ? takeGiven(context, options, found)
-      : await decide(context, options, found.uses)
-  await deliverEvents(context, caller, { ...parts, body: Buffer.from(body) }, options)
+  const calling = { context, caller, parts, options }
+  const found = await find(calling, ids)
+  if (found.is === 'confirmations') return send(calling, takeGiven(context, options, found))
+  if (found.uses.length === 0)
+    throw usage(`nothing waits ${found.state.pending.length > 0 ? 'that can be confirmed' : 'for an answer'}`)
+  const { allow, deny, message } = options
+  if (!allow && !deny) return askAndSend(calling, found)
+  if (allow) requireSingle(found.uses)
+  const reason = message === undefined ? undefined : await context.input.value(message, '--message')
+  const verdict: Verdict = { decision: allow ? 'allow' : 'deny', ...(reason === undefined ? {} : { reason }) }
+  await sendVerdicts(calling, new Map(found.uses.map(({ id }) => [id, verdict])))
+}
+
+/** What one call of the command works with. */
+interface Confirming {
+  context: Context
+  caller: Caller
+  parts: SessionParts
+  options: ConfirmOptions
+}
+
+/** `inWords` tells a person what is sent. */
+const send = ({ context, caller, parts, options }: Confirming, body: string, inWords?: string[]) =>
+  deliverEvents(context, caller, { ...parts, body: Buffer.from(body) }, { ...options, inWords })
+
+async function sendVerdicts(
+  confirming: Confirming,
+  verdicts: ReadonlyMap<string, Verdict>,
+  inWords?: string[],
+): Promise<void> {
+  const events = [...verdicts].map(([id, { decision, reason }]) => confirmation(id, decision, reason))
+  checkEvents(confirming.context, events, undefined)
+  await send(confirming, JSON.stringify({ events }), inWords)
+}
+
+/** Throws a `CliError` of kind `waiting` if the person leaves some open. */
+async function askAndSend(confirming: Confirming, found: SessionRecord): Promise<void> {
+  const { context, caller, parts, options } = confirming
+  requirePerson(context)
+  const { uses, state } = await lookUp(context, caller, parts, found)
+  requireSingle(uses)
+  const verdicts = await ask(context, uses)
+  const inWords = uses.flatMap(({ id, name = id }) => {
+    const verdict = verdicts.get(id)
+    return verdict ? [describeFate(context.style, name, verdict)] : []
+  })
+  if (verdicts.size > 0) await sendVerdicts(confirming, verdicts, inWords)
+  const { dryRun, curl } = context.flags
+  // Who follows the session has seen whether it still waits.
+  if (verdicts.size > 0 && (options.follow || dryRun || curl)) return
+  const left = uses.map(({ id }) => id).filter((id) => !verdicts.has(id))
+  if (left.length === 0) return
+  const failure = await stillWaiting(context, parts.params.session, state, { ids: left })
+  throw failure.with({ sent: verdicts.size > 0 ? 'yes' : 'no' })
 }
 
 function requireClear(options: ConfirmOptions, ids: string[], { flags }: Context): void {
@@ -63,16 +120,16 @@ function requireAlone(
   if (dryRun || curl) throw usage('--dry-run and --curl send nothing, so they cannot ask what is pending')
 }
 
-async function find(
-  context: Context,
-  caller: Caller,
-  { parts, options, ids }: { parts: SessionParts; options: ConfirmOptions; ids: string[] },
-): Promise<ConfirmInput> {
-  if (ids.length > 0) return { is: 'record', uses: [...new Set(ids)].map((id) => ({ id })) }
-  if (!options.pending) return readConfirmInput(context, options.input)
+async function find({ context, caller, parts, options }: Confirming, ids: string[]): Promise<ConfirmInput> {
+  const { allow, deny, pending, input } = options
+  const isNamed = ids.length > 0
+  if ((isNamed || pending) && !allow && !deny) requirePerson(context)
+  if (isNamed)
+    return { is: 'record', uses: [...new Set(ids)].map((id) => ({ id })), state: new SessionState() }
+  if (!pending) return readConfirmInput(context, parts.params.session, input)
   if (context.flags.dryRun || context.flags.curl)
     throw usage('--dry-run and --curl send nothing, so they cannot ask what is pending: name the ids')
-  return { is: 'record', uses: await findPending(context, caller, parts) }
+  return findPending(context, caller, parts)
 }
 
 /** The body of confirmations that were given whole. */
@@ -90,23 +147,7 @@ function takeGiven(
   return body
 }
 
-/** The body that says what the flags say, or a person. */
-async function decide(
-  context: Context,
-  { allow, deny, message }: ConfirmOptions,
-  uses: PendingUse[],
-): Promise<string> {
-  if (uses.length === 0) throw usage('nothing waits for an answer')
-  if (!deny) requireSingle(uses)
-  const reason = message === undefined ? undefined : await context.input.value(message, '--message')
-  const given: Verdict | undefined = allow ? 'allow' : deny ? 'deny' : undefined
-  const verdicts = given ? new Map(uses.map(({ id }) => [id, given])) : await ask(context, uses)
-  const events = [...verdicts].map(([id, result]) => confirmation(id, result, reason))
-  checkEvents(context, events, undefined)
-  return JSON.stringify({ events })
-}
-
-async function ask(context: Context, uses: PendingUse[]): Promise<Map<string, Verdict>> {
+async function ask(context: Context, uses: readonly PendingUse[]): Promise<Map<string, Verdict>> {
   const asker = createAsker(context)
   try {
     return await asker.ask(uses)

@@ -14,7 +14,7 @@ import { SeenEvents } from './seen-events.ts'
 
 export interface FollowOptions {
   /** Is given what happened before, page by page. */
-  showPast?: ((items: readonly EventItem[]) => Promise<void>) | undefined
+  showPast?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
   /** Go on when the session stops, until it is terminated or deleted. */
   stays?: boolean
   /** A session in which nothing has happened is a usage error. */
@@ -42,7 +42,7 @@ export async function openFollower(
     requireTime(patient)
     for await (const items of listOldestFirst(caller, parts)) {
       ledger.addPast(items)
-      await showPast?.(items)
+      await showPast?.(items, ledger.state)
     }
     if (!needsPast || !ledger.state.isEmpty) break
   }

@@ -1,14 +1,17 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { describeMoment } from '../../io/local-time.ts'
-import { shellQuote } from '../../io/shell-quote.ts'
+import { quoteWords, shellQuote } from '../../io/shell-quote.ts'
 import { sessionCommand } from '../session-command.ts'
-import type { SessionState } from '../session-state.ts'
+import { needsResult, type SessionState } from '../session-state.ts'
 
-/** What a person sees before the first event: what is followed, or since when and why the session is idle. */
+/**
+ * What a person sees before the first event: what is followed, or since when and why the session is idle. `canStay` says
+ * that the command has `--stay`.
+ */
 export function describeStart(
   { stop, stoppedAt, isEmpty }: SessionState,
-  { session, stays, now }: { session: string; stays: boolean; now: number },
+  { session, stays, canStay, now }: { session: string; stays: boolean; canStay: boolean; now: number },
 ): string {
   if (isEmpty)
     return `nothing has happened in ${session} yet: waiting for its first event; Ctrl-C stops waiting`
@@ -18,11 +21,17 @@ export function describeStart(
   const idle = `${session} is idle${moment ? ` since ${moment}` : ''}`
   const why = stop.kind === 'waiting' ? 'tool uses wait for an answer' : stop.reason
   if (stays) return `${idle} (${why}); waiting for more events, Ctrl-C stops waiting`
-  return `${idle} (${why})${stop.kind === 'waiting' ? '' : '; --stay waits for more events'}`
+  return `${idle} (${why})${stop.kind === 'waiting' || !canStay ? '' : '; --stay waits for more events'}`
 }
 
 /** How far the lines below a failure are indented. */
 const indent = 2
+
+/** Tool uses that wait, and the command of a run that can carry out those that need a result. */
+interface Waiting {
+  ids: string[]
+  resume?: readonly string[] | undefined
+}
 
 /**
  * The failure with which following ends while tool uses wait. On a terminal each has one line, and so has what to do,
@@ -32,19 +41,19 @@ export async function stillWaiting(
   context: Context,
   session: string,
   state: SessionState,
-  ids: string[],
+  { ids, resume }: Waiting,
 ): Promise<CliError> {
   const { flags, host } = context
   const isLaidOut = host.stderr.isTerminal && !flags.errors
   const columns = isLaidOut ? host.stderr.columns || 80 : Infinity
   const { clip, widthOf } = isLaidOut ? await import('../../io/width.ts') : asItIs
-  const custom = ids.filter((id) => state.toolUse(id)?.type === 'agent.custom_tool_use')
-  const others = ids.filter((id) => !custom.includes(id))
+  const forResults = ids.filter((id) => needsResult(state.toolUse(id)))
+  const others = ids.filter((id) => !forResults.includes(id))
   const isListed = state.unlisted.length === 0
   const fits = (text: string) => widthOf(text) <= columns - indent
   const ways = [
     ...(others.length > 0 ? [wayToConfirm(context, session, others, isListed, fits)] : []),
-    ...(custom.length > 0 ? [wayToGiveResults(context, session, custom)] : []),
+    ...waysToGiveResults(context, session, state, { ids: forResults, resume }),
   ]
   return new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
@@ -70,11 +79,29 @@ function wayToConfirm(
   return fits(named) ? named : `answer with: ${command} --pending`
 }
 
-/** A custom tool use needs a result, not a confirmation. */
-function wayToGiveResults(context: Context, session: string, ids: string[]): string {
+/** One way for each kind of tool use that needs a result. A run can carry it out, too. */
+function waysToGiveResults(
+  context: Context,
+  session: string,
+  state: SessionState,
+  { ids, resume }: Waiting,
+): string[] {
+  const kinds = new Map(ids.map((id) => [state.toolUse(id)?.type ?? '', state.toolUse(id)?.name ?? '']))
+  return [...kinds].map(([type, name]) => {
+    const same = ids.filter((id) => state.toolUse(id)?.type === type)
+    const way = `give a result with: ${resultCommand(context, session, type, same)}`
+    if (!resume) return way
+    const tool = isSafeWord(name) && !name.includes('=') ? name : 'NAME'
+    return `${way}; or have a command give it: ${quoteWords(['parley', ...resume, '--tool', `${tool}=COMMAND`])}`
+  })
+}
+
+/** The command that gives the result of tool uses of a type. */
+export function resultCommand(context: Context, session: string, type: string, ids: string[]): string {
   const [id = ''] = ids
   const value = ids.length === 1 && isSafeWord(id) ? `${shellQuote(id)}=TEXT` : 'ID=TEXT'
-  return `give a result with: ${sessionCommand(context, 'send', session)} --custom-tool-result ${value}`
+  const flag = type === 'agent.custom_tool_use' ? '--custom-tool-result' : '--tool-result'
+  return `${sessionCommand(context, 'send', session)} ${flag} ${value}`
 }
 
 /** Ids that could be cut, or be read as flags, are left to `--pending`. */

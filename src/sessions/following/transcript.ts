@@ -20,6 +20,8 @@ export interface TranscriptOptions {
   isAside?: boolean
   /** The session is followed until it is terminated or deleted. */
   stays?: boolean
+  /** The command has `--stay`. */
+  canStay?: boolean
   /** What an interrupted run says first. */
   certain?: string
   /** Events that were sent: only what comes after them is printed. */
@@ -28,6 +30,8 @@ export interface TranscriptOptions {
   react?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** What becomes of the session when the run is interrupted; by default it can be followed again. */
   fate?: string
+  /** The command of a run that goes on. */
+  resume?: readonly string[]
 }
 
 /**
@@ -39,13 +43,13 @@ export async function printTranscript(
   follower: Follower,
   options: TranscriptOptions,
 ): Promise<void> {
-  const { session, ids = false, isAside = false, stays = false, sent, react } = options
+  const { ids = false, isAside = false, stays = false, sent, react } = options
   const { state } = follower
   const print = isAside ? createAsidePrinter(context) : createEventPrinter(context, ids)
   const printed = new Set<string>()
   let hasBegun = false
   for await (const items of follower.news(sent)) {
-    for (const item of items) await print(item)
+    for (const item of items) await print(item, state)
     if (!hasBegun) begin(context, state, options)
     hasBegun = true
     await react?.(items)
@@ -55,7 +59,7 @@ export async function printTranscript(
     context.warn('the service does not show that it has worked on what was sent: its answer may come later')
   if (ids) await printWaiting(context, state, printed)
   await context.output.flush()
-  const failure = await failureOf(context, state, session)
+  const failure = await failureOf(context, state, options)
   if (failure) throw failure
 }
 
@@ -63,14 +67,21 @@ export async function printTranscript(
 function begin(
   context: Context,
   state: SessionState,
-  { session, stays = false, sent, certain, fate = goesOn(context, session) }: TranscriptOptions,
+  {
+    session,
+    stays = false,
+    canStay = false,
+    sent,
+    certain,
+    fate = goesOn(context, session),
+  }: TranscriptOptions,
 ): void {
   context.calls.sayInstead(() => {
     if (!stays || !state.stop) return certain === undefined ? fate : `${certain}; ${fate}`
     return `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
   })
   if (!context.host.stderr.isTerminal && (!state.isEmpty || sent)) return
-  context.note(describeStart(state, { session, stays, now: context.timers.now() }))
+  context.note(describeStart(state, { session, stays, canStay, now: context.timers.now() }))
 }
 
 /** Prints the ids of the tool uses that wait and were not printed yet. */
@@ -87,10 +98,10 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
 async function failureOf(
   context: Context,
   state: SessionState,
-  session: string,
+  { session, resume }: TranscriptOptions,
 ): Promise<CliError | undefined> {
   const { stop } = state
-  if (stop?.kind === 'waiting') return stillWaiting(context, session, state, stop.ids)
+  if (stop?.kind === 'waiting') return stillWaiting(context, session, state, { ids: stop.ids, resume })
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return undefined
   const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
   return new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
@@ -103,11 +114,14 @@ async function failureOf(
  * Prints events as they come: what an agent says as text, any other event as one line, and with `--raw` each as one
  * line of JSON. With `ids` they go to stderr, beside the ids on stdout.
  */
-export function createEventPrinter(context: Context, ids: boolean): (item: EventItem) => Promise<void> {
+export function createEventPrinter(
+  context: Context,
+  ids: boolean,
+): (item: EventItem, state: SessionState) => Promise<void> {
   const { flags, host, output } = context
   const raw = createRawPrinter(output)
-  return async (item) => {
-    if (ids) return context.tell(await asAside(context, item))
+  return async (item, state) => {
+    if (ids) return context.tell(await asAside(context, item, state))
     if (flags.raw) {
       raw.add(`${item.text}\n`)
       return raw.write()
@@ -115,30 +129,37 @@ export function createEventPrinter(context: Context, ids: boolean): (item: Event
     const said = textOf(item)
     if (said !== '')
       return output.write(`${output.isTerminal ? escapeControls(said.replaceAll('\r\n', '\n')) : said}\n`)
-    const row = toRow(item.event)
-    if (!output.isTerminal) return output.write(toTsv(row))
-    return output.write(`${await asDimLine(context, `· ${row[1]} ${row[3]}`, host.stdout)}\n`)
+    if (!output.isTerminal) return output.write(toTsv(toRow(item.event)))
+    const shown = await asDimLine(context, `· ${describe(item, state)}`, host.stdout)
+    return output.write(`${shown}\n`)
   }
 }
 
 /** Shows on a terminal what happens, each event as one dim line. */
-function createAsidePrinter(context: Context): (item: EventItem) => Promise<void> {
+function createAsidePrinter(context: Context): (item: EventItem, state: SessionState) => Promise<void> {
   const { stderr } = context.host
-  return async ({ event }) => {
+  return async (item, state) => {
     if (!stderr.isTerminal) return
-    const [, type, , text] = toRow(event)
-    context.tell(await asDimLine(context, `— ${type} ${text}`, stderr))
+    context.tell(await asDimLine(context, `— ${describe(item, state)}`, stderr))
   }
+}
+
+/** For a terminal. What happened to a tool use names its tool, which no other line beside it may show. */
+function describe({ event }: EventItem, state: SessionState): string {
+  const [, type = '', , text = ''] = toRow(event)
+  const tool = state.toolUseOf(event)?.name
+  if (!tool) return `${type} ${text}`
+  return `${type} ${tool}${event.is_error === true ? ' failed' : ''}${text === '' ? '' : ': '}${text}`
 }
 
 const textOf = ({ event }: EventItem) => (event.type === 'agent.message' ? readText(event) : '')
 
-async function asAside(context: Context, item: EventItem): Promise<string> {
+async function asAside(context: Context, item: EventItem, state: SessionState): Promise<string> {
   const said = textOf(item)
   if (said !== '') return `— ${oneLine(said, 4000)}`
-  const [, type = '', time = '', text = ''] = toRow(item.event)
   const { stderr } = context.host
-  if (stderr.isTerminal) return asDimLine(context, `— ${type} ${text}`, stderr)
+  if (stderr.isTerminal) return asDimLine(context, `— ${describe(item, state)}`, stderr)
+  const [, type = '', time = '', text = ''] = toRow(item.event)
   return `— ${[type, time, text].map((cell) => oneLine(cell)).join(' ')}`
 }
 

@@ -1,6 +1,6 @@
 import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import { type Decision, decide, type Policy, type ToolCall } from '../policy/policy.ts'
-import type { ToolUse } from '../session-state.ts'
+import { needsResult, type ToolUse } from '../session-state.ts'
 
 /** A tool use of which the whole event is known, for who decides on it and replies to it. */
 export interface Use extends ToolCall {
@@ -70,18 +70,20 @@ export function judge(use: Use, { policy, tools }: Rules): Judgement {
   return hasCommand ? { use, decision: 'allow', by: 'tool' } : { use, decision, by: 'default', reason }
 }
 
-/** Whether the reply is a result: nobody but the client carries it out, and nobody asks whether it may be. */
-export function waitsForResult({ type, permission, name }: Use, tools: Rules['tools']): boolean {
-  if (type === 'agent.custom_tool_use') return true
-  if (type !== 'agent.tool_use') return false
-  return permission === 'allow' || (permission !== 'ask' && tools.has(name))
-}
+/** Whether the reply is a result: no other is possible, or a command can give one. */
+export const waitsForResult = (use: Use, tools: Rules['tools']): boolean =>
+  needsResult(use) || (use.type === 'agent.tool_use' && use.permission !== 'ask' && tools.has(use.name))
 
 /** A tool use and what was decided about it, for a person. */
-export function describeJudgement({ use, decision, by, rule, reason }: Judgement): string {
-  const who = { rule: `rules[${rule}]`, default: 'default', tool: '--tool', person: 'you' }[by]
-  return `${decision} ${describeUse(use)} (${who}${reason === undefined ? '' : `: ${reason}`})`
+export function describeJudgement(judgement: Judgement): string {
+  const { use, decision, reason } = judgement
+  const why = reason === undefined ? '' : `: ${reason}`
+  return `${decision} ${describeUse(use)} (${deciderOf(judgement)}${why})`
 }
+
+/** Who decided, for a person. */
+export const deciderOf = ({ by, rule }: Judgement): string =>
+  ({ rule: `rules[${rule}]`, default: 'default', tool: '--tool', person: 'you' })[by]
 
 /** How much of an input is shown, in characters. */
 const longestInput = 400

@@ -1,12 +1,13 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { type Asker, canAsk, type Verdict } from '../confirming/asker.ts'
+import { type Asker, canAsk, describeFate, type Verdict } from '../confirming/asker.ts'
 import { requireTime, timeLeft } from '../patience.ts'
 import type { Decision } from '../policy/policy.ts'
 import { confirmation, toolResult } from '../reply-events.ts'
 import type { SessionState } from '../session-state.ts'
 import {
+  deciderOf,
   describeJudgement,
   describeUse,
   type Judgement,
@@ -151,7 +152,7 @@ export class Responder {
     const verdicts = await this.#ask(questions.map(({ use }) => use))
     const judgements = judged.map((judgement): Judgement => {
       const verdict = verdicts.get(judgement.use.id)
-      return verdict ? { use: judgement.use, decision: verdict, by: 'person' } : judgement
+      return verdict ? { use: judgement.use, ...verdict, by: 'person' } : judgement
     })
     for (const judgement of judgements) this.#take(judgement)
     return judgements
@@ -176,9 +177,21 @@ export class Responder {
     const isLeft = this.#replyAtOnce(judgement).length === 0 && !this.#isForCommand(judgement)
     this.#replies.take(use, { event: 'decision', isLeft }, entryOf(judgement))
     this.#decided.set(use.id, judgement)
-    if (context.host.stderr.isTerminal) context.note(describeJudgement(judgement))
+    this.#tell(judgement, isLeft)
     if (isLeft && use.isContradicted)
       context.note(`${use.id} is not answered: the service showed it with two inputs`)
+  }
+
+  /** Without the input, which the transcript has shown. */
+  #tell(judgement: Judgement, isLeft: boolean): void {
+    const { use, by, decision, reason } = judgement
+    const { host, style, tell } = this.#with.context
+    if (!host.stderr.isTerminal) return
+    const isForNobody = isLeft && decision === 'allow'
+    const fate = isForNobody ? 'ask' : decision
+    const why = isForNobody ? 'nothing here carries it out' : reason
+    const who = by === 'person' || fate === 'ask' ? '' : style.dim(` (${deciderOf(judgement)})`)
+    tell(`${describeFate(style, use.name, { decision: fate, reason: why })}${who}`)
   }
 
   /** The reply to a tool use that needs nothing more than the decision. */

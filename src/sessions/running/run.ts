@@ -192,6 +192,7 @@ async function follow(
       certain: sent && 'the task was accepted',
       react: (items) => responder.react(items),
       fate: goesOn(resume),
+      resume,
     })
     if (!sent && follower.turn.isInterrupted) throw interrupted(context, session)
   }

@@ -13,6 +13,8 @@ import { printReceipt, readReceipt } from './receipt.ts'
 export interface DeliveryOptions {
   ids?: boolean
   follow?: boolean
+  /** What is sent, in words for the person who said it: takes the place of the table of what was accepted. */
+  inWords?: readonly string[] | undefined
 }
 
 /** What is sent: the parts of a session's requests, and the events as JSON. */
@@ -25,7 +27,7 @@ export async function deliverEvents(
   context: Context,
   caller: Caller,
   parts: Delivery,
-  { ids = false, follow = false }: DeliveryOptions,
+  { ids = false, follow = false, inWords }: DeliveryOptions,
 ): Promise<void> {
   if (await caller.preview(endpoints.sendEvents, parts)) return
   const session = parts.params.session
@@ -39,6 +41,7 @@ export async function deliverEvents(
           isAccepted = true
           const fate = follow ? `${accepted}; ${goesOn(context, session)}` : accepted
           context.calls.sayInstead(() => fate)
+          for (const line of inWords ?? []) context.tell(line)
         },
       }),
     )
@@ -46,8 +49,8 @@ export async function deliverEvents(
       const sent = sentEvents(parts.body, events)
       await printTranscript(context, follower, { session, ids, certain: accepted, sent })
     } else {
-      await printReceipt(context, events, ids)
       const isShown = context.output.isTerminal && !ids && !context.flags.raw
+      if (!isShown || !inWords) await printReceipt(context, events, ids)
       if (isShown && eventsOf(parts.body).some(isWork))
         context.note(`to see the answer: ${sessionCommand(context, 'follow', session)} --history`)
     }

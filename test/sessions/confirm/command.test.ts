@@ -1,6 +1,9 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
-import { run } from '../../harness/run.ts'
+import type { Exchange } from '../../../src/wire/exchange.ts'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
 
 const world = { env: { PARLEY_SESSION: 'sesn_1' } }
 
@@ -65,14 +68,177 @@ describe('confirm', () => {
   test('asks on a terminal, showing what is known', async () => {
     const exchange = createEmulator({})
     await run(['events', 'send', 'use two tools', '--follow'], { ...world, exchange })
-    const ended = await confirm(['--pending'], { exchange, tty: ['stdout', 'stderr'], typed: 'what\ny\nn\n' })
+    const ended = await confirm(['--pending'], {
+      exchange,
+      tty: ['stdout', 'stderr'],
+      typed: 'what\ny\nn\n',
+      env: { ...world.env, NO_COLOR: '1' },
+    })
     const id = eventsOf(ended)[0].tool_use_id
     const shown = `  | id: ${id}\n  | tool: bash\n  | {\n  |   "command": "ls -l"\n  | }\n`
-    const question = `  allow bash (${id})? [y/n] `
+    const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking\n'
+    const question = `  allow bash (${id})? [y/n/s/q] `
     expect(ended.err).toContain(
-      `parley: tool use 1 of 2:\n${shown}${question}${question}parley: tool use 2 of 2:\n`,
+      `parley: tool use 1 of 2:\n${shown}${legend}${question}${legend}${question}parley: tool use 2 of 2:\n`,
     )
     expect(eventsOf(ended)).toMatchObject([{ result: 'allow' }, { result: 'deny' }])
+  })
+
+  describe('a question', () => {
+    const waits = (...ids: string[]) => idle('i', { type: 'requires_action', event_ids: ids })
+    const three = [asks('t1'), asks('t2'), asks('t3'), waits('t1', 't2', 't3')]
+    /** A person on a terminal is asked about tool uses of a session, and types. */
+    const ask = async (argv: string[], typed: string, events: object[] = three, more: object = {}) => {
+      const list = answering(JSON.stringify({ data: events }))
+      const receipt = answering('{"data":[{"id":"c","type":"user.tool_confirmation"}]}')
+      const exchange: Exchange = (request) => (request.method === 'POST' ? receipt : list)(request)
+      const ended = await confirm(argv, {
+        exchange,
+        tty: ['stdout', 'stderr'],
+        typed,
+        env: { ...world.env, NO_COLOR: '1' },
+        ...more,
+      })
+      const posts = ended.requests.filter(({ method }) => method === 'POST')
+      const sent = posts.map(({ text }) =>
+        JSON.parse(text).events.map((event: Record<string, string>) => [
+          event.tool_use_id,
+          event.result,
+          ...(event.deny_message === undefined ? [] : [event.deny_message]),
+        ]),
+      )
+      return { ...ended, sent }
+    }
+
+    test.each([
+      [
+        'yes and no',
+        'y\nN\nYES\n',
+        [
+          ['t1', 'allow'],
+          ['t2', 'deny'],
+          ['t3', 'allow'],
+        ],
+      ],
+      [
+        'no with a reason',
+        'n  not on a Friday \nno\ny\n',
+        [
+          ['t1', 'deny', 'not on a Friday'],
+          ['t2', 'deny'],
+          ['t3', 'allow'],
+        ],
+      ],
+      [
+        'what is no answer is asked again',
+        '\ny es\nyy\ns q\nn\nn\nn\n',
+        [
+          ['t1', 'deny'],
+          ['t2', 'deny'],
+          ['t3', 'deny'],
+        ],
+      ],
+    ])('V64 takes %s', async (_, typed, expected) => {
+      const { code, sent, out, err } = await ask(['--pending'], typed)
+      expect({ code, sent }).toEqual({ code: 0, sent: [expected] })
+      expect(out).toBe('')
+      const lines = expected.map(([, result, reason]) =>
+        result === 'allow' ? '✓ bash allowed\n' : `✗ bash denied${reason ? `: ${reason}` : ''}\n`,
+      )
+      expect(err).toContain(lines.join(''))
+    })
+
+    test.each([
+      [
+        'one is left open',
+        's\ny\nn\n',
+        [
+          ['t2', 'allow'],
+          ['t3', 'deny'],
+        ],
+        't1',
+      ],
+      ['two are, as the person stops', 'y\nq\n', [['t1', 'allow']], 't2 t3'],
+      ['all are', 's\nskip\nquit\n', undefined, 't1 t2 t3'],
+    ])('V65 %s: what was answered is sent, and the exit code is 12', async (_, typed, expected, left) => {
+      const { code, sent, err } = await ask(['--pending'], typed)
+      expect({ code, sent }).toEqual({ code: 12, sent: expected ? [expected] : [] })
+      expect(err).toContain(`answer with: parley events confirm -s sesn_1 ${left} --allow (or --deny)\n`)
+      const json = await ask(['--pending', '--errors', 'json'], typed)
+      const last = JSON.parse(/\{"error":.*$/m.exec(json.err)?.[0] ?? '').error
+      expect(last).toMatchObject({ exit: 12, pending: left.split(' '), sent: expected ? 'yes' : 'no' })
+    })
+
+    test('V65 a reason that is too long is asked for again', async () => {
+      const { sent, err } = await ask(['t1'], `n ${'x'.repeat(10_001)}\nn ${'x'.repeat(10_000)}\n`)
+      expect(sent[0]?.[0]?.[2]).toHaveLength(10_000)
+      expect(err).toContain('the reason has more than 10000 characters\n')
+    })
+
+    test('V66 about an id that is given by hand shows what the session shows of it', async () => {
+      const { code, sent, err, requests } = await ask(['t2', 't1', 't2'], 'y\nn\n')
+      expect({ code, sent }).toEqual({
+        code: 0,
+        sent: [
+          [
+            ['t2', 'allow'],
+            ['t1', 'deny'],
+          ],
+        ],
+      })
+      expect(err).toContain('  | id: t2\n  | tool: bash\n  | {\n  |   "command": "ls"\n  | }\n')
+      expect(requests.map(({ method }) => method)).toEqual(['GET', 'POST'])
+    })
+
+    test('V66 nobody is asked about what the session does not show, or what needs no confirmation', async () => {
+      const shown: object[] = [
+        ...three,
+        { id: 'c1', type: 'agent.custom_tool_use', name: 'x', input: {} },
+        { id: 'm1', type: 'agent.message', content: 'hi' },
+        { id: 'u', type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny' },
+      ]
+      const { code, sent, err } = await ask(['t1', 't9', 'c1', 'm1', 't2'], 'y\ny\ny\n', shown)
+      expect({ code, sent }).toEqual({ code: 2, sent: [] })
+      expect(err.split('\n')).toEqual([
+        'parley: sesn_1: 4 problems',
+        '  shows no tool use t9',
+        '  c1 is an agent.custom_tool_use: it needs a result, not a confirmation: parley events send -s sesn_1 --custom-tool-result c1=TEXT',
+        '  m1 cannot be confirmed: its type is agent.message',
+        '  t2 has its answer already',
+        '',
+      ])
+      expect(await ask(['t9'], 'y\n')).toMatchObject({
+        code: 2,
+        sent: [],
+        err: 'parley: sesn_1: shows no tool use t9\n',
+      })
+    })
+
+    test('V66 a rest that was given alone is looked up too', async () => {
+      const cwd = temporaryFolder()
+      writeFileSync(join(cwd, 'idle.json'), JSON.stringify(waits('t1')))
+      const { code, err } = await ask(['-i', 'idle.json'], 'y\n', three, { cwd })
+      expect(code).toBe(0)
+      expect(err).toContain('  |   "command": "ls"\n')
+      const unknown = await ask(['-i', 'idle.json'], 'y\n', [], { cwd })
+      expect(unknown).toMatchObject({ code: 2, sent: [] })
+      expect(await ask(['t1', '--dry-run'], 'y\n')).toMatchObject({ code: 2, requests: [] })
+    })
+
+    test('V66 without a terminal nothing is asked of the service either', async () => {
+      for (const argv of [['t1'], ['--pending']])
+        expect(await ask(argv, 'y\n', three, { tty: ['stdout'] })).toMatchObject({ code: 2, requests: [] })
+    })
+
+    test('V67 the input is coloured, and the receipt stays what it is in a pipe', async () => {
+      const use = { ...asks('t1'), input: { a: ['x\x1b[31m', 1.5, null] } }
+      const { err, out } = await ask(['t1'], 'y\n', [use, waits('t1')], { env: world.env, tty: ['stderr'] })
+      expect(err).toContain(
+        '  | {\n  |   \x1b[1m"a"\x1b[0m: [\n  |     \x1b[32m"x\\u001b[31m"\x1b[0m,\n  |     \x1b[36m1.5\x1b[0m,\n',
+      )
+      expect(err).toContain('\x1b[32m✓\x1b[39m bash allowed\n')
+      expect(out).toBe('c\tuser.tool_confirmation\t\t\n')
+    })
   })
 
   test('given confirmations keep their spelling, and their verdict', async () => {

@@ -89,17 +89,17 @@ test('Y66: a reader of stdout that goes away stops the printing only', async () 
 
 test('each question waits for its own answer, turn after turn (needs script)', async () => {
   const { service, cwd, env } = await serve({ rounds: [[use('t1')], [use('t2')]] })
-  const command = '"$NODE" "$PARLEY" events run go -s s1'
+  const command = 'NO_COLOR=1 "$NODE" "$PARLEY" events run go -s s1'
   const { screen, code } = await type(
     command,
     cwd,
     [
-      ['(t1)? [y/n] ', 'y\ny\n'],
-      ['(t2)? [y/n] ', 'n\n'],
+      ['(t1)? [y/n/s/q] ', 'y\ny\n'],
+      ['(t2)? [y/n/s/q] ', 'n\n'],
     ],
     { ...env, PARLEY_API_KEY: 'k' },
   )
   expect(code).toBe(14)
   expect([...service.taken.values()].flat().map(({ result }) => result)).toEqual(['allow', 'deny'])
-  expect(screen).toContain('deny bash {} t2 (you)')
+  expect(screen).toContain('✗ bash denied\r\n')
 })

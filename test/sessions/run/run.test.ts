@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { realTimers } from '../../../src/timers.ts'
+import type { Exchange } from '../../../src/wire/exchange.ts'
 import { answering, hurried, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
 import { type AgentScript, createAgentService, type Event, type Fate } from './agent-service.ts'
 
@@ -145,13 +146,14 @@ test('on a terminal a person is asked, and each decision is shown, with a sum', 
   const service = createAgentService({
     rounds: [[bash('t1', 'ls'), bash('t2', 'git status')], [bash('t3', 'pwd')]],
   })
-  const { code, err } = await go({
+  const { code, out, err } = await go({
     policy: { rules: [rules.rules[0]] },
     world: {
       exchange: service.exchange,
       stdin: undefined,
-      typed: 'y\nn\n',
+      typed: 'y\nn because\n',
       tty: ['stdout', 'stderr'],
+      env: { NO_COLOR: '1' },
     } as never,
   })
   expect(code).toBe(14)
@@ -160,9 +162,62 @@ test('on a terminal a person is asked, and each decision is shown, with a sum', 
     ['t2', 'allow'],
     ['t3', 'deny'],
   ])
-  expect(err).toContain('allow bash {"command":"ls"} t1 (you)')
-  expect(err).toContain('allow bash {"command":"git status"} t2 (rules[0])')
+  expect(service.taken.get('t3')?.[0]?.deny_message).toBe('because')
+  expect(err).toContain('✓ bash allowed\n✓ bash allowed (rules[0])\n')
+  expect(err).toContain('✗ bash denied: because\n')
+  expect(out).toContain('\n· agent.tool_result bash: ok\n')
   expect(err).toMatch(/3 turns; tools: 2 allowed, 1 denied, 0 run here; \d+\.\d s\n/)
+})
+
+test.each([
+  ['s\ny\n', ['t2']],
+  ['y\nq\n', ['t1']],
+  ['q\n', []],
+])('what a person leaves open stays open: %j', async (typed, answered) => {
+  const service = createAgentService({ rounds: [[bash('t1', 'ls'), bash('t2', 'pwd')]] })
+  const { code, err } = await go({
+    policy: askAll,
+    world: { exchange: service.exchange, stdin: undefined, typed, tty: ['stderr'], env: { NO_COLOR: '1' } },
+  })
+  expect(code).toBe(12)
+  expect([...service.taken.keys()]).toEqual(answered)
+  expect(err).toContain('· bash stays open\n')
+})
+
+test.each([
+  ['custom', custom('c1', 'x'), '--custom-tool-result c1=TEXT'],
+  ['self-hosted', bash('c1', 'ls', { evaluated_permission: 'allow' }), '--tool-result c1=TEXT'],
+])('V62 what waits for a result is told what gives it, not to confirm: %s', async (_, use, flag) => {
+  const service = createAgentService({ history: [use, waits('c1')], rounds: [] })
+  const { code, err } = await go({ policy: allowAll, words: [], world: { exchange: service.exchange } })
+  expect(code).toBe(12)
+  expect(err).toContain(`give a result with: parley events send -s s1 ${flag}`)
+  expect(err).toContain(
+    `parley events run -s s1 --no-stdin --policy p.json --audit audit.ndjson --tool ${use.name}=COMMAND`,
+  )
+  const followed = await run(['events', 'follow', '-s', 's1'], { exchange: service.exchange })
+  expect(followed.code).toBe(12)
+  expect(followed.err).toContain(`give a result with: parley events send -s s1 ${flag}`)
+  expect(err + followed.err).not.toContain('confirm')
+  expect(followed.err).not.toContain('--tool ')
+})
+
+test('V63 a run does not advise --stay, which it does not have', async () => {
+  const exchange = answering(
+    '{"data":[{"id":"i","type":"session.status_idle","stop_reason":{"type":"end_turn"}}]}',
+  )
+  const world = { exchange, tty: ['stdout' as const, 'stderr' as const], env: { PARLEY_SESSION: 's1' } }
+  const stream = answering('', { headers: { 'content-type': 'text/event-stream' } })
+  const both = {
+    ...world,
+    exchange: ((request) => (/stream/.test(request.url) ? stream : exchange)(request)) as Exchange,
+  }
+  const { code, err } = await run(['events', 'run'], both)
+  expect(code).toBe(0)
+  expect(err).toContain('s1 is idle (end_turn)\n')
+  expect((await run(['events', 'follow'], both)).err).toContain(
+    's1 is idle (end_turn); --stay waits for more',
+  )
 })
 
 test('without events it takes the session up as it is', async () => {

@@ -1,0 +1,80 @@
+import { createWalk, endOfValue, skipBlanks } from '../wire/json/scanner.ts'
+import { escapeJson } from './escape.ts'
+import type { Span } from './markdown/canvas.ts'
+
+/** How the parts of JSON look. */
+const looks = { key: '1', text: '32', other: '36' } as const
+
+/**
+ * Lays out JSON text for a person: each value on a line of its own, indented. `take` is called with each line; if it
+ * returns true, that is the last one. Numbers, the order of keys and a key that is there twice stay as they are spelled.
+ * A text loses escapes that it does not need, and its control characters are escaped. The text is one that `JSON.parse`
+ * accepts. Its depth should be bounded, for a line is as long as it is deep.
+ */
+export function layOutJson(json: string, take: (line: Span[]) => unknown): void {
+  let line: Span[] = []
+  let depth = 0
+  /** The place after what was laid out. */
+  let from = 0
+  let isOver = false
+  /** An object or a list was opened, and nothing in it has come. */
+  let isOpened = false
+
+  const put = (text: string, look = '') => line.push({ text, look })
+  function breakLine(): void {
+    if (!isOver) isOver = take(line) === true
+    line = []
+    if (depth > 0) put('  '.repeat(depth))
+  }
+  function begin(): void {
+    if (isOpened) breakLine()
+    isOpened = false
+  }
+  /** What stands before a place and is neither a text nor a mark: a number or a word, after the colon of its key. */
+  function putOther(end: number): void {
+    const text = json.slice(from, end).replace(/^\s*:/, '').trim()
+    if (text === '') return
+    begin()
+    put(text, looks.other)
+  }
+  function putText(start: number): number {
+    const end = endOfValue(json, start)
+    const isKey = json[skipBlanks(json, end)] === ':'
+    begin()
+    put(escapeJson(JSON.stringify(JSON.parse(json.slice(start, end)))), isKey ? looks.key : looks.text)
+    if (isKey) put(': ')
+    return end
+  }
+  function putMark(mark: string): void {
+    if (mark === '{' || mark === '[') {
+      begin()
+      put(mark)
+      depth++
+      isOpened = true
+      return
+    }
+    if (mark === ',') {
+      put(mark)
+      breakLine()
+      return
+    }
+    depth--
+    if (!isOpened) breakLine()
+    isOpened = false
+    put(mark)
+  }
+
+  createWalk()(json, (mark, place) => {
+    if (mark === '\n') return false
+    putOther(place)
+    if (mark === '"') from = putText(place)
+    else {
+      putMark(mark)
+      from = place + 1
+    }
+    return isOver
+  })
+  if (isOver) return
+  putOther(json.length)
+  take(line)
+}
