@@ -22,15 +22,16 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
     if (flags.errors !== 'json') return print(wrap(redact(sign(line))))
     print(redactJson(escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) }))))
   }
+  const timers = host.timers ?? realTimers
   return {
     ...run,
     host,
     flags,
-    start: Date.now(),
+    start: timers.now(),
     note,
     warn,
     tell,
-    timers: host.timers ?? realTimers,
+    timers,
     input: createInput({
       stdin: host.stdin,
       host,

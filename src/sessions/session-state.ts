@@ -37,6 +37,8 @@ const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 const isAnswer = (type: string) =>
   /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
 
+export const isToolUse = ({ type }: SessionEvent): boolean => /^agent\.(|mcp_|custom_)tool_use$/.test(type)
+
 /** Whether an agent works from this event on: it was sent by a client, or says so. An interrupt starts no work. */
 export const isWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
@@ -62,7 +64,7 @@ export class SessionState {
   add(event: SessionEvent, text?: string): void {
     const { type } = event
     this.#isEmpty = false
-    if (/^agent\.(|mcp_|custom_)tool_use$/.test(type)) this.#addToolUse(event, text)
+    if (isToolUse(event)) this.#addToolUse(event, text)
     // An answer may be added when it is sent, and come again when the service shows it, later than what came of it.
     const isKnown = isAnswer(type) && !this.#addAnswer(event)
     // In a new turn nobody waits for what the last one left open.

@@ -14,16 +14,16 @@ export function declare(command: Command): void {
     .addOption(new FileFlag('--audit <file>', 'record decisions and answers, to go on by it', 'keeps'))
     .option('--tool <name=command>', 'carry out a tool by a command, repeatable', addValue)
     .option('--tool-timeout <seconds>', 'the longest time for a command (default 600)')
-  declareEventFlags(command)
+  declareEventFlags(command, { isListed: false })
   command
     .option('--no-validate', 'send what was given, if it is JSON')
     .addOption(failOnEmptyFlag())
     .option('--ids', 'print only the ids of the tool uses that wait')
-    .option('--last', 'print only the answer: what the agent said last')
+    .option('--last', 'print only the answer: what was said last')
     .addOption(
       new FileFlag(
         '-o, --output <file>',
-        'write the answer to a file, replacing it once the session rests',
+        'write the whole answer to a file, replacing it',
         'writes',
       ).mayReplace('--file'),
     )
@@ -33,7 +33,8 @@ export function declare(command: Command): void {
 }
 
 export const notes = [
-  "The answer is what the agent said last in the main thread since the task, once the session rests: exit 0, or 14. --schema tells the agent the form, judges the answer and nothing before it, and exits with 8 if it does not fit. Without a task the answer is that of the session's last one.",
+  "The flags for events that 'parley events send --help' shows work here too.",
+  'The answer is what the agent said last in the main thread since the last task, once the session rests (exit 0 or 14). --schema tells the agent the form, and judges the answer alone.',
   'A session is for one run at a time. On one machine a second run of yours waits for the first. Of runs on several machines only you can see to it.',
   "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer; 14: something was denied; 15: the deadline passed.",
 ]
@@ -41,7 +42,7 @@ export const notes = [
 export const examples = [
   "parley events run 'Test it' -s sesn_1 --policy rules.json --audit log.ndjson",
   'parley events run -s sesn_1 --policy rules.json --audit log.ndjson',
-  "parley events run 'Review it' -s sesn_1 --policy rules.json --schema verdict.json > verdict.out",
+  "parley events run 'Review it' -s sesn_1 --schema verdict.json -o verdict.out",
   "parley events run 'Deploy' -s sesn_1 --tool deploy='jq -r .env | ./deploy.sh'",
 ]
 

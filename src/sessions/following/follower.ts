@@ -6,7 +6,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { afterResponse, endure, freshPatience, requireTime, timeLeft, waitPatiently } from '../patience.ts'
-import type { SessionState } from '../session-state.ts'
+import { isToolUse, type SessionState } from '../session-state.ts'
 import { openEventStream } from './event-stream.ts'
 import type { FollowedTurn } from './followed-turn.ts'
 import { begin, type Effect, type FollowingInput, step } from './following.ts'
@@ -34,6 +34,7 @@ export async function openFollower(
   const ledger = new SeenEvents()
   const patient = { context, caller, repeat: 'always' as const }
   let patience = freshPatience(context.timers.now())
+  const progress: Progress = { events: 0, toolUses: 0, last: undefined }
   const addResponse = () => {
     patience = afterResponse(patience, context.timers.now())
   }
@@ -80,6 +81,11 @@ export async function openFollower(
       let input: FollowingInput
       if (effect.do === 'show') {
         if (effect.items.length > 0) patience = freshPatience(context.timers.now())
+        for (const { event } of effect.items) {
+          progress.events++
+          if (isToolUse(event)) progress.toolUses++
+          progress.last = { type: event.type, at: context.timers.now() }
+        }
         yield effect.items
         // It is not the service that made the time pass until now.
         addResponse()
@@ -99,6 +105,7 @@ export async function openFollower(
   return {
     state: ledger.state,
     turn: ledger.turn,
+    progress,
     isNew: (item) => ledger.isNew(item),
     get isUndone() {
       return ledger.isUndone
@@ -108,12 +115,21 @@ export async function openFollower(
   }
 }
 
+/** What was brought of a session so far. */
+interface Progress {
+  events: number
+  toolUses: number
+  /** When the last event was brought: milliseconds since the epoch. */
+  last: { type: string; at: number } | undefined
+}
+
 /** Brings the events of a session as they happen. */
 export interface Follower {
   /** What the events that were brought so far say about the session. */
   readonly state: SessionState
   /** The turn of what was sent last; if nothing was sent, the session's last one. */
   readonly turn: FollowedTurn
+  readonly progress: Readonly<Progress>
   /** Whether an event that a list shows has not been brought, or was not there before. */
   isNew(item: EventItem): boolean
   /** Whether the service never showed that it worked on all that was sent. */

@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { escapeControls, oneLine } from '../../io/escape.ts'
+import { describeAgo, giveLifeSigns } from '../../io/life-signs.ts'
 import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { toTsv } from '../../io/tsv.ts'
@@ -48,12 +49,17 @@ export async function printTranscript(
   const print = isAside ? createAsidePrinter(context) : createEventPrinter(context, ids)
   const printed = new Set<string>()
   let hasBegun = false
-  for await (const items of follower.news(sent)) {
-    for (const item of items) await print(item, state)
-    if (!hasBegun) begin(context, state, options)
-    hasBegun = true
-    await react?.(items)
-    if (ids && stays) await printWaiting(context, state, printed)
+  const endLifeSigns = stays ? undefined : giveLifeSigns(context, () => describeProgress(context, follower))
+  try {
+    for await (const items of follower.news(sent)) {
+      for (const item of items) await print(item, state)
+      if (!hasBegun) begin(context, state, options)
+      hasBegun = true
+      await react?.(items)
+      if (ids && stays) await printWaiting(context, state, printed)
+    }
+  } finally {
+    endLifeSigns?.()
   }
   if (follower.isUndone)
     context.warn('the service does not show that it has worked on what was sent: its answer may come later')
@@ -61,6 +67,14 @@ export async function printTranscript(
   await context.output.flush()
   const failure = await failureOf(context, state, options)
   if (failure) throw failure
+}
+
+function describeProgress({ timers }: Context, { progress }: Follower): string {
+  const { events, toolUses, last } = progress
+  if (!last) return 'no event yet'
+  const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
+  const when = describeAgo(last.at, timers.now())
+  return `${count(events, 'event')}, ${count(toolUses, 'tool use')}; the last was ${last.type}, ${when}`
 }
 
 /** Says what is followed, or why the session is idle: on a terminal. Anywhere it says if nothing has happened yet. */

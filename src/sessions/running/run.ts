@@ -233,6 +233,7 @@ function explainFailure(error: unknown, { task, resume }: WayOn, hasPassed: bool
     return new CliError('stopped', error.message, { sent: 'yes', safeToRetry: false, resume })
   if (error.kind === 'stopped')
     return error.with({ safeToRetry: false, consequence: undefined, resume: error.details.resume ?? resume })
+  if (error.kind === 'waiting') return error.with({ ...(task ? { safeToRetry: false } : {}), resume })
   if (!task?.isAccepted) return error
   const known = { sent: 'yes', safeToRetry: false } as const
   if (error.kind === 'unknown') return error.with({ safeToRetry: false })

@@ -36,12 +36,16 @@ export const eventFlags: readonly string[] = flags.map(([name]) => name)
 export const asksForStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
 
-/** Declares the event flags so that their order is kept; they are read from the option `eventFlags`. */
-export function declareEventFlags(command: Command): void {
+/**
+ * Declares the event flags so that their order is kept; they are read from the option `eventFlags`. A command with many others
+ * does not list them in its help.
+ */
+export function declareEventFlags(command: Command, { isListed = true } = {}): void {
   const given: EventFlag[] = []
   for (const [name, value, about] of flags) {
     const spelled = `--${name}${value ? ` ${value}` : ''}`
-    command.addOption(about.includes('@FILE') ? new TextFlag(spelled, about) : new Option(spelled, about))
+    const option = about.includes('@FILE') ? new TextFlag(spelled, about) : new Option(spelled, about)
+    command.addOption(option.hideHelp(!isListed))
     command.on(`option:${name}`, (value: string | null) => given.push({ name, value: value ?? '' }))
   }
   command.setOptionValue('eventFlags', given)

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { answering, hurried, run, temporaryFolder } from '../../harness/run.ts'
 import { createAgentService, type Event } from './agent-service.ts'
@@ -13,6 +14,7 @@ const stream = answering('', { headers: { 'content-type': 'text/event-stream' } 
 async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
+  writeFileSync(join(cwd, 's.json'), '{}')
   let isAccepted = false
   const exchange: Exchange = (request) => {
     if (request.method === 'POST') isAccepted = true
@@ -20,7 +22,7 @@ async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
     return (request.url.endsWith('/stream') ? stream : answering('{"data":[]}'))(request)
   }
   const argv = [...root, 'events', 'run', '--deadline', '1h', ...words]
-  const ended = await run(argv, { cwd, exchange, env })
+  const ended = await run(argv, { cwd, exchange, env, timers: realTimers })
   return { ...ended, cwd, printed: words.includes('json') ? [] : printedIn(ended.err) }
 }
 
@@ -46,6 +48,7 @@ describe('the command that goes on with a run', () => {
         '2024-01-01',
       ],
       ...['-H', 'X-Trace: a b', '--tool', "x=jq '.a' | cat", '--tool-timeout', '5', '--policy', 'p.json'],
+      ...['--last', '-o', 'a.txt', '--schema', 's.json', '--schema-retries', '2', '--fail-on-cut'],
       ...['--agents-url', 'https://other.test', '--retries', '1', '--no-validate', '--audit', 'a.ndjson'],
     ]
     const sent = [
@@ -59,6 +62,9 @@ describe('the command that goes on with a run', () => {
       'r',
       '--event',
       '{"type":"user.interrupt"}',
+      '--file',
+      'p.json',
+      '--fail-on-empty',
     ]
     const { code, printed } = await stop([...sent, ...flags, '-s', 's1'], {
       root: ['--timeout', '7'],
@@ -67,7 +73,7 @@ describe('the command that goes on with a run', () => {
       code: 8,
       printed: [
         ...['events', 'run', '-s', 's1', '--no-stdin', '--timeout', '7', '--deadline', '1h'],
-        ...flags.map((word) => (word === '-H' ? '--header' : word)),
+        ...flags.map((word) => ({ '-H': '--header', '-o': '--output' })[word] ?? word),
       ],
     })
   })
@@ -133,6 +139,22 @@ describe('the command that goes on with a run', () => {
     expect(done.code).toBe(0)
     expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).resume).toBeNull()
   })
+})
+
+test('Y139 stands beside the one to confirm, if tool uses wait', async () => {
+  const cwd = temporaryFolder()
+  const { exchange } = createAgentService({ rounds: [[use]] })
+  const argv = ['events', 'run', 'x', '-s', 's1', '--last', '--report', 'r.json']
+  const { code, err } = await run(argv, { cwd, timers: hurried(), exchange })
+  expect(code).toBe(12)
+  expect(err).toBe(`parley: s1 waits for an answer
+  t1: bash {}
+  answer with: parley events confirm -s s1 t1 --allow (or --deny)
+  to go on:
+  parley events run -s s1 --no-stdin --last --report r.json
+`)
+  const { resume } = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
+  expect(resume).toEqual(['events', 'run', '-s', 's1', '--no-stdin', '--last', '--report', 'r.json'])
 })
 
 const where = [
