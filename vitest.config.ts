@@ -83,6 +83,35 @@ export default defineConfig({
         extends: true,
         test: { name: 'faults', include: [faults], exclude: [heavy], isolate: false },
       },
+      // Each row of the faults once more, without its fault: npm run proof:faults.
+      {
+        extends: true,
+        test: {
+          name: 'proof',
+          include: ['test/faults/!(serve|tinyproxy|carriage-return).test.ts'],
+          env: { TEST_PROOF: 'yes' },
+          isolate: false,
+        },
+      },
+      // Tests of odd answers, each with the answers of a service that is well.
+      {
+        extends: true,
+        test: {
+          name: 'proof-answers',
+          include: [
+            'test/wire/error-bodies.test.ts',
+            'test/gateway/image/{shapes,kinds,finding,hostile,links}.test.ts',
+            'test/gateway/chat/stream.test.ts',
+            'test/faults/carriage-return.test.ts',
+            'test/sessions/follow/follow.test.ts',
+          ],
+          env: { TEST_PROOF: 'answers' },
+          // What does not end with them does not pass.
+          testTimeout: 10_000,
+          setupFiles: ['test/harness/leave-out.ts', 'test/harness/proof.ts'],
+          isolate: false,
+        },
+      },
       // To load the program anew for each of these would cost more than most of their tests do.
       {
         extends: true,

@@ -23,7 +23,6 @@ const floors = [
   ['http'],
   ['content'],
   ['gateway', 'sessions', 'batch', 'api'],
-  ['check.ts'],
   ['commands'],
   ['cli'],
   ['signals.ts'],

@@ -8,10 +8,9 @@ import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { mendSecret } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
+import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import { completeFailure, sendRequest } from './attempts.ts'
-import { type Carrier, chooseCarrier } from './carrier.ts'
-import type { OnStage } from './connect.ts'
+import { chooseExchange } from './carrier.ts'
 import { createCredentials } from './credentials.ts'
 import { createRequestBuilder, type Request, type RequestParts } from './request.ts'
 
@@ -46,12 +45,8 @@ export interface Caller {
   ): Promise<T>
   /** The same up to the response's head. */
   open(endpoint: Endpoint, parts: RequestParts): Promise<OpenResponse>
-  /** Builds a request with its secret, and sends nothing. Throws as `call` does before anything is sent. */
-  prepare(endpoint: Endpoint, parts: RequestParts): Promise<HttpRequest>
   /** What carries the requests, for one that is not to a service. */
   exchange(): Promise<Exchange>
-  /** Opens a connection and closes it again, as a `Carrier` does. Returns false if there is no network. */
-  tryConnection(url: URL, onStage: OnStage): Promise<boolean>
   /** When the run has to be over: milliseconds since the epoch, 0 for no deadline. */
   readonly deadline: number
   /** Forgets the secrets that commands printed, which may have expired. Returns whether there were any. */
@@ -82,11 +77,11 @@ export function createCaller(
   const policy = { retries, retryUnknown, leavesRefusals: isOneOfMany, deadline }
   // Many calls have a progress line of their own.
   const showWaiting = isOneOfMany ? <T>(work: Promise<T>) => work : createWaiting(context)
-  let carrying: Promise<Carrier> | undefined
+  let carrying: Promise<Exchange> | undefined
 
-  function carrier(): Promise<Carrier> {
+  function exchange(): Promise<Exchange> {
     // Whoever makes many calls ends them all at once.
-    carrying ??= chooseCarrier(context, settings, {
+    carrying ??= chooseExchange(context, settings, {
       deadline: isOneOfMany ? 0 : deadline,
       keepsConnections: isOneOfMany,
     })
@@ -100,7 +95,7 @@ export function createCaller(
     const request = await build(endpoint, parts)
     const signed = await credentials.addTo(request)
     const wayToMend = wayToMendSecret(request, settings)
-    const { exchange: carry } = await carrier()
+    const carry = await exchange()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     const call = calls.begin(endpoint, { isOneOfMany, wayOn })
     const sending = sendRequest(signed, {
@@ -144,13 +139,7 @@ export function createCaller(
 
   return {
     deadline,
-    prepare: async (endpoint, parts) => credentials.addTo(await build(endpoint, parts)),
-    exchange: async () => (await carrier()).exchange,
-    async tryConnection(url, onStage) {
-      const { tryConnection } = await carrier()
-      await tryConnection?.(url, onStage)
-      return tryConnection !== undefined
-    },
+    exchange,
     open,
     forgetSecrets: credentials.forget,
     async preview(endpoint, parts) {

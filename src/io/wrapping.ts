@@ -5,29 +5,19 @@ const narrowest = 20
 
 /**
  * Makes what breaks the lines of a message between words, as wide as the terminal is that it goes to. Elsewhere a
- * message stays as it is. Later lines are indented by two more than the first, so that none of them looks like a message
- * of its own; if the message comes after something in a column of its own, they stand below the message's start.
+ * message stays as it is.
  */
-export async function createWrapping(stream: StdStream, start = 0): Promise<(message: string) => string> {
+export async function createWrapping(stream: StdStream): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String
   const { widthOf } = await import('./width.ts')
-  return (message) => {
-    const columns = (stream.columns ?? 0) - start
-    if (columns < narrowest || widthOf(message) <= columns) return message
-    return wrap(message, { columns, widthOf, added: start === 0 ? 2 : 0 }).join(`\n${' '.repeat(start)}`)
-  }
+  return (message) => wrap(message, stream.columns ?? 0, widthOf)
 }
 
-interface Room {
-  columns: number
-  widthOf(text: string): number
-  /** How many blanks later lines have more than the first. */
-  added: number
-}
-
-function wrap(message: string, { columns, widthOf, added: indentation }: Room): string[] {
+/** Later lines are indented by two more than the first, so that none of them looks like a message of its own. */
+function wrap(message: string, columns: number, widthOf: (text: string) => number): string {
+  if (columns < narrowest || widthOf(message) <= columns) return message
   const [margin = ''] = /^ */.exec(message) ?? []
-  const indent = margin + ' '.repeat(indentation)
+  const indent = `${margin}  `
   const lines: string[] = []
   let line = margin
   let width = margin.length
@@ -45,7 +35,7 @@ function wrap(message: string, { columns, widthOf, added: indentation }: Room): 
     line += unit
     width += added
   }
-  return [...lines, line]
+  return [...lines, line].join('\n')
 }
 
 /** The words of a message. A command is one of them, since it is there to be pasted. */

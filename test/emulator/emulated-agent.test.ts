@@ -29,7 +29,6 @@ test('each line of the help on serve is a tool use', async () => {
   const { out } = await run(['serve', '--help'])
   const lines = [...out.matchAll(/^ {2}(use .*\})/gm)].map(([, line]) => line)
   expect(lines).toHaveLength(3)
-  expect(out).toContain('\n  say {')
   const ended = await send(`Please do this:\n${lines.join('\n')}`)
   expect(ended.code).toBe(12)
   const uses = await usesOf()
@@ -62,15 +61,11 @@ test.each(['Use a tool: list the files', 'one tool, {please}', 'use a tool {"a":
       'session.status_running',
       'agent.message',
       'agent.tool_use',
-      'span.model_request_end',
-      'session.usage',
       'session.status_idle',
       'user.tool_confirmation',
       'session.status_running',
       'agent.tool_result',
       'agent.message',
-      'span.model_request_end',
-      'session.usage',
       'session.status_idle',
     ])
   },
@@ -189,14 +184,10 @@ test('"run" asks nobody', async () => {
     { type: 'session.status_running' },
     { type: 'agent.message' },
     { type: 'agent.tool_use', evaluated_permission: 'allow' },
-    { type: 'span.model_request_end' },
     { type: 'agent.tool_result' },
     { type: 'agent.mcp_tool_use', evaluated_permission: 'allow' },
-    { type: 'span.model_request_end' },
     { type: 'agent.mcp_tool_result' },
     { type: 'agent.message' },
-    { type: 'span.model_request_end' },
-    { type: 'session.usage' },
     { type: 'session.status_idle', stop_reason: { type: 'end_turn' } },
   ])
 })
@@ -289,7 +280,7 @@ describe('lines that are no tool use', () => {
       exchange,
       stdin: lines,
     })
-    expect(ended.out).toContain('takes 1000 such lines at most')
+    expect(ended.out).toContain('uses 1000 tools at most')
     expect(await usesOf()).toHaveLength(1000)
   })
 })

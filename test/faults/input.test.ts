@@ -19,6 +19,10 @@ const asked = (text: string): Pick<Row, 'check'> => ({
   },
 })
 
+const asSent = (text: string): Pick<Row, 'check'> => ({
+  check: ({ server }) => expect(server.requests[0]?.split('\r\n\r\n')[1]).toBe(text),
+})
+
 faults('P: stdin and event input', [
   ...[['chat'], send].flatMap((argv): Row[] => [
     { ...nothing, name: `P01 an empty pipe (${argv[0]})`, argv, stdin: '', err: ['empty'] },
@@ -61,6 +65,7 @@ faults('P: stdin and event input', [
   },
   {
     name: 'P05 an idle pipe, --no-stdin (events)',
+    either: 'it ends, which a run with nothing on stdin does, too',
     argv: [...events, '--no-stdin'],
     stdin: { open: true },
     script: answering(receipt),
@@ -108,6 +113,7 @@ faults('P: stdin and event input', [
     code: 0,
     out: receiptText,
     reqs: 1,
+    ...asSent('{"events":[{"type":"user.strange"}]}'),
   },
   {
     name: 'P15 @path that is missing',
@@ -165,9 +171,6 @@ faults('P: stdin and event input', [
   },
 ])
 
-const asSent = (text: string): Pick<Row, 'check'> => ({
-  check: ({ server }) => expect(server.requests[0]?.split('\r\n\r\n')[1]).toBe(text),
-})
 const messageOf = (...texts: string[]) =>
   JSON.stringify({
     events: [{ type: 'user.message', content: texts.map((text) => ({ type: 'text', text })) }],
@@ -185,6 +188,7 @@ faults('P: piped text beside words, deadlines and sizes', [
   {
     ...received,
     name: 'P20 an empty pipe adds nothing',
+    either: 'nothing is what it adds',
     argv: events,
     stdin: '',
     ...asSent(messageOf('hi')),

@@ -3,6 +3,7 @@ import { has } from '../harness/needs.ts'
 import { type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 import type { Certificate } from './certificates.ts'
 import { runInside, unmapNames } from './inside.ts'
+import { type Fault, faultsOf, takeOut } from './proof.ts'
 import { canaries, type Ending, type Launch, launch, makeFolders, type World } from './world.ts'
 
 /** One row of the fault matrix: what is run, what it meets, and how it must end. */
@@ -49,6 +50,8 @@ export interface Row extends Partial<Launch> {
   isProcess?: boolean
   /** Goes on beside the run. */
   during?(world: World, server: ScriptedServer): Promise<void>
+  /** Why the row passes without its fault, too: npm run proof:faults. */
+  either?: string
   check?(seen: { ending: Ending; server: ScriptedServer }): void
 }
 
@@ -70,6 +73,10 @@ export const faultsInside = (group: string, rows: readonly Row[]): void =>
 
 /** Of rows of the same sort the first is tried in a process as well. */
 function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => string): void {
+  if (process.env.TEST_PROOF) {
+    proveRows(group, rows)
+    return
+  }
   if (!process.env.TEST_ALL) {
     faultsOnce(group, rows)
     return
@@ -92,6 +99,62 @@ export function faultsOnce(group: string, rows: readonly Row[], how?: typeof run
       test(missing ? `${row.name} (needs ${missing})` : row.name, () => act(row))
     }
   })
+}
+
+/** A row that passes without its fault proves nothing, unless it says that the fault changes nothing. */
+function proveRows(group: string, rows: readonly Row[]): void {
+  describe.concurrent(group, () => {
+    afterAll(unmapNames)
+    for (const row of rows.filter(isInShare)) {
+      const missing = needsOf(row).find((need) => !has(need))
+      test(missing ? `${row.name} (needs ${missing})` : row.name, async ({ task }) => {
+        const proof = await prove(row)
+        task.meta.proof = proof
+        expect(proof.verdict, 'it passes without its fault').not.toBe('passes')
+      })
+    }
+  })
+}
+
+/** `PROOF_SHARE=2/5`: every fifth row from the second; all of them if it is not set. */
+const [first = 1, each = 1] = (process.env.PROOF_SHARE ?? '').split('/').filter(Boolean).map(Number)
+let counted = 0
+const isInShare = () => counted++ % each === first - 1
+
+declare module 'vitest' {
+  interface TaskMeta {
+    proof?: Proof
+  }
+}
+
+/**
+ * `bites`: without this part of it the row fails. `tolerates`: it passes without its fault, because what comes is to be
+ * read as if nothing were wrong, and what came was read. `either`: it says why it passes. `passes`: it proves nothing.
+ */
+interface Proof {
+  verdict: 'bites' | 'tolerates' | 'either' | 'passes'
+  fault?: Fault
+  either?: string
+}
+
+async function prove(row: Row): Promise<Proof> {
+  for (const fault of faultsOf(row)) if (await fails(takeOut(row, fault))) return { verdict: 'bites', fault }
+  if (row.either !== undefined) return { verdict: 'either', either: row.either }
+  const isRead = row.script !== undefined && (await fails(takeOut(row, 'service', 'something else')))
+  return { verdict: isRead ? 'tolerates' : 'passes' }
+}
+
+/** What does not end without its fault does not pass. */
+async function fails(row: Row): Promise<boolean> {
+  const act = needsProcess(row) ? run : runWithin
+  const late = pause(15_000).then(() => true)
+  return Promise.race([
+    late,
+    act(row).then(
+      () => false,
+      () => true,
+    ),
+  ])
 }
 
 /** What a Node newer than 20 takes more for the same work, in MiB; on 24 it was seen to be 10. */

@@ -144,7 +144,7 @@ async function readConversation(
 }
 
 /** Builds the request. `history` is the body that the question is added to, if the prompt has none. */
-export async function buildRequest(
+async function buildRequest(
   { prompt, ...asked }: Question,
   history: Prompt['given'],
   { options, values }: { options: ChatOptions; values: Settings },

@@ -133,8 +133,7 @@ export function createEventsCheck(): EventsCheck {
   }
 }
 
-/** The events of one request. */
-export const EventList = z
+const EventList = z
   .custom<EventParameters[]>(Array.isArray, {
     error: ({ input }) => (input === undefined ? 'is missing' : 'must be a list'),
   })

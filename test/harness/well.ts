@@ -1,0 +1,47 @@
+import type { Socket } from 'node:net'
+import { delta, event, sseHead, stop } from '../faults/answers.ts'
+import { message } from './run.ts'
+import { response, type Script } from './server.ts'
+
+/** One white pixel. */
+const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTjS9wAAAABJRU5ErkJggg=='
+
+/** Both services, with nothing wrong about them. */
+export function answeringWell(text: string): Script {
+  const done = { id: 'sevt_3', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+  const said = { id: 'sevt_2', type: 'agent.message', content: [{ type: 'text', text }] }
+  const asked = { id: 'sevt_1', type: 'user.message', content: [{ type: 'text', text: 'hi' }] }
+  const listed: object[] = []
+  const open = new Set<Socket>()
+  return (socket, request) => {
+    const [, method, path = ''] = /^(\S+) (\S+)/.exec(request) ?? []
+    if (path.includes('/events/stream')) {
+      open.add(socket)
+      socket.write(sseHead)
+    } else if (path.includes('/events') && method === 'GET')
+      socket.write(response(JSON.stringify({ data: listed, next_page: null })))
+    else if (path.includes('/events')) {
+      listed.push(asked, said, done)
+      socket.write(
+        response(
+          JSON.stringify({
+            data: [{ id: text === 'ok' ? 'sevt_1' : text, type: 'user.message', processed_at: null }],
+          }),
+        ),
+      )
+      for (const each of open)
+        each.write([asked, said, done].map((value) => event(value, 'message')).join(''))
+    } else if (path.includes('alt=sse')) socket.end(sseHead + delta(text) + stop)
+    else if (path.startsWith('/api/image')) socket.write(response(image))
+    else socket.write(response(path.includes('generateContent') ? message(text) : '{"data":[]}'))
+  }
+}
+
+const image = JSON.stringify({
+  candidates: [
+    {
+      content: { role: 'model', parts: [{ inlineData: { mimeType: 'image/png', data: pixel } }] },
+      finishReason: 'STOP',
+    },
+  ],
+})
