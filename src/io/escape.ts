@@ -30,3 +30,6 @@ export function oneLine(text: string, length = 500): string {
   const isWhole = characters.length <= length && start.length === text.length
   return isWhole ? characters.join('') : `${characters.slice(0, length - 1).join('')}…`
 }
+
+/** Breaks up what runners read as a command wherever it stands: `##[…]`, and `##vso[…]` of Azure's. */
+export const breakUpCommands = (text: string): string => text.replace(/##(?=[a-z]*\[)/gi, '# #')

@@ -1,5 +1,5 @@
 import { type CliError, mostCounted } from '../errors.ts'
-import { escapeJson, oneLine } from './escape.ts'
+import { breakUpCommands, escapeJson, oneLine } from './escape.ts'
 import { quoteWords } from './shell-quote.ts'
 import type { Style } from './style.ts'
 
@@ -38,7 +38,7 @@ export function renderAnnotation({ kind, exitCode, message, details }: CliError,
     .filter((line) => line !== undefined)
     .join('\n')
   const title = `${command}: ${kind} (exit ${exitCode})`.replace(/[%\r\n:,]/g, percentCode)
-  return `::error title=${title}::${text.replace(/[%\r\n]/g, percentCode)}\n`
+  return `::error title=${title}::${breakUpCommands(text).replace(/[%\r\n]/g, percentCode)}\n`
 }
 
 const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`

@@ -1,4 +1,5 @@
 import { Writable } from 'node:stream'
+import { breakUpCommands } from './escape.ts'
 import type { StdStream } from './output.ts'
 
 /**
@@ -7,7 +8,7 @@ import type { StdStream } from './output.ts'
  */
 export function guardText(text: string, isAtStart = true): string {
   const marked = text.replace(/[\r\n]+(?=[^\r\n])/g, '$&| ')
-  return `${isAtStart && /^[^\r\n]/.test(marked) ? '| ' : ''}${marked}`.replace(/##(?=[a-z]*\[)/gi, '# #')
+  return breakUpCommands(`${isAtStart && /^[^\r\n]/.test(marked) ? '| ' : ''}${marked}`)
 }
 
 /** A stream whose lines no runner takes for commands. It is a log: nothing on it is written anew, as on a terminal. */

@@ -1,0 +1,517 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
+import { blocksOf } from '../cli/pages.ts'
+import { execute } from '../harness/process.ts'
+import { message } from '../harness/run.ts'
+import { response, type Script, serve } from '../harness/server.ts'
+import { createJob, evaluate, type Job, serveEmulator } from './job.ts'
+
+const blocks = await blocksOf('ci')
+
+/** The blocks under a heading. */
+const under = (wanted: string): string[] =>
+  blocks.filter(({ heading }) => heading === wanted).map(({ text }) => text)
+
+/** A job with notes, whose gateway does with each request what the script says. */
+async function jobWith(
+  script: Script,
+): Promise<{ job: Job; requests: string[]; variables: Record<string, string> }> {
+  const server = await serve(script)
+  onTestFinished(() => server.close())
+  const variables = {
+    PARLEY_BASE_URL: server.url,
+    PARLEY_ACCESS_TOKEN: 't',
+    PARLEY_AGENTS_URL: server.url,
+    PARLEY_API_KEY: 'k',
+  }
+  const job = createJob(variables)
+  job.write('notes.md', 'Tea is hot.\n')
+  return { job, requests: server.requests, variables }
+}
+
+const answering =
+  (...bodies: (string | Buffer)[]): Script =>
+  (socket, _, count) =>
+    socket.write(response(bodies[Math.min(count, bodies.length) - 1] ?? ''))
+
+const failing =
+  (status: string, body = '{"error":{"message":"no"}}'): Script =>
+  (socket) =>
+    socket.write(response(body, status))
+
+/** What a runner would take for commands, in the text of others. */
+const commands = '::add-mask::a\n::error::b\n##vso[task.setvariable variable=c]d\n##[error]e'
+const error = JSON.stringify({ error: { message: commands } })
+const isCommand = /^::|##(vso)?\[/m
+
+const reportOf = (job: Job) => JSON.parse(job.read('report.json'))
+
+test('each heading of the topic that has blocks is tried here', () => {
+  expect([...new Set(blocks.map(({ heading }) => heading))]).toEqual([
+    'A step',
+    'GitHub',
+    'GitLab',
+    'Jenkins',
+    'Azure',
+    'Cancelling',
+    'Containers',
+    'A review',
+    'An agent',
+    'Files of an agent',
+    'No secret at all',
+  ])
+})
+
+describe('a step (needs bash)', () => {
+  const [step = '', strangers = ''] = under('A step')
+
+  test('leaves the answer and the report, with a stdin that never ends, and nothing in the log', async () => {
+    const { job } = await jobWith(answering(message(commands)))
+    expect(await job.step(step)).toMatchObject({ code: 0, log: expect.not.stringMatching(isCommand) })
+    expect(job.read('summary.md')).toBe(`${commands}\n`)
+    expect(reportOf(job)).toMatchObject({ exit: 0, usage: { totalTokens: 8 } })
+  })
+
+  test.each([
+    ['401 No', 3],
+    ['400 No', 4],
+    ['402 No', 5],
+    ['429 Wait', 6],
+    ['500 No', 7],
+  ])('a failure of %s is exit %i, and the summary of before stays', async (status, code) => {
+    const { job } = await jobWith(failing(status))
+    job.write('summary.md', 'before')
+    expect(await job.step(step)).toMatchObject({ code })
+    expect(job.read('summary.md')).toBe('before')
+    expect(reportOf(job)).toMatchObject({ exit: code })
+  })
+
+  test('an answer that was cut is exit 8, and kept beside it', async () => {
+    const { job } = await jobWith(answering(message('Hi', { stop_reason: 'max_tokens' })))
+    expect(await job.step(step)).toMatchObject({ code: 8 })
+    expect(job.has('summary.md')).toBe(false)
+    expect(job.read('summary.md.part')).toContain('Hi')
+  })
+
+  test('nobody there is exit 9, no answer exit 10', async () => {
+    const { job } = await jobWith((socket) => socket.destroy())
+    expect(await job.step(step)).toMatchObject({ code: 10 })
+    const nobody = { PARLEY_BASE_URL: 'http://127.0.0.1:1' }
+    expect(await job.step(step, { env: nobody })).toMatchObject({ code: 9 })
+  })
+
+  test('what a stranger wrote is text, not a flag, a file or a command', async () => {
+    const { job, requests } = await jobWith((socket, request) =>
+      socket.write(response(request.includes('/events') ? '{"data":[]}' : message('Hi'))),
+    )
+    const env = { TITLE: '--file=notes.md $(touch evil)', BODY: '@notes.md', SESSION: 's1' }
+    expect(await job.step(strangers, { env })).toMatchObject({ code: 0 })
+    expect(requests.map((request) => /"text":("[^"]*")/.exec(request)?.[1])).toEqual([
+      JSON.stringify(env.TITLE),
+      JSON.stringify(env.BODY),
+    ])
+    expect(job.has('evil')).toBe(false)
+  })
+})
+
+describe('GitHub (needs bash and jq)', () => {
+  interface Step {
+    id?: string
+    uses?: string
+    run?: string
+    if?: string
+    env?: Record<string, string>
+    with?: Record<string, string>
+  }
+  const [own = '', action = ''] = under('GitHub')
+  const stepsOf = (block: string): Step[] => (parse(block) as { steps: Step[] }).steps
+
+  /** Runs the steps as a runner does; resolves with what each ended with, and the whole log. */
+  async function runSteps(job: Job, variables: Record<string, string>) {
+    const values = {
+      'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',
+      'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
+    }
+    const codes: (number | null)[] = []
+    let log = ''
+    for (const step of stepsOf(own)) {
+      if (codes.some((code) => code !== 0) && step.if !== 'always()') continue
+      const env = Object.entries(step.env ?? {}).map(([name, value]) => [name, evaluate(value, values)])
+      const summary = { GITHUB_STEP_SUMMARY: join(job.folder, 'summary') }
+      const ended = await job.step(step.run ?? '', { env: { ...Object.fromEntries(env), ...summary } })
+      codes.push(ended.code)
+      log += ended.log
+    }
+    return { codes, log }
+  }
+
+  test('an answer is a file, and the summary says what it took', async () => {
+    const { job, variables } = await jobWith(answering(message(commands)))
+    const { codes, log } = await runSteps(job, variables)
+    expect(codes).toEqual([0, 0])
+    expect(log).not.toMatch(isCommand)
+    expect(job.read('summary.md')).toBe(`${commands}\n`)
+    expect(job.read('summary')).toBe('parley: exit 0, 8 tokens\n')
+  })
+
+  test('a failure is one annotation, whatever the service says, and the summary has it', async () => {
+    const { job, variables } = await jobWith(failing('401 No', error))
+    const { codes, log } = await runSteps(job, variables)
+    expect(codes).toEqual([3, 0])
+    expect(log.match(/^::.*/gm)).toEqual([expect.stringMatching(/^::error title=/)])
+    expect(log.replace(/^::.*/gm, '')).not.toMatch(isCommand)
+    expect(job.read('summary')).toBe('parley: exit 3, ? tokens\n')
+  })
+
+  test('the action is there, and has the inputs and the output that are named', async () => {
+    const [ask, copy] = stepsOf(action)
+    const file = join(import.meta.dirname, '../..', ask?.uses ?? '', 'action.yml')
+    const { inputs, outputs } = parse(readFileSync(file, 'utf8')) as {
+      inputs: Record<string, { required?: boolean }>
+      outputs: Record<string, unknown>
+    }
+    const required = Object.keys(inputs).filter((name) => inputs[name]?.required)
+    expect(Object.keys(ask?.with ?? {})).toEqual(expect.arrayContaining(required))
+    expect(Object.keys(inputs)).toEqual(expect.arrayContaining(Object.keys(ask?.with ?? {})))
+    const output = /steps\.ask\.outputs\.(\w+)/.exec(copy?.env?.ANSWER ?? '')?.[1] ?? ''
+    expect(Object.keys(outputs)).toContain(output)
+    expect(ask?.id).toBe('ask')
+  })
+})
+
+describe('GitLab (needs bash)', () => {
+  const { summarise } = parse(under('GitLab')[0] ?? '') as {
+    summarise: { retry: { exit_codes: number[] }; script: string[]; artifacts: { paths: string[] } }
+  }
+
+  test.each([
+    ['200 OK', message('Hi'), 0],
+    ['200 OK', message('Hi', { stop_reason: 'max_tokens' }), 8],
+    ['401 No', error, 3],
+    ['429 Wait', error, 6],
+    ['503 No', error, 7],
+  ])('an answer of %s: %s', async (status, body, code) => {
+    const { job } = await jobWith(failing(status, body))
+    expect(await job.step(summarise.script.join('\n'))).toMatchObject({ code })
+    expect(summarise.retry.exit_codes.includes(code)).toBe([6, 7].includes(code))
+    expect(summarise.artifacts.paths).toEqual(['summary.md*', 'report.json'])
+    expect(job.has('report.json')).toBe(true)
+  })
+})
+
+describe('Jenkins (needs sh)', () => {
+  const [pipeline = ''] = under('Jenkins')
+  // Groovy takes a line's end after a backslash away.
+  const script = (/sh '''\n(.*?)'''/s.exec(pipeline)?.[1] ?? '').replace(/\\\n/g, '')
+
+  test.each([
+    ['200 OK', message('Hi'), 0],
+    ['401 No', error, 3],
+  ])('an answer of %s', async (status, body, code) => {
+    const { job } = await jobWith(failing(status, body))
+    const ended = await job.step(script, { shell: ['sh', '-xe'] })
+    expect(ended.code).toBe(code)
+    expect(ended.log).not.toContain("'t'")
+    expect(job.has('summary.md')).toBe(code === 0)
+    expect(reportOf(job)).toMatchObject({ exit: code })
+  })
+
+  test('every bracket is closed', () => {
+    for (const [open, close] of ['{}', '()'])
+      expect(pipeline.split(open as string)).toHaveLength(pipeline.split(close as string).length)
+  })
+})
+
+describe('Azure (needs bash)', () => {
+  const { steps } = parse(under('Azure')[0] ?? '') as {
+    steps: { bash?: string; publish?: string; condition?: string; env?: Record<string, string> }[]
+  }
+
+  test.each([
+    ['200 OK', message(commands), 0],
+    ['401 No', error, 3],
+  ])('an answer of %s puts no command into the log', async (status, body, code) => {
+    const { job } = await jobWith(failing(status, body))
+    const ended = await job.step(steps[0]?.bash ?? '', { shell: ['bash', '--noprofile', '--norc'] })
+    expect(ended.code).toBe(code)
+    expect(ended.log).not.toMatch(/##(vso)?\[/)
+    expect(Object.keys(steps[0]?.env ?? {})).toEqual(['PARLEY_BASE_URL', 'PARLEY_ACCESS_TOKEN'])
+    expect(steps[1]).toEqual({ publish: 'report.json', condition: 'always()' })
+    expect(job.has('report.json')).toBe(true)
+  })
+})
+
+describe('cancelling (needs bash and signals)', () => {
+  const [trapped = ''] = under('Cancelling')
+  const [step = ''] = under('A step')
+
+  test.each(['SIGINT', 'SIGTERM'] as const)(
+    '%s to a shell that ran exec ends parley by it',
+    async (signal) => {
+      let arrived = () => {}
+      const asked = new Promise<void>((resolve) => {
+        arrived = resolve
+      })
+      const { job } = await jobWith(() => arrived())
+      const { child, ended } = job.begin(`exec ${step}`)
+      await asked
+      child.kill(signal)
+      expect(await ended).toMatchObject({ code: null, signal })
+      expect(job.has('summary.md')).toBe(false)
+      expect(reportOf(job)).toMatchObject({ kind: 'interrupted' })
+    },
+  )
+
+  test.each(['SIGINT', 'SIGTERM'] as const)(
+    '%s to a shell with a trap is passed on, and the step goes on after it',
+    async (signal) => {
+      const { job } = await jobWith((socket, request) => {
+        if (request.includes('/stream')) {
+          socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+          setTimeout(() => child.kill(signal), 100)
+        } else
+          socket.write(
+            response(
+              '{"data":[{"id":"e1","type":"user.message","content":[{"type":"text","text":"Hi"}],"processed_at":"2026-01-01T00:00:00Z"}],"next_page":null}',
+            ),
+          )
+      })
+      const { child, ended } = job.begin(trapped, { env: { SESSION: 's1' } })
+      expect(await ended).toMatchObject({
+        code: 143,
+        log: expect.stringContaining('parley events run -s s1'),
+      })
+      expect(job.has('end.txt')).toBe(true)
+    },
+  )
+
+  test('without a signal the step ends as parley does', async () => {
+    const job = createJob(await serveEmulator())
+    await job.step(`parley events send -s s1 'Use a tool' --follow > sent.txt || [ $? = 12 ]`)
+    expect(await job.step(trapped, { env: { SESSION: 's1' } })).toMatchObject({ code: 12 })
+    expect(job.read('end.txt')).not.toBe('')
+  })
+})
+
+describe('containers', () => {
+  const instructions = (under('Containers')[0] ?? '').trim().split('\n')
+
+  test('the image runs parley as a user who is nobody', () => {
+    expect(instructions.map((line) => line.split(' ')[0])).toEqual(['FROM', 'RUN', 'USER', 'ENTRYPOINT'])
+    expect(instructions[1]).toMatch(/^RUN npm install --global --ignore-scripts parley-cli@\d+\.\d+\.\d+$/)
+    expect(instructions[2]).toMatch(/^USER \d+$/)
+    expect(JSON.parse(instructions[3]?.replace('ENTRYPOINT ', '') ?? '')).toEqual(['parley'])
+  })
+
+  test('no home, no name and no right to write are no hindrance (needs another user)', async () => {
+    const { variables } = await jobWith(answering(message('Hi')))
+    const env = { ...variables, HOME: undefined }
+    const ended = await execute(['chat', '--no-stdin', 'Say hello'], { env, isNobody: true, cwd: '/' })
+    expect(ended).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+  })
+})
+
+describe('a review (needs bash, git and jq)', () => {
+  const [review = ''] = under('A review')
+
+  /** A repository with one change, which may change nothing. */
+  async function repository(job: Job, change: string) {
+    const git = 'git -c user.name=a -c user.email=a@b.test'
+    const ended = await job.step(`
+      git init -q . && echo one > code.txt && git add code.txt && ${git} commit -qm one
+      git branch base && ${change} && ${git} commit -qam two --allow-empty`)
+    expect(ended, ended.log).toMatchObject({ code: 0 })
+  }
+  const env = { BASE: 'base' }
+  const verdict = (text: object) => message(JSON.stringify(text))
+
+  test.each([
+    ['pass', 0],
+    ['block', 1],
+  ])('a verdict: %s', async (word, code) => {
+    const { job, requests } = await jobWith(
+      answering(verdict({ verdict: word, why: 'So</pre>\n\n::error::x' })),
+    )
+    await repository(job, 'echo two > code.txt')
+    const ended = await job.step(review, { env })
+    expect(ended.code).toBe(code)
+    expect(ended.log).not.toMatch(/^::/m)
+    expect(requests[0]).toContain('+two')
+    expect(job.read('review.html')).toBe('<pre>So&lt;/pre&gt;\n\n::error::x</pre>\n')
+  })
+
+  test('an empty diff is exit 2, and no model is asked', async () => {
+    const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
+    await repository(job, 'true')
+    expect(await job.step(review, { env })).toMatchObject({ code: 2, log: expect.stringContaining('stdin') })
+    expect(requests).toEqual([])
+  })
+
+  test('a base that is not there is a failure, and no model is asked', async () => {
+    const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
+    await repository(job, 'echo two > code.txt')
+    expect(await job.step(review, { env: { BASE: 'nowhere' } })).toMatchObject({ code: 2 })
+    expect(requests).toEqual([])
+  })
+
+  test('an answer that is no verdict is asked for again, and then exit 8', async () => {
+    const { job, requests } = await jobWith(answering(verdict({ verdict: 'maybe', why: '' })))
+    await repository(job, 'echo two > code.txt')
+    expect(await job.step(review, { env })).toMatchObject({ code: 8 })
+    expect(requests).toHaveLength(3)
+    expect(job.has('review.json')).toBe(false)
+  })
+
+  test('a review of before is not taken for this one', async () => {
+    const { job } = await jobWith(failing('401 No'))
+    await repository(job, 'echo two > code.txt')
+    job.write('review.json', '{"verdict":"pass","why":""}')
+    expect(await job.step(review, { env })).toMatchObject({ code: 3 })
+  })
+})
+
+describe('an agent (needs bash and jq)', () => {
+  const [run = '', ofItsOwn = ''] = under('An agent')
+  const rules = (decision: string) =>
+    JSON.stringify({ rules: [{ tool: 'bash', input: { command: 'ls -l' }, decision }] })
+  const env = { SESSION: 's1', TASK: 'Use a tool' }
+
+  test.each([
+    ['allow', 0],
+    ['deny', 14],
+    ['ask', 12],
+  ])('a policy that says %s is exit %i', async (decision, code) => {
+    const job = createJob(await serveEmulator())
+    job.write('rules.json', rules(decision))
+    expect(await job.step(run, { env })).toMatchObject({ code })
+    expect(job.read('transcript.txt')).not.toBe('')
+    expect(reportOf(job)).toMatchObject({ exit: code, session: 's1' })
+    expect(job.has('audit.ndjson')).toBe(true)
+  })
+
+  test('a session is made once for the job, and the answer of its first task is judged', async () => {
+    const answer = JSON.stringify({ verdict: 'pass', why: 'so' })
+    const event = (id: string, type: string, fields: object) => ({
+      id,
+      type,
+      processed_at: `2026-01-01T00:00:0${id.slice(1)}Z`,
+      ...fields,
+    })
+    let made: { initial_events: object[] } | undefined
+    const { job, requests } = await jobWith((socket, request) => {
+      const [head = '', body = ''] = request.split('\r\n\r\n')
+      if (head.startsWith('POST /v1/sessions HTTP')) {
+        made = JSON.parse(body)
+        socket.write(response('{"id":"s1"}'))
+      } else if (head.includes('/stream')) {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+      } else if (head.includes('/events')) {
+        const events = [
+          event('e1', 'user.message', made?.initial_events[0] ?? {}),
+          event('e2', 'agent.message', { content: [{ type: 'text', text: answer }] }),
+          event('e3', 'session.status_idle', { stop_reason: { type: 'end_turn' } }),
+        ]
+        socket.write(response(JSON.stringify({ data: events, next_page: null })))
+      } else socket.write(response('{"error":"no"}', '404 No'))
+    })
+    job.write('rules.json', rules('allow'))
+    job.write('verdict.json', '{"type":"object","required":["verdict"]}')
+    const own = { AGENT: 'a1', ENVIRONMENT: 'e1', TASK: 'Judge "this"' }
+    for (let attempt = 1; attempt <= 2; attempt++) {
+      const ended = await job.step(ofItsOwn, { env: own })
+      expect(ended, ended.log).toMatchObject({ code: 0 })
+      expect(JSON.parse(job.read('answer.json'))).toEqual(JSON.parse(answer))
+    }
+    expect(requests.filter((request) => request.startsWith('POST'))).toHaveLength(1)
+    expect(made).toEqual({
+      agent: 'a1',
+      environment_id: 'e1',
+      initial_events: [{ type: 'user.message', content: [{ type: 'text', text: 'Judge "this"' }] }],
+    })
+  })
+
+  test('a session that cannot be made ends the job, and is made by the next one', async () => {
+    const { job, requests } = await jobWith(failing('403 No'))
+    const own = { AGENT: 'a1', ENVIRONMENT: 'e1', TASK: 'Judge' }
+    expect(await job.step(ofItsOwn, { env: own })).toMatchObject({ code: expect.not.stringMatching(/^0$/) })
+    expect(job.read('session')).toBe('')
+    expect(requests).toHaveLength(1)
+    await job.step(ofItsOwn, { env: own })
+    expect(requests).toHaveLength(2)
+  })
+})
+
+test('files of an agent are fetched under their ids, and a name of theirs is no path (needs bash and jq)', async () => {
+  const { job, requests } = await jobWith((socket, request) => {
+    const [, path = ''] = /^GET (\S+)/.exec(request) ?? []
+    const content = /^\/v1\/files\/(\w+)\/content$/.exec(path)
+    const files = [
+      { id: 'file_1', filename: '../../evil' },
+      { id: 'file_2', filename: 'b.txt', downloadable: false },
+      { id: '../evil', filename: 'c.txt' },
+      { id: 'file_3', filename: 'd.txt', downloadable: true },
+    ]
+    if (content) socket.write(response(`content of ${content[1]}`, '200 OK', ['content-type: text/plain']))
+    else socket.write(response(JSON.stringify({ data: files, has_more: false })))
+  })
+  const ended = await job.step(under('Files of an agent')[0] ?? '', { env: { SESSION: 's1' } })
+  expect(ended, ended.log).toMatchObject({ code: 0 })
+  expect(requests.map((request) => /^GET (\S+)/.exec(request)?.[1])).toEqual([
+    '/v1/files?scope_id=s1',
+    '/v1/files/file_1/content',
+    '/v1/files/file_3/content',
+  ])
+  for (const request of requests) expect(request).toMatch(/^vendor-beta: .*files-api-2025-04-14/m)
+  expect(job.read('files/file_3')).toBe('content of file_3')
+  expect(job.read('files.ndjson').trim().split('\n')).toHaveLength(4)
+})
+
+describe('no secret at all (needs sh, curl and jq)', () => {
+  const { permissions, env } = parse(under('No secret at all')[0] ?? '') as {
+    permissions: Record<string, string>
+    env: Record<string, string>
+  }
+
+  async function ask(refusal?: { path: string; status: string }) {
+    const { job, requests, variables } = await jobWith((socket, request) => {
+      const [, path = ''] = /^\w+ (\S+)/.exec(request) ?? []
+      const isRefused = refusal && path.startsWith(refusal.path)
+      if (isRefused) socket.write(response('{"error":"no"}', refusal.status))
+      else if (path.startsWith('/oidc')) socket.write(response('{"value":"proof-of-the-job"}'))
+      else if (path === '/token') socket.write(response('{"access_token":"token-of-the-gateway"}'))
+      else socket.write(response(message('Hi')))
+    })
+    const url = variables.PARLEY_BASE_URL ?? ''
+    const at = (text = '') => text.replaceAll('https://gateway.example', url)
+    const given = {
+      PARLEY_BASE_URL: at(env.PARLEY_BASE_URL),
+      PARLEY_ACCESS_TOKEN: '',
+      PARLEY_ACCESS_TOKEN_COMMAND: at(env.PARLEY_ACCESS_TOKEN_COMMAND),
+      ACTIONS_ID_TOKEN_REQUEST_URL: `${url}/oidc?api-version=2`,
+      ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'token-of-the-runner',
+    }
+    const ended = await job.step("parley chat --no-stdin 'Say hello' > answer.txt", { env: given })
+    return { ...ended, job, requests }
+  }
+
+  test('the proof of the job is swapped for a token', async () => {
+    const { code, log, job, requests } = await ask()
+    expect({ code, log }).toEqual({ code: 0, log: '' })
+    expect(job.read('answer.txt')).toBe('Hi\n')
+    expect(permissions).toEqual({ 'id-token': 'write' })
+    const [oidc = '', token = '', chat = ''] = requests
+    expect(oidc).toMatch(/^GET \/oidc\?api-version=2&audience=gateway /)
+    expect(oidc).toMatch(/^authorization: Bearer token-of-the-runner\r$/im)
+    expect(JSON.parse(token.split('\r\n\r\n')[1] ?? '')).toEqual({ subject_token: 'proof-of-the-job' })
+    expect(chat).toMatch(/^authorization: Bearer token-of-the-gateway\r$/im)
+  })
+
+  test.each(['/oidc', '/token'])('a refusal of %s is exit 3, and the gateway is not asked', async (path) => {
+    const { code, log, requests } = await ask({ path, status: '403 No' })
+    expect(code).toBe(3)
+    expect(log).not.toMatch(/proof-of|token-of/)
+    expect(requests.filter((request) => request.includes(':generateContent'))).toEqual([])
+  })
+})
