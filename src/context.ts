@@ -84,8 +84,11 @@ export interface SharedFlags {
 
 /** What any part of a run can add to. */
 export interface Run {
-  /** Called when the run ends, in any way: to stop a spinner, end a line, remove a temporary file. Synchronous. */
-  cleanups: Set<() => void>
+  /**
+   * Called when the run ends, in any way: to stop a spinner, end a line, remove a temporary file. Synchronous. One that
+   * leaves the cursor of a terminal at the beginning of a line returns true.
+   */
+  cleanups: Set<() => unknown>
   secrets: Secrets
   summary: Summary
   calls: Calls

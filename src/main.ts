@@ -14,7 +14,7 @@ export { createProcessHost } from './host.ts'
 export async function main(argv: string[], outer: Host): Promise<number> {
   const isForGithub = flagValue(argv, '--errors') === 'github'
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
-  const cleanups = new Set<() => void>()
+  const cleanups = new Set<() => unknown>()
   const secrets = createSecrets()
   const summary = createSummary()
   const calls = createCalls()
@@ -39,11 +39,12 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       wrap = await createWrapping(host.stderr)
     })
   host.onSignal?.((exit) => {
-    cleanUp(cleanups)
+    // The terminal has shown the ^C that was typed.
+    const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
     // The command to be copied comes last.
     const states = [report.tryWriteNow({ exit, isSignal: true }), calls.lastWords()]
     const words = ['parley: interrupted', ...states.filter((state) => state !== undefined)].join(': ')
-    return guard(`${wrap(words)}\n`)
+    return guard(`${isInLine ? '\n' : ''}${wrap(words)}\n`)
   })
   host.onCrash?.((error) => fail(unexpected(error, calls.lastWords())))
   const hasEnded = host.expectEnd?.(() => void fail(endedEarly(calls.lastWords())))
@@ -105,15 +106,18 @@ async function findText(argv: string[]): Promise<string | undefined> {
   return findScript(shell)
 }
 
-function cleanUp(cleanups: Set<() => void>): void {
+/** Returns whether the cursor is at the beginning of a line. */
+function cleanUp(cleanups: Set<() => unknown>): boolean {
+  let isAtStart = false
   for (const clean of cleanups) {
     cleanups.delete(clean)
     try {
-      clean()
+      if (clean() === true) isAtStart = true
     } catch {
       // A cleanup that fails does not stop the others.
     }
   }
+  return isAtStart
 }
 
 /**

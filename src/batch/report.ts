@@ -1,3 +1,4 @@
+import { groupDigits as count, tokensInWords } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import type { CliError } from '../errors.ts'
 import { describeRetry } from '../http/call.ts'
@@ -164,8 +165,6 @@ export interface Standing {
   pause?: number
 }
 
-const count = (number: number): string => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
-
 /** How far a batch has come, in one line of at most `width` columns: the less important fields are left out first. */
 export function formatProgress(
   { tally, lines, retries = 0, seconds, pause }: Standing,
@@ -182,7 +181,7 @@ export function formatProgress(
     retries > 0 ? `${count(retries)} ${retries === 1 ? 'retry' : 'retries'}` : '',
     left === undefined ? '' : `${formatTime(left)} left`,
     rate > 0 ? formatRate(rate) : '',
-    tokens > 0 ? `${count(tokens)} tokens` : '',
+    tokens > 0 ? tokensInWords(tokens) : '',
   ].filter((field) => field !== '')
   while (fields.length > 1 && fields.join(' · ').length > width) fields.pop()
   return fields.join(' · ').slice(0, Math.max(0, width))
@@ -197,7 +196,7 @@ export function formatEnd({ tally, lines, seconds }: Standing): string {
     `${count(failed)} failed`,
     ...(skipped > 0 ? [`${count(skipped)} done before`] : []),
     ...(open > 0 ? [`${count(open)} not done`] : []),
-    ...(tokens > 0 ? [`${count(tokens)} tokens`] : []),
+    ...(tokens > 0 ? [tokensInWords(tokens)] : []),
     formatTime(seconds),
   ].join(' · ')
 }

@@ -1,3 +1,4 @@
+import { tokensInWords } from '../content/tokens.ts'
 import { CliError } from '../errors.ts'
 import { backoff, outlookOf } from '../http/retry.ts'
 
@@ -51,7 +52,7 @@ export function decide<Line extends object>(state: State<Line>, now: number): St
 }
 
 const limitReached = (tokens: number, most: number) =>
-  new CliError('stopped', `the answers took ${tokens} tokens, and --max-total-tokens is ${most}`, {
+  new CliError('stopped', `the answers took ${tokensInWords(tokens)}, and --max-total-tokens is ${most}`, {
     sent: 'yes',
   })
 

@@ -3,7 +3,7 @@ import { oneLine } from '../io/escape.ts'
 import { addAnswer } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
-import { usageOf } from './tokens.ts'
+import { groupDigits, tokensInWords, usageOf } from './tokens.ts'
 
 /** How an answer ended. */
 export interface AnswerEnd {
@@ -83,9 +83,9 @@ function describeUsage(summary: AnswerSummary, seconds: number): string {
   const fields = [
     model,
     stopReason,
-    inputTokens === undefined ? undefined : `${inputTokens} tokens in`,
-    outputTokens === undefined ? undefined : `${outputTokens} out`,
-    cachedTokens ? `${cachedTokens} cached` : undefined,
+    inputTokens === undefined ? undefined : `${tokensInWords(inputTokens)} in`,
+    outputTokens === undefined ? undefined : `${groupDigits(outputTokens)} out`,
+    cachedTokens ? `${groupDigits(cachedTokens)} cached` : undefined,
     `${seconds.toFixed(1)} s`,
   ]
   return fields

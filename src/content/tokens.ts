@@ -14,6 +14,14 @@ export interface TokenUsage {
   totalTokens: number
 }
 
+/** A number of tokens in words: `1 token`, `12,282 tokens`. */
+export const tokensInWords = (count: number): string =>
+  `${groupDigits(count)} ${count === 1 ? 'token' : 'tokens'}`
+
+/** A whole number as a person reads it: `12,282`. */
+export const groupDigits = (number: number): string =>
+  String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
+
 /** `undefined` if the service tells nothing. */
 export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
   const { inputTokens, outputTokens, reasoningTokens } = summary

@@ -1,8 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { printRaw } from '../io/raw-printer.ts'
-import { startSpinner } from '../io/spinner.ts'
-import { wantsColour } from '../io/style.ts'
+import { showSpinner } from '../io/spinner.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -181,9 +180,9 @@ function wayToMendSecret(
  */
 function createWaiting(context: Context): <T>(work: Promise<T>) => Promise<T> {
   let count = 0
-  let stop = () => {}
+  let stop = () => false
   return async (work) => {
-    if (count++ === 0) stop = showSpinner(context)
+    if (count++ === 0) stop = showSpinner(context, 'waiting for the answer')
     try {
       return await work
     } finally {
@@ -191,19 +190,4 @@ function createWaiting(context: Context): <T>(work: Promise<T>) => Promise<T> {
       stop()
     }
   }
-}
-
-function showSpinner({ host, flags, cleanups }: Context): () => void {
-  const isWanted = !flags.quiet && !flags.verbose && host.env.TERM !== 'dumb'
-  // ora loops for ever if a line has no columns.
-  const isShown = isWanted && host.stderr.isTerminal && host.stderr.columns !== 0
-  if (!isShown) return () => {}
-  const isColoured = wantsColour(flags.color ?? 'auto', host.env, true)
-  const spinner = startSpinner(host.stderr, 'waiting for the answer', isColoured)
-  const stop = () => {
-    spinner.stop()
-    cleanups.delete(stop)
-  }
-  cleanups.add(stop)
-  return stop
 }

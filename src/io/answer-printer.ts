@@ -9,8 +9,8 @@ export interface AnswerPrinter {
   write(): Promise<void>
   /** Ends the text with one newline and waits until it is written. */
   end(): Promise<void>
-  /** Ends a half-written line on a terminal. Synchronous, so that a signal can call it. */
-  breakLine(): void
+  /** Ends a half-written line on a terminal, and returns whether there was one. Synchronous, so that a signal can call it. */
+  breakLine(): boolean
 }
 
 /** On a terminal, control characters are made visible; anywhere else the text stays as it is. */
@@ -52,8 +52,10 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
       await output.flush()
     },
     breakLine() {
-      if (isInLine && output.isTerminal) output.write('\n').catch(() => {})
+      const isBroken = isInLine && output.isTerminal
       isInLine = false
+      if (isBroken) output.write('\n').catch(() => {})
+      return isBroken
     },
   }
 }

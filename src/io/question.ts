@@ -21,7 +21,7 @@ export interface QuestionerOptions {
   stdin: Stdin
   stderr: StdStream
   /** While the terminal is raw, one of them restores it. */
-  cleanups: Set<() => void>
+  cleanups: Set<() => unknown>
 }
 
 export function createQuestioner(options: QuestionerOptions): Questioner {
@@ -80,6 +80,7 @@ async function askHidden(
     stdin.setRaw?.(false)
     stderr.open().write('\n')
     cleanups.delete(restore)
+    return true
   }
   const hide = () => {
     // Before the question is shown: even a quick answer stays hidden.

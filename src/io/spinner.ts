@@ -1,33 +1,86 @@
-import type { StdStream } from './output.ts'
+import type { Output, StdStream } from './output.ts'
+import { type ColourChoice, wantsColour } from './style.ts'
 
-/** A sign of life on a terminal. */
-export interface Spinner {
-  stop(): void
+/** Where a spinner is shown, and what speaks against it. */
+interface Stage {
+  host: { stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
+  flags: { quiet?: boolean; verbose?: boolean; color?: ColourChoice }
+  cleanups: Set<() => unknown>
 }
 
 const delay = 300
 
-/** Shows a spinner after 300 ms; a quick answer never loads it. */
-export function startSpinner(stream: StdStream, text: string, isColoured: boolean): Spinner {
-  let spinner: { stop(): unknown } | undefined
-  let isOver = false
+/**
+ * Shows on a terminal that something is waited for, and for how long: after 300 ms, so that nothing quick ever loads it.
+ * It needs a line of its own. `start` is when the wait began, in milliseconds since the epoch. Returns what takes it
+ * away, which returns whether it was shown.
+ */
+export function showSpinner(
+  { host, flags, cleanups }: Stage,
+  what: string,
+  start = Date.now(),
+): () => boolean {
+  const { stderr, env } = host
+  const isWanted = !flags.quiet && !flags.verbose && env.TERM !== 'dumb'
+  // ora loops for ever if a line has no columns.
+  const isShown = isWanted && stderr.isTerminal && stderr.columns !== 0
+  if (!isShown) return () => false
+  let spinner: { text: string; stop(): unknown } | undefined
+  let clock: NodeJS.Timeout | undefined
   const timer = setTimeout(async () => {
     const { default: ora } = await import('ora')
-    if (isOver) return
+    if (!cleanups.has(stop)) return
     spinner = ora({
-      text,
-      color: isColoured && 'cyan',
-      stream: stream.open() as NodeJS.WriteStream,
+      text: what,
+      color: wantsColour(flags.color ?? 'auto', env, true) && 'cyan',
+      stream: stderr.open() as NodeJS.WriteStream,
       discardStdin: false,
       hideCursor: false,
     }).start()
+    clock = setInterval(() => {
+      if (spinner) spinner.text = `${what} · ${Math.floor((Date.now() - start) / 1000)} s`
+    }, 1000)
   }, delay)
+  function stop(): boolean {
+    cleanups.delete(stop)
+    clearTimeout(timer)
+    clearInterval(clock)
+    const shown = spinner
+    spinner = undefined
+    shown?.stop()
+    return shown !== undefined
+  }
+  cleanups.add(stop)
+  return stop
+}
+
+/** A spinner in the place of the next text that stdout gets. */
+export interface Waiting {
+  /** Shows what is waited for, unless it is shown already. */
+  show(what: string): void
+  stop(): void
+  /** The same output, whose text takes the spinner away. */
+  over(output: Output): Output
+}
+
+export function createWaiting(stage: Stage, start: number): Waiting {
+  let take: (() => boolean) | undefined
+  const stop = () => {
+    take?.()
+    take = undefined
+  }
   return {
-    stop() {
-      isOver = true
-      clearTimeout(timer)
-      spinner?.stop()
-      spinner = undefined
+    show(what) {
+      take ??= showSpinner(stage, what, start)
     },
+    stop,
+    over: (output) => ({
+      isTerminal: output.isTerminal,
+      write(chunk) {
+        if (chunk.length > 0) stop()
+        return output.write(chunk)
+      },
+      flush: output.flush,
+    }),
   }
 }

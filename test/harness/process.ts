@@ -87,15 +87,16 @@ export function start(argv: string[], world: World = {}): Started {
       ...credentials,
       ...world.env,
     },
+    stdio: [world.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
-  child.stdin.on('error', () => {})
-  child.stdin.end(world.stdin ?? '')
+  child.stdin?.on('error', () => {})
+  child.stdin?.end(world.stdin)
   let out = ''
   let err = ''
-  child.stdout.on('data', (chunk) => {
+  child.stdout?.on('data', (chunk) => {
     out += chunk
   })
-  child.stderr.on('data', (chunk) => {
+  child.stderr?.on('data', (chunk) => {
     err += chunk
   })
   return {

@@ -142,6 +142,36 @@ describe('V60 events list says of a type that nobody has', () => {
   })
 })
 
+describe('what an agent says', () => {
+  const source = '# Result\n\n- **all good** and `code`\n\n|a|b|\n|-|-|\n|1|2|'
+  const laidOut = 'Result\n\n• all good and code\n\na   │ b\n────┼────\n1   │ 2\n'
+  const said = { id: 'a', type: 'agent.message', content: [{ type: 'text', text: source }] }
+  const live = [message, said, idle({ stop_reason: 'end_turn' })]
+  const env = { PARLEY_SESSION: session, NO_COLOR: '1' }
+
+  test('is laid out as Markdown on a terminal, with --history too', async () => {
+    expect((await follow({ listed: [], live }, { env })).out).toContain(`\n${laidOut}`)
+    expect((await follow({ listed: live }, { env, argv: ['--history'] })).out).toContain(`\n${laidOut}`)
+    const { out } = await follow({ listed: [], live })
+    expect(out).toContain('\x1b[1;4;35mResult\x1b[0m')
+  })
+
+  test('is printed as it came in a pipe, or where the profile says so', async () => {
+    const plain = await follow({ listed: [], live }, { env: { ...env, PARLEY_MARKDOWN: 'false' } })
+    expect(plain.out).toContain(`\n${source}\n`)
+    expect((await follow({ listed: [], live }, { env, tty: [] })).out).toContain(`\n${source}\n`)
+  })
+
+  test('has its controls shown, whichever way', async () => {
+    const hostile = { ...said, content: 'a\x1b[2J\u202eb' }
+    for (const PARLEY_MARKDOWN of ['true', 'false']) {
+      const world = { env: { ...env, PARLEY_MARKDOWN } }
+      const { out } = await follow({ listed: [], live: [message, hostile, idle()] }, world)
+      expect(out).toContain('a^[[2J\\u202eb\n')
+    }
+  })
+})
+
 test('G20 Ctrl-C at a question says that nothing was sent (needs script)', async () => {
   const waiting = [
     use('toolu_1', {}),

@@ -41,7 +41,8 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
   const parts = sessionParts(context, settings, options)
   if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
   const session = parts.params.session
-  const print = createEventPrinter(context, ids)
+  const { markdown } = settings.values
+  const print = createEventPrinter(context, { ids, markdown })
   const showPast = async (items: readonly EventItem[], state: SessionState) => {
     for (const item of items) await print(item, state)
   }
@@ -50,7 +51,7 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
     stays,
   })
   try {
-    await printTranscript(context, follower, { session, ids, stays, canStay: true })
+    await printTranscript(context, follower, { session, ids, markdown, stays, canStay: true })
   } finally {
     follower.close()
   }

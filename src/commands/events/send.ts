@@ -35,5 +35,6 @@ export async function run(context: Context, options: SendOptions, words: string[
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const body = await requireEvents(context, options, words)
-  await deliverEvents(context, createCaller(context, settings), { ...parts, body }, options)
+  const { markdown } = settings.values
+  await deliverEvents(context, createCaller(context, settings), { ...parts, body }, { ...options, markdown })
 }

@@ -1,4 +1,5 @@
 import { type AnswerEnd, cutOf, type Footer, printUsage, requireUncut } from '../../content/footer.ts'
+import { createLayout } from '../../content/layout.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { type AnswerPrinter, createAnswerPrinter } from '../../io/answer-printer.ts'
@@ -6,6 +7,7 @@ import type { FileOutput } from '../../io/file-output.ts'
 import { keepingPart } from '../../io/kept-part.ts'
 import type { Output } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
+import { createWaiting, type Waiting } from '../../io/spinner.ts'
 import { callAfter, type Timers } from '../../timers.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
@@ -20,8 +22,8 @@ export interface Answer extends AnswerEnd {
 export interface Printing {
   /** Takes the place of stdout. */
   file: FileOutput | undefined
-  /** Makes what lays out Markdown; by default the text is printed as it is. */
-  createPrinter: (() => Promise<AnswerPrinter>) | undefined
+  /** As Markdown; otherwise the text is printed as it is. */
+  isLaidOut: boolean
   keepsText: boolean
   failOnCut: boolean
   schema: AnswerSchema | undefined
@@ -47,10 +49,13 @@ export const printAnswer = (
   })
 
 async function printText(context: Context, response: HttpResponse, printing: Printing): Promise<Answer> {
-  const { file, createPrinter, keepsText, failOnCut, footer } = printing
-  const output = file ?? context.output
-  const printer = (await createPrinter?.()) ?? createAnswerPrinter(output)
-  const answer = await read(context, response, { output, printer, keepsText })
+  const { file, isLaidOut, keepsText, failOnCut, footer } = printing
+  const waiting = createWaiting(context, footer.start)
+  const output = file ?? waiting.over(context.output)
+  const printer = isLaidOut
+    ? await createLayout({ ...context, output }, waiting)
+    : createAnswerPrinter(output)
+  const answer = await read(context, response, { output, printer, waiting, keepsText })
   if (failOnCut) requireUncut(context, answer, footer)
   return answer
 }
@@ -61,11 +66,12 @@ async function printFitting(
   response: HttpResponse,
   { schema, isLast, file, failOnCut, footer }: Printing & { schema: AnswerSchema; isLast: boolean },
 ): Promise<Answer | Mismatch> {
-  const output = file ?? context.output
+  const waiting = createWaiting(context, footer.start)
+  const output = file ?? waiting.over(context.output)
   const held = createHeldPrinter()
   let isPrinted = false
   try {
-    const answer = await read(context, response, { output, printer: held, keepsText: true })
+    const answer = await read(context, response, { output, printer: held, waiting, keepsText: true })
     if (failOnCut) requireUncut(context, answer, footer)
     const checked = await schema.check(answer.text, cutOf(answer))
     if ('failure' in checked) {
@@ -92,7 +98,7 @@ function createHeldPrinter(): AnswerPrinter & { text(): string } {
     add: (text) => void pieces.push(text),
     async write() {},
     async end() {},
-    breakLine() {},
+    breakLine: () => false,
     text: () => pieces.join(''),
   }
 }
@@ -100,6 +106,8 @@ function createHeldPrinter(): AnswerPrinter & { text(): string } {
 interface AnswerReading {
   output: Output
   printer: AnswerPrinter
+  /** Shown until there is some text, and again if the printer waits. */
+  waiting: Waiting
   keepsText: boolean
 }
 
@@ -107,7 +115,7 @@ interface AnswerReading {
 async function read(
   { flags, cleanups, timers }: Context,
   response: HttpResponse,
-  { output, printer, keepsText }: AnswerReading,
+  { output, printer, waiting, keepsText }: AnswerReading,
 ): Promise<Answer> {
   const isRaw = flags.raw ?? false
   const raw = createRawPrinter(output)
@@ -136,6 +144,7 @@ async function read(
   }
 
   cleanups.add(printer.breakLine)
+  waiting.show('waiting for the answer')
   try {
     for await (const chunk of body.chunks()) {
       take(chunk)
@@ -149,6 +158,7 @@ async function read(
     printer.breakLine()
     throw error
   } finally {
+    waiting.stop()
     cleanups.delete(printer.breakLine)
   }
   return { summary: decoder.summary, ...text.read(), isAssumed: body.isAssumed }

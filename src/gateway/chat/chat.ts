@@ -1,14 +1,13 @@
 import { buildBody } from '../../content/body.ts'
 import { type Footer, printEnd } from '../../content/footer.ts'
+import { loadMarkdown } from '../../content/layout.ts'
 import { type Prompt, type PromptOptions, readPrompt } from '../../content/prompt.ts'
 import type { AnswerSchema, SchemaOptions } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
-import type { AnswerPrinter } from '../../io/answer-printer.ts'
 import type { FileOutput } from '../../io/file-output.ts'
-import { takesHyperlinks, wantsColour } from '../../io/style.ts'
 import { deadlineOf, readSettings } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
@@ -34,7 +33,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const settings = await readSettings(context)
   const { values } = settings
   const schema = await readSchema(context, settings, options)
-  const layout = schema ? undefined : chooseLayout(context, options, values)
+  const isLaidOut = !schema && wantsLayout(context, options, values)
   const question = await readQuestion(context, words, options)
   const file = await openOutput(context, options.output)
   const conversation = await readConversation(context, options, { question, values })
@@ -45,13 +44,13 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   if (await caller.preview(endpoint, parts)) return
   const printing = {
     file,
-    createPrinter: layout?.createPrinter,
+    isLaidOut,
     keepsText: conversation !== undefined,
     failOnCut: options.failOnCut ?? values.failOnCut,
     schema,
     footer,
   }
-  const meanwhile = () => Promise.all([loadAnswer(), layout?.load()])
+  const meanwhile = () => Promise.all([loadAnswer(), isLaidOut && loadMarkdown()])
   const askOnce = (body: Uint8Array | undefined, isLast: boolean) =>
     caller.call(endpoint, { ...parts, body, meanwhile }, async (response) => {
       const { printAnswer } = await loadAnswer()
@@ -180,32 +179,16 @@ async function openOutput({ host }: Context, name: string | undefined): Promise<
   return openFileOutput(name, host)
 }
 
-interface Layout {
-  load(): Promise<unknown>
-  createPrinter(): Promise<AnswerPrinter>
-}
-
-/** How an answer's Markdown is laid out; `undefined` if the text is printed as it is. */
-function chooseLayout(
-  { flags, host, output }: Context,
+/** Whether an answer's Markdown is laid out, or the text is printed as it is. */
+function wantsLayout(
+  { flags, output }: Context,
   options: { markdown?: boolean; output?: string },
   { markdown }: Settings,
-): Layout | undefined {
+): boolean {
   const isFile = options.output !== undefined && options.output !== '-'
   if (options.markdown && flags.raw) throw usage('--markdown lays out text: it does not go with --raw')
   if (options.markdown && isFile)
     throw usage('--markdown is for what is printed: it does not go with -o FILE')
   const isWanted = options.markdown ?? (markdown && output.isTerminal)
-  if (!isWanted || flags.raw || isFile) return undefined
-  return {
-    load: loadMarkdown,
-    async createPrinter() {
-      const { createMarkdownPrinter } = await loadMarkdown()
-      const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
-      const links = isColoured && output.isTerminal && takesHyperlinks(host.env) ? 'hyperlink' : 'address'
-      return createMarkdownPrinter(output, { columns: host.stdout.columns, isColoured, links })
-    },
-  }
+  return isWanted && !flags.raw && !isFile
 }
-
-const loadMarkdown = () => import('../../io/markdown/printer.ts')

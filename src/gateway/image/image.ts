@@ -6,13 +6,15 @@ import { usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { findPictureProtocol, renderPicture } from '../../io/picture.ts'
+import { showSpinner } from '../../io/spinner.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { endpoints } from '../../wire/endpoints.ts'
+import type { HttpResponse } from '../../wire/exchange.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { parseAssignment } from '../../wire/json/edit.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
-import { readImageAnswer } from './answer.ts'
+import { type ImageAnswer, readImageAnswer } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { type LinkClient, rescueLinks } from './link.ts'
 import { nameFrom, promptOf } from './name.ts'
@@ -43,7 +45,7 @@ export async function makeImages(context: Context, options: ImageOptions, words:
   if (await caller.preview(endpoints.image, parts)) return
   const client = { exchange: caller.exchange, retries: values.retries, deadline: caller.deadline }
   await caller.call(endpoints.image, parts, async (response) => {
-    const { images, texts, summary, failure } = await readImageAnswer(context, response)
+    const { images, texts, summary, failure } = await receive(context, response, footer)
     try {
       if (destination) await saveAnswer(context, images, { options, destination, client })
     } finally {
@@ -52,6 +54,17 @@ export async function makeImages(context: Context, options: ImageOptions, words:
     }
     if (failure) throw failure
   })
+}
+
+/** An image is large, and may be made while its answer comes. */
+async function receive(context: Context, response: HttpResponse, { start }: Footer): Promise<ImageAnswer> {
+  // What is printed as it comes is a sign of life itself.
+  const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image', start)
+  try {
+    return await readImageAnswer(context, response)
+  } finally {
+    stop?.()
+  }
 }
 
 export function chooseModel({ model }: Pick<ImageOptions, 'model'>, { imageModel }: Settings): string {

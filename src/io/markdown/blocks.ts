@@ -37,6 +37,11 @@ export class Blocks {
     this.#highlightFor = highlightFor
   }
 
+  /** A table is kept back, and nothing is half-written. */
+  get isInTable(): boolean {
+    return this.#table !== undefined || this.#kind === 'bar'
+  }
+
   /** The text may be cut anywhere. */
   push(text: string): void {
     for (let at = 0; at < text.length; ) {

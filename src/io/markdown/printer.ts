@@ -1,6 +1,7 @@
 import type { AnswerPrinter } from '../answer-printer.ts'
 import { escapeControls } from '../escape.ts'
 import type { Output } from '../output.ts'
+import type { Waiting } from '../spinner.ts'
 import { Blocks } from './blocks.ts'
 import { Canvas } from './canvas.ts'
 import type { LinkStyle } from './inline.ts'
@@ -10,6 +11,8 @@ export interface MarkdownOptions {
   columns?: number
   isColoured: boolean
   links?: LinkStyle
+  /** Shows that a table is kept back. */
+  waiting?: Waiting | undefined
 }
 
 /**
@@ -18,7 +21,7 @@ export interface MarkdownOptions {
  */
 export function createMarkdownPrinter(
   output: Output,
-  { columns = Infinity, isColoured, links = 'address' }: MarkdownOptions,
+  { columns = Infinity, isColoured, links = 'address', waiting }: MarkdownOptions,
 ): AnswerPrinter {
   const page = new Canvas({ columns, isColoured })
   let highlighter: typeof import('./highlighter.ts') | undefined
@@ -59,6 +62,7 @@ export function createMarkdownPrinter(
       const text = take(false)
       await prepare(text)
       await output.write(layOut(text))
+      if (blocks.isInTable) waiting?.show('waiting for the end of a table')
     },
     async end() {
       const text = take(true)
@@ -68,9 +72,11 @@ export function createMarkdownPrinter(
       await output.flush()
     },
     breakLine() {
-      if (isOver) return
+      if (isOver) return false
       isOver = true
-      output.write(layOut(take(true))).catch(() => {})
+      const rest = layOut(take(true))
+      output.write(rest).catch(() => {})
+      return rest !== '' && output.isTerminal
     },
   }
 }

@@ -41,7 +41,7 @@ export async function confirmToolUses(
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)
   const parts = sessionParts(context, settings, options)
-  const calling = { context, caller, parts, options }
+  const calling = { context, caller, parts, options, markdown: settings.values.markdown }
   const found = await find(calling, ids)
   if (found.is === 'confirmations') return send(calling, takeGiven(context, options, found))
   if (found.uses.length === 0)
@@ -60,11 +60,13 @@ interface Confirming {
   caller: Caller
   parts: SessionParts
   options: ConfirmOptions
+  /** The setting. */
+  markdown: boolean
 }
 
 /** `inWords` tells a person what is sent. */
-const send = ({ context, caller, parts, options }: Confirming, body: string, inWords?: string[]) =>
-  deliverEvents(context, caller, { ...parts, body: Buffer.from(body) }, { ...options, inWords })
+const send = ({ context, caller, parts, options, markdown }: Confirming, body: string, inWords?: string[]) =>
+  deliverEvents(context, caller, { ...parts, body: Buffer.from(body) }, { ...options, markdown, inWords })
 
 async function sendVerdicts(
   confirming: Confirming,

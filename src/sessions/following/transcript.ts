@@ -1,6 +1,8 @@
+import { createLayout } from '../../content/layout.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { escapeControls, oneLine } from '../../io/escape.ts'
+import { createAnswerPrinter } from '../../io/answer-printer.ts'
+import { oneLine } from '../../io/escape.ts'
 import { describeAgo, giveLifeSigns } from '../../io/life-signs.ts'
 import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
@@ -17,6 +19,8 @@ export interface TranscriptOptions {
   session: string
   /** stdout is for the ids of the tool uses that wait. */
   ids?: boolean
+  /** On a terminal, what the agent says is laid out as Markdown. */
+  markdown: boolean
   /** stdout is for the answer: what happens is shown on a terminal's stderr only. */
   isAside?: boolean
   /** The session is followed until it is terminated or deleted. */
@@ -44,9 +48,9 @@ export async function printTranscript(
   follower: Follower,
   options: TranscriptOptions,
 ): Promise<void> {
-  const { ids = false, isAside = false, stays = false, sent, react } = options
+  const { ids = false, markdown, isAside = false, stays = false, sent, react } = options
   const { state } = follower
-  const print = isAside ? createAsidePrinter(context) : createEventPrinter(context, ids)
+  const print = isAside ? createAsidePrinter(context) : createEventPrinter(context, { ids, markdown })
   const printed = new Set<string>()
   let hasBegun = false
   const endLifeSigns = stays ? undefined : giveLifeSigns(context, () => describeProgress(context, follower))
@@ -130,10 +134,15 @@ async function failureOf(
  */
 export function createEventPrinter(
   context: Context,
-  ids: boolean,
+  { ids, markdown }: Pick<TranscriptOptions, 'ids' | 'markdown'>,
 ): (item: EventItem, state: SessionState) => Promise<void> {
   const { flags, host, output } = context
   const raw = createRawPrinter(output)
+  const show = async (text: string) => {
+    const printer = markdown ? await createLayout(context) : createAnswerPrinter(output)
+    printer.add(text)
+    await printer.end()
+  }
   return async (item, state) => {
     if (ids) return context.tell(await asAside(context, item, state))
     if (flags.raw) {
@@ -141,8 +150,7 @@ export function createEventPrinter(
       return raw.write()
     }
     const said = textOf(item)
-    if (said !== '')
-      return output.write(`${output.isTerminal ? escapeControls(said.replaceAll('\r\n', '\n')) : said}\n`)
+    if (said !== '') return output.isTerminal ? show(said) : output.write(`${said}\n`)
     if (!output.isTerminal) return output.write(toTsv(toRow(item.event)))
     const shown = await asDimLine(context, `· ${describe(item, state)}`, host.stdout)
     return output.write(`${shown}\n`)

@@ -1,3 +1,4 @@
+import { createLayout } from '../../content/layout.ts'
 import {
   type AnswerSchema,
   explainMismatch,
@@ -31,6 +32,8 @@ export interface WantedAnswer {
   /** Of the file, as it was given. */
   name: string | undefined
   failOnCut: boolean
+  /** On a terminal, what the agent says is laid out as Markdown. */
+  markdown: boolean
 }
 
 /** Reads what is wanted of the answer. Throws a `CliError`: flags exclude each other, or the file cannot be written. */
@@ -52,6 +55,7 @@ export async function readAnswerFlags(
     file: name === undefined ? undefined : await openFileOutput(name, context.host),
     name,
     failOnCut: options.failOnCut ?? settings.values.failOnCut,
+    markdown: settings.values.markdown,
   }
 }
 
@@ -100,12 +104,14 @@ export async function awaitAnswer(
 
 /** Prints an answer, or writes its file. Throws a `CliError` of kind `file`. */
 export async function deliverAnswer(
-  { output, summary }: Context,
-  { file, name, isAlone }: WantedAnswer,
+  context: Context,
+  { file, name, isAlone, schema, markdown }: WantedAnswer,
   answer: string,
 ): Promise<void> {
   if (!file && !isAlone) return
-  const printer = createAnswerPrinter(file ?? output)
+  const { output, summary } = context
+  const isLaidOut = markdown && output.isTerminal && !file && !schema
+  const printer = isLaidOut ? await createLayout(context) : createAnswerPrinter(file ?? output)
   printer.add(answer)
   await printer.end()
   await file?.commit()

@@ -187,6 +187,7 @@ async function follow(
     await printTranscript(context, follower, {
       session,
       ids,
+      markdown: wanted.markdown,
       isAside: wanted.isAlone,
       sent,
       certain: sent && 'the task was accepted',

@@ -17,6 +17,11 @@ export interface DeliveryOptions {
   inWords?: readonly string[] | undefined
 }
 
+/** What is followed is printed as the settings say. */
+interface Printing extends DeliveryOptions {
+  markdown: boolean
+}
+
 /** What is sent: the parts of a session's requests, and the events as JSON. */
 type Delivery = SessionParts & { body: Uint8Array }
 
@@ -27,7 +32,7 @@ export async function deliverEvents(
   context: Context,
   caller: Caller,
   parts: Delivery,
-  { ids = false, follow = false, inWords }: DeliveryOptions,
+  { ids = false, follow = false, markdown, inWords }: Printing,
 ): Promise<void> {
   if (await caller.preview(endpoints.sendEvents, parts)) return
   const session = parts.params.session
@@ -47,7 +52,7 @@ export async function deliverEvents(
     )
     if (follower) {
       const sent = sentEvents(parts.body, events)
-      await printTranscript(context, follower, { session, ids, certain: accepted, sent })
+      await printTranscript(context, follower, { session, ids, markdown, certain: accepted, sent })
     } else {
       const isShown = context.output.isTerminal && !ids && !context.flags.raw
       if (!isShown || !inWords) await printReceipt(context, events, ids)

@@ -133,7 +133,7 @@ describe('asking', () => {
     }
     const ended = await run(['chat', 'x', '--usage'], { exchange: answering(JSON.stringify(body)) })
     expect(ended).toMatchObject({ code: 0, out: 'Yes\n' })
-    expect(ended.err).toContain('STOP · 1 tokens in · 5 out')
+    expect(ended.err).toContain('STOP · 1 token in · 5 out')
   })
 })
 

@@ -15,7 +15,7 @@ describe('stdout and stderr', () => {
 
   test('the footer is for terminals and for --usage', async () => {
     const asked = await image(['x', '--usage'])
-    expect(asked.err).toMatch(/^— alpha-image · STOP · 4 tokens in · 1290 out · \d+\.\d s\n$/)
+    expect(asked.err).toMatch(/^— alpha-image · STOP · 4 tokens in · 1,290 out · \d+\.\d s\n$/)
     expect((await image(['x'], { tty: ['stderr'] })).err).toContain('tokens in')
     expect((await image(['x'])).err).toBe('')
   })

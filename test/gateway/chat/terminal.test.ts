@@ -1,0 +1,111 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { delta, event, sseHead, stop } from '../../faults/answers.ts'
+import { credentials, temporaryFolder } from '../../harness/run.ts'
+import { pointedAt, type ScriptedServer, serve } from '../../harness/server.ts'
+import { type } from '../../harness/typing.ts'
+
+let server: ScriptedServer | undefined
+afterEach(() => server?.close())
+
+type Step = [shown: string, then: string | { key: string }]
+
+/**
+ * Streams to a terminal. Each step waits until something is shown; then a person types a key, or the service sends
+ * more of the answer.
+ */
+async function stream(begin: string, steps: Step[], argv = '--stream') {
+  let send = (_: string) => {}
+  server = await serve((socket) => {
+    send = (text) => void socket.write(text)
+    send(begin)
+  })
+  const env = { ...credentials, ...pointedAt(server), NO_COLOR: '1' }
+  const command = `stty cols 60 rows 24; "$NODE" "$PARLEY" chat hi ${argv}`
+  return type(
+    command,
+    temporaryFolder(),
+    steps.map(([shown, then]) => [shown, typeof then === 'string' ? () => send(then) : then.key]),
+    env,
+  )
+}
+
+const ctrlC = { key: '\x03' }
+const ended = `${event({ type: 'message_delta', delta: { stop_reason: 'end_turn' } })}${stop}`
+
+/** What is left on the screen: of a line that is written anew, its last text. */
+const linesOf = (screen: string) =>
+  screen
+    .replaceAll('\x1b[1G', '\0')
+    .replaceAll(/\x1b\[\??[\d;]*[a-zA-Z]/g, '')
+    .split(/\r*\n/)
+    .map((line) => line.slice(line.lastIndexOf('\0') + 1))
+
+describe('the spinner (needs script)', () => {
+  test('shows for how long the answer is waited for, also after the first bytes of a stream', async () => {
+    const { screen } = await stream(sseHead, [['waiting for the answer · 1 s', delta('Done.') + ended]])
+    expect(linesOf(screen)).toContain('Done.')
+    expect(screen.slice(screen.indexOf('Done.'))).not.toContain('waiting')
+  })
+
+  test('stands in the place of a table that is still coming', async () => {
+    const row = delta('|a|b|\n|-|-|\n|1|2|\n')
+    const { screen } = await stream(sseHead + delta('Look:\n\n'), [
+      ['Look:', row],
+      ['waiting for the end of a table', delta('|33|44|\n\nThat is all.') + ended],
+    ])
+    const lines = linesOf(screen)
+    const start = lines.indexOf('Look:')
+    expect(lines.slice(start, start + 7)).toEqual([
+      'Look:',
+      '',
+      'a   │ b',
+      '────┼────',
+      '1   │ 2',
+      '33  │ 44',
+      '',
+    ])
+    expect(lines).toContain('That is all.')
+  })
+
+  test.each([['-o answer.txt'], ['--schema schema.json']])(
+    'stands there while nothing is printed: %s',
+    async (flags) => {
+      const schema = `printf '{}' > schema.json;`
+      server = await serve((socket) => {
+        send = (text) => void socket.write(text)
+        send(sseHead + delta('{"a":'))
+      })
+      let send = (_: string) => {}
+      const env = { ...credentials, ...pointedAt(server), NO_COLOR: '1' }
+      const command = `stty cols 60; ${schema} "$NODE" "$PARLEY" chat hi --stream ${flags}`
+      const { screen, code } = await type(
+        command,
+        temporaryFolder(),
+        [['waiting for the answer · 1 s', () => send(delta('1}') + ended)]],
+        env,
+      )
+      expect(code).toBe(0)
+      expect(linesOf(screen).join('\n')).not.toContain('waiting')
+    },
+  )
+})
+
+describe('Ctrl-C begins a new line (needs script)', () => {
+  const last = 'parley: interrupted: the answer was cut off'
+
+  test.each([
+    ['in the middle of a line', 'one two three ', 'two', ['one two three^C', last]],
+    ['after a line', 'one\n\n', 'one', ['one', '^C', last]],
+    ['as Markdown, after a heading', '# one\n', 'one', ['one', '^C', last]],
+  ])('%s', async (_, text, shown, lines) => {
+    const { screen } = await stream(sseHead + delta(text), [[shown, ctrlC]])
+    const all = linesOf(screen)
+    const start = all.findIndex((line) => line.startsWith('one'))
+    expect(all.slice(start, start + lines.length)).toEqual(lines)
+  })
+
+  test('in the place of the spinner', async () => {
+    const { screen } = await stream(sseHead, [['waiting for the answer', ctrlC]])
+    expect(linesOf(screen)[0]).toBe(last)
+  })
+})
