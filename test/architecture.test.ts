@@ -23,6 +23,7 @@ const floors = [
   ['http'],
   ['content'],
   ['gateway', 'sessions', 'batch', 'api'],
+  ['check.ts'],
   ['commands'],
   ['cli'],
   ['signals.ts'],

@@ -6,6 +6,7 @@ import { type FileOutput, openFileOutput } from '../io/file-output.ts'
 import { keepingPart } from '../io/kept-part.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
+import { tryDecodeUtf8 } from '../io/utf8.ts'
 import { readSettings } from '../settings/read-settings.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
@@ -19,7 +20,7 @@ export interface ApiOptions extends RequestOptions {
   paginate?: boolean
 }
 
-/** Calls any endpoint of a service and prints what it answers, byte for byte. */
+/** Calls any endpoint of a service and prints what it answers, byte for byte; JSON is laid out on a terminal. */
 export async function callApi(context: Context, options: ApiOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, { words, options })
@@ -36,8 +37,9 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   const caller = createCaller({ ...context, flags }, settings)
   if (await caller.preview(endpoint, parts)) return
   if (isReading) context.calls.expectReading()
-  const print = createPrinter(context.output, options.include ?? false)
-  const printWhole = file ? createPrinter(file, options.include ?? false) : print
+  const hasHead = options.include ?? false
+  const print = createPrinter(context.output, { hasHead, layOut: chooseLayout(context) })
+  const printWhole = file ? createPrinter(file, { hasHead }) : print
   try {
     await keepingPart(context, file, async () => {
       if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
@@ -111,12 +113,62 @@ interface Printer {
   end(): Promise<void>
 }
 
-function createPrinter(output: Output, hasHead: boolean): Printer {
+/** Makes a text of JSON a page for a person; `undefined` if it cannot. */
+type LayOut = (text: string) => Promise<string | undefined>
+
+function chooseLayout({ flags, host, output }: Context): LayOut | undefined {
+  if (!output.isTerminal || flags.raw) return undefined
+  return async (text) => {
+    const [{ layOutPage }, { paint }, { wantsColour }] = await Promise.all([
+      import('../io/json-lines.ts'),
+      import('../io/markdown/canvas.ts'),
+      import('../io/style.ts'),
+    ])
+    const isColoured = wantsColour(flags.color ?? 'auto', host.env, true)
+    return layOutPage(text, (line) => paint(line, isColoured))
+  }
+}
+
+/** Longer JSON is printed as it comes. Bytes. */
+const longestJson = 2 ** 20
+
+/** What has no type may be JSON, too. */
+const mayBeJson = (type = '') => type === '' || /[/+]json\s*(;|$)/i.test(type)
+
+function createPrinter(
+  output: Output,
+  { hasHead, layOut }: { hasHead: boolean; layOut?: LayOut | undefined },
+): Printer {
   const printer = createRawPrinter(output)
   let isFirst = true
   let isLineOpen = false
+  /** JSON that waits for its end. */
+  let held: Uint8Array[] | undefined
+  let size = 0
+
+  function print(chunk: Uint8Array): Promise<void> {
+    isLineOpen = chunk.at(-1) !== 0x0a
+    printer.add(chunk)
+    return printer.write()
+  }
+
+  async function release(): Promise<void> {
+    const chunks = held ?? []
+    held = undefined
+    for (const chunk of chunks) await print(chunk)
+  }
+
+  async function printPage(): Promise<void> {
+    const text = held && tryDecodeUtf8(Buffer.concat(held))
+    const page = text === undefined ? undefined : await layOut?.(text)
+    if (page === undefined) return release()
+    held = undefined
+    await output.write(page)
+  }
+
   return {
     async head({ status, statusText, headers }) {
+      if (layOut && mayBeJson(headers['content-type'])) held = []
       if (!hasHead) return
       const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`)
       printer.add(`HTTP/1.1 ${status}${statusText && ` ${statusText}`}\n${lines.join('')}\n`)
@@ -129,11 +181,13 @@ function createPrinter(output: Output, hasHead: boolean): Printer {
         })
       }
       isFirst = false
-      isLineOpen = chunk.at(-1) !== 0x0a
-      printer.add(chunk)
-      await printer.write()
+      if (!held) return print(chunk)
+      held.push(chunk)
+      size += chunk.length
+      if (size > longestJson) await release()
     },
     async end() {
+      await printPage()
       if (isLineOpen && output.isTerminal) printer.add('\n')
       isLineOpen = false
       await printer.end()

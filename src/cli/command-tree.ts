@@ -60,6 +60,11 @@ export const entries: Record<string, Entry> = {
         summary: 'ask for everything a profile needs',
         load: () => import('../commands/config/init.ts'),
       },
+      check: {
+        summary: 'try the addresses and credentials of a profile',
+        isRequest: true,
+        load: () => import('../commands/config/check.ts'),
+      },
       set: {
         summary: 'set a value in a profile',
         load: () => import('../commands/config/set.ts'),

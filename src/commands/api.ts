@@ -18,7 +18,7 @@ export function declare(command: Command): void {
 }
 
 export const notes = [
-  "It prints the answer's body as it is, whatever the status; the exit code says how it ended. A GET is retried as events list is, another method only if nothing was sent, or with --retry-unknown.",
+  "It prints the answer's body as it is, whatever the status; the exit code says how it ended. On a terminal JSON of up to 1 MiB is laid out, but not with --raw. A GET is retried as events list is, another method only if nothing was sent, or with --retry-unknown.",
 ]
 
 export const examples = [

@@ -34,7 +34,7 @@ export function declare(command: Command): void {
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--access-token <token>', 'the token to ask for (default: made up)')
     .option('--api-key <key>', 'the API key to ask for (default: made up)')
-    .option('--strict', 'refuse unknown betas, no version header, empty messages, unknown sessions')
+    .option('--strict', 'refuse unknown betas and sessions, and the like')
     .option(
       '--fault <spec>',
       'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
@@ -71,9 +71,9 @@ function parseMilliseconds(value: string): number {
 }
 
 export const notes = [
-  'It prints one line of JSON when it listens, and stops on SIGINT or SIGTERM. A fault without xN happens every time; limit it to one endpoint: chat:, image:, events:, list:, follow:. Of its sessions it keeps 32 MiB, those used last.',
-  `The emulated agent answers each message at once. "a tool" or "two tools" in it, or lines such as these, make it ask for tool uses and wait; it goes on when they are confirmed, denied or given a result.\n${taskForms}`,
-  'Streams of events differ by service: message names every event "message", comments adds comments, deltas sends a message in pieces first, replay begins with all events that there were.',
+  'It prints one line of JSON when it listens. A fault without xN happens every time; chat:, image:, events:, list:, follow: or session: limits it to one endpoint.',
+  `In a message "a tool", "two tools" or lines such as these make the agent ask for tool uses, and wait for the answers.\n${taskForms}`,
+  'Stream styles: message names every event "message", comments adds comments, deltas sends a message in pieces first, replay begins with all that was, receipts gives receipts ids of their own. POST /v1/sessions takes initial_events, and a budget in cents; usage comes before each rest. The 32 MiB of sessions used last are kept.',
 ]
 
 export const examples = [

@@ -3,6 +3,7 @@ import type { Endpoint, EndpointName } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../wire/exchange.ts'
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import type { SendEvents } from '../wire/sessions/send-events.ts'
+import type { CreateSession, UpdateSession } from '../wire/sessions/session-requests.ts'
 import { checkBody, header } from './body.ts'
 import {
   createLimiter,
@@ -71,6 +72,10 @@ function createHandlers(options: EmulatorOptions): Handlers {
       const { imageReply } = await import('./gateway/image.ts')
       return imageReply(body as GenerateRequest, params.model ?? '', seed)
     },
+    createSession: ({ body }) => sessions.create(body as CreateSession),
+    updateSession: ({ params, body }) => sessions.update(params.session ?? '', body as UpdateSession),
+    readSession: ({ params }) => sessions.describe(params.session ?? ''),
+    listSessions: ({ query }) => sessions.describeAll(query),
     sendEvents: ({ params, body }) => sessions.send(params.session ?? '', body as SendEvents),
     listEvents: ({ params, query }) => sessions.list(params.session ?? '', query),
     followEvents: ({ params, query }) => sessions.follow(params.session ?? '', query),
@@ -82,6 +87,10 @@ const faultNames: Record<EndpointName, string> = {
   chat: 'chat',
   streamChat: 'chat',
   image: 'image',
+  createSession: 'session',
+  updateSession: 'session',
+  readSession: 'session',
+  listSessions: 'session',
   sendEvents: 'events',
   listEvents: 'list',
   followEvents: 'follow',
@@ -144,10 +153,16 @@ async function answer(
   const read = endpoint.request ? await checkBody(request, endpoint.request) : { body: undefined }
   if ('refusal' in read) return read.refusal
   const { body } = read
-  const doubts = endpoint.service === 'agents' ? findDoubts(request, body as SendEvents | undefined) : []
+  const doubts = endpoint.service === 'agents' ? findDoubts(request, eventsIn(body)) : []
   if (options.isStrict && doubts.length > 0) return errorReply(400, doubts.slice(0, mostTold).join('; '))
   for (const doubt of doubts.slice(0, mostTold)) options.onDoubt?.(doubt)
   return handlers[name]({ params, query, body })
+}
+
+/** The events of a body that sends some, or makes a session with some. */
+const eventsIn = (body: unknown): SendEvents['events'] => {
+  const { events, initial_events: initial } = (body ?? {}) as Partial<SendEvents & CreateSession>
+  return events ?? initial ?? []
 }
 
 /** How many doubts about one request are told. */

@@ -53,6 +53,9 @@ export function errorReply(
   }
 }
 
+/** A proxy in between passes on what comes when it comes. */
+const unbuffered = { 'cache-control': 'no-cache', 'x-accel-buffering': 'no' }
+
 export interface ResponseSettings {
   requestId: string
   /** Milliseconds between two pieces. */
@@ -80,10 +83,17 @@ export function deliver(reply: EmulatedResponse, { requestId, delay, cut }: Resp
   const whole = Array.isArray(pieces) && pieces.length === 1 && !cut ? String(pieces[0]) : undefined
   const length: Record<string, string> =
     whole === undefined ? {} : { 'content-length': String(Buffer.byteLength(whole)) }
+  const isStream = reply.contentType === 'text/event-stream'
   return {
     status: reply.status,
     statusText: '',
-    headers: { 'content-type': reply.contentType, 'request-id': requestId, ...length, ...reply.headers },
+    headers: {
+      'content-type': reply.contentType,
+      'request-id': requestId,
+      ...(isStream ? unbuffered : {}),
+      ...length,
+      ...reply.headers,
+    },
     body: body(),
     close: reply.close ?? (() => {}),
   }

@@ -7,9 +7,10 @@ import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { mendSecret } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import type { Exchange, HttpResponse } from '../wire/exchange.ts'
+import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { completeFailure, sendRequest } from './attempts.ts'
-import { chooseExchange } from './carrier.ts'
+import { type Carrier, chooseCarrier } from './carrier.ts'
+import type { OnStage } from './connect.ts'
 import { createCredentials } from './credentials.ts'
 import { createRequestBuilder, type Request, type RequestParts } from './request.ts'
 
@@ -44,8 +45,12 @@ export interface Caller {
   ): Promise<T>
   /** The same up to the response's head. */
   open(endpoint: Endpoint, parts: RequestParts): Promise<OpenResponse>
+  /** Builds a request with its secret, and sends nothing. Throws as `call` does before anything is sent. */
+  prepare(endpoint: Endpoint, parts: RequestParts): Promise<HttpRequest>
   /** What carries the requests, for one that is not to a service. */
   exchange(): Promise<Exchange>
+  /** Opens a connection and closes it again, as a `Carrier` does. Returns false if there is no network. */
+  tryConnection(url: URL, onStage: OnStage): Promise<boolean>
   /** When the run has to be over: milliseconds since the epoch, 0 for no deadline. */
   readonly deadline: number
   /** Forgets the secrets that commands printed, which may have expired. Returns whether there were any. */
@@ -76,11 +81,11 @@ export function createCaller(
   const policy = { retries, retryUnknown, leavesRefusals: isOneOfMany, deadline }
   // Many calls have a progress line of their own.
   const showWaiting = isOneOfMany ? <T>(work: Promise<T>) => work : createWaiting(context)
-  let carrying: Promise<Exchange> | undefined
+  let carrying: Promise<Carrier> | undefined
 
-  function exchange(): Promise<Exchange> {
+  function carrier(): Promise<Carrier> {
     // Whoever makes many calls ends them all at once.
-    carrying ??= chooseExchange(context, settings, {
+    carrying ??= chooseCarrier(context, settings, {
       deadline: isOneOfMany ? 0 : deadline,
       keepsConnections: isOneOfMany,
     })
@@ -94,7 +99,7 @@ export function createCaller(
     const request = await build(endpoint, parts)
     const signed = await credentials.addTo(request)
     const wayToMend = wayToMendSecret(request, settings)
-    const carry = await exchange()
+    const { exchange: carry } = await carrier()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     const call = calls.begin(endpoint, { isOneOfMany, wayOn })
     const sending = sendRequest(signed, {
@@ -138,7 +143,13 @@ export function createCaller(
 
   return {
     deadline,
-    exchange,
+    prepare: async (endpoint, parts) => credentials.addTo(await build(endpoint, parts)),
+    exchange: async () => (await carrier()).exchange,
+    async tryConnection(url, onStage) {
+      const { tryConnection } = await carrier()
+      await tryConnection?.(url, onStage)
+      return tryConnection !== undefined
+    },
     open,
     forgetSecrets: credentials.forget,
     async preview(endpoint, parts) {

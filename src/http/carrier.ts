@@ -5,8 +5,16 @@ import { oneLine } from '../io/escape.ts'
 import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
+import type { OnStage } from './connect.ts'
 
-interface ExchangeNeeds {
+/** What carries a run's requests. */
+export interface Carrier {
+  exchange: Exchange
+  /** Opens a connection and closes it again. Throws as `openConnection` does. Absent if there is no network. */
+  tryConnection?(url: URL, onStage: OnStage): Promise<void>
+}
+
+interface CarrierNeeds {
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
   /** Many requests follow each other. */
@@ -17,28 +25,28 @@ interface ExchangeNeeds {
  * Chooses what carries this run's requests: the network, or for the demo profile the emulator; with `--verbose` it is
  * logged.
  */
-export async function chooseExchange(
+export async function chooseCarrier(
   context: Context,
   settings: ResolvedSettings,
-  needs: ExchangeNeeds,
-): Promise<Exchange> {
+  needs: CarrierNeeds,
+): Promise<Carrier> {
   const { host, flags } = context
-  const create = settings.profile === demoName ? createDemoExchange : createNetworkExchange
-  const exchange = host.exchange ?? (await create(context, settings, needs))
-  return flags.verbose ? withLog(exchange, context) : exchange
+  const create = settings.profile === demoName ? createDemo : createNetwork
+  const carrier = host.exchange ? { exchange: host.exchange } : await create(context, settings, needs)
+  return flags.verbose ? { ...carrier, exchange: withLog(carrier.exchange, context) } : carrier
 }
 
-async function createDemoExchange({ note }: Context): Promise<Exchange> {
+async function createDemo({ note }: Context): Promise<Carrier> {
   note('the demo profile: answers come from the built-in emulator, no model is called')
   const { createEmulator } = await import('../emulator/emulator.ts')
-  return createEmulator({})
+  return { exchange: createEmulator({}) }
 }
 
-async function createNetworkExchange(
+async function createNetwork(
   { host, input, cleanups, warn }: Context,
   { values, origins }: ResolvedSettings,
-  { deadline, keepsConnections }: ExchangeNeeds,
-): Promise<Exchange> {
+  { deadline, keepsConnections }: CarrierNeeds,
+): Promise<Carrier> {
   const [{ createHttpExchange }, { createConnections, keepConnections }] = await Promise.all([
     import('./exchange.ts'),
     import('./connections.ts'),
@@ -51,12 +59,24 @@ async function createNetworkExchange(
     ca: await readCertificates(input, values.cacert, { origin: origins.cacert?.name, env: host.env }),
     findProxy: await loadProxies(host.env),
   }
-  return createHttpExchange({
-    connections: keepsConnections ? keepConnections(connect, cleanups) : createConnections(connect),
-    timeout: values.timeout * 1000,
-    deadline,
-    open: cleanups,
-  })
+  return {
+    exchange: createHttpExchange({
+      connections: keepsConnections ? keepConnections(connect, cleanups) : createConnections(connect),
+      timeout: values.timeout * 1000,
+      deadline,
+      open: cleanups,
+    }),
+    async tryConnection(url, onStage) {
+      const { openConnection } = await import('./connect.ts')
+      const left = deadline > 0 ? Math.max(1, deadline - Date.now()) : 0
+      const limits = [connect.timeout, left].filter((limit) => limit > 0)
+      const timeout = limits.length > 0 ? Math.min(...limits) : 0
+      const never = new AbortController()
+      const opening = { signal: never.signal, meanwhile: () => {}, onStage }
+      const { socket } = await openConnection(url, { ...connect, timeout }, opening)
+      socket.destroy()
+    },
+  }
 }
 
 /** Nothing is loaded if the environment names no proxy. */

@@ -14,14 +14,27 @@ export interface ConnectOptions {
   findProxy?: ((url: URL) => HttpProxy | undefined) | undefined
 }
 
+/** How far a connection got. Through a proxy the name is the proxy's, and without TLS there is no last one. */
+export type Stage = 'name' | 'connection' | 'TLS'
+
+/** Called for each stage that is reached; `proxy` is the one on the way. */
+export type OnStage = (stage: Stage, proxy: HttpProxy | undefined) => void
+
+interface Opening {
+  signal: AbortSignal
+  meanwhile(): void
+  onStage?: OnStage | undefined
+}
+
 /**
  * Opens a connection. Throws a `CliError` of kind `not-sent`, or `credentials` if the proxy wants other ones, that
- * says in plain words what is wrong. `signal` stops it; `meanwhile` is called while the network works.
+ * says in plain words what is wrong. `signal` stops it; `meanwhile` is called while the network works, and `onStage` for
+ * each stage that is reached.
  */
 export async function openConnection(
   url: URL,
   { timeout, ca, findProxy }: ConnectOptions,
-  { signal, meanwhile }: { signal: AbortSignal; meanwhile(): void },
+  { signal, meanwhile, onStage = () => {} }: Opening,
 ): Promise<PausableSocket> {
   const proxy = findProxy?.(url)
   const way = proxy ? `${url.host}, through the proxy ${proxy.url.host}` : url.host
@@ -37,7 +50,7 @@ export async function openConnection(
     timeout > 0 ? setTimer(() => giveUp(`no connection within ${timeout / 1000} s`), timeout) : undefined
   signal.addEventListener('abort', onAbort)
   try {
-    const socket = await openWay(url, { proxy, ca, sockets, signal: over.signal, meanwhile })
+    const socket = await openWay(url, { proxy, ca, sockets, signal: over.signal, meanwhile, onStage })
     over.signal.throwIfAborted()
     socket.setNoDelay(true)
     return makePausable(socket)
@@ -58,9 +71,10 @@ interface Way {
   /** Stops a name look-up, which has no socket. */
   signal: AbortSignal
   meanwhile(): void
+  onStage: OnStage
 }
 
-async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way): Promise<Socket> {
+async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile, onStage }: Way): Promise<Socket> {
   const first = proxy?.url ?? url
   let trusting: Promise<SecureContext> | undefined
   const trust = () => {
@@ -78,20 +92,28 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
   }
 
   // Only now: earlier, work would delay the connection.
-  const onFound = () =>
+  const onFound = () => {
+    onStage('name', proxy)
     setImmediate(() => {
       meanwhile()
       // To read all certificates takes as long as to connect. An error is reported later, by `secure`.
       const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })
+  }
   let socket = await openTcp(first, { sockets, signal, onFound, explain })
-  if (first.protocol === 'https:') socket = await secure(socket, first)
-  if (!proxy) return socket
-  const { openTunnel } = await import('./proxy.ts')
-  await openTunnel(socket, proxy, `${url.hostname}:${portOf(url)}`)
-  return url.protocol === 'https:' ? secure(socket, url) : socket
+  if (proxy) {
+    if (first.protocol === 'https:') socket = await secure(socket, first)
+    const { openTunnel } = await import('./proxy.ts')
+    await openTunnel(socket, proxy, `${url.hostname}:${portOf(url)}`)
+  }
+  onStage('connection', proxy)
+  if (url.protocol !== 'https:') return socket
+  const secured = await secure(socket, url)
+  onStage('TLS', proxy)
+  return secured
 }
+
 type Explain = (error: Error, host: URL) => CliError
 
 interface TcpOptions extends Pick<Way, 'sockets' | 'signal'> {

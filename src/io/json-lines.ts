@@ -1,4 +1,5 @@
-import { createWalk, endOfValue, skipBlanks } from '../wire/json/scanner.ts'
+import { tryParseJson } from '../wire/json/parse.ts'
+import { createWalk, endOfValue, isDeeperThan, skipBlanks } from '../wire/json/scanner.ts'
 import { escapeJson } from './escape.ts'
 import type { Span } from './markdown/canvas.ts'
 
@@ -77,4 +78,21 @@ export function layOutJson(json: string, take: (line: Span[]) => unknown): void 
   if (isOver) return
   putOther(json.length)
   take(line)
+}
+
+/** A line is as long as it is deep. */
+const deepest = 100
+
+/** Of what is laid out, in characters: indentation may be many times as long as what is indented. */
+const longestPage = 2 ** 24
+
+/** JSON laid out whole; `undefined` if the text is not JSON, is nested too deep, or would become too long. */
+export function layOutPage(text: string, paint: (line: readonly Span[]) => string): string | undefined {
+  if (tryParseJson(text) === undefined || isDeeperThan(text, deepest)) return undefined
+  let page = ''
+  layOutJson(text, (line) => {
+    page += `${paint(line)}\n`
+    return page.length > longestPage
+  })
+  return page.length > longestPage ? undefined : page
 }

@@ -5,19 +5,29 @@ const narrowest = 20
 
 /**
  * Makes what breaks the lines of a message between words, as wide as the terminal is that it goes to. Elsewhere a
- * message stays as it is.
+ * message stays as it is. Later lines are indented by two more than the first, so that none of them looks like a message
+ * of its own; if the message comes after something in a column of its own, they stand below the message's start.
  */
-export async function createWrapping(stream: StdStream): Promise<(message: string) => string> {
+export async function createWrapping(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String
   const { widthOf } = await import('./width.ts')
-  return (message) => wrap(message, stream.columns ?? 0, widthOf)
+  return (message) => {
+    const columns = (stream.columns ?? 0) - start
+    if (columns < narrowest || widthOf(message) <= columns) return message
+    return wrap(message, { columns, widthOf, added: start === 0 ? 2 : 0 }).join(`\n${' '.repeat(start)}`)
+  }
 }
 
-/** Later lines are indented by two more than the first, so that none of them looks like a message of its own. */
-function wrap(message: string, columns: number, widthOf: (text: string) => number): string {
-  if (columns < narrowest || widthOf(message) <= columns) return message
+interface Room {
+  columns: number
+  widthOf(text: string): number
+  /** How many blanks later lines have more than the first. */
+  added: number
+}
+
+function wrap(message: string, { columns, widthOf, added: indentation }: Room): string[] {
   const [margin = ''] = /^ */.exec(message) ?? []
-  const indent = `${margin}  `
+  const indent = margin + ' '.repeat(indentation)
   const lines: string[] = []
   let line = margin
   let width = margin.length
@@ -35,7 +45,7 @@ function wrap(message: string, columns: number, widthOf: (text: string) => numbe
     line += unit
     width += added
   }
-  return [...lines, line].join('\n')
+  return [...lines, line]
 }
 
 /** The words of a message. A command is one of them, since it is there to be pasted. */

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
-import { usage } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
-import { createQuestioner, type Questioner } from '../io/question.ts'
+import type { Questioner } from '../io/question.ts'
+import { createWrapping } from '../io/wrapping.ts'
 import { readProfiles, requireProfilePath } from './profile-file.ts'
 import {
   changeProfile,
@@ -14,29 +14,47 @@ import {
 import { schemas } from './schemas.ts'
 import { maskValue, type SettingName, settingOf } from './table.ts'
 
-/** Asks for everything that a profile needs, then saves it. Throws a usage error if there is no terminal. */
-export async function setUpProfile(context: Context): Promise<void> {
-  const { host, flags, input, note, cleanups } = context
-  if (input.stdinKind !== 'terminal') {
-    throw usage("config init asks on a terminal, and stdin is not one: use 'parley config set'")
-  }
+/**
+ * Asks for everything that a profile needs, then saves it. Throws a usage error if the profile cannot be changed. Returns
+ * whether it has an address now.
+ */
+export async function setUpProfile(context: Context, questioner: Questioner): Promise<boolean> {
+  const { host, flags, note } = context
   const path = requireProfilePath(host)
   const file = await readProfiles(host, note)
   const chosen = chooseName(file, { named: flags.profile, env: host.env })
   requireOwnName(chosen)
   const { name } = chosen
-  const say = (line: string) => void host.stderr.open().write(`${oneLine(line, 2000)}\n`)
-  say(`This sets up the profile '${name}' in ${path}. Press Enter to keep the value in brackets, or to skip.`)
+  const write = (text: string) => void host.stderr.open().write(`${text}\n`)
+  const wrap = await createWrapping(host.stderr)
+  const wrapBelow = await createWrapping(host.stderr, margin.length)
+  const about = `This sets up the profile '${name}' in ${oneLine(path)}.`
+  write(wrap(`${about} Enter keeps the value in brackets, or skips the question.`))
 
-  const questioner = createQuestioner({ ...host, cleanups })
   const known = profileValues(file, name) ?? {}
   context.calls.sayInstead(() => 'nothing was changed')
-  const answers = await interview(questioner, known, say).finally(questioner.close)
+  const answers = await interview(questioner, known, {
+    begin: (title) => write(`\n${title}`),
+    say: (text) => write(margin + wrapBelow(oneLine(text, 2000))),
+  })
   context.calls.sayInstead(() => undefined)
-  if (answers.length === 0) return note('nothing changed')
-  await changeProfile(context, (values) => answers.reduce(withAnswer, values))
-  note(`saved: ${nextSteps(answers.reduce(withAnswer, known), flags.profile ? ` --profile ${name}` : '')}`)
+  const values = answers.reduce(withAnswer, known)
+  if (answers.length === 0) note('nothing changed')
+  else {
+    await changeProfile(context, (current) => answers.reduce(withAnswer, current))
+    note(`saved: ${nextSteps(values, flags.profile ? ` --profile ${name}` : '')}`)
+  }
+  return services.some(({ address }) => values[address] !== undefined)
 }
+
+/** What is written on the screen between the questions. */
+interface Screen {
+  begin(title: string): void
+  say(text: string): void
+}
+
+/** Before each line but a title. */
+const margin = '  '
 
 /** For each service that has an address: the command that tries it, or the setting that is still missing. */
 function nextSteps(values: Values, flag: string): string {
@@ -56,6 +74,7 @@ const withAnswer = (values: Values, [name, value]: GivenValue) => withValue(valu
 
 const services = [
   {
+    title: 'The model gateway, for chat and image:',
     address: 'baseUrl',
     secret: 'accessToken',
     command: 'accessTokenCommand',
@@ -63,6 +82,7 @@ const services = [
     trial: ['chat', 'Hello'],
   },
   {
+    title: 'The session service, for events:',
     address: 'agentsUrl',
     secret: 'apiKey',
     command: 'apiKeyCommand',
@@ -71,11 +91,30 @@ const services = [
   },
 ] as const
 
+/** What a question is about, with an example, and whom to ask. */
+const explanations: { [K in SettingName]?: string } = {
+  baseUrl:
+    "Its address, the part before /alpha_cli/… in its URLs, such as https://gateway.example. Ask whoever runs it for the address, a token, and the vendor's name in its URLs. Without a gateway, press Enter.",
+  accessToken:
+    "Your token, which goes out as 'Authorization: Bearer …'. To have a command print it each time, press Enter.",
+  accessTokenCommand: "A shell command that prints the token, such as 'pass show gateway'.",
+  family:
+    "The vendor's name in the gateway's URLs, as in …/alpha_cli/…, and in its models, as in alpha-2.5-pro.",
+  chatModel: 'The model for chat, if -m names no other one.',
+  imageModel: 'The model for images. None is known by name: ask for it, or press Enter.',
+  agentsUrl:
+    'Its address, the part before /v1/sessions in its URLs, such as https://agents.example. Ask whoever runs it for the address and a key. Without one, press Enter.',
+  apiKey: 'Your key. To have a command print it each time, press Enter.',
+  apiKeyCommand: "A shell command that prints the key, such as 'pass show agents'.",
+  vendor: "The vendor's name in the service's headers, as in vendor-version and vendor-beta.",
+  workspaceId: 'The workspace, such as wrkspc_1, if the key belongs to more than one.',
+}
+
 /** Asks for what each service needs. For a service without an address, only the address. */
 async function interview(
   questioner: Questioner,
   known: Values,
-  say: (line: string) => void,
+  { begin, say }: Screen,
 ): Promise<GivenValue[]> {
   const answers: GivenValue[] = []
   /** Resolves with whether the setting has a value then. */
@@ -86,7 +125,8 @@ async function interview(
     if (value !== undefined) answers.push([name, value])
     return (value ?? current) !== undefined
   }
-  for (const { address, secret, command, others } of services) {
+  for (const { title, address, secret, command, others } of services) {
+    begin(title)
     if (!(await ask(address))) continue
     if (!(await ask(secret))) await ask(command)
     for (const other of others) await ask(other)
@@ -104,10 +144,13 @@ async function askFor(
   { current, questioner, say }: { current: unknown; questioner: Questioner; say(line: string): void },
 ): Promise<unknown> {
   const { about, secret: isHidden = false } = settingOf(name)
-  const details = `${name}${isHidden ? ', not shown' : ''}`
   const shown = current === undefined ? '' : ` [${maskValue(name, current)}]`
+  say(explanations[name] ?? about)
   for (;;) {
-    const typed = await questioner.ask(`${oneLine(`${about} (${details})${shown}`)}: `, { isHidden })
+    const typed = await questioner.ask(
+      `${margin}${oneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown}`)}: `,
+      { isHidden },
+    )
     if (typed === '') return undefined
     const parsed = schemas[name]().safeParse(typed)
     if (parsed.success) return parsed.data

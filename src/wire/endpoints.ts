@@ -37,6 +37,32 @@ export const endpoints = {
     repeat: 'failed',
     request: generateRequest,
   },
+  createSession: {
+    service: 'agents',
+    method: 'POST',
+    path: '/v1/sessions',
+    repeat: 'not-taken',
+    request: async () => (await import('./sessions/session-requests.ts')).CreateSession,
+  },
+  updateSession: {
+    service: 'agents',
+    method: 'POST',
+    path: '/v1/sessions/{session}',
+    repeat: 'not-taken',
+    request: async () => (await import('./sessions/session-requests.ts')).UpdateSession,
+  },
+  readSession: {
+    service: 'agents',
+    method: 'GET',
+    path: '/v1/sessions/{session}',
+    repeat: 'always',
+  },
+  listSessions: {
+    service: 'agents',
+    method: 'GET',
+    path: '/v1/sessions',
+    repeat: 'always',
+  },
   sendEvents: {
     service: 'agents',
     method: 'POST',

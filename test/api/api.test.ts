@@ -180,9 +180,67 @@ describe('the answer', () => {
     expect(refused.err).toContain('404')
   })
 
-  test('has its control characters escaped on a terminal', async () => {
-    const ended = await api(['agents', '/v1/x'], { tty: ['stdout'], exchange: answering('{"a":"\u009b2J"}') })
-    expect(ended.out).toBe('{"a":"\\u009b2J"}\n')
+  describe('on a terminal', () => {
+    const odd =
+      '{"b":12345678901234567890.10, "a":"\\u00e9\u009b2J\\u001b","b":1e2,"e":[{},[ ]],\n "o":{"x":null}}'
+    const onTerminal = (
+      text: string,
+      { words = [], ...more }: { words?: string[]; [key: string]: unknown } = {},
+    ) =>
+      api(['agents', '/v1/x', ...words], {
+        tty: ['stdout'],
+        exchange: answering(text, more),
+        env: { NO_COLOR: '1' },
+      })
+
+    test('A20 is JSON that is indented: numbers, order and repeated keys as they are spelled, controls escaped', async () => {
+      const page = [
+        '{',
+        '  "b": 12345678901234567890.10,',
+        '  "a": "é\\u009b2J\\u001b",',
+        '  "b": 1e2,',
+        '  "e": [',
+        '    {},',
+        '    []',
+        '  ],',
+        '  "o": {',
+        '    "x": null',
+        '  }',
+        '}',
+        '',
+      ].join('\n')
+      expect(await onTerminal(odd)).toMatchObject({ code: 0, out: page })
+      expect(await onTerminal(odd, { status: 404 })).toMatchObject({ code: 4, out: page })
+      const typed = { headers: { 'content-type': 'application/problem+json; charset=utf-8' } }
+      expect(await onTerminal(odd, typed)).toMatchObject({ out: page })
+      const piped = await api(['agents', '/v1/x', '--color', 'always'], { exchange: answering(odd) })
+      expect(piped.out).toBe(odd)
+    })
+
+    test('A20 is coloured where colours are', async () => {
+      const { out } = await api(['agents', '/v1/x'], {
+        tty: ['stdout'],
+        exchange: answering('{"a":["x",1]}'),
+      })
+      expect(out).toBe('{\n  \x1b[1m"a"\x1b[0m: [\n    \x1b[32m"x"\x1b[0m,\n    \x1b[36m1\x1b[0m\n  ]\n}\n')
+    })
+
+    test('A21 is what came but for controls, with --raw and where it is not JSON, or too much to be laid out', async () => {
+      expect((await onTerminal(odd, { words: ['--raw'] })).out).toBe(`${odd.replace('\u009b', '\\u009b')}\n`)
+      const long = `["${'x'.repeat(2 ** 20)}"]`
+      const deep = `${'['.repeat(101)}${']'.repeat(101)}`
+      const wide = `${'['.repeat(90)}${'1,'.repeat(200_000)}1${']'.repeat(90)}`
+      for (const text of ['{"a":', '[1]\n[2]', 'text', long, deep, wide])
+        expect((await onTerminal(text)).out === `${text}\n`).toBe(true)
+      const other = { headers: { 'content-type': 'application/x-ndjson' } }
+      expect((await onTerminal('[1, 2]', other)).out).toBe('[1, 2]\n')
+    })
+
+    test('A22 is in a file as it came', async () => {
+      const cwd = temporaryFolder()
+      await api(['agents', '/v1/x', '-o', 'a'], { cwd, tty: ['stdout'], exchange: answering(odd) })
+      expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(odd)
+    })
   })
 })
 

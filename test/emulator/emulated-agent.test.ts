@@ -29,6 +29,7 @@ test('each line of the help on serve is a tool use', async () => {
   const { out } = await run(['serve', '--help'])
   const lines = [...out.matchAll(/^ {2}(use .*\})/gm)].map(([, line]) => line)
   expect(lines).toHaveLength(3)
+  expect(out).toContain('\n  say {')
   const ended = await send(`Please do this:\n${lines.join('\n')}`)
   expect(ended.code).toBe(12)
   const uses = await usesOf()
@@ -61,11 +62,15 @@ test.each(['Use a tool: list the files', 'one tool, {please}', 'use a tool {"a":
       'session.status_running',
       'agent.message',
       'agent.tool_use',
+      'span.model_request_end',
+      'session.usage',
       'session.status_idle',
       'user.tool_confirmation',
       'session.status_running',
       'agent.tool_result',
       'agent.message',
+      'span.model_request_end',
+      'session.usage',
       'session.status_idle',
     ])
   },
@@ -184,10 +189,14 @@ test('"run" asks nobody', async () => {
     { type: 'session.status_running' },
     { type: 'agent.message' },
     { type: 'agent.tool_use', evaluated_permission: 'allow' },
+    { type: 'span.model_request_end' },
     { type: 'agent.tool_result' },
     { type: 'agent.mcp_tool_use', evaluated_permission: 'allow' },
+    { type: 'span.model_request_end' },
     { type: 'agent.mcp_tool_result' },
     { type: 'agent.message' },
+    { type: 'span.model_request_end' },
+    { type: 'session.usage' },
     { type: 'session.status_idle', stop_reason: { type: 'end_turn' } },
   ])
 })
@@ -280,7 +289,7 @@ describe('lines that are no tool use', () => {
       exchange,
       stdin: lines,
     })
-    expect(ended.out).toContain('uses 1000 tools at most')
+    expect(ended.out).toContain('takes 1000 such lines at most')
     expect(await usesOf()).toHaveLength(1000)
   })
 })

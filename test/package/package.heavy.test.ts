@@ -238,12 +238,13 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     )
     expect(await shown('events list')).toContain('agent.message  ')
     const answers: [string, string][] = [
-      ['(baseUrl): ', 'https://a.test\n'],
-      ['(accessToken, not shown): ', 'canary-1\r'],
+      ['  baseUrl: ', 'https://a.test\n'],
+      ['  accessToken (not shown): ', 'canary-1\r'],
       ...['family', 'chatModel', 'imageModel', 'agentsUrl'].map((name): [string, string] => [
-        `(${name})`,
+        `\n  ${name}`,
         '\n',
       ]),
+      ['Check it now? [Y/n] ', 'n\n'],
     ]
     expect(await shown('config init --profile typed', answers)).not.toContain('canary')
     const slow = await serve((socket) => setTimeout(() => socket.end(response(message('Hi'))), 1000))

@@ -197,7 +197,7 @@ describe('where it lies', () => {
     const cwd = temporaryFolder()
     const world = { cwd, env: { HOME, ...pointedAt(server) }, isNobody: true }
     chmodSync(cwd, 0o777)
-    expect(await execute(['chat', 'x'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+    expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
     const written = await execute(['config', 'set', 'timeout', '5'], world)
     expect(written).toMatchObject({ code: 3, out: '' })
     expect(written.err).toMatch(/^parley: [^\n]*\n$/)
@@ -219,7 +219,7 @@ describe('where it lies', () => {
     const cwd = home()
     chmodSync(cwd, 0o555)
     const world = { cwd, env: pointedAt(server), isNobody: true }
-    expect(await execute(['chat', 'x'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+    expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
     const written = await execute(['config', 'set', 'timeout', '5'], world)
     expect(written).toMatchObject({ code: 3, out: '' })
     expect(written.err).toBe(`parley: ${join(cwd, configFolder, 'config.json')}: permission denied\n`)
@@ -341,8 +341,16 @@ describe('where it lies', () => {
     ] as const) {
       chmodSync(place, mode)
       const said = `parley: ${path}: permission denied; ${rest}\n`
-      expect(await execute(['chat', 'x'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: said })
-      expect(await execute(['chat', 'x', '-q'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+      expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({
+        code: 0,
+        out: 'Hi\n',
+        err: said,
+      })
+      expect(await execute(['chat', 'x', '-q', '--no-stdin'], world)).toMatchObject({
+        code: 0,
+        out: 'Hi\n',
+        err: '',
+      })
       const listed = await execute(['config', 'list', '--effective'], world)
       expect(listed).toMatchObject({ code: 0, err: said })
       expect(listed.out).toContain(`baseUrl\t${server.url}\tPARLEY_BASE_URL\t\n`)

@@ -71,12 +71,13 @@ test('V40: Ctrl-Z where no shell could wake it stops nothing (needs script)', as
 test('config init asks on a terminal, one question after the other (needs script)', async () => {
   const cwd = temporaryFolder()
   const { code, screen } = await type('"$NODE" "$PARLEY" config init', cwd, [
-    ['(baseUrl): ', 'https://a.test\n'],
-    ['(accessToken, not shown): ', 'canary-1\r'],
-    ['(family) [alpha]: ', '\n'],
-    ['(chatModel) [alpha-2.5-pro]: ', 'm-1\n'],
-    ['(imageModel): ', '\n'],
-    ['(agentsUrl): ', '\n'],
+    ['  baseUrl: ', 'https://a.test\n'],
+    ['  accessToken (not shown): ', 'canary-1\r'],
+    ['  family [alpha]: ', '\n'],
+    ['  chatModel [alpha-2.5-pro]: ', 'm-1\n'],
+    ['  imageModel: ', '\n'],
+    ['  agentsUrl: ', '\n'],
+    ['Check it now? [Y/n] ', 'n\n'],
   ])
   expect(code).toBe(0)
   expect(screen).not.toContain('canary')

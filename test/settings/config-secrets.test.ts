@@ -133,7 +133,7 @@ describe('where a secret never stands', () => {
     )
     const server = await serve(() => writeFileSync(join(cwd, 'sent'), ''))
     const env = { ...pointedAt(server), NODE_OPTIONS: `--import ${pathToFileURL(thrower)}` }
-    const ended = await execute(['chat', 'x'], { cwd, env })
+    const ended = await execute(['chat', 'x', '--no-stdin'], { cwd, env })
     expect(ended).toMatchObject({ code: 1, out: '' })
     expect(ended.err).toMatch(
       /^parley: a bug in parley \S+: Error at throw\.mjs:\d+:\d+\n {2}please report [^\n]*; the request was sent; it may have been carried out\n$/,

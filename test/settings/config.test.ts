@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 /** No credentials in the environment, and a profile file of one's own. */
 function world(content?: object) {
@@ -410,9 +410,9 @@ describe('config init', () => {
       apiKeyCommand: 'pass show key',
       workspaceId: 'ws_1',
     })
-    expect(ended.err).toContain('(baseUrl) [https://old.test]: ')
-    expect(ended.err).toContain('accessToken has characters that are not allowed in a header\n')
-    expect(ended.err).toContain('agentsUrl must begin with https:// or http://\n')
+    expect(ended.err).toContain('  baseUrl [https://old.test]: ')
+    expect(ended.err).toContain('  accessToken has characters that are not allowed in a header\n')
+    expect(ended.err).toContain('  agentsUrl must begin with https:// or http://\n')
     expect(ended.err).not.toContain('canary')
   })
 
@@ -439,9 +439,69 @@ describe('config init', () => {
   test('C26: it shows what holds without an answer', async () => {
     const { env } = world()
     const ended = await run(['config', 'init'], { env, typed: 'https://a.test\nt-1\rbeta\n\n\n\n' })
-    expect(ended.err).toContain('(family) [alpha]: ')
-    expect(ended.err).toContain('(chatModel) [beta-2.5-pro]: ')
-    expect(ended.err).toContain('(imageModel): ')
+    expect(ended.err).toContain('  family [alpha]: ')
+    expect(ended.err).toContain('  chatModel [beta-2.5-pro]: ')
+    expect(ended.err).toContain('  imageModel: ')
+  })
+
+  test('it says before each question what it is about, with an example or whom to ask', async () => {
+    const { env } = world()
+    const typed = 'https://a.test\n\r\n\n\n\nhttps://b.test\n\r\n\n\nn\n'
+    const { err, code } = await run(['config', 'init'], { env, typed })
+    expect(code).toBe(0)
+    const about = new Map(
+      [...err.matchAll(/ {2}([A-Z][^\n]*)\n {2}(\w+)(?: \(not shown\))?(?: \[[^\n]*\])?: /g)].map(
+        ([, text = '', name = '']) => [name, text],
+      ),
+    )
+    expect([...about.keys()]).toEqual([
+      ...['baseUrl', 'accessToken', 'accessTokenCommand', 'family', 'chatModel', 'imageModel'],
+      ...['agentsUrl', 'apiKey', 'apiKeyCommand', 'vendor', 'workspaceId'],
+    ])
+    expect(about.get('baseUrl')).toMatch(/such as https:\/\/gateway\.example\. Ask whoever runs it/)
+    expect(about.get('agentsUrl')).toMatch(/such as https:\/\/agents\.example\. Ask whoever runs it/)
+    expect(about.get('family')).toContain("in the gateway's URLs, as in …/alpha_cli/…")
+    expect(err).toMatch(/\n\nThe model gateway, [^\n]*:\n[\s\S]*\nThe session service, [^\n]*:\n/)
+  })
+
+  test('its explanations are broken between words on a terminal', async () => {
+    const { env } = world()
+    const screen = { tty: ['stderr' as const], columns: 50, env: { ...env, NO_COLOR: '1' } }
+    const { err } = await run(['config', 'init'], { ...screen, typed: '\n\n' })
+    const [, gateway = ''] = err.split('The model gateway')
+    for (const line of gateway.split('\n').slice(1)) expect(line).toMatch(/^( {2}\S.{0,47}|$|The session)/)
+  })
+
+  const answers = ['https://a.test\n', 't-1\r', '\n\n\n', '\n']
+
+  test.each([
+    ['n', 'n\n', 0],
+    ['the end of the input', '', 0],
+    ['yes, but nothing that costs', '\n\n', 0],
+    ['yes to both', 'y\ny\n', 2],
+  ])('it offers the check at its end: %s', async (_, last, requests) => {
+    const { env, file } = world()
+    const typed = [...answers, last].join('')
+    const ended = await run(['config', 'init'], { env, typed, exchange: answering(message('Hi')) })
+    expect(ended.code).toBe(0)
+    expect(file().profiles.default).toEqual({ baseUrl: 'https://a.test', accessToken: 't-1' })
+    expect(ended.requests).toHaveLength(requests)
+    expect(ended.err).toContain('Check it now? [Y/n] ')
+    expect(ended.out.includes('gateway\tcredential\t')).toBe(last.includes('\n\n') || last.includes('y'))
+  })
+
+  test('it tells whoever typed a wrong token, after it was saved', async () => {
+    const { env, file } = world()
+    const typed = [...answers, 'y\ny\n'].join('')
+    const ended = await run(['config', 'init'], { env, typed, exchange: answering('{}', { status: 401 }) })
+    expect(ended.code).toBe(3)
+    expect(file().profiles.default.accessToken).toBe('t-1')
+    expect(ended.out).toContain("accessToken: 'parley config set accessToken' replaces it\n")
+  })
+
+  test('it offers no check if there is nothing to try', async () => {
+    const { env } = world()
+    expect((await run(['config', 'init'], { env, typed: '\n\n' })).err).not.toContain('Check it')
   })
 
   test('an end before the last answer keeps nothing', async () => {

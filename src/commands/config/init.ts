@@ -1,10 +1,23 @@
 import type { Context } from '../../context.ts'
+import { usage } from '../../errors.ts'
+import { createQuestioner } from '../../io/question.ts'
 
-export const notes = ['It asks on a terminal; in a script use config set. Nothing is sent anywhere.']
+export const notes = [
+  "It asks on a terminal; in a script use config set. At the end it offers to try what it has got, as 'parley config check' does.",
+]
 
 export const examples = ['parley config init', 'parley config init --profile work']
 
 export async function run(context: Context): Promise<void> {
+  const { host, input, cleanups } = context
+  if (input.stdinKind !== 'terminal') {
+    throw usage("config init asks on a terminal, and stdin is not one: use 'parley config set'")
+  }
   const { setUpProfile } = await import('../../settings/setup.ts')
-  return setUpProfile(context)
+  const { checkProfile, offerCheck } = await import('../../check.ts')
+  const questioner = createQuestioner({ ...host, cleanups })
+  const check = await setUpProfile(context, questioner)
+    .then((canCheck) => (canCheck ? offerCheck(context, questioner) : undefined))
+    .finally(questioner.close)
+  if (check) await checkProfile(context, check)
 }

@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import { createCaller } from '../../http/call.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listEvents, toQuery } from '../../sessions/listing/event-list.ts'
-import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
+import { createListPrinter, printIds } from '../../sessions/listing/rows.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -26,7 +26,10 @@ export function declare(command: Command): void {
     .option('--ids', 'print ids only')
 }
 
-export const notes = [`Types: ${eventTypes.join(', ')}. A service may have others.`]
+export const notes = [
+  'On a terminal few events that were chosen with --type or --limit are shown whole.',
+  `Types: ${eventTypes.join(', ')}. A service may have others.`,
+]
 
 export const examples = [
   'parley events list -s sesn_1',
@@ -44,19 +47,23 @@ export async function run(context: Context, options: ListFlags): Promise<void> {
   const text = toQuery(query)
   if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
   const raw = createRawPrinter(output)
-  const printRows = createRowPrinter(context)
+  const print = createListPrinter(context, types !== undefined || limit !== undefined)
   const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
   let count = 0
-  for await (const items of listEvents(caller, parts, query)) {
-    const events = items.map(({ event }) => event)
-    for (const { type } of events) missing.delete(type)
-    count += events.length
-    if (options.ids) await printIds(context, events)
-    else if (!flags.raw) await printRows(events)
-    else {
-      for (const { text } of items) raw.add(`${text}\n`)
-      await raw.write()
+  try {
+    for await (const items of listEvents(caller, parts, query)) {
+      const events = items.map(({ event }) => event)
+      for (const { type } of events) missing.delete(type)
+      count += events.length
+      if (options.ids) await printIds(context, events)
+      else if (!flags.raw) await print.add(items)
+      else {
+        for (const { text } of items) raw.add(`${text}\n`)
+        await raw.write()
+      }
     }
+  } finally {
+    await print.end()
   }
   await output.flush()
   if (count === 0 && missing.size === 0 && output.isTerminal) note('no events')

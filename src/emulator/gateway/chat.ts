@@ -2,6 +2,7 @@ import type { GenerateRequest } from '../../wire/gateway/generate-request.ts'
 import { startOf } from '../../wire/text-start.ts'
 import { createRandom, randomId } from '../random.ts'
 import { type EmulatedResponse, eventsReply, jsonReply } from '../response.ts'
+import { tokensIn } from '../tokens.ts'
 
 /** What an emulated model says: made from the prompt, and visibly nobody's thought. */
 export interface EmulatedAnswer {
@@ -21,9 +22,6 @@ const remarks = [
   'Point parley at a gateway and somebody cleverer will answer here.',
 ]
 
-/** Tokens are counted as four characters each. */
-const tokensIn = (text: string) => Math.max(1, Math.ceil(text.length / 4))
-
 export function composeAnswer(request: GenerateRequest, model: string, seed: string): EmulatedAnswer {
   const turns = request.contents ?? []
   const texts = turns.map((turn) => (turn.parts ?? []).map((part) => part.text ?? '').join(' '))
@@ -39,8 +37,8 @@ export function composeAnswer(request: GenerateRequest, model: string, seed: str
     model,
     text,
     isCut: text.length < whole.length,
-    inputTokens: tokensIn(texts.join(' ')),
-    outputTokens: tokensIn(text),
+    inputTokens: Math.max(1, tokensIn(texts.join(' '))),
+    outputTokens: Math.max(1, tokensIn(text)),
   }
 }
 

@@ -2,6 +2,7 @@ import { encode } from 'fast-png'
 import type { GenerateRequest } from '../../wire/gateway/generate-request.ts'
 import { createRandom } from '../random.ts'
 import { type EmulatedResponse, jsonReply } from '../response.ts'
+import { tokensIn } from '../tokens.ts'
 
 /** Pixels. */
 const size = 256
@@ -10,7 +11,7 @@ const size = 256
 export function imageReply(request: GenerateRequest, model: string, seed: string): EmulatedResponse {
   const texts = (request.contents ?? []).flatMap((turn) => (turn.parts ?? []).map((part) => part.text ?? ''))
   const picture = draw(createRandom([seed, model, ...texts]))
-  const promptTokens = Math.max(1, Math.ceil(texts.join(' ').length / 4))
+  const promptTokens = Math.max(1, tokensIn(texts.join(' ')))
   return jsonReply(200, {
     candidates: [
       {

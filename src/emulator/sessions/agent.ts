@@ -1,10 +1,12 @@
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { startOf } from '../../wire/text-start.ts'
+import type { Meter } from './meter.ts'
 import { readTask, type TaskStep } from './task.ts'
 
 /** Reacts to what a session is sent, a moment later. */
 export class Agent {
   readonly #add: AddEvent
+  readonly #meter: Meter
   readonly #voice: Voice
   /** What the agent does next, unless it is interrupted. */
   readonly #doings: ReturnType<typeof createSchedule>
@@ -12,11 +14,16 @@ export class Agent {
   #rounds: TaskStep[][] = []
   /** It says that it is done, once it is. */
   #isAtTask = false
+  /** What a task had it say ends its turn, in place of its own words. */
+  #hasLastWord = false
+  /** Replies that came while the budget was used up. */
+  #held: SessionEvent[] = []
 
   /** `delay` is milliseconds between two events. */
-  constructor(add: AddEvent, delay: number) {
+  constructor(add: AddEvent, meter: Meter, delay: number) {
     this.#add = add
-    this.#voice = createVoice(add)
+    this.#meter = meter
+    this.#voice = createVoice(add, meter)
     this.#doings = createSchedule(delay)
   }
 
@@ -34,20 +41,34 @@ export class Agent {
     const { type } = event
     if (type === 'user.message') this.#work(textsOf(event))
     else if (type === 'user.define_outcome') this.#work([readString(event.description)])
-    else if (type === 'user.tool_confirmation') this.#confirm(event)
-    else if (type === 'user.tool_result') this.#report(event.tool_use_id, event)
-    else if (type === 'user.custom_tool_result') this.#report(event.custom_tool_use_id, event)
     else if (type === 'user.interrupt') this.#interrupt(readString(event.session_thread_id) || undefined)
+    else if (this.#meter.isSpent) this.#held.push(event)
+    else this.#takeReply(event)
   }
 
   /** Several replies follow, up to `endReplies`: the agent goes on once for all of them. */
   beginReplies(): void {
-    this.#later(() => this.#voice.run())
+    if (!this.#meter.isSpent) this.#later(() => this.#voice.run())
   }
 
   endReplies(): void {
     this.#isAtTask = true
     this.#goOn()
+  }
+
+  /** The budget allows more than before: the agent goes on if that is what it stopped for. */
+  endPause(): void {
+    if (!this.#isAtTask) return
+    this.#later(() => this.#voice.run())
+    for (const reply of this.#held.splice(0)) this.#takeReply(reply)
+    this.#goOn()
+  }
+
+  #takeReply(event: SessionEvent): void {
+    const { type } = event
+    if (type === 'user.tool_confirmation') this.#confirm(event)
+    else if (type === 'user.tool_result') this.#report(event.tool_use_id, event)
+    else if (type === 'user.custom_tool_result') this.#report(event.custom_tool_use_id, event)
   }
 
   #later(...acts: (() => unknown)[]): void {
@@ -59,7 +80,8 @@ export class Agent {
     this.#later(() => this.#voice.run())
     for (const remark of remarks) this.#later(() => this.#voice.say(remark))
     if (rounds.length > 0) {
-      this.#later(() => this.#voice.say('The emulated agent wants to use a tool.'))
+      if (rounds.flat().some(({ type }) => type !== 'agent.message'))
+        this.#later(() => this.#voice.say('The emulated agent wants to use a tool.'))
       this.#rounds.push(...rounds)
       this.#isAtTask = true
       this.#beginRound()
@@ -72,24 +94,27 @@ export class Agent {
 
   #beginRound(): void {
     for (const step of this.#rounds.shift() ?? []) {
-      let use: SessionEvent
+      let event: SessionEvent
       this.#later(() => {
-        use = this.#beginUse(step)
+        event = this.#take(step)
       })
-      if (step.isUnasked) this.#later(() => this.#voice.bringResult(use))
+      if (step.isUnasked) this.#later(() => this.#voice.bringResult(event))
     }
     this.#goOn()
   }
 
-  #beginUse({ type, fields, isUnasked }: TaskStep): SessionEvent {
-    const use = this.#add(type, fields)
-    this.#uses.add(use, { waits: !isUnasked })
-    return use
+  #take({ type, fields, isUnasked }: TaskStep): SessionEvent {
+    if (fields.session_thread_id !== undefined) this.#voice.enter(fields.session_thread_id)
+    const event = this.#add(type, fields)
+    this.#hasLastWord = type === 'agent.message' && fields.session_thread_id === undefined
+    if (type !== 'agent.message') this.#uses.add(event, { waits: !isUnasked })
+    return event
   }
 
   /** A second reply, or one that nobody asked for, changes nothing. */
   #settle(id: string, act: (use: SessionEvent) => void): void {
     const use = this.#uses.takeWaiting(id)
+    this.#hasLastWord = false
     if (use) this.#later(() => act(use))
   }
 
@@ -109,22 +134,30 @@ export class Agent {
   #goOn(): void {
     this.#later(() => {
       if (this.#doings.length > 1) return
+      this.#voice.endRequest()
       const { waiting } = this.#uses
-      if (waiting.length > 0) this.#voice.idle('requires_action', { event_ids: waiting })
+      if (this.#isAtTask && !this.#isDone && this.#meter.isSpent) this.#voice.idle('budget_reached')
+      else if (waiting.length > 0) this.#voice.idle('requires_action', { event_ids: waiting })
       else if (this.#rounds.length > 0) this.#beginRound()
       else this.#endTurn()
     })
   }
 
+  /** Nothing is left of its task but to end the turn, without another word. */
+  get #isDone(): boolean {
+    return this.#hasLastWord && this.#rounds.length === 0 && this.#uses.waiting.length === 0
+  }
+
   #endTurn(): void {
-    if (this.#isAtTask) this.#voice.say('The emulated agent is done.')
+    if (this.#isAtTask && !this.#hasLastWord) this.#voice.say('The emulated agent is done.')
     this.#isAtTask = false
+    this.#hasLastWord = false
     this.#voice.idle('end_turn')
   }
 
   #interrupt(thread: string | undefined): void {
     // An agent that is idle, and waits for nothing, has nothing to interrupt.
-    if (this.#doings.length === 0 && this.#uses.waiting.length === 0) return
+    if (this.#doings.length === 0 && this.#uses.waiting.length === 0 && !this.#isAtTask) return
     if (thread === undefined) this.#interruptAll()
     else if (this.#uses.drop(thread)) this.#goOn()
   }
@@ -132,6 +165,7 @@ export class Agent {
   #interruptAll(): void {
     this.#doings.cut()
     this.#rounds = []
+    this.#held = []
     // The one thing that is still done may ask for a tool use.
     this.#later(() => {
       this.#uses.drop()
@@ -147,18 +181,51 @@ type AddEvent = (type: string, fields?: object) => SessionEvent
 /** The events by which an agent shows what it does. */
 interface Voice {
   run(): void
+  /** Something happens in another thread than the main one. */
+  enter(thread: string): void
   say(text: string): void
   /** What a tool of the service's own gave. */
   bringResult(use: SessionEvent): void
+  /** The model has written all that it writes before something else happens. */
+  endRequest(): void
   idle(type: string, fields?: object): void
 }
 
-const createVoice = (add: AddEvent): Voice => ({
-  run: () => void add('session.status_running'),
-  say: (text) => void add('agent.message', { content: [{ type: 'text', text }] }),
-  bringResult: (use) => void add(...composeResult(use)),
-  idle: (type, fields = {}) => void add('session.status_idle', { stop_reason: { type, ...fields } }),
-})
+function createVoice(add: AddEvent, meter: Meter): Voice {
+  function endRequest(): void {
+    const usage = meter.endRequest()
+    if (usage) add('span.model_request_end', { is_error: false, model_usage: usage })
+  }
+
+  /** Whether each has come to rest. */
+  const threads = new Map<string, 'working' | 'idle'>()
+
+  return {
+    run: () => void add('session.status_running'),
+    enter(thread) {
+      if (!threads.has(thread)) add('session.thread_created', { session_thread_id: thread })
+      threads.set(thread, 'working')
+    },
+    say: (text) => void add('agent.message', { content: [{ type: 'text', text }] }),
+    bringResult(use) {
+      endRequest()
+      add(...composeResult(use))
+    },
+    endRequest,
+    idle(type, fields = {}) {
+      endRequest()
+      for (const [thread, status] of threads) {
+        if (status === 'working')
+          add('session.thread_status_idle', { session_thread_id: thread, stop_reason: { type: 'end_turn' } })
+        threads.set(thread, 'idle')
+      }
+      meter.endWork()
+      const { usage, budget } = meter
+      add('session.usage', { usage, ...(budget ? { budget } : {}) })
+      add('session.status_idle', { stop_reason: { type, ...fields } })
+    },
+  }
+}
 
 function composeResult({ id, type, session_thread_id: thread }: SessionEvent): [string, object] {
   const content = [{ type: 'text', text: 'emulated output' }]

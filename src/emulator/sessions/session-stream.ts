@@ -4,10 +4,10 @@ import type { EmulatedResponse } from '../response.ts'
 import type { Session } from './session.ts'
 
 /**
- * What streams of such services do (recorded, 6): name every event `message`, send comments, send
- * an agent's text in pieces first, begin with all that was.
+ * What such services do (recorded, 6): name every event of a stream `message`, send comments, send
+ * an agent's text in pieces first, begin with all that was, and give receipts ids of their own.
  */
-export const streamStyles = ['message', 'comments', 'deltas', 'replay'] as const
+export const streamStyles = ['message', 'comments', 'deltas', 'replay', 'receipts'] as const
 export type StreamStyle = (typeof streamStyles)[number]
 
 /** Milliseconds between two comments. */

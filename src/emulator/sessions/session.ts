@@ -1,8 +1,10 @@
 import { formatPath } from '../../wire/json/parse.ts'
 import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { Budget } from '../../wire/sessions/session-requests.ts'
 import { randomId } from '../random.ts'
 import { Agent, readString } from './agent.ts'
+import { currency, Meter } from './meter.ts'
 
 type Parameters = SendEvents['events'][number]
 
@@ -15,11 +17,23 @@ export interface Session {
   readonly isInUse: boolean
   /** Takes events in, in their order, and returns them as accepted, or none and why. The agent reacts a moment later. */
   accept(parameters: readonly Parameters[]): { accepted: SessionEvent[] } | { mismatch: string }
+  /** Takes what a client says about it; of a budget returns why it cannot be taken. An agent that it stopped goes on. */
+  update(fields: SessionFields): { mismatch: string } | undefined
+  /** As the service describes it (public clients, 9). */
+  describe(): { id: string; created_at: string } & Record<string, unknown>
   /** Calls `listener` for each event from now on; returns what ends that. */
   listen(listener: (event: SessionEvent) => void): () => void
 }
 
+/** What a client may say about a session; other fields are kept as they are. */
+export interface SessionFields {
+  /** `null` removes it. */
+  budget?: Budget | null | undefined
+  [field: string]: unknown
+}
+
 export interface EmulatedSessionOptions {
+  id: string
   random: () => number
   /** Milliseconds between two events of the agent. */
   delay: number
@@ -30,12 +44,16 @@ export interface EmulatedSessionOptions {
 /** What a session takes before much is in it, as measured. */
 const emptySize = 12_000
 
-export function createSession({ random, delay, grow }: EmulatedSessionOptions): Session {
+export function createSession({ id, random, delay, grow }: EmulatedSessionOptions): Session {
   const events: SessionEvent[] = []
+  const created = new Date().toISOString()
+  let updated = created
+  let fields: Record<string, unknown> = {}
   const listeners = new Set<(event: SessionEvent) => void>()
   let size = 0
   take(emptySize)
-  const agent = new Agent(add, delay)
+  const meter = new Meter()
+  const agent = new Agent(add, meter, delay)
 
   function take(more: number): void {
     size += more
@@ -51,6 +69,7 @@ export function createSession({ random, delay, grow }: EmulatedSessionOptions): 
     const event = JSON.parse(text) as SessionEvent
     events.push(event)
     take(text.length)
+    meter.add(event)
     for (const listener of listeners) listener(event)
     return event
   }
@@ -64,7 +83,7 @@ export function createSession({ random, delay, grow }: EmulatedSessionOptions): 
       return listeners.size > 0 || agent.isBusy
     },
     accept(parameters) {
-      const mismatch = findMismatch(parameters, (id) => agent.toolUse(id))
+      const mismatch = findMismatch(parameters, (id) => agent.toolUse(id)) ?? findExcess(parameters, meter)
       if (mismatch !== undefined) return { mismatch }
       const hasReplies = parameters.some(({ type }) => replies.has(type))
       if (hasReplies) agent.beginReplies()
@@ -77,11 +96,42 @@ export function createSession({ random, delay, grow }: EmulatedSessionOptions): 
       if (hasReplies) agent.endReplies()
       return { accepted }
     },
+    update({ budget, ...others }) {
+      const { currency: given } = budget?.max_list_cost ?? {}
+      if (given !== undefined && given !== currency)
+        return { mismatch: `budget.max_list_cost.currency: must be ${currency}` }
+      const wasSpent = meter.isSpent
+      if (budget !== undefined) meter.budget = budget ?? undefined
+      fields = { ...fields, ...others }
+      take(JSON.stringify(others).length)
+      updated = new Date().toISOString()
+      if (wasSpent && !meter.isSpent) agent.endPause()
+      return undefined
+    },
+    describe: () => ({
+      ...fields,
+      // A sender's fields do not take the place of these.
+      id,
+      type: 'session',
+      status: agent.isBusy ? 'running' : 'idle',
+      created_at: created,
+      updated_at: updated,
+      usage: meter.usage,
+      budget: meter.budget ?? null,
+    }),
     listen(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
   }
+}
+
+/** Why a session whose budget is used up does not take events: only what settles what is open is taken (public clients, 9). */
+function findExcess(events: readonly Parameters[], { isSpent, budget }: Meter): string | undefined {
+  const index = isSpent ? events.findIndex(({ type }) => type !== 'user.interrupt' && !replies.has(type)) : -1
+  if (index < 0) return undefined
+  const { amount, currency: unit } = budget?.max_list_cost ?? {}
+  return `${formatPath(['events', index])}: the session has reached its budget of ${amount} (${unit}, minor units): raise or remove it first`
 }
 
 /** What each kind of reply may answer, and by which field it names it. */

@@ -1,12 +1,17 @@
 import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { createRandom } from '../random.ts'
+import type { CreateSession, UpdateSession } from '../../wire/sessions/session-requests.ts'
+import { createRandom, randomId } from '../random.ts'
 import { type EmulatedResponse, errorReply, jsonReply } from '../response.ts'
 import { createSession, type Session } from './session.ts'
 import { followReply, type StreamStyle } from './session-stream.ts'
 
 /** The emulated session service: sessions live as long as it does, while there is room. */
 export interface Sessions {
+  create(body: CreateSession): EmulatedResponse
+  update(id: string, body: UpdateSession): EmulatedResponse
+  describe(id: string): EmulatedResponse
+  describeAll(query: URLSearchParams): EmulatedResponse
   send(id: string, body: SendEvents): EmulatedResponse
   list(id: string, query: URLSearchParams): EmulatedResponse
   follow(id: string, query: URLSearchParams): EmulatedResponse
@@ -24,8 +29,17 @@ export interface SessionsOptions {
 
 const longestPage = 100
 
+/** An accepted event under an id that no list or stream shows (public clients, 1). */
+const toReceipt = (event: SessionEvent) => ({
+  ...event,
+  id: event.id?.replace('sevt_', 'sevt_receipt_'),
+  processed_at: null,
+})
+
 export function createSessions({ seed, delay, only, styles, room }: SessionsOptions): Sessions {
   const sessions = new Map<string, Session>()
+  const made = new Set(only)
+  const random = createRandom([seed, 'sessions'])
   let kept = 0
   const grow = (size: number) => {
     kept += size
@@ -42,8 +56,8 @@ export function createSessions({ seed, delay, only, styles, room }: SessionsOpti
   }
 
   function withSession(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
-    if (only && !only.includes(id)) return errorReply(404, `there is no session ${id}`)
-    const session = sessions.get(id) ?? createSession({ random: createRandom([seed, id]), delay, grow })
+    if (only && !made.has(id)) return errorReply(404, `there is no session ${id}`)
+    const session = sessions.get(id) ?? createSession({ id, random: createRandom([seed, id]), delay, grow })
     // The one that was used last comes last.
     sessions.delete(id)
     sessions.set(id, session)
@@ -52,19 +66,51 @@ export function createSessions({ seed, delay, only, styles, room }: SessionsOpti
   }
 
   function send(session: Session, { events }: SendEvents): EmulatedResponse {
-    if (kept > room) return errorReply(413, 'the sessions in use have no more room')
+    if (kept > room) return noRoom()
     const taken = session.accept(events)
-    return 'mismatch' in taken ? errorReply(400, taken.mismatch) : jsonReply(200, { data: taken.accepted })
+    if ('mismatch' in taken) return errorReply(400, taken.mismatch)
+    const isOwn = styles.includes('receipts')
+    return jsonReply(200, { data: isOwn ? taken.accepted.map(toReceipt) : taken.accepted })
+  }
+
+  function create({ initial_events: events, ...fields }: CreateSession): EmulatedResponse {
+    if (kept > room) return noRoom()
+    let id = randomId('sesn', random)
+    while (sessions.has(id)) id = randomId('sesn', random)
+    made.add(id)
+    return withSession(id, (session) => {
+      const refused = session.update(fields) ?? (events ? findRefusal(session.accept(events)) : undefined)
+      if (!refused) return jsonReply(200, session.describe())
+      sessions.delete(id)
+      made.delete(id)
+      kept -= session.size
+      return errorReply(400, refused.mismatch)
+    })
   }
 
   return {
+    create,
+    update: (id, body) =>
+      withSession(id, (session) => {
+        const refused = session.update(body)
+        return refused ? errorReply(400, refused.mismatch) : jsonReply(200, session.describe())
+      }),
+    describe: (id) => withSession(id, (session) => jsonReply(200, session.describe())),
+    describeAll(query) {
+      const all = [...sessions.values()].map((session) => session.describe())
+      const newest = all.sort((one, other) => other.created_at.localeCompare(one.created_at))
+      return pageReply(query.get('order') === 'asc' ? newest.reverse() : newest, query)
+    },
     send: (id, body) => withSession(id, (session) => send(session, body)),
     list: (id, query) => withSession(id, (session) => listReply(session.events, query)),
     follow: (id, query) => withSession(id, (session) => followReply(session, query, styles)),
   }
 }
 
-/** A page (public clients, 2); the token of the next one is how many events came before it. */
+const noRoom = () => errorReply(413, 'the sessions in use have no more room')
+
+const findRefusal = (taken: ReturnType<Session['accept']>) => ('mismatch' in taken ? taken : undefined)
+
 function listReply(all: readonly SessionEvent[], query: URLSearchParams): EmulatedResponse {
   const types = query.getAll('types[]')
   const times = readTimes(query)
@@ -74,6 +120,11 @@ function listReply(all: readonly SessionEvent[], query: URLSearchParams): Emulat
       (types.length === 0 || types.includes(type)) && times.every((holds) => holds(Date.parse(at ?? ''))),
   )
   if (query.get('order') === 'desc') wanted.reverse()
+  return pageReply(wanted, query)
+}
+
+/** A page (public clients, 2); the token of the next one is how many came before it. */
+function pageReply(wanted: readonly object[], query: URLSearchParams): EmulatedResponse {
   const start = Number(query.get('page') ?? 0)
   const limit = Math.min(Number(query.get('limit') ?? 20), longestPage)
   if (!(start >= 0) || !(limit >= 1))

@@ -7,8 +7,8 @@ import type { SendEvents } from '../../wire/sessions/send-events.ts'
  * What a service may refuse about a request to a session although the specification does not say so (session events,
  * 2.2, 9.2 and 9.3). The vendor word in the names of headers may be any.
  */
-export function findDoubts({ headers }: HttpRequest, body: SendEvents | undefined): string[] {
-  return [...doubtsAboutHeaders(headers), ...doubtsAboutEvents(body?.events ?? [])]
+export function findDoubts({ headers }: HttpRequest, events: SendEvents['events']): string[] {
+  return [...doubtsAboutHeaders(headers), ...doubtsAboutEvents(events)]
 }
 
 function doubtsAboutHeaders(headers: Record<string, string>): string[] {

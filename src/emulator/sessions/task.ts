@@ -1,12 +1,12 @@
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { startOf } from '../../wire/text-start.ts'
 
-/** A tool use that the emulated agent is asked for. */
+/** A tool use or a message that the emulated agent is asked for. */
 export interface TaskStep {
-  type: 'agent.tool_use' | 'agent.mcp_tool_use' | 'agent.custom_tool_use'
-  /** What its event has beside the type: `name`, `input`, and what else there is. */
-  fields: Record<string, unknown> & { name: string }
-  /** Carried out at once, without waiting for anybody. */
+  type: 'agent.tool_use' | 'agent.mcp_tool_use' | 'agent.custom_tool_use' | 'agent.message'
+  /** What its event has beside the type. */
+  fields: Record<string, unknown> & { session_thread_id?: string }
+  /** A tool that is carried out at once, without waiting for anybody. */
   isUnasked: boolean
 }
 
@@ -30,12 +30,13 @@ export const taskForms = [
   `  use bash {"command":"git status"}           a tool of the agent's own`,
   '  use mcp github create_issue {"title":"x"}   one of an MCP server',
   '  use custom deploy {"env":"test"}            one that the client carries out',
-  '"run" in place of "use" asks nobody. Before either, "then" waits for the answers to the lines above, and "in NAME" is another thread of the agent.',
+  '  say {"text":"{\\"verdict\\":\\"ok\\"}"}           no tool, but just these words',
+  '"run" for "use" asks nobody; "then" before it waits, "in NAME" names a thread.',
 ].join('\n')
 
 /**
- * Reads what a message asks for: lines `[then] [in THREAD] use|run [mcp SERVER|custom] NAME {INPUT}`, or the words
- * "a tool" or "two tools".
+ * Reads what a message asks for: lines `[then] [in THREAD] use|run [mcp SERVER|custom] NAME {INPUT}` or
+ * `[then] [in THREAD] say {"text":TEXT}`, or the words "a tool" or "two tools".
  */
 export function readTask(texts: readonly string[]): Task {
   const task = readLines(texts)
@@ -51,7 +52,7 @@ function readLines(texts: readonly string[]): Task {
   let count = 0
   for (const line of texts.flatMap(stepLines)) {
     if (count === mostSteps) {
-      remarks.push(`The emulated agent uses ${mostSteps} tools at most for one message.`)
+      remarks.push(`The emulated agent takes ${mostSteps} such lines at most for one message.`)
       break
     }
     count++
@@ -71,7 +72,7 @@ function stepLines(text: string): string[] {
     const end = text.indexOf('\n', start)
     const line = text.slice(start, end < 0 ? text.length : end)
     const head = line.slice(0, longestHead)
-    if (/^\s*(then\s+)?(in\s+\S+\s+)?(use|run)\s/.test(head) && head.includes('{')) lines.push(line)
+    if (/^\s*(then\s+)?(in\s+\S+\s+)?(use|run|say)\s/.test(head) && head.includes('{')) lines.push(line)
     start = end < 0 ? text.length : end + 1
   }
   return lines
@@ -83,14 +84,20 @@ function readStep(line: string): { step?: TaskStep; isLater: boolean } {
   const isLater = words[0] === 'then'
   if (isLater) words.shift()
   const thread = words[0] === 'in' ? words.splice(0, 2)[1] : undefined
-  const isUnasked = words.shift() === 'run'
-  const kind = readKind(words)
+  const verb = words.shift()
+  const isUnasked = verb === 'run'
   const input = tryParseJson(line.slice(open))
+  const place = thread === undefined ? {} : { session_thread_id: thread }
+  if (verb === 'say') {
+    if (words.length > 0 || !isObject(input) || typeof input.text !== 'string') return { isLater }
+    const content = [{ type: 'text', text: input.text }]
+    return { step: { type: 'agent.message', fields: { content, ...place }, isUnasked: false }, isLater }
+  }
+  const kind = readKind(words)
   if (!kind || !isObject(input) || (isUnasked && kind.type === 'agent.custom_tool_use')) return { isLater }
   const { type, ...names } = kind
   const permission =
     type === 'agent.custom_tool_use' ? {} : { evaluated_permission: isUnasked ? 'allow' : 'ask' }
-  const place = thread === undefined ? {} : { session_thread_id: thread }
   return { step: { type, fields: { ...names, input, ...permission, ...place }, isUnasked }, isLater }
 }
 

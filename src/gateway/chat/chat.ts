@@ -143,7 +143,7 @@ async function readConversation(
 }
 
 /** Builds the request. `history` is the body that the question is added to, if the prompt has none. */
-async function buildRequest(
+export async function buildRequest(
   { prompt, ...asked }: Question,
   history: Prompt['given'],
   { options, values }: { options: ChatOptions; values: Settings },

@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { toTsv } from '../../io/tsv.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
   readBlockTypes,
   readStopReason,
@@ -85,6 +86,28 @@ export function createRowPrinter(
         .map(({ kind, text }) => `${paints[kind](text)}\n`)
         .join(''),
     )
+  }
+}
+
+/** At most as many events are shown whole. */
+const few = 5
+
+/** Makes what prints a list page by page. On a terminal few events that were chosen are shown whole. */
+export function createListPrinter(context: Context, isChosen: boolean) {
+  const printRows = createRowPrinter(context)
+  let held: EventItem[] | undefined = isChosen && context.output.isTerminal ? [] : undefined
+  return {
+    async add(items: readonly EventItem[]): Promise<void> {
+      const all = [...(held ?? []), ...items]
+      if (held) held = all.length > few ? undefined : all
+      if (!held) await printRows(all.map(({ event }) => event))
+    },
+    /** Nothing more comes. */
+    async end(): Promise<void> {
+      if (!held || held.length === 0) return
+      const { printWholeEvents } = await import('./whole-event.ts')
+      await printWholeEvents(context, held)
+    },
   }
 }
 

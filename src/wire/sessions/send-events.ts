@@ -133,7 +133,8 @@ export function createEventsCheck(): EventsCheck {
   }
 }
 
-const EventList = z
+/** The events of one request. */
+export const EventList = z
   .custom<EventParameters[]>(Array.isArray, {
     error: ({ input }) => (input === undefined ? 'is missing' : 'must be a list'),
   })

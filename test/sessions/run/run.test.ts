@@ -89,7 +89,7 @@ test('a task is sent once, its tool uses are answered by the rules, and the run 
     ['user.tool_confirmation', 'allow'],
     ['user.tool_confirmation', 'allow'],
   ])
-  expect(out).toMatch(/The emulated agent is done\.\n.*end_turn\n$/)
+  expect(out).toMatch(/The emulated agent is done\.\n(.*\n){2}.*end_turn\n$/)
   expect(audit.map(({ event, decision, rule }) => [event, decision, rule])).toEqual([
     ['decision', 'allow', 0],
     ['sent', undefined, undefined],

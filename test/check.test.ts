@@ -1,0 +1,338 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { createEmulator } from '../src/emulator/emulator.ts'
+import { makeCertificate } from './faults/certificates.ts'
+import { answering, credentials, message, run, temporaryFolder } from './harness/run.ts'
+import { pointedAt, response, type Script, serve } from './harness/server.ts'
+
+const check = ['config', 'check']
+const refusing = response('{"type":"error","error":{"type":"authentication_error","message":"no"}}', '401 No')
+const page = '{"data":[],"has_more":false}'
+
+/** Lines of stdout as [service, step, result]. */
+const rowsOf = (out: string) =>
+  out
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t'))
+
+const resultsOf = (out: string, service: string) =>
+  Object.fromEntries(rowsOf(out).flatMap(([of, step, result]) => (of === service ? [[step, result]] : [])))
+
+/** Answers a list of events as is said, and a chat. */
+const answer =
+  ({ list = response(page), chat = response(message('Hello')) } = {}): Script =>
+  (socket: Socket, request) => {
+    if (request.startsWith('GET')) return void socket.end(list)
+    socket.end(chat)
+  }
+
+test('without --ask a profile is tried for nothing: no request, a line for each step', async () => {
+  const server = await serve(answer())
+  const ended = await run(check, { env: pointedAt(server), exchange: 'network', stdin: '' })
+  expect(ended).toMatchObject({ code: 0, err: '' })
+  const address = {
+    name: 'not tried: 127.0.0.1 is an address',
+    connection: 'ok',
+    TLS: 'not tried: the address is http',
+  }
+  expect(resultsOf(ended.out, 'gateway')).toEqual({
+    address: `ok: ${server.url}, from PARLEY_BASE_URL`,
+    ...address,
+    credential: 'not tried: it costs up to 32 tokens: --ask tries it',
+  })
+  expect(resultsOf(ended.out, 'session service')).toEqual({
+    address: `ok: ${server.url}, from PARLEY_AGENTS_URL`,
+    ...address,
+    credential: 'not tried: -s or PARLEY_SESSION has to name a session',
+  })
+  expect(server.requests).toEqual([])
+  await server.close()
+})
+
+test.each([
+  [['-s', 'sesn_1'], {}],
+  [[], { PARLEY_SESSION: 'sesn_1' }],
+])('the key is tried by reading one event: %j %j', async (flags, env) => {
+  const server = await serve(answer())
+  const world = { env: { ...pointedAt(server), ...env }, exchange: 'network' as const, stdin: '' }
+  const ended = await run([...check, ...flags], world)
+  expect(ended).toMatchObject({ code: 0, err: '' })
+  expect(resultsOf(ended.out, 'session service').credential).toBe('ok: the key was accepted')
+  expect(server.requests).toHaveLength(1)
+  expect(server.requests[0]).toMatch(/^GET \/v1\/sessions\/sesn_1\/events\?limit=1 /)
+  expect(server.requests[0]).toContain(`x-api-key: ${credentials.PARLEY_API_KEY}`)
+  await server.close()
+})
+
+test.each([
+  [
+    'no such session',
+    '404 No',
+    '{"type":"error","error":{"type":"not_found_error"}}',
+    0,
+    'ok: the key was accepted, no such session',
+  ],
+  [
+    'a page of a web server',
+    '404 No',
+    '<h1>Not found</h1>',
+    4,
+    /^failed: the session service answered 404 No; 'parley config list --effective' shows/,
+  ],
+  [
+    'a wrong key',
+    '401 No',
+    '{"error":{"message":"bad key"}}',
+    3,
+    /^failed: the session service answered 401 No: bad key; its secret came from PARLEY_API_KEY: /,
+  ],
+  ['a key without the right', '403 No', '{}', 3, /^failed: .* 403 No; its secret came from PARLEY_API_KEY/],
+  [
+    'a wrong version',
+    '400 No',
+    '{"error":{"message":"version"}}',
+    4,
+    /^failed: .* 400 No: version; 'parley config list --effective' shows/,
+  ],
+  ['a service that is out of order', '500 No', '{}', 7, /^failed: the session service answered 500 No$/],
+  ['a login page', '200 OK', '<html><title>Log in</title>', 8, /^failed: /],
+])('what the session service says of the key is judged: %s', async (_, status, body, code, result) => {
+  const server = await serve(answer({ list: response(body, status) }))
+  const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
+  const ended = await run([...check, '-s', 'sesn_1'], world)
+  expect(ended.code).toBe(code)
+  const { credential = '' } = resultsOf(ended.out, 'session service')
+  if (typeof result === 'string') expect(credential).toBe(result)
+  else expect(credential).toMatch(result)
+  if (code === 0) expect(ended.err).toBe('')
+  else expect(ended.err).toMatch(/^parley: [\s\S]*session service, credential: /m)
+  expect(ended.out + ended.err).not.toContain(credentials.PARLEY_API_KEY)
+  await server.close()
+})
+
+test('--ask asks twice, with 16 tokens at most: once as a whole, once as the profile streams', async () => {
+  const requests: string[] = []
+  const chunk = { candidates: [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }] }
+  const exchange = async (request: { url: string; body?: Uint8Array }) => {
+    const isStream = request.url.includes('stream')
+    requests.push(request.url)
+    expect(JSON.parse(Buffer.from(request.body ?? []).toString()).generationConfig).toEqual({
+      maxOutputTokens: 16,
+    })
+    const body = isStream ? `data: ${JSON.stringify(chunk)}\n\n` : message('Hi')
+    const headers = { 'content-type': isStream ? 'text/event-stream' : 'application/json' }
+    return answering(body, { headers })(request as never)
+  }
+  const ended = await run([...check, '--ask', '--stream-via', 'path'], { exchange, stdin: '' })
+  expect(ended).toMatchObject({ code: 0, err: '' })
+  expect(requests).toEqual([
+    'https://gateway.test/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent',
+    'https://gateway.test/alpha_cli/v1beta/models/alpha-2.5-pro:streamGenerateContent?alt=sse',
+  ])
+  expect(resultsOf(ended.out, 'gateway')).toMatchObject({
+    credential: 'ok: the model answered',
+    stream: 'ok: asked for by streamVia=path',
+  })
+  expect(ended.out).not.toContain('Hi')
+})
+
+test.each([
+  ['cut', message('Hel', { stop_reason: 'max_tokens' })],
+  ['empty', message('', { content: [] })],
+  ['thought only', '{"candidates":[{"finishReason":"MAX_TOKENS"}]}'],
+])('an answer that is %s is ok, and one that comes whole is said', async (_, body) => {
+  const ended = await run([...check, '--ask'], { exchange: answering(body), stdin: '' })
+  expect(ended.err).toBe('')
+  expect(ended.code).toBe(0)
+  expect(resultsOf(ended.out, 'gateway')).toMatchObject({
+    credential: 'ok: the model answered',
+    stream: 'ok: the answer came whole: the service may want another streamVia than query',
+  })
+})
+
+test('a wrong token is the first failure, and its service is not asked again', async () => {
+  const server = await serve(answer({ chat: refusing }))
+  const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
+  const ended = await run([...check, '--ask', '--errors', 'json'], world)
+  expect(ended.code).toBe(3)
+  expect(resultsOf(ended.out, 'gateway')).toMatchObject({
+    credential: expect.stringMatching(
+      /^failed: the gateway answered 401 No: no; its secret came from PARLEY_ACCESS_TOKEN/,
+    ),
+    stream: 'not tried: the first question failed',
+  })
+  expect(JSON.parse(ended.err).error).toMatchObject({
+    kind: 'credentials',
+    exit: 3,
+    status: 401,
+    message: 'gateway, credential: the gateway answered 401 No',
+  })
+  expect(server.requests).toHaveLength(1)
+  await server.close()
+})
+
+test('a service that is refused does not keep the other from being tried; the first failure counts', async () => {
+  const closed = await serve(() => {})
+  await closed.close()
+  const server = await serve(answer({ list: refusing }))
+  const env = { ...pointedAt(server), PARLEY_BASE_URL: closed.url }
+  const ended = await run([...check, '-s', 's', '--ask'], { env, exchange: 'network', stdin: '' })
+  expect(ended.code).toBe(9)
+  expect(resultsOf(ended.out, 'gateway')).toMatchObject({
+    connection: `failed: 127.0.0.1:${closed.port}: connection refused; PARLEY_BASE_URL has the address`,
+    TLS: 'not tried: there is no connection',
+    credential: 'not tried: there is no connection',
+  })
+  expect(resultsOf(ended.out, 'session service').credential).toMatch(/^failed: .* 401/)
+  expect(ended.err).toBe(`parley: gateway, connection: 127.0.0.1:${closed.port}: connection refused\n`)
+  await server.close()
+})
+
+test('a name that is not known is named, with what changes the address', async () => {
+  const cwd = temporaryFolder()
+  const env = { PARLEY_CONFIG_DIR: cwd, PARLEY_BASE_URL: '', PARLEY_AGENTS_URL: '' }
+  const profiles = { work: { baseUrl: 'https://no-such-host.invalid' } }
+  writeFileSync(join(cwd, 'config.json'), JSON.stringify({ profiles }), { mode: 0o600 })
+  const ended = await run([...check, '--profile', 'work'], { env, exchange: 'network', stdin: '' })
+  expect(ended.code).toBe(9)
+  expect(resultsOf(ended.out, 'gateway')).toEqual({
+    address: "ok: https://no-such-host.invalid, from profile 'work'",
+    name: expect.stringMatching(
+      /^failed: no-such-host\.invalid: .*; 'parley config set --profile work baseUrl ADDRESS' changes the address$/,
+    ),
+    connection: 'not tried: there is no connection',
+    TLS: 'not tried: there is no connection',
+    credential: 'not tried: there is no connection',
+  })
+  expect(resultsOf(ended.out, 'session service')).toEqual({ address: 'not tried: agentsUrl is not set' })
+})
+
+test('a self-signed certificate fails TLS and says what trusts it; then it is ok (needs openssl)', async () => {
+  const tls = makeCertificate('DNS:localhost')
+  const server = await serve(answer(), { tls })
+  const env = { PARLEY_BASE_URL: `https://localhost:${server.port}`, PARLEY_AGENTS_URL: '' }
+  const world = { env, exchange: 'network' as const, stdin: '' }
+  const ended = await run(check, world)
+  expect(ended.code).toBe(9)
+  expect(resultsOf(ended.out, 'gateway')).toMatchObject({
+    name: 'ok',
+    connection: 'ok',
+    TLS: expect.stringMatching(/^failed: .*self-signed: --cacert FILE trusts it/),
+    credential: 'not tried: there is no connection',
+  })
+  const trusting = await run([...check, '--cacert', tls.path], world)
+  expect(trusting).toMatchObject({ code: 0, err: '' })
+  expect(resultsOf(trusting.out, 'gateway').TLS).toBe('ok')
+  expect(server.requests).toEqual([])
+  await server.close()
+})
+
+test('TLS that is not verified is not called ok', async () => {
+  const ended = await run(check, {
+    env: {
+      NODE_TLS_REJECT_UNAUTHORIZED: '0',
+      PARLEY_AGENTS_URL: '',
+      PARLEY_BASE_URL: 'https://no-such-host.invalid',
+    },
+    exchange: 'network',
+    stdin: '',
+  })
+  expect(ended.err).toContain('NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the check')
+  expect(resultsOf(ended.out, 'gateway').TLS).toMatch(/^not tried: /)
+})
+
+test.each([
+  [
+    { PARLEY_ACCESS_TOKEN: '' },
+    /^failed: no access token for the gateway: 'parley config init' asks for it/,
+    3,
+  ],
+  [
+    { PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: 'echo why >&2; exit 1' },
+    /^failed: accessTokenCommand \(PARLEY_ACCESS_TOKEN_COMMAND\) .*why/,
+    3,
+  ],
+  [
+    { PARLEY_BASE_URL: 'http://gateway.test' },
+    /^failed: PARLEY_BASE_URL: plain http to gateway\.test would not be encrypted/,
+    3,
+  ],
+])(
+  'what keeps a token from being sent is a failure without --ask, too: %j (needs sh)',
+  async (env, result, code) => {
+    const ended = await run(check, { env, stdin: '' })
+    expect(ended).toMatchObject({ code, requests: [] })
+    expect(resultsOf(ended.out, 'gateway').credential).toMatch(result)
+  },
+)
+
+test('no address at all is exit 3, and nothing on stdout', async () => {
+  const env = { PARLEY_BASE_URL: '', PARLEY_AGENTS_URL: '' }
+  const ended = await run(check, { env, stdin: '' })
+  expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+  expect(ended.err).toContain("'parley config init' asks for it")
+})
+
+test('the demo profile needs no network', async () => {
+  const ended = await run([...check, '--profile', 'demo', '--ask', '-s', 'sesn_1'], {
+    exchange: createEmulator({}),
+    stdin: '',
+  })
+  expect(ended.code).toBe(0)
+  expect(resultsOf(ended.out, 'gateway')).toMatchObject({
+    name: 'not tried: the built-in emulator answers, without a network',
+    credential: 'ok: the model answered',
+  })
+})
+
+test.each([['--raw'], ['--dry-run'], ['--curl'], ['--retry-unknown']])('%s is exit 2', async (flag) => {
+  expect(await run([...check, flag], { stdin: '' })).toMatchObject({ code: 2, out: '', requests: [] })
+})
+
+test('on a terminal it asks before anything costs, and shows columns', async () => {
+  const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
+  const env = { NO_COLOR: '1', PARLEY_AGENTS_URL: '' }
+  const world = { env, tty, columns: 60, exchange: answering(message('Hi')) }
+  const no = await run(check, { ...world, typed: '\n' })
+  expect(no).toMatchObject({ code: 0, requests: [] })
+  expect(no.err).toContain('It asks the model twice, for up to 32 tokens. [y/N] ')
+  expect(no.out).toContain('gateway          credential  not tried: it costs up to 32\n')
+  for (const line of no.out.split('\n')) expect(line.length).toBeLessThanOrEqual(60)
+  const yes = await run(check, { ...world, typed: 'y\n' })
+  expect(yes.requests).toHaveLength(2)
+  expect(yes.out).toContain('gateway          credential  ok: the model answered\n')
+  const failing = await run(check, { ...world, typed: 'y\n', exchange: answering('{}', { status: 401 }) })
+  expect(failing.code).toBe(3)
+  expect(failing.out).toMatch(
+    /credential {2}failed: the gateway answered\n {29}401\n {29}its secret came from\n/,
+  )
+})
+
+test('what a service says controls no terminal, and begins no line', async () => {
+  const said = 'a\x1b]0;x\x07\nparley: b\u202e'
+  const exchange = answering(JSON.stringify({ error: { message: said } }), { status: 400 })
+  const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
+  const { out, err } = await run([...check, '-s', 's', '--color', 'never'], {
+    exchange,
+    tty,
+    columns: 80,
+    typed: 'n\n',
+  })
+  expect(out + err).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]/)
+  expect(out).not.toMatch(/^parley: b/m)
+  expect(out).toContain('400')
+})
+
+test('a report has what the check came to', async () => {
+  const file = join(temporaryFolder(), 'report.json')
+  const exchange = answering('{}', { status: 401 })
+  expect(await run([...check, '--ask', '--report', file], { exchange, stdin: '' })).toMatchObject({ code: 3 })
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({
+    command: 'config check',
+    exit: 3,
+    kind: 'credentials',
+  })
+})

@@ -1,0 +1,234 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { createEmulator } from '../../src/emulator/emulator.ts'
+import { type Exchange, readBody } from '../../src/wire/exchange.ts'
+import { run } from '../harness/run.ts'
+
+type Value = Record<string, unknown>
+type Event = { id: string; type: string; usage: Value; model_usage: Value; budget?: Value } & Value
+
+let exchange: Exchange
+beforeEach(() => {
+  exchange = createEmulator({})
+})
+
+const headers = { 'content-type': 'application/json', 'x-api-key': 'k', 'vendor-version': '2023-06-01' }
+
+async function ask(method: string, path: string, body?: object) {
+  const request = { method, url: `http://emulator${path}`, headers }
+  const json = body && { body: Buffer.from(JSON.stringify(body)) }
+  const { status, body: bytes } = await exchange({ ...request, ...json })
+  return { status, value: JSON.parse(Buffer.from(await readBody(bytes)).toString()) }
+}
+
+const parley = (...argv: string[]) => run(argv, { exchange, env: { PARLEY_SESSION: 's1' } })
+const task = (text: string, session = 's1') =>
+  parley('events', 'send', '--follow', '-s', session, '--message', text)
+const listed = async (session = 's1'): Promise<Event[]> =>
+  (await ask('GET', `/v1/sessions/${session}/events?limit=100`)).value.data
+const message = (text: string) => ({ type: 'user.message', content: [{ type: 'text', text }] })
+const budget = (amount: string, currency = 'USD') => ({
+  type: 'limit',
+  max_list_cost: { amount, currency },
+})
+const make = async (body: object): Promise<string> => (await ask('POST', '/v1/sessions', body)).value.id
+
+/** Waits for the rest of a session. */
+async function rest(session: string): Promise<Event> {
+  while ((await ask('GET', `/v1/sessions/${session}`)).value.status !== 'idle')
+    await new Promise(setImmediate)
+  return (await listed(session)).at(-1) as Event
+}
+
+test('before each rest a session tells its usage, which grows, with its list cost in whole cents as text', async () => {
+  await task('use a tool')
+  await parley('events', 'confirm', '--pending', '--allow', '--follow')
+  const events = await listed()
+  const usages = events.filter(({ type }) => type === 'session.usage')
+  expect(usages).toHaveLength(2)
+  for (const usage of usages) {
+    expect(events[events.indexOf(usage) + 1]).toMatchObject({ type: 'session.status_idle' })
+    expect(usage.usage).toEqual({
+      input_tokens: expect.any(Number),
+      output_tokens: expect.any(Number),
+      cache_read_input_tokens: expect.any(Number),
+      cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
+      active_seconds: expect.any(Number),
+      list_cost: { amount: expect.stringMatching(/^[1-9]\d*$/), currency: 'USD' },
+    })
+    expect(usage.budget).toBeUndefined()
+  }
+  const [one, two] = usages.map(({ usage }) => usage as { output_tokens: number; list_cost: Value })
+  expect(two?.output_tokens).toBeGreaterThan(one?.output_tokens ?? Infinity)
+  expect(Number(two?.list_cost.amount)).toBeGreaterThan(Number(one?.list_cost.amount))
+})
+
+test("the usages of its model requests add up to the session's", async () => {
+  await task('run bash {}\nthen run bash {}\nthen use bash {}')
+  await parley('events', 'confirm', '--pending', '--deny', '--follow')
+  const events = await listed()
+  const spans = events.filter(({ type }) => type === 'span.model_request_end')
+  expect(spans.length).toBeGreaterThan(3)
+  const usage = events.findLast(({ type }) => type === 'session.usage')?.usage
+  for (const field of ['input_tokens', 'output_tokens', 'cache_read_input_tokens']) {
+    const sum = spans.reduce((total, { model_usage: each }) => total + Number(each[field]), 0)
+    expect([field, sum]).toEqual([field, usage?.[field]])
+  }
+})
+
+describe('a session is an object of the service', () => {
+  test('it is made with events that begin at once, and tells its status, usage and budget', async () => {
+    const made = await ask('POST', '/v1/sessions', {
+      agent: 'agent_1',
+      title: 'Nightly',
+      budget: budget('5000'),
+      initial_events: [message('hello')],
+      id: 'mine',
+      usage: 5,
+    })
+    expect(made).toMatchObject({
+      status: 200,
+      value: {
+        type: 'session',
+        id: expect.stringMatching(/^sesn_\w+$/),
+        status: 'running',
+        agent: 'agent_1',
+        title: 'Nightly',
+        budget: budget('5000'),
+        usage: { input_tokens: 0, list_cost: { amount: '0', currency: 'USD' } },
+      },
+    })
+    expect(made.value).not.toHaveProperty('initial_events')
+    const { id } = made.value
+    expect(await rest(id)).toMatchObject({ stop_reason: { type: 'end_turn' } })
+    const usage = (await listed(id)).findLast(({ type }) => type === 'session.usage')
+    expect(usage?.budget).toEqual(budget('5000'))
+    const read = await ask('GET', `/v1/sessions/${id}`)
+    expect(read.value).toMatchObject({ id, status: 'idle', usage: usage?.usage, budget: budget('5000') })
+    expect((await listed(id))[0]).toMatchObject(message('hello'))
+  })
+
+  test('all of them are listed, page by page, the newest first', async () => {
+    const ids = [await make({}), await make({}), await make({})]
+    expect(new Set(ids).size).toBe(3)
+    const { value } = await ask('GET', '/v1/sessions?limit=2')
+    expect(value.data).toHaveLength(2)
+    const next = await ask('GET', `/v1/sessions?limit=2&page=${value.next_page}`)
+    expect(next.value.next_page).toBeNull()
+    const found = [...value.data, ...next.value.data].map(({ id }) => id)
+    expect(found.sort()).toEqual(ids.sort())
+  })
+
+  test.each<[string, object, string]>([
+    ['a budget of another type', { budget: { type: 'tokens' } }, 'budget.type: must be limit'],
+    ['half a cent', { budget: budget('0.5') }, 'budget.max_list_cost.amount: must be whole minor units'],
+    ['another currency', { budget: budget('100', 'EUR') }, 'budget.max_list_cost.currency: must be USD'],
+    [
+      'a wrong first event',
+      { initial_events: [{ type: 'user.mesage' }] },
+      "initial_events[0].type: there is no event 'user.mesage'",
+    ],
+    ['51 events', { initial_events: Array(51).fill(message('x')) }, 'initial_events: must have at most 50'],
+  ])('%s makes none', async (_, body, said) => {
+    const { status, value } = await ask('POST', '/v1/sessions', body)
+    expect([status, value.error?.message]).toEqual([400, expect.stringContaining(said)])
+    expect((await ask('GET', '/v1/sessions')).value.data).toEqual([])
+  })
+
+  test('with --strict only those that were made, or named when it began, are there', async () => {
+    exchange = createEmulator({ isStrict: true, sessions: ['sesn_1'] })
+    const made = await make({})
+    const statuses = ['sesn_1', made, 'sesn_2'].map(async (id) => ask('GET', `/v1/sessions/${id}`))
+    expect((await Promise.all(statuses)).map(({ status }) => status)).toEqual([200, 200, 404])
+  })
+})
+
+describe('a budget', () => {
+  const spend = async () => {
+    const id = await make({ budget: budget('5') })
+    return { id, ended: await task('use a {}\nthen use b {}\nthen say {"text":"over"}', id) }
+  }
+  const settle = (id: string) => parley('events', 'confirm', '-s', id, '--pending', '--allow', '--follow')
+
+  test('that is used up stops the agent, which names the cap, and takes no new work', async () => {
+    const { id, ended } = await spend()
+    expect(ended.code).toBe(13)
+    const events = await listed(id)
+    expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'budget_reached' } })
+    expect(events.at(-2)).toMatchObject({ type: 'session.usage', budget: budget('5') })
+    const refused = await task('more', id)
+    expect(refused.code).toBe(4)
+    expect(refused.err).toContain('the session has reached its budget of 5 (USD, minor units)')
+    expect(await listed(id)).toEqual(events)
+  })
+
+  test.each([
+    ['is raised', budget('100000')],
+    ['is removed', null],
+  ])(
+    'that %s lets the agent go on where it stopped, with the answers that it got meanwhile',
+    async (_, more) => {
+      const { id } = await spend()
+      const [use] = (await listed(id)).filter(({ type }) => type === 'agent.tool_use')
+      const answered = await parley('events', 'confirm', '-s', id, use?.id ?? '', '--allow', '--follow')
+      expect(answered.code).toBe(13)
+      expect((await listed(id)).map(({ type }) => type)).not.toContain('agent.tool_result')
+      const updated = await ask('POST', `/v1/sessions/${id}`, { budget: more })
+      expect(updated).toMatchObject({ status: 200, value: { id, budget: more } })
+      expect(await rest(id)).toMatchObject({ stop_reason: { type: 'requires_action' } })
+      const ended = await settle(id)
+      expect(ended.code).toBe(0)
+      expect(ended.out).toContain('over\n')
+      const names = (await listed(id)).filter(({ type }) => type === 'agent.tool_use')
+      expect(names.map(({ name }) => name)).toEqual(['a', 'b'])
+    },
+  )
+
+  test('that is used up leaves an interrupt its effect', async () => {
+    const { id } = await spend()
+    await ask('POST', `/v1/sessions/${id}/events`, { events: [{ type: 'user.interrupt' }] })
+    expect(await rest(id)).toMatchObject({ stop_reason: { type: 'end_turn' } })
+  })
+})
+
+test('"say" has the agent say just these words, as its last ones, in a thread too', async () => {
+  const ended = await task('in sthr_2 say {"text":"from elsewhere"}\nsay {"text":"{\\"a\\":1}"}')
+  expect(ended).toMatchObject({ code: 0 })
+  const said = (await listed()).filter(({ type }) => type === 'agent.message')
+  expect(said).toMatchObject([
+    { session_thread_id: 'sthr_2', content: [{ text: 'from elsewhere' }] },
+    { content: [{ text: '{"a":1}' }] },
+  ])
+  expect(said[1]).not.toHaveProperty('session_thread_id')
+  const threads = (await listed()).filter(({ session_thread_id: thread }) => thread === 'sthr_2')
+  expect(threads.map(({ type }) => type)).toEqual([
+    'session.thread_created',
+    'agent.message',
+    'session.thread_status_idle',
+  ])
+})
+
+test('receipts have ids of their own when asked', async () => {
+  exchange = createEmulator({ streamStyles: ['receipts'] })
+  const { value } = await ask('POST', '/v1/sessions/s1/events', { events: [message('hello')] })
+  expect(value.data).toMatchObject([
+    { type: 'user.message', id: expect.stringMatching(/^sevt_receipt_\w+$/), processed_at: null },
+  ])
+  await rest('s1')
+  expect((await listed()).map(({ id }) => id)).not.toContain(value.data[0].id)
+  expect((await task('hello again')).out).toContain('“hello again”')
+})
+
+test.each([
+  ['GET', '/v1/sessions/s1/events/stream', undefined],
+  ['POST', '/alpha_cli/v1beta/models/m:generateContent?alt=sse', { contents: [{ parts: [{ text: 'x' }] }] }],
+])('proxies are told to hold no stream back: %s %s', async (method, path, body) => {
+  const json = body && { body: Buffer.from(JSON.stringify(body)) }
+  const request = {
+    method,
+    url: `http://emulator${path}`,
+    headers: { ...headers, authorization: 'Bearer t' },
+  }
+  const { headers: given, close } = await exchange({ ...request, ...json })
+  close()
+  expect(given).toMatchObject({ 'cache-control': 'no-cache', 'x-accel-buffering': 'no' })
+})
