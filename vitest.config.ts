@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { defineConfig, type Plugin } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
+import { notInShare } from './test/harness/share.ts'
 
 let isPart = false
 
@@ -13,9 +14,10 @@ const saySkipped: Reporter = {
   onTestRunEnd(modules) {
     if (isPart) return
     const skipped = modules.flatMap((module) => [...module.children.allTests('skipped')])
-    const lines = skipped.map((test) => {
+    const lines = skipped.flatMap((test) => {
       const { note } = test.result() as { note?: string | undefined }
-      return `${test.module.relativeModuleId}: ${test.name}${note ? ` (${note})` : ''}`
+      if (note === notInShare) return []
+      return [`${test.module.relativeModuleId}: ${test.name}${note ? ` (${note})` : ''}`]
     })
     process.stdout.write(lines.map((line) => `skipped: ${line}\n`).join(''))
   },
