@@ -335,7 +335,7 @@ function count(counts: Map<string, number>, key: string, by: number): void {
 }
 
 /** What an event says: a service may add fields to it, but not change these. */
-const contentOf = (event: SessionEvent): string =>
+export const contentOf = (event: SessionEvent): string =>
   JSON.stringify([
     event.type,
     event.tool_use_id ?? event.custom_tool_use_id ?? event.session_thread_id ?? null,

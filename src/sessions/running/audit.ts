@@ -18,6 +18,7 @@ import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Decision } from '../policy/policy.ts'
 import { type JournalLine, type Reply, step } from './replying.ts'
 import { lockSession, type SessionLock, type Workplace } from './session-lock.ts'
+import { type JournalTask, Known, stepTask, type TaskLine } from './task.ts'
 
 /** A line of the audit; `session` and `time` are added. */
 export interface AuditEntry {
@@ -28,6 +29,10 @@ export interface AuditEntry {
   /** Of an MCP tool. */
   server?: string
   name?: string
+  /** What a task is known by. */
+  task?: string
+  /** What the list showed before a task was sent. */
+  known?: Known
   /** The tool's input as it is spelled. */
   input?: string
   event: AuditEvent
@@ -42,13 +47,18 @@ export interface AuditEntry {
   reason?: string
 }
 
-/** What a line tells: a step of a reply, or that the session is to be interrupted, which is written before it is done. */
-type AuditEvent = JournalLine['event'] | 'interrupt'
+/**
+ * What a line tells: a step of a reply or of a task, or that the session is to be interrupted, which is written before it is
+ * done.
+ */
+type AuditEvent = JournalLine['event'] | TaskLine['event'] | 'interrupt'
 
 /** A record of what was decided and done, and a journal that says after a kill how far it got. */
 export interface Audit {
   /** How far earlier runs got with the tool uses of this session, by id. */
   earlier: ReadonlyMap<string, Reply>
+  /** The last task of the session, if it is not done. */
+  readonly task: JournalTask | undefined
   /**
    * Has a line on the disk before it returns. Nothing may be done before that: it is not written once another run may work on
    * the session. Throws a `CliError` of kind `file`.
@@ -72,7 +82,7 @@ export async function openAudit(
     const held = await lockSession(context, workplace, path)
     lock = held
     if (file === undefined || path === undefined)
-      return { earlier: new Map(), add: held.requireHeld, close: held.release }
+      return { earlier: new Map(), task: undefined, add: held.requireHeld, close: held.release }
     return await readAudit(context, { file, path, session: workplace.session, lock: held })
   } catch (error) {
     if (file !== undefined) closeSync(file)
@@ -91,14 +101,29 @@ interface OpenAudit {
 /** Reads what earlier runs wrote, and makes the file ready for more. */
 async function readAudit({ timers }: Context, { file, path, session, lock }: OpenAudit): Promise<Audit> {
   const chunks = createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
-  const earlier = await readEarlier(chunks, { path, session })
+  const replies = new Map<string, Reply>()
+  let task: JournalTask | undefined
+  for await (const entry of readEntries(chunks, path)) {
+    if (entry.session !== session) continue
+    const line = typeof entry.toolUse === 'string' ? readLine(entry) : undefined
+    if (line) {
+      const id = String(entry.toolUse)
+      replies.set(id, step(replies.get(id) ?? { is: 'deciding' }, line))
+    }
+    task = stepTask(task, readTaskLine(entry, Date.parse(String(entry.time))))
+  }
   if (constants.O_NOFOLLOW && (fstatSync(file).mode & 0o077) !== 0) fchmodSync(file, 0o600)
   if (!endsInNewline(file)) write(file, '\n', path)
   return {
-    earlier,
+    earlier: replies,
+    get task() {
+      return task
+    },
     add(entry) {
       lock.requireHeld()
-      write(file, `${toLine(entry, session, timers.now())}\n`, path)
+      const now = timers.now()
+      write(file, `${toLine(entry, session, now)}\n`, path)
+      task = stepTask(task, readTaskLine({ ...entry }, now))
     },
     close() {
       closeSync(file)
@@ -148,22 +173,25 @@ function write(file: number, text: string, name: string): void {
 
 /** The fields in their order, the input as it is spelled. */
 function toLine(entry: AuditEntry, session: string, now: number): string {
-  const { toolUse, type, server, name, input, event, decision, by, rule, result, rest, reason } = entry
+  const { toolUse, task, type, server, name, input } = entry
+  const { event, decision, by, rule, result, rest, known, reason } = entry
   const time = new Date(now).toISOString()
-  const head = JSON.stringify({ time, session, toolUse, type, server, name }).slice(0, -1)
-  const tail = JSON.stringify({ event, decision, by, rule, result, rest, reason }).slice(1)
+  const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)
+  const tail = JSON.stringify({ event, decision, by, rule, result, rest, known, reason }).slice(1)
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
 /** Of one line, in bytes: no event that the service shows is longer. */
 const longestLine = 2 ** 27
 
-/** Reads a journal. Throws a `CliError` if a line is of something else: the file is not ours to add to. */
-async function readEarlier(
+/**
+ * Reads an audit, entry by entry; `name` is what messages call it. Throws a `CliError` if a line is of something else: the
+ * file is not ours to add to.
+ */
+async function* readEntries(
   chunks: AsyncIterable<Uint8Array>,
-  { path, session }: { path: string; session: string },
-): Promise<Map<string, Reply>> {
-  const replies = new Map<string, Reply>()
+  name: string,
+): AsyncGenerator<Record<string, unknown>> {
   let isFirst = true
   for await (const { bytes } of cutLines(chunks, longestLine)) {
     const text = bytes && Buffer.from(bytes).toString()
@@ -172,12 +200,9 @@ async function readEarlier(
     isFirst = false
     const entry = text === undefined ? undefined : tryParseJson(text)
     if (entry === undefined ? !isTorn(text) : !isEntry(entry))
-      throw new CliError('file', `the audit file ${path}: it holds something else`)
-    if (!isObject(entry) || entry.session !== session || typeof entry.toolUse !== 'string') continue
-    const line = readLine(entry)
-    if (line) replies.set(entry.toolUse, step(replies.get(entry.toolUse) ?? { is: 'deciding' }, line))
+      throw new CliError('file', `the audit file ${name}: it holds something else`)
+    if (isObject(entry)) yield entry
   }
-  return replies
 }
 
 /** The events of an audit. */
@@ -191,6 +216,7 @@ const events: Record<AuditEvent, true> = {
   unknown: true,
   'not-asked': true,
   interrupt: true,
+  done: true,
 }
 
 const isEntry = (entry: unknown): boolean =>
@@ -227,6 +253,27 @@ function readLine({ event, time, rest, result }: Record<string, unknown>): Journ
     case 'refused':
     case 'unknown':
       return { event }
+  }
+  return undefined
+}
+
+function readTaskLine(
+  { event, task: hash, known }: Record<string, unknown>,
+  at: number,
+): TaskLine | undefined {
+  if (typeof hash !== 'string') return undefined
+  switch (event) {
+    case 'sent':
+      return {
+        event,
+        hash,
+        sent: { at, known: Known().safeParse(known).data ?? { events: NaN, alike: Infinity } },
+      }
+    case 'accepted':
+    case 'refused':
+    case 'unknown':
+    case 'done':
+      return { event, hash }
   }
   return undefined
 }

@@ -2,7 +2,6 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { endure, freshPatience, type Patience, type Patient, waitPatiently } from '../patience.ts'
@@ -10,6 +9,7 @@ import { readReceipt } from '../sending/receipt.ts'
 import type { SessionParts } from '../session.ts'
 import { SessionState } from '../session-state.ts'
 import type { Audit, AuditEntry } from './audit.ts'
+import { lookUntil } from './looking.ts'
 import {
   type JournalLine,
   lineFor,
@@ -47,9 +47,6 @@ export interface GivenReply {
   use: NamedUse
   event: SessionEvent
 }
-
-/** The waits between two looks at the list while a reply is in doubt; the last one stays. Milliseconds. */
-const waits = [100, 250, 500, 1_000, 2_000]
 
 /** The replies of a run: carries out what their states allow, and has each step in the journal before it is taken. */
 export class Replies {
@@ -168,22 +165,20 @@ export class Replies {
    * names those that are not settled in time.
    */
   async settle(uses: readonly NamedUse[], failure?: CliError): Promise<void> {
-    const { context, caller } = this.#session
-    const { timers } = context
-    const until = Math.min(timers.now() + longestDoubt, caller.deadline || Infinity)
-    for (let count = 0; ; count++) {
-      const left = uses.filter(({ id }) => this.to(id).is === 'in-doubt')
-      if (left.length === 0) return
-      if (count > 0) {
-        if (timers.now() >= until) throw inDoubt(left, failure)
-        await timers.wait(Math.min(waits[count - 1] ?? 2_000, until - timers.now()))
+    const left = () => uses.filter(({ id }) => this.to(id).is === 'in-doubt')
+    if (left().length === 0) return
+    const until = this.#session.context.timers.now() + longestDoubt
+    const isSettled = await lookUntil(this.#session, until, () => {
+      const seen = new SessionState()
+      return {
+        add: ({ event, text }) => seen.add(event, text),
+        result: () => {
+          for (const use of left()) this.#look(use, seen)
+          return left().length === 0 || undefined
+        },
       }
-      const seen = await this.list().catch((error) => {
-        // After the deadline it is the open reply that counts, not the list.
-        throw timers.now() >= until ? inDoubt(left, failure) : error
-      })
-      if (seen) for (const use of left) this.#look(use, seen)
-    }
+    })
+    if (!isSettled) throw inDoubt(left(), failure)
   }
 
   #look(use: NamedUse, seen: SessionState): void {
@@ -214,27 +209,6 @@ export class Replies {
       endure({ context, caller, repeat: 'always' }, freshPatience(context.timers.now()), error)
       return undefined
     }
-  }
-}
-
-/** Whether the list shows an event that was posted and not answered. Throws a `CliError`. */
-export async function hasArrived(
-  context: Context,
-  caller: Caller,
-  parts: SessionParts,
-  isIt: (item: EventItem) => boolean,
-): Promise<boolean> {
-  const { timers } = context
-  const until = Math.min(timers.now() + longestDoubt, caller.deadline || Infinity)
-  for (let count = 0; ; count++) {
-    try {
-      for await (const items of listOldestFirst(caller, parts)) if (items.some(isIt)) return true
-    } catch (error) {
-      if (timers.now() >= until) return false
-      endure({ context, caller, repeat: 'always' }, freshPatience(timers.now()), error)
-    }
-    if (timers.now() >= until) return false
-    await timers.wait(Math.min(waits[count] ?? 2_000, until - timers.now()))
   }
 }
 

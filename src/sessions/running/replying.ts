@@ -122,7 +122,7 @@ export interface Shown {
 export const longestDoubt = 30_000
 
 /** How long lists have to show that a session waits anew before that is believed: they may lag. Milliseconds. */
-const longestLag = 5_000
+export const longestLag = 5_000
 
 /** What a reply in doubt becomes by a list. */
 export function look(doubt: Doubt, shown: Shown, now: number): Reply {

@@ -24,17 +24,20 @@ import {
   readAnswerFlags,
   type WantedAnswer,
 } from './answer.ts'
-import { openAudit } from './audit.ts'
-import { hasArrived } from './replies.ts'
+import { type Audit, openAudit } from './audit.ts'
+import { hasArrived } from './looking.ts'
 import { lineFor } from './replying.ts'
 import { Responder } from './responder.ts'
 import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
+import { createCounter, hashOf, isUnderWay, type Known } from './task.ts'
 
 export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags, AnswerOptions {}
 
 /** Events that are sent once, before the session is followed. */
 interface RunTask {
   body: Uint8Array
+  /** What the journal knows it by. */
+  hash: string
   isAccepted: boolean
 }
 
@@ -59,7 +62,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const wanted = await readAnswerFlags(context, settings, options)
   const given = await readEvents(context, options, words)
   const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
-  const task = body && { body, isAccepted: false }
+  let task: RunTask | undefined = body && { body, hash: hashOf(body), isAccepted: false }
   const resume = resumption(context, session)
   const caller = createCaller(context, settings, {
     wayOn: () => (task?.isAccepted === false ? undefined : describeResume(resume).join('\n  ')),
@@ -67,14 +70,16 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !task) throw usage('there is no task: --dry-run and --curl have nothing to show')
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
-  if (!task) context.summary.resume = resume
   const workplace = { address: settings.values.agentsUrl, session, deadline: caller.deadline }
   const audit = await openAudit(context, workplace, options.audit)
   const asker = createAsker(context)
   const lasting = { ...context, output: printWhileRead(context.output) }
   try {
+    if (task && (await isTakenUp(lasting, caller, parts, { task, audit, resume }))) task = undefined
+    if (!task) context.summary.resume = resume
+    const before = createCounter(task ? sentEvents(task.body, []) : [])
     const follower = task
-      ? await openBefore(lasting, caller, { ...parts, body: task.body })
+      ? await openBefore(lasting, caller, { ...parts, body: task.body }, { showPast: before.addAll })
       : await openFollower(lasting, caller, parts, { needsPast: true })
     const { state } = follower
     const responder = new Responder({
@@ -94,10 +99,23 @@ export async function runTask(context: Context, options: RunOptions, words: stri
         throw explainFailure(error, { task, resume }, isLate(context, caller))
       })
     try {
-      const sent = task && (await explained(sendTask(lasting, caller, parts, { task, resume })))
+      const sent =
+        task &&
+        (await explained(sendTask(lasting, caller, parts, { task, audit, known: before.shown, resume })))
       const ask = (text: string) => sendAgain(lasting, caller, parts, { text, follower, resume })
       const { ids } = options
-      await follow(lasting, follower, responder, { session, ids, wanted, sent, ask, resume, explained })
+      const failure = await follow(lasting, follower, responder, {
+        session,
+        ids,
+        wanted,
+        sent,
+        ask,
+        resume,
+        explained,
+      })
+      if (audit.task?.is === 'accepted' && !follower.isUndone)
+        audit.add({ toolUse: null, task: audit.task.hash, event: 'done' })
+      if (failure) throw failure
     } finally {
       follower.close()
     }
@@ -107,22 +125,64 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   }
 }
 
-/** Sends the task once; returns its events as they will be shown. */
+/** Whether an earlier run has sent the task, by the audit and the session's list. Throws a `CliError` if that is not known. */
+async function isTakenUp(
+  context: Context,
+  caller: Caller,
+  parts: SessionParts,
+  { task, audit, resume }: { task: RunTask; audit: Audit; resume: string[] },
+): Promise<boolean> {
+  const events = sentEvents(task.body, [])
+  try {
+    if (!(await isUnderWay({ context, caller, parts }, audit.task, { hash: task.hash, events }))) return false
+  } catch (error) {
+    throw error instanceof CliError && error.kind === 'unknown' ? error.with({ resume }) : error
+  }
+  if (audit.task?.is === 'posting') audit.add({ toolUse: null, task: task.hash, event: 'accepted' })
+  context.note(
+    'an earlier run has sent this task, by the audit: the session is taken up, nothing is sent again',
+  )
+  return true
+}
+
+interface Sending {
+  task: RunTask
+  audit: Audit
+  /** What the list showed before. */
+  known: Known
+  resume: string[]
+}
+
+/** Sends the task once; returns its events as they will be shown. Each step is in the journal before it is taken. */
 async function sendTask(
   context: Context,
   caller: Caller,
   parts: SessionParts,
-  { task, resume }: { task: RunTask; resume: string[] },
+  { task, audit, known: { events, alike }, resume }: Sending,
 ): Promise<SessionEvent[]> {
+  const line = { toolUse: null, task: task.hash }
   const onAccepted = () => {
     task.isAccepted = true
     context.summary.resume = resume
     context.calls.sayInstead(() => `the task was accepted; ${goesOn(resume)}`)
+    audit.add({ ...line, event: 'accepted' })
   }
-  const events = await caller.call(endpoints.sendEvents, { ...parts, body: task.body }, (response) =>
-    readReceipt(context, response, { isPrinted: false, onAccepted }),
-  )
-  return sentEvents(task.body, events)
+  audit.add({ ...line, event: 'sent', known: { events, alike } })
+  try {
+    const named = await caller.call(endpoints.sendEvents, { ...parts, body: task.body }, (response) =>
+      readReceipt(context, response, { isPrinted: false, onAccepted }),
+    )
+    return sentEvents(task.body, named)
+  } catch (error) {
+    if (error instanceof CliError && !task.isAccepted) {
+      try {
+        audit.add({ ...line, event: lineFor(error.details.fate), reason: error.message })
+      } catch {
+        // Then it stays in doubt, and what failed first counts.
+      }
+    }
+    throw error
+  }
 }
 
 /**
@@ -146,7 +206,7 @@ async function sendAgain(
   } catch (error) {
     if (!(error instanceof CliError) || lineFor(error.details.fate) === 'refused') throw error
     const isSent = ({ event }: EventItem) => event.type === 'user.message' && readText(event) === text
-    if (await hasArrived(context, caller, parts, (item) => isSent(item) && follower.isNew(item)))
+    if (await hasArrived({ context, caller, parts }, (item) => isSent(item) && follower.isNew(item)))
       return sentEvents(body, [])
     throw new CliError(
       'unknown',
@@ -174,13 +234,16 @@ interface Followed {
   explained<T>(work: Promise<T>): Promise<T>
 }
 
-/** Follows the session to its answer, and replies to what waits meanwhile. Throws a `CliError` if that is not a success. */
+/**
+ * Follows the session to its answer, and replies to what waits meanwhile. Returns why that is not a success although the turn
+ * ended well. Throws a `CliError` if it did not.
+ */
 async function follow(
   context: Context,
   follower: Follower,
   responder: Responder,
   { session, ids, wanted, sent: task, ask, resume, explained }: Followed,
-): Promise<void> {
+): Promise<CliError | undefined> {
   const { host, note, timers, start, summary } = context
   const followTurn = async (words: string | undefined) => {
     const sent = words === undefined ? task : await ask(words)
@@ -209,8 +272,7 @@ async function follow(
     const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
     if (host.stderr.isTerminal) note(`${responder.describe()}; ${seconds} s`)
   }
-  const failure = responder.failure()
-  if (failure) throw failure
+  return responder.failure()
 }
 
 /** What a session did before it was interrupted is not the answer to its last task. */

@@ -1,0 +1,68 @@
+import type { Context } from '../../context.ts'
+import type { Caller } from '../../http/call.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { listOldestFirst } from '../listing/event-list.ts'
+import { endure, freshPatience } from '../patience.ts'
+import type { SessionParts } from '../session.ts'
+import { longestDoubt } from './replying.ts'
+
+/** A session whose list is asked. */
+export interface ListedSession {
+  context: Context
+  caller: Caller
+  parts: SessionParts
+}
+
+/** What is made of one reading of a list. */
+export interface Reading<T> {
+  add(item: EventItem): void
+  /** Nothing if the list has to be read again. */
+  result(now: number): T | undefined
+}
+
+/** The waits between two looks at the list while something is in doubt; the last one stays. Milliseconds. */
+const waits = [100, 250, 500, 1_000, 2_000]
+
+/**
+ * Reads the list again and again until something can be made of it, or the time is over: then it is nothing. `begin` begins
+ * each reading. Throws a `CliError`.
+ */
+export async function lookUntil<T>(
+  { context, caller, parts }: ListedSession,
+  until: number,
+  begin: () => Reading<T>,
+): Promise<T | undefined> {
+  const { timers } = context
+  const end = Math.min(until, caller.deadline || Infinity)
+  for (let count = 0; ; count++) {
+    try {
+      const reading = begin()
+      for await (const items of listOldestFirst(caller, parts)) for (const item of items) reading.add(item)
+      const result = reading.result(timers.now())
+      if (result !== undefined) return result
+    } catch (error) {
+      if (timers.now() >= end) return undefined
+      endure({ context, caller, repeat: 'always' }, freshPatience(timers.now()), error)
+    }
+    if (timers.now() >= end) return undefined
+    await timers.wait(Math.min(waits[count] ?? 2_000, end - timers.now()))
+  }
+}
+
+/** Whether the list shows an event that was posted and not answered. Throws a `CliError`. */
+export async function hasArrived(
+  session: ListedSession,
+  isIt: (item: EventItem) => boolean,
+): Promise<boolean> {
+  const until = session.context.timers.now() + longestDoubt
+  const isShown = await lookUntil(session, until, () => {
+    let isFound = false
+    return {
+      add(item) {
+        isFound ||= isIt(item)
+      },
+      result: () => isFound || undefined,
+    }
+  })
+  return isShown === true
+}

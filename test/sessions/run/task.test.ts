@@ -1,0 +1,312 @@
+import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { CliError } from '../../../src/errors.ts'
+import { type JournalTask, look, stepTask, type TaskLine } from '../../../src/sessions/running/task.ts'
+import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
+import { hurried, run, temporaryFolder } from '../../harness/run.ts'
+import { type AgentScript, type AgentService, createAgentService, type Event } from './agent-service.ts'
+
+const use = (id: string): Event => ({
+  id,
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: {},
+  evaluated_permission: 'ask',
+})
+const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
+const said = (text: string): Event => ({ type: 'user.message', content: [{ type: 'text', text }] })
+const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+
+const notice =
+  'an earlier run has sent this task, by the audit: the session is taken up, nothing is sent again'
+
+/** What runs one and the same line again and again, on a service that may die on the way. */
+function open(script: AgentScript, words = ['go']) {
+  const service = createAgentService(script)
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
+  const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
+  const tool = ['--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs']
+  const again = (more: Parameters<typeof run>[1] = {}, line = words) =>
+    run([...argv, ...tool, ...line], {
+      cwd,
+      timers: hurried(),
+      exchange: service.exchange,
+      ...more,
+    })
+  const journal = (): Record<string, unknown>[] =>
+    existsSync(join(cwd, 'a.ndjson'))
+      ? readFileSync(join(cwd, 'a.ndjson'), 'utf8')
+          .split('\n')
+          .slice(0, -1)
+          .map((line) => JSON.parse(line))
+      : []
+  return { service, cwd, again, journal }
+}
+
+const taskLines = (journal: Record<string, unknown>[]) =>
+  journal.filter(({ task }) => task !== undefined).map(({ event }) => event)
+
+const isTask = ({ method, text }: { method: string; text: string }) =>
+  method === 'POST' && JSON.parse(text).events[0].type === 'user.message'
+
+describe('Y134: the same line again', () => {
+  test('sends the task anew if it is done, and the journal has each step of it', async () => {
+    const { service, again, journal } = open({ rounds: [[use('t1')]] })
+    expect((await again()).code).toBe(0)
+    expect(taskLines(journal())).toEqual(['sent', 'accepted', 'done'])
+    expect(journal()[0]).toMatchObject({ session: 's1', toolUse: null, known: { events: 0, alike: 0 } })
+    expect(journal()[0]?.task).toMatch(/^[0-9a-f]{32}$/)
+    const second = await again()
+    expect({ code: second.code, err: second.err, tasks: service.tasks }).toEqual({
+      code: 0,
+      err: '',
+      tasks: 2,
+    })
+    expect(journal().findLast(({ event, task }) => task && event === 'sent')?.known).toMatchObject({
+      alike: 1,
+    })
+    expect((await again({}, ['another'])).code).toBe(0)
+    expect(taskLines(journal())).toEqual(Array(3).fill(['sent', 'accepted', 'done']).flat())
+  })
+
+  test('is done after a denial too, and not while tool uses wait: then it goes on', async () => {
+    const { service, cwd, again, journal } = open({ rounds: [[use('t1')]] })
+    writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
+    expect((await again()).code).toBe(12)
+    expect(taskLines(journal())).toEqual(['sent', 'accepted'])
+    const waiting = await again()
+    expect({ code: waiting.code, tasks: service.tasks }).toEqual({ code: 12, tasks: 1 })
+    expect(waiting.err).toContain(`parley: ${notice}\n`)
+    writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"deny"}}')
+    expect((await again()).code).toBe(14)
+    expect({ tasks: service.tasks, lines: taskLines(journal()) }).toEqual({
+      tasks: 1,
+      lines: ['sent', 'accepted', 'done'],
+    })
+  })
+
+  test('prints the answer of a task that came to its end while nobody followed it, once', async () => {
+    const answer: Event = { type: 'agent.message', content: [{ type: 'text', text: 'It is 42.' }] }
+    const { service, cwd, again, journal } = open({ rounds: [[answer]] }, ['go', '--last'])
+    expect((await again()).out).toBe('It is 42.\n')
+    const text = readFileSync(join(cwd, 'a.ndjson'), 'utf8')
+    writeFileSync(join(cwd, 'a.ndjson'), text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
+    const second = await again()
+    expect({ code: second.code, out: second.out, tasks: service.tasks }).toEqual({
+      code: 0,
+      out: 'It is 42.\n',
+      tasks: 1,
+    })
+    expect(taskLines(journal())).toEqual(['sent', 'accepted', 'done'])
+  })
+
+  test('the command that goes on with it makes it done', async () => {
+    const { service, cwd, again, journal } = open({ rounds: [[use('t1')]] })
+    writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
+    expect((await again()).code).toBe(12)
+    writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
+    expect((await again({}, ['--no-stdin'])).code).toBe(0)
+    expect(taskLines(journal())).toEqual(['sent', 'accepted', 'done'])
+    expect((await again()).code).toBe(0)
+    expect(service.tasks).toBe(2)
+  })
+
+  test('another task, or one of another session, is sent', async () => {
+    const { service, cwd, again } = open({ rounds: [[use('t1')]] })
+    writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
+    expect((await again()).code).toBe(12)
+    expect((await again({}, ['go on'])).err).not.toContain(notice)
+    expect(service.tasks).toBe(2)
+    const other = createAgentService({ rounds: [] })
+    expect((await again({ exchange: other.exchange }, ['go', '-s', 's2'])).code).toBe(0)
+    expect(other.tasks).toBe(1)
+  })
+
+  test('a task that was certainly not taken is sent', async () => {
+    const { service, again, journal } = open({ rounds: [] })
+    const refusing: Exchange = async (request) =>
+      request.method === 'POST'
+        ? { ...(await service.exchange({ ...request, method: 'GET' })), status: 400 }
+        : service.exchange(request)
+    expect((await again({ exchange: refusing })).code).toBe(4)
+    expect(taskLines(journal())).toEqual(['sent', 'refused'])
+    expect((await again()).code).toBe(0)
+    expect(service.tasks).toBe(1)
+  })
+})
+
+describe('Y135: a task of which it is not known whether it arrived', () => {
+  /** The connection breaks before the service has it, or after. */
+  const breaking =
+    (service: AgentService, arrives: boolean): Exchange =>
+    async (request, onSent) => {
+      if (request.method !== 'POST') return service.exchange(request, onSent)
+      onSent?.()
+      if (arrives) await service.exchange(request, onSent)
+      throw new CliError('unknown', 'the connection was reset', { sent: 'unknown' })
+    }
+
+  test('is taken up if the list shows it, however late', async () => {
+    const { service, again, journal } = open({ rounds: [[use('t1')]], lag: 100 })
+    const first = await again({ exchange: breaking(service, true) })
+    expect([first.code, taskLines(journal())]).toEqual([10, ['sent', 'unknown']])
+    const second = await again()
+    expect({ code: second.code, tasks: service.tasks }).toEqual({ code: 0, tasks: 1 })
+    expect(second.err).toContain(notice)
+    expect(taskLines(journal())).toEqual(['sent', 'unknown', 'accepted', 'done'])
+  })
+
+  test('is sent after 30 s if the list shows all but it', async () => {
+    const { service, again, journal } = open({ history: [said('go'), rest], rounds: [] })
+    expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
+    const second = await again()
+    expect({ code: second.code, tasks: service.tasks }).toEqual({ code: 0, tasks: 1 })
+    expect(second.err).not.toContain(notice)
+    expect(taskLines(journal())).toEqual(['sent', 'unknown', 'sent', 'accepted', 'done'])
+    const [sent, , anew] = journal().filter(({ task }) => task)
+    expect(Date.parse(String(anew?.time)) - Date.parse(String(sent?.time))).toBeGreaterThanOrEqual(30_000)
+  })
+
+  test('ends with 10 if something happened meanwhile that a list without clients shows: nothing is sent', async () => {
+    const { service, again, journal } = open({ rounds: [] })
+    expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
+    service.add({ type: 'agent.message', content: [] })
+    service.add(rest)
+    const { code, err, requests } = await again()
+    expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
+    expect(err).toContain('it is not known whether the task arrived that an earlier run began to send')
+    expect(err).toContain("look with 'parley events list': with another audit file it is sent again")
+    expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson')
+    expect(taskLines(journal())).toEqual(['sent', 'unknown'])
+  })
+
+  test('ends with 10 as long as the session works: the task may wait for its turn', async () => {
+    const { service, again } = open({ history: [said('other')], rounds: [] })
+    expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
+    const { code, requests } = await again()
+    expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
+  })
+})
+
+class Death extends Error {}
+
+/** A host that dies at its `at`th point: before a request leaves, when it was answered, or once a line is in the journal. */
+function dieAt(at: number, service: AgentService, cwd: string) {
+  const timers = hurried()
+  let left = at
+  let isDead = false
+  let size = 0
+  const live = (isPoint: boolean) => {
+    if (isDead || (isPoint && left-- === 0)) {
+      isDead = true
+      throw new Death()
+    }
+  }
+  const sizeOf = () => statSync(join(cwd, 'a.ndjson'), { throwIfNoEntry: false })?.size ?? 0
+  const exchange: Exchange = async (request, onSent) => {
+    live(true)
+    const response: HttpResponse = await service.exchange(request, onSent)
+    live(true)
+    return response
+  }
+  return {
+    exchange,
+    timers: {
+      now() {
+        const grown = sizeOf() > size
+        size = sizeOf()
+        live(grown)
+        return timers.now()
+      },
+      async wait(milliseconds: number, signal?: AbortSignal) {
+        live(false)
+        await timers.wait(milliseconds, signal)
+        live(false)
+      },
+    },
+  }
+}
+
+test('Y136: killed at each request and each line of the journal, the same line sends nothing twice (needs sh)', async () => {
+  const ends: string[] = []
+  for (let at = 0; ; at++) {
+    const { service, cwd, again, journal } = open({ rounds: [[use('t1'), custom('c1')], [custom('c2')]] })
+    const first = await again(dieAt(at, service, cwd))
+    if (first.code !== 1) {
+      expect(first.code).toBe(0)
+      break
+    }
+    expect(first.err).toContain('a bug in parley')
+    const second = await again()
+    const runs = existsSync(join(cwd, 'runs'))
+      ? readFileSync(join(cwd, 'runs'), 'utf8').trim().split('\n')
+      : []
+    const twice = [...service.taken].filter(([, answers]) => answers.length > 1)
+    expect({ at, tasks: service.tasks, twice, runs }).toEqual({
+      at,
+      tasks: 1,
+      twice: [],
+      runs: [...new Set(runs)],
+    })
+    // What became of a reply cannot always be known.
+    if (second.code === 10) expect(second.err).toContain('it is not known whether the answer to')
+    else expect({ at, code: second.code, err: second.err }).toMatchObject({ at, code: 0 })
+    ends.push(`${taskLines(journal()).join(' ')} ${second.code}`)
+  }
+  expect(new Set(ends)).toEqual(
+    new Set(['sent accepted done 0', 'sent accepted 10', 'sent sent accepted done 0']),
+  )
+}, 120_000)
+
+describe('the states of a task', () => {
+  const at = 1_000_000
+  const sent = { at, known: { events: 4, alike: 1 } }
+  const of = (is: JournalTask['is']): JournalTask => ({ hash: 'a', is, sent })
+  const line = (event: 'accepted' | 'refused' | 'unknown' | 'done', hash = 'a'): TaskLine => ({ event, hash })
+
+  test.each([
+    [undefined, { event: 'sent', hash: 'a', sent } as const, of('posting')],
+    [{ ...of('accepted'), hash: 'b' }, { event: 'sent', hash: 'a', sent } as const, of('posting')],
+    [of('posting'), line('accepted'), of('accepted')],
+    [of('posting'), line('unknown'), of('posting')],
+    [of('posting'), line('refused'), undefined],
+    [of('accepted'), line('done'), undefined],
+    [of('accepted'), line('done', 'b'), of('accepted')],
+    [undefined, line('accepted'), undefined],
+  ])('%j, then %j', (before, next, after) => {
+    expect(stepTask(before, next)).toEqual(after)
+  })
+
+  const all = { events: 4, alike: 1, hasClients: true, isAtRest: true }
+  const late = { since: at + 60_000, now: at + 65_000 }
+
+  test.each([
+    ['it is there', { ...all, events: 5, alike: 2 }, { since: at, now: at }, true],
+    ['it is there, while the session works', { ...all, events: 5, alike: 2, isAtRest: false }, late, true],
+    ['the list is as it was', all, late, false],
+    ['it shows what others did since', { ...all, events: 9 }, late, false],
+    ['what is new may not be all', { ...all, events: 9, hasClients: false }, late, undefined],
+    ['it shows less than before', { ...all, events: 3 }, late, undefined],
+    ['the session works', { ...all, isAtRest: false }, late, undefined],
+    ['the request may be on its way', all, { since: at + 10_000, now: at + 29_999 }, undefined],
+    ['the list may lag', all, { since: at + 60_000, now: at + 64_999 }, undefined],
+    ['the clock was set back', all, { since: at - 10_000, now: at + 15_000 }, undefined],
+    ['the clock was set back, long ago', all, { since: at - 10_000, now: at + 20_000 }, false],
+  ])('%s', (_, shown, times, isThere) => {
+    expect(look(sent, shown, times)).toBe(isThere)
+  })
+})
+
+test('Y137: a line of a task that is torn, or odd, counts as one in doubt at most', async () => {
+  for (const odd of [{ known: null }, { known: { events: 'x' } }, {}]) {
+    const { cwd, again, service } = open({ rounds: [] })
+    expect((await again()).code).toBe(0)
+    const hash = JSON.parse(readFileSync(join(cwd, 'a.ndjson'), 'utf8').split('\n')[0] ?? '').task
+    const entry = { time: 'x', session: 's1', toolUse: null, task: hash, event: 'sent', ...odd }
+    appendFileSync(join(cwd, 'a.ndjson'), `${JSON.stringify(entry)}\n`)
+    const { code } = await again()
+    expect({ code, tasks: service.tasks }).toEqual({ code: 10, tasks: 1 })
+  }
+})
