@@ -7,6 +7,14 @@ const longest = 100
 export function didYouMean(word: string, candidates: readonly string[]): string {
   if (word.length > longest) return ''
   const candidate = closest(word, candidates)
-  const isNear = distance(word, candidate) <= Math.max(2, word.length * 0.4)
-  return isNear ? ` (did you mean ${candidate}?)` : ''
+  return isNear(word, candidate) ? ` (did you mean ${candidate}?)` : ''
 }
+
+/** Whether there is at most one slip for every three letters. Letters that changed places are one slip. */
+function isNear(word: string, candidate: string): boolean {
+  const isSwapped = sorted(word) === sorted(candidate)
+  const { length } = word.replace(/^-+/, '')
+  return distance(word, candidate) - (isSwapped ? 1 : 0) <= Math.min(3, Math.floor(length / 3))
+}
+
+const sorted = (word: string) => [...word].sort().join('')

@@ -51,8 +51,10 @@ export function pointToSharedFlags(command: Command, isRequest: boolean): void {
   addNote(command, `Shared flags: ${flags}: see 'parley help settings'.`)
 }
 
+export const isHelpFlag = (word: string): boolean => word === '--help' || word === '-h'
+
 /** Whether a word is a flag, and not the one for help. */
-export const isFlag = (word: string): boolean => word.startsWith('-') && word !== '--help' && word !== '-h'
+export const isFlag = (word: string): boolean => word.startsWith('-') && !isHelpFlag(word)
 
 const sharedHeading = 'Shared flags:'
 

@@ -1,4 +1,5 @@
 import { type Command, Help } from 'commander'
+import type { Style } from '../io/style.ts'
 
 /** On a narrower screen the terminal breaks the lines. */
 export const minWidthToWrap = 20
@@ -25,8 +26,16 @@ export function fold(text: string, width: number | undefined): string {
 }
 
 /** A topic on a screen: paragraphs that are broken anew, and headings (`## `) as the help of commands has them. */
-export const layOut = (text: string, width: number | undefined): string =>
-  fold(text.replace(/(?<=^\S.*)\n(?=\S)/gm, ' ').replace(/^## (.*)$/gm, '$1:'), width)
+export const layOut = (text: string, width: number | undefined, style: Style): string =>
+  emboldenHeadings(
+    fold(
+      text
+        .replace(/(?<=^\S.*)\n(?=\S)/gm, ' ')
+        .replace(/^## (.*)$/gm, (_, heading: string) => style.bold(`${heading}:`)),
+      width,
+    ),
+    style,
+  )
 
 /** Two columns; the second is wrapped. */
 export function formatList(rows: [term: string, about: string][], width: number | undefined): string {
@@ -34,3 +43,9 @@ export function formatList(rows: [term: string, about: string][], width: number 
   const termWidth = Math.max(...rows.map(([term]) => term.length))
   return rows.map(([term, about]) => layout.formatItem(term, termWidth, about, layout)).join('\n')
 }
+
+/** `Usage: …`, and a line that is a heading alone. */
+const heading = /^(Usage:|Shared flags:|[A-Z][a-z]+(?: of every command[a-z ]*)?:$)/gm
+
+export const emboldenHeadings = (text: string, { bold }: Style): string =>
+  text.replace(heading, (words) => bold(words))

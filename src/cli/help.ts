@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
+import { createStyle, wantsColour } from '../io/style.ts'
 import type { Grammar } from './entry.ts'
 import { layOut } from './help-text.ts'
 import { isTopic, topics } from './topics.ts'
@@ -12,7 +13,7 @@ export const examples = ['parley help events send', 'parley help exit-codes']
 
 /** Prints a topic, or the help of a command. */
 export async function run(
-  { host, output }: Context,
+  { host, flags, output }: Context,
   _: unknown,
   words: string[],
   { showHelp }: Grammar,
@@ -21,5 +22,6 @@ export async function run(
   if (!isTopic(name)) return showHelp(words)
   const { columns } = host.stdout
   const { writers } = await import('./topic-texts.ts')
-  await output.write(layOut(writers[name](columns), columns))
+  const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
+  await output.write(layOut(writers[name](columns), columns, await createStyle(isColoured)))
 }

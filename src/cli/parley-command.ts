@@ -1,9 +1,11 @@
-import { Command, type Option } from 'commander'
+import { type Argument, Command, type Option } from 'commander'
 import { HeaderFlag, InputFlag, SettingArgument } from '../argv/flags.ts'
 import { type CliError, usage } from '../errors.ts'
+import { quoteWords } from '../io/shell-quote.ts'
 import type { Neighbour } from '../io/stray-files.ts'
 import { flagOf, settingNames } from '../settings/table.ts'
-import { type Given, isShared } from './flags.ts'
+import { type Given, isHelpFlag, isShared } from './flags.ts'
+import { describeUnknownFlag } from './unknown-flag.ts'
 
 /** `config set --base-url …`: there the flag is the name of a setting. */
 const flagAsKey = (word: string) => settingNames.find((name) => flagOf(name) === word) ?? word
@@ -30,8 +32,43 @@ export class ParleyCommand extends Command {
     const neighbours = this.checkFlags(argv)
     if (neighbours.length > 0) this.setOptionValue('neighbours', neighbours)
     const parsed = super.parseOptions(argv)
-    // A group passes unknown flags on. Any other command reports them, and suggests a flag by the name alone.
-    return this.commands.length > 0 ? parsed : { ...parsed, unknown: parsed.unknown.map(withoutValue) }
+    if (!parsed.unknown.some(isHelpFlag)) this.checkWords(parsed)
+    return parsed
+  }
+
+  /** Throws a usage error, which says what was probably meant, for an unknown flag or the wrong number of words. */
+  private checkWords({ operands, unknown }: { operands: string[]; unknown: string[] }): void {
+    const isGroup = this.commands.length > 0
+    if (unknown.length > 0 && (!isGroup || operands.length === 0)) {
+      const place = {
+        path: this.path,
+        options: this.options,
+        children: this.commands.map((each) => each.name()),
+      }
+      throw usage(describeUnknownFlag(unknown, place))
+    }
+    if (isGroup) return
+    const missing = this.registeredArguments[operands.length]
+    if (missing?.required) throw usage(`the argument <${missing.name()}> is missing: ${choicesOf(missing)}`)
+    const isOpen = this.registeredArguments.at(-1)?.variadic ?? false
+    if (!isOpen && operands.length > this.registeredArguments.length) throw this.describeExcess(operands)
+  }
+
+  private describeExcess(operands: string[]): CliError {
+    const { length: most } = this.registeredArguments
+    const words = this.path.join(' ')
+    if (most > 0) return usage(`too many words: '${words}' takes ${most}, and got ${operands.length}`)
+    const name = this.path[0] === 'config' ? '--profile' : '--session'
+    const flag = this.options.find(({ long }) => long === name)
+    const example = [flag?.short ?? name, operands[0] ?? '']
+    const meant = flag === undefined ? '' : ` (did you mean ${quoteWords(example)}?)`
+    return usage(`'${words}' takes no words${meant}`)
+  }
+
+  /** Its words, without `parley`. */
+  private get path(): string[] {
+    const { parent } = this
+    return parent instanceof ParleyCommand ? [...parent.path, this.name()] : []
   }
 
   /** Throws a usage error for a flag that commander would misread. Returns the words after the files of flags. */
@@ -44,7 +81,8 @@ export class ParleyCommand extends Command {
       if (!option) checkCluster(word, this.options)
       if (!option?.required) continue
       const value = argv[++i]
-      if (value !== undefined && value.length > 1 && value.startsWith('-')) {
+      if (value === undefined) throw usage(`${option.long} needs a value${valuesOf(option)}`)
+      if (value.length > 1 && value.startsWith('-')) {
         throw usage(`${word}: a value that begins with a hyphen must be attached: ${option.long}='${value}'`)
       }
       const next = argv[i + 1]
@@ -88,7 +126,14 @@ function checkBlanks(word: string, option: Option, value: string): void {
   throw usage(`'${brief(word)}' begins with the flag ${short}: ${ways}`)
 }
 
-const withoutValue = (word: string) => (word.startsWith('--') ? word.replace(/=.*/s, '') : word)
+const choicesOf = ({ argChoices, description }: Argument): string =>
+  argChoices === undefined ? description : listChoices(argChoices)
+
+const valuesOf = ({ argChoices }: Option): string =>
+  argChoices === undefined ? '' : `: ${listChoices(argChoices)}`
+
+const listChoices = (choices: readonly string[]): string =>
+  `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`
 
 function attached(option: Option, value: string): CliError {
   const { short, long, required } = option

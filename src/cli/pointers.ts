@@ -1,4 +1,5 @@
 import { didYouMean } from '../argv/spelling.ts'
+import { shellQuote } from '../io/shell-quote.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 import { entries } from './command-tree.ts'
 import { isTopic, topics } from './topics.ts'
@@ -8,7 +9,6 @@ const init = "'parley config init' asks for addresses and credentials"
 const models = [
   "-m NAME or 'parley config set chatModel NAME' chooses one, imageModel the one for images",
   `documented for chat: ${documentedModels.join(', ')}`,
-  "where {family} is a setting, see 'parley help settings'",
 ].join('; ')
 
 /** Words that people try, and where to find what they mean. Commands of groups need no row here. */
@@ -31,11 +31,13 @@ const pointers = new Map([
 /** Words that are not a command; with `isHelp`, words after `help` that are not a topic either. */
 export interface UnknownWords {
   words: string[]
+  /** The words that follow the unknown one. */
+  rest: string[]
   isHelp: boolean
 }
 
 /** Says that there is no such command, and which one was probably meant. */
-export function describeUnknown({ words, isHelp }: UnknownWords): string {
+export function describeUnknown({ words, rest, isHelp }: UnknownWords): string {
   const typed = words.join(' ')
   const start = `there is no command ${isHelp ? 'and no topic ' : ''}'${typed}'`
   const way = pointers.get(typed) ?? findElsewhere(typed, isHelp)
@@ -43,13 +45,26 @@ export function describeUnknown({ words, isHelp }: UnknownWords): string {
   const group = words.slice(0, -1)
   const names = [...namesIn(group), ...(isHelp && group.length === 0 ? topics : [])]
   const word = words.at(-1) ?? ''
-  return `${start}${names.length === 0 ? '' : guess(word, names) || listOf(group)}`
+  if (names.length === 0) return start
+  if (group.length > 0)
+    return `${start}${guess(word, names) || `; 'parley ${group.join(' ')} --help' lists its commands`}`
+  const list = "; 'parley --help' lists the commands"
+  if (isHelp) return `${start}${guess(word, names) || list}`
+  const near = guess(word, names)
+  // What has more than one more word is a prompt rather than a misspelt command.
+  if (near !== '' && rest.length < 2) return `${start}${near}`
+  return `${start}${near || list}; to ask a model: ${chatCommand([word, ...rest])}`
 }
 
-function listOf(group: string[]): string {
-  if (group.length > 0) return `; 'parley ${group.join(' ')} --help' lists its commands`
-  return "; 'parley --help' lists the commands, 'parley chat' asks a model"
+/** A prompt without a command, as a command. */
+function chatCommand(words: readonly string[]): string {
+  const [prompt = ''] = words.join(' ').split(/\s+-/, 1)
+  const shown = prompt.length > longestPrompt ? `${prompt.slice(0, longestPrompt)}…` : prompt
+  return `parley chat ${/["$`\\!\p{Cc}]/u.test(shown) ? shellQuote(shown) : `"${shown}"`}`
 }
+
+/** How much of a prompt is shown again, in characters. */
+const longestPrompt = 60
 
 /** A command that a group has, or a topic of help. */
 function findElsewhere(typed: string, isHelp: boolean): string | undefined {

@@ -1,8 +1,10 @@
 import { type Command, CommanderError, type Option } from 'commander'
+import { flagValue } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host, Run } from '../context.ts'
 import { usage } from '../errors.ts'
 import { say } from '../io/output.ts'
+import { createStyle, toColourChoice, wantsColour } from '../io/style.ts'
 import { entries } from './command-tree.ts'
 import { createContext } from './create-context.ts'
 import type { Entry, Grammar } from './entry.ts'
@@ -10,10 +12,11 @@ import {
   declareGeneralFlags,
   declareRequestFlags,
   isFlag,
+  isHelpFlag,
   pointToSharedFlags,
   readSharedFlags,
 } from './flags.ts'
-import { addExamples, addNote, fold, minWidthToWrap } from './help-text.ts'
+import { addExamples, addNote, emboldenHeadings, fold, minWidthToWrap } from './help-text.ts'
 import { ParleyCommand } from './parley-command.ts'
 import type { UnknownWords } from './pointers.ts'
 import { topics } from './topics.ts'
@@ -61,13 +64,45 @@ export async function runProgram(
     findScript: async (shell) => (await import('./completion/scripts.ts')).findScript(shell),
   }
   addCommands(root, entries, parse)
-  await parseArguments(root, argv)
+  await parseArguments(root, helpFirst(argv))
   if (parse.unknown) {
     const { describeUnknown } = await import('./pointers.ts')
-    throw usage(describeUnknown(parse.unknown))
+    throw usage(await withFamily(describeUnknown(parse.unknown), parse))
   }
-  if (help) await say(host.stdout, fold(help, host.stdout.columns))
+  if (help) await say(host.stdout, await styleHelp(fold(help, host.stdout.columns), parse))
   return parse.exitCode
+}
+
+/** `parley --help chat` and `parley events --help send` are help on what comes after them, too. */
+function helpFirst(argv: string[]): string[] {
+  const at = argv.findIndex(isHelpFlag)
+  const words = argv.toSpliced(at, 1)
+  const isAsked = at >= 0 && at < words.length && at <= 1
+  return isAsked && isCommand(words) ? ['help', ...words] : argv
+}
+
+function isCommand(words: readonly string[]): boolean {
+  let level: Record<string, Entry> | undefined = entries
+  for (const word of words) {
+    if (!level || !Object.hasOwn(level, word)) return false
+    level = level[word]?.group
+  }
+  return true
+}
+
+/** Has the names of models in a text begin with the word that is set for this. */
+async function withFamily(text: string, { argv, host }: Parse): Promise<string> {
+  if (!text.includes('{family}')) return text
+  const { readFamily } = await import('../settings/read-settings.ts')
+  const flag = flagValue(argv, '--family')
+  const flags = flag === undefined ? {} : { family: { value: flag, flag: '--family' } }
+  const family = await readFamily(host, { flags, named: flagValue(argv, '--profile') })
+  return text.replaceAll('{family}', family)
+}
+
+async function styleHelp(text: string, { argv, host }: Parse): Promise<string> {
+  const isColoured = wantsColour(toColourChoice(flagValue(argv, '--color')), host.env, host.stdout.isTerminal)
+  return emboldenHeadings(text, await createStyle(isColoured))
 }
 
 async function parseArguments(root: ParleyCommand, argv: string[]): Promise<void> {
@@ -85,7 +120,7 @@ async function showHelp(root: ParleyCommand, parse: Parse, words: string[]): Pro
   let level: Record<string, Entry> | undefined = entries
   for (const [index, word] of words.entries()) {
     if (!level || !Object.hasOwn(level, word)) {
-      parse.unknown = { words: words.slice(0, index + 1), isHelp: true }
+      parse.unknown = { words: words.slice(0, index + 1), rest: [], isHelp: true }
       return
     }
     level = level[word]?.group
@@ -163,8 +198,8 @@ function addCommands(parent: ParleyCommand, children: Record<string, Entry>, par
 
 /** commander reports an unknown word by an event, but before --help it just prints the help of the group. */
 function catchUnknown(parent: ParleyCommand, parse: Parse): void {
-  const meet = ([word = '-']: readonly string[]) => {
-    if (!word.startsWith('-')) parse.unknown = { words: [...namesOf(parent), word], isHelp: false }
+  const meet = ([word = '-', ...rest]: readonly string[]) => {
+    if (!word.startsWith('-')) parse.unknown = { words: [...namesOf(parent), word], rest, isHelp: false }
     return ''
   }
   parent.on('command:*', meet).addHelpText('before', () => meet(parent.args))
@@ -181,7 +216,11 @@ async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Prom
   parse.run.summary.command = namesOf(command).join(' ')
   const module = await entry.load?.()
   module?.declare?.(command)
-  for (const note of module?.notes ?? []) addNote(command, note)
+  const fill = parse.argv.some((word) => isHelpFlag(word) || word === 'help')
+    ? (text: string) => withFamily(text, parse)
+    : async (text: string) => text
+  for (const option of command.options) option.description = await fill(option.description)
+  for (const note of module?.notes ?? []) addNote(command, await fill(note))
   if (module) addExamples(command, module.examples)
   if (entry.isRequest) declareRequestFlags(command)
   else declareGeneralFlags(command)
@@ -224,11 +263,6 @@ const sentence = (summary: string) => `${summary.charAt(0).toUpperCase()}${summa
 /** What commander says about wrong arguments, by its code, and how parley says it. */
 const rewordings = new Map<string, [theirs: RegExp, ours: string]>([
   [
-    'commander.unknownOption',
-    // The value after an unknown flag's = may be a secret.
-    [/^unknown option '(-[^\s'=]+)(?:=.*)?'/s, "unknown flag '$1'"],
-  ],
-  [
     'commander.invalidArgument',
     [/^option '[^']*?(--[\w-]+)[^']*' argument '(.*)' is invalid\. (?=[^']*$)/s, "$1: '$2' is "],
   ],
@@ -236,20 +270,12 @@ const rewordings = new Map<string, [theirs: RegExp, ours: string]>([
     'commander.optionMissingArgument',
     [/^option '[^']*?(--[\w-]+)[^']*' argument missing$/, '$1 needs a value'],
   ],
-  ['commander.missingArgument', [/^missing required argument '(.*)'$/s, 'the argument <$1> is missing']],
-  [
-    'commander.excessArguments',
-    [
-      /^too many arguments for ('.*')\. Expected (\d+) .* got (\d+)\.$/,
-      'too many arguments: $1 accepts $2, got $3',
-    ],
-  ],
 ])
 
 /** What commander says about wrong arguments, in parley's words. */
 function explain({ code, message }: CommanderError): string {
   const [theirs, ours] = rewordings.get(code) ?? [/^/, '']
-  const text = message
+  return message
     .replace(/^error: /, '')
     .replace(theirs, ours)
     .replace(/ is Allowed choices are (.*)\.$/, ' is not one of $1')
@@ -258,6 +284,4 @@ function explain({ code, message }: CommanderError): string {
       "<$2>: '$1' is not one of $3",
     )
     .replaceAll('\n', ' ')
-    .replace('(Did you', '(did you')
-  return code === 'commander.unknownOption' ? `${text}; words that begin with a hyphen go after --` : text
 }

@@ -34,7 +34,7 @@ export function declare(command: Command): void {
 }
 
 export const notes = [
-  `Documented models: ${documentedModels.join(', ')}. Any other name is sent as it is. {family} is the setting family, the vendor word in the gateway's paths and model names (default alpha).`,
+  `Documented models: ${documentedModels.join(', ')}. Any other name is sent as it is. The setting family is the vendor word in the gateway's paths and model names (default alpha).`,
 ]
 
 export const examples = [

@@ -58,6 +58,20 @@ export function sessionParts(
   }
 }
 
+/**
+ * Throws a usage error if PARLEY_SESSION names the session, and the first word looks like another one: it would go as
+ * something else. `asText` says how it can go as a text all the same.
+ */
+export function refuseSessionWord(
+  { host }: Context,
+  { session }: SessionOptions,
+  { words: [word = ''], asText = '' }: { words: readonly string[]; asText?: string },
+): void {
+  const [prefix] = /^[A-Za-z]+_/.exec(host.env.PARLEY_SESSION ?? '') ?? []
+  if (session !== undefined || prefix === undefined || !word.startsWith(prefix)) return
+  if (/^[\w-]+$/.test(word)) throw usage(`'${word}' looks like a session: -s ${word} names one${asText}`)
+}
+
 function requireBeta(id: string, vendor: string): void {
   if (knownBetas.includes(id)) return
   const way = `-H '${vendor}-beta: ${id}' sends it anyway`

@@ -1,7 +1,8 @@
-import type { Context } from '../context.ts'
+import type { Context, FlagSettings, ProcessInfo } from '../context.ts'
 import { usage } from '../errors.ts'
-import { demoName, readProfileIfAllowed } from './profiles.ts'
+import { demoName, readProfile, readProfileIfAllowed } from './profiles.ts'
 import { type ResolvedSettings, resolveSettings } from './resolve.ts'
+import { settings } from './table.ts'
 
 /** Reads the settings that apply to a command, from flags, environment and profile. */
 export async function readSettings(context: Context): Promise<ResolvedSettings> {
@@ -10,10 +11,30 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
   if (profile.name === demoName && address) throw usage(`${address.flag}: the demo profile has no network`)
-  const settings = resolveSettings({ flags: flags.settings, profile, env: host.env })
-  const deadline = deadlineOf(context, settings)
+  const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
+  const deadline = deadlineOf(context, resolved)
   if (deadline > 0) input.endAt(deadline)
-  return settings
+  return resolved
+}
+
+/** The word that names of models begin with, for help. A profile that cannot be read has no say. */
+export async function readFamily(
+  host: ProcessInfo,
+  { flags, named }: { flags: FlagSettings; named: string | undefined },
+): Promise<string> {
+  const { PARLEY_FAMILY } = host.env
+  const profile = await readProfile(host, () => {}, named).catch(() => undefined)
+  const values = { family: profile?.values.family }
+  const sources = {
+    flags,
+    profile: { name: '', isNamed: false, ...profile, values },
+    env: { PARLEY_FAMILY },
+  }
+  try {
+    return resolveSettings(sources).values.family
+  } catch {
+    return settings.family.default
+  }
 }
 
 /** When the run has to be over, in milliseconds since the epoch; 0 for no deadline. */

@@ -359,7 +359,9 @@ faults('P: hints before anything is sent', [
         ...refused,
         name: `P59 ${argv[0]} '${prompt}'`,
         argv: [...argv, prompt],
-        err: ['words that begin with a hyphen go after --\n'],
+        err: [
+          prompt.includes(' ') ? 'words that begin with a hyphen go after --\n' : "--help' lists the flags\n",
+        ],
       }),
     ),
   ),

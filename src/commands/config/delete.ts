@@ -11,7 +11,7 @@ import {
 } from '../../settings/profiles.ts'
 
 export function declare(command: Command): void {
-  command.argument('<name>', 'the profile to delete, with its secrets')
+  command.argument('<name>', "the profile to delete, with its secrets: 'parley config profiles' lists them")
 }
 
 export const examples = ['parley config delete work']

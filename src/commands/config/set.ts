@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import { SettingArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { usage } from '../../errors.ts'
+import { type CliError, usage } from '../../errors.ts'
 import { createQuestioner } from '../../io/question.ts'
 import { changeProfile, replacedBy, withValue } from '../../settings/profiles.ts'
 import { explainProfile, noteOverride } from '../../settings/resolve.ts'
 import { schemas } from '../../settings/schemas.ts'
-import { findSetting, type SettingName, settingOf } from '../../settings/table.ts'
+import { findSetting, isSpelling, type SettingName, settingNames, settingOf } from '../../settings/table.ts'
 
 export function declare(command: Command): void {
   command
@@ -22,6 +22,7 @@ export const examples = [
 ]
 
 export async function run(context: Context, _: unknown, [key = '', given]: string[]): Promise<void> {
+  if (given === undefined && key.includes('=')) throw attached(key)
   const name = findSetting(key)
   if (settingOf(name).secret && given !== undefined && given !== '-') {
     throw usage(`${name} is a secret, and arguments stay in the shell's history: pass it on stdin`)
@@ -39,6 +40,17 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   for (const other of replaced) context.note(`${other} was removed: ${name} replaces it`)
   const { explanations } = await explainProfile(context)
   noteOverride(context, explanations, name)
+}
+
+/** `config set timeout=30`. What follows may be a secret. */
+function attached(key: string): CliError {
+  const spelling = key.slice(0, key.indexOf('='))
+  const name = settingNames.find((each) => isSpelling(spelling, each))
+  const way =
+    name !== undefined && settingOf(name).secret
+      ? `'parley config set ${name}' reads a secret from stdin or a hidden prompt, for arguments stay in the shell's history`
+      : `the value is a word of its own: 'parley config set ${name ?? 'KEY'} VALUE'`
+  return usage(`config set takes no =: ${way}`)
 }
 
 async function readValue({ host, input, cleanups }: Context, name: SettingName): Promise<string> {

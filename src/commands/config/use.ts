@@ -4,7 +4,7 @@ import { usage } from '../../errors.ts'
 import { changeFile, defaultName, demoName, noSuchProfile, profileValues } from '../../settings/profiles.ts'
 
 export function declare(command: Command): void {
-  command.argument('<name>', 'the profile to use from now on')
+  command.argument('<name>', "the profile to use from now on: 'parley config profiles' lists them")
 }
 
 export const examples = ['parley config use work']

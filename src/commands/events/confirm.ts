@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { FileFlag, TextFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { type ConfirmOptions, confirmToolUses } from '../../sessions/confirming/confirm.ts'
-import { declareSessionFlags } from '../../sessions/session.ts'
+import { declareSessionFlags, refuseSessionWord } from '../../sessions/session.ts'
 
 export function declare(command: Command): void {
   command.argument('[tool-use-id...]', 'the tool uses to answer')
@@ -35,5 +35,7 @@ export const examples = [
   'parley events list -s sesn_1 --raw | parley events confirm -s sesn_1 --allow',
 ]
 
-export const run = (context: Context, options: ConfirmOptions, ids: string[]): Promise<void> =>
-  confirmToolUses(context, options, ids)
+export async function run(context: Context, options: ConfirmOptions, ids: string[]): Promise<void> {
+  refuseSessionWord(context, options, { words: ids })
+  return confirmToolUses(context, options, ids)
+}

@@ -3,7 +3,7 @@ import { addValue, FileFlag, failOnEmptyFlag, InputFlag, parseRetries } from '..
 import type { Context } from '../../context.ts'
 import { type RunOptions, runTask } from '../../sessions/running/run.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
-import { declareSessionFlags } from '../../sessions/session.ts'
+import { declareSessionFlags, refuseSessionWord } from '../../sessions/session.ts'
 
 export function declare(command: Command): void {
   command.argument('[task...]', 'a message; without any event it takes up the session as it is')
@@ -47,5 +47,7 @@ export const examples = [
   "parley events run 'Deploy' -s sesn_1 --tool deploy='jq -r .env | ./deploy.sh'",
 ]
 
-export const run = (context: Context, options: RunOptions, words: string[]): Promise<void> =>
-  runTask(context, options, words)
+export async function run(context: Context, options: RunOptions, words: string[]): Promise<void> {
+  refuseSessionWord(context, options, { words, asText: '; --message sends it as text' })
+  return runTask(context, options, words)
+}

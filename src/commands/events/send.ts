@@ -5,7 +5,12 @@ import { createCaller } from '../../http/call.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/delivery.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
 import { type EventsOptions, requireEvents } from '../../sessions/sending/request.ts'
-import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
+import {
+  declareSessionFlags,
+  refuseSessionWord,
+  type SessionOptions,
+  sessionParts,
+} from '../../sessions/session.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 
 type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
@@ -32,6 +37,7 @@ export const examples = [
 ]
 
 export async function run(context: Context, options: SendOptions, words: string[]): Promise<void> {
+  refuseSessionWord(context, options, { words, asText: '; --message sends it as text' })
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const body = await requireEvents(context, options, words)

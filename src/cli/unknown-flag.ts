@@ -1,0 +1,64 @@
+import type { Option } from 'commander'
+import { didYouMean } from '../argv/spelling.ts'
+import { quoteWords } from '../io/shell-quote.ts'
+
+interface Place {
+  /** The words of the command, without `parley`. */
+  path: readonly string[]
+  options: readonly Option[]
+  /** The commands of a group. */
+  children: readonly string[]
+}
+
+/** Says that there is no such flag, and what was probably meant. `words` begin with the flag, as it was typed. */
+export function describeUnknownFlag(words: readonly string[], place: Place): string {
+  const [word = ''] = words
+  // The value after = may be a secret.
+  const name = word.startsWith('--') ? word.replace(/=.*/s, '') : word
+  const start = `unknown flag '${name}'`
+  if (/\s/.test(name)) return `${start}; words that begin with a hyphen go after --`
+  const pointer = pointTo(name, place)
+  if (pointer !== undefined) return `${start}: ${pointer}`
+  const flags = place.options.flatMap(({ long }) => long ?? [])
+  const guess = name.startsWith('--') ? didYouMean(name, flags) : ''
+  return `${start}${guess || wayOn(words, name, place)}`
+}
+
+function wayOn(words: readonly string[], name: string, { path, children }: Place): string {
+  const group = ['parley', ...path].join(' ')
+  if (children.length === 0) return `; '${group} --help' lists the flags`
+  const child = words.find((word) => children.includes(word)) ?? children[0]
+  const whole = quoteWords(words.filter((word) => word !== child))
+  const shown = name.startsWith('--') || whole.length > 60 ? `${name} …` : whole
+  return `: a command's own flags go after its name, as in: ${group} ${child} ${shown}`
+}
+
+/** A flag of other tools, what it is here, and a flag of the commands that this is true of. */
+type Pointer = readonly [flags: readonly string[], says: string, needs: string]
+
+/** Of those for the same flag the last one is for chat. */
+const pointers: readonly Pointer[] = [
+  [['--json'], "--raw prints the service's JSON", '--raw'],
+  [['--jq'], '--raw prints JSON for jq, as in: --raw | jq .', '--raw'],
+  [['-p', '--prompt'], 'the words are the task, without a flag', '--tool'],
+  [['-p', '--prompt'], 'the words are the message, without a flag', '--interrupt'],
+  [['-p', '--prompt'], 'the words are the prompt, without a flag', '--temperature'],
+  [['--max-tokens'], '--max-output-tokens N limits the answer', '--max-output-tokens'],
+  [['-n'], '--limit N ends the list after N events', '--limit'],
+  [['-n'], 'a request has one answer; --batch FILE makes many requests', '--batch'],
+  [['-c', '--continue'], 'without a task it takes up the session as it is', '--tool'],
+  [['-c', '--continue'], 'a session goes on by itself: send it one more message', '--interrupt'],
+  [['-c', '--continue'], '--thread FILE keeps a conversation, and goes on with it', '--thread'],
+  [['-d'], '-i FILE or stdin gives the whole body, --set PATH=VALUE a field of it', '--set'],
+  [['--image'], '-f FILE adds an image to begin with', '--preview'],
+  [['--image'], "-f FILE adds an image, and 'parley image' makes one", '--file'],
+  [['--size'], '--set PATH=VALUE sets any field of the body that the model knows', '--set'],
+]
+
+function pointTo(name: string, { path, options, children }: Place): string | undefined {
+  const rows = pointers.filter(([flags]) => flags.includes(name))
+  if (children.length === 0)
+    return rows.find(([, , needs]) => options.some(({ long }) => long === needs))?.[1]
+  const [, says] = path.length === 0 ? (rows.at(-1) ?? []) : []
+  return says && `${says}; flags go after the command's name, as in: parley ${children[0]} "Say hello"`
+}

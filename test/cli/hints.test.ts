@@ -1,0 +1,253 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { run, temporaryFolder } from '../harness/run.ts'
+
+/** A usage error of one line; returns what it says. */
+async function refusal(argv: string[], env: Record<string, string> = {}): Promise<string> {
+  const ended = await run(argv, { env, stdin: '' })
+  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+  expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
+  return ended.err.slice('parley: '.length, -1)
+}
+
+test.each([
+  ['chat hi --json', "--raw prints the service's JSON"],
+  ['events list --json', "--raw prints the service's JSON"],
+  ['api gateway /x --jq .', '--raw prints JSON for jq'],
+  ['chat -p hi', 'the words are the prompt, without a flag'],
+  ['image --prompt hi', 'the words are the prompt, without a flag'],
+  ['image --prompt=hi', 'the words are the prompt, without a flag'],
+  ['events send -p hi', 'the words are the message, without a flag'],
+  ['events run --prompt hi', 'the words are the task, without a flag'],
+  ['chat hi --max-tokens 5', '--max-output-tokens N limits the answer'],
+  ['image hi -n 2', '--batch FILE makes many requests'],
+  ['events list -n 2', '--limit N ends the list after N events'],
+  ['chat -c hi', '--thread FILE keeps a conversation'],
+  ['chat --continue hi', '--thread FILE keeps a conversation'],
+  ['events run --continue', 'without a task it takes up the session as it is'],
+  ['events send -c hi', 'a session goes on by itself'],
+  ['api gateway /x -d {}', '-i FILE or stdin gives the whole body'],
+  ['chat hi --image a.png', "-f FILE adds an image, and 'parley image' makes one"],
+  ['image hi --image a.png', '-f FILE adds an image to begin with'],
+  ['image hi --size 512x512', '--set PATH=VALUE sets any field'],
+  ['-p hi', 'as in: parley chat "Say hello"'],
+  ['--json', "--raw prints the service's JSON"],
+])('a flag of another tool is told what it is here: %s', async (line, said) => {
+  expect(await refusal(line.split(' '))).toContain(said)
+})
+
+test('a flag of another tool has no pointer where it would lie', async () => {
+  expect(await refusal(['config', 'list', '--json'])).toBe(
+    "unknown flag '--json'; 'parley config list --help' lists the flags",
+  )
+  expect(await refusal(['serve', '-c'])).toBe("unknown flag '-c'; 'parley serve --help' lists the flags")
+})
+
+test.each([
+  [['hi'], 'parley chat "hi"'],
+  [['Why is it blue?'], 'parley chat "Why is it blue?"'],
+  [['Why', 'is', 'it', 'blue?'], 'parley chat "Why is it blue?"'],
+  [['where', 'is', 'it', '--stream'], 'parley chat "where is it"'],
+  [['it costs $5, `x` and "y"'], `parley chat 'it costs $5, \`x\` and "y"'`],
+  [["don't"], 'parley chat "don\'t"'],
+  [['x'.repeat(500)], `parley chat "${'x'.repeat(60)}…"`],
+])('a bare prompt is told its command: %j', async (argv, command) => {
+  const said = await refusal(argv)
+  expect(said.endsWith(`; to ask a model: ${command}`)).toBe(true)
+  expect(said).not.toContain('did you mean')
+})
+
+test('a prompt whose first word is near to a command may be both', async () => {
+  expect(await refusal(['what', 'is', 'it'])).toBe(
+    `there is no command 'what' (did you mean chat?); to ask a model: parley chat "what is it"`,
+  )
+})
+
+test.each([
+  [['-m', 'X', 'hi'], 'parley chat -m X hi'],
+  [['-m', 'X', 'chat', 'why not?'], "parley chat -m X 'why not?'"],
+  [['--model', 'X', 'hi'], 'parley chat --model …'],
+  [['--model=canary', 'hi'], 'parley chat --model …'],
+  [['events', '-s', 's1', 'list'], 'parley events list -s s1'],
+  [['-q', '-m', 'X', 'hi'], 'parley chat -m X hi'],
+])("a command's flag before its name: %j", async (argv, command) => {
+  const said = await refusal(argv)
+  expect(said.endsWith(`: a command's own flags go after its name, as in: ${command}`)).toBe(true)
+  expect(said).not.toContain('canary')
+})
+
+test.each([
+  [['chta', 'hi'], 'chat'],
+  [['caht', 'hi'], 'chat'],
+  [['imgae'], 'image'],
+  [['chat', 'hi', '--timoeut', '3'], '--timeout'],
+  [['config', 'set', 'basUrl', 'x'], 'baseUrl'],
+])('a near word is proposed: %j', async (argv, meant) => {
+  expect(await refusal(argv)).toContain(`(did you mean ${meant}?)`)
+})
+
+test.each([
+  [['hi']],
+  [['map', 'this']],
+  [['set']],
+  [['chat', 'hi', '--user', 'x']],
+  [['chat', 'hi', '--role', 'x']],
+  [['config', 'set', 'color', 'x']],
+  [['config', 'x']],
+])('a word that is near to nothing is not taken for a misspelling: %j', async (argv) => {
+  expect(await refusal(argv)).not.toContain('did you mean')
+})
+
+test.each([
+  [['completion'], 'the argument <shell> is missing: bash, zsh or fish'],
+  [['api'], 'the argument <service> is missing: gateway or agents'],
+  [['config', 'get'], "the argument <key> is missing: a setting: 'parley help settings' lists them"],
+  [['config', 'use'], /^the argument <name> is missing: .*'parley config profiles' lists them$/],
+  [['config', 'delete'], /^the argument <name> is missing: .*'parley config profiles' lists them$/],
+  [['chat', 'hi', '--errors'], '--errors needs a value: json or github'],
+  [['events', 'list', '--order'], '--order needs a value: asc or desc'],
+  [['chat', 'hi', '-m'], '--model needs a value'],
+])('a missing argument names its choices: %j', async (argv, said) => {
+  expect(await refusal(argv)).toEqual(typeof said === 'string' ? said : expect.stringMatching(said))
+})
+
+test.each([
+  [['events', 'list', 's1'], "'events list' takes no words (did you mean -s s1?)"],
+  [['events', 'follow', 'a b'], "'events follow' takes no words (did you mean -s 'a b'?)"],
+  [['config', 'list', 'work'], "'config list' takes no words (did you mean --profile work?)"],
+  [['config', 'check', 'work'], "'config check' takes no words (did you mean --profile work?)"],
+  [['serve', '8080'], "'serve' takes no words"],
+  [['config', 'use', 'a', 'b'], "too many words: 'config use' takes 1, and got 2"],
+])('words that a command does not take: %j', async (argv, said) => {
+  expect(await refusal(argv)).toBe(said)
+})
+
+test.each([
+  ['send', ['hello']],
+  ['run', []],
+  ['confirm', ['--allow']],
+])('a first word that looks like a session is not sent as something else: %s', async (verb, more) => {
+  const env = { PARLEY_SESSION: 'sesn_1' }
+  const said = await refusal(['events', verb, 'sesn_2', ...more], env)
+  expect(said).toMatch(/^'sesn_2' looks like a session: -s sesn_2 names one/)
+})
+
+test.each([
+  [{ PARLEY_SESSION: 'sesn_1' }, ['sesn_2', '-s', 'sesn_1']],
+  [{ PARLEY_SESSION: 'sesn_1' }, ['sesn_2 is down']],
+  [{ PARLEY_SESSION: 'sesn_1' }, ['why', 'sesn_2']],
+  [{ PARLEY_SESSION: 'sesn_1' }, ['--message', 'sesn_2']],
+  [{ PARLEY_SESSION: '0198-uuid' }, ['0198-other']],
+])('any other word is a message: %j %j', async (env, words) => {
+  expect(await run(['events', 'send', ...words, '--dry-run', '--no-stdin'], { env })).toMatchObject({
+    code: 0,
+  })
+})
+
+test.each([
+  ['timeout=3', "config set takes no =: the value is a word of its own: 'parley config set timeout VALUE'"],
+  ['a=b', "config set takes no =: the value is a word of its own: 'parley config set KEY VALUE'"],
+  ['baseUrl=https://u:canary@a.test', /'parley config set baseUrl VALUE'$/],
+  [
+    'ACCESS_TOKEN=canary',
+    /^config set takes no =: 'parley config set accessToken' reads a secret from stdin/,
+  ],
+])('config set %s', async (given, said) => {
+  const text = await refusal(['config', 'set', given])
+  expect(text).toEqual(typeof said === 'string' ? said : expect.stringMatching(said))
+  expect(text).not.toContain('canary')
+})
+
+test.each([
+  [
+    ['--help', 'chat'],
+    ['chat', '--help'],
+  ],
+  [
+    ['-h', 'events', 'send'],
+    ['events', 'send', '--help'],
+  ],
+  [
+    ['events', '--help', 'send'],
+    ['events', 'send', '--help'],
+  ],
+  [
+    ['--help', 'config'],
+    ['config', '--help'],
+  ],
+])('%j is help on the command', async (argv, same) => {
+  const { out } = await run(same)
+  expect(out).toContain('Usage: parley ')
+  expect(await run(argv)).toMatchObject({ code: 0, out, err: '' })
+})
+
+test('--help before anything else is the help of parley', async () => {
+  const { out } = await run([])
+  for (const argv of [['--help'], ['--help', '-q']]) expect(await run(argv)).toMatchObject({ code: 0, out })
+  expect((await run(['chat', '--help', 'events'])).out).toContain('Usage: parley chat ')
+})
+
+test.each(['- item', '--- a', '-what is it?', '--why not'])(
+  'a prompt that begins with a hyphen: %j',
+  async (prompt) => {
+    expect(await refusal(['chat', prompt])).toMatch(/; words that begin with a hyphen go after --$/)
+  },
+)
+
+test('a word with a hyphen and no blank is a flag that is not there', async () => {
+  expect(await refusal(['chat', '-x'])).toBe("unknown flag '-x'; 'parley chat --help' lists the flags")
+})
+
+/** Where a family may be set. */
+function familyWorld(values: object) {
+  const folder = temporaryFolder()
+  writeFileSync(
+    join(folder, 'config.json'),
+    JSON.stringify({ profiles: { default: values, work: { family: 'work' } } }),
+    {
+      mode: 0o600,
+    },
+  )
+  return { PARLEY_CONFIG_DIR: folder }
+}
+
+test.each([
+  [{}, {}, [], 'alpha'],
+  [{ family: 'beta' }, {}, [], 'beta'],
+  [{ family: 'beta' }, { PARLEY_FAMILY: 'gamma' }, [], 'gamma'],
+  [{ family: 'beta' }, { PARLEY_FAMILY: 'gamma' }, ['--profile', 'work'], 'work'],
+  [{ family: 'beta' }, {}, ['--family', 'delta'], 'delta'],
+  [{ family: 'not a word' }, {}, [], 'alpha'],
+  [{ family: 'beta' }, {}, ['--profile', 'nowhere'], 'alpha'],
+])('help shows models with the family that is set: %j %j %j', async (values, env, flags, family) => {
+  const all = { ...familyWorld(values), ...env }
+  const { out, err } = await run(['chat', '--help', ...flags], { env: all })
+  expect(err).toBe('')
+  expect(out).toContain(`${family}-2.5-pro`)
+  expect(out).toContain(`${family}-3-pro-preview`)
+  expect(out).not.toContain('{family}')
+  if (flags[0] === '--family') return
+  expect((await run([...flags, 'help', 'chat'], { env: all })).out).toContain(`${family}-2.5-pro`)
+})
+
+test('models is told with the family that is set', async () => {
+  expect(await refusal(['models'], familyWorld({ family: 'beta' }))).toContain(
+    'beta-2.5-pro, beta-3-pro-preview',
+  )
+})
+
+test('help on a terminal has bold headings; in a pipe it is the same text', async () => {
+  for (const argv of [['chat', '--help'], ['help', 'settings'], ['help', 'batch'], []]) {
+    const plain = (await run(argv)).out
+    const shown = (await run(argv, { tty: ['stdout'], columns: 80 })).out
+    expect(plain).not.toContain('\x1b')
+    expect(shown.replace(/\x1b\[2?[12]m/g, '')).toBe(plain)
+    const bold = [...shown.matchAll(/^\x1b\[1m(.*)\x1b\[22m/gm)].map(([, text]) => text)
+    expect(bold.length).toBeGreaterThan(0)
+    for (const heading of bold) expect(heading).toMatch(/^[A-Z].*:$/)
+  }
+  const { out } = await run(['chat', '--help'], { tty: ['stdout'], env: { NO_COLOR: '1' } })
+  expect(out).not.toContain('\x1b')
+  expect((await run(['chat', '--help', '--color', 'always'])).out).toContain('\x1b[1mFlags:\x1b[22m')
+})
