@@ -1,8 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createRandom } from '../../../src/emulator/random.ts'
 import { start } from '../../harness/process.ts'
+import type { Event } from './agent-service.ts'
 import { answered, argv, custom, forgetLock, serve, use } from './served-agent.ts'
 
 const random = createRandom([process.env.SOAK_SEED ?? '1'])
@@ -38,4 +40,84 @@ test(
     }
   },
   kills * 120_000,
+)
+
+const says = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
+const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+
+/** An agent that has to be asked twice for an answer that fits. */
+const rounds = (): Event[][] => [
+  [says('I begin'), use('t1'), custom('c1')],
+  [use('t2')],
+  [says('no verdict'), rest],
+  [says('once more'), use('t3')],
+  [says('{"verdict": 1.0}')],
+]
+
+const flags = [
+  ...['--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs; sleep 0.02', '--deadline', '6'],
+  ...['--schema', 's.json', '--schema-retries', '1', '-o', 'a.json'],
+]
+
+/** The command that a run prints which is asked to end. */
+async function goOnCommand(): Promise<string[]> {
+  const { service, cwd, env } = await serve({ rounds: rounds(), lag: 600_000 })
+  writeFileSync(join(cwd, 's.json'), '{"required":["verdict"]}')
+  const { child, ended } = start([...argv, 'go', ...flags], { cwd, env })
+  while (service.tasks === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  child.kill('SIGTERM')
+  const { err } = await ended
+  const [, line] = /^ *parley (events run .*)$/m.exec(err) ?? []
+  const words = execFileSync('sh', ['-c', `printf '%s\\0' ${line}`], { encoding: 'utf8' })
+  return words.split('\0').slice(0, -1)
+}
+
+const points = Number(process.env.SOAK_POINTS ?? 100)
+
+test(
+  `Y64: killed at ${points} points and gone on with the command that a clean end prints, it sends nothing twice (needs sh)`,
+  async () => {
+    const resume = await goOnCommand()
+    let killed = 0
+    while (killed < points) {
+      // A run makes about fourteen requests.
+      let left = 0
+      let strike = () => {}
+      const { service, cwd, env } = await serve({ rounds: rounds() }, () => {
+        if (--left === 0) setTimeout(() => strike(), random() * 40)
+      })
+      writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["verdict"]}')
+      let ended = { code: null as number | null, err: '' }
+      for (let attempt = 0; ended.code === null; attempt++) {
+        left = attempt < 5 ? 1 + Math.floor(random() * 8) : Infinity
+        const { child, ended: end } = start(service.tasks === 0 ? [...argv, 'go', ...flags] : resume, {
+          cwd,
+          env,
+        })
+        strike = () => child.kill('SIGKILL')
+        ended = await end
+        strike = () => {}
+        if (ended.code === null) killed++
+        forgetLock(cwd)
+        const written = existsSync(join(cwd, 'a.json')) ? readFileSync(join(cwd, 'a.json'), 'utf8') : ''
+        expect(['', '{"verdict": 1.0}\n']).toContain(written)
+      }
+      const said = service.events.filter(({ type }) => type === 'user.message')
+      const tasks = said.map((event) => JSON.stringify(event).includes('This is wrong'))
+      expect([[false], [false, true]], ended.err).toContainEqual(tasks)
+      expect(answered(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
+      // It may have been killed before the command did anything.
+      if (existsSync(join(cwd, 'runs'))) expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('c1\n')
+      // Of a reply that was about to be sent nobody can know whether it still arrives.
+      if (ended.code === 10) {
+        expect(ended.err).toContain('an earlier run began to answer')
+        continue
+      }
+      expect(ended.code, ended.err).toBe(0)
+      expect(answered(service)).toEqual(['t1 1', 'c1 1', 't2 1', 't3 1'])
+      expect(readFileSync(join(cwd, 'a.json'), 'utf8')).toBe('{"verdict": 1.0}\n')
+    }
+  },
+  points * 60_000,
 )

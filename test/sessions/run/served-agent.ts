@@ -1,14 +1,19 @@
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { listen } from '../../../src/emulator/listen.ts'
+import type { Exchange } from '../../../src/wire/exchange.ts'
 import { temporaryFolder } from '../../harness/run.ts'
 import { type AgentScript, type AgentService, createAgentService, type Event } from './agent-service.ts'
 
 /** A session service on a port, and a folder with a policy that allows everything. */
-export async function serve(script: AgentScript) {
+export async function serve(script: AgentScript, onRequest = () => {}) {
   const service = createAgentService(script)
-  const server = await listen({ port: 0, host: '127.0.0.1', exchange: service.exchange, onRequest() {} })
+  const exchange: Exchange = (request) => {
+    onRequest()
+    return service.exchange(request)
+  }
+  const server = await listen({ port: 0, host: '127.0.0.1', exchange, onRequest() {} })
   onTestFinished(() => {
     server.close()
     server.closeAllConnections()
@@ -38,5 +43,7 @@ export const answered = ({ taken }: AgentService) =>
 export function forgetLock(cwd: string): void {
   rmSync(join(cwd, 'a.ndjson.s1.lock'), { force: true })
   const folder = join(cwd, 'cache/parley')
+  // A run that was killed at once has none.
+  if (!existsSync(folder)) return
   for (const name of readdirSync(folder)) if (name.endsWith('.lock')) rmSync(join(folder, name))
 }
