@@ -69,6 +69,10 @@ export interface FailureDetails {
   serviceMessage?: string
   /** It is an error that came as the body of an answer with a status of success. */
   isInBody?: boolean
+  /** Where that is kept which was paid for and could not be put where it was wanted; several if there are several. */
+  kept?: string | string[] | undefined
+  /** The text of an answer that is not as it was asked for. */
+  answer?: string
   /** The service's error body: parsed JSON, or text. */
   body?: unknown
   /** The head of the answer that the body came with; names of headers in lower case. */

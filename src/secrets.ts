@@ -31,12 +31,13 @@ export function createSecrets(): Secrets {
         ]),
       ),
     redactFailure(failure) {
-      const { serviceMessage, requestId, problems, body } = failure.details
+      const { serviceMessage, requestId, problems, answer, body } = failure.details
       return new CliError(failure.kind, redact(failure.message), {
         ...failure.details,
         serviceMessage: serviceMessage && redact(serviceMessage),
         requestId: requestId && redact(requestId),
         problems: problems?.map(redact),
+        answer: answer && redact(answer),
         body: redactValue(body, redact),
       })
     },

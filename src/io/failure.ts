@@ -50,11 +50,13 @@ const longestText = 4096
 export const renderFailureAsJson = (failure: CliError): string =>
   `${escapeJson(JSON.stringify({ error: describeFailure(failure) }))}\n`
 
-/** What programs are told of a failure. */
+/** What programs are told of a failure; the text of an answer is shortened, unless it is kept nowhere else. */
 export function describeFailure({ kind, exitCode, message, details }: CliError): object {
-  const { status, retryAfter, requestId, sent = 'no', safeToRetry = false, attempts, body } = details
+  const { status, retryAfter, requestId, sent = 'no', safeToRetry = false, attempts } = details
+  const { answer, kept, body } = details
   const reason = details.serviceMessage ?? details.problems?.slice(0, mostProblems).join('; ')
-  const shownBody = typeof body === 'string' ? body.slice(0, longestText) : body
+  const text = answer ?? body
+  const isWhole = typeof text !== 'string' || (answer !== undefined && kept === undefined)
   return {
     kind,
     exit: exitCode,
@@ -67,6 +69,7 @@ export function describeFailure({ kind, exitCode, message, details }: CliError):
     attempts,
     pending: details.pending,
     resume: details.resume,
-    body: shownBody,
+    kept,
+    body: isWhole ? text : text.slice(0, longestText),
   }
 }

@@ -7,16 +7,23 @@ import type { Output } from './output.ts'
 import { absolutePath, isFolderName } from './paths.ts'
 import { createTemporaryFile, type TemporaryFile } from './temporary-file.ts'
 
+export interface KeptPart {
+  /** What became of the part that came. */
+  inWords: string
+  /** Its file, if it could be kept. */
+  name?: string
+}
+
 /** A file for an answer: a temporary file beside it until the answer is whole. */
 export interface FileOutput extends Output {
   /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
    * Keeps the part of a broken answer that came, as `FILE.part` or under the next free name; `held` is what of it was
-   * not written yet. Returns in words where it is, or `undefined` if nothing came. Does not throw and is synchronous, so
-   * that a signal can call it.
+   * not written yet. Returns where it is, or `undefined` if nothing came. Does not throw and is synchronous, so that a
+   * signal can call it.
    */
-  keep(held?: string): string | undefined
+  keep(held?: string): KeptPart | undefined
   /** Removes everything. Does not throw either. */
   discard(): void
 }
@@ -99,11 +106,13 @@ function createFileSink(target: string, name: string, mode: Stats['mode'] | unde
   }
 }
 
-function keepPart(file: TemporaryFile, target: string, name: string): string | undefined {
+function keepPart(file: TemporaryFile, target: string, name: string): KeptPart | undefined {
   try {
     for (let number = 1; file.size > 0; number++) {
       const suffix = number === 1 ? '.part' : `.part-${number}`
-      if (file.link(target + suffix)) return `the part that came is kept as ${name}${suffix}`
+      if (!file.link(target + suffix)) continue
+      const kept = name + suffix
+      return { inWords: `the part that came is kept as ${kept}`, name: kept }
     }
   } catch (error) {
     return notKept(name, error)
@@ -113,8 +122,9 @@ function keepPart(file: TemporaryFile, target: string, name: string): string | u
   return undefined
 }
 
-const notKept = (name: string, error: unknown) =>
-  `the part that came could not be kept as ${name}.part: ${fileProblem(error)}`
+const notKept = (name: string, error: unknown): KeptPart => ({
+  inWords: `the part that came could not be kept as ${name}.part: ${fileProblem(error)}`,
+})
 
 // With plain descriptors: Node 26 throws if a `FileHandle` is collected that a broken answer left open.
 const [open, close, writeFile] = [promisify(fs.open), promisify(fs.close), promisify(fs.writeFile)]
@@ -148,7 +158,7 @@ function createDeviceSink(path: string, opened: number | undefined): Sink {
       await close(file)
       isWhole = true
     },
-    keep: () => (file !== undefined && !isWhole ? 'the part that came is not kept' : undefined),
+    keep: () => (file !== undefined && !isWhole ? { inWords: 'the part that came is not kept' } : undefined),
     discard() {},
   }
 }

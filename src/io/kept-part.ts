@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import type { Calls } from '../fate.ts'
 import { oneLine } from './escape.ts'
-import type { FileOutput } from './file-output.ts'
+import type { FileOutput, KeptPart } from './file-output.ts'
 
 interface RunEnds {
   cleanups: Set<() => void>
@@ -17,16 +17,23 @@ export async function keepingPart<T>(
   if (!file) return work()
   const keep = () => {
     const outcome = file.keep()
-    if (outcome) calls.sayInstead(() => oneLine(`the answer was cut off; ${outcome}`, 2000))
+    if (outcome) calls.sayInstead(() => oneLine(`the answer was cut off; ${outcome.inWords}`, 2000))
   }
   cleanups.add(keep)
   try {
     return await work()
   } catch (error) {
-    const outcome = file.keep()
-    if (!outcome || !(error instanceof CliError)) throw error
-    throw new CliError(error.kind, `${error.message}; ${outcome}`, error.details)
+    throw error instanceof CliError ? withPart(error, file.keep()) : error
   } finally {
     cleanups.delete(keep)
   }
 }
+
+/** The same failure, with what became of the part of the answer that came. */
+export const withPart = (failure: CliError, part: KeptPart | undefined): CliError =>
+  part
+    ? new CliError(failure.kind, `${failure.message}; ${part.inWords}`, {
+        ...failure.details,
+        kept: part.name,
+      })
+    : failure

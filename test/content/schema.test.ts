@@ -1,9 +1,9 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { realTimers, type Timers } from '../../src/timers.ts'
 import { execute, start } from '../harness/process.ts'
-import { answering, message, run as runFast, temporaryFolder } from '../harness/run.ts'
+import { answering, message, ownerOnly, run as runFast, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
 
 /** A check takes as long as its thread needs, on the real clock. */
@@ -68,7 +68,7 @@ test.each([
   ['', 'parley: the answer has no text; the answer is not JSON: '],
   [
     '{"name":"Ada","age":"36"}',
-    'parley: the answer does not fit s.json: $.age: type: must be integer, not "36"\n',
+    'parley: the answer does not fit s.json: $.age: type: must be integer, not "36"; ',
   ],
   ['[]', 'parley: the answer does not fit s.json: $: type: '],
   [
@@ -80,6 +80,80 @@ test.each([
   const ended = await ask(text)
   expect(ended).toMatchObject({ code: 8, out: '' })
   expect(ended.err).toContain(said)
+})
+
+describe('an answer that does not fit is paid for', () => {
+  const world = () => {
+    const TMPDIR = temporaryFolder()
+    return { cwd: folderWith(person), env: { TMPDIR }, keptIn: () => readdirSync(TMPDIR), TMPDIR }
+  }
+  const argv = ['chat', 'Who?', '--schema', 's.json']
+  const text = `\nSure! Here is what you asked for:\n\n{"name": "Ada"}\n${'x'.repeat(5000)}\n`
+
+  test('its beginning is shown, and the whole is kept for its owner alone', async () => {
+    const { keptIn, TMPDIR, ...place } = world()
+    const ended = await run(argv, { ...place, exchange: answering(message(text)) })
+    expect(ended).toMatchObject({ code: 8, out: '' })
+    const [name = '', ...others] = keptIn()
+    expect(others).toEqual([])
+    expect(ended.err).toContain(`; the answer is kept as ${join(TMPDIR, name)}\n`)
+    expect(ended.err).toContain('\n  it begins: Sure! Here is what you asked for: {"name": "Ada"} xxx')
+    expect(readFileSync(join(TMPDIR, name), 'utf8')).toBe(text)
+    expect(statSync(join(TMPDIR, name)).mode & 0o777).toBe(ownerOnly)
+  })
+
+  test('--errors json has its path, and its beginning', async () => {
+    const { keptIn, TMPDIR, ...place } = world()
+    const ended = await run([...argv, '--errors', 'json'], { ...place, exchange: answering(message(text)) })
+    const { error } = JSON.parse(ended.err)
+    expect(error).toMatchObject({ kept: join(TMPDIR, keptIn()[0] ?? ''), body: text.slice(0, 4096) })
+    const file = await run([...argv, '--errors', 'json', '-o', 'a.json'], {
+      ...place,
+      exchange: answering(message(text)),
+    })
+    expect(JSON.parse(file.err).error.kept).toBe('a.json.part')
+    expect(keptIn()).toHaveLength(1)
+  })
+
+  test('where it cannot be kept, the failure has all of it', async () => {
+    const { keptIn: _, TMPDIR, ...place } = world()
+    const env = { TMPDIR: join(TMPDIR, 'none') }
+    const exchange = answering(message(text))
+    const ended = await run([...argv, '--errors', 'json'], { ...place, env, exchange })
+    expect(JSON.parse(ended.err).error).toMatchObject({ exit: 8, body: text })
+    expect(JSON.parse(ended.err).error.message).toContain(`nor could it be kept in ${env.TMPDIR}`)
+  })
+
+  test('so is one that is cut, or breaks off', async () => {
+    const { keptIn, TMPDIR, ...place } = world()
+    const cut = answering(message('{"name":"A', { stop_reason: 'max_tokens' }))
+    const ended = await run([...argv, '--fail-on-cut'], { ...place, exchange: cut })
+    expect(ended).toMatchObject({ code: 8, out: '' })
+    const path = join(TMPDIR, keptIn()[0] ?? '')
+    expect(ended.err).toContain(`; the part that came is kept as ${path}\n`)
+    expect(readFileSync(path, 'utf8')).toBe('{"name":"A')
+  })
+
+  test('only the last of several is kept, and nothing of one without text, or that is printed raw', async () => {
+    const { keptIn, TMPDIR, ...place } = world()
+    await run([...argv, '--schema-retries', '1'], { ...place, exchange: answers('no', 'nor this') })
+    expect(keptIn().map((name) => readFileSync(join(TMPDIR, name), 'utf8'))).toEqual(['nor this'])
+    await run(argv, { ...place, exchange: answering(message(' \n')) })
+    await run([...argv, '--raw'], { ...place, exchange: answering(message('no')) })
+    expect(keptIn()).toHaveLength(1)
+  })
+
+  test('in a batch all of it is in the result, and no file is made', async () => {
+    const { keptIn, TMPDIR: _, ...place } = world()
+    const ended = await run(['chat', '--batch', '-', '--schema', 's.json'], {
+      ...place,
+      stdin: '"Who?"\n',
+      exchange: answering(message(text)),
+    })
+    expect(ended.code).toBe(8)
+    expect(JSON.parse(ended.out).error).toMatchObject({ exit: 8, body: text })
+    expect(keptIn()).toEqual([])
+  })
 })
 
 test('--errors json has the text, and -o keeps it', async () => {

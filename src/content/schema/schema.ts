@@ -1,5 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError, usage, usageProblems } from '../../errors.ts'
+import { oneLine } from '../../io/escape.ts'
 import { deadlineOf } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { type Assignment, appending, assigning } from '../../wire/json/edit.ts'
@@ -67,13 +68,14 @@ export async function openSchema(
       failure: new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
         sent: 'yes',
         problems: mismatches,
-        body: text,
+        consequence: text.trim() === '' ? undefined : `it begins: ${oneLine(text, 200)}`,
+        answer: text,
       }),
     })
     if (tryParseJson(json) === undefined)
       return fail(`the answer is not JSON: ${await describeJsonError(json)}`)
     const mismatches = await checker.check(json).catch((error: unknown) => {
-      throw error instanceof CliError ? error.with({ body: text }) : error
+      throw error instanceof CliError ? error.with({ answer: text }) : error
     })
     if (mismatches.length === 0) return { json }
     return fail(

@@ -1,7 +1,9 @@
 import { type AnswerEnd, cutOf, type Footer, printUsage, requireUncut } from '../../content/footer.ts'
 import { createLayout } from '../../content/layout.ts'
+import { rescueText } from '../../content/rescue.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
+import { CliError } from '../../errors.ts'
 import { type AnswerPrinter, createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { FileOutput } from '../../io/file-output.ts'
 import { keepingPart } from '../../io/kept-part.ts'
@@ -87,7 +89,10 @@ async function printFitting(
     }
     return { ...answer, text: checked.json }
   } catch (error) {
-    if (!isPrinted && held.text() !== '') await file?.write(held.text())
+    const text = held.text()
+    if (isPrinted || text.trim() === '' || !(error instanceof CliError)) throw error
+    if (!file) throw await rescueText(context, error, text)
+    await file.write(text)
     throw error
   }
 }

@@ -108,7 +108,7 @@ async function readLine(
   onAnswer(summary)
   const text = pieces.join('')
   const cut = cutOf({ summary, isBlank: text.trim() === '' })
-  if (failOnCut && cut !== undefined) throw notUnderstood(cut)
+  if (failOnCut && cut !== undefined) throw notUnderstood(cut).with({ answer: text })
   const checked = await schema?.check(text, cut)
   const { model, stopReason } = summary
   const known = { model, stopReason, attempts: response.attempts }

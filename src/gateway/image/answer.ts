@@ -1,3 +1,4 @@
+import { rescue } from '../../content/rescue.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
@@ -10,7 +11,6 @@ import { type Findings, findImages } from '../../wire/gateway/found-images.ts'
 import { isObject } from '../../wire/json/parse.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
-import { rescue } from './rescue.ts'
 
 export interface ImageAnswer extends Findings {
   summary: AnswerSummary

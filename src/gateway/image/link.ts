@@ -1,10 +1,10 @@
+import { rescue } from '../../content/rescue.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { sendRequest } from '../../http/attempts.ts'
 import { oneLine } from '../../io/escape.ts'
 import type { Endpoint } from '../../wire/endpoints.ts'
 import { type Exchange, readBody } from '../../wire/exchange.ts'
-import { rescue } from './rescue.ts'
 
 /** An image's bytes, and its kind as the service says it. */
 export interface Image {

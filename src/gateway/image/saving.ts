@@ -1,3 +1,4 @@
+import { rescue } from '../../content/rescue.ts'
 import type { Context } from '../../context.ts'
 import { CliError, OutputClosed } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
@@ -7,7 +8,6 @@ import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import type { Destination } from './destination.ts'
 import { recognizeFormat } from './format.ts'
 import { encodeControls, fetchLink, type Image, type LinkClient } from './link.ts'
-import { rescue } from './rescue.ts'
 
 export interface SaveOptions {
   destination: Destination
@@ -63,6 +63,7 @@ function summarize(failures: CliError[], count: number): CliError {
   return new CliError(first.kind, `${failures.length} of ${count} images were not saved`, {
     sent: 'yes',
     problems,
+    kept: failures.flatMap(({ details: { kept } }) => kept ?? []),
   })
 }
 

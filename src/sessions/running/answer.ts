@@ -1,4 +1,5 @@
 import { createLayout } from '../../content/layout.ts'
+import { rescueText } from '../../content/rescue.ts'
 import {
   type AnswerSchema,
   explainMismatch,
@@ -10,6 +11,7 @@ import { CliError, usage } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { oneLine } from '../../io/escape.ts'
 import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
+import { withPart } from '../../io/kept-part.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { appending, editJson } from '../../wire/json/edit.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
@@ -120,24 +122,25 @@ export async function deliverAnswer(
 
 /** If `work` on a run's answer ends early, by a signal too: keeps what of it came beside its file, and says where it is. */
 export async function keepingAnswer(
-  { cleanups, calls }: Context,
+  context: Context,
   { file }: WantedAnswer,
   turn: FollowedTurn,
   work: () => Promise<void>,
 ): Promise<void> {
+  const { cleanups, calls } = context
   const keep = () => file?.keep(textOf(turn.answer))
   const keepNow = () => {
     const words = calls.lastWords()
     const outcome = keep()
-    if (outcome) calls.sayInstead(() => [oneLine(outcome, 2000), words].filter(Boolean).join('; '))
+    if (outcome) calls.sayInstead(() => [oneLine(outcome.inWords, 2000), words].filter(Boolean).join('; '))
   }
   cleanups.add(keepNow)
   try {
     await work()
   } catch (error) {
-    const outcome = keep()
-    if (!outcome || !(error instanceof CliError)) throw error
-    throw new CliError(error.kind, `${error.message}; ${outcome}`, error.details)
+    if (!(error instanceof CliError)) throw error
+    const { answer = '' } = error.details
+    throw file || answer.trim() === '' ? withPart(error, keep()) : await rescueText(context, error, answer)
   } finally {
     cleanups.delete(keepNow)
   }

@@ -110,6 +110,7 @@ describe('what was paid for is not lost', () => {
     const told = await image(['x', '--errors', 'json'], { exchange })
     expect(JSON.parse(told.err).error).toMatchObject({ kind: 'response', exit: 8, sent: 'yes' })
     expect(JSON.parse(told.err).error.message).toContain(told.kept[0])
+    expect(JSON.parse(told.err).error.kept).toContain(told.kept[0])
     expect(await image(['x', '--raw'], { exchange })).toMatchObject({
       code: 0,
       out: '{"picture":1}',

@@ -1,8 +1,8 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Context } from '../../context.ts'
-import { CliError, fileProblem } from '../../errors.ts'
-import { createFile } from '../../io/temporary-file.ts'
+import type { Context } from '../context.ts'
+import { CliError, fileProblem } from '../errors.ts'
+import { createFile } from '../io/temporary-file.ts'
 
 export interface Rescued {
   bytes: Uint8Array
@@ -22,12 +22,20 @@ export async function rescue(
 ): Promise<CliError> {
   const folder = host.env.TMPDIR || tmpdir()
   const path = join(folder, `parley-${crypto.randomUUID()}.${extension}`)
-  const because = (outcome: string) =>
-    new CliError(failure.kind, `${failure.message}; ${outcome}`, failure.details)
+  const because = (outcome: string, kept?: string) =>
+    new CliError(failure.kind, `${failure.message}; ${outcome}`, { ...failure.details, kept })
   try {
     await createFile(path, bytes, { mode: 0o600, cleanups })
-    return because(`${what} is kept as ${path}`)
+    return because(`${what} is kept as ${path}`, path)
   } catch (error) {
     return because(`nor could it be kept in ${folder}: ${fileProblem(error)}`)
   }
 }
+
+/** The same of the text of an answer that was not printed, all of it or the part that came. */
+export const rescueText = (context: Context, failure: CliError, text: string): Promise<CliError> =>
+  rescue(context, failure, {
+    bytes: Buffer.from(text),
+    extension: 'txt',
+    what: failure.details.answer === undefined ? 'the part that came' : 'the answer',
+  })
