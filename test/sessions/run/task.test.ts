@@ -199,10 +199,8 @@ function dieAt(at: number, service: AgentService, cwd: string) {
   let isDead = false
   let size = 0
   const live = (isPoint: boolean) => {
-    if (isDead || (isPoint && left-- === 0)) {
-      isDead = true
-      throw new Death()
-    }
+    isDead ||= isPoint && left-- === 0
+    if (isDead) throw new Death()
   }
   const sizeOf = () => statSync(join(cwd, 'a.ndjson'), { throwIfNoEntry: false })?.size ?? 0
   const exchange: Exchange = async (request, onSent) => {
@@ -220,10 +218,10 @@ function dieAt(at: number, service: AgentService, cwd: string) {
         live(grown)
         return timers.now()
       },
+      // A machine that is off wakes nobody.
       async wait(milliseconds: number, signal?: AbortSignal) {
-        live(false)
         await timers.wait(milliseconds, signal)
-        live(false)
+        if (isDead) await new Promise(() => {})
       },
     },
   }
