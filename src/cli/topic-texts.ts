@@ -59,9 +59,10 @@ A signal ends parley by that signal: a shell sees 130 or 143.
 `
 
 const profiles: Topic =
-  () => `A profile is a named set of settings in your profile file ('parley config path' prints its path). This asks for everything:
+  () => `A profile is a named set of settings in your profile file ('parley config path' prints its path). The first of these asks for everything, the second tries it:
 
   parley config init
+  parley config check
 
 These set one value. A secret is never an argument: it comes from stdin, or a command prints it.
 

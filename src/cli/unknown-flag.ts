@@ -29,12 +29,15 @@ function wayOn(words: readonly string[], name: string, { path, children }: Place
   if (children.length === 0) return `; '${group} --help' lists the flags`
   const child = words.find((word) => children.includes(word)) ?? children[0]
   const whole = quoteWords(words.filter((word) => word !== child))
-  const shown = name.startsWith('--') || whole.length > 60 ? `${name} …` : whole
+  // After a flag that no command has there may be a secret.
+  const shown = /^-[mfiosX]$/.test(name) && whole.length <= 60 ? whole : `${name} …`
   return `: a command's own flags go after its name, as in: ${group} ${child} ${shown}`
 }
 
 /** A flag of other tools, what it is here, and a flag of the commands that this is true of. */
 type Pointer = readonly [flags: readonly string[], says: string, needs: string]
+
+const noFlag = 'secrets have no flag, for arguments are seen by others:'
 
 /** Of those for the same flag the last one is for chat. */
 const pointers: readonly Pointer[] = [
@@ -49,6 +52,12 @@ const pointers: readonly Pointer[] = [
   [['-c', '--continue'], 'without a task it takes up the session as it is', '--tool'],
   [['-c', '--continue'], 'a session goes on by itself: send it one more message', '--interrupt'],
   [['-c', '--continue'], '--thread FILE keeps a conversation, and goes on with it', '--thread'],
+  [
+    ['--access-token', '--token'],
+    `${noFlag} 'parley config set accessToken', or PARLEY_ACCESS_TOKEN`,
+    '--base-url',
+  ],
+  [['--api-key'], `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`, '--base-url'],
   [['-d'], '-i FILE or stdin gives the whole body, --set PATH=VALUE a field of it', '--set'],
   [['--image'], '-f FILE adds an image to begin with', '--preview'],
   [['--image'], "-f FILE adds an image, and 'parley image' makes one", '--file'],

@@ -40,7 +40,8 @@ export function sessionParts(
   { values, origins }: ResolvedSettings,
   { session = host.env.PARLEY_SESSION, beta }: SessionOptions,
 ): SessionParts {
-  if (!session) throw usage('no session: give it with --session ID or PARLEY_SESSION')
+  if (!session)
+    throw usage("no session: give it by -s ID or PARLEY_SESSION; 'parley api agents /v1/sessions' lists them")
   const { vendor } = values
   const given = beta === undefined || beta === false ? [] : beta
   const own = beta === false ? [] : values.betas

@@ -31,10 +31,14 @@ test.each([
   ['chat hi --image a.png', "-f FILE adds an image, and 'parley image' makes one"],
   ['image hi --image a.png', '-f FILE adds an image to begin with'],
   ['image hi --size 512x512', '--set PATH=VALUE sets any field'],
+  ['chat hi --access-token canary', "'parley config set accessToken', or PARLEY_ACCESS_TOKEN"],
+  ['events list --api-key=canary', "'parley config set apiKey', or PARLEY_API_KEY"],
   ['-p hi', 'as in: parley chat "Say hello"'],
   ['--json', "--raw prints the service's JSON"],
 ])('a flag of another tool is told what it is here: %s', async (line, said) => {
-  expect(await refusal(line.split(' '))).toContain(said)
+  const text = await refusal(line.split(' '))
+  expect(text).toContain(said)
+  expect(text).not.toContain('canary')
 })
 
 test('a flag of another tool has no pointer where it would lie', async () => {
@@ -71,6 +75,7 @@ test.each([
   [['--model=canary', 'hi'], 'parley chat --model …'],
   [['events', '-s', 's1', 'list'], 'parley events list -s s1'],
   [['-q', '-m', 'X', 'hi'], 'parley chat -m X hi'],
+  [['-k', 'canary', 'chat', 'hi'], 'parley chat -k …'],
 ])("a command's flag before its name: %j", async (argv, command) => {
   const said = await refusal(argv)
   expect(said.endsWith(`: a command's own flags go after its name, as in: ${command}`)).toBe(true)
@@ -151,7 +156,7 @@ test.each([
   ['baseUrl=https://u:canary@a.test', /'parley config set baseUrl VALUE'$/],
   [
     'ACCESS_TOKEN=canary',
-    /^config set takes no =: 'parley config set accessToken' reads a secret from stdin/,
+    /^config set takes no =: 'parley config set accessToken' asks for a secret or reads it from stdin, .* history$/,
   ],
 ])('config set %s', async (given, said) => {
   const text = await refusal(['config', 'set', given])

@@ -25,7 +25,9 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   if (given === undefined && key.includes('=')) throw attached(key)
   const name = findSetting(key)
   if (settingOf(name).secret && given !== undefined && given !== '-') {
-    throw usage(`${name} is a secret, and arguments stay in the shell's history: pass it on stdin`)
+    throw usage(
+      `${name} is a secret, and as an argument it is in the shell's history now: 'parley config set ${name}' asks for it, or reads it from stdin`,
+    )
   }
   context.calls.sayInstead(() => 'nothing was changed')
   const text = given === undefined || given === '-' ? await readValue(context, name) : given
@@ -48,7 +50,7 @@ function attached(key: string): CliError {
   const name = settingNames.find((each) => isSpelling(spelling, each))
   const way =
     name !== undefined && settingOf(name).secret
-      ? `'parley config set ${name}' reads a secret from stdin or a hidden prompt, for arguments stay in the shell's history`
+      ? `'parley config set ${name}' asks for a secret or reads it from stdin, for as an argument it is in the shell's history`
       : `the value is a word of its own: 'parley config set ${name ?? 'KEY'} VALUE'`
   return usage(`config set takes no =: ${way}`)
 }
