@@ -18,6 +18,7 @@ import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } fr
 import { createRandom, randomId } from './random.ts'
 import { deliver, type EmulatedResponse, errorReply } from './response.ts'
 import { findRoute, type Route, strayReply } from './route.ts'
+import { keepSessions, type SessionHandlers, type SessionStore } from './sessions/kept-sessions.ts'
 import type { StreamStyle } from './sessions/session-stream.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { findDoubts } from './sessions/strict.ts'
@@ -44,6 +45,8 @@ export interface EmulatorOptions {
   streamStyles?: readonly StreamStyle[]
   /** What all sessions may take together, in characters of JSON; those used last are kept. */
   sessionRoom?: number
+  /** Keeps the sessions for other processes; without it they end with this one. */
+  store?: SessionStore
 }
 
 /** A call to one endpoint, checked. */
@@ -57,9 +60,12 @@ type Handlers = Record<EndpointName, (call: RoutedRequest) => EmulatedResponse |
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
 function createHandlers(options: EmulatorOptions): Handlers {
-  const { seed = '0', chunkDelay: delay = 0, sessions: only, streamStyles: styles = [] } = options
+  const { seed = '0', chunkDelay = 0, sessions: only, streamStyles: styles = [] } = options
+  // Others wait for a store until the agent is done.
+  const delay = options.store ? 0 : chunkDelay
   const room = options.sessionRoom ?? 32 * 1024 * 1024
-  const sessions = createSessions({ seed, delay, styles, room, ...(only ? { only } : {}) })
+  const made = createSessions({ seed, delay, styles, room, ...(only ? { only } : {}) })
+  const sessions: SessionHandlers = options.store ? keepSessions(made, options.store) : made
   const compose = ({ body, params }: RoutedRequest) =>
     composeAnswer(body as GenerateRequest, params.model ?? '', seed)
   return {

@@ -36,10 +36,17 @@ export async function chooseCarrier(
   return flags.verbose ? { ...carrier, exchange: withLog(carrier.exchange, context) } : carrier
 }
 
-async function createDemo({ note }: Context): Promise<Carrier> {
-  note('the demo profile: answers come from the built-in emulator, no model is called')
-  const { createEmulator } = await import('../emulator/emulator.ts')
-  return { exchange: createEmulator({}) }
+/** How fast the demo writes for a person: milliseconds between two words. */
+const typing = 20
+
+async function createDemo(context: Context): Promise<Carrier> {
+  context.note('the demo profile: answers come from the built-in emulator, no model is called')
+  const [{ createEmulator }, { openDemoSessions }] = await Promise.all([
+    import('../emulator/emulator.ts'),
+    import('./demo-sessions.ts'),
+  ])
+  const chunkDelay = context.host.stdout.isTerminal ? typing : 0
+  return { exchange: createEmulator({ chunkDelay, store: openDemoSessions(context) }) }
 }
 
 async function createNetwork(

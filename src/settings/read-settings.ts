@@ -1,6 +1,6 @@
 import type { Context, FlagSettings, ProcessInfo } from '../context.ts'
 import { usage } from '../errors.ts'
-import { demoName, readProfile, readProfileIfAllowed } from './profiles.ts'
+import { demoName, type Profile, readProfile, readProfileIfAllowed } from './profiles.ts'
 import { type ResolvedSettings, resolveSettings } from './resolve.ts'
 import { settings } from './table.ts'
 
@@ -11,7 +11,7 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
   if (profile.name === demoName && address) throw usage(`${address.flag}: the demo profile has no network`)
-  const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
+  const resolved = resolveSettings({ flags: flags.settings, profile: atHome(profile, host), env: host.env })
   const deadline = deadlineOf(context, resolved)
   if (deadline > 0) input.endAt(deadline)
   return resolved
@@ -36,6 +36,12 @@ export async function readFamily(
     return settings.family.default
   }
 }
+
+/** The demo shows a person how an answer comes. */
+const atHome = (profile: Profile, { stdout }: Pick<Context['host'], 'stdout'>): Profile =>
+  profile.name === demoName && stdout.isTerminal
+    ? { ...profile, values: { ...profile.values, stream: true } }
+    : profile
 
 /** When the run has to be over, in milliseconds since the epoch; 0 for no deadline. */
 export const deadlineOf = ({ start }: Context, { values }: Pick<ResolvedSettings, 'values'>): number =>

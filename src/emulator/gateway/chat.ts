@@ -14,6 +14,8 @@ export interface EmulatedAnswer {
   outputTokens: number
 }
 
+const greeting = "Hello from parley's emulator!"
+
 const remarks = [
   'No model read your prompt; these words only stand where an answer would.',
   'A real service would have thought about it; this one counted its letters.',
@@ -25,11 +27,16 @@ const remarks = [
 export function composeAnswer(request: GenerateRequest, model: string, seed: string): EmulatedAnswer {
   const turns = request.contents ?? []
   const texts = turns.map((turn) => (turn.parts ?? []).map((part) => part.text ?? '').join(' '))
-  const prompt = texts.at(-1)?.replace(/\s+/g, ' ').trim() ?? ''
+  const asked = texts.at(-1)?.trim() ?? ''
+  const prompt = asked.replace(/\s+/g, ' ')
   const random = createRandom([seed, model, ...texts])
   const quoted = prompt.length > 80 ? `${startOf(prompt, 80)}…` : prompt
   const chosen = remarks.filter(() => random() < 0.5)
-  const whole = [`Hello from parley's emulator! You said: “${quoted}”.`, ...chosen].join(' ')
+  const isBrief = quoted === prompt && !asked.includes('\n')
+  const inputTokens = Math.max(1, tokensIn(texts.join(' ')))
+  const whole = isBrief
+    ? [`${greeting} You said: “${quoted}”.`, ...chosen].join(' ')
+    : layOut({ quoted, remarks: chosen, model, inputTokens })
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
   const text = startOf(whole, limit)
   return {
@@ -37,10 +44,31 @@ export function composeAnswer(request: GenerateRequest, model: string, seed: str
     model,
     text,
     isCut: text.length < whole.length,
-    inputTokens: Math.max(1, tokensIn(texts.join(' '))),
+    inputTokens,
     outputTokens: Math.max(1, tokensIn(text)),
   }
 }
+
+/** An answer as models write long ones, in Markdown. */
+const layOut = (said: {
+  quoted: string
+  remarks: readonly string[]
+  model: string
+  inputTokens: number
+}): string => `# ${greeting}
+
+You said: “${said.quoted}”. Here is **what an answer may look like**:
+
+${[...said.remarks, 'A longer prompt gets Markdown, as this is.'].map((remark) => `- ${remark}`).join('\n')}
+
+| of your prompt | value |
+|---|---|
+| model | ${said.model} |
+| tokens | ${said.inputTokens} |
+
+\`\`\`sh
+parley chat --profile demo 'One short line gets one short line'
+\`\`\``
 
 /** The chat endpoint's success body (gateway, 2.3). */
 export function messageReply(answer: EmulatedAnswer): EmulatedResponse {

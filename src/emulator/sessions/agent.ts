@@ -3,6 +3,27 @@ import { startOf } from '../../wire/text-start.ts'
 import type { Meter } from './meter.ts'
 import { readTask, type TaskStep } from './task.ts'
 
+/** What an agent that does nothing now has to know to go on. */
+export interface AgentState {
+  rounds: TaskStep[][]
+  isAtTask: boolean
+  hasLastWord: boolean
+  held: SessionEvent[]
+  /** The ids of the tool uses that wait. */
+  waiting: string[]
+  /** Those that are known. */
+  threads: string[]
+}
+
+interface AgentOptions {
+  add: AddEvent
+  meter: Meter
+  /** Milliseconds between two events. */
+  delay: number
+  /** How an earlier one was left, and what it had done. */
+  earlier?: { state: AgentState; events: readonly SessionEvent[] } | undefined
+}
+
 /** Reacts to what a session is sent, a moment later. */
 export class Agent {
   readonly #add: AddEvent
@@ -10,21 +31,39 @@ export class Agent {
   readonly #voice: Voice
   /** What the agent does next, unless it is interrupted. */
   readonly #doings: ReturnType<typeof createSchedule>
-  readonly #uses = new ToolUses()
-  #rounds: TaskStep[][] = []
+  readonly #uses: ToolUses
+  readonly #threads: Threads
+  #rounds: TaskStep[][]
   /** It says that it is done, once it is. */
-  #isAtTask = false
+  #isAtTask: boolean
   /** What a task had it say ends its turn, in place of its own words. */
-  #hasLastWord = false
+  #hasLastWord: boolean
   /** Replies that came while the budget was used up. */
-  #held: SessionEvent[] = []
+  #held: SessionEvent[]
 
-  /** `delay` is milliseconds between two events. */
-  constructor(add: AddEvent, meter: Meter, delay: number) {
+  constructor({ add, meter, delay, earlier }: AgentOptions) {
+    const { rounds = [], isAtTask = false, hasLastWord = false, held = [] } = earlier?.state ?? {}
     this.#add = add
     this.#meter = meter
-    this.#voice = createVoice(add, meter)
+    this.#threads = new Map(earlier?.state.threads.map((thread) => [thread, 'idle']))
+    this.#voice = createVoice(add, { meter, threads: this.#threads })
     this.#doings = createSchedule(delay)
+    this.#uses = new ToolUses(earlier?.events, earlier?.state.waiting)
+    this.#rounds = rounds
+    this.#isAtTask = isAtTask
+    this.#hasLastWord = hasLastWord
+    this.#held = held
+  }
+
+  get state(): AgentState {
+    return {
+      rounds: this.#rounds,
+      isAtTask: this.#isAtTask,
+      hasLastWord: this.#hasLastWord,
+      held: this.#held,
+      waiting: this.#uses.waiting,
+      threads: [...this.#threads.keys()],
+    }
   }
 
   /** Whether it has something to do now. While it waits for replies it has not. */
@@ -191,14 +230,14 @@ interface Voice {
   idle(type: string, fields?: object): void
 }
 
-function createVoice(add: AddEvent, meter: Meter): Voice {
+/** The agent's threads beside the main one, and whether each has come to rest. */
+type Threads = Map<string, 'working' | 'idle'>
+
+function createVoice(add: AddEvent, { meter, threads }: { meter: Meter; threads: Threads }): Voice {
   function endRequest(): void {
     const usage = meter.endRequest()
     if (usage) add('span.model_request_end', { is_error: false, model_usage: usage })
   }
-
-  /** Whether each has come to rest. */
-  const threads = new Map<string, 'working' | 'idle'>()
 
   return {
     run: () => void add('session.status_running'),
@@ -299,7 +338,12 @@ function createSchedule(delay: number): AgentSchedule {
 /** The tool uses of a session, and which of them wait for a reply. */
 class ToolUses {
   readonly #all = new Map<string, SessionEvent>()
-  readonly #waiting = new Set<string>()
+  readonly #waiting: Set<string>
+
+  constructor(events: readonly SessionEvent[] = [], waiting: readonly string[] = []) {
+    for (const event of events) if (event.type.endsWith('tool_use')) this.#all.set(event.id ?? '', event)
+    this.#waiting = new Set(waiting)
+  }
 
   add(use: SessionEvent, { waits }: { waits: boolean }): void {
     this.#all.set(use.id ?? '', use)

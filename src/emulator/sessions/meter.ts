@@ -10,7 +10,7 @@ export interface MeterState {
   active: number
   /** Of the model request that is under way; `context` is all that the one before it had read and written. */
   request: { context: number; input: number; output: number }
-  budget: Budget | undefined
+  budget?: Budget | undefined
 }
 
 /** What a token costs, in hundredths of a cent: enough for one turn to show in whole cents. */
@@ -101,7 +101,6 @@ const newState = (): MeterState => ({
   cacheRead: 0,
   active: 0,
   request: { context: 0, input: 0, output: 0 },
-  budget: undefined,
 })
 
 /** Of all that a model would read of an event. */

@@ -3,8 +3,8 @@ import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Budget } from '../../wire/sessions/session-requests.ts'
 import { randomId } from '../random.ts'
-import { Agent, readString } from './agent.ts'
-import { currency, Meter } from './meter.ts'
+import { Agent, type AgentState, readString } from './agent.ts'
+import { currency, Meter, type MeterState } from './meter.ts'
 
 type Parameters = SendEvents['events'][number]
 
@@ -13,6 +13,8 @@ export interface Session {
   readonly events: readonly SessionEvent[]
   /** About how much memory it takes, in characters of JSON. */
   readonly size: number
+  /** Whether the agent has something to do now. */
+  readonly isBusy: boolean
   /** Whether something is still to happen in it, or somebody listens. */
   readonly isInUse: boolean
   /** Takes events in, in their order, and returns them as accepted, or none and why. The agent reacts a moment later. */
@@ -22,7 +24,25 @@ export interface Session {
   /** As the service describes it (public clients, 9). */
   describe(): { id: string; created_at: string } & Record<string, unknown>
   /** Calls `listener` for each event from now on; returns what ends that. */
-  listen(listener: (event: SessionEvent) => void): () => void
+  listen(listener: Listener): () => void
+  /** All that it is made from again, while its agent is not busy. */
+  keep(): KeptSession
+  readonly listeners: Set<Listener>
+}
+
+type Listener = (event: SessionEvent) => void
+
+/** A session as it is written down. */
+export interface KeptSession {
+  id: string
+  /** When it was last spoken of. Milliseconds since the epoch. */
+  used: number
+  created: string
+  updated: string
+  fields: Record<string, unknown>
+  events: SessionEvent[]
+  agent: AgentState
+  meter: MeterState
 }
 
 /** What a client may say about a session; other fields are kept as they are. */
@@ -39,21 +59,28 @@ export interface EmulatedSessionOptions {
   delay: number
   /** Called with each part of its size. */
   grow(size: number): void
+  /** How it was written down. */
+  kept?: KeptSession | undefined
+  /** An earlier state of it: whoever listens to that hears what came since. */
+  earlier?: Session | undefined
 }
 
 /** What a session takes before much is in it, as measured. */
 const emptySize = 12_000
 
-export function createSession({ id, random, delay, grow }: EmulatedSessionOptions): Session {
-  const events: SessionEvent[] = []
-  const created = new Date().toISOString()
-  let updated = created
-  let fields: Record<string, unknown> = {}
-  const listeners = new Set<(event: SessionEvent) => void>()
+export function createSession(options: EmulatedSessionOptions): Session {
+  const { id, random, delay, grow, kept, earlier } = options
+  const events = [...(kept?.events ?? [])]
+  const created = kept?.created ?? new Date().toISOString()
+  let updated = kept?.updated ?? created
+  let used = kept?.used ?? Date.now()
+  let fields = kept?.fields ?? {}
+  const listeners = earlier?.listeners ?? new Set<Listener>()
   let size = 0
-  take(emptySize)
-  const meter = new Meter()
-  const agent = new Agent(add, meter, delay)
+  take(events.reduce((sum, event) => sum + JSON.stringify(event).length, emptySize))
+  const meter = new Meter(kept?.meter)
+  const agent = new Agent({ add, meter, delay, earlier: kept && { state: kept.agent, events } })
+  for (const event of events.slice(earlier?.events.length ?? events.length)) tell(event)
 
   function take(more: number): void {
     size += more
@@ -70,8 +97,12 @@ export function createSession({ id, random, delay, grow }: EmulatedSessionOption
     events.push(event)
     take(text.length)
     meter.add(event)
-    for (const listener of listeners) listener(event)
+    tell(event)
     return event
+  }
+
+  function tell(event: SessionEvent): void {
+    for (const listener of listeners) listener(event)
   }
 
   return {
@@ -79,10 +110,14 @@ export function createSession({ id, random, delay, grow }: EmulatedSessionOption
     get size() {
       return size
     },
+    get isBusy() {
+      return agent.isBusy
+    },
     get isInUse() {
       return listeners.size > 0 || agent.isBusy
     },
     accept(parameters) {
+      used = Date.now()
       const mismatch = findMismatch(parameters, (id) => agent.toolUse(id)) ?? findExcess(parameters, meter)
       if (mismatch !== undefined) return { mismatch }
       const hasReplies = parameters.some(({ type }) => replies.has(type))
@@ -97,6 +132,7 @@ export function createSession({ id, random, delay, grow }: EmulatedSessionOption
       return { accepted }
     },
     update({ budget, ...others }) {
+      used = Date.now()
       const { currency: given } = budget?.max_list_cost ?? {}
       if (given !== undefined && given !== currency)
         return { mismatch: `budget.max_list_cost.currency: must be ${currency}` }
@@ -123,6 +159,8 @@ export function createSession({ id, random, delay, grow }: EmulatedSessionOption
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
+    keep: () => ({ id, used, created, updated, fields, events, agent: agent.state, meter: meter.state }),
+    listeners,
   }
 }
 

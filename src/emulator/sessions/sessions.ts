@@ -3,7 +3,7 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { CreateSession, UpdateSession } from '../../wire/sessions/session-requests.ts'
 import { createRandom, randomId } from '../random.ts'
 import { type EmulatedResponse, errorReply, jsonReply } from '../response.ts'
-import { createSession, type Session } from './session.ts'
+import { createSession, type KeptSession, type Session } from './session.ts'
 import { followReply, type StreamStyle } from './session-stream.ts'
 
 /** The emulated session service: sessions live as long as it does, while there is room. */
@@ -15,6 +15,10 @@ export interface Sessions {
   send(id: string, body: SendEvents): EmulatedResponse
   list(id: string, query: URLSearchParams): EmulatedResponse
   follow(id: string, query: URLSearchParams): EmulatedResponse
+  /** Takes sessions as they were written down, in place of those of the same ids. */
+  load(kept: readonly KeptSession[]): void
+  /** All of them, once no agent has anything to do; the one that was used last comes last. */
+  keep(): Promise<KeptSession[]>
 }
 
 export interface SessionsOptions {
@@ -88,7 +92,26 @@ export function createSessions({ seed, delay, only, styles, room }: SessionsOpti
     })
   }
 
+  function load(all: readonly KeptSession[]): void {
+    for (const each of all) {
+      const { id } = each
+      const earlier = sessions.get(id)
+      const random = createRandom([seed, id, String(each.events.length)])
+      sessions.delete(id)
+      sessions.set(id, createSession({ id, random, delay, grow, kept: each, earlier }))
+      kept -= earlier?.size ?? 0
+    }
+  }
+
+  async function keep(): Promise<KeptSession[]> {
+    const all = [...sessions.values()]
+    while (all.some(({ isBusy }) => isBusy)) await new Promise(setImmediate)
+    return all.map((session) => session.keep()).sort((one, other) => one.used - other.used)
+  }
+
   return {
+    load,
+    keep,
     create,
     update: (id, body) =>
       withSession(id, (session) => {

@@ -1,0 +1,133 @@
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { ownerOnly, run, temporaryFolder } from '../harness/run.ts'
+
+let home: string
+let file: string
+beforeEach(() => {
+  home = temporaryFolder()
+  file = join(home, 'cache/parley/demo-sessions.json')
+  mkdirSync(join(home, 'cache'))
+})
+
+/** A run with a home of its own, as a second process would be. */
+const parley = (argv: string[], world: object = {}) =>
+  run([...argv, '--profile', 'demo'], {
+    cwd: home,
+    exchange: 'network',
+    env: { XDG_CACHE_HOME: join(home, 'cache'), LOCALAPPDATA: join(home, 'cache') },
+    ...world,
+  })
+const send = (text: string, session = 'sesn_1', world = {}) =>
+  parley(['events', 'send', '--follow', '-s', session, '--message', text], world)
+const list = async (session = 'sesn_1') =>
+  (await parley(['events', 'list', '-s', session, '--raw'])).out
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+
+test('a later process goes on with a session of the demo: what an earlier one advised works', async () => {
+  const asked = await send('use bash {"command":"ls"}\nthen use deploy {}')
+  expect(asked.code).toBe(12)
+  expect(asked.err).toContain('--profile demo')
+  const confirm = () => parley(['events', 'confirm', '-s', 'sesn_1', '--pending', '--allow', '--follow'])
+  expect(await confirm()).toMatchObject({ code: 12, out: expect.stringContaining('deploy {}') })
+  expect(await confirm()).toMatchObject({ code: 0, out: expect.stringContaining('is done') })
+  expect(statSync(file).mode & 0o777).toBe(ownerOnly)
+  const events = await list()
+  expect(new Set(events.map(({ id }) => id)).size).toBe(events.length)
+  expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
+  expect(events.findLast(({ type }) => type === 'session.usage').usage.output_tokens).toBeGreaterThan(20)
+})
+
+test('a task and its policy run in the demo, too', async () => {
+  const policy = join(home, 'policy.json')
+  writeFileSync(policy, '{"rules":[],"default":{"decision":"deny","reason":"no"}}')
+  const ran = await parley(['events', 'run', 'use bash {}', '-s', 's', '--policy', policy])
+  expect(ran).toMatchObject({ code: 14, out: expect.stringContaining('does without bash') })
+})
+
+test('W32: runs at once lose nothing of the others', async () => {
+  const names = Array.from({ length: 6 }, (_, index) => `word-${index}`)
+  const ended = await Promise.all(
+    names.flatMap((name) => [send(name, name), parley(['events', 'send', name, '-s', 'shared'])]),
+  )
+  expect(ended.map(({ code }) => code)).toEqual(ended.map(() => 0))
+  for (const name of names) expect(JSON.stringify(await list(name))).toContain(name)
+  const shared = (await list('shared')).filter(({ type }) => type === 'user.message')
+  expect(shared.map(({ content }) => content[0].text).sort()).toEqual(names)
+  expect(readdirSync(join(home, 'cache/parley')).filter((name) => /lock|part/.test(name))).toEqual([])
+})
+
+test('who follows a session sees what another process sends', async () => {
+  const following = parley(['events', 'follow', '-s', 'sesn_1', '--history'])
+  await parley(['events', 'send', 'say {"text":"from elsewhere"}', '-s', 'sesn_1'])
+  expect((await following).out).toContain('from elsewhere\n')
+})
+
+describe('W31: a file that is damaged is begun anew, with a note', () => {
+  test.each([
+    ['cut', '{"version":1,"sessions":[{"id"', 'it is damaged'],
+    ['of something else', '{"version":1,"sessions":[{"id":"sesn_1"}]}', 'it holds something else'],
+    ['of another version', '{"version":2,"sessions":[]}', 'it holds something else'],
+    ['null', 'null', 'it holds something else'],
+    ['empty', '', 'it is damaged'],
+    ['huge', ' '.repeat(3 * 2 ** 20), 'it is too large'],
+  ])('%s', async (_, text, why) => {
+    await send('hello')
+    writeFileSync(file, text)
+    const ended = await send('hello again')
+    expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('“hello again”') })
+    expect(ended.err).toContain(`${why}; the demo's sessions are begun anew`)
+    expect(JSON.stringify(await list())).not.toContain('“hello”')
+    expect(JSON.stringify(await list())).toContain('“hello again”')
+  })
+})
+
+test('sessions are kept for an hour', async () => {
+  await send('hello')
+  const old = JSON.parse(readFileSync(file, 'utf8'))
+  old.sessions[0].used -= 3_600_001
+  writeFileSync(file, JSON.stringify(old))
+  expect(await list()).toEqual([])
+})
+
+test('of many sessions those used last are kept, in 1 MiB at most', async () => {
+  for (const name of ['one', 'two', 'three']) await send(name.repeat(100_000), name)
+  expect(statSync(file).size).toBeLessThanOrEqual(2 ** 20)
+  expect(await list('three')).not.toEqual([])
+  const ended = await send('x'.repeat(2 ** 20), 'four')
+  expect(ended).toMatchObject({ code: 0, err: expect.stringContaining('they are longer than 1 MiB') })
+})
+
+test('W33: if they cannot be kept they end with the process, and it says so once', async () => {
+  const nowhere = { env: { XDG_CACHE_HOME: '', HOME: '', LOCALAPPDATA: '' } }
+  const ended = await send('use a tool', 's', nowhere)
+  expect(ended.code).toBe(12)
+  expect(ended.err.match(/the demo's sessions end with this process: there is no folder/g)).toHaveLength(1)
+  expect((await parley(['events', 'list', '-s', 's'], nowhere)).out).toBe('')
+  writeFileSync(join(home, 'cache/parley'), 'a file')
+  const blocked = await send('hello')
+  expect(blocked).toMatchObject({ code: 0, err: expect.stringContaining('it is not a folder') })
+})
+
+test('a chat of the demo makes no file, and streams only on a terminal', async () => {
+  const piped = await parley(['chat', 'Say hello'])
+  expect(piped.out).toContain('“Say hello”')
+  expect(readdirSync(join(home, 'cache'))).toEqual([])
+  const dry = (tty: string[], ...flags: string[]) => parley(['chat', 'hi', '--dry-run', ...flags], { tty })
+  expect((await dry([])).out).not.toContain('alt=sse')
+  expect((await dry(['stdout'])).out).toContain('alt=sse')
+  expect((await dry(['stdout'], '--no-stream')).out).not.toContain('alt=sse')
+})
+
+test.each([
+  ['two lines', 'Explain this:\nwhy'],
+  ['a long line', `Explain ${'this and '.repeat(20)}that`],
+])('the emulator answers %s in Markdown', async (_, prompt) => {
+  const { out } = await parley(['chat', prompt])
+  for (const mark of [/^# /m, /^- /m, /^\| /m, /^```sh$/m, /\*\*.*\*\*/]) expect(out).toMatch(mark)
+  const shown = await parley(['chat', prompt], { tty: ['stdout'] })
+  expect(shown.out).not.toMatch(/^```|\*\*/m)
+})
