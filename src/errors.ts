@@ -20,14 +20,26 @@ export const outcomes = {
     when: '429, or 503 with Retry-After, after the retries',
     again: 'yes, later',
   },
-  service: { exit: 7, when: 'other 5xx, 408 and 425, after the retries', again: 'not for events' },
-  response: { exit: 8, when: 'the answer was not understood, or not complete', again: 'not for events' },
+  service: {
+    exit: 7,
+    when: 'other 5xx, 408 and 425, after the retries',
+    again: 'later; an event: look first',
+  },
+  response: {
+    exit: 8,
+    when: 'the answer was not understood, or not complete',
+    again: 'no, but later if it broke off; an event: look first',
+  },
   'not-sent': {
     exit: 9,
     when: 'name, connection, TLS, proxy: nothing of the request was sent',
     again: 'yes',
   },
-  unknown: { exit: 10, when: 'the request was sent, no answer came', again: 'not for events' },
+  unknown: {
+    exit: 10,
+    when: 'the request was sent, no answer came',
+    again: 'later; an event: look first',
+  },
   file: { exit: 11, when: 'a local file, or stdout, cannot be read or written', again: 'see the message' },
   waiting: {
     exit: 12,
@@ -45,6 +57,12 @@ export const outcomes = {
 
 export type Kind = keyof typeof outcomes
 
+/**
+ * Whether the same command may be run again, for whoever wraps it: `look-first` if what it was to do may have been done,
+ * and is not to be done twice.
+ */
+export type Retry = 'never' | 'later' | 'look-first'
+
 export interface FailureDetails {
   /** What became of the call that failed. */
   fate?: Fate
@@ -56,7 +74,12 @@ export interface FailureDetails {
   retryAfter?: number
   requestId?: string
   attempts?: number
-  safeToRetry?: boolean
+  /** `never` if it is absent. */
+  retry?: Retry
+  /** The deadline made it. */
+  deadline?: boolean
+  /** The answer broke off: another one may be whole. */
+  brokeOff?: boolean
   /** A second attempt cannot help: an unknown name, a bad certificate, `x-should-retry: false`. */
   isPermanent?: boolean
   /** Every problem, if there is more than one. */

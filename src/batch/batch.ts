@@ -4,7 +4,7 @@ import { escapeJson } from '../io/escape.ts'
 import { absolutePath, realPath, realPlace } from '../io/paths.ts'
 import { deadlineOf, readSettings } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import { type BatchOptions, checkBatchFlags, type MaxFailed, mostFailedOf } from './flags.ts'
+import { type BatchOptions, checkBatchFlags, mostFailedOf } from './flags.ts'
 import {
   type BatchInput,
   type Line,
@@ -136,7 +136,7 @@ async function answer<C extends LineRequest>(
   report.sum(tally)
   if (stop === undefined && input.unmatched > 0)
     context.note(`${input.unmatched} of the results belong to no line of the input`)
-  throwFailure(outcome, maxFailed && { ...maxFailed, most: mostFailedOf(maxFailed, input.total) })
+  throwFailure(outcome, options, input)
 }
 
 /** How many digits the number of every line has, in a name that sorts. */
@@ -152,15 +152,19 @@ function printHeld({ output }: BatchContext, turns: Turns): void {
 /** Why the batch stopped, else the failure of the first line that failed, if more failed than may. */
 function throwFailure(
   { stop, failure, tally: { ok, failed, skipped } }: Outcome,
-  limit: (MaxFailed & { most: number }) | undefined,
+  { maxFailed, resume }: BatchOptions,
+  { total }: Pick<BatchInput<LineRequest>, 'total'>,
 ): void {
-  const isBegun = ok + failed > 0
-  if (stop instanceof CliError && isBegun && stop.details.sent === undefined) throw stop.with({ sent: 'yes' })
+  if (stop instanceof CliError) {
+    const { sent = ok + failed > 0 ? 'yes' : undefined, retry, deadline } = stop.details
+    // After a deadline the same command goes on.
+    throw stop.with({ sent, retry: stop.kind === 'stopped' && deadline && resume ? 'later' : retry })
+  }
   if (stop !== undefined) throw stop
-  if (!failure || failed <= (limit?.most ?? 0)) return
+  if (!failure || failed <= (maxFailed ? mostFailedOf(maxFailed, total) : 0)) return
   const counted = `${failed} of ${ok + failed + skipped} requests failed`
-  const which = limit
-    ? `, more than --max-failed ${limit.text} allows, the first of them: `
+  const which = maxFailed
+    ? `, more than --max-failed ${maxFailed.text} allows, the first of them: `
     : ', the first of them: '
   const message = `${counted}${which}${failure.message}`
   throw new CliError(failure.kind, message, failure.details)

@@ -157,9 +157,11 @@ function stop<C extends LineRequest>(run: BatchRun<C>, because: unknown): void {
 }
 
 function cut<C extends LineRequest>(run: BatchRun<C>): void {
-  stop(run, new CliError('stopped', 'the deadline passed', { sent: 'yes' }))
+  const deadline = true
+  stop(run, new CliError('stopped', 'the deadline passed', { sent: 'yes', deadline }))
   run.deadline = Infinity
-  for (const fail of run.cuts) fail(new CliError('unknown', 'the deadline passed', { sent: 'unknown' }))
+  for (const fail of run.cuts)
+    fail(new CliError('unknown', 'the deadline passed', { sent: 'unknown', retry: 'later', deadline }))
 }
 
 /** One line is read ahead. */

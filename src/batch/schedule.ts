@@ -169,13 +169,18 @@ function prolong(schedule: Schedule, now: number, asked: number): Schedule {
 }
 
 function requireEnd({ error, now, deadline }: Refusal, asked: number, barren: number): void {
+  const isLate = now + asked > deadline
   const because =
     barren >= longestBarren
       ? 'nothing else came in 5 minutes of pauses'
       : asked > longestPause
         ? `the service asks to wait ${Math.ceil(asked / 1000)} s, more than an hour`
-        : now + asked > deadline
+        : isLate
           ? `the service asks to wait ${Math.ceil(asked / 1000)} s, past the deadline`
           : undefined
-  if (because) throw new CliError(error.kind, `${error.message}; ${because}`, error.details)
+  if (because)
+    throw new CliError(error.kind, `${error.message}; ${because}`, {
+      ...error.details,
+      deadline: isLate || undefined,
+    })
 }

@@ -55,6 +55,14 @@ const exitCodes: Topic = (
 
 ${formatList(exitRows(), width)}
 
+A script need not know the table: with --errors json the field "retry" of a failure says it.
+
+  never       the same would come, or something has to be mended first
+  later       the same command may be run again, and does no harm
+  look-first  an event may have arrived: look with 'parley events list' before
+
+"deadline":true is in a failure that --deadline made. The "error" of a line of a batch has both fields, too. The command that goes on with a session, if there is one, is the field "resume".
+
 A signal ends parley by that signal: a shell sees 130 or 143.
 `
 

@@ -125,7 +125,7 @@ export function createEmulator(options: EmulatorOptions): Exchange {
     const refusal = refuse(route.endpoint, request, options)
     const reply = refusal ?? (await answer(route, request, { handlers, options }))
     if (request.method === 'HEAD') return deliver(headOf(reply), delivery)
-    const cut = () => new CliError('response', 'the emulator cut the connection')
+    const cut = () => new CliError('response', 'the emulator cut the connection', { brokeOff: true })
     return deliver(reply, fault === 'cut' ? { ...delivery, cut } : delivery)
   }
 }

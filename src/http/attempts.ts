@@ -5,7 +5,7 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { decodeBody } from './decode.ts'
 import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
-import { decideRetry, type FailedAttempt, fateOf, isPassing, type RetryPolicy } from './retry.ts'
+import { decideRetry, type FailedAttempt, fateOf, type RetryPolicy, retryOf } from './retry.ts'
 
 export interface AttemptOptions {
   endpoint: Endpoint
@@ -46,7 +46,11 @@ export async function sendRequest(request: HttpRequest, options: AttemptOptions)
     if (!decision.again) {
       const message = decision.because ? `${failure.message} (${decision.because})` : failure.message
       throw explain(
-        new CliError(failure.kind, message, { ...failure.details, attempts: attempt }),
+        new CliError(failure.kind, message, {
+          ...failure.details,
+          attempts: attempt,
+          deadline: failure.details.deadline ?? decision.deadline,
+        }),
         call,
         options,
       )
@@ -108,14 +112,14 @@ export function completeFailure(
 
 /** Adds what the fate of a call means to its failure. */
 function explain(failure: CliError, call: Call, { wayToMend }: Pick<AttemptOptions, 'wayToMend'>): CliError {
-  const { sent, failed, ...meaning } = call.meaning
-  const { status, safeToRetry, consequence } = failure.details
+  const { sent, failed } = call.meaning
+  const { status, retry, consequence } = failure.details
   const isDenied = status === 401 || status === 403
   const why = (isDenied ? wayToMend : undefined) ?? failed
   return failure.with({
     fate: call.fate,
     sent,
-    safeToRetry: safeToRetry ?? (meaning.safeToRetry && isPassing(failure)),
+    retry: retry ?? retryOf(failure, call.meaning),
     // Whoever threw it may know more.
     consequence: consequence ?? why,
   })

@@ -39,7 +39,8 @@ function attempt(
   const limits = createTimeLimits({
     timeout,
     deadline,
-    onEnd: (why, isDeadline) => fail(failure(reached, url, why).with({ isPermanent: isDeadline })),
+    onEnd: (why, isDeadline) =>
+      fail(failure(reached, url, why).with({ isPermanent: isDeadline, deadline: isDeadline || undefined })),
   })
   const queue = createChunkQueue({
     pause(isPaused) {
@@ -210,7 +211,7 @@ const optionsOf = ({ method, headers, body }: HttpRequest, url: URL) => ({
 function failure(reached: Fate, url: URL, what: string): CliError {
   if (reached === 'not-sent') return new CliError('not-sent', `${url.host}: ${what}`)
   if (reached === 'sent') return new CliError('unknown', `${url.host}: ${what}`)
-  return new CliError('response', `the answer broke off: ${what}`)
+  return new CliError('response', `the answer broke off: ${what}`, { brokeOff: true })
 }
 
 /** Names what undici reports; the connection's own error counts more. */

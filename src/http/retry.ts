@@ -1,5 +1,5 @@
-import type { CliError, Kind } from '../errors.ts'
-import type { Fate, Repeat } from '../fate.ts'
+import type { CliError, FailureDetails, Kind, Retry } from '../errors.ts'
+import type { Fate, Meaning, Repeat } from '../fate.ts'
 
 /** What a status or a cause means: one line for each. */
 interface StatusMeaning {
@@ -24,13 +24,15 @@ type On =
   | 'nothing left'
   | 'no answer'
   | 'not understood'
+  | 'broken off'
   | 'a file'
 
 /** The first line that fits counts. */
 const table: readonly StatusMeaning[] = [
   { on: 'nothing left', kind: 'not-sent', fate: 'not-sent', passes: true, again: 'all', others: 'wait' },
   { on: 'no answer', kind: 'unknown', fate: 'sent', passes: true, again: 'reading' },
-  { on: 'not understood', kind: 'response', fate: 'sent', passes: true },
+  { on: 'not understood', kind: 'response', fate: 'sent' },
+  { on: 'broken off', kind: 'response', fate: 'sent', passes: true },
   { on: [401, 403, 407], kind: 'credentials', fate: 'refused', others: 'end' },
   { on: [402], kind: 'payment', fate: 'refused', others: 'end' },
   { on: [408, 425], kind: 'service', fate: 'failed', passes: true, again: 'repeatable' },
@@ -42,27 +44,36 @@ const table: readonly StatusMeaning[] = [
   { on: 'a file', kind: 'file', fate: 'answered', others: 'end' },
 ]
 
-function isOn({ on }: StatusMeaning, status: number, hasRetryAfter = true): boolean {
+/** What a line is chosen by. */
+type Sign = Pick<FailureDetails, 'status' | 'brokeOff'>
+
+function isOn({ on }: StatusMeaning, { status = 0, brokeOff }: Sign, hasRetryAfter = true): boolean {
+  if (on === 'broken off') return brokeOff === true
   if (on === 'limited 503') return status === 503 && hasRetryAfter
   if (on === '3xx and 4xx') return status >= 300 && status < 500
   return on === '5xx' ? status >= 500 : typeof on !== 'string' && on.includes(status)
 }
 
 export const kindOfStatus = (status: number, hasRetryAfter: boolean): Kind =>
-  table.find((line) => isOn(line, status, hasRetryAfter))?.kind ?? 'response'
+  table.find((line) => isOn(line, { status }, hasRetryAfter))?.kind ?? 'response'
 
-function meaningOf({ kind, details: { status = 0 } }: CliError): Omit<StatusMeaning, 'on' | 'kind'> {
+function meaningOf({ kind, details }: CliError): Omit<StatusMeaning, 'on' | 'kind'> {
   const ofKind = table.filter((line) => line.kind === kind)
   // A failure that no request is the cause of has no line.
-  const found: Omit<StatusMeaning, 'on' | 'kind'> = ofKind.find((line) => isOn(line, status)) ??
+  const found: Omit<StatusMeaning, 'on' | 'kind'> = ofKind.find((line) => isOn(line, details)) ??
     ofKind[0] ?? { fate: 'answered' }
   // An answer of status 2xx that calls itself a refusal is none: it was paid for, or will be again.
+  const { status = 0 } = details
   const isAnswer = status >= 200 && status < 300
   return isAnswer ? { ...found, again: undefined, others: found.others === 'end' ? 'end' : undefined } : found
 }
 
-/** Whether the same may go well later, for whoever asks again. */
-export const isPassing = (failure: CliError): boolean => meaningOf(failure).passes ?? false
+/** Whether whoever asked may ask for the same again, after a call that came to this. */
+export function retryOf(failure: CliError, { safeToRetry }: Meaning): Retry {
+  const { passes } = meaningOf(failure)
+  if (safeToRetry) return passes ? 'later' : 'never'
+  return passes || failure.kind === 'response' ? 'look-first' : 'never'
+}
 
 /** What an attempt that failed has come to, or of an answer that says that it failed. */
 export const fateOf = (failure: CliError): Fate => meaningOf(failure).fate
@@ -128,7 +139,9 @@ export const backoff = ({ first, longest }: Backoff, before: number, random = 1)
 
 const waits: Backoff = { first: 500, longest: 8000 }
 
-export type RetryDecision = { again: true; wait: number } | { again: false; because?: string }
+export type RetryDecision =
+  | { again: true; wait: number }
+  | { again: false; because?: string; deadline?: boolean }
 
 const longestWait = 60_000
 
@@ -147,6 +160,7 @@ export function decideRetry(
     return {
       again: false,
       because: `the next attempt, in ${(wait / 1000).toFixed(1)} s, would be past the deadline`,
+      deadline: true,
     }
   }
   return { again: true, wait }

@@ -52,7 +52,7 @@ export const renderFailureAsJson = (failure: CliError): string =>
 
 /** What programs are told of a failure; the text of an answer is shortened, unless it is kept nowhere else. */
 export function describeFailure({ kind, exitCode, message, details }: CliError): object {
-  const { status, retryAfter, requestId, sent = 'no', safeToRetry = false, attempts } = details
+  const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
   const { answer, kept, body } = details
   const reason = details.serviceMessage ?? details.problems?.slice(0, mostProblems).join('; ')
   const text = answer ?? body
@@ -65,7 +65,9 @@ export function describeFailure({ kind, exitCode, message, details }: CliError):
     retryAfter,
     requestId: requestId && oneLine(requestId, 200),
     sent,
-    safeToRetry,
+    safeToRetry: retry === 'later',
+    retry,
+    deadline,
     attempts,
     pending: details.pending,
     resume: details.resume,

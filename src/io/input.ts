@@ -231,7 +231,8 @@ const tooLate = (when: string) =>
   new CliError('not-sent', `the deadline passed ${when}`, {
     sent: 'no',
     consequence: 'nothing was sent',
-    safeToRetry: true,
+    retry: 'later',
+    deadline: true,
   })
 
 async function* bounded(stream: Readable, name: string, onChunk: () => void): AsyncGenerator<Uint8Array> {

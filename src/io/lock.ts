@@ -45,6 +45,9 @@ export const lockForRun = (path: string, { name, deadline, note }: RunLockOption
     kind: 'file',
     consequence: 'nothing was sent',
     onWait: () => note(`waiting for another parley that uses ${name}`),
+  }).catch((error: unknown) => {
+    // The other run will end.
+    throw error instanceof CliError ? error.with({ retry: 'later', deadline: true }) : error
   })
 
 /** How often a holder shows that it is alive. Milliseconds. */

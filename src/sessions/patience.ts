@@ -75,7 +75,11 @@ export const timeLeft = ({ context, caller: { deadline } }: Omit<Patient, 'repea
 /** Throws a `CliError` after the deadline. */
 export function requireTime(patient: Omit<Patient, 'repeat'>): void {
   if (timeLeft(patient) > 0) return
-  throw new CliError('stopped', 'the deadline passed while the session was followed', { sent: 'yes' })
+  throw new CliError('stopped', 'the deadline passed while the session was followed', {
+    sent: 'yes',
+    retry: 'later',
+    deadline: true,
+  })
 }
 
 /** Shows a failure on stderr. Throws it if no patience is left for it, and any after the deadline. */

@@ -29,6 +29,8 @@ export async function runSecretCommand(
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
   const { stdin, stderr: terminal, env, platform } = context.host
   const limit = Math.max(0, Math.min(longestRun, deadline - Date.now()))
+  const isCut = limit < longestRun
+  const whenLate = isCut ? 'did not end before the deadline' : `did not end within ${limit / 1000} s`
   const { stdout, stderr, problem } = await runCommand(
     {
       text: command,
@@ -36,13 +38,15 @@ export async function runSecretCommand(
       // Only with a session of its own can all its processes be ended, but a new session has no terminal.
       isLeader: stdin.kind !== 'terminal' && !terminal.isTerminal,
       limit,
-      whenLate:
-        limit < longestRun ? 'did not end before the deadline' : `did not end within ${limit / 1000} s`,
+      whenLate,
     },
     // By the clock of the machine: a person may be asked for something.
     { ...context, timers: realTimers },
   )
-  if (problem) throw failed(`${problem}${stderr.trim() ? `: ${stderr}` : ''}`)
+  if (problem)
+    throw failed(`${problem}${stderr.trim() ? `: ${stderr}` : ''}`).with({
+      deadline: (isCut && problem === whenLate) || undefined,
+    })
   const [line = ''] = stdout.toString().split('\n', 1)
   const parsed = schemas.accessToken().safeParse(line)
   if (parsed.success) return parsed.data

@@ -27,7 +27,7 @@ interface Line {
   files?: string[]
   response?: unknown
   attempts?: number
-  error?: { kind: string; exit: number; status?: number; message: string; sent: string }
+  error?: { kind: string; exit: number; status?: number; message: string; sent: string; retry: string }
 }
 
 const parse = (out: string): Line[] =>
@@ -511,8 +511,20 @@ describe('the end of a batch', () => {
     const ended = await run(argv, { cwd, exchange, timers: createClock() })
     expect(ended.code).toBe(15)
     const cut = resultsOf(cwd).filter(({ ok }) => !ok)
-    expect(cut.map(({ index, error }) => [index, error?.kind])).toEqual([[2, 'unknown']])
-    expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'yes' })
+    const known = { kind: 'unknown', sent: 'unknown', retry: 'later', deadline: true }
+    expect(cut).toEqual([expect.objectContaining({ index: 2, error: expect.objectContaining(known) })])
+    const stopped = { kind: 'stopped', exit: 15, sent: 'yes', deadline: true }
+    expect(JSON.parse(ended.err).error).toMatchObject({ ...stopped, retry: 'never' })
+    // This command goes on.
+    const again = await run([...argv, '--resume'], { cwd, exchange, timers: createClock() })
+    expect(JSON.parse(again.err).error).toMatchObject({ ...stopped, retry: 'later' })
+  })
+
+  test('each line that failed says whether it may be asked again', async () => {
+    const exchange = byPrompt({ 1: status(500), 2: status(400), 3: answering('<html>'), 4: status(408) })
+    const ended = await run([...batch, '--retries', '0'], { cwd: folderWith(5), exchange })
+    const failed = parse(ended.out).map(({ error }) => error && [error.exit, error.retry])
+    expect(failed).toEqual([[7, 'later'], [4, 'never'], [8, 'never'], [7, 'later'], undefined])
   })
 
   test('an empty input is done', async () => {

@@ -5,7 +5,8 @@ import { isInShare } from '../harness/share.ts'
 import type { Certificate } from './certificates.ts'
 import { runInside, unmapNames } from './inside.ts'
 import { type Fault, faultsOf, takeOut } from './proof.ts'
-import { canaries, type Ending, type Launch, launch, makeFolders, type World } from './world.ts'
+import { canaries, type Ending, type Launch, launch, makeFolders, removeFolder, type World } from './world.ts'
+import { judge, persist } from './wrapper.ts'
 
 /** One row of the fault matrix: what is run, what it meets, and how it must end. */
 export interface Row extends Partial<Launch> {
@@ -61,7 +62,8 @@ type Code = Ending['code']
 /**
  * Runs the rows of a group against the built command: in this process, or in one of its own if it needs that. What a
  * process adds is how it ends: all that was written is out, nothing keeps the process alive, the exit code is that
- * of main(). npm run test:all runs the first row of each id in a process, too.
+ * of main(). npm run test:all runs the first row of each id in a process, too, and lets a wrapper loose on those that
+ * fail.
  */
 export const faults = (group: string, rows: readonly Row[]): void =>
   runRows(group, rows, ({ name }) => /^[A-Z]+\d+/.exec(name)?.[0] ?? name)
@@ -88,6 +90,8 @@ function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => stri
     return !sorts.has(sort) && sorts.add(sort)
   })
   if (firsts.length > 0) faultsOnce(group, firsts, run)
+  const failing = rows.filter((row) => row.code !== 0 && !needsProcess(row))
+  if (failing.length > 0) faultsOnce(`${group}, wrapped`, failing, runWrapped)
 }
 
 /** For rows that only npm run test:all tries. */
@@ -202,6 +206,25 @@ async function runWithin(row: Row): Promise<void> {
     check(row, ending, server)
     row.check?.({ ending, server })
   } finally {
+    await server.close()
+  }
+}
+
+/** Runs a row as a wrapper does that repeats what it may. */
+async function runWrapped(row: Row): Promise<void> {
+  const { server, folder, argv, env } = await setUp(row)
+  const told = argv.includes('--errors') ? argv : ['--errors', 'json', ...argv]
+  let next = folder
+  const once = async () => {
+    const ending = await runInside({ ...row, argv: told, env }, next)
+    next = makeFolders()
+    row.prepare?.(next)
+    return ending
+  }
+  try {
+    judge(argv, await persist(once, server))
+  } finally {
+    removeFolder(next)
     await server.close()
   }
 }

@@ -105,7 +105,7 @@ test('calls that are under way at once each say how far they got themselves', as
       sent: 'unknown',
       consequence: 'the request was sent; whether it was carried out is not known',
     }),
-    expect.objectContaining({ sent: 'no', safeToRetry: true, consequence: 'nothing was sent' }),
+    expect.objectContaining({ sent: 'no', retry: 'later', consequence: 'nothing was sent' }),
     expect.objectContaining({ sent: 'yes', status: 200, requestId: 'req_strange', attempts: 1 }),
   ])
   expect((ended[2] as CliError).details.requestId).toBeUndefined()

@@ -214,35 +214,54 @@ describe('--errors json', () => {
       requestId: 'req_7',
       sent: 'yes',
       safeToRetry: true,
+      retry: 'later',
       attempts: 1,
       body: JSON.parse(body),
     })
   })
 
   test.each<[string, string[], string, object]>([
-    ['chat', ['chat', 'x'], '{"content":[{"ty', { kind: 'response', safeToRetry: true }],
-    ['chat', ['chat', 'x'], envelope('rate_limit_error', 'no'), { kind: 'rate-limited', safeToRetry: true }],
-    ['chat', ['chat', 'x'], envelope('billing_error', 'no'), { kind: 'payment', safeToRetry: false }],
+    ['chat', ['chat', 'x'], '{"content":[{"ty', { kind: 'response', safeToRetry: false, retry: 'never' }],
+    ['chat', ['chat', 'x'], envelope('rate_limit_error', 'no'), { kind: 'rate-limited', retry: 'later' }],
+    ['chat', ['chat', 'x'], envelope('billing_error', 'no'), { kind: 'payment', retry: 'never' }],
     [
       'chat, to a file (needs /dev/full)',
       ['chat', 'x', '-o', '/dev/full'],
       message('Hi'),
-      { kind: 'file', safeToRetry: false },
+      { kind: 'file', retry: 'never' },
     ],
     [
       'stream',
       ['chat', 'x', '--stream'],
       'data: {"type":"ping"}\n\n',
-      { kind: 'response', safeToRetry: true },
+      { kind: 'response', safeToRetry: true, retry: 'later' },
     ],
-    ['image', ['image', 'x', '-m', 'm'], message('no'), { kind: 'response', safeToRetry: true }],
+    [
+      'a stream that an overload ends',
+      ['chat', 'x', '--stream'],
+      `data: ${envelope('overloaded_error', 'busy')}\n\n`,
+      { kind: 'response', retry: 'later' },
+    ],
+    [
+      'a stream that a refusal ends',
+      ['chat', 'x', '--stream'],
+      `data: ${envelope('invalid_request_error', 'no')}\n\n`,
+      { kind: 'response', retry: 'never' },
+    ],
+    [
+      'an answer that is cut, with --fail-on-cut',
+      ['chat', 'x', '--fail-on-cut'],
+      message('Hi', { stop_reason: 'max_tokens' }),
+      { kind: 'response', retry: 'never' },
+    ],
+    ['image', ['image', 'x', '-m', 'm'], message('no'), { kind: 'response', retry: 'never' }],
     [
       'events',
       ['events', 'send', 'x', '-s', 's'],
       '{',
-      { kind: 'response', safeToRetry: false, sent: 'unknown' },
+      { kind: 'response', safeToRetry: false, retry: 'look-first', sent: 'unknown' },
     ],
-    ['events', ['events', 'list', '-s', 's'], '{', { kind: 'response', safeToRetry: true }],
+    ['events', ['events', 'list', '-s', 's'], '{', { kind: 'response', retry: 'never' }],
   ])('tells the same of a failure in a body: %s', async (_, argv, body, known) => {
     const exchange = answering(body, { headers: { 'retry-after': '9', 'request-id': 'req_7' } })
     expect(await failure(argv, { exchange })).toMatchObject({

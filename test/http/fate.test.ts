@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { CliError } from '../../src/errors.ts'
+import { CliError, type Retry } from '../../src/errors.ts'
 import { advance, createCalls, type Fate, fates, meaning, type Stakes } from '../../src/fate.ts'
-import { decideRetry, fateOf, isPassing, kindOfStatus, outlookOf } from '../../src/http/retry.ts'
+import { decideRetry, fateOf, kindOfStatus, outlookOf, retryOf } from '../../src/http/retry.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
 const reading = endpoints.listEvents
@@ -104,16 +104,16 @@ describe('status', () => {
   })
 
   test.each([
-    ['not-sent', 'not-sent', 'everybody', 'wait', true],
-    ['unknown', 'sent', 'who reads', 'go on', true],
-    ['response', 'sent', 'nobody', 'go on', true],
-    ['file', 'answered', 'nobody', 'end', false],
-  ] as const)('without a status: %s is %s, tried again by %s, others %s, and may pass: %s', (...row) => {
-    const [kind, fate, who, others, passes] = row
+    ['not-sent', 'not-sent', 'everybody', 'wait'],
+    ['unknown', 'sent', 'who reads', 'go on'],
+    ['response', 'sent', 'nobody', 'go on'],
+    ['file', 'answered', 'nobody', 'end'],
+  ] as const)('without a status: %s is %s, tried again by %s, and others %s', (...row) => {
+    const [kind, fate, who, others] = row
     const error = new CliError(kind, 'x')
     const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, { error }, moment).again
     const all = triesAgain(event) ? 'everybody' : triesAgain(reading) ? 'who reads' : 'nobody'
-    expect([fateOf(error), all, outlookOf(error), isPassing(error)]).toEqual([fate, who, others, passes])
+    expect([fateOf(error), all, outlookOf(error)]).toEqual([fate, who, others])
   })
 
   test('503 with Retry-After is a limit', () => {
@@ -126,6 +126,32 @@ describe('status', () => {
     expect(outlookOf(error)).toBe('go on')
     expect(decideRetry({ ...policy, repeat: 'always' }, { error }, moment).again).toBe(false)
   })
+})
+
+/** What whoever asked may do about a failure, by how far the call got. */
+test.each<[what: string, error: CliError, fate: Fate, asking: Retry, sending: Retry]>([
+  ['nothing left', new CliError('not-sent', 'x'), 'not-sent', 'later', 'later'],
+  ['an unknown name', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent', 'later', 'later'],
+  ['401', new CliError('credentials', 'x', { status: 401 }), 'refused', 'never', 'never'],
+  ['402', new CliError('payment', 'x', { status: 402 }), 'refused', 'never', 'never'],
+  ['400', new CliError('refused', 'x', { status: 400 }), 'refused', 'never', 'never'],
+  ['429', new CliError('rate-limited', 'x', { status: 429 }), 'refused', 'later', 'later'],
+  ['429, after a 500', new CliError('rate-limited', 'x', { status: 429 }), 'failed', 'later', 'look-first'],
+  ['408', new CliError('service', 'x', { status: 408 }), 'failed', 'later', 'look-first'],
+  ['500', new CliError('service', 'x', { status: 500 }), 'failed', 'later', 'look-first'],
+  ['no answer', new CliError('unknown', 'x'), 'sent', 'later', 'look-first'],
+  ['not understood', new CliError('response', 'x', { status: 200 }), 'answered', 'never', 'look-first'],
+  ['broken off', new CliError('response', 'x', { brokeOff: true }), 'answered', 'later', 'look-first'],
+  [
+    'a receipt that breaks off',
+    new CliError('response', 'x', { brokeOff: true }),
+    'done',
+    'later',
+    'look-first',
+  ],
+  ['a file', new CliError('file', 'x'), 'done', 'never', 'never'],
+])('%s', (_, error, fate, chat, send) => {
+  expect([asking, event].map((stakes) => retryOf(error, meaning(fate, stakes)))).toEqual([chat, send])
 })
 
 describe('how far the requests of a run got', () => {

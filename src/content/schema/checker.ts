@@ -102,7 +102,9 @@ function inTime<T>(
     ? `the deadline passed while ${what} was checked`
     : `the check of ${what} took longer than 10 s`
   return new Promise((resolve, reject) => {
-    const forget = callAfter(timers, Math.min(left, longestCheck), () => reject(notUnderstood(why)))
+    const forget = callAfter(timers, Math.min(left, longestCheck), () =>
+      reject(notUnderstood(why).with({ deadline: isCut || undefined })),
+    )
     work.then(resolve, reject).finally(forget)
   })
 }

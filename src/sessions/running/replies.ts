@@ -246,6 +246,7 @@ function inDoubt(uses: readonly NamedUse[], failure: CliError | undefined): CliE
   const why = failure ? `: ${failure.message}` : ': an earlier run began to answer'
   return new CliError('unknown', `it is not known whether the answer to ${ids.join(', ')} arrived${why}`, {
     sent: 'unknown',
+    retry: 'look-first',
     pending: ids,
     consequence: "look with 'parley events list' before answering again with 'parley events confirm'",
   })

@@ -101,7 +101,6 @@ export class Responder {
     const session = this.#with.parts.params.session
     return new CliError('denied', `${session} ended its turn with ${what.join(', and with ')}`, {
       sent: 'yes',
-      safeToRetry: false,
       problems: [...denied, ...unasked].map(describeJudgement),
     })
   }
@@ -226,7 +225,10 @@ export class Responder {
     const session = parts.params.session
     const result = await runTool(context, { command, name, id, session, input, limit })
     if (timeLeft({ context, caller }) <= 0)
-      throw new CliError('stopped', `the deadline passed while the command for ${name} ran`, { sent: 'yes' })
+      throw new CliError('stopped', `the deadline passed while the command for ${name} ran`, {
+        sent: 'yes',
+        deadline: true,
+      })
     const reason = result.isError ? result.text : undefined
     this.#replies.take(use, { event: 'end', result }, { result: toolResult(use, result), reason })
     this.#counts.run++

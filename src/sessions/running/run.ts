@@ -211,10 +211,7 @@ async function sendAgain(
     throw new CliError(
       'unknown',
       `it is not known whether the message to ask again arrived: ${error.message}`,
-      {
-        sent: 'unknown',
-        resume,
-      },
+      { sent: 'unknown', retry: 'look-first', resume },
     )
   } finally {
     context.calls.sayInstead(() => goesOn(resume))
@@ -293,13 +290,18 @@ const endings: readonly Kind[] = ['waiting', 'stuck', 'denied', 'unknown']
 function explainFailure(error: unknown, { task, resume }: WayOn, hasPassed: boolean): unknown {
   if (!(error instanceof CliError)) return error
   if (hasPassed && error.kind === 'not-sent' && task?.isAccepted !== false)
-    return new CliError('stopped', error.message, { sent: 'yes', safeToRetry: false, resume })
+    return new CliError('stopped', error.message, { sent: 'yes', deadline: true, resume })
   if (error.kind === 'stopped')
-    return error.with({ safeToRetry: false, consequence: undefined, resume: error.details.resume ?? resume })
-  if (error.kind === 'waiting') return error.with({ ...(task ? { safeToRetry: false } : {}), resume })
+    return error.with({
+      // Without a task the same command takes the session up again.
+      retry: task ? 'never' : error.details.retry,
+      consequence: undefined,
+      resume: error.details.resume ?? resume,
+    })
+  if (error.kind === 'waiting') return error.with({ resume })
   if (!task?.isAccepted) return error
-  const known = { sent: 'yes', safeToRetry: false } as const
-  if (error.kind === 'unknown') return error.with({ safeToRetry: false })
+  const known = { sent: 'yes', retry: 'never' } as const
+  if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
   if (endings.includes(error.kind)) return error.with(known)
   // A reply was refused: the status of that says what to do.
   if (error.details.pending) return error.with({ ...known, consequence: 'the task was accepted', resume })
@@ -309,6 +311,7 @@ function explainFailure(error: unknown, { task, resume }: WayOn, hasPassed: bool
   return new CliError('response', `the session could not be followed: ${error.message}`, {
     ...details,
     ...known,
+    retry: 'look-first',
     consequence: 'the task was accepted',
     resume,
   })

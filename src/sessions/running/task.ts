@@ -126,7 +126,7 @@ export async function isUnderWay(
     'it is not known whether the task arrived that an earlier run began to send',
     {
       sent: 'unknown',
-      safeToRetry: false,
+      retry: 'look-first',
       consequence: "look with 'parley events list': with another audit file it is sent again",
     },
   )

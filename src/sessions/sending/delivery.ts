@@ -107,18 +107,20 @@ function eventsOf(body: Uint8Array): SessionEvent[] {
 
 /** A failure that came after the events were accepted must not look like a reason to send them again. */
 function afterAcceptance(error: CliError, command: string): CliError {
-  const known = { sent: 'yes', safeToRetry: false } as const
+  const known = { sent: 'yes', retry: 'never' } as const
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file')
     return error.with({ ...known, consequence: `${accepted}, only the output failed` })
   const way = `${accepted}; to follow the session: ${command}`
   const { consequence = way } = error.details
   // Any other kind would mean that the command can be run again, now or after a fix.
-  if (error.kind === 'response' || error.kind === 'stopped') return error.with({ ...known, consequence })
+  if (error.kind === 'stopped') return error.with({ ...known, consequence })
+  if (error.kind === 'response') return error.with({ ...known, retry: 'look-first', consequence })
   const { rawBody: __, retryAfter: ___, ...details } = error.details
   return new CliError('response', `the session could not be followed: ${error.message}`, {
     ...details,
     ...known,
+    retry: 'look-first',
     consequence: way,
   })
 }

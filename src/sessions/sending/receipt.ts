@@ -41,7 +41,8 @@ export async function readReceipt(
   else if (!isReceipt) {
     const shape = parsed.error ? `has another shape: ${describeIssues(parsed.error).join('; ')}` : ''
     const why = cut ? `is incomplete: ${cut.message}` : receipt === undefined ? 'is not JSON' : shape
-    throw isAccepted ? incomplete(response, why) : notReceipt(response, receipt ?? text, why)
+    const failure = isAccepted ? incomplete(response, why) : notReceipt(response, receipt ?? text, why)
+    throw failure.with({ deadline: cut?.details.deadline })
   } else if (!parsed.data.data?.length) note('events accepted; the response names none')
   return parsed.data?.data ?? []
 }

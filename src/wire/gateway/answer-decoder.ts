@@ -121,7 +121,8 @@ interface BodyDecoder {
 
 const hasEnded = ({ progress }: AnswerReader) => progress === 'ended'
 
-export const brokenOff = () => notUnderstood('the stream ended early: the answer is not complete')
+export const brokenOff = () =>
+  notUnderstood('the stream ended early: the answer is not complete').with({ brokeOff: true })
 
 /** Server-sent events: those of a message stream, or native chunks. */
 function createEventsDecoder(reader: AnswerReader, contentType: string, sink: AnswerSink): BodyDecoder {

@@ -163,5 +163,7 @@ const isAnswer = (value: unknown): boolean =>
 
 function failureInStream(value: unknown) {
   const { message } = readProblem(value)
-  return notUnderstood('the stream ended with an error', message).with({ body: value })
+  // One that passes, such as an overload, broke off what would have been an answer.
+  const brokeOff = ['service', 'rate-limited'].includes(failureInBody(value).kind)
+  return notUnderstood('the stream ended with an error', message).with({ body: value, brokeOff })
 }
