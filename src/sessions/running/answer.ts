@@ -78,30 +78,26 @@ const takesBlocks = (event: { type?: unknown; content?: unknown } | null): boole
   event?.type === 'user.message' && Array.isArray(event.content)
 
 /**
- * Follows a turn to its answer. `follow` follows it to its end; words are sent first. Throws a `CliError` if the answer is
- * not as it is wanted, or there is none.
+ * Follows a turn to its answer. `follow` follows it to its end; words are sent first. Returns why the answer is not as it is
+ * wanted, if it is not.
  */
 export async function awaitAnswer(
   context: Context,
   { schema, failOnCut, file, isAlone }: WantedAnswer,
   turn: FollowedTurn,
   follow: (words: string | undefined) => Promise<void>,
-): Promise<string> {
+): Promise<{ json: string } | { failure: CliError }> {
   const ask = async (words: string | undefined) => {
     await follow(words)
     const text = textOf(turn.answer)
     const lack = lackOf(turn.answer)
-    if (lack !== undefined && failOnCut) throw notUnderstood(lack)
+    if (lack !== undefined && failOnCut) return { text, failure: notUnderstood(lack).with({ sent: 'yes' }) }
     if (schema) return schema.check(text, lack)
     if (lack !== undefined && (file || isAlone)) context.note(lack)
     return { json: text }
   }
   const task = undefined as string | undefined
-  const answer = await (schema
-    ? schema.untilFits(task, ask, (_, mismatch) => explainMismatch(mismatch))
-    : ask(task))
-  if ('failure' in answer) throw answer.failure
-  return answer.json
+  return schema ? schema.untilFits(task, ask, (_, mismatch) => explainMismatch(mismatch)) : ask(task)
 }
 
 /** Prints an answer, or writes its file. Throws a `CliError` of kind `file`. */
@@ -120,13 +116,16 @@ export async function deliverAnswer(
   if (name !== undefined) summary.files?.push(name)
 }
 
-/** If `work` on a run's answer ends early, by a signal too: keeps what of it came beside its file, and says where it is. */
+/**
+ * If `work` on a run's answer ends with a failure, or by a signal: keeps what of it came beside its file, and says where it
+ * is. Returns the failure that `work` returns.
+ */
 export async function keepingAnswer(
   context: Context,
   { file }: WantedAnswer,
   turn: FollowedTurn,
-  work: () => Promise<void>,
-): Promise<void> {
+  work: () => Promise<CliError | undefined>,
+): Promise<CliError | undefined> {
   const { cleanups, calls } = context
   const keep = () => file?.keep(textOf(turn.answer))
   const keepNow = () => {
@@ -134,13 +133,16 @@ export async function keepingAnswer(
     const outcome = keep()
     if (outcome) calls.sayInstead(() => [oneLine(outcome.inWords, 2000), words].filter(Boolean).join('; '))
   }
+  const keepWhole = async (error: CliError): Promise<CliError> => {
+    const { answer = '' } = error.details
+    return file || answer.trim() === '' ? withPart(error, keep()) : rescueText(context, error, answer)
+  }
   cleanups.add(keepNow)
   try {
-    await work()
+    const failure = await work()
+    return failure && (await keepWhole(failure))
   } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    const { answer = '' } = error.details
-    throw file || answer.trim() === '' ? withPart(error, keep()) : await rescueText(context, error, answer)
+    throw error instanceof CliError ? await keepWhole(error) : error
   } finally {
     cleanups.delete(keepNow)
   }

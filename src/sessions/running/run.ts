@@ -259,17 +259,19 @@ async function follow(
   }
   const { turn, state } = follower
   try {
-    await keepingAnswer(context, wanted, turn, async () => {
+    const failure = await keepingAnswer(context, wanted, turn, async () => {
       const answer = await awaitAnswer(context, wanted, turn, (words) => explained(followTurn(words)))
-      await explained(deliverAnswer(context, wanted, answer))
+      if ('failure' in answer) return answer.failure
+      await explained(deliverAnswer(context, wanted, answer.json))
+      return undefined
     })
+    return failure ?? responder.failure()
   } finally {
     summary.id = turn.answer?.id
     summary.stopReason = state.stopReason
     const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
     if (host.stderr.isTerminal) note(`${responder.describe()}; ${seconds} s`)
   }
-  return responder.failure()
 }
 
 /** What a session did before it was interrupted is not the answer to its last task. */

@@ -42,7 +42,7 @@ async function follow(words: string[], { length = 3, isSent = true, tty = [] as 
 
 const signs = (err: string) => err.split('\n').filter((line) => line.includes('still at work'))
 
-describe('Y140: where stderr is not a terminal', () => {
+describe('Y160: where stderr is not a terminal', () => {
   test.each([
     ['run', ['run', 'go']],
     ['run --last', ['run', 'go', '--last']],
@@ -76,6 +76,6 @@ describe('Y140: where stderr is not a terminal', () => {
   })
 })
 
-test('Y140: on a terminal nothing is said', async () => {
+test('Y160: on a terminal nothing is said', async () => {
   expect(signs((await follow(['run', 'go'], { tty: ['stderr'] })).err)).toEqual([])
 })

@@ -187,7 +187,7 @@ describe('-o writes the answer to a file', () => {
     expect(readdirSync(cwd).filter((name) => /^[ab]/.test(name))).toEqual(['a.txt', 'a.txt.part'])
   })
 
-  test('Y130: what cannot be written ends it before anything is sent', async () => {
+  test('Y150: what cannot be written ends it before anything is sent', async () => {
     const { code, requests } = await go(['do it', '-o', 'none/a.txt'], { rounds: [] })
     expect({ code, requests: requests.length }).toEqual({ code: 11, requests: 0 })
     const same = await go(['do it', '-o', 'p.json'], { rounds: [] })
@@ -199,7 +199,7 @@ describe('-o writes the answer to a file', () => {
 describe('--schema', () => {
   const fits = '```json\n{"verdict": 1.0}\n```'
 
-  test('Y131: judges the answer alone, and prints its JSON as it is spelled', async () => {
+  test('Y151: judges the answer alone, and prints its JSON as it is spelled', async () => {
     const { code, out, tasks, err } = await go(['do it', '--schema', 's.json'], {
       rounds: [[says('I begin'), asks('t1')], [says(fits)]],
     })
@@ -212,7 +212,7 @@ describe('--schema', () => {
     ])
   })
 
-  test('Y132: an answer that does not fit is 8, before a denial; so is one that is missing', async () => {
+  test('Y152: an answer that does not fit is 8, before a denial; so is one that is missing', async () => {
     const { code, out, err } = await go(['do it', '--schema', 's.json'], {
       rounds: [[says(fits), asks('t1')], [says('{}')]],
       policy: 'deny',
@@ -233,7 +233,7 @@ describe('--schema', () => {
     ])
   })
 
-  test('Y133: a retry is one more message, and only what follows it is judged', async () => {
+  test('Y153: a retry is one more message, and only what follows it is judged', async () => {
     const { code, out, err, tasks } = await go(['do it', '--schema', 's.json', '--schema-retries', '2'], {
       rounds: [[says('no'), rest], [asks('t1')], [says('{}'), rest], [says(fits)]],
     })
@@ -250,7 +250,7 @@ describe('--schema', () => {
     expect(silent.err).toContain('the agent gave no answer')
   })
 
-  test('Y134: without a task it judges, and adds no text', async () => {
+  test('Y154: without a task it judges, and adds no text', async () => {
     const history = [task('one'), says(fits), rest]
     const { code, out, service } = await go(['--schema', 's.json'], { history, rounds: [] })
     expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', tasks: 0 })
@@ -258,7 +258,7 @@ describe('--schema', () => {
     expect({ code: bad.code, tasks: bad.service.tasks }).toEqual({ code: 8, tasks: 0 })
   })
 
-  test('Y135: is added to the last message of a body, all else as it is spelled', async () => {
+  test('Y155: is added to the last message of a body, all else as it is spelled', async () => {
     const stdin =
       '{"events": [{"type":"user.message","content":[{"type":"text","text":"a", "n": 1.0}]}], "x": 2.50}'
     const { requests } = await go(['--schema', 's.json'], { rounds: [[says(fits)]], more: { stdin } })
@@ -277,7 +277,7 @@ describe('--schema', () => {
     })
   })
 
-  test('Y136: a schema that is none is 2, and nothing is sent', async () => {
+  test('Y156: a schema that is none is 2, and nothing is sent', async () => {
     const { code, requests } = await go(['do it', '--schema', 'p.json', '--schema-retries', 'x'], {
       rounds: [],
     })
@@ -287,12 +287,31 @@ describe('--schema', () => {
   })
 })
 
+test('Y161: the same line again asks anew after an answer that did not fit', async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
+  writeFileSync(join(cwd, 's.json'), '{"required":["verdict"],"type":"object"}')
+  const service = createAgentService({
+    rounds: [
+      [says('no'), rest],
+      [says('{"verdict":1}'), rest],
+    ],
+  })
+  const argv = ['events', 'run', 'do it', '-s', 's1', '--audit', 'a.ndjson', '--schema', 's.json']
+  const again = () => run(argv, { cwd, timers: realTimers, exchange: service.exchange })
+  const first = await again()
+  expect({ code: first.code, tasks: service.tasks }).toEqual({ code: 8, tasks: 1 })
+  const second = await again()
+  expect({ code: second.code, out: second.out }).toEqual({ code: 0, out: '{"verdict":1}\n' })
+  expect(service.tasks).toBe(2)
+})
+
 test.each([
   [['--last', '--raw'], '--raw and --last exclude each other'],
   [['--last', '--ids'], '--ids and --last exclude each other'],
   [['--raw', '--ids'], '--raw and --ids exclude each other'],
   [['--schema', 's.json', '--raw'], '--schema prints the answer: with --raw it needs -o FILE'],
-])('Y137: %j is 2', async (words, why) => {
+])('Y157: %j is 2', async (words, why) => {
   const { code, err, requests } = await go(['do it', ...words], { rounds: [] })
   expect({ code, requests: requests.length }).toEqual({ code: 2, requests: 0 })
   expect(err).toContain(why)
@@ -301,7 +320,7 @@ test.each([
 test.each([
   ['beside the reason', { stop_reason: { type: 'refusal' } }],
   ['in the reason', {}],
-])('Y138: a refusal is 13 with its category and explanation, %s', async (_, more) => {
+])('Y158: a refusal is 13 with its category and explanation, %s', async (_, more) => {
   const details = { category: 'cyber', explanation: 'not\u001b[31m this' }
   const idle = { type: 'session.status_idle', stop_reason: { type: 'refusal', stop_details: details } }
   const end = 'stop_reason' in more ? { ...idle, ...more, stop_details: details } : idle
@@ -320,7 +339,7 @@ test.each([
   })
 })
 
-test('Y138: a refusal that says no more is 13, and one of another form too', async () => {
+test('Y158: a refusal that says no more is 13, and one of another form too', async () => {
   for (const stop_details of [undefined, null, 'text', { category: 5, explanation: null }]) {
     const end = { type: 'session.status_idle', stop_reason: { type: 'refusal' }, stop_details }
     const { code, err } = await go(['do it'], { rounds: [], end })

@@ -141,7 +141,7 @@ describe('the command that goes on with a run', () => {
   })
 })
 
-test('Y139 stands beside the one to confirm, if tool uses wait', async () => {
+test('Y159 stands beside the one to confirm, if tool uses wait', async () => {
   const cwd = temporaryFolder()
   const { exchange } = createAgentService({ rounds: [[use]] })
   const argv = ['events', 'run', 'x', '-s', 's1', '--last', '--report', 'r.json']
