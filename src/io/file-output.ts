@@ -19,8 +19,8 @@ export interface FileOutput extends Output {
   /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
-   * Keeps the part of a broken answer that came, as `FILE.part` or under the next free name; `held` is what of it was
-   * not written yet. Returns where it is, or `undefined` if nothing came. Does not throw and is synchronous, so that a
+   * Keeps the part of a broken answer that came, as `FILE.part` or under the next free name; `held` is what came
+   * of it, if nothing was written yet. Returns where it is, or `undefined` if nothing came. Does not throw and is synchronous, so that a
    * signal can call it.
    */
   keep(held?: string): KeptPart | undefined
@@ -91,7 +91,7 @@ function createFileSink(target: string, name: string, mode: Stats['mode'] | unde
     },
     keep(held = '') {
       try {
-        if (held !== '') begin().writeNow(held)
+        if (held !== '' && !file) begin().writeNow(held)
       } catch (error) {
         return notKept(name, error)
       }
