@@ -7,7 +7,7 @@ import { blocksOf } from '../cli/pages.ts'
 import { message, temporaryFolder } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
 import schema from './job.schema.json' with { type: 'json' }
-import { createJob, evaluate, type Job, serveEmulator } from './job.ts'
+import { type Cache, createJob, type GitHubJob, type Job, runGitHubJob, serveEmulator } from './job.ts'
 
 const blocks = (await blocksOf('batch')).filter(({ heading }) => heading === 'Many machines')
 const [byHand = '', gitHub = '', gitLab = '', manifest = '', hosts = ''] = blocks.map(({ text }) => text)
@@ -74,96 +74,66 @@ describe('by hand (needs bash and jq)', () => {
 })
 
 describe('a matrix of GitHub Actions (needs bash and jq)', () => {
-  interface Step {
-    uses?: string
-    run?: string
-    if?: string
-    with?: Record<string, string>
-  }
   const { jobs } = parse(gitHub) as {
     jobs: {
-      batch: { strategy: { matrix: { share: number[] } }; env: Record<string, string>; steps: Step[] }
-      join: { needs: string; steps: Step[] }
+      batch: GitHubJob & { strategy: { matrix: { share: number[] } } }
+      join: GitHubJob & { needs: string }
     }
   }
   const shares = jobs.batch.strategy.matrix.share
 
-  /** One share, with what an earlier attempt put into the cache. */
+  /** One share, in a folder of its own. */
   async function runShare(
     share: number,
-    { variables, cached }: { variables: Record<string, string>; cached?: string },
+    attempt: number,
+    { variables, cache }: { variables: Record<string, string>; cache: Cache },
   ) {
     const job = createJob()
     job.write('prompts.ndjson', prompts)
     const values: Record<string, string> = {
       'matrix.share': `${share}`,
       'github.run_id': '1',
-      'github.run_attempt': cached === undefined ? '1' : '2',
+      'github.run_attempt': `${attempt}`,
       'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',
       'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
     }
-    const env = Object.fromEntries(
-      Object.entries(jobs.batch.env).map(([name, value]) => [name, evaluate(value, values)]),
-    )
-    let code: number | null = 0
-    const saved: string[] = []
-    for (const step of jobs.batch.steps) {
-      if (code !== 0 && step.if !== 'always()') continue
-      if (step.run !== undefined) code = (await job.step(evaluate(step.run, values), { env })).code
-      else if (step.uses?.startsWith('actions/cache/restore') && cached !== undefined)
-        job.write(step.with?.path ?? '', cached)
-      else if (step.uses?.startsWith('actions/upload-artifact'))
-        saved.push(...(step.with?.path ?? '').trim().split('\n'))
-      const key = step.with?.key
-      if (key !== undefined)
-        expect(evaluate(key, { ...values, 'env.KEY': env.KEY ?? '' })).toBe(
-          `batch-1-${share}-${values['github.run_attempt']}`,
-        )
-    }
-    return { job, code, saved }
-  }
-
-  /** What the job that joins them makes of the artifacts. */
-  async function joined(results: string[]): Promise<Result[]> {
-    const job = createJob()
-    for (const [at, text] of results.entries()) {
-      mkdirSync(join(job.folder, `share-${at + 1}`))
-      job.write(`share-${at + 1}/results.ndjson`, text)
-    }
-    const script = jobs.join.steps.map(({ run = '' }) => run).join('')
-    expect(await job.step(script)).toMatchObject({ code: 0 })
-    return read(job, 'all.ndjson')
+    const { codes, artifacts } = await runGitHubJob(job, jobs.batch, values, cache)
+    return { job, code: codes.at(-1), artifacts }
   }
 
   test('asks each line once, and joins the results', async () => {
     const { variables, asked, close } = await gatewayThatRefuses(new Set())
-    const ended = await Promise.all(shares.map((share) => runShare(share, { variables })))
+    const cache: Cache = new Map()
+    const ended = await Promise.all(shares.map((share) => runShare(share, 1, { variables, cache })))
     await close()
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
     expect(asked.toSorted((one, other) => one - other)).toEqual(indexes)
-    for (const { job, saved } of ended) for (const name of saved) expect(job.has(name)).toBe(true)
-    const all = await joined(ended.map(({ job }) => job.read('results.ndjson')))
-    expect(all.map(({ index }) => index)).toEqual(indexes)
+    const joining = createJob()
+    for (const [at, { job, artifacts }] of ended.entries()) {
+      expect(artifacts).toEqual(['results.ndjson', 'report.json'])
+      mkdirSync(join(joining.folder, `share-${at + 1}`))
+      joining.write(`share-${at + 1}/results.ndjson`, job.read('results.ndjson'))
+    }
+    expect(jobs.join.needs).toBe('batch')
+    expect(await runGitHubJob(joining, jobs.join, {})).toMatchObject({ codes: [0] })
+    expect(read(joining, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
   })
 
   test('a share of which too much failed fails, keeps its results, and goes on when it is run again', async () => {
     const refused = new Set([1])
     const { variables, asked, close } = await gatewayThatRefuses(refused)
-    const first = await runShare(1, { variables })
-    expect(first.code).toBe(4)
-    const cached = first.job.read('results.ndjson')
+    const cache: Cache = new Map()
+    const first = await runShare(1, 1, { variables, cache })
+    expect(first).toMatchObject({ code: 4, artifacts: ['results.ndjson', 'report.json'] })
+    const done = read(first.job, 'results.ndjson').filter(({ ok }) => ok).length
     refused.clear()
     const before = asked.length
-    const second = await runShare(1, { variables, cached })
+    const second = await runShare(1, 2, { variables, cache })
     await close()
     expect(second.code).toBe(0)
-    const done = cached.split('\n').filter((line) => line.includes('"ok":true')).length
     expect(asked.length - before).toBe(9 - done)
-    expect(JSON.parse(second.job.read('report.json')).counts).toMatchObject({
-      total: 9,
-      failed: 0,
-      notDone: 0,
-    })
+    const { counts } = JSON.parse(second.job.read('report.json'))
+    expect(counts).toMatchObject({ total: 9, failed: 0, skipped: done, notDone: 0 })
   })
 })
 

@@ -6,7 +6,7 @@ import { blocksOf } from '../cli/pages.ts'
 import { execute } from '../harness/process.ts'
 import { message } from '../harness/run.ts'
 import { response, type Script, serve } from '../harness/server.ts'
-import { createJob, evaluate, type Job, serveEmulator } from './job.ts'
+import { type Cache, createJob, type GitHubJob, type Job, runGitHubJob, serveEmulator } from './job.ts'
 
 const blocks = await blocksOf('ci')
 
@@ -59,6 +59,7 @@ test('each heading of the topic that has blocks is tried here', () => {
     'Containers',
     'A review',
     'An agent',
+    "An agent's answer",
     'Files of an agent',
     'No secret at all',
   ])
@@ -117,56 +118,34 @@ describe('a step (needs bash)', () => {
 })
 
 describe('GitHub (needs bash and jq)', () => {
-  interface Step {
-    id?: string
-    uses?: string
-    run?: string
-    if?: string
-    env?: Record<string, string>
-    with?: Record<string, string>
-  }
   const [own = '', action = ''] = under('GitHub')
-  const stepsOf = (block: string): Step[] => (parse(block) as { steps: Step[] }).steps
 
-  /** Runs the steps as a runner does; resolves with what each ended with, and the whole log. */
-  async function runSteps(job: Job, variables: Record<string, string>) {
-    const values = {
+  const runOwn = (job: Job, variables: Record<string, string>) =>
+    runGitHubJob(job, parse(own) as GitHubJob, {
       'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',
       'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
-    }
-    const codes: (number | null)[] = []
-    let log = ''
-    for (const step of stepsOf(own)) {
-      if (codes.some((code) => code !== 0) && step.if !== 'always()') continue
-      const env = Object.entries(step.env ?? {}).map(([name, value]) => [name, evaluate(value, values)])
-      const summary = { GITHUB_STEP_SUMMARY: join(job.folder, 'summary') }
-      const ended = await job.step(step.run ?? '', { env: { ...Object.fromEntries(env), ...summary } })
-      codes.push(ended.code)
-      log += ended.log
-    }
-    return { codes, log }
-  }
+    })
 
   test('an answer is a file, and the summary says what it took', async () => {
     const { job, variables } = await jobWith(answering(message(commands)))
-    const { codes, log } = await runSteps(job, variables)
+    const { codes, log } = await runOwn(job, variables)
     expect(codes).toEqual([0, 0])
     expect(log).not.toMatch(isCommand)
     expect(job.read('summary.md')).toBe(`${commands}\n`)
-    expect(job.read('summary')).toBe('parley: exit 0, 8 tokens\n')
+    expect(job.read('step-summary')).toBe('parley: exit 0, 8 tokens\n')
   })
 
   test('a failure is one annotation, whatever the service says, and the summary has it', async () => {
     const { job, variables } = await jobWith(failing('401 No', error))
-    const { codes, log } = await runSteps(job, variables)
+    const { codes, log } = await runOwn(job, variables)
     expect(codes).toEqual([3, 0])
     expect(log.match(/^::.*/gm)).toEqual([expect.stringMatching(/^::error title=/)])
     expect(log.replace(/^::.*/gm, '')).not.toMatch(isCommand)
-    expect(job.read('summary')).toBe('parley: exit 3, ? tokens\n')
+    expect(job.read('step-summary')).toBe('parley: exit 3, ? tokens\n')
   })
 
   test('the action is there, and has the inputs and the output that are named', async () => {
-    const [ask, copy] = stepsOf(action)
+    const [ask, copy] = (parse(action) as GitHubJob).steps
     const file = join(import.meta.dirname, '../..', ask?.uses ?? '', 'action.yml')
     const { inputs, outputs } = parse(readFileSync(file, 'utf8')) as {
       inputs: Record<string, { required?: boolean }>
@@ -372,24 +351,77 @@ describe('a review (needs bash, git and jq)', () => {
   })
 })
 
+const rules = (decision: string) =>
+  JSON.stringify({ rules: [{ tool: 'bash', input: { command: 'ls -l' }, decision }] })
+
 describe('an agent (needs bash and jq)', () => {
-  const [run = '', ofItsOwn = ''] = under('An agent')
-  const rules = (decision: string) =>
-    JSON.stringify({ rules: [{ tool: 'bash', input: { command: 'ls -l' }, decision }] })
-  const env = { SESSION: 's1', TASK: 'Use a tool' }
+  const { agent } = (parse(under('An agent')[0] ?? '') as { jobs: { agent: GitHubJob } }).jobs
+
+  /** One attempt, in a folder of its own. */
+  async function attempt(
+    count: number,
+    { variables, cache, decision }: { variables: Record<string, string>; cache: Cache; decision: string },
+    job = createJob(),
+  ) {
+    job.write('rules.json', rules(decision))
+    const values = {
+      'vars.SESSION': 's1',
+      'vars.AGENTS_URL': variables.PARLEY_AGENTS_URL ?? '',
+      'secrets.AGENTS_KEY': variables.PARLEY_API_KEY ?? '',
+      'github.run_id': '1',
+      'github.run_attempt': `${count}`,
+    }
+    return { job, ...(await runGitHubJob(job, agent, values, cache)) }
+  }
+
+  const ofTask = { env: { PARLEY_SESSION: 's1' } }
+  const countTasks = async (variables: Record<string, string>) => {
+    const job = createJob(variables)
+    await job.step('parley events list --no-stdin --type user.message --ids > ids.txt', ofTask)
+    return job.read('ids.txt').trim().split('\n').length
+  }
 
   test.each([
     ['allow', 0],
     ['deny', 14],
     ['ask', 12],
   ])('a policy that says %s is exit %i', async (decision, code) => {
-    const job = createJob(await serveEmulator())
-    job.write('rules.json', rules(decision))
-    expect(await job.step(run, { env })).toMatchObject({ code })
-    expect(job.read('transcript.txt')).not.toBe('')
-    expect(reportOf(job)).toMatchObject({ exit: code, session: 's1' })
-    expect(job.has('audit.ndjson')).toBe(true)
+    const variables = await serveEmulator()
+    const ended = await attempt(1, { variables, cache: new Map(), decision })
+    expect(ended.codes).toEqual([0, code])
+    expect(ended.artifacts).toEqual(['audit.ndjson', 'transcript.txt', 'report.json'])
+    expect(ended.log).not.toMatch(/##(vso)?\[/)
+    expect(reportOf(ended.job)).toMatchObject({ exit: code, session: 's1' })
   })
+
+  test('after a person answered, the job that is run again goes on with its task', async () => {
+    const variables = await serveEmulator()
+    const cache: Cache = new Map()
+    expect(await attempt(1, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 12] })
+    const person = await createJob(variables).step(
+      'parley events confirm --pending --allow > sent.txt',
+      ofTask,
+    )
+    expect(person, person.log).toMatchObject({ code: 0 })
+    expect(await attempt(2, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 0] })
+    expect(await countTasks(variables)).toBe(1)
+  })
+
+  test('a job that was cancelled goes on with its task when it is run again (needs signals)', async () => {
+    const variables = await serveEmulator('--chunk-delay', '300')
+    const cache: Cache = new Map()
+    const job = createJob()
+    const cancelled = attempt(1, { variables, cache, decision: 'allow' }, job)
+    await expect.poll(() => job.has('audit.ndjson') && job.read('audit.ndjson')).toContain('accepted')
+    job.cancel('SIGTERM')
+    expect(await cancelled).toMatchObject({ codes: [0, null] })
+    expect(await attempt(2, { variables, cache, decision: 'allow' })).toMatchObject({ codes: [0, 0] })
+    expect(await countTasks(variables)).toBe(1)
+  })
+})
+
+describe("an agent's answer (needs bash and jq)", () => {
+  const [ofItsOwn = ''] = under("An agent's answer")
 
   test('a session is made once for the job, and the answer of its first task is judged', async () => {
     const answer = JSON.stringify({ verdict: 'pass', why: 'so' })
@@ -428,8 +460,23 @@ describe('an agent (needs bash and jq)', () => {
     expect(made).toEqual({
       agent: 'a1',
       environment_id: 'e1',
+      budget: { type: 'limit', max_list_cost: { amount: '250', currency: 'USD' } },
       initial_events: [{ type: 'user.message', content: [{ type: 'text', text: 'Judge "this"' }] }],
     })
+  })
+
+  test('an answer that does not fit is exit 8, and one whose budget was reached exit 13', async () => {
+    const job = createJob(await serveEmulator())
+    job.write('rules.json', rules('allow'))
+    job.write('verdict.json', '{"type":"object","required":["verdict"]}')
+    const own = { AGENT: 'a1', ENVIRONMENT: 'e1', TASK: 'Use a tool' }
+    expect(await job.step(ofItsOwn, { env: own })).toMatchObject({ code: 8 })
+    expect(job.has('answer.json')).toBe(false)
+    const poor = createJob(await serveEmulator())
+    poor.write('rules.json', rules('allow'))
+    poor.write('verdict.json', '{}')
+    const ended = await poor.step(ofItsOwn.replace('"250"', '"1"'), { env: own })
+    expect(ended, ended.log).toMatchObject({ code: 13, log: expect.stringContaining('budget') })
   })
 
   test('a session that cannot be made ends the job, and is made by the next one', async () => {

@@ -23,6 +23,8 @@ export interface Job {
   step(script: string, options?: StepOptions): Promise<Ended>
   /** The same, and what is started is not waited for. */
   begin(script: string, options?: StepOptions): { child: ChildProcess; ended: Promise<Ended> }
+  /** Sends a signal to the shell of the step that was begun last, as a runner does. */
+  cancel(signal: NodeJS.Signals): void
 }
 
 interface StepOptions {
@@ -50,6 +52,7 @@ export function createJob(variables: Record<string, string> = {}): Job {
     writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`)
     chmodSync(join(bin, name), 0o755)
   }
+  let last: ChildProcess | undefined
   const begin: Job['begin'] = (script, { env = {}, shell = bash } = {}) => {
     const file = join(bin, 'script.sh')
     writeFileSync(file, script)
@@ -59,6 +62,7 @@ export function createJob(variables: Record<string, string> = {}): Job {
       env: { PATH: `${bin}:${process.env.PATH}`, HOME: folder, ...variables, ...env },
       stdio: ['pipe', 'pipe', 'pipe'],
     })
+    last = child
     onTestFinished(() => void child.kill('SIGKILL'))
     let log = ''
     for (const stream of [child.stdout, child.stderr]) {
@@ -77,6 +81,7 @@ export function createJob(variables: Record<string, string> = {}): Job {
     read: (name) => readFileSync(join(folder, name), 'utf8'),
     has: (name) => existsSync(join(folder, name)),
     begin,
+    cancel: (signal) => void last?.kill(signal),
     step: (script, options) => begin(script, options).ended,
   }
 }
@@ -96,8 +101,63 @@ export async function serveEmulator(...flags: string[]): Promise<Record<string, 
 }
 
 /** A text in which `${{ … }}` has its value, as a runner of GitHub puts it in. */
-export const evaluate = (text: string, values: Record<string, string>): string =>
+const evaluate = (text: string, values: Record<string, string>): string =>
   text.replace(/\$\{\{ ([\w.-]+) \}\}/g, (_, name) => {
     if (!Object.hasOwn(values, name)) throw new Error(`no value for ${name}`)
     return values[name] ?? ''
   })
+
+/** A job as a workflow of GitHub Actions has it, as far as `runGitHubJob` goes. */
+export interface GitHubJob {
+  env?: Record<string, string>
+  steps: {
+    id?: string
+    uses?: string
+    run?: string
+    if?: string
+    env?: Record<string, string>
+    with?: Record<string, string>
+  }[]
+}
+
+/** What jobs keep for later ones: an entry is never replaced. */
+export type Cache = Map<string, string>
+
+/** Does with the steps of a job what a runner does. Returns how its scripts ended, and which artifacts are there. */
+export async function runGitHubJob(
+  job: Job,
+  { env = {}, steps }: GitHubJob,
+  values: Record<string, string>,
+  cache: Cache = new Map(),
+) {
+  const evaluateAll = (texts: Record<string, string>, known: Record<string, string>) =>
+    Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, evaluate(text, known)]))
+  const variables = evaluateAll(env, values)
+  const known = {
+    ...values,
+    ...Object.fromEntries(Object.entries(variables).map(([name, value]) => [`env.${name}`, value])),
+  }
+  const ended = { codes: [] as (number | null)[], log: '', artifacts: [] as string[] }
+  for (const { uses, run, if: condition, env: own = {}, with: given = {} } of steps) {
+    if (ended.codes.some((code) => code !== 0) && condition !== 'always()') continue
+    const inputs = evaluateAll(given, known)
+    const { path = '', key = '', 'restore-keys': prefix } = inputs
+    if (run !== undefined) {
+      const summary = { GITHUB_STEP_SUMMARY: join(job.folder, 'step-summary') }
+      const step = { ...variables, ...evaluateAll(own, known), ...summary }
+      const { code, log } = await job.step(evaluate(run, known), { env: step })
+      ended.codes.push(code)
+      ended.log += log
+    } else if (uses?.startsWith('actions/cache/restore@')) {
+      const found = [...cache.keys()].filter((each) => prefix !== undefined && each.startsWith(prefix)).at(-1)
+      const text = cache.get(key) ?? (found === undefined ? undefined : cache.get(found))
+      if (text !== undefined) job.write(path, text)
+    } else if (uses?.startsWith('actions/cache/save@')) {
+      if (cache.has(key)) throw new Error(`the cache has ${key} already`)
+      if (job.has(path)) cache.set(key, job.read(path))
+    } else if (uses?.startsWith('actions/upload-artifact@')) {
+      ended.artifacts.push(...path.trim().split('\n').filter(job.has))
+    }
+  }
+  return ended
+}

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { topics } from '../../src/cli/topics.ts'
 import { outcomes } from '../../src/errors.ts'
+import { run } from '../harness/run.ts'
 
 const path = join(import.meta.dirname, '../../README.md')
 const readme = readFileSync(path, 'utf8')
@@ -30,4 +31,33 @@ test('the README is read in a few minutes', () => {
 test('the README names every topic of help', () => {
   const more = readme.slice(readme.indexOf('## More'))
   for (const topic of topics) expect(more).toContain(`\`${topic}\``)
+})
+
+/** The indented blocks of the page. */
+const blocks = [...readme.matchAll(/(?<=\n\n)( {4}.*\n)+/g)].map(([block]) => block.replace(/^ {4}/gm, ''))
+
+test('what the README shows of config init is what it asks', async () => {
+  const shown = blocks.find((block) => block.startsWith('$ parley config init')) ?? ''
+  const lines = shown.trimEnd().split('\n').slice(1)
+  const typed = ['https://gateway.example', 'token-0123456789', '', '', '', '', 'n'].map(
+    (line) => `${line}\n`,
+  )
+  const { code, err } = await run(['config', 'init'], {
+    typed: typed.join(''),
+    tty: ['stderr'],
+    columns: 120,
+  })
+  expect(code, err).toBe(0)
+  const parts = lines.filter((line) => line !== '…').map((line) => line.replace(/(?<=^ *baseUrl: ).*/, ''))
+  expect(parts.length).toBeGreaterThan(3)
+  for (const part of parts) expect(err).toContain(part)
+})
+
+test('the README shows how a session is made', async () => {
+  const line = blocks.find((block) => block.startsWith('parley api agents /v1/sessions ')) ?? ''
+  const [command = ''] = line.split(' | ')
+  const { code, out } = await run(command.split(' ').slice(1))
+  expect(code).toBe(0)
+  expect(JSON.parse(out)).toMatchObject({ id: expect.stringMatching(/^\w+$/) })
+  expect(line).toMatch(/ \| jq -r \.id\n$/)
 })
