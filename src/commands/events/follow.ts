@@ -1,8 +1,10 @@
 import type { Command } from 'commander'
+import { liveFlags } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { createCaller } from '../../http/call.ts'
 import { streamParts } from '../../sessions/following/event-stream.ts'
-import { openFollower } from '../../sessions/following/follower.ts'
+import { openFollower, withPieces } from '../../sessions/following/follower.ts'
+import { createPreviews, type LiveFlags } from '../../sessions/following/previews.ts'
 import { createEventPrinter, printTranscript } from '../../sessions/following/transcript.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 import type { SessionState } from '../../sessions/session-state.ts'
@@ -10,7 +12,7 @@ import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 
-interface FollowFlags extends SessionOptions {
+interface FollowFlags extends SessionOptions, LiveFlags {
   history?: boolean
   stay?: boolean
   ids?: boolean
@@ -22,6 +24,7 @@ export function declare(command: Command): void {
     .option('--history', 'also print what happened before')
     .option('--stay', 'go on when the session stops, until it is terminated')
     .option('--ids', 'print only the ids of the tool uses that wait for an answer')
+  for (const flag of liveFlags()) command.addOption(flag)
 }
 
 export const notes = [
@@ -39,7 +42,8 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)
   const parts = sessionParts(context, settings, options)
-  if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
+  const previews = createPreviews(context, options, settings.values, !ids)
+  if (await caller.preview(endpoints.followEvents, streamParts(previews ? withPieces(parts) : parts))) return
   const session = parts.params.session
   const { markdown } = settings.values
   const print = createEventPrinter(context, { ids, markdown })
@@ -49,6 +53,7 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
   const follower = await openFollower(context, caller, parts, {
     showPast: hasHistory ? showPast : undefined,
     stays,
+    previews,
   })
   try {
     await printTranscript(context, follower, { session, ids, markdown, stays, canStay: true })

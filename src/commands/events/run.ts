@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { addValue, FileFlag, failOnEmptyFlag, InputFlag, parseRetries } from '../../argv/flags.ts'
+import { addValue, FileFlag, failOnEmptyFlag, InputFlag, liveFlags, parseRetries } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { type RunOptions, runTask } from '../../sessions/running/run.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
@@ -30,6 +30,7 @@ export function declare(command: Command): void {
     .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8', 'reads'))
     .option('--schema-retries <n>', 'ask again so often if it does not fit', parseRetries)
     .option('--fail-on-cut', 'exit 8 if there is no answer')
+  for (const flag of liveFlags()) command.addOption(flag)
 }
 
 export const notes = [

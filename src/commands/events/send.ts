@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
-import { failOnEmptyFlag, InputFlag } from '../../argv/flags.ts'
+import { failOnEmptyFlag, InputFlag, liveFlags } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
+import { usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
+import { createPreviews, type LiveFlags } from '../../sessions/following/previews.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/delivery.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
 import { type EventsOptions, requireEvents } from '../../sessions/sending/request.ts'
@@ -13,7 +15,7 @@ import {
 } from '../../sessions/session.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 
-type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
+type SendOptions = SessionOptions & EventsOptions & DeliveryOptions & LiveFlags
 
 export function declare(command: Command): void {
   command.argument('[message...]', 'a message; piped text comes after it, or in place of -')
@@ -27,6 +29,7 @@ export function declare(command: Command): void {
     .addOption(failOnEmptyFlag())
     .option('--ids', 'print ids only; with --follow, ids of waiting tool uses')
     .option('--follow', 'then follow the session until it stops')
+  for (const flag of liveFlags()) command.addOption(flag)
 }
 
 export const examples = [
@@ -40,7 +43,10 @@ export async function run(context: Context, options: SendOptions, words: string[
   refuseSessionWord(context, options, { words, asText: '; --message sends it as text' })
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
+  if (options.live && !options.follow) throw usage('--live works only with --follow')
   const body = await requireEvents(context, options, words)
   const { markdown } = settings.values
-  await deliverEvents(context, createCaller(context, settings), { ...parts, body }, { ...options, markdown })
+  const previews = createPreviews(context, options, settings.values, !options.ids)
+  const delivering = { ...options, markdown, previews }
+  await deliverEvents(context, createCaller(context, settings), { ...parts, body }, delivering)
 }

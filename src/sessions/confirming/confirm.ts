@@ -2,6 +2,8 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { type Caller, createCaller } from '../../http/call.ts'
 import { readSettings } from '../../settings/read-settings.ts'
+import type { Settings } from '../../settings/schemas.ts'
+import { createPreviews } from '../following/previews.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { confirmation } from '../reply-events.ts'
 import { type DeliveryOptions, deliverEvents } from '../sending/delivery.ts'
@@ -41,7 +43,7 @@ export async function confirmToolUses(
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)
   const parts = sessionParts(context, settings, options)
-  const calling = { context, caller, parts, options, markdown: settings.values.markdown }
+  const calling = { context, caller, parts, options, values: settings.values }
   const found = await find(calling, ids)
   if (found.is === 'confirmations') return send(calling, takeGiven(context, options, found))
   if (found.uses.length === 0)
@@ -60,13 +62,19 @@ interface Confirming {
   caller: Caller
   parts: SessionParts
   options: ConfirmOptions
-  /** The setting. */
-  markdown: boolean
+  values: Settings
 }
 
 /** `inWords` tells a person what is sent. */
-const send = ({ context, caller, parts, options, markdown }: Confirming, body: string, inWords?: string[]) =>
-  deliverEvents(context, caller, { ...parts, body: Buffer.from(body) }, { ...options, markdown, inWords })
+function send(
+  { context, caller, parts, options, values }: Confirming,
+  body: string,
+  inWords?: string[],
+): Promise<void> {
+  const previews = createPreviews(context, {}, values, !options.ids)
+  const delivering = { ...options, markdown: values.markdown, previews, inWords }
+  return deliverEvents(context, caller, { ...parts, body: Buffer.from(body) }, delivering)
+}
 
 async function sendVerdicts(
   confirming: Confirming,

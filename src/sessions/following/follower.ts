@@ -1,15 +1,16 @@
 import type { Context } from '../../context.ts'
-import { usage } from '../../errors.ts'
+import { CliError, usage } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isPiece, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { afterResponse, endure, freshPatience, requireTime, timeLeft, waitPatiently } from '../patience.ts'
 import { isToolUse, type SessionState } from '../session-state.ts'
-import { openEventStream } from './event-stream.ts'
+import { type EventStream, openEventStream } from './event-stream.ts'
 import type { FollowedTurn } from './followed-turn.ts'
 import { begin, type Effect, type FollowingInput, step } from './following.ts'
+import type { Previews } from './previews.ts'
 import { SeenEvents } from './seen-events.ts'
 
 export interface FollowOptions {
@@ -19,7 +20,15 @@ export interface FollowOptions {
   stays?: boolean
   /** A session in which nothing has happened is a usage error. */
   needsPast?: boolean
+  /** Messages are shown there while they are made. */
+  previews?: Previews | undefined
 }
+
+/** Asks for the pieces of messages (public clients, 3). */
+export const withPieces = (parts: RequestParts): RequestParts => ({
+  ...parts,
+  query: 'event_deltas%5B%5D=agent.message',
+})
 
 /** How long a list may take to show the first event of a session: the waits before each look. Milliseconds. */
 const firstWaits = [250, 500, 1_000, 1_500, 1_750]
@@ -29,7 +38,7 @@ export async function openFollower(
   context: Context,
   caller: Caller,
   parts: RequestParts,
-  { showPast, stays = false, needsPast = false }: FollowOptions = {},
+  { showPast, stays = false, needsPast = false, previews }: FollowOptions = {},
 ): Promise<Follower> {
   const ledger = new SeenEvents()
   const patient = { context, caller, repeat: 'always' as const }
@@ -48,7 +57,22 @@ export async function openFollower(
     if (!needsPast || !ledger.state.isEmpty) break
   }
   if (needsPast && ledger.state.isEmpty) throw usage('nothing has happened in this session yet')
-  let stream = await openEventStream(caller, parts, context.timers)
+  let asksForPieces = previews !== undefined
+
+  async function open(lastId?: string): Promise<EventStream> {
+    const asked = asksForPieces ? withPieces(parts) : parts
+    try {
+      return await openEventStream(caller, asked, context.timers, lastId)
+    } catch (error) {
+      if (!asksForPieces || !(error instanceof CliError) || error.kind !== 'refused') throw error
+      asksForPieces = false
+      const plain = await open(lastId)
+      context.note(`messages are shown when they are whole: the service refuses previews: ${error.message}`)
+      return plain
+    }
+  }
+
+  let stream = await open()
 
   /** What comes of what is to be done. Throws a `CliError`. */
   async function carryOut(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<FollowingInput> {
@@ -66,13 +90,16 @@ export async function openFollower(
       addResponse()
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
+    await previews?.cut()
     if (effect.because === 'ended') context.note('the stream of events broke off; connecting again')
     const { lastId } = stream
     stream.close()
     patience = await waitPatiently(patient, patience)
-    stream = await openEventStream(caller, parts, context.timers, lastId)
+    stream = await open(lastId)
     return { is: 'opened' }
   }
+
+  const isKnown = (id: string) => !ledger.isNew({ event: { id, type: '' }, text: '' })
 
   async function* news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     addResponse()
@@ -91,8 +118,11 @@ export async function openFollower(
         addResponse()
         input = { is: 'shown', of: effect.of }
       } else {
+        // Until what was sent is found nobody can say what of it comes after.
+        if (effect.do === 'listen' && state.is !== 'placing') await previews?.show(isKnown)
         try {
           input = await carryOut(effect)
+          if (input.is === 'event' && isPiece(input.item.event)) previews?.add(input.item.event)
         } catch (error) {
           patience = endure(patient, patience, error)
           input = { is: 'failed' }
@@ -104,6 +134,7 @@ export async function openFollower(
 
   return {
     state: ledger.state,
+    previews,
     turn: ledger.turn,
     progress,
     isNew: (item) => ledger.isNew(item),
@@ -130,6 +161,8 @@ export interface Follower {
   /** The turn of what was sent last; if nothing was sent, the session's last one. */
   readonly turn: FollowedTurn
   readonly progress: Readonly<Progress>
+  /** Where messages are shown while they are made. */
+  readonly previews: Previews | undefined
   /** Whether an event that a list shows has not been brought, or was not there before. */
   isNew(item: EventItem): boolean
   /** Whether the service never showed that it worked on all that was sent. */

@@ -49,21 +49,23 @@ export async function printTranscript(
   options: TranscriptOptions,
 ): Promise<void> {
   const { ids = false, markdown, isAside = false, stays = false, sent, react } = options
-  const { state } = follower
+  const { state, previews } = follower
   const print = isAside ? createAsidePrinter(context) : createEventPrinter(context, { ids, markdown })
   const printed = new Set<string>()
   let hasBegun = false
   const endLifeSigns = stays ? undefined : giveLifeSigns(context, () => describeProgress(context, follower))
   try {
     for await (const items of follower.news(sent)) {
-      for (const item of items) await print(item, state)
+      for (const item of items) if (!(await previews?.meet(item))) await print(item, state)
       if (!hasBegun) begin(context, state, options)
       hasBegun = true
       await react?.(items)
       if (ids && stays) await printWaiting(context, state, printed)
     }
+    await previews?.end()
   } finally {
     endLifeSigns?.()
+    await previews?.cut()
   }
   if (follower.isUndone)
     context.warn('the service does not show that it has worked on what was sent: its answer may come later')

@@ -9,6 +9,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createAsker } from '../confirming/asker.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
+import { createPreviews, type LiveFlags } from '../following/previews.ts'
 import { printTranscript } from '../following/transcript.ts'
 import { openBefore, sentEvents } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
@@ -31,7 +32,7 @@ import { Responder } from './responder.ts'
 import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 import { createCounter, hashOf, isUnderWay, type Known } from './task.ts'
 
-export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags, AnswerOptions {}
+export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags, AnswerOptions, LiveFlags {}
 
 /** Events that are sent once, before the session is followed. */
 interface RunTask {
@@ -74,13 +75,19 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const audit = await openAudit(context, workplace, options.audit)
   const asker = createAsker(context)
   const lasting = { ...context, output: printWhileRead(context.output) }
+  const previews = createPreviews(lasting, options, settings.values, !wanted.isAlone && !options.ids)
   try {
     if (task && (await isTakenUp(lasting, caller, parts, { task, audit, resume }))) task = undefined
     if (!task) context.summary.resume = resume
     const before = createCounter(task ? sentEvents(task.body, []) : [])
     const follower = task
-      ? await openBefore(lasting, caller, { ...parts, body: task.body }, { showPast: before.addAll })
-      : await openFollower(lasting, caller, parts, { needsPast: true })
+      ? await openBefore(
+          lasting,
+          caller,
+          { ...parts, body: task.body },
+          { showPast: before.addAll, previews },
+        )
+      : await openFollower(lasting, caller, parts, { needsPast: true, previews })
     const { state } = follower
     const responder = new Responder({
       context: lasting,

@@ -4,6 +4,7 @@ import type { Caller } from '../../http/call.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type Follower, type FollowOptions, openFollower } from '../following/follower.ts'
+import type { Previews } from '../following/previews.ts'
 import { printTranscript } from '../following/transcript.ts'
 import type { SessionParts } from '../session.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
@@ -20,6 +21,7 @@ export interface DeliveryOptions {
 /** What is followed is printed as the settings say. */
 interface Printing extends DeliveryOptions {
   markdown: boolean
+  previews?: Previews | undefined
 }
 
 /** What is sent: the parts of a session's requests, and the events as JSON. */
@@ -32,11 +34,11 @@ export async function deliverEvents(
   context: Context,
   caller: Caller,
   parts: Delivery,
-  { ids = false, follow = false, markdown, inWords }: Printing,
+  { ids = false, follow = false, markdown, previews, inWords }: Printing,
 ): Promise<void> {
   if (await caller.preview(endpoints.sendEvents, parts)) return
   const session = parts.params.session
-  const follower = follow ? await openBefore(context, caller, parts) : undefined
+  const follower = follow ? await openBefore(context, caller, parts, { previews }) : undefined
   let isAccepted = false
   try {
     const events = await caller.call(endpoints.sendEvents, parts, (response) =>
