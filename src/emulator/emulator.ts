@@ -143,11 +143,13 @@ function refuse(
   options: EmulatorOptions,
 ): EmulatedResponse | undefined {
   const bearer = /^bearer +(.+)$/i.exec(header(headers, 'authorization') ?? '')?.[1]
-  const shown = service === 'gateway' ? bearer : header(headers, 'x-api-key')
+  const shown = service === 'gateway' ? bearer : (header(headers, 'x-api-key') ?? bearer)
   const wanted = (service === 'gateway' ? options.accessToken : options.apiKey) ?? shown
   if (shown && shown === wanted) return undefined
   const place =
-    service === 'gateway' ? 'Authorization must be Bearer and the access token' : 'x-api-key must be the key'
+    service === 'gateway'
+      ? 'Authorization must be Bearer and the access token'
+      : 'x-api-key must be the key, or Authorization Bearer and the key'
   return errorReply(401, `the header ${place}`)
 }
 

@@ -35,10 +35,16 @@ export interface Request extends HttpRequest {
   leftOut: string[]
 }
 
-const credentials = {
-  gateway: { setting: 'accessToken', header: 'Authorization', prefix: 'Bearer ' },
-  agents: { setting: 'apiKey', header: 'x-api-key', prefix: '' },
-} as const satisfies Record<Endpoint['service'], Credential>
+const bearer = { header: 'Authorization', prefix: 'Bearer ' }
+
+/** How a service is shown its secret. */
+function credentialFor(
+  service: Endpoint['service'],
+  agentsAuth: Settings['agentsAuth'] | undefined,
+): Credential {
+  if (service === 'gateway') return { setting: 'accessToken', ...bearer }
+  return { setting: 'apiKey', ...(agentsAuth === 'bearer' ? bearer : { header: 'x-api-key', prefix: '' }) }
+}
 
 const addressPlaceholder = { gateway: '{base_url}', agents: '{agents_url}' }
 
@@ -61,6 +67,7 @@ export function createRequestBuilder(
       ...parts,
       headers: { ...trace, ...parts.headers },
       address,
+      agentsAuth: values.agentsAuth,
       givenHeaders,
     })
   }
@@ -69,16 +76,18 @@ export function createRequestBuilder(
 interface WholeParts extends Omit<RequestParts, 'meanwhile'> {
   /** The service's address, or `undefined` if none is set (which only a dry run allows). */
   address: string | undefined
+  /** How the session service is shown its key; it is a setting. */
+  agentsAuth?: Settings['agentsAuth']
   /** Headers from `-H`, which replace others of the same name; an empty one only takes the other away. */
   givenHeaders?: Record<string, string>
 }
 
 /** Builds the request to an endpoint; throws a usage error for a value that is not allowed in a path or a header. */
 export function buildRequest(endpoint: Endpoint, parts: WholeParts): Request {
-  const { params, query, body, givenHeaders = {} } = parts
+  const { params, query, body, agentsAuth, givenHeaders = {} } = parts
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => pathSegment(name, params[name]))
   const address = parts.address?.replace(/\/+$/, '') ?? addressPlaceholder[endpoint.service]
-  const credential = credentials[endpoint.service]
+  const credential = credentialFor(endpoint.service, agentsAuth)
   const own = {
     ...(body ? { 'Content-Type': 'application/json' } : {}),
     Accept: endpoint.accept ?? 'application/json',

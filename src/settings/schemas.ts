@@ -86,6 +86,7 @@ export const schemas = {
   agentsUrl: address,
   apiKey: secret,
   apiKeyCommand: text,
+  agentsAuth: z.lazily(() => z.enum(['x-api-key', 'bearer'])),
   workspaceId: headerText,
   family: word,
   vendor: word,

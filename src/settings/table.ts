@@ -27,6 +27,7 @@ export const settings = {
     about: "a shell command whose first line of output is the session service's key",
     noFlag: true,
   },
+  agentsAuth: { about: 'how the key goes to the session service: x-api-key or bearer', default: 'x-api-key' },
   workspaceId: { about: 'a workspace of the session service' },
   family: { about: "the vendor word in the gateway's paths and model names", default: 'alpha' },
   vendor: { about: "the vendor word in the session service's headers", default: 'vendor' },

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { createEmulator } from '../../src/emulator/emulator.ts'
+import { credentials, run } from '../harness/run.ts'
+
+const key = credentials.PARLEY_API_KEY
+const bearer = { PARLEY_AGENTS_AUTH: 'bearer', PARLEY_SESSION: 's' }
+
+test.each([
+  ['events send', ['events', 'send', 'hi']],
+  ['events list', ['events', 'list']],
+  ['events run', ['events', 'run', 'hi']],
+  ['api', ['api', 'agents', '/v1/sessions/s']],
+])('%s: agentsAuth bearer sends the key as Authorization in place of x-api-key', async (_, argv) => {
+  for (const world of [{ env: bearer }, { env: { PARLEY_SESSION: 's' } }]) {
+    const { code, requests } = await run(argv, { ...world, exchange: createEmulator({ apiKey: key }) })
+    expect(code).toBe(0)
+    const shown = requests.map(({ headers }) => [headers.Authorization, headers['x-api-key']])
+    const expected = 'PARLEY_AGENTS_AUTH' in world.env ? [`Bearer ${key}`, undefined] : [undefined, key]
+    expect(shown).toEqual(requests.map(() => expected))
+  }
+})
+
+test('a flag, and the profile, choose it too', async () => {
+  const flagged = await run(['events', 'list', '-s', 's', '--agents-auth', 'bearer', '--dry-run'])
+  expect(JSON.parse(flagged.out).headers).toMatchObject({ Authorization: 'Bearer [redacted]' })
+  expect(flagged.out).not.toContain('x-api-key')
+  const wrong = await run(['events', 'list', '-s', 's', '--agents-auth', 'basic', '--dry-run'])
+  expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('x-api-key or bearer') })
+})
+
+test('--curl reads the key from its variable in either way', async () => {
+  const { out } = await run(['events', 'list', '-s', 's', '--curl'], { env: bearer })
+  expect(out).toContain(`printf '%s\\n' "Authorization: Bearer $PARLEY_API_KEY" | curl`)
+  expect(out).not.toContain(key)
+})
+
+test('the gateway and its token are not concerned', async () => {
+  const { out } = await run(['api', 'gateway', '/v1/x', '--curl'], { env: bearer })
+  expect(out).toContain('"Authorization: Bearer $PARLEY_ACCESS_TOKEN"')
+})
+
+test('-H replaces the header that the key is in, or leaves it out', async () => {
+  const world = { env: { ...bearer, PARLEY_API_KEY: '' }, exchange: createEmulator({}) }
+  const replaced = await run(['events', 'list', '-H', 'authorization: Bearer other-key-9876'], world)
+  expect(replaced.code).toBe(0)
+  expect(replaced.requests[0]?.headers).toMatchObject({ authorization: 'Bearer other-key-9876' })
+  expect((await run(['events', 'list', '-H', 'Authorization:'], world)).code).toBe(3)
+  expect((await run(['events', 'list', '-H', 'x-api-key: other'], world)).err).toContain('no API key')
+})
+
+test('the key stands nowhere on stderr, and the command that goes on has the flag', async () => {
+  const argv = ['events', 'run', 'use bash {}', '-s', 's', '--agents-auth', 'bearer', '-v']
+  const { code, err } = await run(argv, { exchange: createEmulator({ apiKey: key }) })
+  expect(code).toBe(12)
+  expect(err).toContain('> Authorization: Bearer [redacted]')
+  expect(err).not.toContain(key)
+  expect(err).toContain('--agents-auth bearer')
+})
+
+test('the emulator wants the right key in either way', async () => {
+  const exchange = createEmulator({ apiKey: 'another' })
+  for (const env of [bearer, { PARLEY_SESSION: 's' }]) {
+    const refused = await run(['events', 'list'], { env, exchange })
+    expect(refused).toMatchObject({ code: 3, err: expect.stringContaining('x-api-key must be the key, or') })
+  }
+})
