@@ -40,8 +40,8 @@ export interface Sinks {
   /** A failure as it stands in a result, secrets redacted. */
   describe(error: CliError): object
   note(message: string): void
-  /** Called after each result. */
-  onProgress?(tally: Tally): void
+  /** Called after each result, of the line with this number. */
+  onProgress?(tally: Tally, index: number): void
 }
 
 /** Writes a result for each line, and keeps the sums. */
@@ -92,7 +92,7 @@ export function createRecorder(
   function record(line: Line<LineRequest>, outcome: 'ok' | 'failed', result: string): void {
     if (keep(line, result)) tally[outcome]++
     tally.skipped = countSkipped()
-    onProgress?.(tally)
+    onProgress?.(tally, line.index)
   }
 
   /** Returns whether the result is, or will be, where the next run or a reader looks for it. */

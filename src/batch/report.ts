@@ -4,6 +4,7 @@ import type { CliError } from '../errors.ts'
 import { describeRetry } from '../http/call.ts'
 import { escapeJson } from '../io/escape.ts'
 import { describeFailure } from '../io/failure.ts'
+import { describeAgo, giveLifeSigns } from '../io/life-signs.ts'
 import { createStatusLine, type StatusLine } from '../io/status-line.ts'
 import { callAfter } from '../timers.ts'
 import type { BatchInput, LineRequest } from './input.ts'
@@ -72,6 +73,7 @@ export function createReport(context: BatchContext, { input, isResumable }: Repo
   const isCounted = isShown && !flags.verbose
   let retries = 0
   let lastRetry = ''
+  let last: { index: number; at: number } | undefined
   let forget = () => {}
 
   function standing(): Standing {
@@ -90,7 +92,14 @@ export function createReport(context: BatchContext, { input, isResumable }: Repo
     forget = callAfter(timers, step, tick)
   }
 
+  /** How far it is, where no line shows it. */
+  function describeProgress(): string {
+    const when = last ? `line ${last.index} came last, ${describeAgo(last.at, timers.now())}` : 'no line yet'
+    return `${formatProgress(standing(), Infinity)}; ${when}`
+  }
+
   if (isShown) tick()
+  const endLifeSigns = giveLifeSigns(context, describeProgress)
   /** The counts, and how to go on. */
   function describeEnd(): string {
     const left = leftOf(tally, input.total)
@@ -117,8 +126,9 @@ export function createReport(context: BatchContext, { input, isResumable }: Repo
       },
       describe: (error) => describeFailure(secrets.redactFailure(error)),
       note,
-      onProgress(next) {
+      onProgress(next, index) {
         tally = next
+        last = { index, at: timers.now() }
       },
     },
     onPause({ error, until, places }) {
@@ -133,11 +143,12 @@ export function createReport(context: BatchContext, { input, isResumable }: Repo
     },
     end() {
       forget()
+      endLifeSigns()
       status.remove()
       context.cleanups.delete(status.remove)
     },
-    sum(last) {
-      tally = last
+    sum(final) {
+      tally = final
       if (isCounted && retries > 0)
         note(
           retries === 1

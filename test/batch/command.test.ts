@@ -503,6 +503,39 @@ describe('--results and --resume', () => {
   })
 })
 
+describe('B12: where stderr is not a terminal', () => {
+  /** Each answer takes 25 s; the last line takes four minutes. */
+  async function takeLong(more: string[], world: { tty?: 'stderr'[] } = {}) {
+    const timers = createClock()
+    const exchange: Exchange = async (request) => {
+      await timers.wait(promptOf(request) === '4' ? 240_000 : 25_000)
+      return (promptOf(request) === '2' ? status(400) : answering(message('hi')))(request)
+    }
+    const argv = [...batch, '--concurrency', '1', '--timeout', '0', ...more]
+    return run(argv, { cwd: folderWith(4), exchange, timers, ...world })
+  }
+  const signs = (err: string) => err.split('\n').filter((line) => line.includes('still at work'))
+
+  test('a batch says each minute that it lives', async () => {
+    const { code, err } = await takeLong([])
+    expect(code).toBe(4)
+    expect(signs(err)).toEqual([
+      expect.stringMatching(
+        /^parley: still at work after 1 min: 2 of 4 done · 1 failed · .*; line 2 came last, 10 s ago$/,
+      ),
+      expect.stringMatching(/after 2 min: 3 of 4 done · 1 failed · .*; line 3 came last, 45 s ago$/),
+      expect.stringMatching(/after 3 min: 3 of 4 done · 1 failed · .*; line 3 came last, 2 min ago$/),
+      expect.stringMatching(/after 4 min: .*; line 3 came last, 3 min ago$/),
+      expect.stringMatching(/after 5 min: .*; line 3 came last, 4 min ago$/),
+    ])
+  })
+
+  test('but not with -q, nor on a terminal', async () => {
+    expect(signs((await takeLong(['-q'])).err)).toEqual([])
+    expect(signs((await takeLong([], { tty: ['stderr'] })).err)).toEqual([])
+  })
+})
+
 describe('the end of a batch', () => {
   test('at the deadline what is under way is cut', async () => {
     const cwd = folderWith(9)
