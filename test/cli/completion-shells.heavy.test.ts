@@ -123,7 +123,7 @@ const completed: [typed: string, called: string][] = [
   ['parley help exit\t', '<help><exit-codes>'],
   ['parley api gat\t', '<api><gateway>'],
   ['parley chat -- --fail\t', '<chat><--><--fail>'],
-  ['parley chat events --fail\t', '<chat><events><--fail-on-cut>'],
+  ['parley chat events --fail-on-c\t', '<chat><events><--fail-on-cut>'],
   ['parley chat -m alpha-3.1\t', '<chat><-m><alpha-3.1-pro-preview>'],
   ['parley chat --stream-via bo\t', '<chat><--stream-via><body>'],
   ['parley serve --access-token=no\t', '<serve><--access-token=no>'],
@@ -192,7 +192,11 @@ for (const shell of shells) {
 
       test("completes from a file in the shell's folder", async () => {
         const home = await createHome(shell)
-        const called = type(shell, home, [shell.find, 'parley cha\t--fail\t', 'parley cha\t--fail\t'])
+        const called = type(shell, home, [
+          shell.find,
+          'parley cha\t--fail-on-c\t',
+          'parley cha\t--fail-on-c\t',
+        ])
         expect(called).toEqual(['<chat><--fail-on-cut>', '<chat><--fail-on-cut>'])
       })
     })

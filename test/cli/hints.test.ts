@@ -204,6 +204,13 @@ test('a word with a hyphen and no blank is a flag that is not there', async () =
   expect(await refusal(['chat', '-x'])).toBe("unknown flag '-x'; 'parley chat --help' lists the flags")
 })
 
+test('a secret as an argument is told where it is now, and the better way', async () => {
+  const text = await refusal(['config', 'set', 'accessToken', 'canary'])
+  expect(text).toContain("as an argument it is in the shell's history now")
+  expect(text).toContain("'parley config set accessToken' asks for it, or reads it from stdin")
+  expect(text).not.toContain('canary')
+})
+
 /** Where a family may be set. */
 function familyWorld(values: object) {
   const folder = temporaryFolder()

@@ -26,6 +26,7 @@ const readers = [
   ['config', 'list', '--effective'],
   ['config', 'profiles'],
   ['config', 'get', 'baseUrl'],
+  ['config', 'check'],
   ['chat', 'x', '--dry-run'],
 ]
 

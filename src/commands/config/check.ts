@@ -17,11 +17,7 @@ export const notes = [
   'Of each service it tries the name, the connection, TLS and the credential: the key of the session service by reading one event of a session, which need not exist; the token of the gateway only with --ask, or after a yes on a terminal. Each line on stdout is ok, failed, or not tried, and says why. It exits 0 if nothing failed, else with the code of the first failure. --raw, --dry-run and --curl do not apply.',
 ]
 
-export const examples = [
-  'parley config check',
-  'parley config check --profile work --ask',
-  'parley config check -s sesn_1',
-]
+export const examples = ['parley config check', 'parley config check -s sesn_1 --ask']
 
 export async function run(context: Context, options: CheckFlags): Promise<void> {
   const { flags } = context

@@ -14,10 +14,15 @@ export async function run(context: Context): Promise<void> {
     throw usage("config init asks on a terminal, and stdin is not one: use 'parley config set'")
   }
   const { setUpProfile } = await import('../../settings/setup.ts')
-  const { checkProfile, offerCheck } = await import('../../check.ts')
   const questioner = createQuestioner({ ...host, cleanups })
-  const check = await setUpProfile(context, questioner)
-    .then((canCheck) => (canCheck ? offerCheck(context, questioner) : undefined))
-    .finally(questioner.close)
-  if (check) await checkProfile(context, check)
+  try {
+    if (!(await setUpProfile(context, questioner))) return
+    const { checkProfile, offerCheck } = await import('../../check.ts')
+    const check = await offerCheck(context, questioner)
+    // A command for a secret may ask something itself.
+    await questioner.close()
+    if (check) await checkProfile(context, check)
+  } finally {
+    await questioner.close()
+  }
 }
