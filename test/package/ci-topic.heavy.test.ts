@@ -562,3 +562,20 @@ describe('no secret at all (needs sh, curl and jq)', () => {
     expect(requests.filter((request) => request.includes(':generateContent'))).toEqual([])
   })
 })
+
+test('what help platforms shows runs as printed (needs bash)', async () => {
+  const { job, requests } = await jobWith(answering(message('Hi')))
+  const shown = (await blocksOf('platforms')).map(({ text }) => text)
+  expect(shown).toHaveLength(2)
+  for (const text of shown) {
+    const local = text.replace('/run/secrets/gateway-token', './token').trimEnd()
+    job.write('token', 'token-of-a-file\n')
+    const script = text.startsWith('parley')
+      ? local
+      : `export ${local} PARLEY_ACCESS_TOKEN=\nparley chat --no-stdin Hi`
+    expect(await job.step(script)).toMatchObject({ code: 0 })
+  }
+  expect(requests.map((request) => /^authorization: (.*)\r$/im.exec(request)?.[1])).toEqual([
+    'Bearer token-of-a-file',
+  ])
+})
