@@ -28,7 +28,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const { given, assignments, system, temperature, maxOutputTokens } = parts
   const config = Object.entries({ temperature, maxOutputTokens }).filter(([, json]) => json !== undefined)
   const turn = { role: 'user', parts: parts.turn }
-  const instruction = system === undefined ? {} : { systemInstruction: { parts: [{ text: system }] } }
+  const instruction = system === undefined ? {} : { systemInstruction: instruct(system) }
   if (!given) {
     const body = encode(newBody({ contents: [turn], ...instruction }, config))
     return assignments.length === 0 ? body : change(Buffer.from(body).toString(), assignments)
@@ -48,6 +48,9 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const all = [...own, ...assignments]
   return all.length === 0 ? encode([{ json: given.text }]) : change(given.text, all)
 }
+
+/** An instruction to the model, as a body has it. */
+export const instruct = (text: string) => ({ parts: [{ text }] })
 
 /** A body's JSON. The numbers stay as they are spelled: a value in JavaScript would not keep that. */
 function* newBody(fields: object, config: [name: string, json: string | undefined][]): Generator<JsonPart> {

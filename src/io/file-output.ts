@@ -1,4 +1,4 @@
-import fs, { closeSync, constants, openSync, type Stats } from 'node:fs'
+import fs, { closeSync, constants, existsSync, openSync, type Stats } from 'node:fs'
 import { access, realpath, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
@@ -26,6 +26,8 @@ export interface FileOutput extends Output {
   keep(held?: string): KeptPart | undefined
   /** Removes everything. Does not throw either. */
   discard(): void
+  /** What a person is told of the whole file, and of a part that an earlier answer left beside it. */
+  readonly described: string | undefined
 }
 
 /**
@@ -70,6 +72,12 @@ export async function openFileOutput(
     commit: () => wrapped(sink.commit()),
     keep: sink.keep,
     discard: sink.discard,
+    get described() {
+      if (!isRegular) return undefined
+      const isPartThere = existsSync(`${target}.part`)
+      const part = isPartThere ? `; ${shown}.part beside it is from an earlier one that broke off` : ''
+      return `the answer is in ${shown}${part}`
+    },
   }
 }
 

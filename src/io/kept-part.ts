@@ -5,7 +5,7 @@ import type { FileOutput, KeptPart } from './file-output.ts'
 
 interface RunEnds {
   cleanups: Set<() => void>
-  calls: Pick<Calls, 'sayInstead'>
+  calls: Pick<Calls, 'sayInstead' | 'lastWords'>
 }
 
 /** If `work` on a file ends early, by a signal too: keeps the part that came, and says where it is. */
@@ -16,8 +16,9 @@ export async function keepingPart<T>(
 ): Promise<T> {
   if (!file) return work()
   const keep = () => {
+    const words = calls.lastWords() ?? 'the answer was cut off'
     const outcome = file.keep()
-    if (outcome) calls.sayInstead(() => oneLine(`the answer was cut off; ${outcome.inWords}`, 2000))
+    if (outcome) calls.sayInstead(() => oneLine(`${words}; ${outcome.inWords}`, 2000))
   }
   cleanups.add(keep)
   try {

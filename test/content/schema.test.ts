@@ -97,7 +97,9 @@ describe('an answer that does not fit is paid for', () => {
     const [name = '', ...others] = keptIn()
     expect(others).toEqual([])
     expect(ended.err).toContain(`; the answer is kept as ${join(TMPDIR, name)}\n`)
-    expect(ended.err).toContain('\n  it begins: Sure! Here is what you asked for: {"name": "Ada"} xxx')
+    expect(ended.err).toContain(
+      '\n  the answer begins: Sure! Here is what you asked for: {"name": "Ada"} xxx',
+    )
     expect(readFileSync(join(TMPDIR, name), 'utf8')).toBe(text)
     expect(statSync(join(TMPDIR, name)).mode & 0o777).toBe(ownerOnly)
   })

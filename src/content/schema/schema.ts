@@ -68,7 +68,7 @@ export async function openSchema(
       failure: new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
         sent: 'yes',
         problems: mismatches,
-        consequence: text.trim() === '' ? undefined : `it begins: ${oneLine(text, 200)}`,
+        consequence: text.trim() === '' ? undefined : `the answer begins: ${oneLine(text, 200)}`,
         answer: text,
       }),
     })

@@ -4,7 +4,7 @@ import { loadMarkdown } from '../../content/layout.ts'
 import { type Prompt, type PromptOptions, readPrompt } from '../../content/prompt.ts'
 import type { AnswerSchema, SchemaOptions } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
-import { usage } from '../../errors.ts'
+import { CliError, usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import type { FileOutput } from '../../io/file-output.ts'
@@ -40,7 +40,10 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const asked = withSchema(question, schema)
   const { endpoint, parts } = await buildRequest(asked, conversation?.given, { options, values })
 
-  const caller = createCaller(file ? withoutRaw(context) : context, settings)
+  let isAnswered = false
+  const caller = createCaller(file ? withoutRaw(context) : context, settings, {
+    wayOn: () => (isAnswered ? undefined : conversation?.untouched),
+  })
   if (await caller.preview(endpoint, parts)) return
   const printing = {
     file,
@@ -56,19 +59,50 @@ export async function ask(context: Context, options: ChatOptions, words: string[
       const { printAnswer } = await loadAnswer()
       const answer = await printAnswer(context, response, { ...printing, isLast })
       if ('failure' in answer) return answer
+      isAnswered = true
+      const { prompt, system } = question
       await conversation?.add({
-        question: question.prompt.turn,
+        question: prompt.turn,
         answer: answer.text,
         role: values.answerRole,
+        system,
       })
       return answer
     })
-  const answer = await (schema && parts.body
-    ? schema.untilFits(parts.body, askOnce, schema.addTurns)
-    : askOnce(parts.body, true))
+  const asking =
+    schema && parts.body ? schema.untilFits(parts.body, askOnce, schema.addTurns) : askOnce(parts.body, true)
+  const answer = await asking.catch((error: unknown) => {
+    throw isAnswered ? error : withUntouched(error, conversation)
+  })
   if ('failure' in answer) throw answer.failure
-  if (file && options.output !== undefined) context.summary.files?.push(options.output)
+  if (conversation && !conversation.given && !answer.isBlank) sayWhatIsNotKept(context, options)
+  if (file && options.output !== undefined) {
+    context.summary.files?.push(options.output)
+    if (file.described) context.note(file.described)
+  }
   printEnd(context, answer, footer)
+}
+
+/** Of a request that left: what has become of the conversation. */
+function withUntouched(error: unknown, conversation: Conversation | undefined): unknown {
+  if (!(error instanceof CliError) || !conversation) return error
+  const { sent = 'no' } = error.details
+  if (sent === 'no') return error
+  return new CliError(error.kind, `${error.message}; ${conversation.untouched}`, error.details)
+}
+
+/** A conversation has its turns and its instruction. Said once, when it begins. */
+function sayWhatIsNotKept({ note }: Context, { thread, ...options }: ChatOptions): void {
+  const { model, temperature, maxOutputTokens, set, schema } = options
+  const flags = Object.entries({
+    '-m': model,
+    '--temperature': temperature,
+    '--max-output-tokens': maxOutputTokens,
+    '--set': set,
+    '--schema': schema,
+  }).flatMap(([flag, value]) => (value === undefined ? [] : [flag]))
+  if (flags.length > 0)
+    note(`${thread} keeps the turns and --system; give ${flags.join(', ')} again with each`)
 }
 
 /** A failure's body is neither the answer that the file is for, nor wanted on stdout. */

@@ -1,5 +1,5 @@
 import { existsSync, statSync } from 'node:fs'
-import { buildBody, type Part } from '../../content/body.ts'
+import { buildBody, instruct, type Part } from '../../content/body.ts'
 import type { Context } from '../../context.ts'
 import { asFileFailure, CliError } from '../../errors.ts'
 import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
@@ -12,8 +12,18 @@ import { appending } from '../../wire/json/edit.ts'
 export interface Conversation {
   /** The file's text; `undefined` if it does not exist or is empty. */
   given: { text: string; name: string } | undefined
-  /** Adds a question and its answer to the end of the file's conversation, and changes nothing else in the file. */
-  add(turns: { question: Part[]; answer: string; role: string }): Promise<void>
+  /** Adds a question and its answer to the file's conversation, and the instruction, and changes nothing else in it. */
+  add(turn: Turn): Promise<void>
+  /** What is said of a turn that broke off. */
+  readonly untouched: string
+}
+
+interface Turn {
+  question: Part[]
+  answer: string
+  role: string
+  /** The instruction, if it is given; it replaces the one that the conversation has. */
+  system: string | undefined
 }
 
 export interface ConversationOptions {
@@ -52,9 +62,11 @@ export async function openConversation(
       throw asFileFailure(error, name)
     })
   }
+  const given = await read()
   return {
-    given: await read(),
-    async add({ question, answer, role }) {
+    given,
+    untouched: given ? `${name} is as it was` : `${name} was not made`,
+    async add({ question, answer, role, system }) {
       // The answer came whole: a signal must not say that it was cut off.
       context.calls.sayInstead(() => 'the answer is not in the thread')
       try {
@@ -62,10 +74,11 @@ export async function openConversation(
         // A run that slept for long may have lost its lock to another; its answer is added anyway.
         if (!lock?.isHeld()) lock = await takeLock()
         const turn = appending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
-        const given = (await read()) ?? { text: '{"contents":[]}', name }
-        const whole = await buildBody({ given, turn: question, assignments: [turn] })
+        const before = (await read()) ?? { text: '{"contents":[]}', name }
+        const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
         await replaceFile(await openFileOutput(name, host, 0o600), whole, cleanups)
         context.calls.sayInstead(() => undefined)
+        if (hasOther(before.text, system)) note(`${name}: --system has replaced its instruction`)
       } catch (error) {
         throw new CliError('file', asFileFailure(error, name).message, {
           sent: 'yes',
@@ -76,6 +89,16 @@ export async function openConversation(
       }
     },
   }
+}
+
+/** Whether it has an instruction that is not this one. */
+function hasOther(text: string, system: string | undefined): boolean {
+  const { systemInstruction: earlier } = JSON.parse(text) as { systemInstruction?: unknown }
+  return (
+    system !== undefined &&
+    earlier !== undefined &&
+    JSON.stringify(earlier) !== JSON.stringify(instruct(system))
+  )
 }
 
 /** The file to lock and to replace. Throws if it cannot be written. */

@@ -114,6 +114,7 @@ export async function deliverAnswer(
   await printer.end()
   await file?.commit()
   if (name !== undefined) summary.files?.push(name)
+  if (file?.described) context.note(file.described)
 }
 
 /**

@@ -336,6 +336,73 @@ describe('files', () => {
     })
     expect(ended.code).toBe(8)
     expect(existsSync(join(cwd, 't.json'))).toBe(false)
+    expect(ended.err).toMatch(/^parley: .*; t\.json was not made\n/)
+  })
+
+  test('--thread is as it was after a turn that broke off or was refused, which is said', async () => {
+    const cwd = temporaryFolder()
+    const before =
+      '{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b"}]}]}'
+    writeFileSync(join(cwd, 't.json'), before)
+    writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
+    const argv = ['chat', 'x', '--thread', 't.json', '--system', 'Be brief']
+    for (const [more, exchange, code] of [
+      [['--stream'], answering('data: {"type":"message_start"}\n\n'), 8],
+      [['--schema', 's.json'], answering(message('no')), 8],
+      [['--fail-on-cut'], answering(message('half', { stop_reason: 'max_tokens' })), 8],
+      [[], answering('{}', { status: 400 }), 4],
+    ] as const) {
+      // A check takes as long as its thread needs, on the real clock.
+      const ended = await run([...argv, ...more], { cwd, exchange, timers: realTimers })
+      expect(ended.code).toBe(code)
+      expect(ended.err).toMatch(/^parley: .*; t\.json is as it was$/m)
+      expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe(before)
+    }
+    const early = await run([...argv, '-m', '..'], { cwd })
+    expect(early.err).not.toContain('as it was')
+  })
+
+  test('--thread keeps --system, and replaces it where it is given again, which is said', async () => {
+    const cwd = temporaryFolder()
+    const systemOf = (ended: Awaited<ReturnType<typeof run>>) => sent(ended).systemInstruction
+    const ask = (...flags: string[]) => run(['chat', 'x', '--thread', 't.json', ...flags], { cwd })
+    const brief = { parts: [{ text: 'Be brief' }] }
+    const first = await ask('--system', 'Be brief')
+    expect({ sent: systemOf(first), err: first.err }).toEqual({ sent: brief, err: '' })
+    const again = await ask('--system', 'Be brief')
+    expect({ sent: systemOf(again), err: again.err }).toEqual({ sent: brief, err: '' })
+    expect(systemOf(await ask())).toEqual(brief)
+    const other = await ask('--system', 'Be long')
+    expect(other.err).toBe('parley: t.json: --system has replaced its instruction\n')
+    expect(systemOf(await ask())).toEqual({ parts: [{ text: 'Be long' }] })
+    const kept = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
+    expect(Object.keys(kept)).toEqual(['contents', 'systemInstruction'])
+    expect(kept.contents).toHaveLength(10)
+  })
+
+  test('--thread keeps no other flag of one call, which is said when it begins', async () => {
+    const cwd = temporaryFolder()
+    const argv = ['chat', 'x', '--thread', 't.json', '--temperature', '0.5', '-m', 'alpha-9']
+    const first = await run([...argv, '--set', 'generationConfig.topK=3'], { cwd })
+    const said = 't.json keeps the turns and --system; give -m, --temperature, --set again with each'
+    expect(first.err).toBe(`parley: ${said}\n`)
+    const second = await run(argv, { cwd })
+    expect(second.err).toBe('')
+    const kept = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
+    expect(Object.keys(kept)).toEqual(['contents'])
+    expect((await run(['chat', 'x', '--thread', 'new.json', '--system', 's'], { cwd })).err).toBe('')
+  })
+
+  test('-o names its file, and a part that an earlier answer left beside it, which stays', async () => {
+    const cwd = temporaryFolder()
+    const ask = (...flags: string[]) => run(['chat', 'x', '-o', 'a.md', ...flags], { cwd })
+    expect((await ask()).err).toBe('parley: the answer is in a.md\n')
+    writeFileSync(join(cwd, 'a.md.part'), 'half')
+    const said = 'the answer is in a.md; a.md.part beside it is from an earlier one that broke off'
+    expect((await ask()).err).toBe(`parley: ${said}\n`)
+    expect(readFileSync(join(cwd, 'a.md.part'), 'utf8')).toBe('half')
+    expect((await ask('-q')).err).toBe('')
+    expect((await ask('--dry-run')).err).toBe('')
   })
 })
 
