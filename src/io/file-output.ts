@@ -19,9 +19,9 @@ export interface FileOutput extends Output {
   /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
-   * Keeps the part of a broken answer that came, as `FILE.part` or under the next free name; `held` is what came
-   * of it, if nothing was written yet. Returns where it is, or `undefined` if nothing came. Does not throw and is synchronous, so that a
-   * signal can call it.
+   * Keeps the part of a broken answer that came, as `FILE.part` or under the next free name; `held` is what came of it,
+   * if nothing was written yet. Returns where it is, or `undefined` if nothing came. Does not throw and is synchronous,
+   * so that a signal can call it.
    */
   keep(held?: string): KeptPart | undefined
   /** Removes everything. Does not throw either. */

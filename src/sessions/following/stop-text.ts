@@ -6,14 +6,20 @@ import { sessionCommand } from '../session-command.ts'
 import { needsResult, type SessionState } from '../session-state.ts'
 
 /**
- * What a person sees before the first event: what is followed, or since when and why the session is idle. `canStay` says
- * that the command has `--stay`.
+ * What a person sees before the first event: what is followed, or since when and why the session is idle. `isSent`
+ * says that something was sent to it just now, `canStay` that the command has `--stay`.
  */
 export function describeStart(
   { stop, stoppedAt, isEmpty }: SessionState,
-  { session, stays, canStay, now }: { session: string; stays: boolean; canStay: boolean; now: number },
+  {
+    session,
+    isSent,
+    stays,
+    canStay,
+    now,
+  }: { session: string; isSent: boolean; stays: boolean; canStay: boolean; now: number },
 ): string {
-  if (isEmpty)
+  if (isEmpty && !isSent)
     return `nothing has happened in ${session} yet: waiting for its first event; Ctrl-C stops waiting`
   if (!stop) return `following ${session}; Ctrl-C stops following, the session goes on`
   const moment = stoppedAt && describeMoment(stoppedAt, now)

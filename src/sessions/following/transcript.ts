@@ -101,7 +101,8 @@ function begin(
     return `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
   })
   if (!context.host.stderr.isTerminal && (!state.isEmpty || sent)) return
-  context.note(describeStart(state, { session, stays, canStay, now: context.timers.now() }))
+  const isSent = sent !== undefined
+  context.note(describeStart(state, { session, isSent, stays, canStay, now: context.timers.now() }))
 }
 
 /** Prints the ids of the tool uses that wait and were not printed yet. */
