@@ -137,7 +137,10 @@ async function* tryService(
   let isConnected = true
   for await (const [stage, result] of tryConnection(caller, new URL(address))) {
     if (result.is === 'failed') isConnected = false
-    yield [stage, result.is === 'failed' ? { ...result, mend: mendAddress(settings, service) } : result]
+    yield [
+      stage,
+      result.is === 'failed' ? { ...result, mend: mendWay(result.about, settings, service) } : result,
+    ]
   }
   if (isConnected) yield* credential
   else yield ['credential', notTried('there is no connection')]
@@ -242,8 +245,13 @@ const hintAt = (status: number): string | undefined =>
     ? "'parley config list --effective' shows the address and names that were used"
     : undefined
 
-/** What changes an address that cannot be reached. */
-function mendAddress(settings: ResolvedSettings, service: Endpoint['service']): string | undefined {
+/** What changes an address that cannot be reached, or whose certificate is not trusted. */
+function mendWay(
+  about: string,
+  settings: ResolvedSettings,
+  service: Endpoint['service'],
+): string | undefined {
+  if (about.includes('--cacert')) return `'parley config set${profileFlag(settings)} cacert FILE' keeps it`
   const setting = addressOf(service)
   const origin = settings.origins[setting]
   if (origin?.source === 'profile')

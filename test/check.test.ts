@@ -220,7 +220,9 @@ test('a self-signed certificate fails TLS and says what trusts it; then it is ok
   expect(resultsOf(ended.out, 'gateway')).toMatchObject({
     name: 'ok',
     connection: 'ok',
-    TLS: expect.stringMatching(/^failed: .*self-signed: --cacert FILE trusts it/),
+    TLS: expect.stringMatching(
+      /^failed: .*self-signed: --cacert FILE trusts it; 'parley config set cacert FILE' keeps it$/,
+    ),
     credential: 'not tried: there is no connection',
   })
   const trusting = await run([...check, '--cacert', tls.path], world)
