@@ -86,7 +86,7 @@ const services = [
     address: 'agentsUrl',
     secret: 'apiKey',
     command: 'apiKeyCommand',
-    others: ['vendor', 'workspaceId'],
+    others: ['agentsAuth', 'vendor', 'workspaceId'],
     trial: ['events list', '-s SESSION'],
   },
 ] as const
@@ -106,6 +106,7 @@ const explanations: { [K in SettingName]?: string } = {
     'Its address, the part before /v1/sessions in its URLs, such as https://agents.example. Ask whoever runs it for the address and a key. Without one, press Enter.',
   apiKey: 'Your key. To have a command print it each time, press Enter.',
   apiKeyCommand: "A shell command that prints the key, such as 'pass show agents'.",
+  agentsAuth: "How the key goes out: x-api-key, or bearer if the service wants 'Authorization: Bearer …'.",
   vendor: "The vendor's name in the service's headers, as in vendor-version and vendor-beta.",
   workspaceId: 'The workspace, such as wrkspc_1, if the key belongs to more than one.',
 }

@@ -187,6 +187,8 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
   test('api', async () => {
     const argv = ['api', 'agents', '/v1/sessions/sesn_1/events', '--paginate', '-o', 'page.ndjson']
     await parley(argv)
+    const made = ['--set', 'agent=agent_1', '--set', 'environment_id=env_1']
+    expect(await parley(['api', 'agents', '/v1/sessions', ...made])).toContain('sesn_')
     expect(readFileSync(join(cwd, 'page.ndjson'), 'utf8')).toContain('session.status_idle')
   })
 
@@ -199,6 +201,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     expect(await parley(['config', 'profiles'])).toContain('work')
     expect(await parley(['config', 'get', 'accessTokenCommand'])).toBe(`${command}\n`)
     expect(await parley(['config', 'list', '--effective'])).toContain('agentsVersion')
+    expect(await parley(['config', 'check', '--ask'])).toContain('the model answered')
     await parley(['chat', '--profile', 'work', 'hi'], { code: 3 })
     await parley(['config', 'unset', '--profile', 'work', 'baseUrl'])
     await parley(['config', 'delete', 'work'])
@@ -237,6 +240,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
       [/“Say hello”/, /^a-red-fox/m, /The emulated agent is done/].map((sign) => expect.stringMatching(sign)),
     )
     expect(await shown('events list')).toContain('agent.message  ')
+    expect(await shown('events list --limit 1')).toContain('user.message')
     const answers: [string, string][] = [
       ['  baseUrl: ', 'https://a.test\n'],
       ['  accessToken (not shown): ', 'canary-1\r'],

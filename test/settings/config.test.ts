@@ -392,6 +392,7 @@ describe('config init', () => {
       'https://agents.test/',
       '\r', // apiKey
       'pass show key', // apiKeyCommand
+      '', // agentsAuth
       '', // vendor
       'ws_1', // workspaceId
     ]
@@ -417,10 +418,14 @@ describe('config init', () => {
   })
 
   test.each([
-    ['both', ['https://a.test', 't-1\r', '', '', '', 'https://b.test', 'k-1\r', '', ''], ['chat', 'events']],
+    [
+      'both',
+      ['https://a.test', 't-1\r', '', '', '', 'https://b.test', 'k-1\r', '', '', ''],
+      ['chat', 'events'],
+    ],
     ['the gateway', ['https://a.test', 't-1\r', '', '', '', ''], ['chat']],
     ['the gateway without a token', ['https://a.test', '\r', '', '', '', '', ''], ['accessToken']],
-    ['the session service', ['', 'https://b.test', 'k-1\r', '', ''], ['events']],
+    ['the session service', ['', 'https://b.test', 'k-1\r', '', '', ''], ['events']],
   ])('C26: it proposes only what now works: %s', async (_, lines, proposed) => {
     const { env } = world()
     const typed = lines.map((line) => (line.endsWith('\r') ? line : `${line}\n`)).join('')
@@ -446,7 +451,7 @@ describe('config init', () => {
 
   test('it says before each question what it is about, with an example or whom to ask', async () => {
     const { env } = world()
-    const typed = 'https://a.test\n\r\n\n\n\nhttps://b.test\n\r\n\n\nn\n'
+    const typed = 'https://a.test\n\r\n\n\n\nhttps://b.test\n\r\n\n\n\nn\n'
     const { err, code } = await run(['config', 'init'], { env, typed })
     expect(code).toBe(0)
     const about = new Map(
@@ -456,7 +461,7 @@ describe('config init', () => {
     )
     expect([...about.keys()]).toEqual([
       ...['baseUrl', 'accessToken', 'accessTokenCommand', 'family', 'chatModel', 'imageModel'],
-      ...['agentsUrl', 'apiKey', 'apiKeyCommand', 'vendor', 'workspaceId'],
+      ...['agentsUrl', 'apiKey', 'apiKeyCommand', 'agentsAuth', 'vendor', 'workspaceId'],
     ])
     expect(about.get('baseUrl')).toMatch(/such as https:\/\/gateway\.example\. Ask whoever runs it/)
     expect(about.get('agentsUrl')).toMatch(/such as https:\/\/agents\.example\. Ask whoever runs it/)
