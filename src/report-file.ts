@@ -106,7 +106,7 @@ function describeRun(
   { exit, isSignal, failure }: End,
   seconds: number,
 ): object {
-  const { command, id, model, stopReason, session, usage, attempts, files, counts } = summary
+  const { command, id, model, stopReason, session, usage, attempts, files, fileTypes, counts } = summary
   const requestId = failure?.details.requestId ?? summary.requestId
   return {
     command: command ?? null,
@@ -122,6 +122,7 @@ function describeRun(
     requestId: shown(requestId),
     session: shown(session),
     files: files ?? null,
+    fileTypes: files && fileTypes.size > 0 ? Object.fromEntries(fileTypes) : null,
     resume: (isSignal ? summary.resume : failure?.details.resume) ?? null,
     counts,
   }

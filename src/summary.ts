@@ -17,6 +17,8 @@ export interface Summary {
   usage: Map<string, number>
   /** Files that results were written to; `undefined` if they are too many to be kept. */
   files: string[] | undefined
+  /** The kind of each that is an image, whatever its name says. */
+  fileTypes: Map<string, string>
   /** How many of many ended how. */
   counts: object | undefined
 }
@@ -32,6 +34,7 @@ export const createSummary = (): Summary => ({
   resume: undefined,
   usage: new Map(),
   files: [],
+  fileTypes: new Map(),
   counts: undefined,
 })
 

@@ -37,6 +37,7 @@ test('a run writes what it came to, and null where that is not known', async () 
     requestId: 'req_7',
     session: null,
     files: [],
+    fileTypes: null,
     resume: null,
   })
 })
@@ -134,7 +135,11 @@ test('files, sessions and counts are named', async () => {
   await run(['chat', 'hi', '-o', 'a.txt', '--report', 'r.json'], { cwd })
   expect(read(cwd).files).toEqual(['a.txt'])
   await run(['image', 'a fox', '-m', 'm', '-o', 'pic.png', '--report', 'r.json'], { cwd })
-  expect(read(cwd)).toMatchObject({ command: 'image', files: ['pic.png'] })
+  expect(read(cwd)).toMatchObject({
+    command: 'image',
+    files: ['pic.png'],
+    fileTypes: { 'pic.png': 'image/png' },
+  })
   await run(['events', 'list', '-s', 'sesn_1', '--report', 'r.json'], { cwd })
   expect(read(cwd)).toMatchObject({ command: 'events list', session: 'sesn_1', model: null })
   const exchange = answering(message('Hello'))

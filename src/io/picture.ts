@@ -1,12 +1,18 @@
 /** A terminal's way of showing pictures among its text. */
 export type PictureProtocol = 'kitty' | 'iterm2'
 
-/** Finds it from what the terminal says about itself, which is not reliable inside a multiplexer. */
-export function findPictureProtocol(
-  env: Readonly<Record<string, string | undefined>>,
-): PictureProtocol | undefined {
-  const { TERM = '', TERM_PROGRAM = '', LC_TERMINAL, KITTY_WINDOW_ID, TMUX } = env
-  if (TMUX || /^(screen|tmux)/.test(TERM)) return undefined
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Why a terminal shows no pictures for certain, in words. */
+export function whyNoPictures({ TERM = '', TMUX }: Environment): string | undefined {
+  if (TERM === 'dumb') return 'the terminal shows no pictures (TERM=dumb)'
+  return TMUX || /^(screen|tmux)/.test(TERM) ? 'tmux and screen pass no pictures on' : undefined
+}
+
+/** Finds it from what the terminal says about itself. */
+export function findPictureProtocol(env: Environment): PictureProtocol | undefined {
+  const { TERM = '', TERM_PROGRAM = '', LC_TERMINAL, KITTY_WINDOW_ID } = env
+  if (whyNoPictures(env)) return undefined
   if (KITTY_WINDOW_ID || /^xterm-(kitty|ghostty)$/.test(TERM) || /^ghostty$/i.test(TERM_PROGRAM))
     return 'kitty'
   return /^(iTerm\.app|WezTerm)$/.test(TERM_PROGRAM) || LC_TERMINAL === 'iTerm2' ? 'iterm2' : undefined
@@ -18,13 +24,20 @@ const largest = 16 * 1024 * 1024
 /** The longest piece that the Kitty protocol accepts, in characters of base64. */
 const pieceLength = 4096
 
-/** The sequence that shows a picture, or `undefined` if there is none: the Kitty protocol accepts PNG only. */
-export function renderPicture(
+/** Why a terminal cannot show this picture, in words. */
+export function whyNotShown(
   protocol: PictureProtocol,
   bytes: Uint8Array,
   extension: string,
 ): string | undefined {
-  if (bytes.length > largest || (protocol === 'kitty' && extension !== 'png')) return undefined
+  if (bytes.length > largest) return 'it is larger than 16 MiB'
+  return protocol === 'kitty' && extension !== 'png'
+    ? `this terminal shows PNG, and it is ${extension}`
+    : undefined
+}
+
+/** The sequence that shows a picture. */
+export function renderPicture(protocol: PictureProtocol, bytes: Uint8Array): string {
   const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
   if (protocol === 'iterm2') return `\x1b]1337;File=inline=1;size=${bytes.length}:${base64}\x07\n`
   const pieces = base64.match(new RegExp(`.{1,${pieceLength}}`, 'g')) ?? []

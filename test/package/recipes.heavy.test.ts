@@ -21,6 +21,7 @@ const blocks = readme.split('\nIn a script.').flatMap((part, index) =>
 const announced: [RegExp, string][] = [
   [/^parley: the demo profile: /, 'the demo, of which a line on stderr reminds each time'],
   [/^\| /, 'what the model says beside an image is on stderr, after `|`'],
+  [/^parley: the answer is in answer\.md$/, "stderr names `-o`'s file"],
   [/^parley: \d+ ok · 0 failed · .* tokens · \d+ s$/, 'the counts are on stderr'],
 ]
 

@@ -5,7 +5,7 @@ import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { escapeControls } from '../../io/escape.ts'
-import { findPictureProtocol, renderPicture } from '../../io/picture.ts'
+import { findPictureProtocol, renderPicture, whyNoPictures, whyNotShown } from '../../io/picture.ts'
 import { showSpinner } from '../../io/spinner.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import type { Settings } from '../../settings/schemas.ts'
@@ -89,11 +89,12 @@ async function readBody(
 /** Where the images go; `undefined` if none is to be saved. */
 async function openDestination(
   context: Context,
-  { output, force: replaces = false }: ImageOptions,
+  { output, preview, force: replaces = false }: ImageOptions,
   name: string,
 ): Promise<Destination | undefined> {
   const { raw, dryRun, curl } = context.flags
   if (raw && output !== undefined) context.note('--raw saves nothing: -o is ignored')
+  if (raw && preview) context.note('--preview: --raw saves nothing, nothing is shown')
   return raw || dryRun || curl ? undefined : chooseDestination(context, { output, name, replaces })
 }
 
@@ -143,17 +144,16 @@ function createShow(
   { host, output, note }: Context,
   isWanted: boolean | undefined,
 ): (bytes: Uint8Array, extension: string) => Promise<void> {
-  const isDumb = host.env.TERM === 'dumb'
-  const protocol = isDumb ? undefined : (findPictureProtocol(host.env) ?? (isWanted ? 'iterm2' : undefined))
-  if (isWanted && !output.isTerminal) note('--preview: stdout is not a terminal, nothing is shown')
-  else if (isWanted && isDumb) note('--preview: the terminal shows no pictures (TERM=dumb), nothing is shown')
-  if (!output.isTerminal || isWanted === false || !protocol) return async () => {}
+  const why = output.isTerminal ? whyNoPictures(host.env) : 'stdout is not a terminal'
+  const found = why === undefined ? findPictureProtocol(host.env) : undefined
+  if (isWanted && why !== undefined) note(`--preview: ${why}, nothing is shown`)
+  else if (isWanted && !found)
+    note("--preview: the terminal does not say that it shows pictures; iTerm2's way is tried")
+  const protocol = found ?? (isWanted && why === undefined ? 'iterm2' : undefined)
+  if (isWanted === false || !protocol) return async () => {}
   return async (bytes, extension) => {
-    const picture = renderPicture(protocol, bytes, extension)
-    if (picture === undefined) {
-      if (isWanted) note('this image cannot be shown here: it is too large, or not a PNG')
-      return
-    }
-    await output.write(picture)
+    const problem = whyNotShown(protocol, bytes, extension)
+    if (problem === undefined) await output.write(renderPicture(protocol, bytes))
+    else if (isWanted) note(`--preview: this image is not shown: ${problem}`)
   }
 }

@@ -117,6 +117,36 @@ describe('previews', () => {
     expect((await image(['x', ...argv], world)).out).toBe('x.png\n')
   })
 
+  test.each([
+    ['a pipe', { env: kitty.env }, 'stdout is not a terminal, nothing is shown'],
+    [
+      'a multiplexer',
+      { ...kitty, env: { TERM: 'tmux-256color', KITTY_WINDOW_ID: '1' } },
+      'tmux and screen pass no pictures on, nothing is shown',
+    ],
+    [
+      'a terminal that says nothing',
+      { tty: ['stdout' as const] },
+      "the terminal does not say that it shows pictures; iTerm2's way is tried",
+    ],
+    [
+      'another kind',
+      { ...kitty, ...parts(inline(jpeg, 'image/jpeg')) },
+      'this image is not shown: this terminal shows PNG, and it is jpg',
+    ],
+  ])('that were asked for and cannot be shown say why: %s', async (_, world, why) => {
+    expect((await image(['x', '--preview'], world)).err).toBe(`parley: --preview: ${why}\n`)
+    expect((await image(['x'], world)).err).toBe('')
+  })
+
+  test('are of one answer, which is saved', async () => {
+    const raw = await image(['x', '--preview', '--raw'], kitty)
+    expect(raw.err).toContain('--preview: --raw saves nothing, nothing is shown')
+    const batch = await image(['--preview', '--batch', '-'], { stdin: '"x"' })
+    expect(batch).toMatchObject({ code: 2, requests: [] })
+    expect(batch.err).toContain('--preview shows the images of one answer')
+  })
+
   test('of what the Kitty protocol does not take, nothing is shown', async () => {
     const ended = await image(['x'], { ...kitty, ...parts(inline(jpeg, 'image/jpeg')) })
     expect(ended).toMatchObject({ code: 0, out: 'x.jpg\n' })
