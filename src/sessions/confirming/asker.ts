@@ -5,6 +5,7 @@ import { layOutJson } from '../../io/json-lines.ts'
 import type { Span } from '../../io/markdown/canvas.ts'
 import { createQuestioner, type Questioner } from '../../io/question.ts'
 import { type Style, wantsColour } from '../../io/style.ts'
+import { createWrapping } from '../../io/wrapping.ts'
 import { childrenOf, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import { isLongerThan } from '../../wire/sessions/characters.ts'
 import { startOf } from '../../wire/text-start.ts'
@@ -55,13 +56,13 @@ export function createAsker(context: Context): Asker {
   let questioner: Questioner | undefined
   const print = (text: string) => void host.stderr.open().write(text)
 
-  async function ask(use: PendingUse, columns: number): Promise<Verdict | 'open' | 'quit'> {
+  async function ask(use: PendingUse, columns: number, answers: string): Promise<Verdict | 'open' | 'quit'> {
     questioner ??= createQuestioner({ ...host, cleanups })
     const question = `  allow ${style.bold(briefly(use, columns))}? [y/n/s/q] `
     for (;;) {
       const said = readVerdict(await questioner.ask(question, { isGrave: true }))
       if (said !== undefined && said !== 'too long') return said
-      print(said === undefined ? legend : `  the reason has more than ${longestReason} characters\n`)
+      print(said === undefined ? answers : `  the reason has more than ${longestReason} characters\n`)
     }
   }
 
@@ -70,13 +71,14 @@ export function createAsker(context: Context): Asker {
       requirePerson(context)
       const columns = host.stderr.columns || 80
       const { paint } = await import('../../io/markdown/canvas.ts')
+      const answers = `${(await createWrapping(host.stderr))(legend)}\n`
       const isColoured = wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal)
       const texts = uses.map((use) => showWholeToolUse(use, columns, (row) => paint(row, isColoured)))
       const verdicts = new Map<string, Verdict>()
       for (const [index, use] of uses.entries()) {
         print(`parley: tool use ${index + 1} of ${uses.length}:\n${texts[index]}`)
-        if (!questioner) print(legend)
-        const said = await input.inTime(ask(use, columns), 'a question was open')
+        if (!questioner) print(answers)
+        const said = await input.inTime(ask(use, columns, answers), 'a question was open')
         if (said === 'quit') break
         if (said !== 'open') verdicts.set(use.id, said)
       }
@@ -86,7 +88,7 @@ export function createAsker(context: Context): Asker {
   }
 }
 
-const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking\n'
+const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking'
 
 /** Of a `deny_message`, in characters (session events, 8). */
 const longestReason = 10_000

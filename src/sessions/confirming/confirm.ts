@@ -6,7 +6,7 @@ import type { Settings } from '../../settings/schemas.ts'
 import { createPreviews } from '../following/previews.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { confirmation } from '../reply-events.ts'
-import { type DeliveryOptions, deliverEvents } from '../sending/delivery.ts'
+import { type DeliveryOptions, deliverEvents, type Said } from '../sending/delivery.ts'
 import { checkEvents } from '../sending/given-events.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
 import { SessionState } from '../session-state.ts'
@@ -65,25 +65,24 @@ interface Confirming {
   values: Settings
 }
 
-/** `inWords` tells a person what is sent. */
 function send(
   { context, caller, parts, options, values }: Confirming,
   body: string,
-  inWords?: string[],
+  said?: Said,
 ): Promise<void> {
   const previews = createPreviews(context, {}, values, !options.ids)
-  const delivering = { ...options, markdown: values.markdown, previews, inWords }
+  const delivering = { ...options, markdown: values.markdown, previews, said }
   return deliverEvents(context, caller, { ...parts, body: Buffer.from(body) }, delivering)
 }
 
 async function sendVerdicts(
   confirming: Confirming,
   verdicts: ReadonlyMap<string, Verdict>,
-  inWords?: string[],
+  said?: Said,
 ): Promise<void> {
   const events = [...verdicts].map(([id, { decision, reason }]) => confirmation(id, decision, reason))
   checkEvents(confirming.context, events, undefined)
-  await send(confirming, JSON.stringify({ events }), inWords)
+  await send(confirming, JSON.stringify({ events }), said)
 }
 
 /** Throws a `CliError` of kind `waiting` if the person leaves some open. */
@@ -93,15 +92,15 @@ async function askAndSend(confirming: Confirming, found: SessionRecord): Promise
   const { uses, state } = await lookUp(context, caller, parts, found)
   requireSingle(uses)
   const verdicts = await ask(context, uses)
-  const inWords = uses.flatMap(({ id, name = id }) => {
+  const words = uses.flatMap(({ id, name = id }) => {
     const verdict = verdicts.get(id)
     return verdict ? [describeFate(context.style, name, verdict)] : []
   })
-  if (verdicts.size > 0) await sendVerdicts(confirming, verdicts, inWords)
+  const left = uses.map(({ id }) => id).filter((id) => !verdicts.has(id))
+  if (verdicts.size > 0) await sendVerdicts(confirming, verdicts, { words, isPart: left.length > 0 })
   const { dryRun, curl } = context.flags
   // Who follows the session has seen whether it still waits.
   if (verdicts.size > 0 && (options.follow || dryRun || curl)) return
-  const left = uses.map(({ id }) => id).filter((id) => !verdicts.has(id))
   if (left.length === 0) return
   const failure = await stillWaiting(context, parts.params.session, state, { ids: left })
   throw failure.with({ sent: verdicts.size > 0 ? 'yes' : 'no' })

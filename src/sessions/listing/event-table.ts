@@ -1,6 +1,6 @@
 import { createTable, gap } from '../../io/columns.ts'
 import { toLocalTime } from '../../io/local-time.ts'
-import { clip, widthOf } from '../../io/width.ts'
+import { clip, pad, widthOf } from '../../io/width.ts'
 import { startOf } from '../../wire/text-start.ts'
 
 /** An event's id, type, time and text. */
@@ -14,8 +14,10 @@ export interface TableLine {
 
 const timeWidth = '00:00:00'.length
 
-/** What is shown of a type and of a text at least. */
-const shortestType = 10
+/** A longer type is shortened. */
+const longestType = 'agent.thread_context_compacted'.length
+
+/** A text that would get less room stands on a line of its own. */
 const shortestText = 10
 
 /** Ids are never shortened, but a service could send a page of it. */
@@ -23,7 +25,8 @@ const longestId = 1024
 
 /**
  * Returns a function that lays out events page by page for a terminal of `width` columns. Times are local, under the day.
- * Ids are whole, for a person to copy: if there is not enough room, the text gives way, then the time, then the type.
+ * Ids are whole, for a person to copy: if there is not enough room, the text gives way. If none is left for it, each event
+ * has two lines.
  */
 export function createEventTable(width: number): (rows: readonly EventRow[]) => TableLine[] {
   let form: Form | undefined
@@ -45,10 +48,10 @@ export function createEventTable(width: number): (rows: readonly EventRow[]) => 
     ]) as EventRow[]
     const isFirst = form === undefined
     form ??= chooseForm(width, rows)
-    const laid = form.layOut(isFirst ? [['ID', 'TYPE', 'TIME', 'TEXT'], ...cells] : cells)
+    const laid = form(isFirst ? [['ID', 'TYPE', 'TIME', 'TEXT'], ...cells] : cells)
     if (isFirst) lines.push({ kind: 'head', text: laid.shift() ?? '' })
     for (const [index, text] of laid.entries()) {
-      const time = form.hasTimes ? times[index] : undefined
+      const time = times[index]
       const day = time && `${time.date} (${time.zone})`
       if (day !== undefined && day !== lastDay) {
         lines.push({ kind: 'day', text: clip(day, width) })
@@ -60,35 +63,48 @@ export function createEventTable(width: number): (rows: readonly EventRow[]) => 
   }
 }
 
-interface Form {
-  hasTimes: boolean
-  layOut(rows: readonly EventRow[]): string[]
-}
+/** Lays out rows; later pages look as the first one. */
+type Form = (rows: readonly EventRow[]) => string[]
 
-/** Chosen for the first page; later pages have the same head. */
 function chooseForm(width: number, rows: readonly EventRow[]): Form {
   const idWidth = Math.max('ID'.length, widest(rows.map(([id = '']) => id)))
-  const typeWidth = Math.max(shortestType, widest(rows.map(([, type = '']) => type)))
-  const room = width - idWidth - gap.length - shortestText - gap.length
-  const hasTimes = typeWidth + gap.length + timeWidth <= room
-  const mostType = Math.max(shortestType, Math.min(typeWidth, room))
-  const layOut = createTable({ width, most: [Infinity, mostType, ...(hasTimes ? [timeWidth] : [])] })
-  const pick = ([id = '', type = '', time = '', text = '']: EventRow) => [
-    id,
-    widthOf(type) <= mostType ? type : shorten(type, mostType),
-    ...(hasTimes ? [time] : []),
-    text,
-  ]
-  return { hasTimes, layOut: (page) => layOut(page.map(pick)) }
+  const typeWidth = Math.min(longestType, widest(rows.map(([, type = '']) => type)))
+  const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + gap.length, 0)
+  if (used + shortestText > width) return (page) => page.map((row) => stack(row, { width, idWidth }))
+  const layOut = createTable({ width, most: [Infinity, Math.max(typeWidth, 'TYPE'.length), timeWidth] })
+  return (page) =>
+    layOut(
+      page.map(([id = '', type = '', time = '', text = '']) => [id, shorten(type, typeWidth), time, text]),
+    )
 }
 
 /** `session.…rescheduled`: what kind it is, and of its end what `width` has room for. */
 function shorten(word: string, width: number): string {
+  if (widthOf(word) <= width) return word
   const [begin = ''] = /^[a-z]{1,7}[._]/.exec(word) ?? []
   const kind = width < begin.length + 5 ? '' : begin
   const tail = Math.max(4, width - kind.length - 1)
   if (word.length <= kind.length + 1 + tail || /[^!-~]/.test(word)) return word
   return `${kind}…${word.slice(-tail).replace(/^[^_]*_(?=.)/, '')}`
 }
+
+/** The id and the time on one line, if they have room there, and all else below. */
+function stack([id = '', type = '', time = '', text = '']: EventRow, { width, idWidth }: Stacked): string {
+  const moment = clip(time, timeWidth)
+  const isBeside = idWidth + gap.length + timeWidth <= width
+  const head = isBeside ? `${pad(id, idWidth)}${gap}${moment}` : id
+  const lead = isBeside || moment === '' ? indent : `${indent}${moment}${gap}`
+  const shownType = clip(type, Math.max(width - lead.length, 1))
+  const left = width - lead.length - widthOf(shownType) - gap.length
+  const rest = text === '' || left < 1 ? '' : `${gap}${clip(text, left)}`
+  return `${head.trimEnd()}\n${lead}${shownType}${rest}`
+}
+
+interface Stacked {
+  width: number
+  idWidth: number
+}
+
+const indent = '  '
 
 const widest = (cells: readonly string[]) => cells.reduce((most, cell) => Math.max(most, widthOf(cell)), 0)

@@ -14,8 +14,16 @@ import { printReceipt, readReceipt } from './receipt.ts'
 export interface DeliveryOptions {
   ids?: boolean
   follow?: boolean
-  /** What is sent, in words for the person who said it: takes the place of the table of what was accepted. */
-  inWords?: readonly string[] | undefined
+  /** Takes the place of the table of what was accepted. */
+  said?: Said | undefined
+}
+
+/** What a person has just said, and sends. */
+export interface Said {
+  /** A line for each thing. */
+  words: readonly string[]
+  /** Something was left open, so that the agent does not go on. */
+  isPart: boolean
 }
 
 /** What is followed is printed as the settings say. */
@@ -34,7 +42,7 @@ export async function deliverEvents(
   context: Context,
   caller: Caller,
   parts: Delivery,
-  { ids = false, follow = false, markdown, previews, inWords }: Printing,
+  { ids = false, follow = false, markdown, previews, said }: Printing,
 ): Promise<void> {
   if (await caller.preview(endpoints.sendEvents, parts)) return
   const session = parts.params.session
@@ -48,7 +56,7 @@ export async function deliverEvents(
           isAccepted = true
           const fate = follow ? `${accepted}; ${goesOn(context, session)}` : accepted
           context.calls.sayInstead(() => fate)
-          for (const line of inWords ?? []) context.tell(line)
+          for (const line of said?.words ?? []) context.tell(line)
         },
       }),
     )
@@ -57,8 +65,8 @@ export async function deliverEvents(
       await printTranscript(context, follower, { session, ids, markdown, certain: accepted, sent })
     } else {
       const isShown = context.output.isTerminal && !ids && !context.flags.raw
-      if (!isShown || !inWords) await printReceipt(context, events, ids)
-      if (isShown && eventsOf(parts.body).some(isWork))
+      if (!isShown || !said) await printReceipt(context, events, ids)
+      if (isShown && !said?.isPart && eventsOf(parts.body).some(isWork))
         context.note(`to see the answer: ${sessionCommand(context, 'follow', session)} --history`)
     }
   } catch (error) {
