@@ -47,7 +47,11 @@ export const outcomes = {
     again: 'after the answer',
   },
   stuck: { exit: 13, when: '`follow`, `run`: the session was terminated or is stuck', again: '' },
-  denied: { exit: 14, when: '`run`: the turn ended, but something was denied', again: '' },
+  denied: {
+    exit: 14,
+    when: '`run`: the turn ended, but something was denied; `policy check --fail-on-deny`',
+    again: '',
+  },
   stopped: {
     exit: 15,
     when: '`follow`, `run`, `--batch`: the deadline, or the limit of tokens, came before the end',

@@ -53,6 +53,16 @@ export const entries: Record<string, Entry> = {
     sends: true,
     load: () => import('../commands/api.ts'),
   },
+  policy: {
+    summary: 'try the rules that decide about tool uses',
+    group: {
+      check: {
+        summary: 'say what a policy would do about the tool uses of a session',
+        isRequest: true,
+        load: () => import('../commands/policy/check.ts'),
+      },
+    },
+  },
   config: {
     summary: 'profiles and credentials',
     group: {

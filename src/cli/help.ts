@@ -18,8 +18,9 @@ export async function run(
   words: string[],
   { showHelp }: Grammar,
 ): Promise<void> {
-  const [name = ''] = words
-  if (!isTopic(name)) return showHelp(words)
+  const [name = '', ...rest] = words
+  // 'policy' is a topic, and a group of commands.
+  if (!isTopic(name) || rest.length > 0) return showHelp(words)
   const { columns } = host.stdout
   const { writers } = await import('./topic-texts.ts')
   const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)

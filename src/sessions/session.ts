@@ -13,7 +13,10 @@ export interface SessionOptions {
   beta?: string[] | false
 }
 
-export function declareSessionFlags(command: Command): void {
+export function declareSessionFlags(
+  command: Command,
+  about = 'the session (environment PARLEY_SESSION)',
+): void {
   // Before commander's own listeners, so that the value is still the earlier flag's.
   for (const flag of ['beta', 'no-beta']) {
     command.on(`option:${flag}`, () => {
@@ -23,7 +26,7 @@ export function declareSessionFlags(command: Command): void {
     })
   }
   command
-    .option('-s, --session <id>', 'the session (environment PARLEY_SESSION)')
+    .option('-s, --session <id>', about)
     .option('--beta <id>', 'one more beta of the service, repeatable', addValue)
     .option('--no-beta', 'send no betas')
 }

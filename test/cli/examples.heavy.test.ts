@@ -26,6 +26,7 @@ describe('every example runs as printed (needs sh)', () => {
       'events.json': '{"events":[{"type":"user.interrupt"}]}',
       'events.ndjson': '{"type":"user.message","content":[{"type":"text","text":"hi"}]}\n',
       'rules.json': '{"rules":[]}',
+      'audit.ndjson': '',
       'diagram.png': png,
       parley: `#!/bin/sh\nexec "${process.execPath}" "${binary}" "$@"\n`,
     }

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { topics } from '../../src/cli/topics.ts'
 import { run } from '../harness/run.ts'
-import { commands, examplesOf, groups, helpOn, names } from './pages.ts'
+import { commands, examplesOf, groups, helpOn, helpOnCommand, names } from './pages.ts'
 
 test.each(['', ...groups, ...names])('help on "%s" is a page that a terminal shows at once', async (name) => {
-  const lines = (await helpOn(name)).trimEnd().split('\n')
+  const lines = (await helpOnCommand(name)).trimEnd().split('\n')
   // No other command has so many flags.
   const most = name === '' ? 25 : name === 'events run' ? 60 : 50
   expect(lines.length).toBeLessThanOrEqual(most)

@@ -15,8 +15,15 @@ export const commands = commandsIn(entries)
 export const names = commands.map(({ path }) => path.join(' '))
 export const groups = Object.keys(entries).filter((name) => entries[name]?.group)
 
-export async function helpOn(name: string, columns?: number): Promise<string> {
-  const ended = await run(['help', ...name.split(' ').filter(Boolean)], columns ? { columns } : {})
+/** Of a group and a topic of one name the topic's. */
+export const helpOn = (name: string, columns?: number): Promise<string> =>
+  print(['help', ...name.split(' ').filter(Boolean)], columns)
+
+export const helpOnCommand = (name: string, columns?: number): Promise<string> =>
+  print([...name.split(' ').filter(Boolean), '--help'], columns)
+
+async function print(argv: string[], columns?: number): Promise<string> {
+  const ended = await run(argv, columns ? { columns } : {})
   expect(ended).toMatchObject({ code: 0, err: '' })
   return ended.out
 }

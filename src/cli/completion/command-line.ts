@@ -123,6 +123,8 @@ export const known = new Map<string, Completion>([
   ['--beta', betas],
   ['--betas', betas],
   ['events list --type', eventTypes],
+  ['policy check file', 'files'],
+  ['policy check events', 'files'],
   ['api service', ['gateway', 'agents']],
 ])
 

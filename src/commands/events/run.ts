@@ -36,8 +36,7 @@ export function declare(command: Command): void {
 export const notes = [
   "The flags for events that 'parley events send --help' shows work here too.",
   'The answer is what the agent said last in the main thread since the last task, once the session rests (exit 0 or 14). --schema tells the agent the form, and judges the answer alone.',
-  'With --audit the same line goes on: a task that the file shows as sent and not done is not sent again. After exit 0 or 14 it is done, and is sent anew.',
-  'A session is for one run at a time, on all machines together. On one machine the second waits for the first.',
+  'A session is for one run at a time, on all machines together; on one machine the second waits. With --audit the same line goes on: a task that the file shows as sent, and not done by exit 0 or 14, is not sent again.',
   "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer; 14: something was denied; 15: the deadline passed.",
 ]
 

@@ -58,7 +58,7 @@ export async function readConfirmInput(
 }
 
 /** The events that a text holds: in a page of the service, which has no type, they are one level deeper. */
-function unpack(text: string): string[] {
+export function unpack(text: string): string[] {
   const { type, data } = (JSON.parse(text) ?? {}) as { type?: unknown; data?: unknown }
   return type === undefined && Array.isArray(data) ? elementsOf(text, 'data') : [text]
 }

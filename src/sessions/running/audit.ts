@@ -103,7 +103,7 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
   const chunks = createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
   const replies = new Map<string, Reply>()
   let task: JournalTask | undefined
-  for await (const entry of readEntries(chunks, path)) {
+  for await (const { entry } of readEntries(chunks, path)) {
     if (entry.session !== session) continue
     const line = typeof entry.toolUse === 'string' ? readLine(entry) : undefined
     if (line) {
@@ -188,10 +188,10 @@ const longestLine = 2 ** 27
  * Reads an audit, entry by entry; `name` is what messages call it. Throws a `CliError` if a line is of something else: the
  * file is not ours to add to.
  */
-async function* readEntries(
+export async function* readEntries(
   chunks: AsyncIterable<Uint8Array>,
   name: string,
-): AsyncGenerator<Record<string, unknown>> {
+): AsyncGenerator<{ entry: Record<string, unknown>; text: string }> {
   let isFirst = true
   for await (const { bytes } of cutLines(chunks, longestLine)) {
     const text = bytes && Buffer.from(bytes).toString()
@@ -201,8 +201,14 @@ async function* readEntries(
     const entry = text === undefined ? undefined : tryParseJson(text)
     if (entry === undefined ? !isTorn(text) : !isEntry(entry))
       throw new CliError('file', `the audit file ${name}: it holds something else`)
-    if (isObject(entry)) yield entry
+    if (isObject(entry) && text !== undefined) yield { entry, text }
   }
+}
+
+/** Whether a text begins as an audit does. */
+export function isAudit(text: string): boolean {
+  const [first = ''] = text.split('\n', 1)
+  return isEntry(tryParseJson(first))
 }
 
 /** The events of an audit. */

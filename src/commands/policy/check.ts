@@ -1,0 +1,27 @@
+import type { Command } from 'commander'
+import type { Context } from '../../context.ts'
+import { type CheckOptions, checkPolicy } from '../../sessions/checking/check.ts'
+import { declareSessionFlags } from '../../sessions/session.ts'
+
+export function declare(command: Command): void {
+  command
+    .argument('<file>', 'the policy')
+    .argument('[events]', 'a recorded session, as events or as an audit, or - for stdin')
+  declareSessionFlags(command, 'in place of EVENTS: a session, which is read')
+  command.option('--fail-on-deny', 'exit 14 if a tool use would be denied or asked about')
+}
+
+export const notes = [
+  "Checks the file and the examples in it. Of each tool use in EVENTS it says what the policy would do, by which rule, and what became of it then: allow, deny, result (a client gave one), unasked (the service ran it), or open. EVENTS are what 'parley events list --raw' and 'follow --raw' print, a page of the service, or the file of --audit.",
+  "--raw prints a line of JSON each. On stderr it names each rule that matched nothing. 'parley help policy' describes the rules.",
+]
+
+export const examples = [
+  'parley policy check rules.json',
+  'parley policy check rules.json audit.ndjson',
+  'parley policy check rules.json -s sesn_1',
+  'parley events list -s sesn_1 --raw | parley policy check rules.json -',
+]
+
+export const run = (context: Context, options: CheckOptions, words: string[]): Promise<void> =>
+  checkPolicy(context, options, words)

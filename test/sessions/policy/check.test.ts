@@ -1,0 +1,370 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createMatcher } from '../../../src/sessions/policy/pattern.ts'
+import { often } from '../../harness/often.ts'
+import { answering, hurried, run, temporaryFolder } from '../../harness/run.ts'
+import { createAgentService, type Event } from '../run/agent-service.ts'
+
+const rules = {
+  rules: [
+    { tool: 'read_*', decision: 'allow' },
+    { tool: 'bash', input: { command: 'git status' }, decision: 'allow' },
+    { tool: 'bash', input: { command: '*rm *' }, decision: 'deny', reason: 'no deleting' },
+    { tool: 'create_issue', server: 'github', decision: 'allow' },
+  ],
+  default: { decision: 'deny', reason: 'not in CI' },
+}
+
+const bash = (id: string, command: string, more: object = {}): Event => ({
+  id,
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: { command },
+  ...more,
+})
+const rest = (...ids: string[]): Event => ({
+  type: 'session.status_idle',
+  stop_reason: ids.length > 0 ? { type: 'requires_action', event_ids: ids } : { type: 'end_turn' },
+})
+
+/** One of each fate that a tool use can have. */
+const session: Event[] = [
+  bash('t1', 'git status'),
+  { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' },
+  { type: 'agent.tool_result', tool_use_id: 't1' },
+  bash('t2', 'rm -rf x'),
+  { type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny', deny_message: 'no' },
+  bash('t3', 'ls', { evaluated_permission: 'allow' }),
+  bash('t4', 'pwd'),
+  { type: 'agent.tool_result', tool_use_id: 't4' },
+  { id: 'c1', type: 'agent.custom_tool_use', name: 'read_log', input: {} },
+  { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [] },
+  bash('t5', 'x', { evaluated_permission: 'deny' }),
+  bash('t6', 'y', { evaluated_permission: 'ask' }),
+  rest('m1'),
+  {
+    id: 'm1',
+    type: 'agent.mcp_tool_use',
+    mcp_server_name: 'github',
+    name: 'create_issue',
+    input: { n: 1, title: 'a\tb' },
+  },
+  rest('m1'),
+]
+const lines = (events: object[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
+
+async function check(
+  words: string[],
+  world: Parameters<typeof run>[1] & { files?: Record<string, string> } = {},
+) {
+  const cwd = world.cwd ?? temporaryFolder()
+  const files = { 'p.json': JSON.stringify(rules), 'e.ndjson': lines(session), ...world.files }
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
+  return run(['policy', 'check', ...words], { cwd, ...world })
+}
+
+const verdicts = [
+  ['allow', 'rules[1]', 'allow', 't1'],
+  ['deny', 'rules[2]', 'deny', 't2'],
+  ['deny', 'default', 'unasked', 't3'],
+  ['deny', 'default', 'unasked', 't4'],
+  ['allow', 'rules[0]', 'result', 'c1'],
+  ['deny', 'default', 'deny', 't5'],
+  ['deny', 'default', '', 't6'],
+  ['allow', 'rules[3]', 'open', 'm1'],
+]
+const inPipe = (out: string) =>
+  out
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => line.split('\t').slice(0, 4))
+
+describe('a policy over a recorded session', () => {
+  test.each<[string, string]>([
+    ['events one a line', lines(session)],
+    ['a page', JSON.stringify({ data: session, next_page: null })],
+    ['a list', JSON.stringify(session)],
+    ['a body', JSON.stringify({ events: session })],
+  ])('says of each tool use what it would do, by which rule, and what was: %s', async (_, text) => {
+    const { code, out, err, requests } = await check(['p.json', 'e.json'], { files: { 'e.json': text } })
+    expect({ code, err, requests }).toEqual({ code: 0, err: '', requests: [] })
+    expect(inPipe(out)).toEqual(verdicts)
+    expect(out.split('\n')[1]).toBe('deny\trules[2]\tdeny\tt2\tbash\t{"command":"rm -rf x"}\tno deleting')
+    expect(out.split('\n')[7]).toContain('\t{"n":1,"title":"a\\\\tb"}\t')
+    const piped = await check(['p.json', '-'], { stdin: text })
+    expect(piped.out).toBe(out)
+  })
+
+  test('--raw prints a line of JSON each, with the input as it is spelled', async () => {
+    const spelled = '{ "n" : 1.0e2, "long": 12345678901234567890 }'
+    const text = `{"id":"t1","type":"agent.tool_use","name":"read_x","input":${spelled}}\n${lines([bash('t2', 'rm a')])}`
+    const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files: { 'e.ndjson': text } })
+    expect(out).toBe(
+      `{"toolUse":"t1","name":"read_x","input":${spelled},"decision":"allow","rule":0,"reason":null,"was":null}\n` +
+        '{"toolUse":"t2","name":"bash","input":{"command":"rm a"},"decision":"deny","rule":2,"reason":"no deleting","was":null}\n',
+    )
+  })
+
+  test('a terminal gets a table and the sums, and remote text cannot control it', async () => {
+    const text = lines([
+      bash('t1', 'git status'),
+      bash('t2', 'rm \u001b[2J\u202e x'),
+      bash('t3', 'z'.repeat(300)),
+    ])
+    const { out, err } = await check(['p.json', 'e.ndjson', '--color', 'never'], {
+      files: { 'e.ndjson': text },
+      tty: ['stdout', 'stderr'],
+      columns: 70,
+    })
+    const rows = out.split('\n')
+    expect(rows.slice(0, 3)).toEqual([
+      'DECISION  RULE      WAS  TOOL  INPUT',
+      'allow     rules[1]       bash  {"command":"git status"}',
+      expect.stringMatching(/^deny {6}rules\[2\] {7}bash {2}\{"command":"rm \\u001b\[2J\\u202e x"\} \(no/),
+    ])
+    expect(rows.filter((row) => row.length > 70)).toEqual([])
+    expect(err).toContain('parley: 1 allowed, 0 asked about, 2 denied of 3\n')
+  })
+
+  test('--fail-on-deny is 14 if one would be denied or asked about, and names these', async () => {
+    const { code, out, err } = await check(['p.json', 'e.ndjson', '--fail-on-deny'])
+    expect({ code, rows: inPipe(out).length }).toEqual({ code: 14, rows: 8 })
+    expect(err).toContain('parley: p.json does not allow 5 of 8 tool uses\n')
+    expect(err).toContain('  deny bash {"command":"rm -rf x"} t2 (rules[2]: no deleting)\n')
+    const asking = { 'p.json': '{"rules":[]}' }
+    expect((await check(['p.json', 'e.ndjson', '--fail-on-deny'], { files: asking })).code).toBe(14)
+    const allowing = { 'p.json': '{"rules":[],"default":{"decision":"allow"}}' }
+    expect((await check(['p.json', 'e.ndjson', '--fail-on-deny'], { files: allowing })).code).toBe(0)
+  })
+
+  test('names on stderr a rule that matched nothing, and says if there is no tool use', async () => {
+    const text = lines([bash('t1', 'git status')])
+    const { err } = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': text } })
+    expect(err).toBe(
+      'parley: rules[0] (read_*) matched nothing\nparley: rules[2] (bash) matched nothing\nparley: rules[3] (create_issue) matched nothing\n',
+    )
+    for (const none of ['', '\n', lines([rest()])]) {
+      const ended = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': none } })
+      expect(ended).toMatchObject({ code: 0, out: '', err: 'parley: there is no tool use\n' })
+    }
+  })
+
+  test('an id with two inputs, and an input with a key twice, are never allowed', async () => {
+    const twice = `${lines([bash('t1', 'git status'), bash('t1', 'rm x'), bash('t1', 'git status')])}`
+    const key =
+      '{"id":"t2","type":"agent.tool_use","name":"bash","input":{"command":"git status","command":"git status"}}\n'
+    const { out } = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': twice + key } })
+    expect(inPipe(out)).toEqual([
+      ['deny', 'default', '', 't1'],
+      ['deny', 'default', '', 't2'],
+    ])
+  })
+})
+
+describe('a policy over an audit', () => {
+  const entry = (toolUse: string, event: string, more: object = {}) =>
+    `${JSON.stringify({ time: '2026-01-01T00:00:00.000Z', session: 's1', toolUse, event, ...more })}\n`
+  const decided = (toolUse: string, more: object = {}) =>
+    entry(toolUse, 'decision', {
+      type: 'agent.tool_use',
+      name: 'bash',
+      input: { command: 'git status' },
+      decision: 'allow',
+      ...more,
+    })
+
+  test('counts each tool use of a session once, by its last decision', async () => {
+    const text = [
+      decided('t1', { input: { command: 'rm x' } }),
+      entry('t1', 'refused'),
+      decided('t1'),
+      entry('t1', 'accepted'),
+      decided('t2', { decision: 'deny' }),
+      entry('t2', 'accepted'),
+      decided('t3', { type: 'agent.custom_tool_use', name: 'read_x' }),
+      entry('t3', 'end'),
+      entry('t3', 'accepted'),
+      decided('t4').replace('"decision","', '"not-asked","'),
+      decided('t5', { decision: 'ask' }),
+      entry('t6', 'accepted'),
+      decided('t7', { type: 'agent.mcp_tool_use', server: 'github', name: 'create_issue' }),
+      decided('t1', { decision: 'deny' }).replace('"s1"', '"s2"'),
+      entry('x', 'interrupt').replace('"x"', 'null'),
+      '{"time":"2026-01-01T00:00:00.000Z","session":"s1","to',
+    ].join('')
+    const { code, out } = await check(['p.json', 'a.ndjson'], { files: { 'a.ndjson': text } })
+    expect(code).toBe(0)
+    expect(inPipe(out)).toEqual([
+      ['allow', 'rules[1]', 'allow', 't1'],
+      ['allow', 'rules[1]', 'deny', 't2'],
+      ['allow', 'rules[0]', 'result', 't3'],
+      ['allow', 'rules[1]', 'unasked', 't4'],
+      ['allow', 'rules[1]', 'open', 't5'],
+      ['allow', 'rules[3]', 'open', 't7'],
+      ['allow', 'rules[1]', 'open', 't1'],
+    ])
+  })
+
+  test('never allows what an earlier version wrote down without its type, and denies it as ever', async () => {
+    const text =
+      decided('t1', { type: undefined }) + decided('t2', { type: undefined, input: { command: 'rm x' } })
+    const { out } = await check(['p.json', 'a.ndjson'], { files: { 'a.ndjson': text } })
+    expect(inPipe(out)).toEqual([
+      ['deny', 'default', 'open', 't1'],
+      ['deny', 'rules[2]', 'open', 't2'],
+    ])
+    const files = { 'a.ndjson': text, 'p.json': '{"rules":[{"tool":"bash","server":"x","decision":"deny"}]}' }
+    expect(inPipe((await check(['p.json', 'a.ndjson'], { files })).out)[0]?.[0]).toBe('deny')
+  })
+})
+
+test('a policy over a session asks the service for its list alone', async () => {
+  const exchange = answering(JSON.stringify({ data: session, next_page: null }))
+  const { code, out, requests } = await check(['p.json', '-s', 's1'], { exchange })
+  expect({ code, rows: inPipe(out) }).toEqual({ code: 0, rows: verdicts })
+  expect(requests.map(({ method, url }) => `${method} ${new URL(url).pathname}`)).toEqual([
+    'GET /v1/sessions/s1/events',
+  ])
+  const shown = await check(['p.json', '-s', 's1', '--dry-run'], { exchange })
+  expect({ code: shown.code, requests: shown.requests }).toEqual({ code: 0, requests: [] })
+  expect(JSON.parse(shown.out).method).toBe('GET')
+})
+
+test('without events it checks the file and its examples, and leaves stdin and PARLEY_SESSION alone', async () => {
+  const world = { stdin: 'no events', env: { PARLEY_SESSION: 's1' } }
+  const { code, out, err, requests } = await check(['p.json'], world)
+  expect({ code, out, err, requests }).toEqual({
+    code: 0,
+    out: '',
+    err: 'parley: p.json: 4 rules, and every example holds\n',
+    requests: [],
+  })
+})
+
+describe('what cannot be checked is 2', () => {
+  const example = { tool: 'bash', decision: 'allow', examples: { match: [{ name: 'sh' }] } }
+  test.each<[string, string[], Record<string, string>, string]>([
+    [
+      'an example that does not hold',
+      ['p.json'],
+      { 'p.json': JSON.stringify({ rules: [example] }) },
+      'rules[0].examples.match[0]: the rule does not match it',
+    ],
+    ['a broken policy', ['p.json', 'e.ndjson'], { 'p.json': '{' }, 'p.json: not valid JSON'],
+    ['no file', [], {}, 'the argument <file> is missing'],
+    [
+      'events that are none',
+      ['p.json', 'e.ndjson'],
+      { 'e.ndjson': '[1]' },
+      'e.ndjson: events[0]: is not an event',
+    ],
+    ['events that are not JSON', ['p.json', 'e.ndjson'], { 'e.ndjson': 'text' }, 'e.ndjson: not valid JSON'],
+    [
+      'an audit with something else in it',
+      ['p.json', 'e.ndjson'],
+      { 'e.ndjson': '{"time":"","session":"s","event":"sent"}\nx\n' },
+      'the audit file e.ndjson: it holds something else',
+    ],
+    [
+      'EVENTS beside a session',
+      ['p.json', 'e.ndjson', '-s', 's1'],
+      {},
+      'EVENTS and --session exclude each other',
+    ],
+    ['a request to show without one', ['p.json', '--curl'], {}, '--curl works only with --session'],
+    ['one stdin for both', ['-', '-'], {}, 'stdin'],
+  ])('%s', async (_, words, files, said) => {
+    const { code, out, err, requests } = await check(words, { files, stdin: '{"rules":[]}' })
+    expect({ code, out, requests }, err).toEqual({ code: 2, out: '', requests: [] })
+    expect(err).toContain(said)
+  })
+})
+
+const commands = ['git status', 'git a;b', 'rm x', 'cat ../a', '', 'a'] as const
+const pattern = fc.constantFrom('*', '**', 'git *', 'git status', '*rm *', 'a*')
+const rule = fc.record(
+  {
+    tool: fc.constantFrom('bash', '*', 'read_*', 'create_issue'),
+    decision: fc.constantFrom('allow', 'ask', 'deny'),
+    server: fc.constantFrom('github', '*'),
+    input: fc.oneof(fc.record({ command: pattern }), fc.constant({})),
+    reason: fc.constantFrom('why', 'no'),
+  },
+  { requiredKeys: ['tool', 'decision'] },
+)
+const toolUse = fc.record({
+  type: fc.constantFrom('agent.tool_use', 'agent.mcp_tool_use', 'agent.custom_tool_use'),
+  name: fc.constantFrom('bash', 'read_x', 'create_issue'),
+  mcp_server_name: fc.constantFrom('github', undefined),
+  input: fc.oneof(
+    fc.record({ command: fc.constantFrom(...commands) }),
+    fc.constantFrom({}, { command: 'a', cwd: '/' }),
+  ),
+})
+
+test('policy check decides as events run does, over its events and over its audit', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(rule, { maxLength: 5 }),
+      fc.array(toolUse, { minLength: 1, maxLength: 6 }),
+      async (given, uses) => {
+        const cwd = temporaryFolder()
+        const files = { 'p.json': JSON.stringify({ rules: given, default: { decision: 'deny' } }) }
+        writeFileSync(join(cwd, 'p.json'), files['p.json'])
+        const round = uses.map((use, index): Event => ({ id: `t${index}`, ...use }))
+        const service = createAgentService({ rounds: [round] })
+        const argv = ['events', 'run', 'go', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
+        const { exchange } = service
+        const ran = await run(argv, { cwd, exchange, timers: hurried() })
+        expect([0, 12, 14]).toContain(ran.code)
+        const read = async (words: string[]) =>
+          (await check(['p.json', ...words, '--raw'], { cwd, files, exchange })).out
+            .split('\n')
+            .slice(0, -1)
+            .map((line) => JSON.parse(line))
+        const audit = await read(['a.ndjson'])
+        const events = await read(['-s', 's1'])
+        const decisions = readFileSync(join(cwd, 'a.ndjson'), 'utf8')
+          .split('\n')
+          .slice(0, -1)
+          .map((line) => JSON.parse(line))
+          .filter(({ event }) => event === 'decision')
+          .map(({ toolUse: id, decision, rule: number = null, reason = null }) => [
+            id,
+            decision,
+            number,
+            reason,
+          ])
+        const toDecision = (each: Record<string, unknown>) => [
+          each.toolUse,
+          each.decision,
+          each.rule,
+          each.reason,
+        ]
+        expect(events.map(toDecision)).toEqual(decisions)
+        expect(audit.map(toDecision)).toEqual(decisions)
+        // What is denied by a result is a result to whoever sees the events alone.
+        const wasIn = (was: string, at: number) =>
+          events[at].was === 'result' && was === 'deny' ? 'result' : was
+        expect(audit.map(({ was }, at) => wasIn(was, at))).toEqual(events.map(({ was }) => was))
+      },
+    ),
+    often(200),
+  )
+}, 120_000)
+
+test('help names each character that a narrow star does not match, and no other', async () => {
+  const { out } = await run(['help', 'policy'])
+  const [, line = ''] = /^ {2}(; .*)$/m.exec(out) ?? []
+  const printable = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index))
+  const isMatched = createMatcher('*', 'narrow')
+  expect(line.split(' ').sort()).toEqual(printable.filter((char) => !isMatched(char)).sort())
+})
+
+test('help tells the topic from the command', async () => {
+  expect((await run(['help', 'policy'])).out).toContain('## How rules count'.slice(3))
+  expect((await run(['help', 'policy', 'check'])).out).toContain('Usage: parley policy check')
+  expect((await run(['policy', '--help'])).out).toContain('Usage: parley policy <command>')
+})
