@@ -8,6 +8,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createAsker } from '../confirming/asker.ts'
+import { FollowedTurn } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { createPreviews, type LiveFlags } from '../following/previews.ts'
 import { printTranscript } from '../following/transcript.ts'
@@ -26,7 +27,7 @@ import {
   type WantedAnswer,
 } from './answer.ts'
 import { type Audit, openAudit } from './audit.ts'
-import { hasArrived } from './looking.ts'
+import { hasArrived, type ListedSession, lookUntil } from './looking.ts'
 import { lineFor } from './replying.ts'
 import { Responder } from './responder.ts'
 import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
@@ -117,6 +118,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
         wanted,
         sent,
         ask,
+        isInterrupted: () => isInterrupted({ context: lasting, caller, parts }, follower),
         resume,
         explained,
       })
@@ -233,6 +235,8 @@ interface Followed {
   sent: SessionEvent[] | undefined
   /** Sends one more message; returns it as it will be shown. */
   ask(text: string): Promise<SessionEvent[]>
+  /** Whether the last that a client did was to interrupt the session. */
+  isInterrupted(): Promise<boolean>
   resume: string[]
   /** Has a failure say how the run goes on. */
   explained<T>(work: Promise<T>): Promise<T>
@@ -246,7 +250,7 @@ async function follow(
   context: Context,
   follower: Follower,
   responder: Responder,
-  { session, ids, wanted, sent: task, ask, resume, explained }: Followed,
+  { session, ids, wanted, sent: task, ask, isInterrupted, resume, explained }: Followed,
 ): Promise<CliError | undefined> {
   const { host, note, timers, start, summary } = context
   const followTurn = async (words: string | undefined) => {
@@ -262,7 +266,7 @@ async function follow(
       fate: goesOn(resume),
       resume,
     })
-    if (!sent && follower.turn.isInterrupted) throw interrupted(context, session)
+    if (!sent && (await isInterrupted())) throw interrupted(context, session)
   }
   const { turn, state } = follower
   try {
@@ -279,6 +283,27 @@ async function follow(
     const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
     if (host.stderr.isTerminal) note(`${responder.describe()}; ${seconds} s`)
   }
+}
+
+/** How long a list may take to show the last rest. Milliseconds. */
+const longestLag = 2_000
+
+/** Whether the last that a client did was to interrupt the session: a stream may leave out what clients do. */
+async function isInterrupted(session: ListedSession, { turn, state }: Follower): Promise<boolean> {
+  if (turn.isInterrupted) return true
+  const rest = [...state.stops].at(-1)
+  const isListed = await lookUntil(session, session.context.timers.now() + longestLag, () => {
+    const listed = new FollowedTurn()
+    let isWhole = rest === undefined
+    return {
+      add({ event }) {
+        listed.add({ event, key: event.id ?? '' }, false)
+        isWhole ||= event.id === rest
+      },
+      result: () => (isWhole ? listed.isInterrupted : undefined),
+    }
+  })
+  return isListed === true
 }
 
 /** What a session did before it was interrupted is not the answer to its last task. */

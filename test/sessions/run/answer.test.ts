@@ -141,6 +141,21 @@ describe('--last prints only the answer', () => {
     expect({ code: gone.code, out: gone.out }).toEqual({ code: 0, out: 'of two\n' })
   })
 
+  test('Y126: so has one that another client interrupts meanwhile, though streams leave that out', async () => {
+    const service = createAgentService({
+      history: [task('one'), { type: 'session.status_running' }, says('half')],
+      rounds: [],
+      echoes: false,
+      onList(count) {
+        if (count === 1) setTimeout(() => [{ type: 'user.interrupt' }, rest].forEach(service.add), 5)
+        return undefined
+      },
+    })
+    const argv = ['events', 'run', '-s', 's1', '--no-stdin', '--last']
+    const { code, out } = await run(argv, { timers: hurried(), exchange: service.exchange })
+    expect({ code, out }).toEqual({ code: 15, out: '' })
+  })
+
   test('Y127: on a terminal the rest is shown on stderr, one line each', async () => {
     const { out, err } = await go(['do it', '--last'], {
       rounds: [[says('a\nb'), says('the answer')]],

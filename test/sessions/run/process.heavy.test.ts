@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute, start } from '../../harness/process.ts'
@@ -77,6 +77,23 @@ test('Q46: the report of a run that a signal ends has the command to go on (need
     ...['events', 'run', '-s', 's1', '--no-stdin', '--policy', 'p.json', '--audit', 'a.ndjson'],
     ...['--report', 'r.json'],
   ])
+})
+
+test('Y149: a signal keeps what the agent said last beside the file of -o (needs signals)', async () => {
+  let child: ReturnType<typeof start>['child'] | undefined
+  const onPost = () => void child?.kill('SIGTERM')
+  const says = { type: 'agent.message', content: [{ type: 'text', text: 'half' }] }
+  const { cwd, env } = await serve({ rounds: [[says, use('t1')]], fate: () => 'stalls', onPost })
+  writeFileSync(join(cwd, 'a.txt'), 'old')
+  const started = start([...argv, '--no-stdin', '-o', 'a.txt', 'go'], { cwd, env })
+  child = started.child
+  const { signal, err } = await started.ended
+  expect(signal).toBe('SIGTERM')
+  expect(err).toMatch(
+    /^parley: interrupted: the part that came is kept as a\.txt\.part; .*to go on:\n {2}parley events run -s s1 --no-stdin .* --output a\.txt$/m,
+  )
+  expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('old')
+  expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe('half')
 })
 
 test('Y66: a reader of stdout that goes away stops the printing only', async () => {
