@@ -187,7 +187,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
   test('api', async () => {
     const argv = ['api', 'agents', '/v1/sessions/sesn_1/events', '--paginate', '-o', 'page.ndjson']
     await parley(argv)
-    const made = ['--set', 'agent=agent_1', '--set', 'environment_id=env_1']
+    const made = ['--profile', 'demo', '--set', 'agent=agent_1', '--set', 'environment_id=env_1']
     expect(await parley(['api', 'agents', '/v1/sessions', ...made])).toContain('sesn_')
     expect(readFileSync(join(cwd, 'page.ndjson'), 'utf8')).toContain('session.status_idle')
   })
