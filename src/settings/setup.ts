@@ -11,6 +11,7 @@ import {
   type Values,
   withValue,
 } from './profiles.ts'
+import { explainProfile, noteOverride } from './resolve.ts'
 import { schemas } from './schemas.ts'
 import { maskValue, type SettingName, settingOf } from './table.ts'
 
@@ -43,6 +44,8 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
   else {
     await changeProfile(context, (current) => answers.reduce(withAnswer, current))
     note(`saved: ${nextSteps(values, flags.profile ? ` --profile ${name}` : '')}`)
+    const { explanations } = await explainProfile(context)
+    for (const [setting] of answers) noteOverride(context, explanations, setting)
   }
   return services.some(({ address }) => values[address] !== undefined)
 }

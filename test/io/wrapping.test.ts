@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { answering, run } from '../harness/run.ts'
+import { answering, credentials, run, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, serve } from '../harness/server.ts'
+import { type } from '../harness/typing.ts'
 
 const columns = 44
 const terminal = { tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[], columns, env: { NO_COLOR: '1' } }
@@ -45,4 +47,13 @@ test('a note is broken as a failure is, and wide characters count as two', async
   expect(joined(err)).toBe('parley: PARLEY_PROFILE (漢字漢字) overrides it\n')
   const narrow = await run(['config', 'use', 'default'], { ...terminal, env, columns: 32 })
   expect(narrow.err).toBe('parley: PARLEY_PROFILE\n  (漢字漢字) overrides it\n')
+})
+
+test('the last words of a signal are broken, too (needs script)', async () => {
+  const server = await serve(() => {})
+  const command = 'stty cols 40; exec "$NODE" "$PARLEY" chat hi'
+  const env = { ...credentials, ...pointedAt(server), NO_COLOR: '1' }
+  const { screen } = await type(command, temporaryFolder(), [['waiting for the answer', '\x03']], env)
+  expect(screen).toContain('parley: interrupted: the request was\r\n  sent; it may have been carried out\r\n')
+  await server.close()
 })

@@ -504,6 +504,14 @@ describe('config init', () => {
     expect(ended.out).toContain("accessToken: 'parley config set accessToken' replaces it\n")
   })
 
+  test('it says what the environment overrides', async () => {
+    const { also } = world()
+    const given = also({ PARLEY_BASE_URL: 'https://env.test' })
+    const ended = await run(['config', 'init'], { ...given, typed: [...answers, 'n\n'].join('') })
+    expect(ended.err).toContain('parley: PARLEY_BASE_URL in the environment overrides it\n')
+    expect(ended.err.match(/overrides/g)).toHaveLength(1)
+  })
+
   test('it offers no check if there is nothing to try', async () => {
     const { env } = world()
     expect((await run(['config', 'init'], { env, typed: '\n\n' })).err).not.toContain('Check it')
