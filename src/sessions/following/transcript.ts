@@ -64,6 +64,8 @@ export async function printTranscript(
     }
     await previews?.end()
   } finally {
+    context.summary.id = follower.turn.answer?.id
+    context.summary.stopReason = state.stopReason
     endLifeSigns?.()
     await previews?.cut()
   }

@@ -96,8 +96,10 @@ export async function awaitAnswer(
     if (lack !== undefined && (file || isAlone)) context.note(lack)
     return { json: text }
   }
-  const task = undefined as string | undefined
-  return schema ? schema.untilFits(task, ask, (_, mismatch) => explainMismatch(mismatch)) : ask(task)
+  if (!schema) return ask(undefined)
+  return schema.untilFits<string | undefined, { json: string }>(undefined, ask, (_, mismatch) =>
+    explainMismatch(mismatch),
+  )
 }
 
 /** Prints an answer, or writes its file. Throws a `CliError` of kind `file`. */

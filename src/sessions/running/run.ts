@@ -252,7 +252,7 @@ async function follow(
   responder: Responder,
   { session, ids, wanted, sent: task, ask, isInterrupted, resume, explained }: Followed,
 ): Promise<CliError | undefined> {
-  const { host, note, timers, start, summary } = context
+  const { host, note, timers, start } = context
   const followTurn = async (words: string | undefined) => {
     const sent = words === undefined ? task : await ask(words)
     await printTranscript(context, follower, {
@@ -268,7 +268,7 @@ async function follow(
     })
     if (!sent && (await isInterrupted())) throw interrupted(context, session)
   }
-  const { turn, state } = follower
+  const { turn } = follower
   try {
     const failure = await keepingAnswer(context, wanted, turn, async () => {
       const answer = await awaitAnswer(context, wanted, turn, (words) => explained(followTurn(words)))
@@ -278,8 +278,6 @@ async function follow(
     })
     return failure ?? responder.failure()
   } finally {
-    summary.id = turn.answer?.id
-    summary.stopReason = state.stopReason
     const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
     if (host.stderr.isTerminal) note(`${responder.describe()}; ${seconds} s`)
   }

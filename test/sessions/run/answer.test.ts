@@ -239,6 +239,9 @@ describe('--schema', () => {
     const none = await go(['do it', '--schema', 's.json'], { rounds: [] })
     expect({ code: none.code, out: none.out }).toEqual({ code: 8, out: '' })
     expect(none.err).toContain('the agent gave no answer')
+    const raw = await go(['do it', '--schema', 's.json', '-o', 'a.json', '--raw'], { rounds: [[says(fits)]] })
+    expect([raw.code, raw.read('a.json')]).toEqual([0, '{"verdict": 1.0}\n'])
+    expect(raw.out).toContain('"type":"session.status_idle"')
     const file = await go(['do it', '--schema', 's.json', '-o', 'a.json'], { rounds: [[says('{}')]] })
     expect([file.code, file.out, file.read('a.json'), file.read('a.json.part')]).toEqual([
       8,
@@ -339,15 +342,17 @@ test.each([
   const details = { category: 'cyber', explanation: 'not\u001b[31m this' }
   const idle = { type: 'session.status_idle', stop_reason: { type: 'refusal', stop_details: details } }
   const end = 'stop_reason' in more ? { ...idle, ...more, stop_details: details } : idle
-  const { code, out, err } = await go(['do it', '--last', '--report', 'r.json'], {
+  const { code, out, err, cwd } = await go(['do it', '--last'], {
     rounds: [[says('half')]],
     end,
   })
   expect({ code, out }).toEqual({ code: 13, out: '' })
   expect(err).toBe('parley: s1 stopped: refusal (cyber)\n  the service says: not^[[31m this\n')
   const { exchange } = createAgentService({ history: [task('x'), end], rounds: [] })
-  const followed = await run(['events', 'follow', '-s', 's1', '--errors', 'json'], { exchange })
+  const argv = ['events', 'follow', '-s', 's1', '--errors', 'json', '--report', 'f.json']
+  const followed = await run(argv, { exchange, cwd })
   expect(followed.code).toBe(13)
+  expect(JSON.parse(readFileSync(join(cwd, 'f.json'), 'utf8')).stopReason).toBe('refusal')
   expect(JSON.parse(followed.err).error).toMatchObject({
     kind: 'stuck',
     message: 's1 stopped: refusal (cyber): not^[[31m this',

@@ -91,10 +91,9 @@ test(
       let ended = { code: null as number | null, err: '' }
       for (let attempt = 0; ended.code === null; attempt++) {
         left = attempt < 5 ? 1 + Math.floor(random() * 8) : Infinity
-        const { child, ended: end } = start(service.tasks === 0 ? [...argv, 'go', ...flags] : resume, {
-          cwd,
-          env,
-        })
+        // With an audit the same line goes on, too.
+        const isSame = service.tasks === 0 || random() < 0.3
+        const { child, ended: end } = start(isSame ? [...argv, 'go', ...flags] : resume, { cwd, env })
         strike = () => child.kill('SIGKILL')
         ended = await end
         strike = () => {}
@@ -111,7 +110,7 @@ test(
       if (existsSync(join(cwd, 'runs'))) expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('c1\n')
       // Of a reply that was about to be sent nobody can know whether it still arrives.
       if (ended.code === 10) {
-        expect(ended.err).toContain('an earlier run began to answer')
+        expect(ended.err).toContain('an earlier run')
         continue
       }
       expect(ended.code, ended.err).toBe(0)
