@@ -42,7 +42,7 @@ interface Draft {
 const mostDrafts = 16
 
 /** Of one message, in characters. */
-const longestDraft = 2 ** 22
+const longestDraft = 2 ** 20
 
 /** `undefined` if nobody wants them, or stdout is not for what happens. */
 export function createPreviews(
