@@ -24,7 +24,7 @@ export function declare(command: Command): void {
         'writes',
       ).mayReplace('--file'),
     )
-    .addOption(new FileFlag('--thread <file>', 'keep the conversation in a file', 'keeps'))
+    .addOption(new FileFlag('--thread <file>', 'keep the conversation, with --system, in a file', 'keeps'))
     .addOption(new InputFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8'))
     .option('--schema-retries <n>', 'ask again so often if it does not fit', parseRetries)
     .option('--markdown', 'lay out Markdown (default: on a terminal)')

@@ -63,15 +63,18 @@ export interface Waiting {
   over(output: Output): Output
 }
 
+/** The first wait began at `start`: milliseconds since the epoch. */
 export function createWaiting(stage: Stage, start: number): Waiting {
   let take: (() => boolean) | undefined
+  let since: number | undefined = start
   const stop = () => {
     take?.()
     take = undefined
   }
   return {
     show(what) {
-      take ??= showSpinner(stage, what, start)
+      take ??= showSpinner(stage, what, since)
+      since = undefined
     },
     stop,
     over: (output) => ({
