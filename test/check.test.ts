@@ -99,7 +99,7 @@ test.each([
   ],
   ['a service that is out of order', '500 No', '{}', 7, /^failed: the session service answered 500 No$/],
   ['a login page', '200 OK', '<html><title>Log in</title>', 8, /^failed: /],
-])('what the session service says of the key is judged: %s', async (_, status, body, code, result) => {
+])('C29: what the session service says of the key is judged: %s', async (_, status, body, code, result) => {
   const server = await serve(answer({ list: response(body, status) }))
   const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
   const ended = await run([...check, '-s', 'sesn_1'], world)
@@ -153,7 +153,7 @@ test.each([
   })
 })
 
-test('a wrong token is the first failure, and its service is not asked again', async () => {
+test('C29: a wrong token is the first failure, and its service is not asked again', async () => {
   const server = await serve(answer({ chat: refusing }))
   const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
   const ended = await run([...check, '--ask', '--errors', 'json'], world)
@@ -174,7 +174,7 @@ test('a wrong token is the first failure, and its service is not asked again', a
   await server.close()
 })
 
-test('a service that is refused does not keep the other from being tried; the first failure counts', async () => {
+test('C29: a service that is refused does not keep the other from being tried; the first failure counts', async () => {
   const closed = await serve(() => {})
   await closed.close()
   const server = await serve(answer({ list: refusing }))
@@ -191,7 +191,7 @@ test('a service that is refused does not keep the other from being tried; the fi
   await server.close()
 })
 
-test('a name that is not known is named, with what changes the address', async () => {
+test('C29: a name that is not known is named, with what changes the address', async () => {
   const cwd = temporaryFolder()
   const env = { PARLEY_CONFIG_DIR: cwd, PARLEY_BASE_URL: '', PARLEY_AGENTS_URL: '' }
   const profiles = { work: { baseUrl: 'https://no-such-host.invalid' } }
@@ -210,7 +210,7 @@ test('a name that is not known is named, with what changes the address', async (
   expect(resultsOf(ended.out, 'session service')).toEqual({ address: 'not tried: agentsUrl is not set' })
 })
 
-test('a self-signed certificate fails TLS and says what trusts it; then it is ok (needs openssl)', async () => {
+test('C29: a self-signed certificate fails TLS and says what trusts it; then it is ok (needs openssl)', async () => {
   const tls = makeCertificate('DNS:localhost')
   const server = await serve(answer(), { tls })
   const env = { PARLEY_BASE_URL: `https://localhost:${server.port}`, PARLEY_AGENTS_URL: '' }
@@ -263,7 +263,7 @@ test.each([
     3,
   ],
 ])(
-  'what keeps a token from being sent is a failure without --ask, too: %j (needs sh)',
+  'C29: what keeps a token from being sent is a failure without --ask, too: %j (needs sh)',
   async (env, result, code) => {
     const ended = await run(check, { env, stdin: '' })
     expect(ended).toMatchObject({ code, requests: [] })
@@ -271,7 +271,7 @@ test.each([
   },
 )
 
-test('no address at all is exit 3, and nothing on stdout', async () => {
+test('C29: no address at all is exit 3, and nothing on stdout', async () => {
   const env = { PARLEY_BASE_URL: '', PARLEY_AGENTS_URL: '' }
   const ended = await run(check, { env, stdin: '' })
   expect(ended).toMatchObject({ code: 3, out: '', requests: [] })

@@ -35,7 +35,7 @@ test.each([
   ['events list --api-key=canary', "'parley config set apiKey', or PARLEY_API_KEY"],
   ['-p hi', 'as in: parley chat "Say hello"'],
   ['--json', "--raw prints the service's JSON"],
-])('a flag of another tool is told what it is here: %s', async (line, said) => {
+])('P62: a flag of another tool is told what it is here: %s', async (line, said) => {
   const text = await refusal(line.split(' '))
   expect(text).toContain(said)
   expect(text).not.toContain('canary')
@@ -56,7 +56,7 @@ test.each([
   [['it costs $5, `x` and "y"'], `parley chat 'it costs $5, \`x\` and "y"'`],
   [["don't"], 'parley chat "don\'t"'],
   [['x'.repeat(500)], `parley chat "${'x'.repeat(60)}…"`],
-])('a bare prompt is told its command: %j', async (argv, command) => {
+])('P62: a bare prompt is told its command: %j', async (argv, command) => {
   const said = await refusal(argv)
   expect(said.endsWith(`; to ask a model: ${command}`)).toBe(true)
   expect(said).not.toContain('did you mean')
@@ -76,7 +76,7 @@ test.each([
   [['events', '-s', 's1', 'list'], 'parley events list -s s1'],
   [['-q', '-m', 'X', 'hi'], 'parley chat -m X hi'],
   [['-k', 'canary', 'chat', 'hi'], 'parley chat -k …'],
-])("a command's flag before its name: %j", async (argv, command) => {
+])("P62: a command's flag before its name: %j", async (argv, command) => {
   const said = await refusal(argv)
   expect(said.endsWith(`: a command's own flags go after its name, as in: ${command}`)).toBe(true)
   expect(said).not.toContain('canary')
@@ -132,7 +132,7 @@ test.each([
   ['send', ['hello']],
   ['run', []],
   ['confirm', ['--allow']],
-])('a first word that looks like a session is not sent as something else: %s', async (verb, more) => {
+])('P62: a first word that looks like a session is not sent as something else: %s', async (verb, more) => {
   const env = { PARLEY_SESSION: 'sesn_1' }
   const said = await refusal(['events', verb, 'sesn_2', ...more], env)
   expect(said).toMatch(/^'sesn_2' looks like a session: -s sesn_2 names one/)

@@ -9,7 +9,7 @@ const terminal = { tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[], columns
 /** The messages again, as they were before they were broken. */
 const joined = (err: string) => err.replace(/\n {2,4}(?=\S)/g, ' ')
 
-test('a message on a terminal is broken between words, and its next lines are indented', async () => {
+test('V69: a message on a terminal is broken between words, and its next lines are indented', async () => {
   const argv = ['chat', 'hi', '--timeout', 'soon', '--temperature', 'warm']
   const { err } = await run(argv, terminal)
   const plain = await run(argv)
@@ -26,7 +26,7 @@ test('a message in a pipe is one line, however narrow the terminal is', async ()
   expect(err).toMatch(/^parley: [^\n]*\n$/)
 })
 
-test('a command that is to be pasted stays whole', async () => {
+test('V69: a command that is to be pasted stays whole', async () => {
   const env = { NO_COLOR: '1', PARLEY_ACCESS_TOKEN: '' }
   const { err } = await run(['chat', 'hi'], { ...terminal, env })
   expect(err).toMatch(/^ *.*'parley config set accessToken'/m)
@@ -34,7 +34,7 @@ test('a command that is to be pasted stays whole', async () => {
   for (const line of err.trimEnd().split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
 })
 
-test('what a service says is not broken: parley alone begins a line', async () => {
+test('V69: what a service says is not broken: parley alone begins a line', async () => {
   const said = `it is so ${'very '.repeat(30)}late`
   const exchange = answering(JSON.stringify({ error: { message: said } }), { status: 400 })
   const { err } = await run(['chat', 'hi'], { ...terminal, exchange })
@@ -49,7 +49,7 @@ test('a note is broken as a failure is, and wide characters count as two', async
   expect(narrow.err).toBe('parley: PARLEY_PROFILE\n  (漢字漢字) overrides it\n')
 })
 
-test('the last words of a signal are broken, too (needs script)', async () => {
+test('V69: the last words of a signal are broken, too (needs script)', async () => {
   const server = await serve(() => {})
   const command = 'stty cols 40; exec "$NODE" "$PARLEY" chat hi'
   const env = { ...credentials, ...pointedAt(server), NO_COLOR: '1' }
