@@ -11,11 +11,12 @@ const narrowest = 20
 export async function createWrapping(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String
   const { widthOf } = await import('./width.ts')
-  return (message) => {
+  const wrapLine = (line: string) => {
     const columns = (stream.columns ?? 0) - start
-    if (columns < narrowest || widthOf(message) <= columns) return message
-    return wrap(message, { columns, widthOf, added: start === 0 ? 2 : 0 }).join(`\n${' '.repeat(start)}`)
+    if (columns < narrowest || widthOf(line) <= columns) return line
+    return wrap(line, { columns, widthOf, added: start === 0 ? 2 : 0 }).join(`\n${' '.repeat(start)}`)
   }
+  return (message) => message.split('\n').map(wrapLine).join('\n')
 }
 
 interface Room {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { createWrapping } from '../../src/io/wrapping.ts'
 import { answering, credentials, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, serve } from '../harness/server.ts'
 import { type } from '../harness/typing.ts'
@@ -56,4 +57,17 @@ test('V69: the last words of a signal are broken, too (needs script)', async () 
   const { screen } = await type(command, temporaryFolder(), [['waiting for the answer', '\x03']], env)
   expect(screen).toContain('parley: interrupted: the request was\r\n  sent; it may have been carried out\r\n')
   await server.close()
+})
+
+test('a line that the message breaks itself is a line: a command to go on with comes right after it', async () => {
+  const wrap = await createWrapping({
+    isTerminal: true,
+    columns,
+    open: () => process.stderr,
+    writeNow: () => 0,
+  })
+  const command = `  parley events run -s s1 --no-stdin --policy ${'p'.repeat(30)}.json`
+  expect(wrap(`parley: interrupted: the session goes on; to go on:\n${command}\n`)).toBe(
+    `parley: interrupted: the session goes on; to\n  go on:\n${command}\n`,
+  )
 })
