@@ -26,6 +26,8 @@ export interface AgentScript {
   end?: Event
   /** What becomes of the next post with answers; by default it is taken. */
   fate?(): Fate
+  /** The same for the post with a task, given how many there were. */
+  taskFate?(count: number): Fate
   /** Called when a post with answers has arrived, before anything becomes of it. */
   onPost?(): void
   /** Called when the list is asked for, with how many times since the last post; may say how many events it shows. */
@@ -124,7 +126,7 @@ export function createAgentService(script: AgentScript): AgentService {
     if (isTask) tasks++
     else posts++
     if (!isTask) script.onPost?.()
-    const fate = isTask ? 'takes' : (script.fate?.() ?? 'takes')
+    const fate = (isTask ? script.taskFate?.(tasks) : script.fate?.()) ?? 'takes'
     if (typeof fate === 'object')
       return reply(fate.status, '{"type":"error","error":{"type":"x","message":"no"}}', fate.headers)
     if (fate === 'limits') return reply(429, '{}', { 'retry-after': '0' })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import { hurried, run, temporaryFolder } from '../../harness/run.ts'
-import { type AgentScript, createAgentService, type Event } from './agent-service.ts'
+import { type AgentScript, createAgentService, type Event, type Fate } from './agent-service.ts'
 
 const says = (text: string, more: object = {}): Event => ({
   type: 'agent.message',
@@ -211,9 +211,9 @@ describe('-o writes the answer to a file', () => {
   })
 })
 
-describe('--schema', () => {
-  const fits = '```json\n{"verdict": 1.0}\n```'
+const fits = '```json\n{"verdict": 1.0}\n```'
 
+describe('--schema', () => {
   test('Y151: judges the answer alone, and prints its JSON as it is spelled', async () => {
     const { code, out, tasks, err } = await go(['do it', '--schema', 's.json'], {
       rounds: [[says('I begin'), asks('t1')], [says(fits)]],
@@ -302,6 +302,57 @@ describe('--schema', () => {
     expect({ code, requests: requests.length }).toEqual({ code: 2, requests: 0 })
     const none = await go(['do it', '--schema-retries', '1'], { rounds: [] })
     expect({ code: none.code, requests: none.requests.length }).toEqual({ code: 2, requests: 0 })
+  })
+})
+
+describe('a message that asks again', () => {
+  const rounds = [[says('no'), rest], [says(fits)]]
+  const words = ['do it', '--schema', 's.json', '--schema-retries', '3']
+  const second = (fate: Fate) => (count: number) => (count === 2 ? fate : 'takes')
+
+  test.each<Fate>(['resets', 'fails late', 'cuts'])(
+    'Y162: %s, but was taken: it is not sent again',
+    async (fate) => {
+      const { code, out, service } = await go(words, { rounds, taskFate: second(fate) })
+      expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', tasks: 2 })
+    },
+  )
+
+  test.each<Fate>(['loses', 'fails'])(
+    'Y162: %s, and nothing shows it: 10, and it is not sent again',
+    async (fate) => {
+      const { code, out, err, service } = await go([...words, '--deadline', '3', '--errors', 'json'], {
+        rounds,
+        taskFate: second(fate),
+      })
+      expect({ code, out, tasks: service.tasks }).toEqual({ code: 10, out: '', tasks: 2 })
+      expect(JSON.parse(err).error).toMatchObject({
+        kind: 'unknown',
+        message: expect.stringContaining('it is not known whether the message to ask again arrived'),
+        sent: 'unknown',
+        retry: 'look-first',
+        resume: [
+          'events',
+          'run',
+          '-s',
+          's1',
+          '--no-stdin',
+          '--policy',
+          'p.json',
+          ...words.slice(1),
+          '--deadline',
+          '3',
+          '--errors',
+          'json',
+        ],
+      })
+    },
+  )
+
+  test('Y162: is refused: 8, with the command to go on', async () => {
+    const { code, err, service } = await go(words, { rounds, taskFate: second('refuses') })
+    expect({ code, tasks: service.tasks }).toEqual({ code: 8, tasks: 2 })
+    expect(err).toContain('to go on:\n  parley events run -s s1')
   })
 })
 
