@@ -294,7 +294,7 @@ function readRun(text: string, at: number, isEnd: boolean): { token: InlineToken
   return {
     token: { at, end, text: mark, kind: 'mark', emphasis },
     run: {
-      mayOpen: emphasis !== undefined && isBeginning(text, at, mark) && isBegun(text[end] ?? ' '),
+      mayOpen: emphasis !== undefined && isBeginning(text, at, mark) && isBegun(mark, text[end] ?? ' '),
       mayClose: emphasis !== undefined && isEnding(mark, text[at - 1] ?? ' ', text.slice(end, end + 2)),
     },
   }
@@ -303,16 +303,21 @@ function readRun(text: string, at: number, isEnd: boolean): { token: InlineToken
 /** The most brackets, quotes and other marks between the beginning of a word and a mark that opens. */
 const mostBefore = 8
 
-/** After a letter only if its script has no blanks; after other marks only at the beginning of a word. */
+/**
+ * After a letter only if its script has no blanks; after other marks only at the beginning of a word, but two marks also
+ * after what joins words, as in `**Ctrl**+**C**`.
+ */
 function isBeginning(text: string, at: number, mark: string): boolean {
   let from = at
   while (from > 0 && at - from < mostBefore && '([{"\'<>*_~|-:'.includes(text[from - 1] as string)) from--
   const before = text[from - 1] ?? ' '
-  if (isBlank(before)) return true
+  if (isBlank(before) || (mark.length > 1 && '+/&,;'.includes(before))) return true
   return before > '\x7f' && (!isLetter(before) || (mark[0] !== '_' && isWide(before)))
 }
 
-const isBegun = (after: string) => !isBlank(after) && !'.,;:?)]}|=/>'.includes(after)
+/** A single mark may be a glob's, such as `*.md`. */
+const isBegun = (mark: string, after: string) =>
+  !isBlank(after) && !(mark.length > 1 ? '/' : '.,;:?)]}|=/>').includes(after)
 
 function isEnding(mark: string, before: string, rest: string): boolean {
   const after = rest[0] ?? ' '

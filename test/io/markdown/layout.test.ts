@@ -37,6 +37,8 @@ test.each([
     '- one *two three* four\n- **five: six** seven',
     '<36>•</> one <3>two three</> four\n<36>•</> <1>five: six</> seven\n',
   ],
+  ['**.NET**, **.env** and **?**', '<1>.NET</>, <1>.env</> and <1>?</>\n'],
+  ['Press **Ctrl**+**C**, **A**/**B**', 'Press <1>Ctrl</>+<1>C</>, <1>A</>/<1>B</>\n'],
 ])('words: %j', async (text, shown) => {
   expect(await coloured(text)).toBe(shown)
 })
