@@ -14,7 +14,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   for (const problem of problems.slice(0, mostProblems)) lines.push(wrap(`  ${oneLine(problem)}`))
   const left = problems.length - mostProblems
   if (left > 0) lines.push(`  and ${problems.length > mostCounted ? 'many' : left} more`)
-  if (consequence) lines.push(wrap(`  ${consequence}`))
+  for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
   if (resume) lines.push(...describeResume(resume).map((line) => `  ${line}`))
   // Of what the service says, only parley's own words begin a line.
   if (serviceMessage) lines.push(`  ${style.dim('the service says:')} ${oneLine(serviceMessage)}`)

@@ -9,19 +9,23 @@ const columnsOf = (text: string) =>
 
 const event = (id: string, type: string, content: string) => ({ id, type, content, processed_at: null })
 
-test.each([41, 60, 79, 80, 81, 120])(
+const list = async (columns: number) => {
+  const events = [
+    event('sevt_日本語', 'agent.message', '🦊'.repeat(200)),
+    event('🦊🦊', '日本語'.repeat(30), `x${'🦊'.repeat(200)}`),
+    event('sevt_1', `x${'🦊'.repeat(400)}`, `${'語'.repeat(200)}`),
+  ]
+  return run(['events', 'list', '--session', 'sesn_1'], {
+    exchange: answering(JSON.stringify({ data: events })),
+    tty: ['stdout'],
+    columns,
+  })
+}
+
+test.each([79, 80, 81, 120])(
   'a table of %i columns with emoji and CJK is aligned, fits, and cuts no character',
   async (columns) => {
-    const events = [
-      event('sevt_日本語', 'agent.message', '🦊'.repeat(200)),
-      event('🦊🦊', '日本語'.repeat(30), `x${'🦊'.repeat(200)}`),
-      event('sevt_1', `x${'🦊'.repeat(400)}`, `${'語'.repeat(200)}`),
-    ]
-    const { out, code } = await run(['events', 'list', '--session', 'sesn_1'], {
-      exchange: answering(JSON.stringify({ data: events })),
-      tty: ['stdout'],
-      columns,
-    })
+    const { out, code } = await list(columns)
     const rows = out.split('\n').slice(0, -1)
     expect(code).toBe(0)
     expect(rows).toHaveLength(4)
@@ -37,6 +41,14 @@ test.each([41, 60, 79, 80, 81, 120])(
     expect(new Set(starts).size).toBe(1)
   },
 )
+
+test.each([20, 41, 60])('two lines an event of %i columns fit, and cut no character', async (columns) => {
+  const { out, code } = await list(columns)
+  const rows = out.split('\n').slice(0, -1)
+  expect({ code, count: rows.length }).toEqual({ code: 0, count: 8 })
+  expect(out).not.toMatch(half)
+  for (const row of rows) expect(columnsOf(row)).toBeLessThanOrEqual(columns)
+})
 
 test('the settings on a terminal are aligned below wide values', async () => {
   const env = { PARLEY_CHAT_MODEL: '日本語🦊', PARLEY_IMAGE_MODEL: 'plain' }

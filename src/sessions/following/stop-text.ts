@@ -65,7 +65,7 @@ export async function stillWaiting(
     sent: 'yes',
     pending: ids,
     problems: ids.map((id) => clip(summarizeToolUse(state, id), columns - indent)),
-    consequence: ways.join('; '),
+    consequence: ways.join('\n'),
   })
 }
 
@@ -98,7 +98,7 @@ function waysToGiveResults(
     const way = `give a result with: ${resultCommand(context, session, type, same)}`
     if (!resume) return way
     const tool = isSafeWord(name) && !name.includes('=') ? name : 'NAME'
-    return `${way}; or have a command give it: ${quoteWords(['parley', ...resume, '--tool', `${tool}=COMMAND`])}`
+    return `${way}\nor have a command give it: ${quoteWords(['parley', ...resume, '--tool', `${tool}=COMMAND`])}`
   })
 }
 

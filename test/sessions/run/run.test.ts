@@ -193,9 +193,9 @@ test.each([
   const service = createAgentService({ history: [use, waits('c1')], rounds: [] })
   const { code, err } = await go({ policy: allowAll, words: [], world: { exchange: service.exchange } })
   expect(code).toBe(12)
-  expect(err).toContain(`give a result with: parley events send -s s1 ${flag}`)
+  expect(err).toContain(`\n  give a result with: parley events send -s s1 ${flag}\n`)
   expect(err).toContain(
-    `parley events run -s s1 --no-stdin --policy p.json --audit audit.ndjson --tool ${use.name}=COMMAND`,
+    `\n  or have a command give it: parley events run -s s1 --no-stdin --policy p.json --audit audit.ndjson --tool ${use.name}=COMMAND\n`,
   )
   const followed = await run(['events', 'follow', '-s', 's1'], { exchange: service.exchange })
   expect(followed.code).toBe(12)
