@@ -4,7 +4,9 @@ import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { npm, pack } from '../harness/npm.ts'
-import { temporaryFolder } from '../harness/run.ts'
+import { message, temporaryFolder } from '../harness/run.ts'
+import { response, serve } from '../harness/server.ts'
+import { createJob } from './job.ts'
 
 const root = join(import.meta.dirname, '../..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
@@ -20,6 +22,7 @@ const blocks = readme.split('\nIn a script.').flatMap((part, index) =>
 /** What may be said on stderr, and where the page says so. */
 const announced: [RegExp, string][] = [
   [/^parley: the demo profile: /, 'the demo, of which a line on stderr reminds each time'],
+  [/^parley: the answer is in /, "stderr names `-o`'s file"],
   [/^\| /, 'what the model says beside an image is on stderr, after `|`'],
   [/^parley: the answer is in answer\.md$/, "stderr names `-o`'s file"],
   [/^parley: \d+ ok · 0 failed · .* tokens · \d+ s$/, 'the counts are on stderr'],
@@ -70,6 +73,23 @@ for (const [name, [shell = '', ...flags]] of Object.entries(shells)) {
       expect(out).toContain(sign)
   })
 }
+
+test.each([
+  ['200 OK', 0],
+  ['401 No', 3],
+  ['429 Wait', 75],
+  ['500 No', 75],
+])('the script of the page ends well, for good, or for now: %s (needs sh)', async (status, code) => {
+  const block = blocks.find((each) => each.block.includes('summarise.sh'))?.block ?? ''
+  const server = await serve((socket) => socket.write(response(message('Hi'), status)))
+  const job = createJob({ PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' })
+  job.write('notes.md', 'Tea is hot.')
+  const ended = await job.step(block, { shell: ['sh'] })
+  await server.close()
+  expect(ended, ended.log).toMatchObject({ code })
+  expect(ended.log.includes('Hi\n')).toBe(code === 0)
+  expect(ended.log.includes('try again later')).toBe(code === 75)
+})
 
 test('the page announces what is said beside its recipes', () => {
   const page = readme.replace(/\s+/g, ' ')
