@@ -87,7 +87,11 @@ function hold(name: string, file: number): Lock {
       if (isReleased) return
       isReleased = true
       clearInterval(timer)
-      if (isHeld()) rmSync(name, { force: true })
+      try {
+        if (isHeld()) rmSync(name, { force: true })
+      } catch {
+        // One that cannot be removed is like one that a killed holder left.
+      }
       closeSync(file)
     },
   }
