@@ -207,10 +207,10 @@ const askForStream = (body: Uint8Array) =>
     assignments: [assigning(['stream'], 'true')],
   })
 
-async function openOutput({ host }: Context, name: string | undefined): Promise<FileOutput | undefined> {
+async function openOutput(context: Context, name: string | undefined): Promise<FileOutput | undefined> {
   if (name === undefined || name === '-') return undefined
-  const { openFileOutput } = await import('../../io/file-output.ts')
-  return openFileOutput(name, host)
+  const { openAnswerFile } = await import('../../content/answer-file.ts')
+  return openAnswerFile(context, name)
 }
 
 /** Whether an answer's Markdown is laid out, or the text is printed as it is. */

@@ -1,3 +1,4 @@
+import { openAnswerFile } from '../../content/answer-file.ts'
 import { createLayout } from '../../content/layout.ts'
 import { rescueText } from '../../content/rescue.ts'
 import {
@@ -10,7 +11,7 @@ import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { oneLine } from '../../io/escape.ts'
-import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
+import type { FileOutput } from '../../io/file-output.ts'
 import { withPart } from '../../io/kept-part.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { appending, editJson } from '../../wire/json/edit.ts'
@@ -54,7 +55,7 @@ export async function readAnswerFlags(
   return {
     isAlone: isLast || (schemaName !== undefined && !other),
     schema: await openSchema(context, settings, options),
-    file: name === undefined ? undefined : await openFileOutput(name, context.host),
+    file: name === undefined ? undefined : await openAnswerFile(context, name),
     name,
     failOnCut: options.failOnCut ?? settings.values.failOnCut,
     markdown: settings.values.markdown,

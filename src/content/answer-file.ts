@@ -1,0 +1,51 @@
+import type { Context } from '../context.ts'
+import { CliError } from '../errors.ts'
+import { type FileOutput, openFileOutput } from '../io/file-output.ts'
+import { withPart } from '../io/kept-part.ts'
+import { rescue } from './rescue.ts'
+
+/**
+ * Prepares to write an answer's file, as `openFileOutput` does. An answer was paid for: if the file cannot take it, the
+ * rest is read all the same, and `commit` keeps it in the temporary folder before it throws.
+ */
+export async function openAnswerFile(context: Context, name: string): Promise<FileOutput> {
+  const file = await openFileOutput(name, context.host)
+  const pieces: Buffer[] = []
+  let failure: CliError | undefined
+  return {
+    ...file,
+    get described() {
+      return file.described
+    },
+    async write(chunk) {
+      pieces.push(Buffer.from(chunk as Uint8Array))
+      if (failure) return
+      try {
+        await file.write(chunk)
+      } catch (error) {
+        if (!(error instanceof CliError)) throw error
+        failure = error
+        file.discard()
+      }
+    },
+    keep(held) {
+      if (!failure) return file.keep(held)
+      const isLost = pieces.length > 0
+      return isLost ? { inWords: `the part that came is lost: ${failure.message}` } : undefined
+    },
+    async commit() {
+      try {
+        if (failure) throw failure
+        await file.commit()
+      } catch (error) {
+        if (!(error instanceof CliError)) throw error
+        failure = error
+        const bytes = Buffer.concat(pieces.splice(0))
+        // The file is whole if only its name could not be given to it.
+        const part = file.keep()
+        if (part?.name !== undefined) throw withPart(error, part)
+        throw await rescue(context, error, { bytes, extension: 'txt', what: 'the answer' })
+      }
+    },
+  }
+}
