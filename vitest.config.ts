@@ -73,6 +73,7 @@ export default defineConfig({
             'test/faults/!(serve|tinyproxy|carriage-return|last-words|unread|large.heavy).test.ts',
           ],
           env: { TEST_ALL: 'yes' },
+          setupFiles: ['test/harness/leave-out.ts', 'test/harness/seed.ts'],
           execArgv: ['--max-semi-space-size=64'],
         },
       },

@@ -10,7 +10,7 @@ import { endings, sendStream, type Told } from './streams.ts'
 
 // `npm run soak` asks for 2,000 runs.
 const runs = Number(process.env.SOAK_RUNS ?? 150)
-const seed = process.env.SOAK_SEED ?? '1'
+const seed = process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'
 const atOnce = 16
 
 /** What the server made of each run's requests, in their order, by the run's mark. */

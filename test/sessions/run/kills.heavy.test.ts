@@ -7,7 +7,7 @@ import { start } from '../../harness/process.ts'
 import type { Event } from './agent-service.ts'
 import { answered, argv, custom, forgetLock, serve, use } from './served-agent.ts'
 
-const random = createRandom([process.env.SOAK_SEED ?? '1'])
+const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
 const kills = Number(process.env.SOAK_KILLS ?? 6)
 
 test(
