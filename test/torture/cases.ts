@@ -15,7 +15,7 @@ export interface Files {
 }
 
 /** A service that a run calls, and what it was asked. */
-export interface Service {
+interface Service {
   port: number
   env: Record<string, string>
   /** The texts of what was asked and answered, in their order. */
@@ -251,19 +251,8 @@ export const cases: Case[] = [
   {
     name: 'events run --audit',
     argv: ['events', 'run', '-s', 's1', 'go', '--policy', 'policy', '--audit', 'audit', '--deadline', '20'],
-    again: [
-      'events',
-      'run',
-      '-s',
-      's1',
-      '--policy',
-      'policy',
-      '--audit',
-      'audit',
-      '--deadline',
-      '20',
-      '--no-stdin',
-    ],
+    // What was begun and is not known to have arrived is left to a person.
+    nextCodes: [0, 10],
     serve: agent,
     before: { 'cwd/policy': '{"rules":[],"default":{"decision":"allow"}}' },
     check: ({ files }) => void wholeLines(files.read('cwd/audit') ?? ''),
