@@ -35,7 +35,7 @@ test('who follows a session can answer its tool uses, and is brought what comes 
   const { state } = follower
   const shown: string[] = []
   for await (const items of follower.news()) {
-    shown.push(...items.map(({ event }) => event.type))
+    shown.push(...items.map(({ event }) => event.type).filter((type) => !/^span|usage$/.test(type)))
     if (state.stop?.kind !== 'waiting') continue
     const answers = state.stop.ids.map((id) => ({
       type: 'user.tool_confirmation',
