@@ -26,12 +26,14 @@ describe('every example runs as printed (needs sh)', () => {
       'events.json': '{"events":[{"type":"user.interrupt"}]}',
       'events.ndjson': '{"type":"user.message","content":[{"type":"text","text":"hi"}]}\n',
       'rules.json': '{"rules":[]}',
+      'verdict.json': '{"type":"object","properties":{"verdict":{"type":"string"}}}',
       'audit.ndjson': '',
       'diagram.png': png,
       parley: `#!/bin/sh\nexec "${process.execPath}" "${binary}" "$@"\n`,
     }
     for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
     chmodSync(join(cwd, 'parley'), 0o755)
+    spawnSync('sh', ['-c', 'git init -q && git add -N notes.md'], { cwd })
     server = start(['serve'])
     const line = await new Promise<Buffer>((resolve) => server.child.stdout?.once('data', resolve))
     const { baseUrl, accessToken, apiKey } = JSON.parse(line.toString())
@@ -59,13 +61,16 @@ describe('every example runs as printed (needs sh)', () => {
   /** The one example that asks a person. */
   const asks = (example: string) => example.startsWith('parley config init')
 
+  /** The emulated agent answers in words, whatever schema it is shown. */
+  const codeOf = (example: string) => (asks(example) ? 2 : /events run .* --schema/.test(example) ? 8 : 0)
+
   test.each([...names.filter((name) => name !== 'serve'), 'settings', 'input', 'policy'])(
     '%s',
     async (name) => {
       for (const example of examplesOf(await helpOn(name))) {
         if (name === 'events confirm') sh("parley events send -s sesn_1 'Use a tool' --follow")
         const { status, stderr } = sh(example)
-        expect(status, `${example}: ${stderr}`).toBe(asks(example) ? 2 : 0)
+        expect(status, `${example}: ${stderr}`).toBe(codeOf(example))
         if (asks(example)) expect(stderr).toContain('asks on a terminal')
       }
     },
