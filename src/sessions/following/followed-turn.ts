@@ -41,8 +41,9 @@ export class FollowedTurn {
     if (fresh.size === 0) return
     const places = new Map(this.#moments.map(({ key }, index) => [key, index]))
     const last = list.findLast(({ key }) => places.has(key))
-    // What the list does not show came after all that it shows.
-    let place = last ? (places.get(last.key) ?? 0) + 1 : this.#moments.length
+    // What the list does not show came after all that it shows, but for a task that was sent: some lists leave that out.
+    const first = this.#hasOwnTask && this.#moments[0]?.isTask ? 1 : 0
+    let place = last ? (places.get(last.key) ?? 0) + 1 : first
     const added = this.#moments.map((): Moment[] => [])
     added.push([])
     for (const item of list.toReversed()) {

@@ -58,6 +58,8 @@ test.each<[about: string, script: string, answer: string | undefined, sent?: str
   ['a list shows an older message late', 't1 a2 [t1 +a1 a2]', 'a2'],
   ['a list that lags shows one older than all that it does not show', 't1 a1 a3 [t1 a1 +a2]', 'a3'],
   ['a list that lags, without the task', 't1* a1 a3 [a1 +a2]', 'a3', 't1'],
+  ['a list that lags ends before the task of another client', 't3 [+a1]', undefined],
+  ['a list that lags leaves out the task that was sent', 't1* a3 [+a2]', 'a3', 't1'],
   ['a list leaves out the task', 't1* a2 [+a1 a2]', 'a2', 't1'],
   ['a list alone shows the task', '[+a1 +t1* +a2]', 'a2', 't1'],
   ['a list shows the task last', 'a1 [a1 +t1*]', undefined, 't1'],

@@ -1,0 +1,75 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { FollowedTurn } from '../../../src/sessions/following/followed-turn.ts'
+import { often } from '../../harness/often.ts'
+
+type Keyed = Parameters<FollowedTurn['add']>[0]
+
+const kinds = ['task', 'says', 'says', 'says in a thread', 'interrupt', 'rest'] as const
+
+const types = {
+  task: 'user.message',
+  says: 'agent.message',
+  'says in a thread': 'agent.message',
+  interrupt: 'user.interrupt',
+  rest: 'session.status_idle',
+}
+
+/** What happens in a session, in its order. */
+const histories = fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength: 12 }).map((list) =>
+  list.map((kind, index): Keyed => {
+    const id = `e${index}`
+    const thread = kind === 'says in a thread' ? { session_thread_id: 'th1' } : {}
+    return { key: id, event: { id, type: types[kind], processed_at: undefined, ...thread } }
+  }),
+)
+
+/** How it comes to be known: a stream brings the next events, or loses them by a cut, or a list shows the first ones. */
+const steps = fc.array(
+  fc.record({
+    does: fc.constantFrom('brings', 'brings', 'loses', 'lists'),
+    count: fc.integer({ min: 1, max: 4 }),
+    lag: fc.nat(5),
+  }),
+  { maxLength: 12 },
+)
+
+test('however streams break off and lists lag, the last message of the turn is the answer once all is known', () => {
+  const property = fc.property(histories, steps, fc.nat(11), fc.boolean(), (history, known, at, isOwn) => {
+    // The task that was sent, if one was: what came before it is never added after it.
+    const own = isOwn
+      ? history.findIndex(({ event }, index) => index >= at && event.type === 'user.message')
+      : -1
+    const turn = new FollowedTurn()
+    const seen = new Set<string>()
+    const isNew = ({ key }: Keyed) => !seen.has(key)
+    if (own >= 0) turn.begin([history[own]?.event as Keyed['event']])
+    let next = Math.max(own, 0)
+    const list = (end: number) => {
+      const items = history.slice(Math.max(own, 0), Math.max(end, own + 1))
+      const fresh = items.filter(isNew)
+      for (const { key } of fresh) seen.add(key)
+      turn.place(items, new Set(fresh), new Set(fresh.filter((item) => item === history[own])))
+    }
+    for (const { does, count, lag } of known) {
+      if (does === 'lists') list(next - lag)
+      const brought = does === 'lists' ? [] : history.slice(next, next + count)
+      if (does !== 'lists') next += count
+      for (const item of does === 'brings' ? brought.filter(isNew) : []) {
+        seen.add(item.key)
+        turn.add(item, item === history[own])
+      }
+    }
+    list(history.length)
+    const isTask = ({ event }: Keyed, index: number) =>
+      own < 0 ? event.type === 'user.message' : index === own
+    const since = history.slice(Math.max(history.findLastIndex(isTask), 0))
+    const said = since.filter(
+      ({ event }) => event.type === 'agent.message' && !('session_thread_id' in event),
+    )
+    expect(turn.answer?.id).toBe(said.at(-1)?.key)
+    const last = since.findLast(({ event }) => event.type.startsWith('user.'))
+    expect(turn.isInterrupted).toBe(last?.event.type === 'user.interrupt')
+  })
+  fc.assert(property, often(10_000))
+})
