@@ -97,7 +97,7 @@ const input: Topic =
 
 A pipe that brings nothing, such as an empty diff, is left out with a note; with --fail-on-empty it is exit 2. Text must be UTF-8: iconv converts any other.
 
-  git diff | parley chat 'Review this:' --fail-on-empty
+  parley chat 'Review this:' --fail-on-empty < notes.md
 
 A whole body is sent as it is written. Files become parts of the turn.
 

@@ -24,7 +24,7 @@ const announced: [RegExp, string][] = [
   [/^parley: the demo profile: /, 'the demo, of which a line on stderr reminds each time'],
   [/^parley: the answer is in /, "stderr names `-o`'s file"],
   [/^\| /, 'what the model says beside an image is on stderr, after `|`'],
-  [/^parley: the answer is in answer\.md$/, "stderr names `-o`'s file"],
+  [/^parley: the answer is in (answer|summary)\.md$/, "stderr names `-o`'s file"],
   [/^parley: \d+ ok · 0 failed · .* tokens · \d+ s$/, 'the counts are on stderr'],
 ]
 
