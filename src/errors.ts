@@ -54,8 +54,8 @@ export const outcomes = {
   },
   stopped: {
     exit: 15,
-    when: '`follow`, `run`, `--batch`: the deadline, or the limit of tokens, came before the end',
-    again: '`follow`, `run` without its task, `--resume` go on',
+    when: '`follow`, `run`, `--batch`: the deadline, or a limit of tokens or cost, came before the end',
+    again: '`follow`, `run` without its task (after a limit: with a new message), `--resume` go on',
   },
 } as const
 

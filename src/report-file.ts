@@ -5,7 +5,7 @@ import { escapeJson, oneLine } from './io/escape.ts'
 import { absolutePath } from './io/paths.ts'
 import { createTemporaryFile } from './io/temporary-file.ts'
 import type { Secrets } from './secrets.ts'
-import type { Summary } from './summary.ts'
+import type { ListCost, Summary } from './summary.ts'
 import { tryParseJson } from './wire/json/parse.ts'
 
 /** How a run ended. */
@@ -107,6 +107,7 @@ function describeRun(
   seconds: number,
 ): object {
   const { command, id, model, stopReason, session, usage, attempts, files, fileTypes, counts } = summary
+  const { cost, sessionUsage, sessionCost } = summary
   const requestId = failure?.details.requestId ?? summary.requestId
   return {
     command: command ?? null,
@@ -116,17 +117,27 @@ function describeRun(
     id: shown(id),
     model: shown(model),
     stopReason: shown(stopReason),
-    usage: Object.fromEntries(counted.map((name) => [name, usage.get(name) ?? null])),
+    usage: usageByName(usage),
     seconds,
     attempts,
     requestId: shown(requestId),
     session: shown(session),
     files: files ?? null,
     fileTypes: files && fileTypes.size > 0 ? Object.fromEntries(fileTypes) : null,
+    cost: inText(cost),
+    sessionUsage: sessionUsage ? usageByName(sessionUsage) : null,
+    sessionCost: inText(sessionCost),
     resume: (isSignal ? summary.resume : failure?.details.resume) ?? null,
     counts,
   }
 }
+
+const usageByName = (usage: ReadonlyMap<string, number>) =>
+  Object.fromEntries(counted.map((name) => [name, usage.get(name) ?? null]))
+
+/** Whole minor units as text, as services tell them. */
+const inText = (money: ListCost | undefined) =>
+  money ? { amount: String(money.amount), currency: money.currency } : null
 
 const shown = (text: string | undefined) => (text === undefined ? null : oneLine(text, 200))
 

@@ -1,3 +1,9 @@
+/** In whole minor units, such as cents. */
+export interface ListCost {
+  amount: bigint
+  currency: string
+}
+
 /** What a run has come to, as its rooms add to it: `--report` shows it. */
 export interface Summary {
   command: string | undefined
@@ -15,6 +21,10 @@ export interface Summary {
   resume: string[] | undefined
   /** Sums of the answers that say it. */
   usage: Map<string, number>
+  /** What a run's turn cost, and what its session has used and cost so far, if the service tells it. */
+  cost: ListCost | undefined
+  sessionUsage: Map<string, number> | undefined
+  sessionCost: ListCost | undefined
   /** Files that results were written to; `undefined` if they are too many to be kept. */
   files: string[] | undefined
   /** The kind of each that is an image, whatever its name says. */
@@ -33,6 +43,9 @@ export const createSummary = (): Summary => ({
   session: undefined,
   resume: undefined,
   usage: new Map(),
+  cost: undefined,
+  sessionUsage: undefined,
+  sessionCost: undefined,
   files: [],
   fileTypes: new Map(),
   counts: undefined,

@@ -37,6 +37,9 @@ test('a run writes what it came to, and null where that is not known', async () 
     requestId: 'req_7',
     session: null,
     files: [],
+    cost: null,
+    sessionUsage: null,
+    sessionCost: null,
     fileTypes: null,
     resume: null,
   })

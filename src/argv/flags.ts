@@ -61,6 +61,13 @@ export function parseCount(value: string): number {
 /** The same, or 0. */
 export const parseRetries = (value: string): number => (value === '0' ? 0 : parseCount(value))
 
+/** An amount of money that is more than nothing: digits with at most one point, as they were given. */
+export function parseAmount(value: string): string {
+  if (!/^\d{0,30}\.?\d{0,30}$/.test(value) || !/[1-9]/.test(value))
+    throw invalid('not an amount such as 2.50')
+  return value
+}
+
 /** A number that becomes a field: the JSON of it, spelled as it was given. */
 export function parseNumberField(value: string): string {
   const json = value.replace(/^(-?)\./, '$10.').replace(/^(-?\d+)\.(?!\d)/, '$1')

@@ -32,10 +32,16 @@ export function sessionCommand(
 
 /**
  * The command that goes on with a run, without `parley`: every flag that was given, but what was sent. `words` are sent
- * first, if the session does not go on without.
+ * first, if the session does not go on without; of the flags `without` is left out.
  */
-export function resumption({ flags }: Flags, session: string, words: string[] = []): string[] {
-  const kept = flags.given.filter(({ flag, isInput }) => !isInput && !spent.has(flag))
+export function resumption(
+  { flags }: Flags,
+  session: string,
+  { words = [], without = [] }: { words?: readonly string[]; without?: readonly string[] } = {},
+): string[] {
+  const kept = flags.given.filter(
+    ({ flag, isInput }) => !isInput && !spent.has(flag) && !without.includes(flag),
+  )
   return ['events', 'run', ...words, ...nameSession(session), '--no-stdin', ...kept.flatMap(toWords)]
 }
 

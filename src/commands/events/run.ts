@@ -1,5 +1,14 @@
 import type { Command } from 'commander'
-import { addValue, FileFlag, failOnEmptyFlag, InputFlag, liveFlags, parseRetries } from '../../argv/flags.ts'
+import {
+  addValue,
+  FileFlag,
+  failOnEmptyFlag,
+  InputFlag,
+  liveFlags,
+  parseAmount,
+  parseCount,
+  parseRetries,
+} from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { type RunOptions, runTask } from '../../sessions/running/run.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
@@ -14,6 +23,8 @@ export function declare(command: Command): void {
     .addOption(new FileFlag('--audit <file>', 'record decisions and answers, to go on by it', 'keeps'))
     .option('--tool <name=command>', 'carry out a tool by a command, repeatable', addValue)
     .option('--tool-timeout <seconds>', 'the longest time for a command (default 600)')
+    .option('--max-total-tokens <n>', 'interrupt it once the run took so many', parseCount)
+    .option('--max-cost <amount>', 'the same by its list cost: 2.50', parseAmount)
   declareEventFlags(command, { isListed: false })
   command
     .option('--no-validate', 'send what was given, if it is JSON')
@@ -37,7 +48,8 @@ export const notes = [
   "The flags for events that 'parley events send --help' shows work here too.",
   'The answer is what the agent said last in the main thread since the last task, once the session rests (exit 0 or 14). --schema tells the agent the form, and judges the answer alone.',
   'A session is for one run at a time, on all machines together; on one machine the second waits. With --audit the same line goes on: a task that the file shows as sent, and not done by exit 0 or 14, is not sent again.',
-  "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer; 14: something was denied; 15: the deadline passed.",
+  '--max-total-tokens and --max-cost bound what this run takes, as the service tells it. They stop at least one model request late, by an interrupt; the printed command goes on.',
+  "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer; 14: something was denied; 15: the deadline or a bound stopped it.",
 ]
 
 export const examples = [

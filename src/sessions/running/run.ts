@@ -27,13 +27,20 @@ import {
   type WantedAnswer,
 } from './answer.ts'
 import { type Audit, openAudit } from './audit.ts'
+import { type BoundFlags, Bounds, boundFlags } from './bounds.ts'
 import { hasArrived, type ListedSession, lookUntil } from './looking.ts'
 import { lineFor } from './replying.ts'
 import { Responder } from './responder.ts'
 import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 import { createCounter, hashOf, isUnderWay, type Known } from './task.ts'
 
-export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags, AnswerOptions, LiveFlags {}
+export interface RunOptions
+  extends SessionOptions,
+    EventsOptions,
+    ReplyFlags,
+    AnswerOptions,
+    LiveFlags,
+    BoundFlags {}
 
 /** Events that are sent once, before the session is followed. */
 interface RunTask {
@@ -81,18 +88,30 @@ export async function runTask(context: Context, options: RunOptions, words: stri
     if (task && (await isTakenUp(lasting, caller, parts, { task, audit, resume }))) task = undefined
     if (!task) context.summary.resume = resume
     const before = createCounter(task ? sentEvents(task.body, []) : [])
+    const bounds = new Bounds(
+      {
+        context: lasting,
+        // What it asks for beside is not wanted on stdout.
+        caller: context.flags.raw ? createCaller(withoutRaw(context), settings) : caller,
+        parts,
+        audit,
+        ifInterrupted: goesOn(resume),
+        resume: resumption(context, session, { words: ['Go on'], without: boundFlags }),
+      },
+      options,
+    )
+    const showPast = async (items: readonly EventItem[]) => {
+      bounds.addPast(items)
+      await before.addAll(items)
+    }
+    const bounded = bounds.over(caller)
     const follower = task
-      ? await openBefore(
-          lasting,
-          caller,
-          { ...parts, body: task.body },
-          { showPast: before.addAll, previews },
-        )
-      : await openFollower(lasting, caller, parts, { needsPast: true, previews })
+      ? await openBefore(lasting, bounded, { ...parts, body: task.body }, { showPast, previews })
+      : await openFollower(lasting, bounded, parts, { showPast, needsPast: true, previews })
     const { state } = follower
     const responder = new Responder({
       context: lasting,
-      caller,
+      caller: bounded,
       parts,
       state,
       audit,
@@ -100,32 +119,40 @@ export async function runTask(context: Context, options: RunOptions, words: stri
       rules,
       toolTimeout,
       ifInterrupted: goesOn(resume),
-      waiting: () => (state.stop?.kind === 'waiting' ? state.pending : []),
+      waiting: () => (state.stop?.kind === 'waiting' && !bounds.isReached ? state.pending : []),
     })
     const explained = <T>(work: Promise<T>) =>
       work.catch((error) => {
         throw explainFailure(error, { task, resume }, isLate(context, caller))
       })
     try {
+      if (task) await bounds.begin()
       const sent =
         task &&
         (await explained(sendTask(lasting, caller, parts, { task, audit, known: before.shown, resume })))
+      bounds.follow(state)
       const ask = (text: string) => sendAgain(lasting, caller, parts, { text, follower, resume })
       const { ids } = options
-      const failure = await follow(lasting, follower, responder, {
-        session,
-        ids,
-        wanted,
-        sent,
-        ask,
-        isInterrupted: () => isInterrupted({ context: lasting, caller, parts }, follower),
-        resume,
-        explained,
-      })
+      const failure = await follow(
+        lasting,
+        follower,
+        { responder, bounds },
+        {
+          session,
+          ids,
+          wanted,
+          sent,
+          ask,
+          isInterrupted: () => isInterrupted({ context: lasting, caller, parts }, follower),
+          resume,
+          explained,
+        },
+      )
       if (audit.task?.is === 'accepted' && !follower.isUndone)
         audit.add({ toolUse: null, task: audit.task.hash, event: 'done' })
       if (failure) throw failure
     } finally {
+      bounds.close()
       follower.close()
     }
   } finally {
@@ -133,6 +160,8 @@ export async function runTask(context: Context, options: RunOptions, words: stri
     audit.close()
   }
 }
+
+const withoutRaw = (context: Context): Context => ({ ...context, flags: { ...context.flags, raw: false } })
 
 /** Whether an earlier run has sent the task, by the audit and the session's list. Throws a `CliError` if that is not known. */
 async function isTakenUp(
@@ -249,23 +278,30 @@ interface Followed {
 async function follow(
   context: Context,
   follower: Follower,
-  responder: Responder,
+  { responder, bounds }: { responder: Responder; bounds: Bounds },
   { session, ids, wanted, sent: task, ask, isInterrupted, resume, explained }: Followed,
 ): Promise<CliError | undefined> {
   const { host, note, timers, start } = context
   const followTurn = async (words: string | undefined) => {
+    const refusal = words === undefined ? undefined : bounds.refusal()
+    if (refusal) throw refusal
     const sent = words === undefined ? task : await ask(words)
-    await printTranscript(context, follower, {
+    const printed = printTranscript(context, follower, {
       session,
       ids,
       markdown: wanted.markdown,
       isAside: wanted.isAlone,
       sent,
       certain: sent && 'the task was accepted',
-      react: (items) => responder.react(items),
+      async react(items) {
+        bounds.add(items)
+        await responder.react(items)
+      },
       fate: goesOn(resume),
       resume,
     })
+    const failure = await bounds.end(await printed.then(noFailure, (error) => error))
+    if (failure) throw failure
     if (!sent && (await isInterrupted())) throw interrupted(context, session)
   }
   const { turn } = follower
@@ -280,8 +316,12 @@ async function follow(
   } finally {
     const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
     if (host.stderr.isTerminal) note(`${responder.describe()}; ${seconds} s`)
+    const took = bounds.describe()
+    if (host.stderr.isTerminal && took !== '') context.tell(context.style.dim(`— ${took}`))
   }
 }
+
+const noFailure = () => undefined
 
 /** How long a list may take to show the last rest. Milliseconds. */
 const longestLag = 2_000
@@ -308,7 +348,7 @@ async function isInterrupted(session: ListedSession, { turn, state }: Follower):
 const interrupted = (context: Context, session: string) =>
   new CliError('stopped', `${session} was interrupted, and nothing was sent since`, {
     sent: 'yes',
-    resume: resumption(context, session, ['Go on']),
+    resume: resumption(context, session, { words: ['Go on'] }),
   })
 
 const goesOn = (resume: string[]): string => `the session goes on; ${describeResume(resume).join('\n  ')}`

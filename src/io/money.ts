@@ -1,0 +1,23 @@
+/** Money as a person reads it: `$1.87`. `amount` is in whole minor units. */
+export function formatMoney({ amount, currency }: { amount: bigint; currency: string }): string {
+  const text = toMajor(amount, decimalsOf(currency))
+  // As text it stays exact.
+  return new Intl.NumberFormat('en-US', { style: 'currency', currency }).format(text as unknown as number)
+}
+
+/** How many decimals a currency has. One that nobody knows has two. */
+export const decimalsOf = (currency: string): number =>
+  new Intl.NumberFormat('en-US', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
+
+function toMajor(amount: bigint, decimals: number): string {
+  const digits = String(amount).padStart(decimals + 1, '0')
+  return decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
+}
+
+/** An amount as a person writes it, such as `2.50`, in minor units; what is smaller than one is left out. */
+export function toMinor(text: string, currency: string): { amount: bigint; isExact: boolean } {
+  const decimals = decimalsOf(currency)
+  const [whole = '', fraction = ''] = text.split('.')
+  const kept = fraction.slice(0, decimals).padEnd(decimals, '0')
+  return { amount: BigInt(`${whole}${kept}` || '0'), isExact: /^0*$/.test(fraction.slice(decimals)) }
+}

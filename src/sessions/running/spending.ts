@@ -1,0 +1,152 @@
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { type Money, readUsage, type SessionTokens, type SessionUsage } from '../../wire/sessions/usage.ts'
+
+/** What is known of what was used; what the service does not tell is absent. */
+export interface Figures {
+  /** Absent if nothing is known; the sum is of what is told. */
+  tokens?: (SessionTokens & { totalTokens: number }) | undefined
+  cost?: Money | undefined
+}
+
+/** Nothing was used before: the usage of a session that is new. */
+const unused = 'unused'
+
+/**
+ * What a run's turn and its session have used, by the session's events. The first of these that is told counts alone:
+ *
+ *   - the difference of two usages of the whole session, of which the first is the last one before the task. A new
+ *     session had used nothing; one that had worked, and told nothing, leaves the turn's unknown
+ *   - the sum of the usages of the turn's model requests
+ */
+export class Spending {
+  /** Of the whole session, as it was told last. */
+  #session: SessionUsage | undefined
+  #base: SessionUsage | typeof unused | undefined = unused
+  /** A usage of the whole session came since the task. */
+  #isTold = false
+  #hasWorked = false
+  #requests: SessionUsage | undefined
+  readonly #currencies = new Set<string>()
+
+  /** An event from before this run sent anything. The last task of the session begins the turn, unless one is sent. */
+  addPast(event: SessionEvent): void {
+    if (event.type === 'user.message' || event.type === 'user.define_outcome') this.begin()
+    this.add(event)
+  }
+
+  /** A task is about to be sent: what came before it is not of its turn. */
+  begin(): void {
+    this.#base = this.#session ?? (this.#hasWorked ? undefined : unused)
+    this.#isTold = false
+    this.#requests = undefined
+  }
+
+  add(event: SessionEvent): void {
+    const { type } = event
+    if (/^(agent|span)\.|^session\.status_running$/.test(type)) this.#hasWorked = true
+    if (type === 'session.usage') this.addSession(readUsage(event.usage))
+    if (type === 'span.model_request_end') this.#addRequest(readUsage(event.model_usage))
+  }
+
+  /** A usage of the whole session that the service was asked for. One that is behind what it told since says nothing. */
+  addSession(usage: SessionUsage | undefined): void {
+    if (!usage || (this.#session && isBehind(usage, this.#session))) return
+    this.#note(usage)
+    this.#session = usage
+    this.#isTold = true
+  }
+
+  /** The service may know what the session had used before the task, and has not told it. */
+  get lacksBase(): boolean {
+    return this.#base === undefined
+  }
+
+  /** The base of an older session, which the service was asked for before the task was sent. */
+  addBase(usage: SessionUsage | undefined): void {
+    this.addSession(usage)
+    this.begin()
+  }
+
+  /** The service has told a usage of the whole session since the task. */
+  get isTold(): boolean {
+    return this.#isTold
+  }
+
+  /** Of the turn. */
+  get run(): Figures {
+    if (!this.#isTold) return this.#figuresOf(this.#requests)
+    const [now, base] = [this.#session, this.#base]
+    if (!now || base === undefined) return {}
+    return this.#figuresOf(base === unused ? now : difference(now, base))
+  }
+
+  get session(): Figures {
+    return this.#figuresOf(this.#session)
+  }
+
+  #addRequest(usage: SessionUsage | undefined): void {
+    if (!usage) return
+    this.#note(usage)
+    this.#requests = this.#requests ? sum(this.#requests, usage) : usage
+  }
+
+  #note({ cost }: SessionUsage): void {
+    if (cost) this.#currencies.add(cost.currency)
+  }
+
+  /** Of two currencies there is no sum. */
+  #figuresOf(usage: SessionUsage | undefined): Figures {
+    if (!usage) return {}
+    const { tokens, cost } = usage
+    const counts = Object.values(tokens) as number[]
+    const totalTokens = counts.reduce((total, count) => total + count, 0)
+    return {
+      tokens: counts.length > 0 ? { ...tokens, totalTokens } : undefined,
+      cost: this.#currencies.size > 1 ? undefined : cost,
+    }
+  }
+}
+
+const names = [
+  'inputTokens',
+  'outputTokens',
+  'cacheReadInputTokens',
+  'cacheCreationInputTokens',
+] as const satisfies (keyof SessionTokens)[]
+
+/** Of each name that both tell; `undefined` if `combine` has nothing to say. */
+function combine(
+  one: SessionTokens,
+  other: SessionTokens,
+  combineCounts: (one: number, other: number) => number | undefined,
+): SessionTokens {
+  const tokens: SessionTokens = {}
+  for (const name of names) {
+    const [count, otherCount] = [one[name], other[name]]
+    const combined =
+      count === undefined || otherCount === undefined ? undefined : combineCounts(count, otherCount)
+    if (combined !== undefined) tokens[name] = combined
+  }
+  return tokens
+}
+
+/** What was told once and not again is not known. */
+const sum = (one: SessionUsage, other: SessionUsage): SessionUsage => ({
+  tokens: combine(one.tokens, other.tokens, (count, more) => count + more),
+  cost: one.cost && other.cost ? { ...one.cost, amount: one.cost.amount + other.cost.amount } : undefined,
+})
+
+/** A usage that is less than before cannot be of the same session's whole. */
+const difference = (now: SessionUsage, base: SessionUsage): SessionUsage => ({
+  tokens: combine(now.tokens, base.tokens, (count, before) => (count < before ? undefined : count - before)),
+  cost:
+    now.cost && base.cost && now.cost.amount >= base.cost.amount
+      ? { ...now.cost, amount: now.cost.amount - base.cost.amount }
+      : undefined,
+})
+
+function isBehind(usage: SessionUsage, last: SessionUsage): boolean {
+  const isLess = names.some((name) => (usage.tokens[name] ?? Infinity) < (last.tokens[name] ?? 0))
+  const isMore = names.some((name) => (usage.tokens[name] ?? 0) > (last.tokens[name] ?? Infinity))
+  return isLess && !isMore
+}

@@ -1,0 +1,59 @@
+import { isObject } from '../json/parse.ts'
+
+/** Whole minor units of a currency: 187 of `USD` are $1.87. */
+export interface Money {
+  amount: bigint
+  currency: string
+}
+
+/** Tokens by the names that reports have; what a service does not tell is absent. */
+export interface SessionTokens {
+  inputTokens?: number
+  outputTokens?: number
+  cacheReadInputTokens?: number
+  cacheCreationInputTokens?: number
+}
+
+/** What a session, or one request of its agent, has used, as far as the service tells (public clients, 9). */
+export interface SessionUsage {
+  tokens: SessionTokens
+  cost?: Money | undefined
+}
+
+/** Reads the `usage` of a session or of a `session.usage`, or a `model_usage`; `undefined` if it tells nothing. */
+export function readUsage(value: unknown): SessionUsage | undefined {
+  if (!isObject(value)) return undefined
+  const tokens = {
+    inputTokens: readCount(value.input_tokens),
+    outputTokens: readCount(value.output_tokens),
+    cacheReadInputTokens: readCount(value.cache_read_input_tokens),
+    cacheCreationInputTokens: readCacheCreation(value),
+  }
+  const told = Object.entries(tokens).filter(([, count]) => count !== undefined)
+  const cost = readMoney(value.list_cost)
+  return told.length > 0 || cost ? { tokens: Object.fromEntries(told), cost } : undefined
+}
+
+/** Reads `{"amount":"187","currency":"USD"}`; an amount that is not whole is unknown. */
+export function readMoney(value: unknown): Money | undefined {
+  if (!isObject(value)) return undefined
+  const { amount, currency } = value
+  const isAmount = typeof amount === 'string' && /^\d{1,30}$/.test(amount)
+  const isCurrency = typeof currency === 'string' && /^[A-Za-z]{3}$/.test(currency)
+  return isAmount && isCurrency ? { amount: BigInt(amount), currency: currency.toUpperCase() } : undefined
+}
+
+/** One number, or a sum by how long each lives. */
+function readCacheCreation({
+  cache_creation: parts,
+  cache_creation_input_tokens: whole,
+}: Record<string, unknown>): number | undefined {
+  if (!isObject(parts)) return readCount(whole)
+  const counts = Object.values(parts)
+    .map(readCount)
+    .filter((count) => count !== undefined)
+  return counts.length === 0 ? readCount(whole) : counts.reduce((sum, count) => sum + count, 0)
+}
+
+const readCount = (value: unknown): number | undefined =>
+  Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined

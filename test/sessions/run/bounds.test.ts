@@ -1,0 +1,300 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createEmulator } from '../../../src/emulator/emulator.ts'
+import { CliError } from '../../../src/errors.ts'
+import { realTimers } from '../../../src/timers.ts'
+import type { Exchange } from '../../../src/wire/exchange.ts'
+import { encodeSseEvent } from '../../../src/wire/sse.ts'
+import { run, temporaryFolder } from '../../harness/run.ts'
+
+type Event = { id?: string; type: string } & Record<string, unknown>
+
+const usage = (tokens: number, cents?: number) => ({
+  input_tokens: tokens,
+  ...(cents === undefined ? {} : { list_cost: { amount: String(cents), currency: 'USD' } }),
+})
+const request = (tokens: number): Event => ({ type: 'span.model_request_end', model_usage: usage(tokens) })
+const told = (tokens: number, cents?: number): Event => ({
+  type: 'session.usage',
+  usage: usage(tokens, cents),
+})
+const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+const running: Event = { type: 'session.status_running' }
+const says: Event = { type: 'agent.message', content: [{ type: 'text', text: 'so far' }] }
+
+interface Script {
+  history?: Event[]
+  /** What follows the task. */
+  work: Event[]
+  /** What follows an interrupt that was taken. */
+  end?: Event[]
+  /** What becomes of the nth post of an interrupt. */
+  fate?(count: number): 'takes' | 'loses' | number
+  /** What the service says of the session, when asked. */
+  asked?(count: number): object
+  onInterrupt?(): void
+}
+
+/** A session whose agent works until it is interrupted, unless its work ends with a rest. */
+function service({ history = [], work, end = [rest], fate = () => 'takes', asked, onInterrupt }: Script) {
+  const events: Event[] = []
+  const listeners = new Set<() => void>()
+  const counts = { interrupts: 0, taken: 0, asked: 0 }
+  const add = (...more: Event[]) => {
+    for (const event of more) events.push({ id: `e${events.length}`, ...event })
+    for (const wake of listeners) wake()
+  }
+  add(...history)
+  const reply = (status: number, value: unknown) => ({
+    status,
+    statusText: '',
+    headers: { 'content-type': 'application/json' },
+    body: (async function* () {
+      yield Buffer.from(JSON.stringify(value))
+    })(),
+    close() {},
+  })
+  const exchange: Exchange = async ({ method, url, body }) => {
+    if (url.includes('/stream')) {
+      let place = events.length
+      let isOver = false
+      async function* pieces() {
+        while (!isOver) {
+          const event = events[place]
+          if (event) {
+            place++
+            yield Buffer.from(encodeSseEvent({ event: event.type, data: JSON.stringify(event) }))
+          } else await new Promise<void>((resolve) => listeners.add(resolve))
+        }
+      }
+      const close = () => {
+        isOver = true
+        for (const wake of listeners) wake()
+      }
+      const head = { status: 200, statusText: '', headers: { 'content-type': 'text/event-stream' } }
+      return { ...head, body: pieces(), close }
+    }
+    if (method === 'GET' && url.includes('/events')) return reply(200, { data: events })
+    if (method === 'GET') return asked ? reply(200, asked(++counts.asked)) : reply(404, {})
+    const sent: Event[] = JSON.parse(Buffer.from(body ?? []).toString()).events
+    if (sent[0]?.type !== 'user.interrupt') {
+      add(...sent)
+      setImmediate(() => add(running, ...work))
+      return reply(200, { data: [] })
+    }
+    onInterrupt?.()
+    const what = fate(++counts.interrupts)
+    if (typeof what === 'number') return reply(what, {})
+    if (what === 'takes') {
+      counts.taken++
+      add(...sent)
+      setImmediate(() => add(...end))
+      return reply(200, { data: [] })
+    }
+    throw new CliError('unknown', 'no answer came', { sent: 'unknown' })
+  }
+  return { exchange, counts, events }
+}
+
+async function ran(script: Script, flags: string[], world: object = {}) {
+  const cwd = temporaryFolder()
+  const served = service(script)
+  const argv = ['events', 'run', 'Do it', '-s', 's', '--no-stdin', '--report', 'report.json', ...flags]
+  const ended = await run(argv, { cwd, exchange: served.exchange, ...world })
+  return { ...ended, ...served, cwd, report: JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8')) }
+}
+
+const goOn = (flags: string[] = []) => ['events', 'run', 'Go on', '-s', 's', '--no-stdin', ...flags]
+
+describe('a run that reaches a bound', () => {
+  test('is interrupted once, ends with 15, and tells what arrives after', async () => {
+    const { code, out, err, report, counts } = await ran(
+      { work: [says, request(50), request(60)], end: [{ ...says, content: 'a late word' }, rest] },
+      ['--max-total-tokens', '100'],
+    )
+    expect(code).toBe(15)
+    expect(counts).toMatchObject({ interrupts: 1, taken: 1 })
+    expect(out).toContain('a late word\n')
+    expect(err).toContain('the run took 110 tokens, and --max-total-tokens is 100')
+    expect(err).toContain("parley events run 'Go on' -s s --no-stdin --report report.json\n")
+    expect(report).toMatchObject({
+      exit: 15,
+      kind: 'stopped',
+      sent: 'yes',
+      resume: goOn(['--report', 'report.json']),
+      usage: { inputTokens: 110, outputTokens: null, totalTokens: 110 },
+      cost: null,
+      sessionUsage: null,
+      sessionCost: null,
+    })
+  })
+
+  test('has the interrupt in the journal before it is posted', async () => {
+    const cwd = temporaryFolder()
+    let before = ''
+    const lines = () => readFileSync(join(cwd, 'a.ndjson'), 'utf8')
+    const onInterrupt = () => {
+      before = lines()
+    }
+    const ended = await ran({ work: [request(200)], onInterrupt }, [
+      '--max-total-tokens',
+      '100',
+      '--audit',
+      join(cwd, 'a.ndjson'),
+    ])
+    expect(ended.code).toBe(15)
+    const line = JSON.parse(before.trimEnd().split('\n').at(-1) ?? '')
+    expect(line).toMatchObject({ session: 's', toolUse: null, event: 'interrupt' })
+    expect(lines().match(/"interrupt"/g)).toHaveLength(1)
+    // The same line again takes the session up, and finds it interrupted.
+    expect(ended.report.resume).toEqual(goOn(['--report', 'report.json', '--audit', join(cwd, 'a.ndjson')]))
+  })
+
+  test.each<[string, Script['fate'], number]>([
+    ['of which no answer came is not posted again', () => 'loses', 1],
+    ['that the service refused for now is posted again', (count) => (count === 1 ? 429 : 'takes'), 2],
+    ['that the service refuses is not posted again', () => 400, 1],
+  ])('an interrupt %s, and the run ends with 15', async (_, fate, times) => {
+    const { code, counts } = await ran({ work: [request(200)], ...(fate ? { fate } : {}) }, [
+      '--max-total-tokens',
+      '100',
+    ])
+    expect(code).toBe(15)
+    expect(counts.interrupts).toBe(times)
+  })
+
+  test('is left alone if it does not come to rest', async () => {
+    const { code, err, counts } = await ran({ work: [request(200)], end: [running] }, [
+      '--max-total-tokens',
+      '100',
+    ])
+    expect(code).toBe(15)
+    expect(err).toContain('it was interrupted, and has not come to rest: it may go on')
+    expect(counts.interrupts).toBe(1)
+  })
+
+  test('keeps its answer and exit code if the turn ends by itself, with a warning', async () => {
+    const { code, out, err, counts } = await ran({ work: [says, told(200), rest] }, [
+      '--max-total-tokens',
+      '100',
+      '--last',
+      '-q',
+    ])
+    expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
+    expect(err).toContain(
+      'the run took 200 tokens, and --max-total-tokens is 100; the turn has ended by itself',
+    )
+    expect(counts.interrupts).toBe(0)
+  })
+
+  test('at a rest gives no more replies, needs no interrupt, and goes on with the printed command', async () => {
+    const exchange = createEmulator({})
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
+    const world = { exchange, cwd }
+    const argv = ['events', 'run', 'use a {}\nthen use b {}', '-s', 's', '--policy', 'p.json', '--no-stdin']
+    const stopped = await run([...argv, '--max-cost', '0.01', '--errors', 'json'], world)
+    expect(stopped.code).toBe(15)
+    expect(stopped.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
+    const { error } = JSON.parse(stopped.err)
+    expect(error).toMatchObject({ kind: 'stopped', pending: [expect.stringMatching(/^toolu_/)] })
+    expect(error.resume).not.toContain('--max-cost')
+    const ended = await run(error.resume, world)
+    expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('is done') })
+  })
+
+  test('asks not again for an answer that fits a schema', async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
+    const flags = ['--max-total-tokens', '100', '--schema', join(cwd, 's.json'), '--schema-retries', '2']
+    const { code, events } = await ran({ work: [says, told(200), rest] }, flags, { timers: realTimers })
+    expect(code).toBe(15)
+    expect(events.filter(({ type }) => type === 'user.message')).toHaveLength(1)
+  })
+})
+
+describe('--max-cost', () => {
+  test('is kept while the session works: the service is asked what it costs', async () => {
+    const asked = (count: number) => ({ usage: usage(10, count * 100) })
+    const { code, err, report, counts } = await ran({ work: [says], asked }, ['--max-cost', '2.5'])
+    expect(code).toBe(15)
+    expect(err).toContain('the run cost $3.00, and --max-cost is 2.5')
+    expect(counts).toMatchObject({ interrupts: 1, asked: 3 })
+    expect(report).toMatchObject({
+      cost: { amount: '300', currency: 'USD' },
+      sessionCost: { amount: '300', currency: 'USD' },
+    })
+  })
+
+  test('counts in minor units, and says once what it leaves out', async () => {
+    const work = [says, told(1, 150), told(2, 198), rest]
+    const { code, err } = await ran({ work }, ['--max-cost', '1.999'])
+    expect(code).toBe(0)
+    expect(err.match(/--max-cost 1.999 counts as \$1.99/g)).toHaveLength(1)
+    expect((await ran({ work: [told(1, 199), rest] }, ['--max-cost', '1.999'])).err).toContain(
+      'the run cost $1.99, and --max-cost is 1.999',
+    )
+  })
+
+  test.each(['0', '0.00', '-1', '1e3', '1.2.3', '.', '', 'ten', '1,5', '٣'])(
+    '%j is exit 2, and nothing is sent',
+    async (amount) => {
+      const { code, requests } = await run(['events', 'run', 'x', '-s', 's', `--max-cost=${amount}`])
+      expect([code, requests]).toEqual([2, []])
+    },
+  )
+
+  test('that cannot be kept is a warning, once, also with --quiet', async () => {
+    for (const work of [
+      [says, rest],
+      [says, told(5), rest],
+    ]) {
+      const { code, err } = await ran({ work }, ['--max-cost', '1', '-q'])
+      expect(code).toBe(0)
+      expect(err).toBe('parley: --max-cost cannot be kept: the service does not tell what the run costs\n')
+    }
+  })
+})
+
+describe('what a run took', () => {
+  test('stands in its report, beside what the session took', async () => {
+    const past = [{ type: 'user.message' }, running, told(1000, 250), rest]
+    const { code, report } = await ran({ history: past, work: [says, told(1500, 437), rest] }, [])
+    expect(code).toBe(0)
+    expect(report).toMatchObject({
+      usage: { inputTokens: 500, outputTokens: null, totalTokens: 500 },
+      cost: { amount: '187', currency: 'USD' },
+      sessionUsage: { inputTokens: 1500, totalTokens: 1500 },
+      sessionCost: { amount: '437', currency: 'USD' },
+    })
+  })
+
+  test('is asked for if no event tells it, and is null if nobody does', async () => {
+    const past = [{ type: 'user.message' }, running, says, rest]
+    const asked = (count: number) => ({ usage: usage(count * 100, count * 10) })
+    const known = await ran({ history: past, work: [says, rest], asked }, [])
+    expect(known.counts.asked).toBe(2)
+    expect(known.report).toMatchObject({ usage: { totalTokens: 100 }, cost: { amount: '10' } })
+    const unknown = await ran({ history: past, work: [says, rest] }, [])
+    expect(unknown.code).toBe(0)
+    expect(unknown.report).toMatchObject({ usage: { totalTokens: null }, cost: null, sessionUsage: null })
+  })
+
+  test('is in the footer on a terminal', async () => {
+    const { err } = await run(['events', 'run', 'hello', '-s', 's', '--no-stdin'], {
+      exchange: createEmulator({}),
+      tty: ['stderr'],
+    })
+    expect(err).toMatch(/— \d+ tokens in · \d+ out · \$\d+\.\d\d/)
+    const { err: other } = await ran({ work: [says, told(12_282, 187), rest] }, [], { tty: ['stderr'] })
+    expect(other).toContain('— 12,282 tokens in · $1.87')
+  })
+
+  test('costs no request if nobody looks at it', async () => {
+    const { requests } = await run(['events', 'run', 'hello', '-s', 's', '--no-stdin'], {
+      exchange: service({ work: [says, rest] }).exchange,
+    })
+    expect(requests.filter(({ url }) => url.endsWith('/sessions/s'))).toEqual([])
+  })
+})

@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest'
+import { Spending } from '../../../src/sessions/running/spending.ts'
+import { readUsage } from '../../../src/wire/sessions/usage.ts'
+
+type Value = Record<string, unknown>
+const usage = (input: number, output: number, cents?: unknown, more: Value = {}) => ({
+  input_tokens: input,
+  output_tokens: output,
+  ...(cents === undefined ? {} : { list_cost: { amount: cents, currency: 'USD' } }),
+  ...more,
+})
+const told = (input: number, output: number, cents?: unknown, more?: Value) => ({
+  type: 'session.usage',
+  usage: usage(input, output, cents, more),
+})
+const request = (input: number, output: number) => ({
+  type: 'span.model_request_end',
+  model_usage: usage(input, output),
+})
+const task = { type: 'user.message' }
+const says = { type: 'agent.message' }
+const usd = (amount: number | bigint) => ({ amount: BigInt(amount), currency: 'USD' })
+
+interface Row {
+  past?: object[]
+  /** Absent if the run sends no task. */
+  sends?: boolean
+  now: object[]
+  run: object
+  session?: object
+}
+
+const rows: Record<string, Row> = {
+  'a new session: all of it is the run': {
+    now: [says, told(10, 5, '187')],
+    run: { tokens: { inputTokens: 10, outputTokens: 5, totalTokens: 15 }, cost: usd(187) },
+    session: { tokens: { inputTokens: 10, outputTokens: 5, totalTokens: 15 }, cost: usd(187) },
+  },
+  'an older session: the difference to the last usage before the task': {
+    past: [task, says, told(10, 5, '100'), task, says, told(30, 9, '150')],
+    now: [says, told(40, 10, '187')],
+    run: { tokens: { inputTokens: 10, outputTokens: 1, totalTokens: 11 }, cost: usd(37) },
+    session: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(187) },
+  },
+  'an older session that told nothing: unknown, although its requests are told': {
+    past: [task, says],
+    now: [request(3, 4), told(40, 10, '187')],
+    run: {},
+    session: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(187) },
+  },
+  'a run without a task counts from the last task of the session': {
+    past: [task, told(10, 5, '100'), task, says, request(9, 9), told(20, 6, '120')],
+    sends: false,
+    now: [says, told(40, 10, '187')],
+    run: { tokens: { inputTokens: 30, outputTokens: 5, totalTokens: 35 }, cost: usd(87) },
+  },
+  'the usages of requests add up if nothing else is told': {
+    past: [task, request(1000, 1000)],
+    now: [request(3, 4), says, request(5, 6)],
+    run: { tokens: { inputTokens: 8, outputTokens: 10, totalTokens: 18 }, cost: undefined },
+    session: {},
+  },
+  'once the session is told, requests count no more': {
+    now: [request(3, 4), told(40, 10, '1'), request(5, 6)],
+    run: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(1) },
+  },
+  'the cache counts, in either spelling': {
+    now: [
+      told(1, 2, undefined, {
+        cache_read_input_tokens: 100,
+        cache_creation: { ephemeral_5m_input_tokens: 20, ephemeral_1h_input_tokens: 3 },
+      }),
+    ],
+    run: {
+      tokens: {
+        inputTokens: 1,
+        outputTokens: 2,
+        cacheReadInputTokens: 100,
+        cacheCreationInputTokens: 23,
+        totalTokens: 126,
+      },
+    },
+  },
+  'a part that only one of two usages tells is unknown': {
+    past: [task, { type: 'session.usage', usage: { input_tokens: 5 } }],
+    now: [told(7, 9)],
+    run: { tokens: { inputTokens: 2, totalTokens: 2 }, cost: undefined },
+  },
+  'half a cent is no amount': { now: [told(1, 2, '0.5')], run: { cost: undefined } },
+  'an amount that is a number is not text': { now: [told(1, 2, 187)], run: { cost: undefined } },
+  'an amount beyond any number of JavaScript is exact': {
+    past: [task, told(1, 1, '90071992547409929007')],
+    now: [told(1, 2, '90071992547409929008')],
+    run: { cost: usd(1) },
+  },
+  'a second currency makes the cost unknown, for good': {
+    past: [task, told(1, 1, '5')],
+    now: [
+      { type: 'session.usage', usage: { input_tokens: 2, list_cost: { amount: '9', currency: 'EUR' } } },
+      told(3, 3, '12'),
+    ],
+    run: { tokens: { inputTokens: 2 }, cost: undefined },
+    session: { cost: undefined },
+  },
+  'a usage that is behind says nothing': {
+    now: [told(40, 10, '187'), told(30, 10, '150')],
+    run: { tokens: { inputTokens: 40 }, cost: usd(187) },
+  },
+  'nothing told is nothing known': { now: [says, { type: 'session.usage' }], run: {}, session: {} },
+  'what is odd is not told': {
+    now: [
+      {
+        type: 'session.usage',
+        usage: { input_tokens: -1, output_tokens: 1.5, cache_read_input_tokens: '7', list_cost: [] },
+      },
+    ],
+    run: {},
+  },
+}
+
+describe('what a run has used', () => {
+  test.each(Object.entries(rows))('%s', (_, { past = [], sends = true, now, run, session }) => {
+    const spending = new Spending()
+    for (const event of past) spending.addPast(event as never)
+    if (sends) spending.begin()
+    for (const event of now) spending.add(event as never)
+    expect(spending.run).toMatchObject(run)
+    if (Object.keys(run).length === 0) expect(spending.run).toEqual({})
+    if (session) expect(spending.session).toMatchObject(session)
+  })
+
+  test('the service may be asked, before the task and after it', () => {
+    const spending = new Spending()
+    spending.addPast(says as never)
+    spending.begin()
+    expect(spending.lacksBase).toBe(true)
+    spending.addBase(readUsage(usage(10, 10, '5')))
+    expect([spending.lacksBase, spending.isTold]).toEqual([false, false])
+    spending.addSession(readUsage(usage(15, 11, '9')))
+    expect(spending.run).toMatchObject({ tokens: { totalTokens: 6 }, cost: usd(4) })
+  })
+})
