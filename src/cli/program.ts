@@ -77,8 +77,9 @@ export async function runProgram(
 function helpFirst(argv: string[]): string[] {
   const at = argv.findIndex(isHelpFlag)
   const words = argv.toSpliced(at, 1)
-  const isAsked = at >= 0 && at < words.length && at <= 1
-  return isAsked && isCommand(words) ? ['help', ...words] : argv
+  const isOnWords = at === 0 && words[0]?.startsWith('-') === false
+  const isInGroup = at === 1 && words.length > 1 && isCommand(words)
+  return isOnWords || isInGroup ? ['help', ...words] : argv
 }
 
 function isCommand(words: readonly string[]): boolean {

@@ -181,10 +181,19 @@ test.each([
     ['--help', 'config'],
     ['config', '--help'],
   ],
+  [
+    ['--help', 'chat', '-q'],
+    ['chat', '--help'],
+  ],
 ])('%j is help on the command', async (argv, same) => {
   const { out } = await run(same)
   expect(out).toContain('Usage: parley ')
   expect(await run(argv)).toMatchObject({ code: 0, out, err: '' })
+})
+
+test('--help before a topic, or before a word that is neither', async () => {
+  expect((await run(['--help', 'batch'])).out).toBe((await run(['help', 'batch'])).out)
+  expect(await refusal(['--help', 'chatt'])).toContain('(did you mean chat?)')
 })
 
 test('--help before anything else is the help of parley', async () => {
