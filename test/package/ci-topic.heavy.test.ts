@@ -388,7 +388,10 @@ describe('an agent (needs bash and jq)', () => {
   ])('a policy that says %s is exit %i', async (decision, code) => {
     const variables = await serveEmulator()
     const ended = await attempt(1, { variables, cache: new Map(), decision })
-    expect(ended.codes).toEqual([0, code])
+    expect(ended.codes).toEqual([0, code, 0])
+    expect(ended.job.read('step-summary')).toMatch(
+      new RegExp(`^agent: exit ${code}, (\\d+|\\?) tokens, ([\\d.]+ USD|cost unknown)\\n$`),
+    )
     expect(ended.artifacts).toEqual(['audit.ndjson', 'transcript.txt', 'report.json'])
     expect(ended.log).not.toMatch(/##(vso)?\[/)
     expect(reportOf(ended.job)).toMatchObject({ exit: code, session: 's1' })
@@ -397,13 +400,13 @@ describe('an agent (needs bash and jq)', () => {
   test('after a person answered, the job that is run again goes on with its task', async () => {
     const variables = await serveEmulator()
     const cache: Cache = new Map()
-    expect(await attempt(1, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 12] })
+    expect(await attempt(1, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 12, 0] })
     const person = await createJob(variables).step(
       'parley events confirm --pending --allow > sent.txt',
       ofTask,
     )
     expect(person, person.log).toMatchObject({ code: 0 })
-    expect(await attempt(2, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 0] })
+    expect(await attempt(2, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 0, 0] })
     expect(await countTasks(variables)).toBe(1)
   })
 
@@ -414,8 +417,8 @@ describe('an agent (needs bash and jq)', () => {
     const cancelled = attempt(1, { variables, cache, decision: 'allow' }, job)
     await expect.poll(() => job.has('audit.ndjson') && job.read('audit.ndjson')).toContain('accepted')
     job.cancel('SIGTERM')
-    expect(await cancelled).toMatchObject({ codes: [0, null] })
-    expect(await attempt(2, { variables, cache, decision: 'allow' })).toMatchObject({ codes: [0, 0] })
+    expect(await cancelled).toMatchObject({ codes: [0, null, 0] })
+    expect(await attempt(2, { variables, cache, decision: 'allow' })).toMatchObject({ codes: [0, 0, 0] })
     expect(await countTasks(variables)).toBe(1)
   })
 })
