@@ -50,10 +50,12 @@ export function createWalk(): Walk {
 
   return (piece, visit, start = 0) => {
     mark.lastIndex = isInString ? leaveString(piece, start) : start
-    for (let found = mark.exec(piece); found; found = mark.exec(piece)) {
+    // `exec` would make a list of each mark.
+    while (mark.test(piece)) {
       const { lastIndex: next } = mark
-      if (visit(found[0], next - 1) === true) return
-      mark.lastIndex = found[0] === '"' ? leaveString(piece, next) : next
+      const found = piece.charAt(next - 1)
+      if (visit(found, next - 1) === true) return
+      mark.lastIndex = found === '"' ? leaveString(piece, next) : next
     }
   }
 }
