@@ -31,6 +31,9 @@ export function createCredentials(context: Context, settings: ResolvedSettings):
   /** By service, so that no command runs twice. */
   const printed = new Map<Endpoint['service'], Promise<string>>()
 
+  /** The addresses that a request may go to. */
+  const allowed = new Map<Endpoint['service'], string>()
+
   /** The services whose new address was already noted. */
   const noted = new Set<Endpoint['service']>()
 
@@ -60,7 +63,8 @@ export function createCredentials(context: Context, settings: ResolvedSettings):
           settings,
         )
       }
-      const address = requireEncrypted(settings, service)
+      const address = allowed.get(service) ?? requireEncrypted(settings, service)
+      allowed.set(service, address)
       for (const secret of findSecrets(request.headers)) context.secrets.add(secret)
       if (!request.credential) return withSecret(request, undefined)
 

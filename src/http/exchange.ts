@@ -80,7 +80,7 @@ function attempt(
       onResponseStart(_, status, headers, statusText = '') {
         if (status < 200) return
         reached = 'answered'
-        limits.start()
+        limits.refresh()
         resolve({ status, statusText, headers: flatten(headers), body: queue, close: () => finish() })
       },
       onResponseData(_, chunk) {
@@ -99,8 +99,10 @@ function attempt(
 }
 
 function flatten(headers: Record<string, string | string[] | undefined>): Record<string, string> {
-  for (const [name, value] of Object.entries(headers))
+  for (const name of Object.keys(headers)) {
+    const value = headers[name]
     if (typeof value !== 'string') headers[name] = value?.join(', ') ?? ''
+  }
   return headers as Record<string, string>
 }
 

@@ -51,7 +51,7 @@ function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
 
   return (chunk) => {
     if (!kept) return chunk
-    let rest = Buffer.concat([kept, chunk])
+    let rest = kept.length > 0 ? Buffer.concat([kept, chunk]) : chunk
     while (isStart(rest)) {
       const end = rest.indexOf('\r\n\r\n')
       if (end < 0 && rest.length <= longest && !hasBareLineEnd(rest)) {
@@ -81,6 +81,9 @@ const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('l
 
 /** The head, with one `Content-Length` if it has the same one several times. */
 function withOneLength(head: string): string {
+  // Nearly every head has one, and need not be taken apart.
+  const found = head.match(/\r\ncontent-length:[^\r\n]*/gi) ?? []
+  if (found.length <= 1 && !found[0]?.includes(',')) return head
   const lines = head.split('\r\n')
   const lengths = lines.filter((line) => /^content-length:/i.test(line))
   const values = lengths
