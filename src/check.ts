@@ -251,6 +251,8 @@ function mendWay(
   settings: ResolvedSettings,
   service: Endpoint['service'],
 ): string | undefined {
+  // Such a message names the variable that the proxy comes from.
+  if (about.startsWith('the proxy ')) return undefined
   if (about.includes('--cacert')) return `'parley config set${profileFlag(settings)} cacert FILE' keeps it`
   const setting = addressOf(service)
   const origin = settings.origins[setting]

@@ -232,6 +232,30 @@ test('C29: a self-signed certificate fails TLS and says what trusts it; then it 
   await server.close()
 })
 
+test('C29: a proxy is named, whether it is reached or not', async () => {
+  const proxy = await serve((socket) => socket.end('HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n'))
+  const env = {
+    PARLEY_BASE_URL: 'https://gateway.test',
+    PARLEY_AGENTS_URL: '',
+    HTTPS_PROXY: proxy.url,
+  }
+  const world = { env, exchange: 'network' as const, stdin: '' }
+  const asked = await run(check, world)
+  expect(asked.code).toBe(3)
+  const way = `through the proxy 127.0.0.1:${proxy.port}, from HTTPS_PROXY`
+  expect(resultsOf(asked.out, 'gateway')).toMatchObject({
+    name: `ok: ${way}`,
+    connection: expect.stringMatching(/^failed: the proxy \S+, from HTTPS_PROXY, asks for a user name.*407$/),
+    credential: 'not tried: there is no connection',
+  })
+  await proxy.close()
+  const away = await run(check, world)
+  expect(away.code).toBe(9)
+  expect(resultsOf(away.out, 'gateway').connection).toBe(
+    `failed: the proxy in HTTPS_PROXY, 127.0.0.1:${proxy.port}: connection refused`,
+  )
+})
+
 test('TLS that is not verified is not called ok', async () => {
   const ended = await run(check, {
     env: {
