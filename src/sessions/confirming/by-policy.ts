@@ -55,7 +55,11 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
       ifInterrupted: 'nothing more is answered',
       isPrinted: true,
     })
-    await printReceipt(context, await responder.reply(), options.ids ?? false)
+    const named = await responder.reply()
+    // A person was told of each decision in a line.
+    const { host, output, flags } = context
+    const isTold = host.stderr.isTerminal && output.isTerminal && !options.ids && !flags.quiet
+    await printReceipt(context, isTold ? [] : named, options.ids ?? false)
     if (waiting().length > 0) throw await stillWaiting(context, session, state, { ids: waiting() })
   } finally {
     await asker.close()

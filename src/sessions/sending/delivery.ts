@@ -65,7 +65,8 @@ export async function deliverEvents(
       await printTranscript(context, follower, { session, ids, markdown, certain: accepted, sent })
     } else {
       const isShown = context.output.isTerminal && !ids && !context.flags.raw
-      if (!isShown || !said) await printReceipt(context, events, ids)
+      const isTold = isShown && said !== undefined && !context.flags.quiet
+      if (!isTold) await printReceipt(context, events, ids)
       if (isShown && !said?.isPart && eventsOf(parts.body).some(isWork))
         context.note(`to see the answer: ${sessionCommand(context, 'follow', session)} --history`)
     }

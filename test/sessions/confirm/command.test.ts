@@ -231,6 +231,23 @@ describe('confirm', () => {
         expect(await ask(argv, 'y\n', three, { tty: ['stdout'] })).toMatchObject({ code: 2, requests: [] })
     })
 
+    test('V64 with -q the lines on stderr are left out, so that the receipt is shown', async () => {
+      const { out, err } = await ask(['t1', '-q'], 'y\n')
+      expect(out).toMatch(/^ID +TYPE +TIME +TEXT\nc +user\.tool_confirmation/)
+      expect(err).not.toContain('✓')
+    })
+
+    test('V64 with --policy each decision is a line, and no table follows', async () => {
+      const cwd = temporaryFolder()
+      writeFileSync(join(cwd, 'p.json'), '{"rules":[{"tool":"bash","decision":"deny","reason":"not here"}]}')
+      const one = [asks('t1'), waits('t1')]
+      const shown = await ask(['--policy', 'p.json'], '', one, { cwd })
+      expect(shown).toMatchObject({ code: 0, out: '' })
+      expect(shown.err).toContain('✗ bash denied: not here (rules[0])\n')
+      const piped = await ask(['--policy', 'p.json'], '', one, { cwd, tty: ['stderr'] })
+      expect(piped.out).toBe('c\tuser.tool_confirmation\t\t\n')
+    })
+
     test('V67 the input is coloured, and the receipt stays what it is in a pipe', async () => {
       const use = { ...asks('t1'), input: { a: ['x\x1b[31m', 1.5, null] } }
       const { err, out } = await ask(['t1'], 'y\n', [use, waits('t1')], { env: world.env, tty: ['stderr'] })
