@@ -2,6 +2,7 @@ import type { Context, GivenFlag } from '../context.ts'
 import { quoteWords } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { flagOf, settingNames } from '../settings/table.ts'
+import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlags } from './sending/event-flags.ts'
 
 /** The flags that say where a session is and how it is reached: they hold for any command of the same session. */
@@ -28,6 +29,15 @@ export function sessionCommand(
 ): string {
   const place = flags.given.filter(({ flag }) => placing.has(flag))
   return quoteWords(['parley', 'events', verb, ...place.flatMap(toWords), ...nameSession(session)])
+}
+
+/** The command that gives a session another budget; without one it takes it away. */
+export function budgetCommand({ flags }: Flags, session: string, budget?: Money): string {
+  const place = flags.given.filter(({ flag }) => placing.has(flag) && !/^--(no-)?beta$/.test(flag))
+  const cap = budget && { amount: String(budget.amount), currency: budget.currency }
+  const value = cap ? JSON.stringify({ type: 'limit', max_list_cost: cap }) : 'null'
+  const path = `/v1/sessions/${encodeURIComponent(session)}`
+  return quoteWords(['parley', 'api', 'agents', path, ...place.flatMap(toWords), '--set', `budget=${value}`])
 }
 
 /**

@@ -1,13 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { childrenOf, endOfValue, skipBlanks } from '../wire/json/scanner.ts'
 import { isStop, readStopDetails, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
+import { type Money, readBudget } from '../wire/sessions/usage.ts'
 
 /** How a session stopped; `why` is the last error that it showed in this turn. */
 type Stop =
   | { kind: 'done'; reason: string }
   /** Tool uses wait for an answer: those that are listed or, if there is no list, those that have none. */
   | { kind: 'waiting'; ids: string[] }
-  | { kind: 'stuck'; reason: string; category?: string; why?: string }
+  | { kind: 'stuck'; reason: string; category?: string; why?: string; budget?: Money | undefined }
   /** Terminated or deleted. */
   | { kind: 'ended'; reason: string; why?: string }
 
@@ -54,6 +55,8 @@ export class SessionState {
   #isBusy = true
   #idle: ReturnType<typeof readStopReason> | undefined
   #refusal: ReturnType<typeof readStopDetails> = {}
+  /** The most that the session may cost, as it was told last. */
+  #budget: Money | undefined
   #end: string | undefined
   #error: string | undefined
   #stoppedAt: string | undefined
@@ -71,6 +74,7 @@ export class SessionState {
     if (type === 'user.message' || type === 'user.interrupt') this.#open.clear()
     if (type === 'user.message') this.#error = undefined
     if (type === 'session.error') this.#error = readErrorMessage(event)
+    if (type === 'session.usage') this.#budget = readBudget(event.budget)
     if (isStop(event)) this.#addStop(event)
     else if (isWork(event) && !isKnown) this.#isBusy = true
   }
@@ -103,6 +107,7 @@ export class SessionState {
     // All that it waits for is answered: the agent goes on.
     if (type === 'requires_action' && eventIds?.length) return undefined
     if (type === undefined || type === 'end_turn') return { kind: 'done', reason: type ?? 'no reason given' }
+    if (type === 'budget_reached') return { kind: 'stuck', reason: type, budget: this.#budget }
     if (type !== 'refusal') return { kind: 'stuck', reason: type, why: this.#error }
     const { category, explanation } = this.#refusal
     return { kind: 'stuck', reason: type, category, why: explanation ?? this.#error }

@@ -1,8 +1,10 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { describeMoment } from '../../io/local-time.ts'
+import { formatMoney } from '../../io/money.ts'
 import { quoteWords, shellQuote } from '../../io/shell-quote.ts'
-import { sessionCommand } from '../session-command.ts'
+import type { Money } from '../../wire/sessions/usage.ts'
+import { budgetCommand, sessionCommand } from '../session-command.ts'
 import { needsResult, type SessionState } from '../session-state.ts'
 
 /**
@@ -66,6 +68,28 @@ export async function stillWaiting(
     pending: ids,
     problems: ids.map((id) => clip(summarizeToolUse(state, id), columns - indent)),
     consequence: ways.join('\n'),
+  })
+}
+
+/** The failure with which following ends at the session's own budget: it goes on by itself once that allows more. */
+export function budgetReached(
+  context: Context,
+  {
+    session,
+    budget,
+    resume,
+  }: { session: string; budget: Money | undefined; resume?: readonly string[] | undefined },
+): CliError {
+  const cap = budget ? ` of ${formatMoney(budget)}` : ''
+  const more = budget && { ...budget, amount: budget.amount * 2n }
+  const ways = [
+    ...(more ? [`to raise it to ${formatMoney(more)}: ${budgetCommand(context, session, more)}`] : []),
+    `to remove it: ${budgetCommand(context, session)}`,
+  ]
+  return new CliError('stuck', `${session} stopped: budget_reached, its budget${cap} is used up`, {
+    sent: 'yes',
+    problems: ways,
+    resume: resume && [...resume],
   })
 }
 

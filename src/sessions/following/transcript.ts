@@ -13,7 +13,7 @@ import { printIds, toRow } from '../listing/rows.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Follower } from './follower.ts'
-import { describeStart, stillWaiting } from './stop-text.ts'
+import { budgetReached, describeStart, stillWaiting } from './stop-text.ts'
 
 export interface TranscriptOptions {
   session: string
@@ -126,6 +126,8 @@ async function failureOf(
   const { stop } = state
   if (stop?.kind === 'waiting') return stillWaiting(context, session, state, { ids: stop.ids, resume })
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return undefined
+  if (stop.kind === 'stuck' && stop.reason === 'budget_reached')
+    return budgetReached(context, { session, resume, budget: stop.budget })
   const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
   return new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
     sent: 'yes',

@@ -8,6 +8,8 @@ import {
   readText,
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
+import { readUsage } from '../../wire/sessions/usage.ts'
+import { describeUsage } from '../usage-text.ts'
 
 /** An event as id, type, time and what it says. */
 export const toRow = (event: SessionEvent, describe = describeEvent): string[] => [
@@ -36,6 +38,8 @@ function describeEvent(event: SessionEvent): string {
       .join(' ')
   }
   if (type === 'user.define_outcome') return shown(event.description)
+  if (type === 'session.usage') return describeUsage(readUsage(event.usage) ?? {})
+  if (type === 'span.model_request_end') return describeUsage(readUsage(event.model_usage) ?? {})
   const { message } = (typeof event.error === 'object' && event.error ? event.error : {}) as {
     message?: unknown
   }

@@ -1,4 +1,4 @@
-import { groupDigits, tokensInWords } from '../../content/tokens.ts'
+import { tokensInWords } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
@@ -13,9 +13,10 @@ import { endure, freshPatience, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionParts } from '../session.ts'
 import type { SessionState } from '../session-state.ts'
+import { describeUsage } from '../usage-text.ts'
 import type { Audit } from './audit.ts'
 import { lineFor } from './replying.ts'
-import { type Figures, Spending } from './spending.ts'
+import { Spending } from './spending.ts'
 
 /** The most that a run may use. */
 export interface BoundFlags {
@@ -141,7 +142,7 @@ export class Bounds {
 
   /** What the run took, for a person; empty if that is not known. */
   describe(): string {
-    return describeFigures(this.#spending.run)
+    return describeUsage(this.#spending.run)
   }
 
   close(): void {
@@ -298,15 +299,3 @@ export class Bounds {
 
 /** Bytes. */
 const longestSession = 2 ** 20
-
-function describeFigures({ tokens, cost }: Figures): string {
-  const { inputTokens, outputTokens, cacheReadInputTokens: cached } = tokens ?? {}
-  return [
-    inputTokens === undefined ? undefined : `${tokensInWords(inputTokens)} in`,
-    outputTokens === undefined ? undefined : `${groupDigits(outputTokens)} out`,
-    cached ? `${groupDigits(cached)} cached` : undefined,
-    cost && formatMoney(cost),
-  ]
-    .filter((part) => part !== undefined)
-    .join(' · ')
-}

@@ -35,13 +35,17 @@ export function readUsage(value: unknown): SessionUsage | undefined {
 }
 
 /** Reads `{"amount":"187","currency":"USD"}`; an amount that is not whole is unknown. */
-export function readMoney(value: unknown): Money | undefined {
+function readMoney(value: unknown): Money | undefined {
   if (!isObject(value)) return undefined
   const { amount, currency } = value
   const isAmount = typeof amount === 'string' && /^\d{1,30}$/.test(amount)
   const isCurrency = typeof currency === 'string' && /^[A-Za-z]{3}$/.test(currency)
   return isAmount && isCurrency ? { amount: BigInt(amount), currency: currency.toUpperCase() } : undefined
 }
+
+/** The cap of a session's `budget`. */
+export const readBudget = (value: unknown): Money | undefined =>
+  isObject(value) ? readMoney(value.max_list_cost) : undefined
 
 /** One number, or a sum by how long each lives. */
 function readCacheCreation({

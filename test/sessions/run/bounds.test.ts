@@ -298,3 +298,45 @@ describe('what a run took', () => {
     expect(requests.filter(({ url }) => url.endsWith('/sessions/s'))).toEqual([])
   })
 })
+
+describe('a session that has reached its own budget', () => {
+  const argv = ['events', 'run', 'use a {}\nthen use b {}', '--policy', 'p.json', '--no-stdin']
+
+  test('is exit 13 with its cap, and the printed commands raise it and go on', async () => {
+    const exchange = createEmulator({})
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
+    const world = { exchange, cwd }
+    const budget = '{"type":"limit","max_list_cost":{"amount":"6","currency":"USD"}}'
+    const made = await run(['api', 'agents', '/v1/sessions', '--set', `budget=${budget}`], world)
+    const { id } = JSON.parse(made.out)
+    const stopped = await run([...argv, '-s', id], world)
+    expect(stopped.code).toBe(13)
+    expect(stopped.err).toContain(`${id} stopped: budget_reached, its budget of $0.06 is used up\n`)
+    const raised = `parley api agents /v1/sessions/${id} --set 'budget=${budget.replace('"6"', '"12"')}'`
+    expect(stopped.err).toContain(`  to raise it to $0.12: ${raised}\n`)
+    const removing = `parley api agents /v1/sessions/${id} --set budget=null`
+    expect(stopped.err).toContain(`  to remove it: ${removing}\n`)
+    expect(stopped.err).toContain(`parley events run -s ${id} --no-stdin --policy p.json\n`)
+    expect((await run(removing.split(' ').slice(1), world)).code).toBe(0)
+    const ended = await run(['events', 'run', '-s', id, '--no-stdin', '--policy', 'p.json'], world)
+    expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('is done') })
+  })
+
+  test('whose cap is not told is exit 13 too, also for follow', async () => {
+    const reached = { type: 'session.status_idle', stop_reason: { type: 'budget_reached' } }
+    const { code, err } = await ran({ work: [says, reached] }, [])
+    expect(code).toBe(13)
+    expect(err).toContain('s stopped: budget_reached, its budget is used up\n')
+    const { exchange } = service({ history: [{ type: 'user.message' }, reached], work: [] })
+    const followed = await run(['events', 'follow', '-s', 's'], { exchange })
+    expect(followed.code).toBe(13)
+    expect(followed.err).toContain('--set budget=null\n')
+  })
+})
+
+test('an event of usage says in its line what was used, and what it cost', async () => {
+  const { out } = await ran({ work: [request(5), told(12_282, 187), rest] }, [])
+  expect(out).toMatch(/\tspan\.model_request_end\t\t5 tokens in\n/)
+  expect(out).toMatch(/\tsession\.usage\t\t12,282 tokens in · \$1\.87\n/)
+})

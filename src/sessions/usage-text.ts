@@ -1,0 +1,22 @@
+import { groupDigits, tokensInWords } from '../content/tokens.ts'
+import { formatMoney } from '../io/money.ts'
+import type { Money, SessionTokens } from '../wire/sessions/usage.ts'
+
+/** What was used, as a person reads it: `12,282 tokens in · 408 out · $1.87`. Empty if nothing of it is known. */
+export function describeUsage({
+  tokens = {},
+  cost,
+}: {
+  tokens?: SessionTokens | undefined
+  cost?: Money | undefined
+}): string {
+  const { inputTokens, outputTokens, cacheReadInputTokens: cached } = tokens
+  return [
+    inputTokens === undefined ? undefined : `${tokensInWords(inputTokens)} in`,
+    outputTokens === undefined ? undefined : `${groupDigits(outputTokens)} out`,
+    cached ? `${groupDigits(cached)} cached` : undefined,
+    cost && formatMoney(cost),
+  ]
+    .filter((part) => part !== undefined)
+    .join(' · ')
+}
