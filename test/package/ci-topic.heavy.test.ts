@@ -360,7 +360,12 @@ describe('an agent (needs bash and jq)', () => {
   /** One attempt, in a folder of its own. */
   async function attempt(
     count: number,
-    { variables, cache, decision }: { variables: Record<string, string>; cache: Cache; decision: string },
+    {
+      variables,
+      cache,
+      decision,
+      steps = agent.steps,
+    }: { variables: Record<string, string>; cache: Cache; decision: string; steps?: GitHubJob['steps'] },
     job = createJob(),
   ) {
     job.write('rules.json', rules(decision))
@@ -371,7 +376,7 @@ describe('an agent (needs bash and jq)', () => {
       'github.run_id': '1',
       'github.run_attempt': `${count}`,
     }
-    return { job, ...(await runGitHubJob(job, agent, values, cache)) }
+    return { job, ...(await runGitHubJob(job, { ...agent, steps }, values, cache)) }
   }
 
   const ofTask = { env: { PARLEY_SESSION: 's1' } }
@@ -389,9 +394,7 @@ describe('an agent (needs bash and jq)', () => {
     const variables = await serveEmulator()
     const ended = await attempt(1, { variables, cache: new Map(), decision })
     expect(ended.codes).toEqual([0, code, 0])
-    expect(ended.job.read('step-summary')).toMatch(
-      new RegExp(`^agent: exit ${code}, (\\d+|\\?) tokens, ([\\d.]+ USD|cost unknown)\\n$`),
-    )
+    expect(ended.job.read('step-summary')).toMatch(new RegExp(`^exit ${code}, \\d+ tokens, 0\\.\\d+ USD\\n$`))
     expect(ended.artifacts).toEqual(['audit.ndjson', 'transcript.txt', 'report.json'])
     expect(ended.log).not.toMatch(/##(vso)?\[/)
     expect(reportOf(ended.job)).toMatchObject({ exit: code, session: 's1' })
@@ -407,6 +410,20 @@ describe('an agent (needs bash and jq)', () => {
     )
     expect(person, person.log).toMatchObject({ code: 0 })
     expect(await attempt(2, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 0, 0] })
+    expect(await countTasks(variables)).toBe(1)
+  })
+
+  test('a run that costs more than it may is exit 15, and so is the same line again', async () => {
+    const variables = await serveEmulator()
+    const cache: Cache = new Map()
+    const steps = agent.steps.map(({ run, ...others }) =>
+      run === undefined ? others : { ...others, run: run.replace('2.50', '0.01') },
+    )
+    for (const count of [1, 2]) {
+      const ended = await attempt(count, { variables, cache, decision: 'allow', steps })
+      expect(ended, ended.log).toMatchObject({ codes: [0, 15, 0] })
+      expect(reportOf(ended.job).resume.slice(0, 3)).toEqual(['events', 'run', 'Go on'])
+    }
     expect(await countTasks(variables)).toBe(1)
   })
 
