@@ -75,7 +75,7 @@ export const printEcho = (context: Context, events: readonly SessionEvent[]): Pr
   createRowPrinter(context, context.output.isTerminal ? describeEcho : describeEvent)(events)
 
 /** Makes what prints events that come page by page: one table, under one header, or tab-separated fields. */
-export function createRowPrinter(
+function createRowPrinter(
   { output, host, style }: Context,
   describe = describeEvent,
 ): (events: readonly SessionEvent[]) => Promise<void> {
