@@ -59,6 +59,8 @@ export interface Audit {
   earlier: ReadonlyMap<string, Reply>
   /** The last task of the session, if it is not done. */
   readonly task: JournalTask | undefined
+  /** An interrupt was begun since the last task: whether it arrived is not known, so that there is no second one. */
+  readonly isInterrupted: boolean
   /**
    * Has a line on the disk before it returns. Nothing may be done before that: it is not written once another run may work on
    * the session. Throws a `CliError` of kind `file`.
@@ -82,7 +84,13 @@ export async function openAudit(
     const held = await lockSession(context, workplace, path)
     lock = held
     if (file === undefined || path === undefined)
-      return { earlier: new Map(), task: undefined, add: held.requireHeld, close: held.release }
+      return {
+        earlier: new Map(),
+        task: undefined,
+        isInterrupted: false,
+        add: held.requireHeld,
+        close: held.release,
+      }
     return await readAudit(context, { file, path, session: workplace.session, lock: held })
   } catch (error) {
     if (file !== undefined) closeSync(file)
@@ -103,6 +111,7 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
   const chunks = createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
   const replies = new Map<string, Reply>()
   let task: JournalTask | undefined
+  let isInterrupted = false
   for await (const { entry } of readEntries(chunks, path)) {
     if (entry.session !== session) continue
     const line = typeof entry.toolUse === 'string' ? readLine(entry) : undefined
@@ -111,6 +120,7 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
       replies.set(id, step(replies.get(id) ?? { is: 'deciding' }, line))
     }
     task = stepTask(task, readTaskLine(entry, Date.parse(String(entry.time))))
+    isInterrupted = stepInterrupt(isInterrupted, entry)
   }
   if (constants.O_NOFOLLOW && (fstatSync(file).mode & 0o077) !== 0) fchmodSync(file, 0o600)
   if (!endsInNewline(file)) write(file, '\n', path)
@@ -119,11 +129,15 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
     get task() {
       return task
     },
+    get isInterrupted() {
+      return isInterrupted
+    },
     add(entry) {
       lock.requireHeld()
       const now = timers.now()
       write(file, `${toLine(entry, session, now)}\n`, path)
       task = stepTask(task, readTaskLine({ ...entry }, now))
+      isInterrupted = stepInterrupt(isInterrupted, { ...entry })
     },
     close() {
       closeSync(file)
@@ -131,6 +145,10 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
     },
   }
 }
+
+/** A new task is another turn. */
+const stepInterrupt = (isInterrupted: boolean, { event, task }: Record<string, unknown>): boolean =>
+  event === 'interrupt' || (isInterrupted && !(event === 'sent' && typeof task === 'string'))
 
 const failed = (path: string, error: unknown) =>
   new CliError('file', `the audit file ${path}: ${fileProblem(error)}`)

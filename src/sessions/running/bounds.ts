@@ -193,11 +193,15 @@ export class Bounds {
     return `the run cost ${formatMoney(cost)}, and --max-cost is ${maxCost}`
   }
 
-  /** Posts one interrupt, unless the session came to rest. It stands in the journal before. */
+  /** Posts one interrupt, unless the session came to rest or an earlier run began to. It stands in the journal before. */
   async #interrupt(why: string): Promise<void> {
     const { context, audit } = this.#run
     if (this.#state?.stop) return
     this.#course = { is: 'interrupted', why, until: context.timers.now() + longestEnd }
+    if (audit.isInterrupted) {
+      context.note(`${why}: an earlier run has interrupted the session, by the audit`)
+      return
+    }
     try {
       audit.add({ toolUse: null, event: 'interrupt', reason: why })
       context.note(`${why}: the session is interrupted`)

@@ -151,6 +151,23 @@ describe('a run that reaches a bound', () => {
     expect(ended.report.resume).toEqual(goOn(['--report', 'report.json', '--audit', join(cwd, 'a.ndjson')]))
   })
 
+  test('was interrupted by a run that was killed: none is posted again, until a new task', async () => {
+    const cwd = temporaryFolder()
+    const file = join(cwd, 'a.ndjson')
+    const line = (more: object) =>
+      `${JSON.stringify({ time: new Date(0).toISOString(), session: 's', ...more })}\n`
+    writeFileSync(file, line({ toolUse: null, event: 'interrupt' }))
+    const history = [{ type: 'user.message' }, running, request(200)]
+    const flags = ['--max-total-tokens', '100', '--audit', file]
+    const { exchange, counts } = service({ history, work: [] })
+    const again = await run(['events', 'run', '-s', 's', '--no-stdin', ...flags], { cwd, exchange })
+    expect(again.code).toBe(15)
+    expect(again.err).toContain('an earlier run has interrupted the session, by the audit')
+    expect(counts.interrupts).toBe(0)
+    const anew = await ran({ work: [request(200)] }, flags)
+    expect([anew.code, anew.counts.interrupts]).toEqual([15, 1])
+  })
+
   test.each<[string, Script['fate'], number]>([
     ['of which no answer came is not posted again', () => 'loses', 1],
     ['that the service refused for now is posted again', (count) => (count === 1 ? 429 : 'takes'), 2],
