@@ -107,8 +107,14 @@ export function createAgentService(script: AgentScript): AgentService {
       taken.set(id, [...(taken.get(id) ?? []), event])
       waiting.delete(id)
     }
+    const isInterrupt = given.every(({ type }) => type === 'user.interrupt')
+    if (isInterrupt) waiting.clear()
     void (async () => {
       await pause(1)
+      if (isInterrupt) {
+        add(idle('end_turn'))
+        return
+      }
       add({ type: 'session.status_running' })
       await pause(1)
       for (const event of given)
@@ -122,7 +128,7 @@ export function createAgentService(script: AgentScript): AgentService {
   function takePost(text: string): HttpResponse | Promise<HttpResponse> {
     const { events: given } = JSON.parse(text) as { events: Event[] }
     lists = 0
-    const isTask = given.some((event) => idOf(event) === '')
+    const isTask = given.some((event) => idOf(event) === '' && event.type !== 'user.interrupt')
     if (isTask) tasks++
     else posts++
     if (!isTask) script.onPost?.()

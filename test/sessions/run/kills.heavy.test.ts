@@ -59,8 +59,8 @@ const flags = [
   ...['--schema', 's.json', '--schema-retries', '1', '-o', 'a.json'],
 ]
 
-/** The command that a run prints which is asked to end. */
-async function goOnCommand(): Promise<string[]> {
+/** The command that a run with these flags prints which is asked to end. */
+async function goOnCommand(flags: string[]): Promise<string[]> {
   const { service, cwd, env } = await serve({ rounds: rounds(), lag: 600_000 })
   writeFileSync(join(cwd, 's.json'), '{"required":["verdict"]}')
   const { child, ended } = start([...argv, 'go', ...flags], { cwd, env })
@@ -78,7 +78,7 @@ const points = Number(process.env.SOAK_POINTS ?? 100)
 test(
   `Y64: killed at ${points} points and gone on with the command that a clean end prints, it sends nothing twice (needs sh)`,
   async () => {
-    const resume = await goOnCommand()
+    const resume = await goOnCommand(flags)
     let killed = 0
     while (killed < points) {
       // A run makes about fourteen requests.
@@ -119,4 +119,54 @@ test(
     }
   },
   points * 60_000,
+)
+
+/** An agent that tells what it took, and works on until it is interrupted. */
+const endless = {
+  rounds: [
+    [use('t1'), custom('c1')],
+    [use('t2')],
+    [says('half'), { type: 'session.usage', usage: { input_tokens: 500 } }],
+  ],
+  end: { type: 'session.status_running' },
+}
+
+const bounded = [...flags.slice(0, 4), '--last', '--max-total-tokens', '400']
+
+const interrupts = Number(process.env.SOAK_INTERRUPTS ?? 20)
+
+test(
+  `Y64: killed at ${interrupts} points of a run that reaches its bound, and gone on with, it interrupts once at most (needs sh)`,
+  async () => {
+    const resume = await goOnCommand(bounded)
+    let killed = 0
+    const ends: string[] = []
+    while (killed < interrupts) {
+      let left = 0
+      let strike = () => {}
+      const { service, cwd, env } = await serve(endless, () => {
+        if (--left === 0) setTimeout(() => strike(), random() * 1100)
+      })
+      let ended = { code: null as number | null, err: '', out: '' }
+      for (let attempt = 0; ended.code === null; attempt++) {
+        left = attempt < 2 ? 3 + Math.floor(random() * 4) : Infinity
+        const isNew = service.tasks === 0
+        const { child, ended: end } = start(isNew ? [...argv, 'go', ...bounded] : resume, { cwd, env })
+        strike = () => child.kill('SIGKILL')
+        ended = await end
+        strike = () => {}
+        if (ended.code === null) killed++
+        forgetLock(cwd)
+        expect(ended.out).toBe('')
+      }
+      const count = (type: string) => service.events.filter((event) => event.type === type).length
+      expect([15, 10], ended.err).toContain(ended.code)
+      expect(count('user.message')).toBe(1)
+      expect(count('user.interrupt'), ended.err).toBeLessThan(2)
+      expect(answered(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
+      ends.push(`${ended.code} ${count('user.interrupt')}`)
+    }
+    expect(ends).toContain('15 1')
+  },
+  interrupts * 120_000,
 )
