@@ -110,7 +110,10 @@ export interface Calls {
   expectChange(): void
   /** The run only reads after all. */
   expectReading(): void
-  /** Has this said of an interrupted run, until another call begins, in place of what its calls came to. */
+  /**
+   * Has this said of an interrupted run in place of what its calls came to. While another call that changes something is under
+   * way that call counts; after it this is said again.
+   */
   sayInstead(words: () => string | undefined): void
   /** What a person is told if the run is interrupted now. */
   lastWords(): string | undefined
@@ -123,6 +126,8 @@ export function createCalls(): Calls {
   let sentBefore: Sent = 'no'
   let isChanging = false
   let words: () => string | undefined = () => undefined
+  /** What was said instead. */
+  let own: (() => string | undefined) | undefined
 
   function describe(): string | undefined {
     const all = [...told]
@@ -141,6 +146,7 @@ export function createCalls(): Calls {
         sentBefore = further(sentBefore, call.meaning.sent)
         const entry = told.get(call)
         if (entry) entry.isOver = true
+        if (own && [...told.values()].every(({ isOver }) => isOver)) words = own
       })
       if (!isReading || !isChanging) underWay.add(call)
       // What only reads takes nothing away.
@@ -162,8 +168,9 @@ export function createCalls(): Calls {
       isChanging = false
       words = () => undefined
     },
-    sayInstead(own) {
-      words = own
+    sayInstead(instead) {
+      own = instead
+      words = instead
     },
     lastWords: () => words(),
   }

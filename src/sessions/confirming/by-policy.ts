@@ -50,14 +50,11 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
     if (waiting().length === 0) throw usage('nothing waits for an answer')
     const rules = { policy, tools: new Map() }
     const setting = { context, caller, parts, state, audit, asker, rules, toolTimeout: 0, waiting }
-    const responder = new Responder({
-      ...setting,
-      ifInterrupted: 'nothing more is answered',
-      isPrinted: true,
-    })
+    const responder = new Responder({ ...setting, isPrinted: true })
+    const { calls, host, output, flags } = context
+    calls.sayInstead(() => (calls.sent === 'no' ? 'nothing was sent' : 'nothing more is answered'))
     const named = await responder.reply()
     // A person was told of each decision in a line.
-    const { host, output, flags } = context
     const isTold = host.stderr.isTerminal && output.isTerminal && !options.ids && !flags.quiet
     await printReceipt(context, isTold ? [] : named, options.ids ?? false)
     if (waiting().length > 0) throw await stillWaiting(context, session, state, { ids: waiting() })

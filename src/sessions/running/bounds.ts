@@ -28,14 +28,13 @@ export interface BoundFlags {
 /** They hold for one run only. */
 export const boundFlags = ['--max-total-tokens', '--max-cost']
 
-/** What a run works with, and what is said if a signal ends it. */
+/** What a run works with. */
 export interface BoundedRun {
   context: Context
   /** For requests about the session, of which nothing is printed. */
   caller: Caller
   parts: SessionParts
   audit: Audit
-  ifInterrupted: string
   /** The command that goes on after a bound, with a new message. */
   resume: string[]
 }
@@ -216,7 +215,7 @@ export class Bounds {
 
   /** It is sent again only if it was certainly not taken. */
   async #post(): Promise<void> {
-    const { context, caller, parts, ifInterrupted } = this.#run
+    const { context, caller, parts } = this.#run
     const body = Buffer.from('{"events":[{"type":"user.interrupt"}]}')
     const patient = {
       context,
@@ -234,8 +233,6 @@ export class Bounds {
         // What may have arrived shows by the rest.
         if (!(error instanceof CliError) || lineFor(error.details.fate) !== 'refused') return
         patience = await waitPatiently(patient, endure(patient, patience, error))
-      } finally {
-        context.calls.sayInstead(() => ifInterrupted)
       }
     }
   }
@@ -257,7 +254,7 @@ export class Bounds {
 
   /** What the service says that the session has used. It need not know, and is not waited for long. */
   async #ask(): Promise<SessionUsage | undefined> {
-    const { context, caller, parts, ifInterrupted } = this.#run
+    const { context, caller, parts } = this.#run
     let isLate = () => {}
     const late = new Promise<undefined>((resolve) => {
       isLate = callAfter(context.timers, longestAnswer, () => resolve(undefined))
@@ -272,7 +269,6 @@ export class Bounds {
       return await Promise.race([asked, late])
     } finally {
       isLate()
-      if (this.#state) context.calls.sayInstead(() => ifInterrupted)
     }
   }
 

@@ -28,8 +28,6 @@ export interface RunningSession {
   parts: SessionParts
   state: SessionState
   audit: Audit
-  /** What is said if the run is interrupted between two requests: what becomes of the session. */
-  ifInterrupted: string
   /** With `--raw` receipts are printed as they are. */
   isPrinted?: boolean
 }
@@ -112,7 +110,7 @@ export class Replies {
 
   /** Sends a request; returns what the service names as accepted, or why it did not say that it accepted anything. */
   async #send(replies: readonly GivenReply[]): Promise<{ named: SessionEvent[] } | { failure: CliError }> {
-    const { context, caller, parts, ifInterrupted, isPrinted = false } = this.#session
+    const { context, caller, parts, isPrinted = false } = this.#session
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     // A person has nothing to do about what else a receipt says.
     const quiet = { ...context, note() {} }
@@ -128,8 +126,6 @@ export class Replies {
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       return isAccepted ? { named: [] } : { failure: error }
-    } finally {
-      context.calls.sayInstead(() => ifInterrupted)
     }
   }
 

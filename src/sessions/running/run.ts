@@ -95,7 +95,6 @@ export async function runTask(context: Context, options: RunOptions, words: stri
         caller: context.flags.raw ? createCaller(withoutRaw(context), settings) : caller,
         parts,
         audit,
-        ifInterrupted: goesOn(resume),
         resume: resumption(context, session, { words: ['Go on'], without: boundFlags }),
       },
       options,
@@ -118,7 +117,6 @@ export async function runTask(context: Context, options: RunOptions, words: stri
       asker,
       rules,
       toolTimeout,
-      ifInterrupted: goesOn(resume),
       waiting: () => (state.stop?.kind === 'waiting' && !bounds.isReached ? state.pending : []),
     })
     const explained = <T>(work: Promise<T>) =>
@@ -178,7 +176,7 @@ async function isTakenUp(
   }
   if (audit.task?.is === 'posting') audit.add({ toolUse: null, task: task.hash, event: 'accepted' })
   context.note(
-    'an earlier run has sent this task, by the audit: the session is taken up, nothing is sent again',
+    'the audit says that an earlier run sent this task: it is not sent again, the session is taken up',
   )
   return true
 }
@@ -212,16 +210,18 @@ async function sendTask(
     )
     return sentEvents(task.body, named)
   } catch (error) {
-    if (error instanceof CliError && !task.isAccepted) {
-      try {
-        audit.add({ ...line, event: lineFor(error.details.fate), reason: error.message })
-      } catch {
-        // Then it stays in doubt, and what failed first counts.
-      }
+    if (!(error instanceof CliError) || task.isAccepted) throw error
+    try {
+      audit.add({ ...line, event: lineFor(error.details.fate), reason: error.message })
+    } catch {
+      // Then it stays in doubt, and what failed first counts.
     }
-    throw error
+    throw audit.task?.is === 'posting' ? error.with({ consequence: looksFirst }) : error
   }
 }
+
+const looksFirst =
+  'the task may have been accepted: the same command with the same --audit looks before it sends'
 
 /**
  * Sends one more message to a session that rests, once; returns its event as it will be shown. Throws a `CliError`: of kind
@@ -251,8 +251,6 @@ async function sendAgain(
       `it is not known whether the message to ask again arrived: ${error.message}`,
       { sent: 'unknown', retry: 'look-first', resume },
     )
-  } finally {
-    context.calls.sayInstead(() => goesOn(resume))
   }
 }
 

@@ -26,12 +26,16 @@ test('Y67: the deadline passes while an answer is on the way: 10', async () => {
   expect(err).toContain('it is not known whether the answer to t1 arrived')
 })
 
-test('Y68: an audit that cannot be written any more is 11, and nothing is answered (needs prlimit)', async () => {
+test.each([
+  ['the task is sent', 100, 0],
+  ['it is accepted', 200, 1],
+  ['a tool use is answered', 300, 1],
+])('Y68: an audit that cannot be written any more when %s is 11 (needs prlimit)', async (_, size, tasks) => {
   const { service, cwd, env } = await serve({ rounds: [[use('t1')]] })
-  const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', '--fsize=100'] })
-  expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
+  const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', `--fsize=${size}`] })
+  expect({ code, tasks: service.tasks, posts: service.posts }).toEqual({ code: 11, tasks, posts: 0 })
   expect(err).toContain('the audit file a.ndjson: ')
-  expect(err).toContain('to go on:\n  parley events run -s s1')
+  expect(err.includes('to go on:\n  parley events run -s s1')).toBe(tasks > 0)
 })
 
 test.each(['SIGINT', 'SIGTERM'] as const)(

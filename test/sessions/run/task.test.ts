@@ -19,11 +19,13 @@ const said = (text: string): Event => ({ type: 'user.message', content: [{ type:
 const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
 const notice =
-  'an earlier run has sent this task, by the audit: the session is taken up, nothing is sent again'
+  'the audit says that an earlier run sent this task: it is not sent again, the session is taken up'
 
 /** What runs one and the same line again and again, on a service that may die on the way. */
 function open(script: AgentScript, words = ['go']) {
   const service = createAgentService(script)
+  // One clock for all of its runs.
+  const timers = hurried()
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
   const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
@@ -31,7 +33,7 @@ function open(script: AgentScript, words = ['go']) {
   const again = (more: Parameters<typeof run>[1] = {}, line = words) =>
     run([...argv, ...tool, ...line], {
       cwd,
-      timers: hurried(),
+      timers,
       exchange: service.exchange,
       ...more,
     })
@@ -152,6 +154,9 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     const { service, again, journal } = open({ rounds: [[use('t1')]], lag: 100 })
     const first = await again({ exchange: breaking(service, true) })
     expect([first.code, taskLines(journal())]).toEqual([10, ['sent', 'unknown']])
+    expect(first.err).toContain(
+      '  the task may have been accepted: the same command with the same --audit looks before it sends\n',
+    )
     const second = await again()
     expect({ code: second.code, tasks: service.tasks }).toEqual({ code: 0, tasks: 1 })
     expect(second.err).toContain(notice)
