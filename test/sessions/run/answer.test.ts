@@ -236,6 +236,9 @@ describe('--schema', () => {
     expect(err).toContain(
       "the answer does not fit s.json: $: required: must have required property 'verdict'",
     )
+    const kept = /; the answer is kept as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
+    expect(readFileSync(kept, 'utf8')).toBe('{}')
+    expect(err).toContain('the answer begins: {}')
     const none = await go(['do it', '--schema', 's.json'], { rounds: [] })
     expect({ code: none.code, out: none.out }).toEqual({ code: 8, out: '' })
     expect(none.err).toContain('the agent gave no answer')
