@@ -32,8 +32,9 @@ export class FollowedTurn {
 
   /** Adds what happened last. `isOwn` of what was sent. */
   add(item: Keyed, isOwn: boolean): void {
-    this.#moments.push(this.#momentOf(item, isOwn))
-    this.#forgetBefore()
+    const moment = this.#momentOf(item, isOwn)
+    if (moment.isTask) this.#moments = []
+    this.#moments.push(moment)
   }
 
   /** Adds, each in its place, those events of a list that are new. */
@@ -51,8 +52,13 @@ export class FollowedTurn {
       if (fresh.has(item)) added[place]?.push(this.#momentOf(item, own.has(item)))
     }
     const moments = [...this.#moments.map((moment) => [moment]), []]
-    this.#moments = moments.flatMap((moment, index) => [...(added[index] ?? []).reverse(), ...moment])
-    this.#forgetBefore()
+    const placed = moments.flatMap((moment, index) => [...(added[index] ?? []).reverse(), ...moment])
+    this.#moments = placed.slice(
+      Math.max(
+        placed.findLastIndex((moment) => moment.isTask),
+        0,
+      ),
+    )
   }
 
   /** The last that the agent said in the main thread since the task: its answer, once the session rests. */
@@ -72,11 +78,6 @@ export class FollowedTurn {
       isTask: isTask(event) && (isOwn || !this.#hasOwnTask),
       message: event.type === 'agent.message' && isOfMainThread(event) ? event : undefined,
     }
-  }
-
-  #forgetBefore(): void {
-    const task = this.#moments.findLastIndex((moment) => moment.isTask)
-    if (task > 0) this.#moments.splice(0, task)
   }
 }
 
