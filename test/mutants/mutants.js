@@ -41,7 +41,6 @@ function mutate(name, files, tests) {
     // Stryker cannot read it with the TypeScript that is here, and vitest does not need it.
     tsconfigFile: 'none.json',
     tempDirName: `${home}/sandbox`,
-    ignorePatterns: ['dist'],
     timeoutMS: 30_000,
     allowEmpty: true,
   }

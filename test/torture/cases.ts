@@ -39,6 +39,8 @@ export interface Case {
   before?: Record<string, string>
   /** How the work goes on after a failure; the same words by default. */
   again?: string[]
+  /** Whether nothing is left to go on with, so that the same line would be new work. */
+  isOver?(seen: Seen): boolean
   /** Its exit codes; 0 if not given. */
   nextCodes?: number[]
   /** Throws if a promise is broken after the blow. */
@@ -253,6 +255,7 @@ export const cases: Case[] = [
     argv: ['events', 'run', '-s', 's1', 'go', '--policy', 'policy', '--audit', 'audit', '--deadline', '20'],
     // What was begun and is not known to have arrived is left to a person.
     nextCodes: [0, 10],
+    isOver: ({ files }) => (files.read('cwd/audit') ?? '').includes('"event":"done"'),
     serve: agent,
     before: { 'cwd/policy': '{"rules":[],"default":{"decision":"allow"}}' },
     check: ({ files }) => void wholeLines(files.read('cwd/audit') ?? ''),
