@@ -159,7 +159,7 @@ export const lineFor = (fate: Fate = 'sent'): 'refused' | 'unknown' =>
 
 const interrupted: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 
-/** It was certainly not taken: it is decided again, but a command does not run again. */
+/** It may be given again: it is decided anew, but a command does not run again. */
 function again(reply: Reply): Reply {
   const result = resultOf(reply)
   return result ? { is: 'ready', result } : { is: 'deciding' }
