@@ -293,6 +293,17 @@ describe('containers', () => {
   })
 })
 
+test('in a container without a home an agent runs, too, and says what nobody keeps apart (needs another user)', async () => {
+  const env = { ...(await serveEmulator()), HOME: undefined, XDG_CACHE_HOME: undefined }
+  const ended = await execute(['events', 'run', '--no-stdin', 'Hi', '-s', 's1'], {
+    env,
+    isNobody: true,
+    cwd: '/',
+  })
+  expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('Hi') })
+  expect(ended.err).toContain('XDG_CACHE_HOME')
+})
+
 describe('a review (needs bash, git and jq)', () => {
   const [review = ''] = under('A review')
 
