@@ -75,7 +75,7 @@ describe('a name that ends in \\', () => {
 describe('files that somebody else has open for a moment', () => {
   test('are replaced a little later', async () => {
     const { cwd, env } = windows(failing('renameSync', { code: 'EBUSY', times: 3 }))
-    const argv = ['chat', 'x', '-o', 'a.txt', '--report', 'r.json']
+    const argv = ['chat', 'x', '-o', 'a.txt', '-q', '--report', 'r.json']
     const ended = await execute(argv, {
       cwd,
       env: { ...env, ...(await serving((socket) => socket.end(answer))) },

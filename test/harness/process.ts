@@ -84,6 +84,7 @@ export function start(argv: string[], world: World = {}): Started {
       PATH: process.env.PATH,
       ...homeVariables(cwd),
       XDG_CACHE_HOME: cache,
+      LOCALAPPDATA: cache,
       ...credentials,
       ...world.env,
     },
