@@ -197,6 +197,15 @@ describe('-o writes the answer to a file', () => {
     expect(open.code).toBe(12)
     expect(open.err).toContain('the part that came is kept as a.txt.part')
     expect([open.read('a.txt'), open.read('a.txt.part')]).toEqual(['old', 'half'])
+    const late = await go(['do it', '-o', 'c.txt', '--deadline', '30s'], {
+      rounds: [[says('so far')]],
+      end: { type: 'session.status_running' },
+      cwd,
+    })
+    expect([late.code, late.read('c.txt'), late.read('c.txt.part')]).toEqual([15, undefined, 'so far'])
+    expect(late.err).toMatch(
+      /to go on:\n {2}parley events run -s s1 --no-stdin --policy p\.json --output c\.txt --deadline 30s\n/,
+    )
     const silent = await go(['do it', '-o', 'b.txt'], { rounds: [[asks('t1')]], policy: 'ask', cwd })
     expect(silent.code).toBe(12)
     expect(readdirSync(cwd).filter((name) => /^[ab]/.test(name))).toEqual(['a.txt', 'a.txt.part'])
