@@ -741,7 +741,8 @@ faultsInside('Y: a session in which nothing has happened', [
     argv: ['events', 'run'],
     script: session({ lists: [list(), list(done('i1'))] }),
     code: 0,
-    reqs: 4,
+    // At the end it is asked once more, whether a client's interrupt is the last that was sent.
+    reqs: 5,
   },
 ])
 
