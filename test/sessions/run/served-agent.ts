@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { listen } from '../../../src/emulator/listen.ts'
@@ -46,4 +46,10 @@ export function forgetLock(cwd: string): void {
   // A run that was killed at once has none.
   if (!existsSync(folder)) return
   for (const name of readdirSync(folder)) if (name.endsWith('.lock')) rmSync(join(folder, name))
+}
+
+/** Whether the audit says that the task is done: a run may be killed after that, and then the same line sends it anew. */
+export function isDone(cwd: string): boolean {
+  const file = join(cwd, 'a.ndjson')
+  return existsSync(file) && readFileSync(file, 'utf8').includes('"event":"done"')
 }
