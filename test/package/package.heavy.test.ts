@@ -179,6 +179,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     await parley(['events', 'confirm', '--pending', '--allow', '--follow'])
     const rules = ['--policy', 'rules.json', '--audit', 'audit.ndjson']
     await parley(['events', 'run', 'Use a tool: list the files', ...rules])
+    expect(await parley(['policy', 'check', 'rules.json', 'audit.ndjson'])).toContain('allow')
     expect(await parley(['events', 'list', '--type', 'agent.message'])).toContain('agent.message')
     expect(await parley(['events', 'follow', '--history', '--raw'])).toContain('session.status_idle')
     await parley(['events', 'send', '--interrupt', '--beta', 'nonsense'], { code: 2 })
