@@ -6,7 +6,7 @@ export function formatMoney({ amount, currency }: { amount: bigint; currency: st
 }
 
 /** How many decimals a currency has. One that nobody knows has two. */
-export const decimalsOf = (currency: string): number =>
+const decimalsOf = (currency: string): number =>
   new Intl.NumberFormat('en-US', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
 
 function toMajor(amount: bigint, decimals: number): string {

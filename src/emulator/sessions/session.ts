@@ -46,7 +46,7 @@ export interface KeptSession {
 }
 
 /** What a client may say about a session; other fields are kept as they are. */
-export interface SessionFields {
+interface SessionFields {
   /** `null` removes it. */
   budget?: Budget | null | undefined
   [field: string]: unknown
