@@ -194,7 +194,7 @@ async function sendTask(
   context: Context,
   caller: Caller,
   parts: SessionParts,
-  { task, audit, known: { events, alike }, resume }: Sending,
+  { task, audit, known: { events, ofTypes, alike }, resume }: Sending,
 ): Promise<SessionEvent[]> {
   const line = { toolUse: null, task: task.hash }
   const onAccepted = () => {
@@ -203,7 +203,7 @@ async function sendTask(
     context.calls.sayInstead(() => `the task was accepted; ${goesOn(resume)}`)
     audit.add({ ...line, event: 'accepted' })
   }
-  audit.add({ ...line, event: 'sent', known: { events, alike } })
+  audit.add({ ...line, event: 'sent', known: { events, ofTypes, alike } })
   try {
     const named = await caller.call(endpoints.sendEvents, { ...parts, body: task.body }, (response) =>
       readReceipt(context, response, { isPrinted: false, onAccepted }),

@@ -34,8 +34,13 @@ export interface TaskSending {
   known: Known
 }
 
-/** How many events a list shows, and how many of them say what the task says. */
-export const Known = z.lazily(() => z.object({ events: z.number(), alike: z.number() }))
+/**
+ * How many events a list shows, how many of them have a type of the task's, and how many of these say what the task says.
+ * Earlier versions did not count the types.
+ */
+export const Known = z.lazily(() =>
+  z.object({ events: z.number(), ofTypes: z.optional(z.number()), alike: z.number() }),
+)
 export type Known = z.infer<ReturnType<typeof Known>>
 
 /** A line of the journal. */
@@ -54,6 +59,7 @@ export function stepTask(task: JournalTask | undefined, line: TaskLine | undefin
 
 /** What a list says. */
 export interface ShownTask extends Known {
+  ofTypes: number
   /** It has events of clients, so that it does not leave them out. */
   hasClients: boolean
   /** The session has nothing to do: what it was sent does not wait for its turn. */
@@ -62,7 +68,8 @@ export interface ShownTask extends Known {
 
 /**
  * Whether a task arrived, by a list; undefined if that cannot be said. `since` is when this run began to look. That it is not
- * there is believed if the request is long over, the list had time to show it, and shows all else.
+ * there is believed if the request is long over, the list had time to show it, and shows all else. A service may have changed
+ * its words: then another event of its types may be the task.
  */
 export function look(
   { at, known }: TaskSending,
@@ -72,7 +79,8 @@ export function look(
   if (shown.alike > known.alike) return true
   const isOver = now >= Math.min(at || since, since) + longestDoubt && now >= since + longestLag
   const isAll = shown.events === known.events || (shown.events > known.events && shown.hasClients)
-  return isOver && isAll && shown.isAtRest ? false : undefined
+  const isLike = shown.ofTypes > (known.ofTypes ?? Infinity)
+  return isOver && isAll && shown.isAtRest && !isLike ? false : undefined
 }
 
 export const hashOf = (body: Uint8Array): string =>
@@ -83,12 +91,14 @@ export function createCounter(task: readonly SessionEvent[]) {
   const contents = new Set(task.map(contentOf))
   const types = new Set(task.map(({ type }) => type))
   const state = new SessionState()
-  const counts = { events: 0, alike: 0, hasClients: false }
+  const counts = { events: 0, ofTypes: 0, alike: 0, hasClients: false }
   const add = ({ event }: EventItem) => {
     state.add(event)
     counts.events++
     counts.hasClients ||= event.type.startsWith('user.')
-    if (types.has(event.type) && contents.has(contentOf(event))) counts.alike++
+    if (!types.has(event.type)) return
+    counts.ofTypes++
+    if (contents.has(contentOf(event))) counts.alike++
   }
   return {
     add,

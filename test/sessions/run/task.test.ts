@@ -58,7 +58,11 @@ describe('Y134: the same line again', () => {
     const { service, again, journal } = open({ rounds: [[use('t1')]] })
     expect((await again()).code).toBe(0)
     expect(taskLines(journal())).toEqual(['sent', 'accepted', 'done'])
-    expect(journal()[0]).toMatchObject({ session: 's1', toolUse: null, known: { events: 0, alike: 0 } })
+    expect(journal()[0]).toMatchObject({
+      session: 's1',
+      toolUse: null,
+      known: { events: 0, ofTypes: 0, alike: 0 },
+    })
     expect(journal()[0]?.task).toMatch(/^[0-9a-f]{32}$/)
     const second = await again()
     expect({ code: second.code, err: second.err, tasks: service.tasks }).toEqual({
@@ -67,6 +71,7 @@ describe('Y134: the same line again', () => {
       tasks: 2,
     })
     expect(journal().findLast(({ event, task }) => task && event === 'sent')?.known).toMatchObject({
+      ofTypes: 1,
       alike: 1,
     })
     expect((await again({}, ['another'])).code).toBe(0)
@@ -187,6 +192,22 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     expect(taskLines(journal())).toEqual(['sent', 'unknown'])
   })
 
+  test('ends with 10 if a message came that says something else: the service may have changed its words', async () => {
+    const { service, again, journal } = open({ history: [said('old'), rest], rounds: [] }, ['  go  '])
+    const trimming: Exchange = (request, onSent) =>
+      breaking(service, true)(
+        request.body
+          ? { ...request, body: Buffer.from(Buffer.from(request.body).toString().replace('  go  ', 'go')) }
+          : request,
+        onSent,
+      )
+    expect((await again({ exchange: trimming })).code).toBe(10)
+    const { code, err } = await again({ exchange: trimming })
+    expect({ code, tasks: service.tasks }).toEqual({ code: 10, tasks: 1 })
+    expect(err).toContain('it is not known whether the task arrived that an earlier run began to send')
+    expect(taskLines(journal())).toEqual(['sent', 'unknown'])
+  })
+
   test('ends with 10 as long as the session works: the task may wait for its turn', async () => {
     const { service, again } = open({ history: [said('other')], rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
@@ -265,7 +286,7 @@ test('Y136: killed at each request and each line of the journal, the same line s
 
 describe('the states of a task', () => {
   const at = 1_000_000
-  const sent = { at, known: { events: 4, alike: 1 } }
+  const sent = { at, known: { events: 4, ofTypes: 2, alike: 1 } }
   const of = (is: JournalTask['is']): JournalTask => ({ hash: 'a', is, sent })
   const line = (event: 'accepted' | 'refused' | 'unknown' | 'done', hash = 'a'): TaskLine => ({ event, hash })
 
@@ -282,14 +303,15 @@ describe('the states of a task', () => {
     expect(stepTask(before, next)).toEqual(after)
   })
 
-  const all = { events: 4, alike: 1, hasClients: true, isAtRest: true }
+  const all = { events: 4, ofTypes: 2, alike: 1, hasClients: true, isAtRest: true }
   const late = { since: at + 60_000, now: at + 65_000 }
 
   test.each([
-    ['it is there', { ...all, events: 5, alike: 2 }, { since: at, now: at }, true],
+    ['it is there', { ...all, events: 5, ofTypes: 3, alike: 2 }, { since: at, now: at }, true],
     ['it is there, while the session works', { ...all, events: 5, alike: 2, isAtRest: false }, late, true],
     ['the list is as it was', all, late, false],
     ['it shows what others did since', { ...all, events: 9 }, late, false],
+    ['it shows a new event of its type', { ...all, events: 9, ofTypes: 3 }, late, undefined],
     ['what is new may not be all', { ...all, events: 9, hasClients: false }, late, undefined],
     ['it shows less than before', { ...all, events: 3 }, late, undefined],
     ['the session works', { ...all, isAtRest: false }, late, undefined],
@@ -299,6 +321,12 @@ describe('the states of a task', () => {
     ['the clock was set back, long ago', all, { since: at - 10_000, now: at + 20_000 }, false],
   ])('%s', (_, shown, times, isThere) => {
     expect(look(sent, shown, times)).toBe(isThere)
+  })
+
+  test('a journal that has no count of types goes by the words alone', () => {
+    const old = { at, known: { events: 4, alike: 1 } }
+    expect(look(old, { ...all, events: 9, ofTypes: 3 }, late)).toBe(false)
+    expect(look(old, { ...all, events: 9, ofTypes: 3, alike: 2 }, late)).toBe(true)
   })
 })
 
