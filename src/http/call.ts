@@ -72,7 +72,7 @@ export function createCaller(
   settings: ResolvedSettings,
   { isOneOfMany = false, wayOn }: CallerOptions = {},
 ): Caller {
-  const { flags, summary, calls, timers, note, output } = context
+  const { flags, summary, calls, timers, note } = context
   const deadline = deadlineOf(context, settings)
   const credentials = createCredentials(context, settings)
   const build = createRequestBuilder(context, settings)
@@ -116,8 +116,7 @@ export function createCaller(
     })
     const response = await showWaiting(sending).catch(async (error: unknown) => {
       call.end()
-      const rawBody = error instanceof CliError ? error.details.rawBody : undefined
-      if (flags.raw && rawBody) await printRaw(output, rawBody)
+      if (!parts.isEndured) await printFailureBody(context, error)
       throw error
     })
     summary.requestId = response.head.requestId
@@ -169,6 +168,15 @@ export function createCaller(
       }
     },
   }
+}
+
+/** Prints with `--raw` what the service sent with a failure that ends the run. */
+export async function printFailureBody(
+  { flags, output }: Pick<Context, 'flags' | 'output'>,
+  error: unknown,
+): Promise<void> {
+  const rawBody = error instanceof CliError ? error.details.rawBody : undefined
+  if (flags.raw && rawBody) await printRaw(output, rawBody)
 }
 
 /** `wait` in milliseconds. */

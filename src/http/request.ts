@@ -17,6 +17,8 @@ export interface RequestParts {
   meanwhile?: (() => void) | undefined
   /** Called before the request is sent again, after so many milliseconds. Without it a note says so. */
   onRetry?: (failure: CliError, wait: number) => void
+  /** Whoever asks may go on after a failure, of which nothing is printed here: not with `--raw` either. */
+  isEndured?: boolean
 }
 
 /** A secret that a request needs, named by its setting; it is added only when the request is sent. */

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import { liveFlags } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { createCaller } from '../../http/call.ts'
+import { createCaller, printFailureBody } from '../../http/call.ts'
 import { streamParts } from '../../sessions/following/event-stream.ts'
-import { openFollower, withPieces } from '../../sessions/following/follower.ts'
+import { type Follower, openFollower, withPieces } from '../../sessions/following/follower.ts'
 import { createPreviews, type LiveFlags } from '../../sessions/following/previews.ts'
 import { createEventPrinter, printTranscript } from '../../sessions/following/transcript.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
@@ -50,14 +50,15 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
   const showPast = async (items: readonly EventItem[], state: SessionState) => {
     for (const item of items) await print(item, state)
   }
-  const follower = await openFollower(context, caller, parts, {
-    showPast: hasHistory ? showPast : undefined,
-    stays,
-    previews,
-  })
+  const following = { showPast: hasHistory ? showPast : undefined, stays, previews }
+  let follower: Follower | undefined
   try {
+    follower = await openFollower(context, caller, parts, following)
     await printTranscript(context, follower, { session, ids, markdown, stays, canStay: true })
+  } catch (error) {
+    await printFailureBody(context, error)
+    throw error
   } finally {
-    follower.close()
+    follower?.close()
   }
 }

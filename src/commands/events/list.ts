@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { addValue, parseCount } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { createCaller } from '../../http/call.ts'
+import { createCaller, printFailureBody } from '../../http/call.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listEvents, toQuery } from '../../sessions/listing/event-list.ts'
 import { createListPrinter, printIds } from '../../sessions/listing/rows.ts'
@@ -62,6 +62,9 @@ export async function run(context: Context, options: ListFlags): Promise<void> {
         await raw.write()
       }
     }
+  } catch (error) {
+    await printFailureBody(context, error)
+    throw error
   } finally {
     await print.end()
   }

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
-import { createCaller } from '../../http/call.ts'
+import { createCaller, printFailureBody } from '../../http/call.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
@@ -58,6 +58,9 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
     const isTold = host.stderr.isTerminal && output.isTerminal && !options.ids && !flags.quiet
     await printReceipt(context, isTold ? [] : named, options.ids ?? false)
     if (waiting().length > 0) throw await stillWaiting(context, session, state, { ids: waiting() })
+  } catch (error) {
+    await printFailureBody(context, error)
+    throw error
   } finally {
     await asker.close()
     audit.close()

@@ -112,7 +112,7 @@ async function* readPages(
   const readPage = (asked: ListQuery, cursor?: Cursor) =>
     caller.call(
       endpoints.listEvents,
-      { ...parts, query: toQuery(asked, cursor) || undefined },
+      { ...parts, query: toQuery(asked, cursor) || undefined, isEndured: true },
       async ({ body }) => readEventsPage(new TextDecoder().decode(await readBody(body))),
     )
   let { limit } = query

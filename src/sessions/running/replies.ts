@@ -119,7 +119,7 @@ export class Replies {
       isAccepted = true
     }
     try {
-      const named = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
+      const named = await caller.call(endpoints.sendEvents, { ...parts, body, isEndured: true }, (response) =>
         readReceipt(quiet, response, { isPrinted, onAccepted }),
       )
       return { named }

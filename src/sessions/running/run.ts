@@ -237,7 +237,7 @@ async function sendAgain(
     JSON.stringify({ events: [{ type: 'user.message', content: [{ type: 'text', text }] }] }),
   )
   try {
-    const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
+    const events = await caller.call(endpoints.sendEvents, { ...parts, body, isEndured: true }, (response) =>
       readReceipt(context, response, { isPrinted: false, onAccepted() {} }),
     )
     return sentEvents(body, events)

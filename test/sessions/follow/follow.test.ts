@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { answering, hurried, run, temporaryFolder } from '../../harness/run.ts'
-import { type ScriptedServer, serve } from '../../harness/server.ts'
+import { response, type ScriptedServer, serve } from '../../harness/server.ts'
 
 const parley = join(import.meta.dirname, '../../../bin/parley.cjs')
 
@@ -301,6 +301,68 @@ describe('follow, where things go wrong', () => {
       },
     )
     expect(await once(child, 'exit')).toEqual([code, null])
+  })
+})
+
+describe('--raw: what fails on the way', () => {
+  const rawLines = (...events: Event[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
+  const html = response('<html>bad gateway</html>', '502 Bad Gateway', ['content-type: text/html'])
+  const pageOf = (next: object, ...data: Event[]) => response(JSON.stringify({ data, ...next }))
+
+  test.each([
+    ['follow', ['follow', '--history'], [say('a', 'one'), say('b', 'two'), done('i')]],
+    ['run', ['run', 'go on', '--no-stdin'], [say('b', 'two'), done('i')]],
+  ])('%s: a list and a stream that are asked for again print nothing', async (_, argv, printed) => {
+    const sent: Event = { id: 'sent_1', type: 'user.message', content: [{ type: 'text', text: 'go on' }] }
+    const isRun = argv[0] === 'run'
+    let hasBegun = false
+    let failing = 0
+    const before = [say('a', 'one'), ...(isRun ? [done('i0')] : [])]
+    const now = [...before, ...(isRun ? [sent] : []), say('b', 'two')]
+    server = await serve((socket, request) => {
+      const isStream = /^GET \S+\/stream /.test(request)
+      if (request.startsWith('POST')) return void socket.write(response(JSON.stringify({ data: [sent] })))
+      if (isStream && !hasBegun) {
+        hasBegun = true
+        return void socket.end('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: hi\n\n')
+      }
+      if (hasBegun && failing++ < 4) return void socket.write(html)
+      if (!isStream) return void socket.write(pageOf({}, ...(hasBegun ? now : before)))
+      const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n'
+      socket.write(`${head}${frame(done('i'))}`)
+    })
+    const ended = await over(server, ...argv, '--raw', '--retries', '0')
+    expect(ended).toMatchObject({ code: 0, out: rawLines(...printed) })
+    expect(ended.err).toContain('502')
+    expect(failing).toBeGreaterThan(4)
+  })
+
+  test('the failure that ends the following comes after the events', async () => {
+    const gone = '{"type":"error","error":{"type":"not_found_error","message":"gone"}}'
+    server = await serve((socket, request) => {
+      const isStream = /^GET \S+\/stream /.test(request)
+      socket.write(isStream ? response(gone, '404 Not Found') : pageOf({}, say('a', 'one')))
+    })
+    const ended = await over(server, 'follow', '--history', '--raw')
+    expect(ended).toMatchObject({ code: 4, out: `${rawLines(say('a', 'one'))}${gone}` })
+  })
+
+  test('the failure that ends a list comes after its events', async () => {
+    let lists = 0
+    const pages = [pageOf({ next_page: 'p1' }, say('a', 'one'), say('b', 'two')), html]
+    server = await serve((socket) => void socket.write(pages[lists++] ?? html))
+    expect(await over(server, 'list', '--order', 'asc', '--raw', '--retries', '0')).toMatchObject({
+      code: 7,
+      out: `${rawLines(say('a', 'one'), say('b', 'two'))}<html>bad gateway</html>`,
+    })
+  })
+
+  test('a larger page that is refused prints nothing', async () => {
+    let lists = 0
+    const events = Array.from({ length: 100 }, (_, i) => say(`e${i}`, 'x'))
+    const refused = response('{"error":"no such limit"}', '400 Bad Request')
+    server = await serve((socket) => void socket.write(lists++ === 0 ? pageOf({}, ...events) : refused))
+    expect(await over(server, 'list', '--raw')).toMatchObject({ code: 0, out: rawLines(...events) })
   })
 })
 
