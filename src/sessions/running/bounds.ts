@@ -40,12 +40,13 @@ export interface BoundedRun {
 }
 
 /**
- * Whether the run is within its bounds. `reached`: a usage said that it is not, and nothing is replied to any more; the
- * session may come to rest by itself. `interrupted`: it did not, so an interrupt is in the journal, and is posted once.
+ * Whether the run is within its bounds. `reached`: a usage said that it is not, and nothing is replied to any more; while
+ * the session works a timer runs, since it may come to rest by itself. `interrupted`: it did not, so an interrupt is in the
+ * journal, and is posted once.
  */
 type Course =
   | { is: 'within' }
-  | { is: 'reached'; why: string; cancel(): void }
+  | { is: 'reached'; why: string; cancel: (() => void) | undefined }
   | { is: 'interrupted'; why: string; until: number }
 
 /** How long a session may take to come to rest: by itself, and when it was interrupted. Milliseconds. */
@@ -117,9 +118,10 @@ export class Bounds {
   /** The session came to rest, or was not followed to it: returns why that is a stop at a bound, or `error` if it is none. */
   async end(error?: unknown): Promise<unknown> {
     if (this.#failure) return this.#failure
-    if (this.#state?.stop && this.#isShown && !this.#spending.isTold) {
+    if (this.#isAtRest && this.#isShown && !this.#spending.isTold) {
       this.#spending.addSession(await this.#ask())
       this.#tell()
+      this.#check()
     }
     const course = this.#course
     if (course.is === 'within') {
@@ -146,7 +148,7 @@ export class Bounds {
 
   close(): void {
     this.#cancelAsking()
-    if (this.#course.is === 'reached') this.#course.cancel()
+    if (this.#course.is === 'reached') this.#course.cancel?.()
   }
 
   /** Why nothing more may be sent, after a bound. */
@@ -166,15 +168,23 @@ export class Bounds {
   }
 
   #check(): void {
-    const isAtRest = this.#state?.stop !== undefined
-    if (this.#course.is === 'reached' && isAtRest) this.#course.cancel()
-    if (this.#course.is !== 'within') return
-    const why = this.#excess()
+    const course = this.#course
+    if (course.is === 'interrupted') return
+    const isReached = course.is === 'reached'
+    const why = this.#excess() ?? (isReached ? course.why : undefined)
     if (why === undefined) return
-    const cancel = isAtRest
-      ? () => {}
-      : callAfter(this.#run.context.timers, grace, () => void this.#interrupt(why))
-    this.#course = { is: 'reached', why, cancel }
+    const cancel = isReached ? course.cancel : undefined
+    if (this.#isAtRest) cancel?.()
+    this.#course = { is: 'reached', why, cancel: this.#isAtRest ? undefined : (cancel ?? this.#wait()) }
+  }
+
+  /** Gives the session the time to come to rest by itself. */
+  #wait(): () => void {
+    return callAfter(this.#run.context.timers, grace, () => void this.#interrupt())
+  }
+
+  get #isAtRest(): boolean {
+    return this.#state?.stop !== undefined
   }
 
   /** In which way the run is over its bounds, in words. */
@@ -193,9 +203,14 @@ export class Bounds {
   }
 
   /** Posts one interrupt, unless the session came to rest or an earlier run began to. It stands in the journal before. */
-  async #interrupt(why: string): Promise<void> {
+  async #interrupt(): Promise<void> {
     const { context, audit } = this.#run
-    if (this.#state?.stop) return
+    if (this.#course.is !== 'reached') return
+    const { why } = this.#course
+    if (this.#isAtRest) {
+      this.#course = { is: 'reached', why, cancel: undefined }
+      return
+    }
     this.#course = { is: 'interrupted', why, until: context.timers.now() + longestEnd }
     if (audit.isInterrupted) {
       context.note(`${why}: an earlier run has interrupted the session, by the audit`)
@@ -245,7 +260,7 @@ export class Bounds {
   #askAgain(): void {
     this.#cancelAsking = callAfter(this.#run.context.timers, interval, async () => {
       this.#askAgain()
-      if (this.#state?.stop || this.#course.is !== 'within') return
+      if (this.#isAtRest || this.#course.is !== 'within') return
       this.#spending.addSession(await this.#ask())
       this.#tell()
       this.#check()

@@ -27,6 +27,8 @@ interface Script {
   history?: Event[]
   /** What follows the task. */
   work: Event[]
+  /** Whether the task waits for its turn, so that a rest does not end it. */
+  isQueued?: boolean
   /** What follows an interrupt that was taken. */
   end?: Event[]
   /** What becomes of the nth post of an interrupt. */
@@ -37,7 +39,15 @@ interface Script {
 }
 
 /** A session whose agent works until it is interrupted, unless its work ends with a rest. */
-function service({ history = [], work, end = [rest], fate = () => 'takes', asked, onInterrupt }: Script) {
+function service({
+  history = [],
+  work,
+  isQueued = false,
+  end = [rest],
+  fate = () => 'takes',
+  asked,
+  onInterrupt,
+}: Script) {
   const events: Event[] = []
   const listeners = new Set<() => void>()
   const counts = { interrupts: 0, taken: 0, asked: 0 }
@@ -79,7 +89,7 @@ function service({ history = [], work, end = [rest], fate = () => 'takes', asked
     if (method === 'GET') return asked ? reply(200, asked(++counts.asked)) : reply(404, {})
     const sent: Event[] = JSON.parse(Buffer.from(body ?? []).toString()).events
     if (sent[0]?.type !== 'user.interrupt') {
-      add(...sent)
+      add(...sent.map((event) => (isQueued ? { ...event, processed_at: null } : event)))
       setImmediate(() => add(running, ...work))
       return reply(200, { data: [] })
     }
@@ -203,6 +213,16 @@ describe('a run that reaches a bound', () => {
       'the run took 200 tokens, and --max-total-tokens is 100; the turn has ended by itself',
     )
     expect(counts.interrupts).toBe(0)
+  })
+
+  test('is interrupted if the session works again after a rest', async () => {
+    const work = [told(200), rest, running, request(50), told(300)]
+    const { code, err, counts } = await ran({ isQueued: true, work }, ['--max-total-tokens', '100'])
+    expect(code).toBe(15)
+    expect(counts.interrupts).toBe(1)
+    expect(err).toContain(
+      'the run took 300 tokens, and --max-total-tokens is 100: the session is interrupted',
+    )
   })
 
   test('at a rest gives no more replies, needs no interrupt, and goes on with the printed command', async () => {
