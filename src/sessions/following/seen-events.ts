@@ -107,7 +107,7 @@ export class SeenEvents {
     // The list leaves out what was sent: nobody can say what came before it.
     if (start < 0) return this.#addUnsent([...this.#forgetUnplaced(), ...keyed])
     this.#addBefore([...this.#takeUnplaced(), ...keyed.slice(0, start)])
-    return this.#addUnsent(keyed.slice(start))
+    return this.#addUnsent(keyed.slice(start), keyed)
   }
 
   /**
@@ -165,11 +165,11 @@ export class SeenEvents {
     })
   }
 
-  /** The same, but what was sent is not new. */
-  #addUnsent(items: readonly Keyed[]): EventItem[] {
+  /** The same, but what was sent is not new. They are of a list, which says where in the turn each has its place. */
+  #addUnsent(items: readonly Keyed[], list = items): EventItem[] {
     const fresh = this.#addNew(items)
     const own = new Set(fresh.filter((item) => this.#sent?.find(item)))
-    this.turn.place(items, new Set(fresh), own)
+    this.turn.place(list, new Set(fresh), own)
     return fresh.filter((item) => !own.has(item))
   }
 

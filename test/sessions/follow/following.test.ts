@@ -295,6 +295,16 @@ const news: Record<Kind, FollowingInput> = {
   shown: { is: 'shown', of: 'event' },
 }
 
+test('a message of before that the first list missed is not the answer to what was sent', () => {
+  const ledger = new SeenEvents()
+  ledger.addPast(toItems('ask1 run1'))
+  ledger.addSent([toEvent('ask2')])
+  ledger.addList(toItems('ask1 run1 say1 done1 ask2 run2 done2'))
+  expect(ledger.turn.answer).toBeUndefined()
+  ledger.addList(toItems('ask1 run1 say1 done1 ask2 run2 say2 done2'))
+  expect(ledger.turn.answer?.id).toBe('say2')
+})
+
 describe('a session at work: each state and what comes', () => {
   const table: Record<State, Record<Kind, string>> = {
     placing: {
