@@ -28,6 +28,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   let ending: Promise<number> | undefined
   const run: Run = {
     cleanups,
+    openLine: {},
     secrets,
     summary,
     calls,

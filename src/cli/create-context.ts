@@ -10,7 +10,10 @@ import { realTimers } from '../timers.ts'
 export async function createContext(host: Host, flags: SharedFlags, run: Run): Promise<Context> {
   const { redact, redactJson } = run.secrets
   const wrap = await createWrapping(host.stderr)
-  const print = (line: string) => void host.stderr.open().write(`${line}\n`)
+  const print = (line: string) => {
+    if (host.stderr.isTerminal) run.openLine.end?.()
+    host.stderr.open().write(`${line}\n`)
+  }
   const tell = (line: string) => {
     if (!flags.quiet) print(redact(line))
   }

@@ -72,7 +72,7 @@ export function createCaller(
   settings: ResolvedSettings,
   { isOneOfMany = false, wayOn }: CallerOptions = {},
 ): Caller {
-  const { flags, summary, calls, timers, note } = context
+  const { flags, summary, calls, timers, note, openLine } = context
   const deadline = deadlineOf(context, settings)
   const credentials = createCredentials(context, settings)
   const build = createRequestBuilder(context, settings)
@@ -114,7 +114,8 @@ export function createCaller(
       wayToMend,
       onRetry: parts.onRetry ?? ((failure, wait) => note(describeRetry(failure, wait))),
     })
-    const response = await showWaiting(sending).catch(async (error: unknown) => {
+    const isHidden = parts.isAside || openLine.end !== undefined
+    const response = await (isHidden ? sending : showWaiting(sending)).catch(async (error: unknown) => {
       call.end()
       if (!parts.isEndured) await printFailureBody(context, error)
       throw error

@@ -19,6 +19,8 @@ export interface RequestParts {
   onRetry?: (failure: CliError, wait: number) => void
   /** Whoever asks may go on after a failure, of which nothing is printed here: not with `--raw` either. */
   isEndured?: boolean
+  /** It goes on beside what the run shows: no spinner takes the place of that. */
+  isAside?: boolean
 }
 
 /** A secret that a request needs, named by its setting; it is added only when the request is sent. */

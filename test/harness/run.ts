@@ -19,8 +19,9 @@ interface World {
   tty?: ('stdout' | 'stderr')[]
   /** How wide they are. */
   columns?: number
-  /** Takes the place of a stdout that takes everything. */
+  /** Take the place of a stdout and a stderr that take everything. */
   stdout?: StdStream
+  stderr?: StdStream
   /** Takes the network's place; by default the emulator answers. `network` goes out over sockets. */
   exchange?: Exchange | 'network'
   cwd?: string
@@ -82,7 +83,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
       open: () => Readable.from(pieces(world.stdin ?? world.typed ?? '')),
     },
     stdout: world.stdout ?? { ...stdout.end, columns: world.columns },
-    stderr: { ...stderr.end, columns: world.columns },
+    stderr: world.stderr ?? { ...stderr.end, columns: world.columns },
     timers: world.timers ?? hurried(),
     ...(carry === 'network'
       ? {}

@@ -48,6 +48,7 @@ async function startRun(
     { given: [], quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
     {
       cleanups: new Set(),
+      openLine: {},
       secrets: createSecrets(),
       summary: createSummary(),
       calls,

@@ -51,27 +51,37 @@ export function createPreviews(
   { live, markdown }: Settings,
   isTranscript: boolean,
 ): Previews | undefined {
-  const { output, cleanups, note, flags } = context
+  const { output, cleanups, openLine, note, flags } = context
   if (!(asked ?? live) || !output.isTerminal || !isTranscript || flags.raw) return undefined
   const drafts = new Map<string, Draft>()
   /** The id of the message that is shown. */
   let current: string | undefined
   let printer: AnswerPrinter | undefined
-  const breakLine = () => printer?.breakLine() ?? false
   const waiting = createWaiting(context, context.timers.now())
   const shown = { ...context, output: waiting.over(output) }
+
+  /** What follows is laid out anew. Returns whether a half-written line was ended. */
+  function breakLine(): boolean {
+    const open = printer
+    printer = undefined
+    openLine.end = undefined
+    waiting.stop()
+    return open?.breakLine() ?? false
+  }
 
   async function print(text: string): Promise<void> {
     printer ??= markdown ? await createLayout(shown, waiting) : createAnswerPrinter(output)
     cleanups.add(breakLine)
+    openLine.end = breakLine
     printer.add(text)
     await printer.write()
   }
 
-  /** Ends what is half-written. What follows is laid out anew. */
+  /** Ends what is half-written, as `breakLine` does, and waits until it is written. */
   async function pause(): Promise<void> {
     const open = printer
     printer = undefined
+    openLine.end = undefined
     await open?.end()
     waiting.stop()
     cleanups.delete(breakLine)

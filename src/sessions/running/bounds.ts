@@ -242,7 +242,7 @@ export class Bounds {
       readReceipt(quiet, response, { isPrinted: false, onAccepted() {} })
     for (let patience = freshPatience(context.timers.now()); ; ) {
       try {
-        await caller.call(endpoints.sendEvents, { ...parts, body }, read)
+        await caller.call(endpoints.sendEvents, { ...parts, body, isAside: true }, read)
         return
       } catch (error) {
         // What may have arrived shows by the rest.
@@ -275,7 +275,7 @@ export class Bounds {
       isLate = callAfter(context.timers, longestAnswer, () => resolve(undefined))
     })
     const asked = caller
-      .call(endpoints.readSession, parts, async (response) => {
+      .call(endpoints.readSession, { ...parts, isAside: true }, async (response) => {
         const session = tryParseJson(Buffer.from(await readBody(response.body, longestSession)).toString())
         return isObject(session) ? readUsage(session.usage) : undefined
       })

@@ -1,3 +1,4 @@
+import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
@@ -300,6 +301,57 @@ describe('--live', () => {
     expect(out).not.toBe('')
     expect(requests.some(({ url }) => url.includes('event_deltas'))).toBe(false)
   })
+
+  /** A terminal, on which stdout and stderr are one. */
+  function createTerminal() {
+    let shown = ''
+    const stream = new Writable({
+      write(chunk, _, done) {
+        shown += chunk
+        done()
+      },
+    })
+    const end = { isTerminal: true, columns: 80, open: () => stream, writeNow: () => 0 }
+    return { world: { stdout: end, stderr: end }, shown: () => shown }
+  }
+
+  /** A session in which half a message is shown for as long as its stream brings nothing more. */
+  const halfShown = (lists: Exchange[]): Exchange => {
+    const service = serve({ streams: [[begun('m'), more('m', 'one ')]] })
+    let listed = 0
+    // The first two come before the message.
+    return (request) =>
+      !request.url.includes('/stream') && listed++ > 1
+        ? (lists[Math.min(listed - 3, lists.length - 1)] ?? service)(request)
+        : service(request)
+  }
+  const whole = answering(JSON.stringify({ data: [working, said('m', 'one two'), idle] }))
+
+  test.each([['on'], ['off']])(
+    'Y214 a list that is waited for takes nothing away (markdown %s)',
+    async (markdown) => {
+      const { world, shown } = createTerminal()
+      // Longer than it takes until a spinner is shown.
+      const late: Exchange = async (request) => {
+        await new Promise((resolve) => setTimeout(resolve, 600))
+        return whole(request)
+      }
+      const how = { env: { ...env, PARLEY_MARKDOWN: markdown }, exchange: halfShown([late]) }
+      expect((await follow({ streams: [] }, { ...how, ...world })).code).toBe(0)
+      expect(shown()).toContain('one two\n· session.status_idle')
+    },
+  )
+
+  test.each([['on'], ['off']])(
+    'Y214 what is said meanwhile begins on a new line (markdown %s)',
+    async (markdown) => {
+      const { world, shown } = createTerminal()
+      const away = answering('', { status: 503 })
+      const how = { env: { ...env, PARLEY_MARKDOWN: markdown }, exchange: halfShown([away, whole]) }
+      expect((await follow({ streams: [] }, { ...how, ...world })).code).toBe(0)
+      expect(shown()).toMatch(/one ?\nparley: .*503.*trying again.*\n ?two\n· session.status_idle/)
+    },
+  )
 
   test('Y213 of send without --follow is exit 2', async () => {
     const { code, err, requests } = await run(['events', 'send', '--live', 'hi'], { env })
