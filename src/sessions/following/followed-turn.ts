@@ -9,8 +9,9 @@ interface Keyed {
 /** An event's place in the turn. */
 interface Moment {
   key: string
-  type: string
   isTask: boolean
+  /** What a client did; absent if it interrupted one of the threads alone. */
+  client?: 'interrupts' | 'acts'
   /** What the agent says in the main thread. */
   message?: SessionEvent
 }
@@ -68,17 +69,22 @@ export class FollowedTurn {
 
   /** The last thing that any client did was to interrupt it. */
   get isInterrupted(): boolean {
-    return this.#moments.findLast(({ type }) => type.startsWith('user.'))?.type === 'user.interrupt'
+    return this.#moments.findLast(({ client }) => client !== undefined)?.client === 'interrupts'
   }
 
   #momentOf({ event, key }: Keyed, isOwn: boolean): Moment {
     return {
       key,
-      type: event.type,
       isTask: isTask(event) && (isOwn || !this.#hasOwnTask),
+      client: clientOf(event),
       message: event.type === 'agent.message' && isOfMainThread(event) ? event : undefined,
     }
   }
+}
+
+function clientOf(event: SessionEvent): Moment['client'] {
+  if (event.type !== 'user.interrupt') return event.type.startsWith('user.') ? 'acts' : undefined
+  return isOfMainThread(event) ? 'interrupts' : undefined
 }
 
 const isTask = ({ type }: SessionEvent) => type === 'user.message' || type === 'user.define_outcome'

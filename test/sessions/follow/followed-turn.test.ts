@@ -3,13 +3,14 @@ import { FollowedTurn } from '../../../src/sessions/following/followed-turn.ts'
 
 type Keyed = Parameters<FollowedTurn['add']>[0]
 
-/** An event by its letter and number: `t` a task, `a` what the agent says, `b` in a thread, `i` an interrupt. */
+/** An event by its letter and number: `t` a task, `a` what the agent says, `b` in a thread, `i` an interrupt, `j` one of a thread. */
 const types: Record<string, string> = {
   t: 'user.message',
   o: 'user.define_outcome',
   a: 'agent.message',
   b: 'agent.message',
   i: 'user.interrupt',
+  j: 'user.interrupt',
   c: 'user.tool_confirmation',
   r: 'session.status_idle',
 }
@@ -19,7 +20,7 @@ const event = (id: string): Keyed => ({
     id,
     type: types[id.charAt(0)] ?? '',
     processed_at: undefined,
-    ...(id.startsWith('b') ? { session_thread_id: 'th1' } : {}),
+    ...(/^[bj]/.test(id) ? { session_thread_id: 'th1' } : {}),
   },
 })
 
@@ -84,6 +85,8 @@ test.each<[script: string, isInterrupted: boolean]>([
   ['t1 i1 a1 r1 a2', true],
   ['t1 i1 c1', false],
   ['t1 i1 t2', false],
+  ['t1 j1 a1 r1', false],
+  ['t1 i1 j1 r1', true],
   ['i1 r1', true],
   ['t1 [t1 +i1]', true],
   ['t1 c1 [t1 +i1 c1]', false],
