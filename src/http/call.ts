@@ -107,9 +107,9 @@ export function createCaller(
       call,
       exchange(request, onSent) {
         summary.attempts++
-        return carry(request, onSent)
+        return carry({ ...request, signal: parts.once }, onSent)
       },
-      policy,
+      policy: parts.once ? { ...policy, retries: 0 } : policy,
       timers,
       wayToMend,
       onRetry: parts.onRetry ?? ((failure, wait) => note(describeRetry(failure, wait))),

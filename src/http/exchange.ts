@@ -52,6 +52,7 @@ function attempt(
 
   function finish(isWhole = false): void {
     open.delete(finish)
+    request.signal?.removeEventListener('abort', giveUp)
     limits.end()
     if (isWhole) connection.release()
     else connection.close()
@@ -65,6 +66,8 @@ function attempt(
     else reject(known)
     finish()
   }
+
+  const giveUp = () => fail(failure(reached, url, 'it was given up').with({ isPermanent: true }))
 
   open.add(finish)
   const connection = dispatch(request, {
@@ -96,6 +99,8 @@ function attempt(
       onResponseError: (_, error) => fail(error),
     },
   })
+  request.signal?.addEventListener('abort', giveUp)
+  if (request.signal?.aborted) giveUp()
 }
 
 function flatten(headers: Record<string, string | string[] | undefined>): Record<string, string> {

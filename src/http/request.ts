@@ -21,6 +21,8 @@ export interface RequestParts {
   isEndured?: boolean
   /** It goes on beside what the run shows: no spinner takes the place of that. */
   isAside?: boolean
+  /** It is sent once at most, and given up when this is aborted. */
+  once?: AbortSignal
 }
 
 /** A secret that a request needs, named by its setting; it is added only when the request is sent. */

@@ -4,6 +4,8 @@ export interface HttpRequest {
   /** Names are as they are sent; no two differ only in case. */
   headers: Record<string, string>
   body?: Uint8Array
+  /** Gives the request up, and closes its connection, when it is aborted. */
+  signal?: AbortSignal | undefined
 }
 
 export interface HttpResponse {

@@ -2,6 +2,7 @@ import { tokensInWords } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
+import type { RequestParts } from '../../http/request.ts'
 import { formatMoney, toMinor } from '../../io/money.ts'
 import { callAfter } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -33,7 +34,7 @@ export interface BoundedRun {
   context: Context
   /** For requests about the session, of which nothing is printed. */
   caller: Caller
-  parts: SessionParts
+  parts: SessionParts & Pick<RequestParts, 'isEndured'>
   audit: Audit
   /** The command that goes on after a bound, with a new message. */
   resume: string[]
@@ -270,20 +271,22 @@ export class Bounds {
   /** What the service says that the session has used. It need not know, and is not waited for long. */
   async #ask(): Promise<SessionUsage | undefined> {
     const { context, caller, parts } = this.#run
-    let isLate = () => {}
-    const late = new Promise<undefined>((resolve) => {
-      isLate = callAfter(context.timers, longestAnswer, () => resolve(undefined))
+    const late = new AbortController()
+    const given = new Promise<undefined>((resolve) => {
+      late.signal.addEventListener('abort', () => resolve(undefined))
     })
+    const cancel = callAfter(context.timers, longestAnswer, () => late.abort())
     const asked = caller
-      .call(endpoints.readSession, { ...parts, isAside: true }, async (response) => {
+      .call(endpoints.readSession, { ...parts, isAside: true, once: late.signal }, async (response) => {
         const session = tryParseJson(Buffer.from(await readBody(response.body, longestSession)).toString())
         return isObject(session) ? readUsage(session.usage) : undefined
       })
       .catch(() => undefined)
     try {
-      return await Promise.race([asked, late])
+      // What comes before the request, as a command that prints the secret, may go on.
+      return await Promise.race([asked, given])
     } finally {
-      isLate()
+      cancel()
     }
   }
 

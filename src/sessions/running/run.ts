@@ -91,9 +91,9 @@ export async function runTask(context: Context, options: RunOptions, words: stri
     const bounds = new Bounds(
       {
         context: lasting,
+        caller,
         // What it asks for beside is not wanted on stdout.
-        caller: context.flags.raw ? createCaller(withoutRaw(context), settings) : caller,
-        parts,
+        parts: { ...parts, isEndured: true },
         audit,
         resume: resumption(context, session, { words: ['Go on'], without: boundFlags }),
       },
@@ -158,8 +158,6 @@ export async function runTask(context: Context, options: RunOptions, words: stri
     audit.close()
   }
 }
-
-const withoutRaw = (context: Context): Context => ({ ...context, flags: { ...context.flags, raw: false } })
 
 /** Whether an earlier run has sent the task, by the audit and the session's list. Throws a `CliError` if that is not known. */
 async function isTakenUp(

@@ -34,7 +34,7 @@ interface Script {
   /** What becomes of the nth post of an interrupt. */
   fate?(count: number): 'takes' | 'loses' | number
   /** What the service says of the session, when asked. */
-  asked?(count: number): object
+  asked?(count: number): object | 'hangs'
   onInterrupt?(): void
 }
 
@@ -50,7 +50,7 @@ function service({
 }: Script) {
   const events: Event[] = []
   const listeners = new Set<() => void>()
-  const counts = { interrupts: 0, taken: 0, asked: 0 }
+  const counts = { interrupts: 0, taken: 0, asked: 0, givenUp: 0 }
   const add = (...more: Event[]) => {
     for (const event of more) events.push({ id: `e${events.length}`, ...event })
     for (const wake of listeners) wake()
@@ -65,7 +65,14 @@ function service({
     })(),
     close() {},
   })
-  const exchange: Exchange = async ({ method, url, body }) => {
+  const hang = (signal: AbortSignal | undefined) =>
+    new Promise<never>((_, reject) => {
+      signal?.addEventListener('abort', () => {
+        counts.givenUp++
+        reject(new CliError('unknown', 'nothing came'))
+      })
+    })
+  const exchange: Exchange = async ({ method, url, body, signal }) => {
     if (url.includes('/stream')) {
       let place = events.length
       let isOver = false
@@ -86,7 +93,11 @@ function service({
       return { ...head, body: pieces(), close }
     }
     if (method === 'GET' && url.includes('/events')) return reply(200, { data: events })
-    if (method === 'GET') return asked ? reply(200, asked(++counts.asked)) : reply(404, {})
+    if (method === 'GET') {
+      const answer = asked?.(++counts.asked)
+      if (answer === 'hangs') return hang(signal)
+      return answer ? reply(200, answer) : reply(404, {})
+    }
     const sent: Event[] = JSON.parse(Buffer.from(body ?? []).toString()).events
     if (sent[0]?.type !== 'user.interrupt') {
       add(...sent.map((event) => (isQueued ? { ...event, processed_at: null } : event)))
@@ -316,6 +327,13 @@ describe('what a run took', () => {
     const unknown = await ran({ history: past, work: [says, rest] }, [])
     expect(unknown.code).toBe(0)
     expect(unknown.report).toMatchObject({ usage: { totalTokens: null }, cost: null, sessionUsage: null })
+  })
+
+  test('is asked for once: an answer that does not come is given up, and nothing is said of it', async () => {
+    const { code, err, counts } = await ran({ work: [says, rest], asked: () => 'hangs' }, ['--last'])
+    expect(code).toBe(0)
+    expect(err).not.toContain('trying again')
+    expect(counts).toMatchObject({ asked: 1, givenUp: 1 })
   })
 
   test('is in the footer on a terminal', async () => {
