@@ -198,8 +198,8 @@ function breakingThread(): Pick<Row, 'script' | 'during'> {
 function answeringFirstAfter(milliseconds: number): Pick<Row, 'script' | 'during'> {
   let answer = () => {}
   return {
-    script: (socket, request, count) => {
-      const write = () => echo()(socket, request, count)
+    script: (socket, request, count, requests) => {
+      const write = () => echo()(socket, request, count, requests)
       if (count === 1) answer = write
       else write()
     },

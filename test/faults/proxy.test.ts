@@ -183,8 +183,8 @@ const rows = await Promise.all([
   through({
     ...toSecure,
     name: 'X07 502 is tried again',
-    proxy: (socket, request, count) =>
-      count === 1 ? socket.end('HTTP/1.1 502 No\r\n\r\n') : tunnel(socket, request, count),
+    proxy: (socket, request, count, requests) =>
+      count === 1 ? socket.end('HTTP/1.1 502 No\r\n\r\n') : tunnel(socket, request, count, requests),
     ...fine,
     err: ['trying again'],
   }),

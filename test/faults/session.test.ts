@@ -17,20 +17,23 @@ const html = response('<title>Sign in</title>', '200 OK', ['content-type: text/h
 
 const isStream = (request: string) => /^GET \S+\/stream /.test(request)
 const isPost = (request: string) => request.startsWith('POST')
+const kindOf = (request: string) => (isStream(request) ? 'stream' : isPost(request) ? 'post' : 'list')
 
 interface Service {
   /** Answers to lists, in their order; the last one stays. */
   lists: (Buffer | string)[]
-  stream?(socket: Socket): void
+  /** `count` is the number of the stream, from 1. */
+  stream?(socket: Socket, count: number): void
   receipt?: Buffer
 }
 
-/** A session service; without a stream nothing ever happens there. */
+/** A session service; without a stream nothing ever happens there. One row may run on several servers at once. */
 function session({ lists, stream, receipt = list({ id: 'sent_1', type: 'user.message' }) }: Service): Script {
-  let listed = 0
-  return (socket, request) => {
-    if (isStream(request)) stream ? stream(socket) : socket.write(sseHead)
-    else socket.write((isPost(request) ? receipt : lists[Math.min(listed++, lists.length - 1)]) ?? '')
+  return (socket, request, _, requests) => {
+    const count = requests.filter((each) => kindOf(each) === kindOf(request)).length
+    const answers = { list: lists[Math.min(count, lists.length) - 1], post: receipt, stream: sseHead }
+    if (stream && isStream(request)) stream(socket, count)
+    else socket.write(answers[kindOf(request)] ?? '')
   }
 }
 
@@ -658,10 +661,10 @@ const busy = '{"type":"error","error":{"type":"overloaded_error","message":"come
 const message0 = { id: 'm', type: 'user.message', content: 'x' }
 
 /** Streams in their order, the last one stays; each ends after what it brings. */
-const streams = (...texts: string[]) => {
-  let opened = 0
-  return (socket: Socket) => void socket.end(sseHead + texts[Math.min(opened++, texts.length - 1)])
-}
+const streams =
+  (...texts: string[]) =>
+  (socket: Socket, count: number) =>
+    void socket.end(sseHead + texts[Math.min(count, texts.length) - 1])
 
 faultsInside('Y: a stream that goes wrong', [
   ...[
@@ -832,11 +835,8 @@ faultsInside('Y: after a cut, and without ids', [
         ...Array.from({ length: 8 }, () => list(message0)),
         list(message0, say('a', 'one'), say('b', 'two'), done('i1')),
       ],
-      stream: (() => {
-        let opened = 0
-        return (socket: Socket) =>
-          opened++ === 0 ? void socket.end(sseHead + event(say('a', 'one'))) : void socket.write(sseHead)
-      })(),
+      stream: (socket, count) =>
+        count === 1 ? void socket.end(sseHead + event(say('a', 'one'))) : void socket.write(sseHead),
     }),
     code: 0,
     out: `one\ntwo\n${ended}`,

@@ -16,8 +16,8 @@ export interface ScriptedServer {
   close(): Promise<void>
 }
 
-/** Called when a request has arrived whole; `count` is its number from 1. */
-export type Script = (socket: Socket, request: string, count: number) => void
+/** Called when a request has arrived whole; `count` is its number from 1, and it is the last of `requests`. */
+export type Script = (socket: Socket, request: string, count: number, requests: readonly string[]) => void
 
 export interface ServeOptions {
   host?: string
@@ -66,7 +66,7 @@ export async function serve(odd: Script, options: ServeOptions = {}): Promise<Sc
       for (const request of read(chunk)) {
         scripted.times.push(performance.now())
         scripted.requests.push(request)
-        script(socket, request, scripted.requests.length)
+        script(socket, request, scripted.requests.length, scripted.requests)
       }
     })
   }
