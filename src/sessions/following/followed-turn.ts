@@ -87,7 +87,8 @@ function clientOf(event: SessionEvent): Moment['client'] {
   return isOfMainThread(event) ? 'interrupts' : undefined
 }
 
-const isTask = ({ type }: SessionEvent) => type === 'user.message' || type === 'user.define_outcome'
+export const isTask = ({ type }: SessionEvent): boolean =>
+  type === 'user.message' || type === 'user.define_outcome'
 
 const isOfMainThread = ({ session_thread_id: thread }: SessionEvent) =>
   thread === undefined || thread === null || thread === ''

@@ -8,7 +8,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createAsker } from '../confirming/asker.ts'
-import { FollowedTurn } from '../following/followed-turn.ts'
+import { FollowedTurn, isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { createPreviews, type LiveFlags } from '../following/previews.ts'
 import { printTranscript } from '../following/transcript.ts'
@@ -131,6 +131,10 @@ export async function runTask(context: Context, options: RunOptions, words: stri
       bounds.follow(state)
       const ask = (text: string) => sendAgain(lasting, caller, parts, { text, follower, resume })
       const { ids } = options
+      const endTask = () => {
+        if (audit.task?.is === 'accepted' && !follower.isUndone)
+          audit.add({ toolUse: null, task: audit.task.hash, event: 'done' })
+      }
       const failure = await follow(
         lasting,
         follower,
@@ -141,13 +145,17 @@ export async function runTask(context: Context, options: RunOptions, words: stri
           wanted,
           sent,
           ask,
-          isInterrupted: () => isInterrupted({ context: lasting, caller, parts }, follower),
+          async isInterrupted() {
+            const isSo = await isInterrupted({ context: lasting, caller, parts }, follower)
+            // The interrupt that was sent has come to its end.
+            if (isSo && sent) endTask()
+            return isSo
+          },
           resume,
           explained,
         },
       )
-      if (audit.task?.is === 'accepted' && !follower.isUndone)
-        audit.add({ toolUse: null, task: audit.task.hash, event: 'done' })
+      endTask()
       if (failure) throw failure
     } finally {
       bounds.close()
@@ -298,7 +306,7 @@ async function follow(
     })
     const failure = await bounds.end(await printed.then(noFailure, (error) => error))
     if (failure) throw failure
-    if (!sent && (await isInterrupted())) throw interrupted(context, session)
+    if (!sent?.some(isTask) && (await isInterrupted())) throw interrupted(context, session)
   }
   const { turn } = follower
   try {

@@ -156,6 +156,21 @@ describe('--last prints only the answer', () => {
     expect({ code, out }).toEqual({ code: 15, out: '' })
   })
 
+  test('Y126: so has one that the run itself interrupts and sends no task; the same line interrupts it anew', async () => {
+    const service = createAgentService({ history: [task('one'), says('of one'), rest], rounds: [] })
+    const cwd = temporaryFolder()
+    const argv = ['events', 'run', '-s', 's1', '--interrupt', '--last', '--audit', 'a.ndjson']
+    for (const posts of [1, 2]) {
+      const { code, out, err } = await run(argv, { cwd, timers: hurried(), exchange: service.exchange })
+      expect({ code, out, posts: service.posts }).toEqual({ code: 15, out: '', posts })
+      expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
+    }
+    const thread = createAgentService({ history: [task('one'), says('of one'), rest], rounds: [] })
+    const words = ['events', 'run', '-s', 's1', '--interrupt-thread', 'th1', '--last']
+    const { code, out } = await run(words, { cwd, timers: hurried(), exchange: thread.exchange })
+    expect({ code, out, posts: thread.posts }).toEqual({ code: 0, out: 'of one\n', posts: 1 })
+  })
+
   test('Y127: on a terminal the rest is shown on stderr, one line each', async () => {
     const { out, err } = await go(['do it', '--last'], {
       rounds: [[says('a\nb'), says('the answer')]],
