@@ -80,7 +80,7 @@ async function offerQuestions(
   if (!isAsked || !canAsk(settings)) return false
   const questioner = createQuestioner({ ...host, cleanups })
   try {
-    return await isYes(questioner, costly)
+    return await agrees(questioner, costly, { isGrave: true })
   } finally {
     await questioner.close()
   }
@@ -92,8 +92,25 @@ const canAsk = (settings: ResolvedSettings): boolean =>
 
 const costly = `Try the token, too? It asks the model twice, for up to ${2 * longestAnswer} tokens. [y/N] `
 
-const isYes = async (questioner: Questioner, question: string): Promise<boolean> =>
-  /^y(es)?$/i.test(await questioner.ask(question))
+interface Consent {
+  /** What Enter alone says. */
+  byDefault?: boolean
+  isGrave?: boolean
+}
+
+/** Asks until the answer is yes, no or Enter. */
+async function agrees(
+  questioner: Questioner,
+  question: string,
+  { byDefault = false, isGrave = false }: Consent,
+): Promise<boolean> {
+  for (;;) {
+    const said = await questioner.ask(question, { isGrave })
+    if (said === '') return byDefault
+    if (/^y(es)?$/i.test(said)) return true
+    if (/^no?$/i.test(said)) return false
+  }
+}
 
 /** Asks whether to check the profile now; the end of the input is a no. Returns how, if it is wanted. */
 export async function offerCheck(
@@ -102,8 +119,8 @@ export async function offerCheck(
 ): Promise<CheckOptions | undefined> {
   const settings = await readSettings(context)
   try {
-    if (/^no?$/i.test(await questioner.ask('Check it now? [Y/n] '))) return undefined
-    return { ask: canAsk(settings) && (await isYes(questioner, costly)) }
+    if (!(await agrees(questioner, 'Check it now? [Y/n] ', { byDefault: true }))) return undefined
+    return { ask: canAsk(settings) && (await agrees(questioner, costly, { isGrave: true })) }
   } catch (error) {
     if (error instanceof CliError) return undefined
     throw error

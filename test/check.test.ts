@@ -6,6 +6,7 @@ import { createEmulator } from '../src/emulator/emulator.ts'
 import { makeCertificate } from './faults/certificates.ts'
 import { answering, credentials, message, run, temporaryFolder } from './harness/run.ts'
 import { pointedAt, response, type Script, serve } from './harness/server.ts'
+import { type } from './harness/typing.ts'
 
 const check = ['config', 'check']
 const refusing = response('{"type":"error","error":{"type":"authentication_error","message":"no"}}', '401 No')
@@ -335,6 +336,16 @@ test('on a terminal it asks before anything costs, and shows columns', async () 
   expect(failing.out).toMatch(
     /credential {2}failed: the gateway answered\n {29}401\n {29}its secret came from\n/,
   )
+})
+
+test('what was typed before the question says no yes to what costs (needs script)', async () => {
+  const command = `printf 'first? '; read -r first; NO_COLOR=1 "$NODE" "$PARLEY" config check --profile demo`
+  const { code, screen } = await type(command, temporaryFolder(), [
+    ['first? ', 'go\ny\n'],
+    ['[y/N] ', 'n\n'],
+  ])
+  expect(code).toBe(0)
+  expect(screen).toContain('not tried: it costs up to 32')
 })
 
 test('what a service says controls no terminal, and begins no line', async () => {

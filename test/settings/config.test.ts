@@ -495,6 +495,17 @@ describe('config init', () => {
     expect(ended.out.includes('gateway\tcredential\t')).toBe(last.includes('\n\n') || last.includes('y'))
   })
 
+  test.each([
+    ['later\nYES\nmaybe\nno\n', true],
+    ['yeah\nnever\nNo\n', false],
+  ])('what is neither yes nor no is asked again: %j', async (last, isChecked) => {
+    const typed = [...answers, last].join('')
+    const ended = await run(['config', 'init'], { ...world(), typed, exchange: answering(message('Hi')) })
+    expect(ended).toMatchObject({ code: 0, requests: [] })
+    expect(ended.out.includes('gateway\tcredential\t')).toBe(isChecked)
+    expect(ended.err.match(/\[[Yy]\/[Nn]\] /g)).toHaveLength(isChecked ? 4 : 3)
+  })
+
   test('it tells whoever typed a wrong token, after it was saved', async () => {
     const { env, file } = world()
     const typed = [...answers, 'y\ny\n'].join('')
