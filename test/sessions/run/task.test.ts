@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import { type JournalTask, look, stepTask, type TaskLine } from '../../../src/sessions/running/task.ts'
 import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
+import { createClock } from '../../harness/clock.ts'
 import { hurried, run, temporaryFolder } from '../../harness/run.ts'
 import { type AgentScript, type AgentService, createAgentService, type Event } from './agent-service.ts'
 
@@ -21,11 +22,9 @@ const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_tur
 const notice =
   'the audit says that an earlier run sent this task: it is not sent again, the session is taken up'
 
-/** What runs one and the same line again and again, on a service that may die on the way. */
-function open(script: AgentScript, words = ['go']) {
+/** What runs one and the same line again and again, by one clock, on a service that may die on the way. */
+function open(script: AgentScript, words = ['go'], timers = hurried()) {
   const service = createAgentService(script)
-  // One clock for all of its runs.
-  const timers = hurried()
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
   const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
@@ -169,7 +168,11 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
   })
 
   test('is sent after 30 s if the list shows all but it', async () => {
-    const { service, again, journal } = open({ history: [said('go'), rest], rounds: [] })
+    const { service, again, journal } = open(
+      { history: [said('go'), rest], rounds: [] },
+      ['go'],
+      createClock(),
+    )
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const second = await again()
     expect({ code: second.code, tasks: service.tasks }).toEqual({ code: 0, tasks: 1 })
