@@ -190,17 +190,21 @@ export class Bounds {
 
   /** In which way the run is over its bounds, in words. */
   #excess(): string | undefined {
-    const { tokens, cost } = this.#spending.run
+    const { tokens, cost } = this.#spending.least
     const { maxTotalTokens, maxCost } = this.#flags
     if (maxTotalTokens !== undefined && tokens && tokens.totalTokens >= maxTotalTokens)
-      return `the run took ${tokensInWords(tokens.totalTokens)}, and --max-total-tokens is ${maxTotalTokens}`
+      return `the run took ${this.#atLeast}${tokensInWords(tokens.totalTokens)}, and --max-total-tokens is ${maxTotalTokens}`
     if (maxCost === undefined || !cost) return undefined
     const { amount, isExact } = toMinor(maxCost, cost.currency)
     if (!isExact && !this.#isRounded)
       this.#run.context.note(`--max-cost ${maxCost} counts as ${formatMoney({ ...cost, amount })}`)
     this.#isRounded ||= !isExact
     if (cost.amount < amount) return undefined
-    return `the run cost ${formatMoney(cost)}, and --max-cost is ${maxCost}`
+    return `the run cost ${this.#atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`
+  }
+
+  get #atLeast(): string {
+    return this.#spending.isPartial ? 'at least ' : ''
   }
 
   /** Posts one interrupt, unless the session came to rest or an earlier run began to. It stands in the journal before. */

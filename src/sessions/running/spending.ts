@@ -16,7 +16,7 @@ const unused = 'unused'
  *
  *   - the difference of two usages of the whole session, of which the first is the last one before the task. A new
  *     session had used nothing; one that had worked, and told nothing, leaves the turn's unknown
- *   - the sum of the usages of the turn's model requests
+ *   - the sum of the usages of the turn's model requests, if each of them tells its own
  */
 export class Spending {
   /** Of the whole session, as it was told last. */
@@ -26,6 +26,7 @@ export class Spending {
   #isTold = false
   #hasWorked = false
   #requests: SessionUsage | undefined
+  #lacksRequest = false
   readonly #currencies = new Set<string>()
 
   /** An event from before this run sent anything. The last task of the session begins the turn, unless one is sent. */
@@ -39,6 +40,7 @@ export class Spending {
     this.#base = this.#session ?? (this.#hasWorked ? undefined : unused)
     this.#isTold = false
     this.#requests = undefined
+    this.#lacksRequest = false
   }
 
   add(event: SessionEvent): void {
@@ -74,6 +76,16 @@ export class Spending {
 
   /** Of the turn. */
   get run(): Figures {
+    return this.isPartial ? {} : this.least
+  }
+
+  /** A request of the turn has not told its usage, and nothing else tells it. */
+  get isPartial(): boolean {
+    return !this.#isTold && this.#lacksRequest
+  }
+
+  /** What the turn has used at least, if some of it is not told. */
+  get least(): Figures {
     if (!this.#isTold) return this.#figuresOf(this.#requests)
     const [now, base] = [this.#session, this.#base]
     if (!now || base === undefined) return {}
@@ -85,7 +97,10 @@ export class Spending {
   }
 
   #addRequest(usage: SessionUsage | undefined): void {
-    if (!usage) return
+    if (!usage) {
+      this.#lacksRequest = true
+      return
+    }
     this.#note(usage)
     this.#requests = this.#requests ? sum(this.#requests, usage) : usage
   }

@@ -151,6 +151,14 @@ describe('a run that reaches a bound', () => {
     })
   })
 
+  test('is interrupted too if only some of its requests tell what they used, and its report has no sum', async () => {
+    const work = [request(60), { type: 'span.model_request_end' }, request(60)]
+    const { code, err, counts, report } = await ran({ work }, ['--max-total-tokens', '100'])
+    expect({ code, counts }).toMatchObject({ code: 15, counts: { interrupts: 1 } })
+    expect(err).toContain('the run took at least 120 tokens, and --max-total-tokens is 100')
+    expect(report).toMatchObject({ usage: { totalTokens: null }, cost: null })
+  })
+
   test('has the interrupt in the journal before it is posted', async () => {
     const cwd = temporaryFolder()
     let before = ''

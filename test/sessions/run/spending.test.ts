@@ -60,6 +60,23 @@ const rows: Record<string, Row> = {
     run: { tokens: { inputTokens: 8, outputTokens: 10, totalTokens: 18 }, cost: undefined },
     session: {},
   },
+  'a request that tells nothing makes the sum unknown': {
+    now: [request(3, 4), { type: 'span.model_request_end', is_error: true }, says, request(5, 6)],
+    run: {},
+  },
+  'so does one whose usage is null, before all others': {
+    now: [{ type: 'span.model_request_end', model_usage: null }, request(5, 6)],
+    run: {},
+  },
+  'one of the turn before does not': {
+    past: [task, { type: 'span.model_request_end' }, says],
+    now: [request(5, 6)],
+    run: { tokens: { totalTokens: 11 } },
+  },
+  'nor does one if the whole session is told': {
+    now: [{ type: 'span.model_request_end' }, told(10, 5, '187')],
+    run: { tokens: { totalTokens: 15 }, cost: usd(187) },
+  },
   'once the session is told, requests count no more': {
     now: [request(3, 4), told(40, 10, '1'), request(5, 6)],
     run: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(1) },
