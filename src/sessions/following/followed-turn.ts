@@ -90,5 +90,5 @@ function clientOf(event: SessionEvent): Moment['client'] {
 export const isTask = ({ type }: SessionEvent): boolean =>
   type === 'user.message' || type === 'user.define_outcome'
 
-const isOfMainThread = ({ session_thread_id: thread }: SessionEvent) =>
+export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent) =>
   thread === undefined || thread === null || thread === ''

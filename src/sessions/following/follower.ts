@@ -91,6 +91,7 @@ export async function openFollower(
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
     await previews?.cut()
+    requireTime(patient)
     if (effect.because === 'ended') context.note('the stream of events broke off; connecting again')
     const { lastId } = stream
     stream.close()

@@ -59,7 +59,7 @@ export interface Audit {
   earlier: ReadonlyMap<string, Reply>
   /** The last task of the session, if it is not done. */
   readonly task: JournalTask | undefined
-  /** An interrupt was begun since the last task: whether it arrived is not known, so that there is no second one. */
+  /** An interrupt was begun since the last task, and not refused: it may have arrived, so that there is no second one. */
   readonly isInterrupted: boolean
   /**
    * Has a line on the disk before it returns. Nothing may be done before that: it is not written once another run may work on
@@ -146,9 +146,12 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
   }
 }
 
-/** A new task is another turn. */
-const stepInterrupt = (isInterrupted: boolean, { event, task }: Record<string, unknown>): boolean =>
-  event === 'interrupt' || (isInterrupted && !(event === 'sent' && typeof task === 'string'))
+/** A new task is another turn. A refusal is of the interrupt if it is neither of a tool use nor of a task. */
+function stepInterrupt(isInterrupted: boolean, { event, task, toolUse }: Record<string, unknown>): boolean {
+  if (event === 'sent' && typeof task === 'string') return false
+  if (event === 'refused' && toolUse === null && task === undefined) return false
+  return isInterrupted || event === 'interrupt'
+}
 
 const failed = (path: string, error: unknown) =>
   new CliError('file', `the audit file ${path}: ${fileProblem(error)}`)

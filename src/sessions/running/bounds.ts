@@ -9,11 +9,13 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { readBody } from '../../wire/exchange.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
+import { isOfMainThread } from '../following/followed-turn.ts'
+import type { Follower } from '../following/follower.ts'
 import { endure, freshPatience, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionParts } from '../session.ts'
-import type { SessionState } from '../session-state.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { Audit } from './audit.ts'
 import { lineFor } from './replying.ts'
@@ -61,10 +63,12 @@ export class Bounds {
   readonly #run: BoundedRun
   readonly #flags: BoundFlags
   readonly #spending = new Spending()
-  #state: SessionState | undefined
+  #follower: Follower | undefined
   #course: Course = { is: 'within' }
   #failure: unknown
   #isRounded = false
+  /** What the session shows of its last interrupt: it is `over` once another turn was begun. */
+  #shownInterrupt: 'none' | 'last' | 'over' = 'none'
   #cancelAsking = () => {}
 
   constructor(run: BoundedRun, flags: BoundFlags) {
@@ -73,7 +77,10 @@ export class Bounds {
   }
 
   addPast(items: readonly EventItem[]): void {
-    for (const { event } of items) this.#spending.addPast(event)
+    for (const { event } of items) {
+      this.#spending.addPast(event)
+      this.#lookForTurn(event)
+    }
   }
 
   /** A task is about to be sent. */
@@ -83,14 +90,17 @@ export class Bounds {
   }
 
   /** From here on the session is followed. */
-  follow(state: SessionState): void {
-    this.#state = state
+  follow(follower: Follower): void {
+    this.#follower = follower
     this.#tell()
     if (this.#flags.maxCost !== undefined) this.#askAgain()
   }
 
   add(items: readonly EventItem[]): void {
-    for (const { event } of items) this.#spending.add(event)
+    for (const { event } of items) {
+      this.#spending.add(event)
+      this.#lookForTurn(event)
+    }
     this.#tell()
     this.#check()
   }
@@ -185,7 +195,7 @@ export class Bounds {
   }
 
   get #isAtRest(): boolean {
-    return this.#state?.stop !== undefined
+    return this.#follower?.state.stop !== undefined
   }
 
   /** In which way the run is over its bounds, in words. */
@@ -217,23 +227,37 @@ export class Bounds {
       return
     }
     this.#course = { is: 'interrupted', why, until: context.timers.now() + longestEnd }
-    if (audit.isInterrupted) {
+    if (audit.isInterrupted && this.#shownInterrupt !== 'over') {
       context.note(`${why}: an earlier run has interrupted the session, by the audit`)
       return
     }
     try {
       audit.add({ toolUse: null, event: 'interrupt', reason: why })
       context.note(`${why}: the session is interrupted`)
-      await this.#post()
+      await this.#post().catch((error: unknown) => {
+        if (!(error instanceof CliError)) throw error
+        this.#failure = this.#stopped(
+          `${why}; it goes on, since the interrupt was not taken: ${error.message}`,
+        )
+        audit.add({ toolUse: null, event: 'refused', reason: error.message })
+      })
     } catch (error) {
-      const isPosted = error instanceof CliError && error.kind !== 'file'
-      const problem = `${why}; it goes on, since the interrupt was not taken`
-      this.#failure = isPosted ? this.#stopped(`${problem}: ${error.message}`) : error
-      this.#course = { is: 'interrupted', why, until: context.timers.now() }
+      this.#failure = error
     }
+    if (!this.#failure) return
+    this.#course = { is: 'interrupted', why, until: context.timers.now() }
+    // Nothing more is waited for.
+    this.#follower?.close()
   }
 
-  /** It is sent again only if it was certainly not taken. */
+  #lookForTurn(event: SessionEvent): void {
+    const { type } = event
+    if (type === 'user.interrupt' && isOfMainThread(event)) this.#shownInterrupt = 'last'
+    const isTurn = type === 'user.message' || type === 'user.define_outcome'
+    if (isTurn && this.#shownInterrupt === 'last') this.#shownInterrupt = 'over'
+  }
+
+  /** It is sent again only if it was certainly not taken. Throws a `CliError` if it was not taken at all. */
   async #post(): Promise<void> {
     const { context, caller, parts } = this.#run
     const body = Buffer.from('{"events":[{"type":"user.interrupt"}]}')

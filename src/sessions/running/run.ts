@@ -128,7 +128,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
       const sent =
         task &&
         (await explained(sendTask(lasting, caller, parts, { task, audit, known: before.shown, resume })))
-      bounds.follow(state)
+      bounds.follow(follower)
       const ask = (text: string) => sendAgain(lasting, caller, parts, { text, follower, resume })
       const { ids } = options
       const endTask = () => {

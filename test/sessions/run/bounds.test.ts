@@ -6,6 +6,7 @@ import { CliError } from '../../../src/errors.ts'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { encodeSseEvent } from '../../../src/wire/sse.ts'
+import { createClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
 
 type Event = { id?: string; type: string } & Record<string, unknown>
@@ -208,6 +209,34 @@ describe('a run that reaches a bound', () => {
     ])
     expect(code).toBe(15)
     expect(counts.interrupts).toBe(times)
+  })
+
+  test('is over at once if its interrupt is refused, and the same line again may post one', async () => {
+    const cwd = temporaryFolder()
+    const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]
+    const timers = createClock()
+    const start = timers.now()
+    const refused = await ran({ work: [request(200)], fate: () => 400 }, flags, { timers })
+    expect(refused.code).toBe(15)
+    expect(refused.err).toContain('it goes on, since the interrupt was not taken')
+    expect(refused.err).not.toContain('broke off')
+    expect(timers.now() - start).toBeLessThan(10_000)
+    const { exchange, counts } = service({ history: refused.events, work: [] })
+    const again = await run(['events', 'run', '-s', 's', '--no-stdin', ...flags], { cwd, exchange })
+    expect([again.code, counts.interrupts]).toEqual([15, 1])
+  })
+
+  test('is interrupted although the audit has an interrupt, if somebody began another turn since', async () => {
+    const cwd = temporaryFolder()
+    const file = join(cwd, 'a.ndjson')
+    const line = { time: new Date(0).toISOString(), session: 's', toolUse: null, event: 'interrupt' }
+    writeFileSync(file, `${JSON.stringify(line)}\n`)
+    const before = [{ type: 'user.message' }, running, told(1), { type: 'user.interrupt' }, rest]
+    const history = [...before, { type: 'user.message' }, running, told(300)]
+    const { exchange, counts } = service({ history, work: [] })
+    const argv = ['events', 'run', '-s', 's', '--no-stdin', '--max-total-tokens', '100', '--audit', file]
+    const { code } = await run(argv, { cwd, exchange })
+    expect([code, counts.interrupts]).toEqual([15, 1])
   })
 
   test('is left alone if it does not come to rest', async () => {
