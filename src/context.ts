@@ -121,4 +121,6 @@ export interface Context extends Run {
   warn(line: string): void
   /** Prints a line that needs no escaping, unless `--quiet`. */
   tell(line: string): void
+  /** The same for what a run took, at its end: broken between words, as a note is. */
+  foot(text: string): void
 }

@@ -30,6 +30,17 @@ export class TextFlag extends Option {}
 /** A flag with a header line: it may be a secret, and it has blanks. */
 export class HeaderFlag extends TextFlag {}
 
+/** The service that is called. A path in its place shows that it was left out. */
+export class ServiceArgument extends Argument {
+  constructor() {
+    super('<service>', 'gateway or agents')
+  }
+
+  isLeftOut(words: readonly string[]): boolean {
+    return words.length === 1 && words[0]?.includes('/') === true
+  }
+}
+
 /** An argument that is the name of a setting, in any of its spellings. */
 export class SettingArgument extends Argument {
   constructor() {

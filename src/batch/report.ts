@@ -19,8 +19,15 @@ export interface BatchContext extends Context {
 export function withStatusLine(context: Context): BatchContext {
   const status = createStatusLine(context.host.stderr)
   const above = (say: (line: string) => void) => (line: string) => status.above(() => say(line))
-  const { note, warn, tell } = context
-  return { ...context, status, note: above(note), warn: above(warn), tell: above(tell) }
+  const { note, warn, tell, foot } = context
+  return {
+    ...context,
+    status,
+    note: above(note),
+    warn: above(warn),
+    tell: above(tell),
+    foot: above(foot),
+  }
 }
 
 /** Tells a person how a batch goes, and how it ended. */
@@ -120,8 +127,12 @@ export function createReport(context: BatchContext, { input, isResumable }: Repo
   return {
     sinks: {
       output: {
-        write: (text) =>
-          output.isTerminal ? status.above(() => output.write(escapeJson(text))) : output.write(text),
+        write(text) {
+          if (output.isTerminal) return status.above(() => output.write(escapeJson(text)))
+          // The reader of a pipe may write to the same terminal: the next tick shows the line again, below that.
+          if (host.stdout.file === undefined) status.remove()
+          return output.write(text)
+        },
         flush: output.flush,
       },
       describe: (error) => describeFailure(secrets.redactFailure(error)),

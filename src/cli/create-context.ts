@@ -25,6 +25,9 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
     if (flags.errors !== 'json') return print(wrap(redact(sign(line))))
     print(redactJson(escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) }))))
   }
+  const style = await createStyle(wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal))
+  // A dash first: CI systems look for commands at the start of a line, where no service's text may be.
+  const foot = (text: string) => tell(style.dim(wrap(redact(`— ${text}`))))
   const timers = host.timers ?? realTimers
   return {
     ...run,
@@ -34,6 +37,7 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
     note,
     warn,
     tell,
+    foot,
     timers,
     input: createInput({
       stdin: host.stdin,
@@ -44,6 +48,6 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
       note,
     }),
     output: createOutput(host.stdout),
-    style: await createStyle(wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal)),
+    style,
   }
 }

@@ -1,5 +1,5 @@
 import { type Argument, Command, type Option } from 'commander'
-import { HeaderFlag, InputFlag, SettingArgument } from '../argv/flags.ts'
+import { HeaderFlag, InputFlag, ServiceArgument, SettingArgument } from '../argv/flags.ts'
 import { type CliError, usage } from '../errors.ts'
 import { quoteWords } from '../io/shell-quote.ts'
 import type { Neighbour } from '../io/stray-files.ts'
@@ -48,7 +48,9 @@ export class ParleyCommand extends Command {
       throw usage(describeUnknownFlag(unknown, place))
     }
     if (isGroup) return
-    const missing = this.registeredArguments[operands.length]
+    const [first] = this.registeredArguments
+    const isFirst = first instanceof ServiceArgument && first.isLeftOut(operands)
+    const missing = isFirst ? first : this.registeredArguments[operands.length]
     if (missing?.required) throw usage(`the argument <${missing.name()}> is missing: ${choicesOf(missing)}`)
     const isOpen = this.registeredArguments.at(-1)?.variadic ?? false
     if (!isOpen && operands.length > this.registeredArguments.length) throw this.describeExcess(operands)

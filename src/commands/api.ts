@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import type { ApiOptions } from '../api/call.ts'
-import { addValue, FileFlag } from '../argv/flags.ts'
+import { addValue, FileFlag, ServiceArgument } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 
 export function declare(command: Command): void {
   command
-    .argument('<service>', 'gateway or agents')
+    .addArgument(new ServiceArgument())
     .argument('<path>', 'the path, with its query, as it is sent')
     .option('-X, --method <method>', 'the method (default: GET, or POST with a body)')
     .addOption(new FileFlag('-i, --input <file>', 'the body, from a file or - for stdin', 'reads'))

@@ -70,12 +70,10 @@ const describeStop = (reason: string): string =>
 
 /** Prints what an answer took. */
 export function printUsage(context: Context, summary: AnswerSummary, { start, isAsked }: Footer): void {
-  const { host, flags, tell, note, style } = context
+  const { host, flags, foot, note } = context
   addAnswer(context.summary, { ...summary, usage: usageOf(summary) })
   if (flags.verbose && summary.id !== undefined) note(`the id of the answer: ${oneLine(summary.id, 200)}`)
-  // A dash first: CI systems look for commands at the start of a line, where no service's text may be.
-  if (isAsked || host.stderr.isTerminal)
-    tell(style.dim(`— ${describeUsage(summary, (Date.now() - start) / 1000)}`))
+  if (isAsked || host.stderr.isTerminal) foot(describeUsage(summary, (Date.now() - start) / 1000))
 }
 
 function describeUsage(summary: AnswerSummary, seconds: number): string {

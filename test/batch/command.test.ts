@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { lock } from '../../src/io/lock.ts'
 import { realTimers } from '../../src/timers.ts'
@@ -293,6 +294,28 @@ describe('what comes of it', () => {
     const told = await run([...batch, '-v'], { ...world, exchange: each, cwd: folderWith(3) })
     expect(told.err).toMatch(/parley: line 2: .*500.*; trying again in/)
     expect(told.err).not.toMatch(/parley: 1 retry/)
+  })
+
+  test('a progress line is not in the way of what the reader of stdout writes to the same terminal', async () => {
+    let screen = ''
+    const open = () =>
+      new Writable({
+        write(chunk, _, done) {
+          screen += chunk
+          done()
+        },
+      })
+    const writeNow = (bytes: Uint8Array) => {
+      screen += Buffer.from(bytes)
+      return bytes.length
+    }
+    const [stdout, stderr] = [false, true].map((isTerminal) => ({ isTerminal, open, writeNow, columns: 80 }))
+    const ended = await run(batch, { cwd: folderWith(3), stdout, stderr, exchange: answering(message('a')) })
+    expect(ended.code).toBe(0)
+    expect(screen).toContain('0 of 3 done')
+    const lines = shownAtLast(screen).trimEnd().split('\n')
+    expect(lines).toHaveLength(4)
+    for (const line of lines) expect(line).toMatch(/^(\{"index":|parley: 3 ok)/)
   })
 
   test('--raw has the answer as it is spelled', async () => {

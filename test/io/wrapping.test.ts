@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createWrapping } from '../../src/io/wrapping.ts'
-import { answering, credentials, run, temporaryFolder } from '../harness/run.ts'
+import { answering, credentials, message, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, serve } from '../harness/server.ts'
 import { type } from '../harness/typing.ts'
 
@@ -48,6 +48,17 @@ test('a note is broken as a failure is, and wide characters count as two', async
   expect(joined(err)).toBe('parley: PARLEY_PROFILE (漢字漢字) overrides it\n')
   const narrow = await run(['config', 'use', 'default'], { ...terminal, env, columns: 32 })
   expect(narrow.err).toBe('parley: PARLEY_PROFILE\n  (漢字漢字) overrides it\n')
+})
+
+test('a footer is broken between words, too', async () => {
+  const answer = message('Hi', { usage: { input_tokens: 17, output_tokens: 23, cache_read_input_tokens: 5 } })
+  const wide = await run(['chat', 'hi'], { ...terminal, columns: 200, exchange: answering(answer) })
+  const { err } = await run(['chat', 'hi'], { ...terminal, columns: 32, exchange: answering(answer) })
+  expect(err).toMatch(/^— \S/)
+  expect(err.trimEnd().split('\n').length).toBeGreaterThan(1)
+  for (const line of err.split('\n')) expect(line.length).toBeLessThanOrEqual(32)
+  const undated = (text: string) => text.replace(/[\d.]+ s\n/, '')
+  expect(undated(joined(err))).toBe(undated(wide.err))
 })
 
 test('V69: the last words of a signal are broken, too (needs script)', async () => {

@@ -28,6 +28,16 @@ const columnsOf = (line: string) =>
 
 const long = 'word '.repeat(100)
 
+test('a session without any event says so, also in a pipe', async () => {
+  const world = { exchange: answering('{"data":[]}'), env: { PARLEY_SESSION: 's1' }, stdin: '' }
+  expect(await run(['events', 'list'], world)).toMatchObject({
+    code: 0,
+    out: '',
+    err: 'parley: no events\n',
+  })
+  expect(await run(['events', 'list', '-q'], world)).toMatchObject({ code: 0, out: '', err: '' })
+})
+
 describe('few events that were chosen', () => {
   const use =
     '{"type":"agent.tool_use","id":"toolu_1","processed_at":"2026-01-01T12:34:56Z","name":"bash","input":{"n":1.50,"command":"ls\\u009b\\n"},"name":"sh"}'

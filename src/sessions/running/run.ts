@@ -321,7 +321,7 @@ async function follow(
     const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
     if (host.stderr.isTerminal) note(`${responder.describe()}; ${seconds} s`)
     const took = bounds.describe()
-    if (host.stderr.isTerminal && took !== '') context.tell(context.style.dim(`— ${took}`))
+    if (host.stderr.isTerminal && took !== '') context.foot(took)
   }
 }
 
