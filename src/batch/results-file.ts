@@ -1,6 +1,5 @@
 import {
   closeSync,
-  createReadStream,
   fstatSync,
   ftruncateSync,
   openSync,
@@ -13,7 +12,7 @@ import { basename } from 'node:path'
 import { asFileFailure, CliError } from '../errors.ts'
 import { cutLines } from '../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../io/lock.ts'
-import { requireRegular, writeAll } from '../io/open-file.ts'
+import { readPieces, requireRegular, writeAll } from '../io/open-file.ts'
 import { longestText } from '../wire/json/encoder.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
@@ -98,8 +97,7 @@ function openFile({ path, name, isResumed }: ResultsOptions): number {
 }
 
 async function read(file: number, { path, name, ledger, tokensOf }: ResultsOptions): Promise<Earlier> {
-  const chunks = createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
-  const earlier = await readEarlier(chunks, ledger, tokensOf)
+  const earlier = await readEarlier(readPieces(file), ledger, tokensOf)
   // Whatever it is, it is not ours to change.
   if (earlier.results === 0 && earlier.others > 0) {
     throw new CliError('file', `${name}: it has no results of a batch`)

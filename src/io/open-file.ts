@@ -1,4 +1,5 @@
-import { fstatSync, type Stats, writeSync } from 'node:fs'
+import { fstatSync, read, type Stats, writeSync } from 'node:fs'
+import { promisify } from 'node:util'
 import { CliError } from '../errors.ts'
 
 /** What is known of an open file. Throws a `CliError` if it is not a regular one; Windows opens a folder too. */
@@ -13,3 +14,21 @@ export function requireRegular(file: number, name: string): Stats {
 export function writeAll(file: number, bytes: Uint8Array): void {
   for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes.subarray(written))
 }
+
+const readPiece = promisify(read)
+
+/**
+ * Reads an open file from its beginning, piece by piece. It stays open: a stream that is left early closes its file, and
+ * later than whoever opened it, when the number may be that of another file.
+ */
+export async function* readPieces(file: number): AsyncGenerator<Uint8Array> {
+  for (let at = 0; ; ) {
+    const { bytesRead, buffer } = await readPiece(file, Buffer.allocUnsafe(pieceSize), 0, pieceSize, at)
+    if (bytesRead === 0) return
+    at += bytesRead
+    yield buffer.subarray(0, bytesRead)
+  }
+}
+
+/** Bytes. */
+const pieceSize = 256 * 1024

@@ -1,17 +1,8 @@
-import {
-  closeSync,
-  constants,
-  createReadStream,
-  fchmodSync,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  readSync,
-} from 'node:fs'
+import { closeSync, constants, fchmodSync, fstatSync, fsyncSync, openSync, readSync } from 'node:fs'
 import type { Context } from '../../context.ts'
 import { CliError, fileProblem } from '../../errors.ts'
 import { cutLines } from '../../io/cut-lines.ts'
-import { requireRegular, writeAll } from '../../io/open-file.ts'
+import { readPieces, requireRegular, writeAll } from '../../io/open-file.ts'
 import { absolutePath } from '../../io/paths.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -108,11 +99,10 @@ interface OpenAudit {
 
 /** Reads what earlier runs wrote, and makes the file ready for more. */
 async function readAudit({ timers }: Context, { file, path, session, lock }: OpenAudit): Promise<Audit> {
-  const chunks = createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
   const replies = new Map<string, Reply>()
   let task: JournalTask | undefined
   let isInterrupted = false
-  for await (const { entry } of readEntries(chunks, path)) {
+  for await (const { entry } of readEntries(readPieces(file), path)) {
     if (entry.session !== session) continue
     const line = typeof entry.toolUse === 'string' ? readLine(entry) : undefined
     if (line) {
