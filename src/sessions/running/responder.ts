@@ -27,6 +27,8 @@ interface Responding extends RunningSession {
   rules: Rules
   /** The ids of the tool uses that wait. */
   waiting(): string[]
+  /** Nothing may be begun any more: what waits is left open. */
+  isStopped(): boolean
   /** How long a command may take. Milliseconds. */
   toolTimeout: number
 }
@@ -65,20 +67,25 @@ export class Responder {
     const named: SessionEvent[] = []
     for (;;) {
       const uses = await this.#waiting()
-      if (uses.length === 0) return named
+      if (uses.length === 0 || this.#with.isStopped()) return named
       const due = (duty: ReturnType<typeof dutyOf>) =>
         uses.filter(({ id }) => dutyOf(this.#replies.to(id)) === duty)
       const [results, doubts] = [due('post').flatMap((use) => this.#result(use)), due('look')]
       const judgements = await this.#decide(due('decide'))
       const atOnce = judgements.flatMap((judgement) => this.#replyAtOnce(judgement))
-      named.push(...(await this.#replies.post([...results, ...atOnce])))
+      named.push(...(await this.#post([...results, ...atOnce])))
       for (const { use } of judgements.filter((judgement) => this.#isForCommand(judgement))) {
+        if (this.#with.isStopped()) break
         await this.#carryOut(use)
-        named.push(...(await this.#replies.post(this.#result(use))))
+        named.push(...(await this.#post(this.#result(use))))
       }
       // Last: what was answered meanwhile may have brought a rest that settles it.
       await this.#replies.settle(doubts)
     }
+  }
+
+  async #post(replies: readonly GivenReply[]): Promise<SessionEvent[]> {
+    return this.#with.isStopped() ? [] : this.#replies.post(replies)
   }
 
   /** What was done in this run, in one line. */
@@ -111,7 +118,8 @@ export class Responder {
 
   /** The tool uses that wait and for which something is due; what cannot be answered is left open. */
   async #waiting(): Promise<Use[]> {
-    const { waiting, context } = this.#with
+    const { waiting, isStopped, context } = this.#with
+    if (isStopped()) return []
     const ids = waiting().filter((id) => dutyOf(this.#replies.to(id)) !== undefined)
     const valid = ids.filter((id) => /^[\w-]{1,128}$/.test(id))
     const uses = await this.#read(valid)
@@ -224,14 +232,19 @@ export class Responder {
     const command = rules.tools.get(name) ?? ''
     const session = parts.params.session
     const result = await runTool(context, { command, name, id, session, input, limit })
-    if (timeLeft({ context, caller }) <= 0)
+    const isLate = timeLeft({ context, caller }) <= 0
+    // A run that was interrupted has an earlier deadline than the command was given.
+    const isCut = isLate && limit < toolTimeout && result.isError
+    if (!isCut) {
+      const reason = result.isError ? result.text : undefined
+      this.#replies.take(use, { event: 'end', result }, { result: toolResult(use, result), reason })
+      this.#counts.run++
+    }
+    if (isLate)
       throw new CliError('stopped', `the deadline passed while the command for ${name} ran`, {
         sent: 'yes',
         deadline: true,
       })
-    const reason = result.isError ? result.text : undefined
-    this.#replies.take(use, { event: 'end', result }, { result: toolResult(use, result), reason })
-    this.#counts.run++
   }
 
   /** Whether it ran without a reply, also of another client, which only the list may show. */

@@ -117,7 +117,8 @@ export async function runTask(context: Context, options: RunOptions, words: stri
       asker,
       rules,
       toolTimeout,
-      waiting: () => (state.stop?.kind === 'waiting' && !bounds.isReached ? state.pending : []),
+      waiting: () => (state.stop?.kind === 'waiting' ? state.pending : []),
+      isStopped: () => bounds.isReached,
     })
     const explained = <T>(work: Promise<T>) =>
       work.catch((error) => {

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
@@ -102,7 +102,7 @@ function service({
     const sent: Event[] = JSON.parse(Buffer.from(body ?? []).toString()).events
     if (sent[0]?.type !== 'user.interrupt') {
       add(...sent.map((event) => (isQueued ? { ...event, processed_at: null } : event)))
-      setImmediate(() => add(running, ...work))
+      if (sent[0]?.type === 'user.message') setImmediate(() => add(running, ...work))
       return reply(200, { data: [] })
     }
     onInterrupt?.()
@@ -271,6 +271,32 @@ describe('a run that reaches a bound', () => {
     expect(err).toContain(
       'the run took 300 tokens, and --max-total-tokens is 100: the session is interrupted',
     )
+  })
+
+  test('begins no command after it, and keeps what one gave that was begun before (needs sh)', async () => {
+    const cwd = temporaryFolder()
+    const ids = ['c1', 'c2', 'c3']
+    const uses = ids.map((id) => ({ type: 'agent.custom_tool_use', id, name: 'x', input: {} }))
+    const waits = { ...rest, stop_reason: { type: 'requires_action', event_ids: ids } }
+    const isBegun = () => existsSync(join(cwd, 'c2'))
+    const asked = () => ({ usage: usage(1, isBegun() ? 900 : 1) })
+    const onInterrupt = () => writeFileSync(join(cwd, 'interrupted'), '')
+    const command = [
+      `cd '${cwd}'`,
+      'touch "$PARLEY_TOOL_USE_ID"',
+      '[ "$PARLEY_TOOL_USE_ID" = c1 ] || until [ -e interrupted ]; do sleep 0.05; done',
+      'echo done',
+    ].join('; ')
+    const file = join(cwd, 'a.ndjson')
+    const flags = ['--max-cost', '1', '--audit', file, '--tool', `x=${command}`]
+    const { code, counts, events } = await ran({ work: [...uses, waits], asked, onInterrupt }, flags)
+    expect([code, counts.interrupts]).toEqual([15, 1])
+    const results = events.filter(({ type }) => type === 'user.custom_tool_result')
+    expect(results.map(({ custom_tool_use_id: id }) => id)).toEqual(['c1'])
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
+    const entries = lines.map((line) => JSON.parse(line))
+    const stepsOf = (id: string) => entries.filter(({ toolUse }) => toolUse === id).map(({ event }) => event)
+    expect([stepsOf('c2'), stepsOf('c3')]).toEqual([['decision', 'start', 'end'], ['decision']])
   })
 
   test('at a rest gives no more replies, needs no interrupt, and goes on with the printed command', async () => {
