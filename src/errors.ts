@@ -141,9 +141,11 @@ export const mostCounted = 1000
 /** A usage error with every problem that was found in an input; each names its place. */
 export function usageProblems(name: string, problems: string[]): CliError {
   if (problems.length <= 1) return usage(`${name}: ${problems[0]}`)
-  const count = problems.length > mostCounted ? `more than ${mostCounted}` : problems.length
-  return new CliError('usage', `${name}: ${count} problems`, { problems })
+  return new CliError('usage', `${name}: ${countProblems(problems)}`, { problems })
 }
+
+export const countProblems = ({ length }: readonly string[]): string =>
+  `${length > mostCounted ? `more than ${mostCounted}` : length} problems`
 
 /** The short words for a file system error (`no such file or directory`), without the path that Node adds. */
 export function fileProblem(error: unknown): string {

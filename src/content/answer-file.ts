@@ -31,7 +31,7 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
     keep(held) {
       if (!failure) return file.keep(held)
       const isLost = pieces.length > 0
-      return isLost ? { inWords: `the part that came is lost: ${failure.message}` } : undefined
+      return isLost ? { fate: `is lost: ${failure.message}` } : undefined
     },
     async commit() {
       try {

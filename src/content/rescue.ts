@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
+import { nameOf } from '../io/kept-part.ts'
 import { createFile } from '../io/temporary-file.ts'
 
 export interface Rescued {
@@ -37,5 +38,5 @@ export const rescueText = (context: Context, failure: CliError, text: string): P
   rescue(context, failure, {
     bytes: Buffer.from(text),
     extension: 'txt',
-    what: failure.details.answer === undefined ? 'the part that came' : 'the answer',
+    what: nameOf(failure),
   })

@@ -8,8 +8,8 @@ import { absolutePath, isFolderName } from './paths.ts'
 import { createTemporaryFile, type TemporaryFile } from './temporary-file.ts'
 
 export interface KeptPart {
-  /** What became of the part that came. */
-  inWords: string
+  /** What became of it: `is kept as …`. */
+  fate: string
   /** Its file, if it could be kept. */
   name?: string
 }
@@ -120,7 +120,7 @@ function keepPart(file: TemporaryFile, target: string, name: string): KeptPart |
       const suffix = number === 1 ? '.part' : `.part-${number}`
       if (!file.link(target + suffix)) continue
       const kept = name + suffix
-      return { inWords: `the part that came is kept as ${kept}`, name: kept }
+      return { fate: `is kept as ${kept}`, name: kept }
     }
   } catch (error) {
     return notKept(name, error)
@@ -131,7 +131,7 @@ function keepPart(file: TemporaryFile, target: string, name: string): KeptPart |
 }
 
 const notKept = (name: string, error: unknown): KeptPart => ({
-  inWords: `the part that came could not be kept as ${name}.part: ${fileProblem(error)}`,
+  fate: `could not be kept as ${name}.part: ${fileProblem(error)}`,
 })
 
 // With plain descriptors: Node 26 throws if a `FileHandle` is collected that a broken answer left open.
@@ -166,7 +166,7 @@ function createDeviceSink(path: string, opened: number | undefined): Sink {
       await close(file)
       isWhole = true
     },
-    keep: () => (file !== undefined && !isWhole ? { inWords: 'the part that came is not kept' } : undefined),
+    keep: () => (file !== undefined && !isWhole ? { fate: 'is not kept' } : undefined),
     discard() {},
   }
 }

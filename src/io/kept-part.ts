@@ -18,7 +18,7 @@ export async function keepingPart<T>(
   const keep = () => {
     const words = calls.lastWords() ?? 'the answer was cut off'
     const outcome = file.keep()
-    if (outcome) calls.sayInstead(() => oneLine(`${words}; ${outcome.inWords}`, 2000))
+    if (outcome) calls.sayInstead(() => oneLine(`${words}; ${tellKept(outcome)}`, 2000))
   }
   cleanups.add(keep)
   try {
@@ -30,11 +30,18 @@ export async function keepingPart<T>(
   }
 }
 
-/** The same failure, with what became of the part of the answer that came. */
+/** What became of the part that came, or of an answer that is whole, but not as it was asked for. */
+export const tellKept = ({ fate }: KeptPart, what = 'the part that came'): string => `${what} ${fate}`
+
+/** The same failure, with what became of the answer, as far as it came. */
 export const withPart = (failure: CliError, part: KeptPart | undefined): CliError =>
   part
-    ? new CliError(failure.kind, `${failure.message}; ${part.inWords}`, {
+    ? new CliError(failure.kind, `${failure.message}; ${tellKept(part, nameOf(failure))}`, {
         ...failure.details,
         kept: part.name,
       })
     : failure
+
+/** The name of what came of an answer. */
+export const nameOf = ({ details }: CliError): string =>
+  details.answer === undefined ? 'the part that came' : 'the answer'

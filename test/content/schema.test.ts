@@ -82,6 +82,15 @@ test.each([
   expect(ended.err).toContain(said)
 })
 
+test('each misfit of several is said once, also in JSON', async () => {
+  const { err } = await ask('{}')
+  expect(err).toContain('parley: the answer does not fit s.json: 2 problems; the answer is kept as ')
+  expect(err.match(/'age'/g)).toHaveLength(1)
+  const { message: said } = JSON.parse((await ask('{}', person, '--errors', 'json')).err).error
+  expect(said.match(/'age'/g)).toHaveLength(1)
+  expect(said.match(/'name'/g)).toHaveLength(1)
+})
+
 describe('an answer that does not fit is paid for', () => {
   const world = () => {
     const TMPDIR = temporaryFolder()
@@ -169,7 +178,7 @@ test('--errors json has the text, and -o keeps it', async () => {
   const cwd = folderWith(person)
   const argv = ['chat', 'Who?', '--schema', 's.json', '-o', 'a.json']
   const kept = await run(argv, { cwd, exchange: answering(message('no JSON')) })
-  expect(kept.err).toContain('the part that came is kept as a.json.part')
+  expect(kept.err).toContain('; the answer is kept as a.json.part\n')
   expect(readFileSync(join(cwd, 'a.json.part'), 'utf8')).toBe('no JSON')
   expect(await run(argv, { cwd, exchange: answering(message(`\`\`\`\n${fitting}\n\`\`\``)) })).toMatchObject({
     code: 0,

@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, usage, usageProblems } from '../../errors.ts'
+import { CliError, countProblems, usage, usageProblems } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import { deadlineOf } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
@@ -78,10 +78,9 @@ export async function openSchema(
       throw error instanceof CliError ? error.with({ answer: text }) : error
     })
     if (mismatches.length === 0) return { json }
-    return fail(
-      `the answer does not fit ${name}: ${mismatches[0]}`,
-      mismatches.length > 1 ? mismatches : undefined,
-    )
+    const isOne = mismatches.length === 1
+    const what = isOne ? mismatches[0] : countProblems(mismatches)
+    return fail(`the answer does not fit ${name}: ${what}`, isOne ? undefined : mismatches)
   }
 
   return {
@@ -93,7 +92,9 @@ export async function openSchema(
       for (let left = retries; ; left--) {
         const answer = await ask(asked, left === 0)
         if (!('failure' in answer) || left === 0) return answer
-        context.note(`${answer.failure.message}; asking again`)
+        const { message, details } = answer.failure
+        const first = details.problems === undefined ? '' : `, the first one: ${details.problems[0]}`
+        context.note(`${message}${first}; asking again`)
         asked = await again(asked, answer)
       }
     },

@@ -12,7 +12,7 @@ import { CliError, usage } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { oneLine } from '../../io/escape.ts'
 import type { FileOutput } from '../../io/file-output.ts'
-import { withPart } from '../../io/kept-part.ts'
+import { tellKept, withPart } from '../../io/kept-part.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { appending, editJson } from '../../wire/json/edit.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
@@ -135,7 +135,7 @@ export async function keepingAnswer(
   const keepNow = () => {
     const words = calls.lastWords()
     const outcome = keep()
-    if (outcome) calls.sayInstead(() => [oneLine(outcome.inWords, 2000), words].filter(Boolean).join('; '))
+    if (outcome) calls.sayInstead(() => [oneLine(tellKept(outcome), 2000), words].filter(Boolean).join('; '))
   }
   const keepWhole = async (error: CliError): Promise<CliError> => {
     const { answer = '' } = error.details
