@@ -20,7 +20,7 @@ import {
 import { type GivenReply, Replies, type RunningSession } from './replies.ts'
 import { dutyOf } from './replying.ts'
 import { runTool } from './tools.ts'
-import { findUnasked, type Sighting } from './unasked.ts'
+import { type Denied, findUnasked, type Sighting } from './unasked.ts'
 
 interface Responding extends RunningSession {
   asker: Asker
@@ -41,7 +41,7 @@ export class Responder {
   readonly #with: Responding
   readonly #replies: Replies
   /** Tool uses that the policy denies, and that have not been seen to run. */
-  readonly #notRun = new Map<string, Judgement>()
+  readonly #notRun: Denied = { allowed: new Map(), others: new Map() }
   /** By id: one that the session asks for anew is decided again. */
   readonly #decided = new Map<string, Judgement>()
   readonly #unasked: Judgement[] = []

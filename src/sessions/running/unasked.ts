@@ -9,37 +9,53 @@ export interface Sighting {
   isCertain: boolean
 }
 
+/** Tool uses that a policy denies, and that have not been seen to run, by id. */
+export interface Denied {
+  /** The service itself allowed them. */
+  allowed: Map<string, Judgement>
+  others: Map<string, Judgement>
+}
+
 /**
- * Finds the tool uses that a policy denies, but that the service ran. `denied` are those that have not been seen to run, by
- * id; it is changed. That one ran is known when its result came or, if the service allowed it itself, a rest that does not
- * list it: until then it may wait for a reply.
+ * Finds the tool uses that a policy denies, but that the service ran; `denied` is changed. That one ran is known when its
+ * result came or, if the service allowed it itself, a rest that does not list it: until then it may wait for a reply.
  */
-export function findUnasked(
-  denied: Map<string, Judgement>,
-  { event, text }: EventItem,
-  rules: Rules,
-): Sighting[] {
+export function findUnasked(denied: Denied, { event, text }: EventItem, rules: Rules): Sighting[] {
   const { id = '', type } = event
   if (/^agent\.(mcp_)?tool_use$/.test(type)) {
     const use = readUse({ id, type, name: '', input: undefined, text })
     const judgement = use && use.permission !== 'deny' ? judge(use, rules) : undefined
-    if (judgement?.decision === 'deny') denied.set(id, judgement)
+    if (judgement?.decision === 'deny') addDenied(denied, judgement)
     return []
   }
-  const hasRun = isStop(event) ? hasRunAt(event) : hasRunBy(event)
-  const found = [...denied.values()].filter(hasRun)
-  for (const { use } of found) denied.delete(use.id)
-  return found.map((judgement) => ({ judgement, isCertain: judgement.use.permission === 'allow' }))
+  if (isStop(event)) return takeAll(denied.allowed, runAt(event, denied.allowed), true)
+  const ran = runBy(event)
+  return [...takeAll(denied.allowed, ran, true), ...takeAll(denied.others, ran, false)]
+}
+
+function addDenied({ allowed, others }: Denied, judgement: Judgement): void {
+  const { id, permission } = judgement.use
+  const [its, other] = permission === 'allow' ? [allowed, others] : [others, allowed]
+  other.delete(id)
+  its.set(id, judgement)
+}
+
+/** Takes those out of a map that are in it. */
+function takeAll(from: Map<string, Judgement>, ids: readonly string[], isCertain: boolean): Sighting[] {
+  const found = ids.flatMap((id) => from.get(id) ?? [])
+  for (const id of ids) from.delete(id)
+  return found.map((judgement) => ({ judgement, isCertain }))
 }
 
 /** A rest that does not say what it waits for may wait for anything. */
-function hasRunAt(stop: SessionEvent): (judgement: Judgement) => boolean {
+function runAt(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
   const { type, eventIds } = readStopReason(stop)
-  if (type === 'requires_action' && !eventIds) return () => false
-  return ({ use: { id, permission } }) => permission === 'allow' && !eventIds?.includes(id)
+  if (type === 'requires_action' && !eventIds) return []
+  const waiting = new Set(eventIds)
+  return [...allowed.keys()].filter((id) => !waiting.has(id))
 }
 
-function hasRunBy({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): (judgement: Judgement) => boolean {
-  if (!/^agent\.(mcp_)?tool_result$/.test(type)) return () => false
-  return ({ use: { id } }) => id === (tool_use_id ?? mcp_tool_use_id)
+function runBy({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): string[] {
+  const id = tool_use_id ?? mcp_tool_use_id
+  return /^agent\.(mcp_)?tool_result$/.test(type) && typeof id === 'string' ? [id] : []
 }
