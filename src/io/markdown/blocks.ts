@@ -21,8 +21,9 @@ export class Blocks {
   #inline: Inline | undefined
   /** Whether some of the line's text was shown. */
   #isTextBegun = false
-  /** Blanks of a text that are shown if something follows. */
+  /** Blanks of a text, and the closing mark of a heading, that are shown if something follows. */
   #blanks = ''
+  #isHeading = false
   #table: Table | undefined
   /** What the line is, as far as it was read; `undefined` while only its beginning was. */
   #kind: Exclude<Found['kind'], 'container'> | undefined
@@ -109,13 +110,14 @@ export class Blocks {
     this.#inline = new Inline((spans) => this.#page.write(spans), { base: look, links: this.#links })
     this.#isTextBegun = false
     this.#blanks = ''
+    this.#isHeading = look !== undefined
     this.#pushText(text)
   }
 
   /** Without the blanks before and after the line's text. */
   #pushText(text: string): void {
     const whole = this.#blanks + text
-    const end = whole.trimEnd().length
+    const end = this.#isHeading ? endOfHeading(whole) : whole.trimEnd().length
     this.#blanks = whole.slice(end)
     if (end === 0) return
     this.#inline?.push(this.#isTextBegun ? whole.slice(0, end) : whole.slice(0, end).trimStart())
@@ -198,6 +200,18 @@ export class Blocks {
     this.#code = new Code({ page: this.#page, containers, end: fence.end, highlight })
     return undefined
   }
+}
+
+/** The longest mark that closes a heading. */
+const longestClosing = 100
+
+/** Where a heading's text ends: before its closing mark, as in `## Title ##`. */
+function endOfHeading(text: string): number {
+  const { length } = text.trimEnd()
+  let from = length
+  while (from > 0 && text[from - 1] === '#') from--
+  const isClosed = from < length && length - from <= longestClosing && isBlank(text[from - 1])
+  return isClosed ? text.slice(0, from).trimEnd().length : length
 }
 
 /** The most blanks before code that are kept back. */

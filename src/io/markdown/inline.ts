@@ -96,6 +96,8 @@ interface Opener {
   token: InlineToken
   /** How many characters are shown up to its end. */
   after: number
+  /** It can only emphasize letters: nothing else has come since. */
+  isInWord?: boolean
 }
 
 /**
@@ -115,10 +117,12 @@ function readTokens(text: string, from: number, isEnd: boolean): { tokens: Inlin
     if (text[at] === ']' && closeLink(text, token)) {
       // Its address is not known to its end.
       if (token.end > text.length) break
-    } else if (run?.mayClose && closeEmphasis(token)) {
+    } else if (run?.mayClose && closeEmphasis(token, run.closesInWord)) {
       // It is a span now.
-    } else if (run?.mayOpen || token.text === '[' || token.text === '![') {
-      openers.push({ token, after: shown + token.text.length })
+    } else {
+      if (!letters.test(token.text)) openers = openers.filter(({ isInWord }) => !isInWord)
+      if (run?.mayOpen || token.text === '[' || token.text === '![')
+        openers.push({ token, after: shown + token.text.length, isInWord: run?.opensInWord ?? false })
     }
     if (!token.role) shown += token.text.length
     tokens.push(token)
@@ -128,11 +132,13 @@ function readTokens(text: string, from: number, isEnd: boolean): { tokens: Inlin
   const end = isEnd ? text.length : (openers[0]?.token.at ?? at)
   return { tokens: tokens.filter((token) => token.at < end), end }
 
-  function closeEmphasis(closing: InlineToken): boolean {
+  function closeEmphasis(closing: InlineToken, isInWord = false): boolean {
     const index = openers.findLastIndex(({ token }) => token.text === closing.text)
     const opener = openers[index]
+    const inside = text.slice(opener?.token.end ?? closing.at, closing.at)
+    // What cannot end it in the middle of a word leaves it open.
+    if (isInWord && !(letters.test(inside) && inside.length > 1)) return false
     if (!opener) return splitThree(closing)
-    const inside = text.slice(opener.token.end, closing.at)
     const isSpan = shown - opener.after <= longestSpan && /[^*_~\s]/.test(inside)
     // `__init__` is a name more often than it is bold.
     if (!isSpan || (closing.text === '__' && /^\w+$/.test(inside))) {
@@ -208,6 +214,9 @@ function readTokens(text: string, from: number, isEnd: boolean): { tokens: Inlin
 interface MarkRun {
   mayOpen: boolean
   mayClose: boolean
+  /** In the middle of a word, only letters can stand between it and its partner. */
+  opensInWord: boolean
+  closesInWord: boolean
 }
 
 /** Reads one token; `undefined` if what follows decides what it is, and has not come. */
@@ -291,14 +300,26 @@ function readRun(text: string, at: number, isEnd: boolean): { token: InlineToken
   if (!isEnd && (end === text.length || (text[end] === '.' && end + 1 === text.length))) return undefined
   const mark = text.slice(at, end)
   const emphasis = emphases.get(mark)
+  const opens = isBeginning(text, at, mark) && isBegun(mark, text[end] ?? ' ')
+  const closes = isEnding(mark, text[at - 1] ?? ' ', text.slice(end, end + 2))
+  const isStar = emphasis !== undefined && mark[0] === '*' && letters.test(text[end] ?? ' ')
+  const opensInWord = isStar && !opens && twoLetters.test(text.slice(Math.max(0, at - 2), at))
+  const closesInWord = isStar && !closes && letters.test(text[at - 1] ?? ' ')
   return {
     token: { at, end, text: mark, kind: 'mark', emphasis },
     run: {
-      mayOpen: emphasis !== undefined && isBeginning(text, at, mark) && isBegun(mark, text[end] ?? ' '),
-      mayClose: emphasis !== undefined && isEnding(mark, text[at - 1] ?? ' ', text.slice(end, end + 2)),
+      mayOpen: emphasis !== undefined && (opens || opensInWord),
+      mayClose: emphasis !== undefined && (closes || closesInWord),
+      opensInWord,
+      closesInWord,
     },
   }
 }
+
+const letters = /^[\p{L}\p{M}]+$/u
+
+/** A single one may be a factor, as in `a*b*c`. */
+const twoLetters = /^\p{L}[\p{L}\p{M}]$/u
 
 /** The most brackets, quotes and other marks between the beginning of a word and a mark that opens. */
 const mostBefore = 8

@@ -12,6 +12,11 @@ test.each([
   ['#no heading\n####### nor this', '#no heading\n####### nor this\n'],
   ['**bold** *it* _it_ ***both*** ~~gone~~', '<1>bold</> <3>it</> <3>it</> <1;3>both</> <9>gone</>\n'],
   ['a **b c** d', 'a <1>b c</> d\n'],
+  ['Wort**teil** foo**bar**baz', 'Wort<1>teil</> foo<1>bar</>baz\n'],
+  ['foo*bar*baz *foo*bar foo*bar*', 'foo<3>bar</>baz <3>foo</>bar foo<3>bar</>\n'],
+  ['*one foo*bar two* **one foo**bar', '<3>one foo*bar two</> <1>one foo</>bar\n'],
+  ['## Closed ##\n# C #1 # ', '<1;35>Closed</>\n<1;4;35>C #1</>\n'],
+  ['# C#\n# A # b\n# ##\nx #', '<1;4;35>C#</>\n<1;4;35>A # b</>\n\nx #\n'],
   ['**one\ntwo** three', '**one\ntwo** three\n'],
   ['**never closed\n\nnext', '**never closed\n\nnext\n'],
   ['2*3*4, 5 * 6, snake_case_name, __init__.py', '2*3*4, 5 * 6, snake_case_name, __init__.py\n'],
@@ -60,6 +65,7 @@ describe('nothing is left out that may be no mark', () => {
       'a<br>b &lt; &amp; AT&T',
       '#1 -1 +1 1.5',
     ],
+    ...['base**exp + base**exp', 'Pass *args on, a*b', 'a*b*c*d foo_bar_baz foo*b*c', 'foo*bar_baz*'],
     ...['2*x and y*3', 'a ** b', '5 * 3 * 2', 'it`s', '[x] (y) ![', '====', '*.*', '**kwargs)'],
   ])('%j', async (text) => {
     expect(await print(`a ${text}\nb`)).toBe(`a ${text}\nb\n`)
