@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { defineConfig, type Plugin } from 'vitest/config'
+import { defineConfig, type Plugin, type TestProjectConfiguration } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
 import { notInShare } from './test/harness/share.ts'
 
@@ -50,6 +50,39 @@ const counted = 'test/**/*.growth.test.ts'
 
 const faults = 'test/faults/*.test.ts'
 
+/** Only if PROOF is set, for whoever runs a file does not mean them: npm run proof:faults. */
+const proofs: TestProjectConfiguration[] = [
+  // Each row of the faults once more, without its fault.
+  {
+    extends: true,
+    test: {
+      name: 'proof',
+      include: ['test/faults/!(serve|tinyproxy|carriage-return).test.ts'],
+      env: { TEST_PROOF: 'yes' },
+      isolate: false,
+    },
+  },
+  // Tests of odd answers, each with the answers of a service that is well.
+  {
+    extends: true,
+    test: {
+      name: 'proof-answers',
+      include: [
+        'test/wire/error-bodies.test.ts',
+        'test/gateway/image/{shapes,kinds,finding,hostile,links}.test.ts',
+        'test/gateway/chat/stream.test.ts',
+        'test/faults/carriage-return.test.ts',
+        'test/sessions/follow/follow.test.ts',
+      ],
+      env: { TEST_PROOF: 'answers' },
+      // What does not end with them does not pass.
+      testTimeout: 10_000,
+      setupFiles: ['test/harness/leave-out.ts', 'test/harness/proof.ts'],
+      isolate: false,
+    },
+  },
+]
+
 export default defineConfig({
   plugins: [withSkipped, withTexts],
   test: {
@@ -86,35 +119,6 @@ export default defineConfig({
         extends: true,
         test: { name: 'faults', include: [faults], exclude: [heavy], isolate: false },
       },
-      // Each row of the faults once more, without its fault: npm run proof:faults.
-      {
-        extends: true,
-        test: {
-          name: 'proof',
-          include: ['test/faults/!(serve|tinyproxy|carriage-return).test.ts'],
-          env: { TEST_PROOF: 'yes' },
-          isolate: false,
-        },
-      },
-      // Tests of odd answers, each with the answers of a service that is well.
-      {
-        extends: true,
-        test: {
-          name: 'proof-answers',
-          include: [
-            'test/wire/error-bodies.test.ts',
-            'test/gateway/image/{shapes,kinds,finding,hostile,links}.test.ts',
-            'test/gateway/chat/stream.test.ts',
-            'test/faults/carriage-return.test.ts',
-            'test/sessions/follow/follow.test.ts',
-          ],
-          env: { TEST_PROOF: 'answers' },
-          // What does not end with them does not pass.
-          testTimeout: 10_000,
-          setupFiles: ['test/harness/leave-out.ts', 'test/harness/proof.ts'],
-          isolate: false,
-        },
-      },
       // To load the program anew for each of these would cost more than most of their tests do.
       {
         extends: true,
@@ -125,6 +129,7 @@ export default defineConfig({
           isolate: false,
         },
       },
+      ...(process.env.PROOF ? proofs : []),
     ],
   },
 })
