@@ -22,6 +22,8 @@ export interface AuditEntry {
   name?: string
   /** What a task is known by. */
   task?: string
+  /** Of a message that asks again for an answer: the id of the session's last rest before it, or empty. */
+  again?: string
   /** What the list showed before a task was sent. */
   known?: Known
   /** The tool's input as it is spelled. */
@@ -44,12 +46,21 @@ export interface AuditEntry {
  */
 type AuditEvent = JournalLine['event'] | TaskLine['event'] | 'interrupt'
 
+export interface AskedAgain {
+  /** The id of the session's last rest before it. */
+  rest: string
+  /** When it was sent, in milliseconds since the epoch by this machine's clock; NaN if it is not known. */
+  at: number
+}
+
 /** A record of what was decided and done, and a journal that says after a kill how far it got. */
 export interface Audit {
   /** How far earlier runs got with the tool uses of this session, by id. */
   earlier: ReadonlyMap<string, Reply>
   /** The last task of the session, if it is not done. */
   readonly task: JournalTask | undefined
+  /** The last message with which an earlier run asked again for an answer, unless it was certainly not taken. */
+  asked: AskedAgain | undefined
   /** An interrupt was begun since the last task, and not refused: it may have arrived, so that there is no second one. */
   readonly isInterrupted: boolean
   /**
@@ -78,6 +89,7 @@ export async function openAudit(
       return {
         earlier: new Map(),
         task: undefined,
+        asked: undefined,
         isInterrupted: false,
         add: held.requireHeld,
         close: held.release,
@@ -101,6 +113,7 @@ interface OpenAudit {
 async function readAudit({ timers }: Context, { file, path, session, lock }: OpenAudit): Promise<Audit> {
   const replies = new Map<string, Reply>()
   let task: JournalTask | undefined
+  let asked: AskedAgain | undefined
   let isInterrupted = false
   for await (const { entry } of readEntries(readPieces(file), path)) {
     if (entry.session !== session) continue
@@ -110,12 +123,14 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
       replies.set(id, step(replies.get(id) ?? { is: 'deciding' }, line))
     }
     task = stepTask(task, readTaskLine(entry, Date.parse(String(entry.time))))
+    asked = stepAsked(asked, entry)
     isInterrupted = stepInterrupt(isInterrupted, entry)
   }
   if (constants.O_NOFOLLOW && (fstatSync(file).mode & 0o077) !== 0) fchmodSync(file, 0o600)
   if (!endsInNewline(file)) write(file, '\n', path)
   return {
     earlier: replies,
+    asked,
     get task() {
       return task
     },
@@ -136,10 +151,22 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
   }
 }
 
-/** A new task is another turn. A refusal is of the interrupt if it is neither of a tool use nor of a task. */
-function stepInterrupt(isInterrupted: boolean, { event, task, toolUse }: Record<string, unknown>): boolean {
+function stepAsked(
+  asked: AskedAgain | undefined,
+  { event, again, time }: Record<string, unknown>,
+): AskedAgain | undefined {
+  if (typeof again !== 'string') return asked
+  if (event === 'sent') return { rest: again, at: Date.parse(String(time)) }
+  return event === 'refused' ? undefined : asked
+}
+
+/** A new task is another turn. A refusal is of the interrupt if it is of nothing else. */
+function stepInterrupt(
+  isInterrupted: boolean,
+  { event, task, again, toolUse }: Record<string, unknown>,
+): boolean {
   if (event === 'sent' && typeof task === 'string') return false
-  if (event === 'refused' && toolUse === null && task === undefined) return false
+  if (event === 'refused' && toolUse === null && task === undefined && again === undefined) return false
   return isInterrupted || event === 'interrupt'
 }
 
@@ -184,10 +211,10 @@ function write(file: number, text: string, name: string): void {
 
 /** The fields in their order, the input as it is spelled. */
 function toLine(entry: AuditEntry, session: string, now: number): string {
-  const { toolUse, task, type, server, name, input } = entry
+  const { toolUse, task, again, type, server, name, input } = entry
   const { event, decision, by, rule, result, rest, known, reason } = entry
   const time = new Date(now).toISOString()
-  const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)
+  const head = JSON.stringify({ time, session, toolUse, task, again, type, server, name }).slice(0, -1)
   const tail = JSON.stringify({ event, decision, by, rule, result, rest, known, reason }).slice(1)
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }

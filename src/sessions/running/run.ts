@@ -26,13 +26,13 @@ import {
   readAnswerFlags,
   type WantedAnswer,
 } from './answer.ts'
-import { type Audit, openAudit } from './audit.ts'
+import { type AskedAgain, type Audit, openAudit } from './audit.ts'
 import { type BoundFlags, Bounds, boundFlags } from './bounds.ts'
 import { hasArrived, type ListedSession, lookUntil } from './looking.ts'
-import { lineFor } from './replying.ts'
+import { lineFor, longestDoubt, longestLag } from './replying.ts'
 import { Responder } from './responder.ts'
 import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
-import { createCounter, hashOf, isUnderWay, type Known } from './task.ts'
+import { createCounter, hashOf, isLongOver, isUnderWay, type Known } from './task.ts'
 
 export interface RunOptions
   extends SessionOptions,
@@ -130,7 +130,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
         task &&
         (await explained(sendTask(lasting, caller, parts, { task, audit, known: before.shown, resume })))
       bounds.follow(follower)
-      const ask = (text: string) => sendAgain(lasting, caller, parts, { text, follower, resume })
+      const ask = (text: string) => sendAgain(lasting, caller, parts, { text, follower, audit, resume })
       const { ids } = options
       const endTask = () => {
         if (audit.task?.is === 'accepted' && !follower.isUndone)
@@ -231,25 +231,41 @@ const looksFirst =
   'the task may have been accepted: the same command with the same --audit looks before it sends'
 
 /**
- * Sends one more message to a session that rests, once; returns its event as it will be shown. Throws a `CliError`: of kind
- * `unknown` if the session's list does not show that it arrived.
+ * Sends one more message to a session that rests, once; returns its event as it will be shown. If an earlier run has sent one
+ * after the same rest, that one is returned. Throws a `CliError`: of kind `unknown` if the session's list does not show
+ * that it arrived.
  */
 async function sendAgain(
   context: Context,
   caller: Caller,
   parts: SessionParts,
-  { text, follower, resume }: { text: string; follower: Follower; resume: string[] },
+  { text, follower, audit, resume }: { text: string; follower: Follower; audit: Audit; resume: string[] },
 ): Promise<SessionEvent[]> {
+  const rest = [...follower.state.stops].at(-1)
+  if (audit.asked && audit.asked.rest === rest) {
+    const message = await findAsked({ context, caller, parts }, audit.asked, resume)
+    if (message) return [message]
+  }
   const body = Buffer.from(
     JSON.stringify({ events: [{ type: 'user.message', content: [{ type: 'text', text }] }] }),
   )
+  const line = { toolUse: null, again: rest ?? '' }
+  audit.add({ ...line, event: 'sent' })
+  const onAccepted = () => audit.add({ ...line, event: 'accepted' })
   try {
     const events = await caller.call(endpoints.sendEvents, { ...parts, body, isEndured: true }, (response) =>
-      readReceipt(context, response, { isPrinted: false, onAccepted() {} }),
+      readReceipt(context, response, { isPrinted: false, onAccepted }),
     )
     return sentEvents(body, events)
   } catch (error) {
-    if (!(error instanceof CliError) || lineFor(error.details.fate) === 'refused') throw error
+    if (!(error instanceof CliError) || error.kind === 'file') throw error
+    const event = lineFor(error.details.fate)
+    try {
+      audit.add({ ...line, event, reason: error.message })
+    } catch {
+      // Then it stays in doubt, and what failed first counts.
+    }
+    if (event === 'refused') throw error
     const isSent = ({ event }: EventItem) => event.type === 'user.message' && readText(event) === text
     if (await hasArrived({ context, caller, parts }, (item) => isSent(item) && follower.isNew(item)))
       return sentEvents(body, [])
@@ -259,6 +275,35 @@ async function sendAgain(
       { sent: 'unknown', retry: 'look-first', resume },
     )
   }
+}
+
+/**
+ * The message with which an earlier run asked again, which the session has not shown so far; nothing if it did not arrive.
+ * Throws a `CliError` of kind `unknown` if that cannot be known.
+ */
+async function findAsked(
+  session: ListedSession,
+  { rest, at }: AskedAgain,
+  resume: string[],
+): Promise<SessionEvent | undefined> {
+  const since = session.context.timers.now()
+  const found = await lookUntil(session, since + longestDoubt + longestLag, () => {
+    let isAfter = false
+    let hasClients = false
+    let message: SessionEvent | undefined
+    return {
+      add({ event }) {
+        hasClients ||= event.type.startsWith('user.')
+        if (isAfter && event.type === 'user.message') message = event
+        isAfter ||= event.id === rest
+      },
+      result: (now) =>
+        message || (isAfter && hasClients && isLongOver(at, { since, now })) ? { message } : undefined,
+    }
+  })
+  if (found) return found.message
+  const problem = 'it is not known whether the message to ask again arrived that an earlier run began to send'
+  throw new CliError('unknown', problem, { sent: 'unknown', retry: 'look-first', resume })
 }
 
 interface Followed {
@@ -329,13 +374,13 @@ async function follow(
 const noFailure = () => undefined
 
 /** How long a list may take to show the last rest. Milliseconds. */
-const longestLag = 2_000
+const longestWait = 2_000
 
 /** Whether the last that a client did was to interrupt the session: a stream may leave out what clients do. */
 async function isInterrupted(session: ListedSession, { turn, state }: Follower): Promise<boolean> {
   if (turn.isInterrupted) return true
   const rest = [...state.stops].at(-1)
-  const isListed = await lookUntil(session, session.context.timers.now() + longestLag, () => {
+  const isListed = await lookUntil(session, session.context.timers.now() + longestWait, () => {
     const listed = new FollowedTurn()
     let isWhole = rest === undefined
     return {

@@ -77,11 +77,15 @@ export function look(
   { since, now }: { since: number; now: number },
 ): boolean | undefined {
   if (shown.alike > known.alike) return true
-  const isOver = now >= Math.min(at || since, since) + longestDoubt && now >= since + longestLag
+  const isOver = isLongOver(at, { since, now })
   const isAll = shown.events === known.events || (shown.events > known.events && shown.hasClients)
   const isLike = shown.ofTypes > (known.ofTypes ?? Infinity)
   return isOver && isAll && shown.isAtRest && !isLike ? false : undefined
 }
+
+/** Whether a request that was sent `at` cannot arrive any more, and a list that is read since `since` would show it. */
+export const isLongOver = (at: number, { since, now }: { since: number; now: number }): boolean =>
+  now >= Math.min(at || since, since) + longestDoubt && now >= since + longestLag
 
 export const hashOf = (body: Uint8Array): string =>
   createHash('sha256').update(body).digest('hex').slice(0, 32)

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
+import type { Exchange } from '../../../src/wire/exchange.ts'
 import { hurried, run, temporaryFolder } from '../../harness/run.ts'
 import { type AgentScript, createAgentService, type Event, type Fate } from './agent-service.ts'
 
@@ -375,6 +376,40 @@ describe('a message that asks again', () => {
       })
     },
   )
+
+  test('Y162: of a run that was killed is waited for by the same line, and not sent again', async () => {
+    const service = createAgentService({ rounds })
+    const isTask = (body: Uint8Array | undefined) => Buffer.from(body ?? []).includes('user.message')
+    let held: (() => Promise<unknown>) | undefined
+    const killed: Exchange = async (request, onSent) => {
+      if (!isTask(request.body) || service.tasks === 0) return service.exchange(request, onSent)
+      held = () => service.exchange(request, onSent)
+      throw new Error('killed')
+    }
+    const cwd = temporaryFolder()
+    const first = await go([...words, '--audit', 'a.ndjson'], { cwd, rounds, more: { exchange: killed } })
+    expect({ code: first.code, isHeld: held !== undefined }).toEqual({ code: 1, isHeld: true })
+    const journal = () =>
+      readFileSync(join(cwd, 'a.ndjson'), 'utf8')
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+    expect(journal().at(-1)).toMatchObject({ toolUse: null, again: 'e3', event: 'sent' })
+    let lists = 0
+    const late: Exchange = async (request, onSent) => {
+      // Only who looks for it reads the list so often.
+      if (request.method === 'GET' && !request.url.includes('/stream') && ++lists === 8) await held?.()
+      return service.exchange(request, onSent)
+    }
+    const second = await go([...words, '--audit', 'a.ndjson'], { cwd, rounds, more: { exchange: late } })
+    const posts = second.requests.filter(({ method }) => method === 'POST').length
+    expect({ code: second.code, out: second.out, posts, tasks: service.tasks }, second.err).toEqual({
+      code: 0,
+      out: '{"verdict": 1.0}\n',
+      posts: 0,
+      tasks: 2,
+    })
+  })
 
   test('Y162: is refused: 8, with the command to go on', async () => {
     const { code, err, service } = await go(words, { rounds, taskFate: second('refuses') })
