@@ -77,6 +77,7 @@ export async function openSource({ input, host }: Context, name: string): Promis
     const close = () => void host.stdin.open().destroy()
     return { name: 'stdin', isRepeatable: false, read: () => input.stdinChunks('--batch -'), close }
   }
+  input.leaveStdin('--batch FILE')
   const path = absolutePath(host, name)
   try {
     const stat = await fs.stat(path)

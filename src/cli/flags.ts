@@ -92,6 +92,8 @@ export function readSharedFlags(commands: (Command & { given: readonly Given[] }
   }
   const flags = given as Partial<SharedFlags>
   if (flags.raw && called.opts().ids) throw usage('--raw and --ids exclude each other')
+  if (flags.failOnEmpty && flags.stdin === false)
+    throw usage('--no-stdin and --fail-on-empty exclude each other')
   if (flags.dryRun && flags.curl) throw usage('--dry-run and --curl exclude each other')
   return {
     ...flags,

@@ -37,6 +37,7 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
   if (prompt !== undefined && prompt.trim() === '') throw usage('the prompt is empty')
 
   if (given || prompt !== undefined) {
+    if (options.input !== undefined && words.length === 0) input.leaveStdin('-i FILE')
     const isTaken = words.length === 0 || words.includes('-') || options.input === '-'
     const piped = isTaken ? '' : await input.pipedBeside('the prompt')
     const texts = [prompt ?? '', piped].filter((text) => text !== '')

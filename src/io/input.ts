@@ -44,6 +44,8 @@ export interface Input {
   piped(reader: string): Promise<string | undefined>
   /** The same beside something else that was given: of a blank one it is said that it is empty, and it adds nothing. */
   pipedBeside(reader: string): Promise<string>
+  /** Nothing reads stdin beside what was given: throws a usage error if a flag asks for its text. */
+  leaveStdin(given: string): void
   /** Words as one text; the word `-` is stdin's text. */
   words(words: string[], reader: string): Promise<string>
   /** The value of a flag that accepts `@FILE`, `@-` and `@@`. */
@@ -91,6 +93,7 @@ export function createInput({ stdin, host, readsStdin, isForHeader, needsText, n
 
   async function piped(reader: string): Promise<string | undefined> {
     const isFree = readsStdin && !isForHeader && firstReader === undefined
+    if (needsText && isFree && stdin.kind === 'none') throw withoutText()
     const isPiped = isFree && (stdin.kind === 'pipe' || stdin.kind === 'file')
     return isPiped ? stdinText(reader) : undefined
   }
@@ -123,6 +126,10 @@ export function createInput({ stdin, host, readsStdin, isForHeader, needsText, n
       if (text.trim() !== '') return text
       note('stdin is empty')
       return ''
+    },
+    leaveStdin(given) {
+      if (needsText && firstReader === undefined && !isForHeader)
+        throw usage(`--fail-on-empty: stdin is not read beside ${given}`)
     },
     words: (words, reader) => joinWords(words, () => stdinText(`the word - of ${reader}`)),
     async value(value, flag) {

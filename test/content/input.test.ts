@@ -92,11 +92,39 @@ describe('a pipe that brings nothing beside what was given', () => {
     expect(ended.err).toContain('parley: stdin is empty (--fail-on-empty)\n')
   })
 
-  test('P61 --fail-on-empty asks nothing of a stdin that is not read', async () => {
-    for (const more of [['--no-stdin'], []]) {
-      const world = more.length > 0 ? { stdin: '' } : {}
-      expect(await run(['chat', 'Hi', '--fail-on-empty', ...more], world)).toMatchObject({ code: 0, err: '' })
-    }
+  test.each([...given(cwd), ['the lines of a batch', ['chat', '--batch', '-']] as const])(
+    'P61 %s: with --fail-on-empty, no stdin at all is exit 2 too',
+    async (_, argv) => {
+      const world = { cwd, stdin: '', stdinKind: 'none' as const }
+      const ended = await run([...argv, '--fail-on-empty'], world)
+      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+      expect(ended.err).toContain('parley: stdin is empty (--fail-on-empty)\n')
+      const forbidden = await run([...argv, '--fail-on-empty', '--no-stdin'], { cwd, stdin: 'a diff' })
+      expect(forbidden).toMatchObject({ code: 2, out: '', requests: [] })
+      expect(forbidden.err).toContain('--no-stdin and --fail-on-empty exclude each other')
+    },
+  )
+
+  test.each([
+    ['a body of chat', ['chat', '-i', 'body.json'], '-i FILE'],
+    ['a body of image', ['image', '-m', 'pictures', '-i', 'body.json'], '-i FILE'],
+    ['events of a file', ['events', 'send', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
+    ['events of a run', ['events', 'run', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
+    ['an interrupt', ['events', 'send', '-s', 'sesn_1', '--interrupt'], 'an interrupt'],
+    ['lines of a file', ['chat', '--batch', 'lines.txt'], '--batch FILE'],
+  ])('P61 --fail-on-empty beside what leaves stdin alone is exit 2: %s', async (_, argv, beside) => {
+    writeFileSync(join(cwd, 'events.json'), '[{"type":"user.interrupt"}]')
+    writeFileSync(join(cwd, 'lines.txt'), '{"prompt":"Hi"}\n')
+    const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: 'a diff' })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toContain(`--fail-on-empty: stdin is not read beside ${beside}\n`)
+    expect((await run([...argv, '--dry-run'], { cwd, stdin: '' })).code).toBe(0)
+  })
+
+  test('P61 --fail-on-empty asks nothing of a terminal, and goes with a body if stdin is read beside it', async () => {
+    expect(await run(['chat', 'Hi', '--fail-on-empty'])).toMatchObject({ code: 0, err: '' })
+    const argv = ['chat', '-i', 'body.json', '--system', '@-', '--fail-on-empty']
+    expect(await run(argv, { cwd, stdin: 'Be brief' })).toMatchObject({ code: 0 })
   })
 })
 

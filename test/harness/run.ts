@@ -12,6 +12,8 @@ import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 interface World {
   /** What stands on stdin, as a pipe; without it stdin is a terminal. Pieces arrive one by one. */
   stdin?: string | Uint8Array | (string | Uint8Array)[]
+  /** By default a pipe, or a terminal. */
+  stdinKind?: Host['stdin']['kind']
   /** What a person types, where stdin is a terminal. */
   typed?: string
   env?: Record<string, string>
@@ -79,7 +81,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     platform: world.platform ?? process.platform,
     uid: process.getuid?.(),
     stdin: {
-      kind: world.stdin === undefined ? 'terminal' : 'pipe',
+      kind: world.stdinKind ?? (world.stdin === undefined ? 'terminal' : 'pipe'),
       open: () => Readable.from(pieces(world.stdin ?? world.typed ?? '')),
     },
     stdout: world.stdout ?? { ...stdout.end, columns: world.columns },

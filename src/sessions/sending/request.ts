@@ -73,6 +73,7 @@ async function readInput(
   if (path !== undefined) return readGiven(input, path)
   const isInterrupt = ({ name }: EventFlag) => name.startsWith('interrupt')
   const isLeft = eventFlags.length > 0 && file.length === 0 && eventFlags.every(isInterrupt)
+  if (isLeft && words.length === 0) input.leaveStdin('an interrupt')
   if (words.length > 0 || isLeft || eventFlags.some(asksForStdin)) return undefined
   const text = (await input.piped('the input of events')) ?? ''
   return text.trim() === '' ? undefined : parseGiven(text, 'stdin')
@@ -84,6 +85,7 @@ async function readPiped(
   { input: path, eventFlags = [] }: EventsOptions,
   words: string[],
 ): Promise<string> {
+  if (path !== undefined && words.length === 0 && !eventFlags.some(asksForStdin)) input.leaveStdin('-i FILE')
   const isTaken = path === '-' || words.includes('-') || eventFlags.some(asksForStdin)
   if (words.length === 0 || isTaken) return ''
   const text = await input.pipedBeside('the message')
