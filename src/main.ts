@@ -3,6 +3,7 @@ import { flagValue } from './argv/bare-flags.ts'
 import type { Host, Run } from './context.ts'
 import { CliError, fileProblem, OutputClosed } from './errors.ts'
 import { createCalls } from './fate.ts'
+import { escapeJson } from './io/escape.ts'
 import { say } from './io/output.ts'
 import { createReport, type Report } from './report.ts'
 import { createSecrets, type Secrets } from './secrets.ts'
@@ -12,6 +13,7 @@ export { createProcessHost } from './host.ts'
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
 export async function main(argv: string[], outer: Host): Promise<number> {
+  const isJson = flagValue(argv, '--errors') === 'json'
   const isForGithub = flagValue(argv, '--errors') === 'github'
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
   const cleanups = new Set<() => unknown>()
@@ -44,8 +46,9 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
     // The command to be copied comes last.
     const states = [report.tryWriteNow({ exit, isSignal: true }), calls.lastWords()]
-    const words = ['parley: interrupted', ...states.filter((state) => state !== undefined)].join(': ')
-    return guard(`${isInLine ? '\n' : ''}${wrap(words)}\n`)
+    const words = ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
+    if (isJson) return `${escapeJson(secrets.redactJson(JSON.stringify({ warning: words })))}\n`
+    return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
   })
   host.onCrash?.((error) => fail(unexpected(error, calls.lastWords())))
   const hasEnded = host.expectEnd?.(() => void fail(endedEarly(calls.lastWords())))

@@ -162,6 +162,15 @@ faults('G: signals', [
     out: 'begun',
     reqs: 1,
   },
+  {
+    ...dying('out', 'the answer was cut off'),
+    name: 'G01 SIGINT in a stream, with --errors json',
+    argv: [...stream, '--errors', 'json'],
+    script: answering(sseHead + delta('begun')),
+    err: [/^\{"warning":"interrupted: the answer was cut off"\}\n$/],
+    out: 'begun',
+    reqs: 1,
+  },
   ...(['SIGTERM', 'SIGHUP'] as const).map(
     (name): Row => ({
       ...dying('out', 'the answer was cut off'),
