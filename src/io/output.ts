@@ -66,6 +66,23 @@ export function createOutput(stdout: StdStream): Output {
   }
 }
 
+/** A reader of stdout that goes away ends the printing, not the work. */
+export function printWhileRead(output: Output): Output {
+  let isRead = true
+  const attempt = async (act: () => Promise<void>) => {
+    if (!isRead) return
+    await act().catch((error) => {
+      if (!(error instanceof OutputClosed)) throw error
+      isRead = false
+    })
+  }
+  return {
+    isTerminal: output.isTerminal,
+    write: (chunk) => attempt(() => output.write(chunk)),
+    flush: () => attempt(() => output.flush()),
+  }
+}
+
 /** Writes a short text, such as help. Throws as an `Output` does. */
 export async function say(stdout: StdStream, text: string): Promise<void> {
   // A signal that has come ends the run before a write that may block, in which nothing would hear of it.

@@ -8,6 +8,7 @@ import { CliError, usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import type { FileOutput } from '../../io/file-output.ts'
+import { printWhileRead } from '../../io/output.ts'
 import { deadlineOf, readSettings } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
@@ -53,11 +54,14 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     schema,
     footer,
   }
+  // What is paid for is kept in the thread, and counted in the report, also if nobody reads stdout any more.
+  const isKept = conversation !== undefined || context.flags.given.some(({ flag }) => flag === '--report')
+  const lasting = isKept ? { ...context, output: printWhileRead(context.output) } : context
   const meanwhile = () => Promise.all([loadAnswer(), isLaidOut && loadMarkdown()])
   const askOnce = (body: Uint8Array | undefined, isLast: boolean) =>
     caller.call(endpoint, { ...parts, body, meanwhile }, async (response) => {
       const { printAnswer } = await loadAnswer()
-      const answer = await printAnswer(context, response, { ...printing, isLast })
+      const answer = await printAnswer(lasting, response, { ...printing, isLast })
       if ('failure' in answer) return answer
       isAnswered = true
       const { prompt, system } = question

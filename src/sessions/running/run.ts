@@ -1,8 +1,8 @@
 import type { Context } from '../../context.ts'
-import { CliError, type Kind, OutputClosed, usage } from '../../errors.ts'
+import { CliError, type Kind, usage } from '../../errors.ts'
 import { type Caller, createCaller } from '../../http/call.ts'
 import { describeResume } from '../../io/failure.ts'
-import type { Output } from '../../io/output.ts'
+import { printWhileRead } from '../../io/output.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
@@ -437,21 +437,4 @@ function explainFailure(error: unknown, { task, resume }: WayOn, hasPassed: bool
     consequence: 'the task was accepted',
     resume,
   })
-}
-
-/** A reader of stdout that goes away ends the printing, not the work. */
-function printWhileRead(output: Output): Output {
-  let isRead = true
-  const attempt = async (act: () => Promise<void>) => {
-    if (!isRead) return
-    await act().catch((error) => {
-      if (!(error instanceof OutputClosed)) throw error
-      isRead = false
-    })
-  }
-  return {
-    isTerminal: output.isTerminal,
-    write: (chunk) => attempt(() => output.write(chunk)),
-    flush: () => attempt(() => output.flush()),
-  }
 }

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { chmodSync, existsSync, lstatSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
@@ -326,6 +327,26 @@ describe('files', () => {
     expect(kept).toContain('"seed": 1.50')
     expect(JSON.parse(kept).stream).toBeUndefined()
     expect(JSON.parse(kept).contents).toHaveLength(4)
+  })
+
+  test.each([
+    ['one answer', []],
+    ['a stream', ['--stream']],
+  ])('O10: a reader of stdout that leaves costs no turn of a thread, and no report: %s', async (_, more) => {
+    const cwd = temporaryFolder()
+    const stream = new Writable({
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
+    })
+    const stdout = { isTerminal: false, open: () => stream, writeNow: () => 0 }
+    const exchange = more.includes('--stream') ? undefined : answering(message('Uno'))
+    const ask = (...kept: string[]) => run(['chat', 'One', ...more, ...kept], { cwd, stdout, exchange })
+    const ended = await ask('--thread', 't.json', '--report', 'r.json')
+    expect(ended).toMatchObject({ code: 0, err: '' })
+    expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8')).contents).toHaveLength(2)
+    const reported = () => JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
+    expect(reported()).toMatchObject({ exit: 0, sent: 'yes', usage: { outputTokens: expect.any(Number) } })
+    expect(await ask('--report', 'r.json')).toMatchObject({ code: 0, err: '' })
+    expect(reported().usage.outputTokens).toEqual(expect.any(Number))
   })
 
   test('--thread does not keep an answer that broke off', async () => {
