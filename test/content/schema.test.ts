@@ -234,6 +234,9 @@ test('--schema-retries asks again with the misfits told, in further turns', asyn
   const failed = await run(argv, { cwd, exchange: answers('1', '2', '3') })
   expect(failed).toMatchObject({ code: 8, out: '' })
   expect(failed.requests).toHaveLength(3)
+  const told = await run([...argv, '--errors', 'json', '--quiet'], { cwd, exchange: answers('1', '2', '3') })
+  expect(JSON.parse(told.err).error.attempts).toBe(3)
+  expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).attempts).toBe(3)
 })
 
 test('--thread keeps only the question and the answer that fits', async () => {

@@ -76,7 +76,8 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const asking =
     schema && parts.body ? schema.untilFits(parts.body, askOnce, schema.addTurns) : askOnce(parts.body, true)
   const answer = await asking.catch((error: unknown) => {
-    throw isAnswered ? error : withUntouched(error, conversation)
+    const counted = schema ? withAttempts(error, context) : error
+    throw isAnswered ? counted : withUntouched(counted, conversation)
   })
   if ('failure' in answer) throw answer.failure
   if (conversation && !conversation.given && !answer.isBlank) sayWhatIsNotKept(context, options)
@@ -86,6 +87,10 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   }
   printEnd(context, answer, footer)
 }
+
+/** With those of the answers before it that did not fit. */
+const withAttempts = (error: unknown, { summary: { attempts } }: Context): unknown =>
+  error instanceof CliError && error.details.attempts !== undefined ? error.with({ attempts }) : error
 
 /** Of a request that left: what has become of the conversation. */
 function withUntouched(error: unknown, conversation: Conversation | undefined): unknown {
