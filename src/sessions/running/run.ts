@@ -56,6 +56,8 @@ interface WayOn {
   task: RunTask | undefined
   /** The command that goes on with the session. */
   resume: string[]
+  /** The same command goes on, too: by its audit it knows what it sent. */
+  isAudited: boolean
 }
 
 /**
@@ -63,6 +65,17 @@ interface WayOn {
  * a `CliError` if the work was not done: kinds `waiting`, `stuck`, `denied`, `stopped` and `unknown` among others.
  */
 export async function runTask(context: Context, options: RunOptions, words: string[]): Promise<void> {
+  try {
+    await sendAndFollow(context, options, words)
+  } catch (error) {
+    // What an earlier run or another client sent is not what this run did.
+    if (error instanceof CliError && error.details.sent === 'yes')
+      throw error.with({ sent: context.calls.sent })
+    throw error
+  }
+}
+
+async function sendAndFollow(context: Context, options: RunOptions, words: string[]): Promise<void> {
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
@@ -122,7 +135,11 @@ export async function runTask(context: Context, options: RunOptions, words: stri
     })
     const explained = <T>(work: Promise<T>) =>
       work.catch((error) => {
-        throw explainFailure(error, { task, resume }, isLate(context, caller))
+        throw explainFailure(
+          error,
+          { task, resume, isAudited: options.audit !== undefined },
+          isLate(context, caller),
+        )
       })
     try {
       if (task) await bounds.begin()
@@ -409,18 +426,24 @@ const isLate = ({ timers }: Context, { deadline }: Caller) => deadline > 0 && ti
 const endings: readonly Kind[] = ['waiting', 'stuck', 'denied', 'unknown']
 
 /** A failure must not look like a reason to send the task again. */
-function explainFailure(error: unknown, { task, resume }: WayOn, hasPassed: boolean): unknown {
+function explainFailure(error: unknown, { task, resume, isAudited }: WayOn, hasPassed: boolean): unknown {
   if (!(error instanceof CliError)) return error
   if (hasPassed && error.kind === 'not-sent' && task?.isAccepted !== false)
-    return new CliError('stopped', error.message, { sent: 'yes', deadline: true, resume })
+    return new CliError('stopped', error.message, {
+      sent: 'yes',
+      retry: isAudited ? 'later' : 'never',
+      deadline: true,
+      resume,
+    })
   if (error.kind === 'stopped')
     return error.with({
-      // Without a task the same command takes the session up again.
-      retry: task ? 'never' : error.details.retry,
+      // Without a task the same command takes the session up again. After a bound it would stop at once.
+      retry: isAudited && error.details.deadline ? 'later' : task ? 'never' : error.details.retry,
       consequence: undefined,
       resume: error.details.resume ?? resume,
     })
-  if (error.kind === 'waiting') return error.with({ resume })
+  if (error.kind === 'waiting')
+    return error.with({ resume, retry: isAudited ? 'later' : error.details.retry })
   if (!task?.isAccepted) return error
   const known = { sent: 'yes', retry: 'never' } as const
   if (error.kind === 'unknown') return error.with({ retry: 'look-first' })

@@ -887,6 +887,26 @@ test('Y63: a deadline that passes while a command runs ends it: 15, and no secon
   expect(audit.map(({ event }) => event)).toEqual(['decision', 'start'])
 })
 
+test('the deadline and a wait of a run with an audit say that the same line may be run again, and what it sent', async () => {
+  const toldBy = ({ err, cwd }: Awaited<ReturnType<typeof go>>) => {
+    const { exit, sent, retry } = JSON.parse(err.split('\n').findLast((line) => line !== '') ?? '').error
+    const report = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
+    expect(report).toMatchObject({ exit, sent })
+    return { exit, sent, retry }
+  }
+  const more = ['--errors', 'json', '--report', 'r.json']
+  const working = createAgentService({ rounds: [], end: { type: 'session.status_running' } })
+  const late = { words: ['do it', '--deadline', '60', ...more], world: { exchange: working.exchange } }
+  expect(toldBy(await go(late))).toEqual({ exit: 15, sent: 'yes', retry: 'later' })
+
+  const waiting = createAgentService({ rounds: [[bash('t1', 'ls')]] })
+  const world = { exchange: waiting.exchange }
+  const asking = { policy: askAll, words: ['do it', ...more], world, cwd: temporaryFolder() }
+  expect(toldBy(await go(asking))).toEqual({ exit: 12, sent: 'yes', retry: 'later' })
+  expect(toldBy(await go(asking))).toEqual({ exit: 12, sent: 'no', retry: 'later' })
+  expect(toldBy(await go({ ...asking, words: more }))).toEqual({ exit: 12, sent: 'no', retry: 'later' })
+})
+
 test('a terminated session is 13', async () => {
   const service = createAgentService({ rounds: [], end: { type: 'session.status_terminated' } })
   expect((await go({ world: { exchange: service.exchange } })).code).toBe(13)
