@@ -9,6 +9,8 @@ export interface EmulatedResponse {
   pieces: Iterable<string> | AsyncIterable<string>
   /** Takes the pieces' place: an error, which is told with the request's id. */
   error?: { type: string; message: string }
+  /** Which piece a cut breaks off, so that some text came before it; by default the first. */
+  cutAt?: number
   /** Ends pieces that would go on for ever. */
   close?(): void
 }
@@ -60,7 +62,7 @@ export interface ResponseSettings {
   requestId: string
   /** Milliseconds between two pieces. */
   delay: number
-  /** Breaks the body off in its first piece. */
+  /** Breaks the body off in the middle of a piece. */
   cut?: (() => Error) | undefined
 }
 
@@ -70,13 +72,13 @@ export function deliver(reply: EmulatedResponse, { requestId, delay, cut }: Resp
   const pieces = error ? [JSON.stringify({ type: 'error', error, request_id: requestId })] : reply.pieces
 
   async function* body(): AsyncGenerator<Uint8Array> {
-    let isFirst = true
+    let at = 0
     for await (const piece of pieces) {
-      if (!isFirst && delay > 0) await new Promise((resolve) => setTimeout(resolve, delay))
-      isFirst = false
-      // A cut comes in the middle of a piece: the first of a stream, or the only one of a body.
-      yield Buffer.from(cut ? piece.slice(0, piece.length >> 1) : piece)
-      if (cut) throw cut()
+      if (at > 0 && delay > 0) await new Promise((resolve) => setTimeout(resolve, delay))
+      const isCut = cut !== undefined && at === (error ? 0 : (reply.cutAt ?? 0))
+      yield Buffer.from(isCut ? piece.slice(0, piece.length >> 1) : piece)
+      if (isCut) throw cut()
+      at++
     }
   }
   // A body that is known whole goes out at once; a cut shows only if the end is not known before.

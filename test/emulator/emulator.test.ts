@@ -4,6 +4,7 @@ import { createEmulator, type EmulatorOptions } from '../../src/emulator/emulato
 import { composeAnswer } from '../../src/emulator/gateway/chat.ts'
 import { imageReply } from '../../src/emulator/gateway/image.ts'
 import { type HttpRequest, readBody } from '../../src/wire/exchange.ts'
+import { run } from '../harness/run.ts'
 
 const events = '/v1/sessions/sesn_1/events'
 const chat = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
@@ -234,3 +235,17 @@ describe('what no schema checks', () => {
     expect(imageReply({ contents: turns }, 'painter', '0').status).toBe(200)
   })
 })
+
+test.each([['query'], ['path'], ['body']])(
+  'a stream is cut when some of its text was sent: %s',
+  async (via) => {
+    const argv = ['chat', 'Say hello', '--stream', '--stream-via', via]
+    const whole = await run(argv, { exchange: createEmulator({}) })
+    const exchange = createEmulator({ faults: [{ endpoint: 'chat', kind: 'cut', left: 1 }] })
+    const ended = await run(argv, { exchange })
+    expect(ended.code).toBe(8)
+    expect(ended.out).toMatch(/^Hello from/)
+    expect(ended.out.length).toBeLessThan(whole.out.length)
+    expect(whole.out.startsWith(ended.out.trimEnd())).toBe(true)
+  },
+)

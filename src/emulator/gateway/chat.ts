@@ -83,11 +83,12 @@ export function messageReply(answer: EmulatedAnswer): EmulatedResponse {
 /** The same as a stream of message events (public clients, 7). */
 export function messageEventsReply(answer: EmulatedAnswer): EmulatedResponse {
   const head = { ...messageHead(answer), content: [], stop_reason: null, usage: usage(answer, 1) }
+  const pieces = words(answer.text)
   const events = [
     { type: 'message_start', message: head },
     { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
     { type: 'ping' },
-    ...words(answer.text).map((text) => ({
+    ...pieces.map((text) => ({
       type: 'content_block_delta',
       index: 0,
       delta: { type: 'text_delta', text },
@@ -100,7 +101,9 @@ export function messageEventsReply(answer: EmulatedAnswer): EmulatedResponse {
     },
     { type: 'message_stop' },
   ]
-  return eventsReply(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
+  const reply = eventsReply(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
+  const firstText = events.findIndex(({ type }) => type === 'content_block_delta')
+  return { ...reply, cutAt: firstText + Math.max(1, pieces.length >> 1) }
 }
 
 /** The family's native stream: server-sent events with `alt=sse`, else one JSON array in pieces. */
@@ -124,10 +127,12 @@ export function nativeStreamReply(answer: EmulatedAnswer, isSse: boolean): Emula
       modelVersion: answer.model,
     })
   })
-  if (isSse) return eventsReply(chunks.map((data) => ({ event: '', data })))
+  const cutAt = chunks.length >> 1
+  if (isSse) return { ...eventsReply(chunks.map((data) => ({ event: '', data }))), cutAt }
   return {
     status: 200,
     contentType: 'application/json',
+    cutAt,
     pieces: chunks.map((chunk, index) => `${index === 0 ? '[' : ',\n'}${chunk}`).concat(']'),
   }
 }
