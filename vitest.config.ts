@@ -57,7 +57,7 @@ const proofs: TestProjectConfiguration[] = [
     extends: true,
     test: {
       name: 'proof',
-      include: ['test/faults/!(serve|tinyproxy|carriage-return).test.ts'],
+      include: ['test/faults/!(serve.heavy|tinyproxy|carriage-return).test.ts'],
       env: { TEST_PROOF: 'yes' },
       isolate: false,
     },
@@ -103,7 +103,7 @@ export default defineConfig({
           include: [
             heavy,
             properties,
-            'test/faults/!(serve|tinyproxy|carriage-return|last-words|unread|large.heavy).test.ts',
+            'test/faults/!(serve.heavy|tinyproxy|carriage-return|last-words|unread.heavy|large.heavy).test.ts',
           ],
           env: { TEST_ALL: 'yes' },
           setupFiles: ['test/harness/leave-out.ts', 'test/harness/seed.ts'],
