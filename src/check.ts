@@ -10,6 +10,7 @@ import { toTsv } from './io/tsv.ts'
 import { createWrapping } from './io/wrapping.ts'
 import { tryList } from './sessions/check.ts'
 import { sessionParts } from './sessions/session.ts'
+import { pathDoubt } from './settings/doubts.ts'
 import { readSettings } from './settings/read-settings.ts'
 import type { ResolvedSettings } from './settings/resolve.ts'
 import { addressOf, profileFlag, secretOriginOf } from './settings/service-settings.ts'
@@ -150,7 +151,9 @@ async function* tryService(
     yield ['address', notTried(`${setting} is not set`)]
     return
   }
-  yield ['address', ok(`${address}, from ${settings.origins[setting]?.name}`)]
+  const doubt = pathDoubt(setting, address)
+  const from = `${address}, from ${settings.origins[setting]?.name}`
+  yield ['address', ok(doubt === undefined ? from : `${from}; ${doubt}`)]
   let isConnected = true
   for await (const [stage, result] of tryConnection(caller, new URL(address))) {
     if (result.is === 'failed') isConnected = false

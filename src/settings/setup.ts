@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
 import type { Questioner } from '../io/question.ts'
 import { createWrapping } from '../io/wrapping.ts'
+import { valueDoubt } from './doubts.ts'
 import { readProfiles, requireProfilePath } from './profile-file.ts'
 import {
   changeProfile,
@@ -35,6 +36,7 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
   const known = profileValues(file, name) ?? {}
   context.calls.sayInstead(() => 'nothing was changed')
   const answers = await interview(questioner, known, {
+    host,
     begin: (title) => write(`\n${title}`),
     say: (text) => write(margin + wrapBelow(oneLine(text, 2000))),
   })
@@ -118,7 +120,7 @@ const explanations: { [K in SettingName]?: string } = {
 async function interview(
   questioner: Questioner,
   known: Values,
-  { begin, say }: Screen,
+  { begin, say, host }: Screen & Pick<Context, 'host'>,
 ): Promise<GivenValue[]> {
   const answers: GivenValue[] = []
   /** Resolves with whether the setting has a value then. */
@@ -126,7 +128,11 @@ async function interview(
     const values = answers.reduce(withAnswer, known)
     const current = values[name] ?? defaultOf(name, values)
     const value = await askFor(name, { current, questioner, say })
-    if (value !== undefined) answers.push([name, value])
+    if (value !== undefined) {
+      answers.push([name, value])
+      const doubt = valueDoubt(host, name, withValue(values, name, value))
+      if (doubt !== undefined) say(doubt)
+    }
     return (value ?? current) !== undefined
   }
   for (const { title, address, secret, command, others } of services) {

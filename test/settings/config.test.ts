@@ -22,6 +22,42 @@ function world(content?: object) {
 const token = 'canary-token-aaaa1111'
 const work = { baseUrl: 'https://work.test', accessToken: token }
 
+describe('a value that is valid, and probably does not work, is kept with a warning', () => {
+  const hint = (name: string, path: string, address: string) =>
+    `${name} should probably end before ${path}, which is added to it: ${address}`
+  const rows: [string, string, string | undefined][] = [
+    [
+      'baseUrl',
+      'https://a.test/x/alpha_cli/v1beta',
+      hint('baseUrl', '/alpha_cli/v1beta', 'https://a.test/x'),
+    ],
+    ['baseUrl', 'https://a.test/v1beta/models/', hint('baseUrl', '/v1beta/models', 'https://a.test')],
+    ['agentsUrl', 'https://a.test/v1/sessions', hint('agentsUrl', '/v1/sessions', 'https://a.test')],
+    ['agentsUrl', 'https://a.test/v1', hint('agentsUrl', '/v1', 'https://a.test')],
+    ['agentsUrl', 'https://a.test/v1/agents', undefined],
+    ['baseUrl', 'https://a.test/gateway', undefined],
+    ['baseUrl', 'http://a.test', 'baseUrl: plain http to a.test works only with --allow-http'],
+    ['baseUrl', 'http://localhost:1', undefined],
+    ['cacert', 'none.pem', 'cacert: none.pem is not there'],
+  ]
+  test.each(rows)('%s %s', async (name, value, said) => {
+    const { env, file } = world()
+    const ended = await run(['config', 'set', name, value], { env })
+    expect(ended).toMatchObject({ code: 0, err: said === undefined ? '' : `parley: ${said}\n` })
+    expect(file().profiles.default).toEqual({ [name]: value })
+  })
+
+  test('config init says it at the question, config check beside the address', async () => {
+    const { env } = world()
+    const typed = 'https://a.test/alpha_cli/v1beta\nt-1\r\n\n\n\nn\n'
+    const asked = await run(['config', 'init'], { env, typed })
+    const said = hint('baseUrl', '/alpha_cli/v1beta', 'https://a.test')
+    expect(asked.err).toContain(`  ${said}\n`)
+    const checked = await run(['config', 'check'], { env, stdin: '', exchange: answering('{}') })
+    expect(checked.out).toContain(`from profile 'default'; ${said}\n`)
+  })
+})
+
 describe('set, get, unset', () => {
   test.each(['baseUrl', 'base-url', '--base-url', 'PARLEY_BASE_URL', 'base_url', 'BASEURL'])(
     'a setting answers to %s',

@@ -3,6 +3,7 @@ import { SettingArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, usage } from '../../errors.ts'
 import { createQuestioner } from '../../io/question.ts'
+import { valueDoubt } from '../../settings/doubts.ts'
 import { changeProfile, replacedBy, withValue } from '../../settings/profiles.ts'
 import { explainProfile, noteOverride } from '../../settings/resolve.ts'
 import { schemas } from '../../settings/schemas.ts'
@@ -34,12 +35,16 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   const parsed = schemas[name]().safeParse(text)
   if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
   let replaced: string[] = []
+  let doubt: string | undefined
   context.calls.sayInstead(() => undefined)
   await changeProfile(context, (values) => {
     replaced = replacedBy(name).filter((other) => Object.hasOwn(values, other))
-    return withValue(values, name, parsed.data)
+    const changed = withValue(values, name, parsed.data)
+    doubt = valueDoubt(context.host, name, changed)
+    return changed
   })
   for (const other of replaced) context.note(`${other} was removed: ${name} replaces it`)
+  if (doubt !== undefined) context.warn(doubt)
   const { explanations } = await explainProfile(context)
   noteOverride(context, explanations, name)
 }
