@@ -45,7 +45,7 @@ export const batchFlags = (): Option[] => [
   ).argParser(parseShare),
   new Option(
     '--max-failed <n>',
-    'exit 0 if no more lines failed, a number or a percentage (5%) of all; stop once more have',
+    'exit 0 if no more lines failed, a number or a percentage (5%) of all, or of the share; stop once more have',
   ).argParser(parseMaxFailed),
   new Option('--max-total-tokens <n>', 'begin nothing new once the answers took so many').argParser(
     parseCount,

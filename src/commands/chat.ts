@@ -35,6 +35,7 @@ export function declare(command: Command): void {
 
 export const notes = [
   `Documented models: ${documentedModels.join(', ')}. Any other name is sent as it is. The setting family is the vendor word in the gateway's paths and model names (default alpha).`,
+  'With --thread or --report an answer is read to its end, also if the reader of stdout has gone (| head -1).',
 ]
 
 export const examples = [
