@@ -49,8 +49,6 @@ type AuditEvent = JournalLine['event'] | TaskLine['event'] | 'interrupt'
 export interface AskedAgain {
   /** The id of the session's last rest before it. */
   rest: string
-  /** When it was sent, in milliseconds since the epoch by this machine's clock; NaN if it is not known. */
-  at: number
 }
 
 /** A record of what was decided and done, and a journal that says after a kill how far it got. */
@@ -122,7 +120,7 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
       const id = String(entry.toolUse)
       replies.set(id, step(replies.get(id) ?? { is: 'deciding' }, line))
     }
-    task = stepTask(task, readTaskLine(entry, Date.parse(String(entry.time))))
+    task = stepTask(task, readTaskLine(entry))
     asked = stepAsked(asked, entry)
     isInterrupted = stepInterrupt(isInterrupted, entry)
   }
@@ -141,7 +139,7 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
       lock.requireHeld()
       const now = timers.now()
       write(file, `${toLine(entry, session, now)}\n`, path)
-      task = stepTask(task, readTaskLine({ ...entry }, now))
+      task = stepTask(task, readTaskLine({ ...entry }))
       isInterrupted = stepInterrupt(isInterrupted, { ...entry })
     },
     close() {
@@ -153,10 +151,10 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
 
 function stepAsked(
   asked: AskedAgain | undefined,
-  { event, again, time }: Record<string, unknown>,
+  { event, again }: Record<string, unknown>,
 ): AskedAgain | undefined {
   if (typeof again !== 'string') return asked
-  if (event === 'sent') return { rest: again, at: Date.parse(String(time)) }
+  if (event === 'sent') return { rest: again }
   return event === 'refused' ? undefined : asked
 }
 
@@ -301,17 +299,14 @@ function readLine({ event, time, rest, result }: Record<string, unknown>): Journ
   return undefined
 }
 
-function readTaskLine(
-  { event, task: hash, known }: Record<string, unknown>,
-  at: number,
-): TaskLine | undefined {
+function readTaskLine({ event, task: hash, known }: Record<string, unknown>): TaskLine | undefined {
   if (typeof hash !== 'string') return undefined
   switch (event) {
     case 'sent':
       return {
         event,
         hash,
-        sent: { at, known: Known().safeParse(known).data ?? { events: NaN, alike: Infinity } },
+        known: Known().safeParse(known).data ?? { alike: Infinity },
       }
     case 'accepted':
     case 'refused':

@@ -29,10 +29,10 @@ import {
 import { type AskedAgain, type Audit, openAudit } from './audit.ts'
 import { type BoundFlags, Bounds, boundFlags } from './bounds.ts'
 import { hasArrived, type ListedSession, lookUntil } from './looking.ts'
-import { lineFor, longestDoubt, longestLag } from './replying.ts'
+import { lineFor, longestDoubt } from './replying.ts'
 import { Responder } from './responder.ts'
 import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
-import { createCounter, hashOf, isLongOver, isUnderWay, type Known } from './task.ts'
+import { createCounter, hashOf, isUnderWay, type Known } from './task.ts'
 
 export interface RunOptions
   extends SessionOptions,
@@ -145,7 +145,9 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
       if (task) await bounds.begin()
       const sent =
         task &&
-        (await explained(sendTask(lasting, caller, parts, { task, audit, known: before.shown, resume })))
+        (await explained(
+          sendTask(lasting, caller, parts, { task, audit, known: { alike: before.alike }, resume }),
+        ))
       bounds.follow(follower)
       const ask = (text: string) => sendAgain(lasting, caller, parts, { text, follower, audit, resume })
       const { ids } = options
@@ -218,7 +220,7 @@ async function sendTask(
   context: Context,
   caller: Caller,
   parts: SessionParts,
-  { task, audit, known: { events, ofTypes, alike }, resume }: Sending,
+  { task, audit, known, resume }: Sending,
 ): Promise<SessionEvent[]> {
   const line = { toolUse: null, task: task.hash }
   const onAccepted = () => {
@@ -227,7 +229,7 @@ async function sendTask(
     context.calls.sayInstead(() => `the task was accepted; ${goesOn(resume)}`)
     audit.add({ ...line, event: 'accepted' })
   }
-  audit.add({ ...line, event: 'sent', known: { events, ofTypes, alike } })
+  audit.add({ ...line, event: 'sent', known })
   try {
     const named = await caller.call(endpoints.sendEvents, { ...parts, body: task.body }, (response) =>
       readReceipt(context, response, { isPrinted: false, onAccepted }),
@@ -245,7 +247,7 @@ async function sendTask(
 }
 
 const looksFirst =
-  'the task may have been accepted: the same command with the same --audit looks before it sends'
+  'the task may have been accepted: the same command with the same --audit goes on with it once the session shows it'
 
 /**
  * Sends one more message to a session that rests, once; returns its event as it will be shown. If an earlier run has sent one
@@ -259,10 +261,8 @@ async function sendAgain(
   { text, follower, audit, resume }: { text: string; follower: Follower; audit: Audit; resume: string[] },
 ): Promise<SessionEvent[]> {
   const rest = [...follower.state.stops].at(-1)
-  if (audit.asked && audit.asked.rest === rest) {
-    const message = await findAsked({ context, caller, parts }, audit.asked, resume)
-    if (message) return [message]
-  }
+  if (audit.asked && audit.asked.rest === rest)
+    return [await findAsked({ context, caller, parts }, audit.asked, resume)]
   const body = Buffer.from(
     JSON.stringify({ events: [{ type: 'user.message', content: [{ type: 'text', text }] }] }),
   )
@@ -295,30 +295,27 @@ async function sendAgain(
 }
 
 /**
- * The message with which an earlier run asked again, which the session has not shown so far; nothing if it did not arrive.
- * Throws a `CliError` of kind `unknown` if that cannot be known.
+ * The message with which an earlier run asked again, once the session shows it. Throws a `CliError` of kind `unknown` if it
+ * does not.
  */
 async function findAsked(
   session: ListedSession,
-  { rest, at }: AskedAgain,
+  { rest }: AskedAgain,
   resume: string[],
-): Promise<SessionEvent | undefined> {
-  const since = session.context.timers.now()
-  const found = await lookUntil(session, since + longestDoubt + longestLag, () => {
+): Promise<SessionEvent> {
+  const until = session.context.timers.now() + longestDoubt
+  const found = await lookUntil(session, until, () => {
     let isAfter = false
-    let hasClients = false
     let message: SessionEvent | undefined
     return {
       add({ event }) {
-        hasClients ||= event.type.startsWith('user.')
         if (isAfter && event.type === 'user.message') message = event
         isAfter ||= event.id === rest
       },
-      result: (now) =>
-        message || (isAfter && hasClients && isLongOver(at, { since, now })) ? { message } : undefined,
+      result: () => message,
     }
   })
-  if (found) return found.message
+  if (found) return found
   const problem = 'it is not known whether the message to ask again arrived that an earlier run began to send'
   throw new CliError('unknown', problem, { sent: 'unknown', retry: 'look-first', resume })
 }

@@ -1,8 +1,8 @@
-import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
-import { type JournalTask, look, stepTask, type TaskLine } from '../../../src/sessions/running/task.ts'
+import { type JournalTask, stepTask, type TaskLine } from '../../../src/sessions/running/task.ts'
 import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
 import { createClock } from '../../harness/clock.ts'
 import { hurried, run, temporaryFolder } from '../../harness/run.ts'
@@ -60,7 +60,7 @@ describe('Y134: the same line again', () => {
     expect(journal()[0]).toMatchObject({
       session: 's1',
       toolUse: null,
-      known: { events: 0, ofTypes: 0, alike: 0 },
+      known: { alike: 0 },
     })
     expect(journal()[0]?.task).toMatch(/^[0-9a-f]{32}$/)
     const second = await again()
@@ -167,19 +167,16 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     expect(taskLines(journal())).toEqual(['sent', 'unknown', 'accepted', 'done'])
   })
 
-  test('is sent after 30 s if the list shows all but it', async () => {
+  test('ends with 10 if the list shows all but it, however late: something on the way may still have it', async () => {
     const { service, again, journal } = open(
       { history: [said('go'), rest], rounds: [] },
       ['go'],
       createClock(),
     )
-    expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
-    const second = await again()
-    expect({ code: second.code, tasks: service.tasks }).toEqual({ code: 0, tasks: 1 })
-    expect(second.err).not.toContain(notice)
-    expect(taskLines(journal())).toEqual(['sent', 'unknown', 'sent', 'accepted', 'done'])
-    const [sent, , anew] = journal().filter(({ task }) => task)
-    expect(Date.parse(String(anew?.time)) - Date.parse(String(sent?.time))).toBeGreaterThanOrEqual(30_000)
+    for (const _ of [1, 2, 3]) expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
+    const { code, requests } = await again()
+    expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
+    expect(taskLines(journal())).toEqual(['sent', 'unknown'])
   })
 
   test('ends with 10 if something happened meanwhile that a list without clients shows: nothing is sent', async () => {
@@ -271,31 +268,29 @@ test('Y136: killed at each request and each line of the journal, the same line s
       ? readFileSync(join(cwd, 'runs'), 'utf8').trim().split('\n')
       : []
     const twice = [...service.taken].filter(([, answers]) => answers.length > 1)
+    const isTaskInDoubt = second.err.includes('it is not known whether the task arrived')
     expect({ at, tasks: service.tasks, twice, runs }).toEqual({
       at,
-      tasks: 1,
+      tasks: isTaskInDoubt ? 0 : 1,
       twice: [],
       runs: [...new Set(runs)],
     })
-    // What became of a reply cannot always be known.
-    if (second.code === 10) expect(second.err).toContain('it is not known whether the answer to')
+    // What became of a task or a reply cannot always be known.
+    if (second.code === 10) expect(second.err).toMatch(/it is not known whether the (task|answer to)/)
     else expect({ at, code: second.code, err: second.err }).toMatchObject({ at, code: 0 })
     ends.push(`${taskLines(journal()).join(' ')} ${second.code}`)
   }
-  expect(new Set(ends)).toEqual(
-    new Set(['sent accepted done 0', 'sent accepted 10', 'sent sent accepted done 0']),
-  )
+  expect(new Set(ends)).toEqual(new Set(['sent accepted done 0', 'sent accepted 10', 'sent 10']))
 }, 120_000)
 
 describe('the states of a task', () => {
-  const at = 1_000_000
-  const sent = { at, known: { events: 4, ofTypes: 2, alike: 1 } }
-  const of = (is: JournalTask['is']): JournalTask => ({ hash: 'a', is, sent })
+  const known = { alike: 1 }
+  const of = (is: JournalTask['is']): JournalTask => ({ hash: 'a', is, known })
   const line = (event: 'accepted' | 'refused' | 'unknown' | 'done', hash = 'a'): TaskLine => ({ event, hash })
 
   test.each([
-    [undefined, { event: 'sent', hash: 'a', sent } as const, of('posting')],
-    [{ ...of('accepted'), hash: 'b' }, { event: 'sent', hash: 'a', sent } as const, of('posting')],
+    [undefined, { event: 'sent', hash: 'a', known } as const, of('posting')],
+    [{ ...of('accepted'), hash: 'b' }, { event: 'sent', hash: 'a', known } as const, of('posting')],
     [of('posting'), line('accepted'), of('accepted')],
     [of('posting'), line('unknown'), of('posting')],
     [of('posting'), line('refused'), undefined],
@@ -305,42 +300,4 @@ describe('the states of a task', () => {
   ])('%j, then %j', (before, next, after) => {
     expect(stepTask(before, next)).toEqual(after)
   })
-
-  const all = { events: 4, ofTypes: 2, alike: 1, hasClients: true, isAtRest: true }
-  const late = { since: at + 60_000, now: at + 65_000 }
-
-  test.each([
-    ['it is there', { ...all, events: 5, ofTypes: 3, alike: 2 }, { since: at, now: at }, true],
-    ['it is there, while the session works', { ...all, events: 5, alike: 2, isAtRest: false }, late, true],
-    ['the list is as it was', all, late, false],
-    ['it shows what others did since', { ...all, events: 9 }, late, false],
-    ['it shows a new event of its type', { ...all, events: 9, ofTypes: 3 }, late, undefined],
-    ['what is new may not be all', { ...all, events: 9, hasClients: false }, late, undefined],
-    ['it shows less than before', { ...all, events: 3 }, late, undefined],
-    ['the session works', { ...all, isAtRest: false }, late, undefined],
-    ['the request may be on its way', all, { since: at + 10_000, now: at + 29_999 }, undefined],
-    ['the list may lag', all, { since: at + 60_000, now: at + 64_999 }, undefined],
-    ['the clock was set back', all, { since: at - 10_000, now: at + 15_000 }, undefined],
-    ['the clock was set back, long ago', all, { since: at - 10_000, now: at + 20_000 }, false],
-  ])('%s', (_, shown, times, isThere) => {
-    expect(look(sent, shown, times)).toBe(isThere)
-  })
-
-  test('a journal that has no count of types goes by the words alone', () => {
-    const old = { at, known: { events: 4, alike: 1 } }
-    expect(look(old, { ...all, events: 9, ofTypes: 3 }, late)).toBe(false)
-    expect(look(old, { ...all, events: 9, ofTypes: 3, alike: 2 }, late)).toBe(true)
-  })
-})
-
-test('Y137: a line of a task that is torn, or odd, counts as one in doubt at most', async () => {
-  for (const odd of [{ known: null }, { known: { events: 'x' } }, {}]) {
-    const { cwd, again, service } = open({ rounds: [] })
-    expect((await again()).code).toBe(0)
-    const hash = JSON.parse(readFileSync(join(cwd, 'a.ndjson'), 'utf8').split('\n')[0] ?? '').task
-    const entry = { time: 'x', session: 's1', toolUse: null, task: hash, event: 'sent', ...odd }
-    appendFileSync(join(cwd, 'a.ndjson'), `${JSON.stringify(entry)}\n`)
-    const { code } = await again()
-    expect({ code, tasks: service.tasks }).toEqual({ code: 10, tasks: 1 })
-  }
 })
