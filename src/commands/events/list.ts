@@ -69,7 +69,7 @@ export async function run(context: Context, options: ListFlags): Promise<void> {
     await print.end()
   }
   await output.flush()
-  if (count === 0 && missing.size === 0) note('no events')
+  if (count === 0 && !types) note('no events')
   // If the limit ended the list, more may come.
   if (limit !== undefined && count >= limit) return
   for (const type of missing) note(`no event has the type '${type}'${nearestType(type)}`)
