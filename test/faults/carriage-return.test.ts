@@ -46,7 +46,7 @@ test.each(rows)(
     const ended = await run(argv, { exchange, cwd, tty: ['stdout', 'stderr'], env: { PARLEY_RETRIES: '0' } })
     expect(ended.code).toBe(code)
     // What stands beside it came.
-    expect(ended.out).toMatch(/a(\^M|\\r| )b|\\u000d|"a"/)
+    expect(ended.out).toMatch(/a(\^M|\\r)b|a b\n|\\u000d|"a"/)
     expect(ended.out).not.toContain('\r')
     expect(ended.err.replaceAll('\r\x1b[2K', '')).not.toContain('\r')
   },
