@@ -100,11 +100,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'heavy',
-          include: [
-            heavy,
-            properties,
-            'test/faults/!(serve.heavy|tinyproxy|carriage-return|last-words|unread.heavy|large.heavy).test.ts',
-          ],
+          include: [heavy, properties, 'test/faults/!(*.heavy|tinyproxy|carriage-return).test.ts'],
           env: { TEST_ALL: 'yes' },
           setupFiles: ['test/harness/leave-out.ts', 'test/harness/seed.ts'],
           execArgv: ['--max-semi-space-size=64'],

@@ -26,7 +26,7 @@ const rows: [way: string, argv: string[], exchange: ReturnType<typeof answering>
   ['chat --stream --raw', ['chat', 'hi', '--stream', '--raw'], answering(stream, events)],
   ['chat --batch', ['chat', '--batch', 'lines'], answering(message('a\rb'))],
   ['chat --batch --raw', ['chat', '--batch', 'lines', '--raw'], answering(spaced(message('a\rb')))],
-  ['image --raw', ['image', 'hi', '-m', 'a', '--raw'], answering('{"candidates":\r[]}')],
+  ['image --raw', ['image', 'hi', '-m', 'painter', '--raw'], answering('{"candidates":\r[]}')],
   ['api', ['api', 'gateway', '/v1/x'], answering('a\rb\r\nc', text)],
   ['api --include', ['api', 'gateway', '/v1/x', '--include'], answering('{"a":\r1}')],
   ['api of an error', ['api', 'gateway', '/v1/x'], answering('a\rb', { ...text, status: 404 }), 4],

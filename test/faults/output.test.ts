@@ -1,4 +1,6 @@
+import { readdirSync, statSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
 import { answering, delta, ok, okText, receipt, sseHead, stop } from './answers.ts'
@@ -213,7 +215,10 @@ faults('G: signals', [
     argv: [...stream, '-o', 'answer.txt'],
     script: answering(sseHead + delta('begun')),
     during: async (world) => {
-      await new Promise((resolve) => setTimeout(resolve, 1000))
+      const isBegun = (name: string) =>
+        name.startsWith('.parley-') && statSync(join(world.cwd, name)).size > 0
+      while (world.child.exitCode === null && !readdirSync(world.cwd).some(isBegun))
+        await new Promise((resolve) => setTimeout(resolve, 10))
       world.child.kill('SIGTERM')
     },
     code: 'SIGTERM',

@@ -76,11 +76,7 @@ export const faultsInside = (group: string, rows: readonly Row[]): void =>
 
 /** Of rows of the same sort the first is tried in a process as well. */
 function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => string): void {
-  if (process.env.TEST_PROOF) {
-    proveRows(group, rows)
-    return
-  }
-  if (!process.env.TEST_ALL) {
+  if (process.env.TEST_PROOF || !process.env.TEST_ALL) {
     faultsOnce(group, rows)
     return
   }
@@ -96,6 +92,10 @@ function runRows(group: string, rows: readonly Row[], sortOf: (row: Row) => stri
 
 /** For rows that only npm run test:all tries. */
 export function faultsOnce(group: string, rows: readonly Row[], how?: typeof run): void {
+  if (process.env.TEST_PROOF) {
+    proveRows(group, rows)
+    return
+  }
   describe.concurrent(group, () => {
     afterAll(unmapNames)
     for (const row of rows) {

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { answering, delta, sseHead } from './answers.ts'
-import { faults, type Row } from './rows.ts'
+import { faultsOnce, type Row } from './rows.ts'
 import { quote } from './terminal.ts'
 
 const unread = join(import.meta.dirname, 'unread.py')
@@ -23,7 +23,7 @@ const row = (
   ...more,
 })
 
-faults('G: a terminal that nobody reads', [
+faultsOnce('G: a terminal that nobody reads', [
   ...['SIGTERM', 'SIGINT', 'SIGHUP'].flatMap((signal) => [
     row('G10', 'full', signal, { words: 'chat hi --stream', script: much, reqs: 1 }),
     row('G10', 'stopped', signal, { words: 'chat hi --stream', script: much, reqs: 1 }),

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { response, type Script } from '../harness/server.ts'
 import { answering, delta, event, sseHead } from './answers.ts'
-import { events, faults, type Row, stream } from './rows.ts'
+import { events, faultsOnce, type Row, stream } from './rows.ts'
 
 /** What a run says last when Ctrl-C ends it there. */
 const dying = (at: NonNullable<Row['signal']>['at'], said: string): Partial<Row> & Pick<Row, 'code'> => ({
@@ -33,7 +33,7 @@ function session(listed: object[], live: object[] = []): Script {
 
 const again = (argv: string) => `to follow it again: parley events follow ${argv}`
 
-faults('G: last words', [
+faultsOnce('G: last words', [
   {
     ...dying('request', ''),
     name: 'G21 a list that is waited for takes nothing away',

@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response, type Script, type ScriptedServer } from '../harness/server.ts'
 import { answering, delta, ok, okText, sseHead, stop } from './answers.ts'
-import { chat, faults, type Row, stream } from './rows.ts'
+import { chat, faultsOnce, type Row, stream } from './rows.ts'
 import type { World } from './world.ts'
 
 const broken = answering(`${sseHead}${delta('begun')}event: error\ndata: {"error":{"message":"gone"}}\n\n`)
@@ -23,7 +23,7 @@ const interleaved = (): Script => {
   }
 }
 
-faults('Files of answers', [
+faultsOnce('Files of answers', [
   {
     name: 'F01 two runs with one -o: each answer is whole, and one of them stays',
     shell: 'run() { parley chat hi --stream -o a.txt; }; run & one=$!; run & wait $! && wait $one',
@@ -211,7 +211,7 @@ function answeringFirstAfter(milliseconds: number): Pick<Row, 'script' | 'during
   }
 }
 
-faults('Conversations', [
+faultsOnce('Conversations', [
   {
     name: 'F10 of many runs at once each sees the turns of those before, and none is lost',
     shell: 'for i in 1 2 3 4 5 6; do parley chat "q$i" --thread t.json -q & done; wait',

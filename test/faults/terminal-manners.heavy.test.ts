@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { configFolder } from '../harness/run.ts'
 import type { Script } from '../harness/server.ts'
 import { answering, ok } from './answers.ts'
-import { chat, faults, type Row } from './rows.ts'
+import { chat, faultsOnce, type Row } from './rows.ts'
 import { onTerminal } from './terminal.ts'
 
 const profileFile = `home/${configFolder}/config.json`
@@ -12,7 +12,7 @@ const slowly: Script = (...request) => void setTimeout(() => answering(ok)(...re
 const nothingGiven =
   'parley: no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE'
 
-faults('V: what a person sees beside the answer', [
+faultsOnce('V: what a person sees beside the answer', [
   ...[
     ['NO_COLOR=1', '', false],
     ['', '--color never', false],

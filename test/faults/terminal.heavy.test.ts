@@ -1,7 +1,7 @@
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
 import { answering, delta, sseHead, stop } from './answers.ts'
-import { both, chat, faults, type Row } from './rows.ts'
+import { both, chat, faultsOnce, type Row } from './rows.ts'
 import { onTerminal } from './terminal.ts'
 
 const hostile: [id: string, what: string, raw: string, shown: string][] = [
@@ -15,7 +15,7 @@ const hostile: [id: string, what: string, raw: string, shown: string][] = [
   ['V05', 'bidi', 'a\u202eb\u2066c', 'a\\u202eb\\u2066c'],
 ]
 
-faults('V: terminal safety', [
+faultsOnce('V: terminal safety', [
   ...hostile.flatMap(([id, what, raw, shown]): Row[] => [
     {
       name: `${id} ${what} on a terminal`,
