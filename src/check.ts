@@ -24,12 +24,12 @@ export interface CheckOptions {
 }
 
 /** What came of one step. */
-type Result =
+type StepResult =
   | { is: 'ok'; about?: string }
   | { is: 'not tried'; about: string }
   | { is: 'failed'; about: string; mend: string | undefined; failure: CliError }
 
-type Step = 'address' | 'name' | 'connection' | 'TLS' | 'credential' | 'stream'
+type CheckStep = 'address' | 'name' | 'connection' | 'TLS' | 'credential' | 'stream'
 
 /** What a check is made with. */
 interface Means {
@@ -143,8 +143,8 @@ const asFailure = ({ kind, message, details }: CliError, where: string): CliErro
 async function* tryService(
   { settings, caller }: Means,
   service: Endpoint['service'],
-  credential: AsyncIterable<[Step, Result]>,
-): AsyncGenerator<[Step, Result]> {
+  credential: AsyncIterable<[CheckStep, StepResult]>,
+): AsyncGenerator<[CheckStep, StepResult]> {
   const setting = addressOf(service)
   const address = settings.values[setting]
   if (address === undefined) {
@@ -169,7 +169,7 @@ async function* tryService(
 const stages = ['name', 'connection', 'TLS'] as const
 
 /** How far a connection gets. */
-async function* tryConnection(caller: Caller, url: URL): AsyncGenerator<[Stage, Result]> {
+async function* tryConnection(caller: Caller, url: URL): AsyncGenerator<[Stage, StepResult]> {
   const reached = new Map<Stage, string | undefined>()
   const result = await attempt(async () => {
     const isTried = await caller.tryConnection(url, (stage, proxy) =>
@@ -188,13 +188,18 @@ async function* tryConnection(caller: Caller, url: URL): AsyncGenerator<[Stage, 
   }
 }
 
-function describeStage(stage: Stage, url: URL, way: string | undefined): Result {
+function describeStage(stage: Stage, url: URL, way: string | undefined): StepResult {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   return stage === 'name' && way === undefined && isIP(host) ? notTried(`${host} is an address`) : ok(way)
 }
 
 /** Without a yes to its cost, the model is not asked. */
-async function* tryGateway({ context, settings, caller, ask }: Means): AsyncGenerator<[Step, Result]> {
+async function* tryGateway({
+  context,
+  settings,
+  caller,
+  ask,
+}: Means): AsyncGenerator<[CheckStep, StepResult]> {
   const first = await attempt(async () => {
     const { endpoint, parts } = await buildTrial(settings, { stream: false })
     await caller.prepare(endpoint, parts)
@@ -208,7 +213,7 @@ async function* tryGateway({ context, settings, caller, ask }: Means): AsyncGene
   else yield ['stream', await attempt(() => tryStream({ context, settings, caller }))]
 }
 
-async function tryStream(means: Pick<Means, 'context' | 'settings' | 'caller'>): Promise<Result> {
+async function tryStream(means: Pick<Means, 'context' | 'settings' | 'caller'>): Promise<StepResult> {
   const { context, settings, caller } = means
   const type = await tryChat(context, settings, { caller, stream: true })
   const { streamVia } = settings.values
@@ -218,7 +223,7 @@ async function tryStream(means: Pick<Means, 'context' | 'settings' | 'caller'>):
 }
 
 /** The key is tried by reading an event. */
-async function* trySessionService(means: Means): AsyncGenerator<[Step, Result]> {
+async function* trySessionService(means: Means): AsyncGenerator<[CheckStep, StepResult]> {
   const { context, settings, caller, session } = means
   yield [
     'credential',
@@ -239,11 +244,11 @@ async function* trySessionService(means: Means): AsyncGenerator<[Step, Result]> 
   ]
 }
 
-const ok = (about?: string): Result => ({ is: 'ok', ...(about === undefined ? {} : { about }) })
+const ok = (about?: string): StepResult => ({ is: 'ok', ...(about === undefined ? {} : { about }) })
 
-const notTried = (about: string): Result => ({ is: 'not tried', about })
+const notTried = (about: string): StepResult => ({ is: 'not tried', about })
 
-async function attempt(work: () => Promise<Result>): Promise<Result> {
+async function attempt(work: () => Promise<StepResult>): Promise<StepResult> {
   try {
     return await work()
   } catch (failure) {
@@ -281,12 +286,12 @@ function mendWay(
   return origin?.source === 'environment' ? `${origin.name} has the address` : undefined
 }
 
-type Print = (service: string, step: Step, result: Result) => Promise<void>
+type Print = (service: string, step: CheckStep, result: StepResult) => Promise<void>
 
 /** Prints columns on a terminal, else fields separated by tabs. */
 async function createPrinter({ host, output, style, secrets }: Context): Promise<Print> {
   const clean = (text: string) => oneLine(secrets.redact(text), 1000)
-  const words = ({ is, about }: Result) => `${is}${about === undefined ? '' : `: ${clean(about)}`}`
+  const words = ({ is, about }: StepResult) => `${is}${about === undefined ? '' : `: ${clean(about)}`}`
   if (!output.isTerminal) {
     return (service, step, result) => {
       const mend = result.is === 'failed' && result.mend ? `; ${clean(result.mend)}` : ''

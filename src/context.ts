@@ -75,6 +75,7 @@ export interface SharedFlags {
   quiet?: boolean
   verbose?: boolean
   errors?: 'json' | 'github'
+  report?: string
   color?: ColourChoice
   stdin?: boolean
   /** Of the commands that send text: a stdin that is read has to bring some. */

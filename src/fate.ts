@@ -29,7 +29,7 @@ export interface Stakes {
   isProvedByReceipt?: boolean
 }
 
-/** How far a request got, for who asks whether it did: `unknown` means that it was sent and no answer came. */
+/** How far a request got, for whoever asks whether it was sent: `unknown` means that it was, and no answer came. */
 export type Sent = 'no' | 'unknown' | 'yes'
 
 /** What a fate means for what was to be done. */

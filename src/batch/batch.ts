@@ -16,14 +16,14 @@ import {
 } from './input.ts'
 import { createLedger } from './ledger.ts'
 import { asTheyCome, inOrder, type LineAnswer, type Turns } from './record.ts'
-import { type BatchContext, createReport, withStatusLine } from './report.ts'
+import { type BatchContext, createBatchReport, withStatusLine } from './report.ts'
 import { openResults, type ResultsFile } from './results-file.ts'
 import { type Asking, type Outcome, runBatch } from './run.ts'
 
 /** The work of a batch: how a line becomes a request, and how it is asked. */
 export interface LineWork<C extends LineRequest> {
   prepare: Prepare<C>
-  /** The same as `Ask`. */
+  /** The same as `Ask`, with what a line does not say itself. */
   ask(line: Line<C>, asking: Asking): Promise<LineAnswer>
   /** Finds the tokens of an answer in a result that was written with `--raw`. */
   tokensOf(line: Record<string, unknown>): number | undefined
@@ -99,7 +99,7 @@ async function answer<C extends LineRequest>(
   const { concurrency = defaultConcurrency, maxTotalTokens: mostTokens = Infinity } = options
   const { maxFailed } = options
   const turns = options.unordered ? asTheyCome() : inOrder(4 * concurrency)
-  const report = createReport(context, { input, isResumable: results !== undefined })
+  const report = createBatchReport(context, { input, isResumable: results !== undefined })
   const interrupted = new AbortController()
   const interrupt = context.host.takeInterrupt?.(() => {
     context.note('finishing what was begun; a second Ctrl-C ends at once')

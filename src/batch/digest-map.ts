@@ -55,7 +55,7 @@ export function createDigestMap(): DigestMap {
   }
 }
 
-/** Who may choose the texts cannot find two that share 96 bits. */
+/** Whoever chooses the texts cannot find two that share 96 bits. */
 function digestOf(text: string): Digest {
   // As a text it takes a third of the time that it takes as bytes.
   const digest = hash('sha256', text, 'binary')

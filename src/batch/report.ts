@@ -51,7 +51,7 @@ interface ReportOptions {
 /** How often the progress line is written anew. Milliseconds. */
 const step = 250
 
-export function createReport(context: BatchContext, { input, isResumable }: ReportOptions): BatchReport {
+export function createBatchReport(context: BatchContext, { input, isResumable }: ReportOptions): BatchReport {
   const { host, flags, timers, output, secrets, status, note } = context
   const start = timers.now()
   const isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
@@ -99,7 +99,7 @@ export function createReport(context: BatchContext, { input, isResumable }: Repo
     forget = callAfter(timers, step, tick)
   }
 
-  /** How far it is, where no line shows it. */
+  /** How far it is, if no line shows it. */
   function describeProgress(): string {
     const when = last ? `line ${last.index} came last, ${describeAgo(last.at, timers.now())}` : 'no line yet'
     return `${formatProgress(standing(), Infinity)}; ${when}`

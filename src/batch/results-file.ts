@@ -27,7 +27,7 @@ export interface Earlier {
   end: number
   /** The text after that end: nothing, the beginning of a result, a whole result, or something else. */
   tail: 'none' | 'torn' | 'whole' | 'foreign'
-  /** How many of its lines are no results. */
+  /** How many of its lines are not results. */
   others: number
   /** How many digits the numbers of its lines have in the names of files; `undefined` if it names none. */
   width: number | undefined

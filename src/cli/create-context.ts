@@ -26,7 +26,7 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
     print(redactJson(escapeJson(JSON.stringify({ warning: oneLine(redact(line), 2000) }))))
   }
   const style = await createStyle(wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal))
-  // A dash first: CI systems look for commands at the start of a line, where no service's text may be.
+  // A dash comes first: a CI system may take a line that a service's text begins for a command.
   const foot = (text: string) => tell(style.dim(wrap(redact(`— ${text}`))))
   const timers = host.timers ?? realTimers
   return {

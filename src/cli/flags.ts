@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import { addValue, FileFlag, HeaderFlag, InputFlag } from '../argv/flags.ts'
 import type { GivenFlag, SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
-import { flagOf, hasFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
+import { flagOf, isRequestFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
 import { addNote } from './help-text.ts'
 
 /** A flag as it was given; without a value it is empty. */
@@ -39,7 +39,7 @@ export const requestFlags = () => [
 export const declareGeneralFlags = (command: Command) => declareShared(command, generalFlags())
 
 export function declareRequestFlags(command: Command): void {
-  const settingFlags = settingNames.filter(hasFlag).map(settingFlag)
+  const settingFlags = settingNames.filter(isRequestFlag).map(settingFlag)
   declareShared(command, [...requestFlags(), ...generalFlags(), ...settingFlags])
 }
 
@@ -102,7 +102,7 @@ export function readSharedFlags(commands: (Command & { given: readonly Given[] }
     quiet: Boolean(flags.quiet || flags.errors === 'json'),
     settings: Object.fromEntries(
       settingNames
-        .filter((name) => hasFlag(name) && given[name] !== undefined)
+        .filter((name) => isRequestFlag(name) && given[name] !== undefined)
         .map((name) => [name, { value: given[name], flag: flagOf(name) }]),
     ),
   }

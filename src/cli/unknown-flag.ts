@@ -2,7 +2,7 @@ import type { Option } from 'commander'
 import { didYouMean } from '../argv/spelling.ts'
 import { quoteWords } from '../io/shell-quote.ts'
 
-interface Place {
+interface FlagPlace {
   /** The words of the command, without `parley`. */
   path: readonly string[]
   options: readonly Option[]
@@ -11,7 +11,7 @@ interface Place {
 }
 
 /** Says that there is no such flag, and what was probably meant. `words` begin with the flag, as it was typed. */
-export function describeUnknownFlag(words: readonly string[], place: Place): string {
+export function describeUnknownFlag(words: readonly string[], place: FlagPlace): string {
   const [word = ''] = words
   // The value after = may be a secret.
   const name = word.startsWith('--') ? word.replace(/=.*/s, '') : word
@@ -24,7 +24,7 @@ export function describeUnknownFlag(words: readonly string[], place: Place): str
   return `${start}${guess || wayOn(words, name, place)}`
 }
 
-function wayOn(words: readonly string[], name: string, { path, children }: Place): string {
+function wayOn(words: readonly string[], name: string, { path, children }: FlagPlace): string {
   const group = ['parley', ...path].join(' ')
   if (children.length === 0) return `; '${group} --help' lists the flags`
   const child = words.find((word) => children.includes(word)) ?? children[0]
@@ -64,7 +64,7 @@ const pointers: readonly Pointer[] = [
   [['--size'], '--set PATH=VALUE sets any field of the body that the model knows', '--set'],
 ]
 
-function pointTo(name: string, { path, options, children }: Place): string | undefined {
+function pointTo(name: string, { path, options, children }: FlagPlace): string | undefined {
   const rows = pointers.filter(([flags]) => flags.includes(name))
   if (children.length === 0)
     return rows.find(([, , needs]) => options.some(({ long }) => long === needs))?.[1]

@@ -2,7 +2,7 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
 import { describeIssues } from '../wire/json/parse.ts'
 import { createWalk } from '../wire/json/scanner.ts'
-import { type EmulatedResponse, errorReply } from './response.ts'
+import { type EmulatedResponse, errorResponse } from './response.ts'
 
 /** The longest body after decoding, in bytes. */
 const longest = 64 * 1024 * 1024
@@ -59,7 +59,7 @@ async function decode({
   })
 }
 
-const refuse = (...problem: Parameters<typeof errorReply>) => ({ refusal: errorReply(...problem) })
+const refuse = (...problem: Parameters<typeof errorResponse>) => ({ refusal: errorResponse(...problem) })
 
 export const header = (headers: Record<string, string>, name: string): string | undefined =>
   Object.entries(headers).find(([candidate]) => candidate.toLowerCase() === name)?.[1]

@@ -8,16 +8,21 @@ import { checkBody, header } from './body.ts'
 import {
   createLimiter,
   type Fault,
-  faultReply,
-  type Limit,
-  limitReply,
-  pageReply,
+  faultResponse,
+  limitResponse,
+  type RateLimit,
   takeFault,
+  webPageResponse,
 } from './faults.ts'
-import { composeAnswer, messageEventsReply, messageReply, nativeStreamReply } from './gateway/chat.ts'
+import {
+  composeAnswer,
+  messageEventsResponse,
+  messageResponse,
+  nativeStreamResponse,
+} from './gateway/chat.ts'
 import { createRandom, randomId } from './random.ts'
-import { deliver, type EmulatedResponse, errorReply } from './response.ts'
-import { findRoute, type Route, strayReply } from './route.ts'
+import { deliver, type EmulatedResponse, errorResponse } from './response.ts'
+import { findRoute, type Route, strayResponse } from './route.ts'
 import { keepSessions, type SessionHandlers, type SessionStore } from './sessions/kept-sessions.ts'
 import type { StreamStyle } from './sessions/session-stream.ts'
 import { createSessions } from './sessions/sessions.ts'
@@ -29,7 +34,7 @@ export interface EmulatorOptions {
   apiKey?: string
   faults?: Fault[]
   /** For all callers and endpoints together; a request beyond it gets 429, and uses up no fault. */
-  limit?: Limit
+  limit?: RateLimit
   /** Milliseconds before an answer begins. */
   latency?: number
   /** Milliseconds between two pieces of a stream, and between two events of an agent. */
@@ -71,12 +76,12 @@ function createHandlers(options: EmulatorOptions): Handlers {
   return {
     chat(call) {
       const isStream = call.query.get('alt') === 'sse' || (call.body as { stream?: unknown }).stream === true
-      return isStream ? messageEventsReply(compose(call)) : messageReply(compose(call))
+      return isStream ? messageEventsResponse(compose(call)) : messageResponse(compose(call))
     },
-    streamChat: (call) => nativeStreamReply(compose(call), call.query.get('alt') === 'sse'),
+    streamChat: (call) => nativeStreamResponse(compose(call), call.query.get('alt') === 'sse'),
     async image({ params, body }) {
-      const { imageReply } = await import('./gateway/image.ts')
-      return imageReply(body as GenerateRequest, params.model ?? '', seed)
+      const { imageResponse } = await import('./gateway/image.ts')
+      return imageResponse(body as GenerateRequest, params.model ?? '', seed)
     },
     createSession: ({ body }) => sessions.create(body as CreateSession),
     updateSession: ({ params, body }) => sessions.update(params.session ?? '', body as UpdateSession),
@@ -115,18 +120,18 @@ export function createEmulator(options: EmulatorOptions): Exchange {
     if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
     const delivery = { requestId: randomId('req', random), delay: chunkDelay }
     const { route, methods } = findRoute(request)
-    if (!route) return deliver(strayReply(methods), delivery)
-    if (!take()) return deliver(limitReply, delivery)
+    if (!route) return deliver(strayResponse(methods), delivery)
+    if (!take()) return deliver(limitResponse, delivery)
     const fault = takeFault(faults, faultNames[route.name])
     if (fault === 'reset') throw new CliError('unknown', 'the emulator reset the connection')
     if (fault === 'stall') return new Promise(() => {})
-    if (fault === 'html') return deliver(pageReply, delivery)
-    if (typeof fault === 'number') return deliver(faultReply(fault), delivery)
+    if (fault === 'html') return deliver(webPageResponse, delivery)
+    if (typeof fault === 'number') return deliver(faultResponse(fault), delivery)
     const refusal = refuse(route.endpoint, request, options)
-    const reply = refusal ?? (await answer(route, request, { handlers, options }))
-    if (request.method === 'HEAD') return deliver(headOf(reply), delivery)
+    const response = refusal ?? (await answer(route, request, { handlers, options }))
+    if (request.method === 'HEAD') return deliver(headOf(response), delivery)
     const cut = () => new CliError('response', 'the emulator cut the connection', { brokeOff: true })
-    return deliver(reply, fault === 'cut' ? { ...delivery, cut } : delivery)
+    return deliver(response, fault === 'cut' ? { ...delivery, cut } : delivery)
   }
 }
 
@@ -150,7 +155,7 @@ function refuse(
     service === 'gateway'
       ? 'Authorization must be Bearer and the access token'
       : 'x-api-key must be the key, or Authorization Bearer and the key'
-  return errorReply(401, `the header ${place}`)
+  return errorResponse(401, `the header ${place}`)
 }
 
 async function answer(
@@ -162,7 +167,7 @@ async function answer(
   if ('refusal' in read) return read.refusal
   const { body } = read
   const doubts = endpoint.service === 'agents' ? findDoubts(request, eventsIn(body)) : []
-  if (options.isStrict && doubts.length > 0) return errorReply(400, doubts.slice(0, mostTold).join('; '))
+  if (options.isStrict && doubts.length > 0) return errorResponse(400, doubts.slice(0, mostTold).join('; '))
   for (const doubt of doubts.slice(0, mostTold)) options.onDoubt?.(doubt)
   return handlers[name]({ params, query, body })
 }

@@ -1,5 +1,5 @@
 import { usage } from '../errors.ts'
-import { type EmulatedResponse, errorReply } from './response.ts'
+import { type EmulatedResponse, errorResponse } from './response.ts'
 
 /** A failure on request: at which endpoint (any, if absent), of what kind, and how many times more. */
 export interface Fault {
@@ -37,19 +37,19 @@ export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | un
 /** A second is enough for at least one request, and for all that a limit's bucket takes. */
 const retryAfter = { 'retry-after': '1' }
 
-export const limitReply: EmulatedResponse = errorReply(429, 'too many requests a second', retryAfter)
+export const limitResponse: EmulatedResponse = errorResponse(429, 'too many requests a second', retryAfter)
 
-export const faultReply = (status: number): EmulatedResponse =>
-  errorReply(status, `asked to fail with ${status}`, status === 429 ? retryAfter : undefined)
+export const faultResponse = (status: number): EmulatedResponse =>
+  errorResponse(status, `asked to fail with ${status}`, status === 429 ? retryAfter : undefined)
 
 /** What a captive portal answers. */
-export const pageReply: EmulatedResponse = {
+export const webPageResponse: EmulatedResponse = {
   status: 200,
   contentType: 'text/html',
   pieces: ['<!doctype html><html><head><title>Please log in</title></head><body>A web page.</body></html>'],
 }
 
-export interface Limit {
+export interface RateLimit {
   /** Requests a second, and how many may come at once after a pause; at least 1. */
   rate: number
   /** Milliseconds since any moment. */
@@ -57,7 +57,7 @@ export interface Limit {
 }
 
 /** Makes a bucket that refills: a call takes one request out of it, or returns false if it is empty. */
-export function createLimiter({ rate, now }: Limit): () => boolean {
+export function createLimiter({ rate, now }: RateLimit): () => boolean {
   let left = rate
   let last = now()
 
@@ -66,7 +66,7 @@ export function createLimiter({ rate, now }: Limit): () => boolean {
     // A clock that is set back takes nothing away.
     left = Math.min(rate, left + (Math.max(0, time - last) * rate) / 1000)
     last = time
-    // Who waits for just as long as told may be a hair early; what is lent here is paid back.
+    // Whoever waits for just as long as told may be a hair early; what is lent here is paid back.
     if (left < 0.99) return false
     left--
     return true

@@ -1,7 +1,7 @@
 import type { HttpResponse } from '../wire/exchange.ts'
 import { encodeSseEvent, type SseEvent } from '../wire/sse.ts'
 
-/** An answer before it is bytes: a status, a content type, and the pieces of its body in the order they go out. */
+/** A response before it is bytes: a status, a content type, and the pieces of its body in the order they go out. */
 export interface EmulatedResponse {
   status: number
   contentType: string
@@ -15,13 +15,13 @@ export interface EmulatedResponse {
   close?(): void
 }
 
-export const jsonReply = (status: number, body: unknown): EmulatedResponse => ({
+export const jsonResponse = (status: number, body: unknown): EmulatedResponse => ({
   status,
   contentType: 'application/json',
   pieces: [JSON.stringify(body)],
 })
 
-export const eventsReply = (events: SseEvent[]): EmulatedResponse => ({
+export const eventsResponse = (events: SseEvent[]): EmulatedResponse => ({
   status: 200,
   contentType: 'text/event-stream',
   pieces: events.map(encodeSseEvent),
@@ -40,7 +40,7 @@ const errorTypes: Record<number, string> = {
 }
 
 /** An error in the session service's envelope (public clients, 8). */
-export function errorReply(
+export function errorResponse(
   status: number,
   message: string,
   headers?: Record<string, string>,
@@ -66,16 +66,19 @@ export interface ResponseSettings {
   cut?: (() => Error) | undefined
 }
 
-/** Turns a reply into a response whose pieces go out one by one. */
-export function deliver(reply: EmulatedResponse, { requestId, delay, cut }: ResponseSettings): HttpResponse {
-  const { error } = reply
-  const pieces = error ? [JSON.stringify({ type: 'error', error, request_id: requestId })] : reply.pieces
+/** Makes of it what an exchange returns, whose pieces go out one by one. */
+export function deliver(
+  response: EmulatedResponse,
+  { requestId, delay, cut }: ResponseSettings,
+): HttpResponse {
+  const { error } = response
+  const pieces = error ? [JSON.stringify({ type: 'error', error, request_id: requestId })] : response.pieces
 
   async function* body(): AsyncGenerator<Uint8Array> {
     let at = 0
     for await (const piece of pieces) {
       if (at > 0 && delay > 0) await new Promise((resolve) => setTimeout(resolve, delay))
-      const isCut = cut !== undefined && at === (error ? 0 : (reply.cutAt ?? 0))
+      const isCut = cut !== undefined && at === (error ? 0 : (response.cutAt ?? 0))
       yield Buffer.from(isCut ? piece.slice(0, piece.length >> 1) : piece)
       if (isCut) throw cut()
       at++
@@ -85,18 +88,18 @@ export function deliver(reply: EmulatedResponse, { requestId, delay, cut }: Resp
   const whole = Array.isArray(pieces) && pieces.length === 1 && !cut ? String(pieces[0]) : undefined
   const length: Record<string, string> =
     whole === undefined ? {} : { 'content-length': String(Buffer.byteLength(whole)) }
-  const isStream = reply.contentType === 'text/event-stream'
+  const isStream = response.contentType === 'text/event-stream'
   return {
-    status: reply.status,
+    status: response.status,
     statusText: '',
     headers: {
-      'content-type': reply.contentType,
+      'content-type': response.contentType,
       'request-id': requestId,
       ...(isStream ? unbuffered : {}),
       ...length,
-      ...reply.headers,
+      ...response.headers,
     },
     body: body(),
-    close: reply.close ?? (() => {}),
+    close: response.close ?? (() => {}),
   }
 }

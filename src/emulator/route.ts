@@ -1,6 +1,6 @@
 import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
-import { type EmulatedResponse, errorReply } from './response.ts'
+import { type EmulatedResponse, errorResponse } from './response.ts'
 
 /** The endpoint that a request goes to, and what its address says. */
 export interface Route {
@@ -55,8 +55,8 @@ function patternOf(segment: string): RegExp {
   return new RegExp(`^${text}$`, 's')
 }
 
-/** The reply if no endpoint is there, or one that has other methods only. */
-export const strayReply = (methods: string[]): EmulatedResponse =>
+/** The response if no endpoint is there, or one that has other methods only. */
+export const strayResponse = (methods: string[]): EmulatedResponse =>
   methods.length === 0
-    ? errorReply(404, 'there is no such endpoint')
-    : errorReply(405, `the method must be ${methods.join(' or ')}`, { allow: methods.join(', ') })
+    ? errorResponse(404, 'there is no such endpoint')
+    : errorResponse(405, `the method must be ${methods.join(' or ')}`, { allow: methods.join(', ') })

@@ -5,7 +5,7 @@ import type { Output } from '../io/output.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { printAnswer } from './chat/answer.ts'
-import { buildRequest } from './chat/chat.ts'
+import { buildChatRequest } from './chat/chat.ts'
 
 /** The longest answer to each question of a check, in tokens. */
 export const longestAnswer = 16
@@ -17,7 +17,7 @@ export function buildTrial(
 ): Promise<{ endpoint: Endpoint; parts: RequestParts }> {
   const prompt = { turn: [{ text: 'Say hello.' }], text: '' }
   const options = { stream, maxOutputTokens: String(longestAnswer) }
-  return buildRequest({ prompt, system: undefined, assignments: [] }, undefined, { options, values })
+  return buildChatRequest({ prompt, system: undefined, assignments: [] }, undefined, { options, values })
 }
 
 /**

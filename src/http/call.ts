@@ -16,7 +16,7 @@ import { createRequestBuilder, type Request, type RequestParts } from './request
 
 /** A response of status 2xx whose body is still to be read. */
 export interface ReadableResponse extends HttpResponse {
-  /** How many there were, the last one included. */
+  /** How many attempts there were, the last one included. */
   attempts: number
   /** The response proves that the request was carried out, whatever fails after this. */
   accept(): void

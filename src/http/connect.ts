@@ -20,7 +20,7 @@ export type Stage = 'name' | 'connection' | 'TLS'
 /** Called for each stage that is reached; `proxy` is the one on the way. */
 export type OnStage = (stage: Stage, proxy: HttpProxy | undefined) => void
 
-interface Opening {
+interface ConnectionOpening {
   signal: AbortSignal
   meanwhile(): void
   onStage?: OnStage | undefined
@@ -34,7 +34,7 @@ interface Opening {
 export async function openConnection(
   url: URL,
   { timeout, ca, findProxy }: ConnectOptions,
-  { signal, meanwhile, onStage = () => {} }: Opening,
+  { signal, meanwhile, onStage = () => {} }: ConnectionOpening,
 ): Promise<PausableSocket> {
   const proxy = findProxy?.(url)
   const way = proxy ? `${url.host}, through the proxy ${proxy.url.host}` : url.host

@@ -75,7 +75,7 @@ export function retryOf(failure: CliError, { safeToRetry }: Meaning): Retry {
   return passes || failure.kind === 'response' ? 'look-first' : 'never'
 }
 
-/** What an attempt that failed has come to, or of an answer that says that it failed. */
+/** What a failed attempt has come to, or an answer that says that it failed. */
 export const fateOf = (failure: CliError): Fate => meaningOf(failure).fate
 
 /** What a failure of one call means for the others of a run: to `wait` is to ask for this one again too. */
@@ -119,7 +119,7 @@ function mayRepeat({ repeat, retryUnknown, leavesRefusals }: RetryPolicy, error:
   }
 }
 
-/** Whether a failure may pass, so that who is patient asks again. The network may be back, if no name was found. */
+/** Whether a failure may pass, so that whoever is patient asks again. A name that is not found may only mean that the network is away. */
 export function mayPass(error: CliError, repeat: Repeat): boolean {
   const { isPermanent } = error.details
   if (isPermanent && error.kind !== 'not-sent') return false

@@ -2,7 +2,7 @@ import { chmodSync, lstatSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
 import { fileProblem } from '../errors.ts'
 
-interface Surroundings {
+interface CacheSurroundings {
   env: Readonly<Record<string, string | undefined>>
   platform: NodeJS.Platform
   /** The user's number, if files have owners. */
@@ -13,7 +13,7 @@ interface Surroundings {
  * parley's folder among the user's caches, for what is worth nothing on another machine, or a day later. Nobody else may
  * look into it. It is made if it is not there. Throws an error that says why it cannot be used.
  */
-export function openCacheFolder(surroundings: Surroundings): string {
+export function openCacheFolder(surroundings: CacheSurroundings): string {
   const caches = findCaches(surroundings)
   if (!caches || !isAbsolute(caches)) {
     const variable = surroundings.platform === 'win32' ? 'LOCALAPPDATA' : 'HOME, or XDG_CACHE_HOME'
@@ -28,13 +28,13 @@ export function openCacheFolder(surroundings: Surroundings): string {
   return folder
 }
 
-function findCaches({ env, platform }: Surroundings): string | undefined {
+function findCaches({ env, platform }: CacheSurroundings): string | undefined {
   if (platform === 'win32') return env.LOCALAPPDATA
   if (env.XDG_CACHE_HOME || !env.HOME) return env.XDG_CACHE_HOME
   return `${env.HOME}/${platform === 'darwin' ? 'Library/Caches' : '.cache'}`
 }
 
-function makeOwn(folder: string, { platform, uid }: Surroundings): void {
+function makeOwn(folder: string, { platform, uid }: CacheSurroundings): void {
   const isOwn = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
   const isThere = look(caches) !== undefined

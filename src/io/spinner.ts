@@ -2,7 +2,7 @@ import type { Output, StdStream } from './output.ts'
 import { type ColourChoice, wantsColour } from './style.ts'
 
 /** Where a spinner is shown, and what speaks against it. */
-interface Stage {
+interface SpinnerStage {
   host: { stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
   flags: { quiet?: boolean; verbose?: boolean; color?: ColourChoice }
   cleanups: Set<() => unknown>
@@ -16,7 +16,7 @@ const delay = 300
  * away, which returns whether it was shown.
  */
 export function showSpinner(
-  { host, flags, cleanups }: Stage,
+  { host, flags, cleanups }: SpinnerStage,
   what: string,
   start = Date.now(),
 ): () => boolean {
@@ -64,7 +64,7 @@ export interface Waiting {
 }
 
 /** The first wait began at `start`: milliseconds since the epoch. */
-export function createWaiting(stage: Stage, start: number): Waiting {
+export function createWaiting(stage: SpinnerStage, start: number): Waiting {
   let take: (() => boolean) | undefined
   let since: number | undefined = start
   const stop = () => {

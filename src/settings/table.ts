@@ -78,7 +78,8 @@ export const settingNames = Object.keys(settings) as SettingName[]
 export const settingOf = (name: SettingName): Setting => settings[name]
 
 /** Whether every request command has it as a flag; see `flagOf`. */
-export const hasFlag = (name: SettingName): boolean => !settingOf(name).secret && !settingOf(name).noFlag
+export const isRequestFlag = (name: SettingName): boolean =>
+  !settingOf(name).secret && !settingOf(name).noFlag
 
 /** The secret that a setting's command prints, such as `accessToken` for `accessTokenCommand`. */
 export const secretOfCommand: { [K in SettingName]?: SettingName } = {

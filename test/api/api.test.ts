@@ -50,7 +50,7 @@ describe('the request', () => {
     expect(changed.requests[0]?.text).toBe(body.replace('1.10', '2'))
   })
 
-  test('has any body where a header says what it is', async () => {
+  test('has any body if a header says what it is', async () => {
     const stdin = Uint8Array.from([0, 255, 10])
     const words = ['gateway', '/v1/files', '-i', '-', '-H', 'Content-Type: application/octet-stream']
     const { requests } = await api(words, { stdin, exchange: answering('{}') })

@@ -86,7 +86,7 @@ describe('a file of results', () => {
     await expect(open(join(path, 'in', 'nothing'))).rejects.toThrow('results.ndjson: no such file or folder')
     mkdirSync(path)
     await expect(open(path)).rejects.toThrow('results.ndjson: it is a folder')
-    await expect(open(devNull)).rejects.toThrow('results.ndjson: it is no regular file')
+    await expect(open(devNull)).rejects.toThrow('results.ndjson: it is not a regular file')
   })
 
   test('is written by one run alone', async () => {

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { createEmulator, type EmulatorOptions } from '../../src/emulator/emulator.ts'
 import { composeAnswer } from '../../src/emulator/gateway/chat.ts'
-import { imageReply } from '../../src/emulator/gateway/image.ts'
+import { imageResponse } from '../../src/emulator/gateway/image.ts'
 import { type HttpRequest, readBody } from '../../src/wire/exchange.ts'
 import { run } from '../harness/run.ts'
 
@@ -232,7 +232,7 @@ describe('what no schema checks', () => {
   test('a conversation of any length is answered', async () => {
     const turns = Array.from({ length: 130_000 }, (_, i) => ({ parts: [{ text: `${i}` }] }))
     expect(composeAnswer({ contents: turns }, 'alpha-2.5-pro', '0').text).toContain('“129999”')
-    expect(imageReply({ contents: turns }, 'painter', '0').status).toBe(200)
+    expect(imageResponse({ contents: turns }, 'painter', '0').status).toBe(200)
   })
 })
 

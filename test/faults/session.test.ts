@@ -44,9 +44,9 @@ const streaming =
 
 faultsInside('Y: what is no session', [
   ...[
-    ['HTML', html, ['is no stream of events: it is text/html', 'Sign in']],
-    ['204', 'HTTP/1.1 204 No Content\r\n\r\n', ['is no stream of events']],
-    ['plain JSON', response('{"data":[]}'), ['is no stream of events: it is application/json']],
+    ['HTML', html, ['is not a stream of events: it is text/html', 'Sign in']],
+    ['204', 'HTTP/1.1 204 No Content\r\n\r\n', ['is not a stream of events']],
+    ['plain JSON', response('{"data":[]}'), ['is not a stream of events: it is application/json']],
   ].map(
     ([name, answer, err]): Row => ({
       name: `Y01 a stream that is ${name} is not asked for again`,

@@ -46,7 +46,7 @@ test.each(hostile)('%j in a refusal starts no command of its own', async (text) 
   const { err } = await github(['chat', 'hi'], { exchange: refusal(text) })
   expect(commandsIn(err)).toHaveLength(1)
   expect(commandsIn(err)[0]).toMatch(/^::error title=parley chat%3A refused \(exit 4\)::/)
-  // To Azure's runner the annotation is a line as any other.
+  // To Azure's runner the annotation is a line like any other.
   expect(err).not.toMatch(/##(vso)?\[/)
 })
 

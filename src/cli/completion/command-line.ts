@@ -114,7 +114,7 @@ export function questionsByCompletion({
   return [...rows.values()]
 }
 
-/** Values that are no flag's only ones, by the flag, or by the command with its flag or argument. */
+/** Values that are offered where others are taken too: by the flag, or by the command with its flag or argument. */
 export const known = new Map<string, Completion>([
   ['--profile', 'profiles'],
   ['config use name', 'profiles'],

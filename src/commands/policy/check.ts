@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from '../../context.ts'
-import { type CheckOptions, checkPolicy } from '../../sessions/checking/check.ts'
+import { checkPolicy, type PolicyCheckOptions } from '../../sessions/checking/policy-check.ts'
 import { declareSessionFlags } from '../../sessions/session.ts'
 
 export function declare(command: Command): void {
@@ -23,5 +23,5 @@ export const examples = [
   'parley events list -s sesn_1 --raw | parley policy check rules.json -',
 ]
 
-export const run = (context: Context, options: CheckOptions, words: string[]): Promise<void> =>
+export const run = (context: Context, options: PolicyCheckOptions, words: string[]): Promise<void> =>
   checkPolicy(context, options, words)

@@ -1,7 +1,7 @@
 import type { GenerateRequest } from '../../wire/gateway/generate-request.ts'
 import { startOf } from '../../wire/text-start.ts'
 import { createRandom, randomId } from '../random.ts'
-import { type EmulatedResponse, eventsReply, jsonReply } from '../response.ts'
+import { type EmulatedResponse, eventsResponse, jsonResponse } from '../response.ts'
 import { tokensIn } from '../tokens.ts'
 
 /** What an emulated model says: made from the prompt, and visibly nobody's thought. */
@@ -71,8 +71,8 @@ parley chat --profile demo 'One short line gets one short line'
 \`\`\``
 
 /** The chat endpoint's success body (gateway, 2.3). */
-export function messageReply(answer: EmulatedAnswer): EmulatedResponse {
-  return jsonReply(200, {
+export function messageResponse(answer: EmulatedAnswer): EmulatedResponse {
+  return jsonResponse(200, {
     ...messageHead(answer),
     content: [{ type: 'text', text: answer.text }],
     stop_reason: stopReason(answer),
@@ -81,7 +81,7 @@ export function messageReply(answer: EmulatedAnswer): EmulatedResponse {
 }
 
 /** The same as a stream of message events (public clients, 7). */
-export function messageEventsReply(answer: EmulatedAnswer): EmulatedResponse {
+export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse {
   const head = { ...messageHead(answer), content: [], stop_reason: null, usage: usage(answer, 1) }
   const pieces = words(answer.text)
   const events = [
@@ -101,13 +101,13 @@ export function messageEventsReply(answer: EmulatedAnswer): EmulatedResponse {
     },
     { type: 'message_stop' },
   ]
-  const reply = eventsReply(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
+  const response = eventsResponse(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
   const firstText = events.findIndex(({ type }) => type === 'content_block_delta')
-  return { ...reply, cutAt: firstText + Math.max(1, pieces.length >> 1) }
+  return { ...response, cutAt: firstText + Math.max(1, pieces.length >> 1) }
 }
 
 /** The family's native stream: server-sent events with `alt=sse`, else one JSON array in pieces. */
-export function nativeStreamReply(answer: EmulatedAnswer, isSse: boolean): EmulatedResponse {
+export function nativeStreamResponse(answer: EmulatedAnswer, isSse: boolean): EmulatedResponse {
   const pieces = words(answer.text)
   const chunks = pieces.map((text, index) => {
     const isLast = index === pieces.length - 1
@@ -128,7 +128,7 @@ export function nativeStreamReply(answer: EmulatedAnswer, isSse: boolean): Emula
     })
   })
   const cutAt = chunks.length >> 1
-  if (isSse) return { ...eventsReply(chunks.map((data) => ({ event: '', data }))), cutAt }
+  if (isSse) return { ...eventsResponse(chunks.map((data) => ({ event: '', data }))), cutAt }
   return {
     status: 200,
     contentType: 'application/json',

@@ -1,18 +1,18 @@
 import { encode } from 'fast-png'
 import type { GenerateRequest } from '../../wire/gateway/generate-request.ts'
 import { createRandom } from '../random.ts'
-import { type EmulatedResponse, jsonReply } from '../response.ts'
+import { type EmulatedResponse, jsonResponse } from '../response.ts'
 import { tokensIn } from '../tokens.ts'
 
 /** Pixels. */
 const size = 256
 
 /** The image endpoint's success body (gateway, 2.2): a text part, and a picture as the family shows it. */
-export function imageReply(request: GenerateRequest, model: string, seed: string): EmulatedResponse {
+export function imageResponse(request: GenerateRequest, model: string, seed: string): EmulatedResponse {
   const texts = (request.contents ?? []).flatMap((turn) => (turn.parts ?? []).map((part) => part.text ?? ''))
   const picture = draw(createRandom([seed, model, ...texts]))
   const promptTokens = Math.max(1, tokensIn(texts.join(' ')))
-  return jsonReply(200, {
+  return jsonResponse(200, {
     candidates: [
       {
         content: {

@@ -34,13 +34,13 @@ export function keepSessions(sessions: Sessions, store: SessionStore): SessionHa
 
   function changing<A extends unknown[]>(change: (...args: A) => EmulatedResponse) {
     return async (...args: A) => {
-      let reply: EmulatedResponse | undefined
+      let response: EmulatedResponse | undefined
       await store.change((news) => {
         sessions.load(news)
-        reply = change(...args)
+        response = change(...args)
         return sessions.keep()
       })
-      return reply as EmulatedResponse
+      return response as EmulatedResponse
     }
   }
 
@@ -53,13 +53,13 @@ export function keepSessions(sessions: Sessions, store: SessionStore): SessionHa
     list: reading(sessions.list),
     follow(id, query) {
       refresh()
-      const reply = sessions.follow(id, query)
+      const response = sessions.follow(id, query)
       const timer = setInterval(refresh, interval)
       return {
-        ...reply,
+        ...response,
         close() {
           clearInterval(timer)
-          reply.close?.()
+          response.close?.()
         },
       }
     },

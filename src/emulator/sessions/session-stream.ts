@@ -14,7 +14,7 @@ export type StreamStyle = (typeof streamStyles)[number]
 const keepAlive = 1000
 
 /** A stream of the events from now on, until the reader leaves. */
-export function followReply(
+export function followResponse(
   session: Session,
   query: URLSearchParams,
   styles: readonly StreamStyle[],

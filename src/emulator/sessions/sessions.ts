@@ -2,9 +2,9 @@ import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { CreateSession, UpdateSession } from '../../wire/sessions/session-requests.ts'
 import { createRandom, randomId } from '../random.ts'
-import { type EmulatedResponse, errorReply, jsonReply } from '../response.ts'
+import { type EmulatedResponse, errorResponse, jsonResponse } from '../response.ts'
 import { createSession, type KeptSession, type Session } from './session.ts'
-import { followReply, type StreamStyle } from './session-stream.ts'
+import { followResponse, type StreamStyle } from './session-stream.ts'
 
 /** The emulated session service: sessions live as long as it does, while there is room. */
 export interface Sessions {
@@ -60,7 +60,7 @@ export function createSessions({ seed, delay, only, styles, room }: SessionsOpti
   }
 
   function withSession(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
-    if (only && !made.has(id)) return errorReply(404, `there is no session ${id}`)
+    if (only && !made.has(id)) return errorResponse(404, `there is no session ${id}`)
     const session = sessions.get(id) ?? createSession({ id, random: createRandom([seed, id]), delay, grow })
     // The one that was used last comes last.
     sessions.delete(id)
@@ -72,9 +72,9 @@ export function createSessions({ seed, delay, only, styles, room }: SessionsOpti
   function send(session: Session, { events }: SendEvents): EmulatedResponse {
     if (kept > room) return noRoom()
     const taken = session.accept(events)
-    if ('mismatch' in taken) return errorReply(400, taken.mismatch)
+    if ('mismatch' in taken) return errorResponse(400, taken.mismatch)
     const isOwn = styles.includes('receipts')
-    return jsonReply(200, { data: isOwn ? taken.accepted.map(toReceipt) : taken.accepted })
+    return jsonResponse(200, { data: isOwn ? taken.accepted.map(toReceipt) : taken.accepted })
   }
 
   function create({ initial_events: events, ...fields }: CreateSession): EmulatedResponse {
@@ -84,11 +84,11 @@ export function createSessions({ seed, delay, only, styles, room }: SessionsOpti
     made.add(id)
     return withSession(id, (session) => {
       const refused = session.update(fields) ?? (events ? findRefusal(session.accept(events)) : undefined)
-      if (!refused) return jsonReply(200, session.describe())
+      if (!refused) return jsonResponse(200, session.describe())
       sessions.delete(id)
       made.delete(id)
       kept -= session.size
-      return errorReply(400, refused.mismatch)
+      return errorResponse(400, refused.mismatch)
     })
   }
 
@@ -116,44 +116,44 @@ export function createSessions({ seed, delay, only, styles, room }: SessionsOpti
     update: (id, body) =>
       withSession(id, (session) => {
         const refused = session.update(body)
-        return refused ? errorReply(400, refused.mismatch) : jsonReply(200, session.describe())
+        return refused ? errorResponse(400, refused.mismatch) : jsonResponse(200, session.describe())
       }),
-    describe: (id) => withSession(id, (session) => jsonReply(200, session.describe())),
+    describe: (id) => withSession(id, (session) => jsonResponse(200, session.describe())),
     describeAll(query) {
       const all = [...sessions.values()].map((session) => session.describe())
       const newest = all.sort((one, other) => other.created_at.localeCompare(one.created_at))
-      return pageReply(query.get('order') === 'asc' ? newest.reverse() : newest, query)
+      return pageResponse(query.get('order') === 'asc' ? newest.reverse() : newest, query)
     },
     send: (id, body) => withSession(id, (session) => send(session, body)),
-    list: (id, query) => withSession(id, (session) => listReply(session.events, query)),
-    follow: (id, query) => withSession(id, (session) => followReply(session, query, styles)),
+    list: (id, query) => withSession(id, (session) => listResponse(session.events, query)),
+    follow: (id, query) => withSession(id, (session) => followResponse(session, query, styles)),
   }
 }
 
-const noRoom = () => errorReply(413, 'the sessions in use have no more room')
+const noRoom = () => errorResponse(413, 'the sessions in use have no more room')
 
 const findRefusal = (taken: ReturnType<Session['accept']>) => ('mismatch' in taken ? taken : undefined)
 
-function listReply(all: readonly SessionEvent[], query: URLSearchParams): EmulatedResponse {
+function listResponse(all: readonly SessionEvent[], query: URLSearchParams): EmulatedResponse {
   const types = query.getAll('types[]')
   const times = readTimes(query)
-  if (!times) return errorReply(400, 'created_at must be a date and time as in ISO 8601')
+  if (!times) return errorResponse(400, 'created_at must be a date and time as in ISO 8601')
   const wanted = all.filter(
     ({ type, processed_at: at }) =>
       (types.length === 0 || types.includes(type)) && times.every((holds) => holds(Date.parse(at ?? ''))),
   )
   if (query.get('order') === 'desc') wanted.reverse()
-  return pageReply(wanted, query)
+  return pageResponse(wanted, query)
 }
 
 /** A page (public clients, 2); the token of the next one is how many came before it. */
-function pageReply(wanted: readonly object[], query: URLSearchParams): EmulatedResponse {
+function pageResponse(wanted: readonly object[], query: URLSearchParams): EmulatedResponse {
   const start = Number(query.get('page') ?? 0)
   const limit = Math.min(Number(query.get('limit') ?? 20), longestPage)
   if (!(start >= 0) || !(limit >= 1))
-    return errorReply(400, 'page and limit must be what the service gave, and a number')
+    return errorResponse(400, 'page and limit must be what the service gave, and a number')
   const end = start + limit
-  return jsonReply(200, {
+  return jsonResponse(200, {
     data: wanted.slice(start, end),
     next_page: end < wanted.length ? String(end) : null,
   })

@@ -39,7 +39,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const file = await openOutput(context, options.output)
   const conversation = await readConversation(context, options, { question, values })
   const asked = withSchema(question, schema)
-  const { endpoint, parts } = await buildRequest(asked, conversation?.given, { options, values })
+  const { endpoint, parts } = await buildChatRequest(asked, conversation?.given, { options, values })
 
   let isAnswered = false
   const caller = createCaller(file ? withoutRaw(context) : context, settings, {
@@ -55,7 +55,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     footer,
   }
   // What is paid for is kept in the thread, and counted in the report, also if nobody reads stdout any more.
-  const isKept = conversation !== undefined || context.flags.given.some(({ flag }) => flag === '--report')
+  const isKept = conversation !== undefined || context.flags.report !== undefined
   const lasting = isKept ? { ...context, output: printWhileRead(context.output) } : context
   const meanwhile = () => Promise.all([loadAnswer(), isLaidOut && loadMarkdown()])
   const askOnce = (body: Uint8Array | undefined, isLast: boolean) =>
@@ -186,7 +186,7 @@ async function readConversation(
 }
 
 /** Builds the request. `history` is the body that the question is added to, if the prompt has none. */
-export async function buildRequest(
+export async function buildChatRequest(
   { prompt, ...asked }: Question,
   history: Prompt['given'],
   { options, values }: { options: ChatOptions; values: Settings },

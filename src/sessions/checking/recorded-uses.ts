@@ -43,18 +43,18 @@ export function createEventRecord() {
   const state = new SessionState()
   /** The events of tool uses, by their ids. */
   const uses = new Map<string, EventItem>()
-  const fates = new Map<string, Was>()
+  const known = new Map<string, Was>()
 
   function addReply({ type, result, ...event }: SessionEvent): void {
     const id = event.tool_use_id ?? event.custom_tool_use_id ?? event.mcp_tool_use_id
     if (typeof id !== 'string') return
-    if (type === 'user.tool_confirmation') fates.set(id, result === 'allow' ? 'allow' : 'deny')
-    else if (/^user\.(custom_)?tool_result$/.test(type)) fates.set(id, 'result')
-    else if (/^agent\.(mcp_)?tool_result$/.test(type) && !fates.has(id)) fates.set(id, 'unasked')
+    if (type === 'user.tool_confirmation') known.set(id, result === 'allow' ? 'allow' : 'deny')
+    else if (/^user\.(custom_)?tool_result$/.test(type)) known.set(id, 'result')
+    else if (/^agent\.(mcp_)?tool_result$/.test(type) && !known.has(id)) known.set(id, 'unasked')
   }
 
-  function fateOf({ id, permission }: Use): Was | undefined {
-    if (fates.has(id)) return fates.get(id)
+  function becameOf({ id, permission }: Use): Was | undefined {
+    if (known.has(id)) return known.get(id)
     if (state.pending.includes(id) || state.unlisted.includes(id)) return 'open'
     if (permission === 'allow') return 'unasked'
     return permission === 'deny' ? 'deny' : undefined
@@ -71,7 +71,7 @@ export function createEventRecord() {
       return [...uses.values()].flatMap(({ event: { id = '', type }, text }) => {
         const isContradicted = state.toolUse(id)?.isContradicted
         const use = readUse({ id, type, name: '', input: undefined, text, isContradicted })
-        return use ? [{ use, was: fateOf(use) }] : []
+        return use ? [{ use, was: becameOf(use) }] : []
       })
     },
   }

@@ -38,8 +38,8 @@ export function requirePerson(context: Context): void {
   if (!canAsk(context)) throw usage('give --allow or --deny: there is no terminal to ask on')
 }
 
-/** What became of a tool use, in a line for a person. */
-export function describeFate(
+/** What was decided about a tool use, in a line for a person. */
+export function describeDecision(
   style: Style,
   name: string,
   { decision, reason }: { decision: Decision; reason?: string | undefined },
@@ -93,7 +93,7 @@ const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q
 /** Of a `deny_message`, in characters (session events, 8). */
 const longestReason = 10_000
 
-/** `undefined` for what is no answer. */
+/** `undefined` for what is not an answer. */
 function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | undefined {
   const [, word = '', reason = ''] = /^(\S+)\s*(.*)$/s.exec(typed) ?? []
   if (/^no?$/i.test(word)) {

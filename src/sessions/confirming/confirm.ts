@@ -10,7 +10,7 @@ import { type DeliveryOptions, deliverEvents, type Said } from '../sending/deliv
 import { checkEvents } from '../sending/given-events.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
 import { SessionState } from '../session-state.ts'
-import { createAsker, describeFate, requirePerson, type Verdict } from './asker.ts'
+import { createAsker, describeDecision, requirePerson, type Verdict } from './asker.ts'
 import { confirmByPolicy } from './by-policy.ts'
 import {
   type ConfirmInput,
@@ -94,7 +94,7 @@ async function askAndSend(confirming: Confirming, found: SessionRecord): Promise
   const verdicts = await ask(context, uses)
   const words = uses.flatMap(({ id, name = id }) => {
     const verdict = verdicts.get(id)
-    return verdict ? [describeFate(context.style, name, verdict)] : []
+    return verdict ? [describeDecision(context.style, name, verdict)] : []
   })
   const left = uses.map(({ id }) => id).filter((id) => !verdicts.has(id))
   if (verdicts.size > 0) await sendVerdicts(confirming, verdicts, { words, isPart: left.length > 0 })

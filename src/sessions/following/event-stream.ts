@@ -111,7 +111,7 @@ async function explainWrongAnswer(response: HttpResponse): Promise<CliError> {
   const what = status === 204 ? 'empty (204)' : headers['content-type']
   const failure = failureInstead(
     tryParseJson(text) ?? text,
-    `the answer is no stream of events: it is ${what}`,
+    `the answer is not a stream of events: it is ${what}`,
   )
   return failure.with({ isPermanent: true })
 }

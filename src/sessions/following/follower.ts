@@ -43,7 +43,7 @@ export async function openFollower(
   const ledger = new SeenEvents()
   const patient = { context, caller, repeat: 'always' as const }
   let patience = freshPatience(context.timers.now())
-  const progress: Progress = { events: 0, toolUses: 0, last: undefined }
+  const progress: FollowProgress = { events: 0, toolUses: 0, last: undefined }
   const addResponse = () => {
     patience = afterResponse(patience, context.timers.now())
   }
@@ -148,7 +148,7 @@ export async function openFollower(
 }
 
 /** What was brought of a session so far. */
-interface Progress {
+interface FollowProgress {
   events: number
   toolUses: number
   /** When the last event was brought: milliseconds since the epoch. */
@@ -161,7 +161,7 @@ export interface Follower {
   readonly state: SessionState
   /** The turn of what was sent last; if nothing was sent, the session's last one. */
   readonly turn: FollowedTurn
-  readonly progress: Readonly<Progress>
+  readonly progress: Readonly<FollowProgress>
   /** Where messages are shown while they are made. */
   readonly previews: Previews | undefined
   /** Whether an event that a list shows has not been brought, or was not there before. */

@@ -36,7 +36,7 @@ export function describeStart(
 const indent = 2
 
 /** Tool uses that wait, and the command of a run that can carry out those that need a result. */
-interface Waiting {
+interface OpenUses {
   ids: string[]
   resume?: readonly string[] | undefined
 }
@@ -49,7 +49,7 @@ export async function stillWaiting(
   context: Context,
   session: string,
   state: SessionState,
-  { ids, resume }: Waiting,
+  { ids, resume }: OpenUses,
 ): Promise<CliError> {
   const { flags, host } = context
   const isLaidOut = host.stderr.isTerminal && !flags.errors
@@ -114,7 +114,7 @@ function waysToGiveResults(
   context: Context,
   session: string,
   state: SessionState,
-  { ids, resume }: Waiting,
+  { ids, resume }: OpenUses,
 ): string[] {
   const kinds = new Map(ids.map((id) => [state.toolUse(id)?.type ?? '', state.toolUse(id)?.name ?? '']))
   return [...kinds].map(([type, name]) => {

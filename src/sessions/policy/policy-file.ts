@@ -1,5 +1,5 @@
 import { usage, usageProblems } from '../../errors.ts'
-import { readPath } from '../../wire/json/edit.ts'
+import { readFieldPath } from '../../wire/json/edit.ts'
 import { describeIssues, describeJsonError, parseJson } from '../../wire/json/parse.ts'
 import { findRepeatedKey } from '../../wire/json/scanner.ts'
 import * as z from '../../wire/zod.ts'
@@ -68,7 +68,7 @@ function toRule({ tool, server, input, decision, reason }: PolicyFile['rules'][n
 
 /** A path that cannot be read is left empty. */
 function toField(source: string): { path: (string | number)[]; source: string } {
-  const { path, end } = readPath(source)
+  const { path, end } = readFieldPath(source)
   return { path: end === source.length ? path : [], source }
 }
 

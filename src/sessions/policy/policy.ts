@@ -7,12 +7,12 @@ export interface Rule {
   tool: string
   server?: string
   /** Patterns of the input's fields, by path. */
-  fields?: Field[]
+  fields?: InputField[]
   decision: Decision
   reason?: string
 }
 
-interface Field {
+interface InputField {
   /** The path as the file spells it. */
   source: string
   path: readonly (string | number)[]
@@ -77,7 +77,7 @@ const isOfServer = ({ isMcp, server }: ToolCall, pattern: string, reach: Reach):
  * Of a rule that is wide: a field that is not a text counts, whatever it is, and so does one that cannot be there, because
  * something on the way to it is of another kind.
  */
-function touches({ path, pattern }: Field, input: unknown): boolean {
+function touches({ path, pattern }: InputField, input: unknown): boolean {
   let inner = input
   for (const step of path) {
     if (!hasKindFor(inner, step)) return inner !== undefined
@@ -92,7 +92,7 @@ const hasKindFor = (value: unknown, step: string | number): value is object =>
   typeof value === 'object' && value !== null && Array.isArray(value) === (typeof step === 'number')
 
 /** Whether every field of the rule matches, and the input has no other. */
-function covers(fields: readonly Field[], input: unknown): boolean {
+function covers(fields: readonly InputField[], input: unknown): boolean {
   const isEach = fields.every(({ path, pattern }) => {
     const value = valueAt(input, path)
     return value !== undefined && (pattern === '**' || isMatch(value, pattern, 'narrow'))
@@ -101,7 +101,11 @@ function covers(fields: readonly Field[], input: unknown): boolean {
 }
 
 /** Whether a value has something in it that no field names. */
-function hasOther(value: unknown, place: readonly (string | number)[], fields: readonly Field[]): boolean {
+function hasOther(
+  value: unknown,
+  place: readonly (string | number)[],
+  fields: readonly InputField[],
+): boolean {
   if (fields.some(({ path }) => isSame(path, place))) return false
   const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []
   if (entries.length === 0) return place.length > 0 || typeof value !== 'object' || value === null

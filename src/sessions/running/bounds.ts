@@ -47,7 +47,7 @@ export interface BoundedRun {
  * the session works a timer runs, since it may come to rest by itself. `interrupted`: it did not, so an interrupt is in the
  * journal, and is posted once.
  */
-type Course =
+type BoundsCourse =
   | { is: 'within' }
   | { is: 'reached'; why: string; cancel: (() => void) | undefined }
   | { is: 'interrupted'; why: string; until: number }
@@ -64,7 +64,7 @@ export class Bounds {
   readonly #flags: BoundFlags
   readonly #spending = new Spending()
   #follower: Follower | undefined
-  #course: Course = { is: 'within' }
+  #course: BoundsCourse = { is: 'within' }
   #failure: unknown
   #isRounded = false
   /** What the session shows of its last interrupt: it is `over` once another turn was begun. */

@@ -14,7 +14,7 @@ export interface ListedSession {
 }
 
 /** What is made of one reading of a list. */
-export interface Reading<T> {
+export interface ListReading<T> {
   add(item: EventItem): void
   /** Nothing if the list has to be read again. */
   result(now: number): T | undefined
@@ -30,7 +30,7 @@ const waits = [100, 250, 500, 1_000, 2_000]
 export async function lookUntil<T>(
   { context, caller, parts }: ListedSession,
   until: number,
-  begin: () => Reading<T>,
+  begin: () => ListReading<T>,
 ): Promise<T | undefined> {
   const { timers } = context
   const end = Math.min(until, caller.deadline || Infinity)

@@ -1,7 +1,7 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { type Asker, canAsk, describeFate, type Verdict } from '../confirming/asker.ts'
+import { type Asker, canAsk, describeDecision, type Verdict } from '../confirming/asker.ts'
 import { requireTime, timeLeft } from '../patience.ts'
 import type { Decision } from '../policy/policy.ts'
 import { confirmation, toolResult } from '../reply-events.ts'
@@ -195,10 +195,10 @@ export class Responder {
     const { host, style, tell } = this.#with.context
     if (!host.stderr.isTerminal) return
     const isForNobody = isLeft && decision === 'allow'
-    const fate = isForNobody ? 'ask' : decision
+    const shown = isForNobody ? 'ask' : decision
     const why = isForNobody ? 'nothing here carries it out' : reason
-    const who = by === 'person' || fate === 'ask' ? '' : style.dim(` (${deciderOf(judgement)})`)
-    tell(`${describeFate(style, use.name, { decision: fate, reason: why })}${who}`)
+    const who = by === 'person' || shown === 'ask' ? '' : style.dim(` (${deciderOf(judgement)})`)
+    tell(`${describeDecision(style, use.name, { decision: shown, reason: why })}${who}`)
   }
 
   /** The reply to a tool use that needs nothing more than the decision. */

@@ -27,7 +27,7 @@ export interface Said {
 }
 
 /** What is followed is printed as the settings say. */
-interface Printing extends DeliveryOptions {
+interface DeliveryPrinting extends DeliveryOptions {
   markdown: boolean
   previews?: Previews | undefined
 }
@@ -42,7 +42,7 @@ export async function deliverEvents(
   context: Context,
   caller: Caller,
   parts: Delivery,
-  { ids = false, follow = false, markdown, previews, said }: Printing,
+  { ids = false, follow = false, markdown, previews, said }: DeliveryPrinting,
 ): Promise<void> {
   if (await caller.preview(endpoints.sendEvents, parts)) return
   const session = parts.params.session

@@ -54,15 +54,15 @@ export function declareEventFlags(command: Command, { isListed = true } = {}): v
 }
 
 /** A block of a message. */
-export type Block =
+export type EventBlock =
   | { type: 'text'; text: string }
   | { type: 'image' | 'document'; source: { type: 'base64'; media_type: string; data: string } }
 
 const fileKinds: FileKinds = { mimeTypes: /^image\/|^application\/pdf$/, named: 'an image or PDF file' }
 
 /** Reads files into blocks of a message: text with the file's name before it, any other with its bytes as base64. */
-export async function readFileBlocks(input: Input, paths: readonly string[] = []): Promise<Block[]> {
-  const blocks: Block[] = []
+export async function readFileBlocks(input: Input, paths: readonly string[] = []): Promise<EventBlock[]> {
+  const blocks: EventBlock[] = []
   for (const path of paths) {
     const file = await readGivenFile(input, path, fileKinds)
     if ('base64' in file) {
@@ -75,7 +75,7 @@ export async function readFileBlocks(input: Input, paths: readonly string[] = []
 
 /** What one message is made of. */
 export interface MessageParts {
-  files: readonly Block[]
+  files: readonly EventBlock[]
   words: string[]
   /** A text that was piped beside the words. */
   piped: string
@@ -109,7 +109,7 @@ export async function readEventFlags(
     } else events.push(await toEvent(input, name, value))
   }
   finishOutcome()
-  const content: Block[] = [...files]
+  const content: EventBlock[] = [...files]
   if (words.length > 0) content.push(await wordsBlock(input, words))
   if (piped !== '') content.push(textBlock(piped))
   if (content.length > 0) events.push({ value: { type: 'user.message', content } })
@@ -120,7 +120,7 @@ export async function readEventFlags(
   return events
 }
 
-const textBlock = (text: string): Block => ({ type: 'text', text })
+const textBlock = (text: string): EventBlock => ({ type: 'text', text })
 
 async function wordsBlock(input: Input, words: string[]) {
   const text = await input.words(words, 'the message')

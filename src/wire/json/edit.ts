@@ -29,7 +29,7 @@ export const appending = (path: Assignment['path'], json: string): Assignment =>
 const longestPath = 1000
 
 /** Reads the path that a text begins with: `a.b`, `a[0]`, `a["x.y"]`. Returns where it ends, too. */
-export function readPath(source: string): { path: (string | number)[]; end: number } {
+export function readFieldPath(source: string): { path: (string | number)[]; end: number } {
   const path: (string | number)[] = []
   const key = /\.?([^.[\]="]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/y
   let end = 0
@@ -45,7 +45,7 @@ export function readPath(source: string): { path: (string | number)[]; end: numb
 
 /** Reads the `PATH=VALUE` of `--set`: a path, or `a[]` to append. Throws a usage error. */
 export function parseAssignment(source: string): Assignment {
-  const { path, end: endOfPath } = readPath(source)
+  const { path, end: endOfPath } = readFieldPath(source)
   let end = endOfPath
   const appends = source.startsWith('[]', end)
   if (appends) end += 2
@@ -62,7 +62,7 @@ export function parseAssignment(source: string): Assignment {
 const isJson = (text: string): boolean => tryParseJson(text) !== undefined
 
 /**
- * Changes values in a JSON text; all the rest stays as it is written. Where a key is there twice, the last one is
+ * Changes values in a JSON text; all the rest stays as it is written. If a key is there twice, the last one is
  * changed, as `JSON.parse` reads that one. Throws a usage error if a path goes through a value of another kind.
  */
 export function editJson(text: string, assignments: readonly Assignment[]): string {

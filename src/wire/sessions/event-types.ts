@@ -9,11 +9,12 @@ export const sentTypes = [
   'user.define_outcome',
   'user.tool_result',
   'system.message',
-]
+] as const
 
-/** All that are documented (public clients, 4); a service has others too. */
-export const eventTypes = [
-  ...sentTypes,
+export type SentType = (typeof sentTypes)[number]
+
+/** The documented types of events that a service makes (public clients, 4); it has others, too. */
+export const madeTypes = [
   'agent.message',
   'agent.thinking',
   'agent.tool_use',
@@ -28,6 +29,8 @@ export const eventTypes = [
   'session.error',
   'session.deleted',
 ]
+
+export const eventTypes: readonly string[] = [...sentTypes, ...madeTypes]
 
 /** The known type that an unknown one most likely means, as `didYouMean` says it; it may lack words of the known one. */
 export function nearestType(type: string): string {

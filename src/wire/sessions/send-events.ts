@@ -2,7 +2,7 @@ import { didYouMean } from '../../argv/spelling.ts'
 import { mostCounted } from '../../errors.ts'
 import * as z from '../zod.ts'
 import { isLongerThan } from './characters.ts'
-import { sentTypes } from './event-types.ts'
+import { type SentType, sentTypes } from './event-types.ts'
 
 const characters = (minimum: 0 | 1, maximum: number) =>
   z.string().check(
@@ -31,7 +31,7 @@ const TextBlock = z.lazily(() =>
 /** For a check that runs even if the value itself is wrong, so that all problems are shown at once. */
 const always = () => true
 
-const event = <T extends string, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
+const event = <T extends SentType, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
   z.looseObject({ type: z.literal(type), ...shape })
 
 const ToolConfirmation = z.lazily(() =>

@@ -846,7 +846,7 @@ describe('the audit as a journal', () => {
   test.each([
     ['a link (needs POSIX files)', (path: string) => symlinkSync('/dev/null', path), 'it is a link'],
     ['a folder', (path: string) => mkdirSync(path), 'it is a folder'],
-    ['a FIFO (needs FIFOs)', (path: string) => execFileSync('mkfifo', [path]), 'it is no regular file'],
+    ['a FIFO (needs FIFOs)', (path: string) => execFileSync('mkfifo', [path]), 'it is not a regular file'],
   ])('Y59: %s is refused, and nothing is sent', async (_, make, why) => {
     const cwd = temporaryFolder()
     make(join(cwd, 'audit.ndjson'))

@@ -14,7 +14,7 @@ import { deciderOf, describeJudgement, type Judgement, judge } from '../running/
 import { type SessionOptions, sessionParts } from '../session.ts'
 import { createEventRecord, type RecordedUse, readRecordedUses } from './recorded-uses.ts'
 
-export interface CheckOptions extends SessionOptions {
+export interface PolicyCheckOptions extends SessionOptions {
   failOnDeny?: boolean
 }
 
@@ -27,7 +27,11 @@ interface Checked extends Judgement {
  * Checks a policy's file, and says what it would do about each tool use of a record, or of a session. Throws a `CliError`:
  * with `failOnDeny` one of kind `denied` if it would not allow all of them.
  */
-export async function checkPolicy(context: Context, options: CheckOptions, words: string[]): Promise<void> {
+export async function checkPolicy(
+  context: Context,
+  options: PolicyCheckOptions,
+  words: string[],
+): Promise<void> {
   const [file = '', events] = words
   const { input, note } = context
   if (events !== undefined && options.session !== undefined)
@@ -60,13 +64,13 @@ export async function checkPolicy(context: Context, options: CheckOptions, words
 }
 
 /** Only a session that is read is asked anything. */
-function requireNoRequest({ flags }: Context, { beta }: CheckOptions): void {
+function requireNoRequest({ flags }: Context, { beta }: PolicyCheckOptions): void {
   const given = flags.dryRun ? '--dry-run' : flags.curl ? '--curl' : beta === undefined ? undefined : '--beta'
   if (given) throw usage(`${given} works only with --session: nothing else is asked`)
 }
 
 /** The tool uses of a session, as the service's list shows them; nothing if the request was only shown. */
-async function askSession(context: Context, options: CheckOptions): Promise<RecordedUse[] | undefined> {
+async function askSession(context: Context, options: PolicyCheckOptions): Promise<RecordedUse[] | undefined> {
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const caller = createCaller(context, settings)
