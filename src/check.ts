@@ -52,7 +52,7 @@ export async function checkProfile(asked: Context, { ask, session }: CheckOption
     throw noAddress(settings)
   const asks = ask ?? (await offerQuestions(asked, settings))
   // A person's answers take their time.
-  const context = { ...asked, start: Date.now() }
+  const context = { ...asked, start: asked.timers.now() }
   const means: Means = {
     ask: asks,
     session: session || context.host.env.PARLEY_SESSION || undefined,

@@ -4,7 +4,7 @@ import type { Output, StdStream } from './io/output.ts'
 import type { ColourChoice, Style } from './io/style.ts'
 import type { Secrets } from './secrets.ts'
 import type { Summary } from './summary.ts'
-import type { Timers } from './timers.ts'
+import type { Limit, Timers } from './timers.ts'
 import type { Exchange } from './wire/exchange.ts'
 
 /** What a process knows about itself: it decides where the profile file is, and whose it must be. */
@@ -28,8 +28,7 @@ export interface Host extends ProcessInfo {
   exchange?: Exchange
   /** Throws a usage error if the arguments are not what was typed. */
   checkArguments?(argv: string[]): void
-  /** Used instead of the clock. */
-  timers?: Timers
+  timers: Timers
   /**
    * Has `clean` called when a signal comes, with what a shell will see, such as 130; prints what it returns on stderr, and
    * lets the signal end the process.
@@ -91,6 +90,7 @@ interface OpenLine {
 
 /** What any part of a run can add to. */
 export interface Run {
+  limit: Limit
   /**
    * Called when the run ends, in any way: to stop a spinner, end a line, remove a temporary file. Synchronous. One that
    * leaves the cursor of a terminal at the beginning of a line returns true.

@@ -135,6 +135,15 @@ export class OutputClosed extends Error {}
 
 export const usage = (message: string): CliError => new CliError('usage', message)
 
+/** The deadline passed before anything was sent. */
+export const tooLate = (message: string): CliError =>
+  new CliError('not-sent', message, {
+    sent: 'no',
+    consequence: 'nothing was sent',
+    retry: 'later',
+    deadline: true,
+  })
+
 /** A check may stop when it has found more problems than these. */
 export const mostCounted = 1000
 

@@ -4,6 +4,7 @@ import type { Host } from './context.ts'
 import { CliError, fileProblem, usage } from './errors.ts'
 import { expectEnd, interrupt, onCrash, onSignal, suspend, takeInterrupt } from './signals.ts'
 import { createStdStream, findStdinKind, identify } from './std-streams.ts'
+import { realTimers } from './timers.ts'
 
 /** The process as a host. Its streams are opened when they are first used. */
 export function createProcessHost(): Host {
@@ -33,6 +34,7 @@ export function createProcessHost(): Host {
     },
     stdout: createStdStream(1, () => process.stdout),
     stderr,
+    timers: realTimers,
     checkArguments,
     onSignal: (clean) => onSignal(clean, stderr),
     takeInterrupt,

@@ -25,10 +25,12 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     summary,
     calls,
     secrets,
-    start: Date.now(),
+    start: host.timers.now(),
   })
   let ending: Promise<number> | undefined
+  const limit = { deadline: Infinity }
   const run: Run = {
+    limit,
     cleanups,
     openLine: {},
     secrets,

@@ -6,6 +6,7 @@ import { absolutePath } from './io/paths.ts'
 import { createTemporaryFile } from './io/temporary-file.ts'
 import type { Secrets } from './secrets.ts'
 import type { ListCost, Summary } from './summary.ts'
+import type { Timers } from './timers.ts'
 import { tryParseJson } from './wire/json/parse.ts'
 
 /** How a run ended. */
@@ -18,7 +19,7 @@ export interface End {
 
 export interface ReportSource {
   /** A relative name begins in its current folder. */
-  host: { readonly cwd: string }
+  host: { readonly cwd: string; timers: Timers }
   summary: Summary
   calls: Calls
   secrets: Secrets
@@ -48,7 +49,7 @@ export function openReport(
   return (end) => {
     try {
       requireReplaceable(target, name)
-      const text = JSON.stringify(describeRun(summary, calls, end, (Date.now() - start) / 1000))
+      const text = JSON.stringify(describeRun(summary, calls, end, (host.timers.now() - start) / 1000))
       replace(target, `${escapeJson(secrets.redactJson(text))}\n`)
     } catch (error) {
       throw asFailure(error).with({ consequence: 'the report was not written', sent: calls.sent })

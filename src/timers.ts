@@ -1,9 +1,17 @@
-/** The clock, which a test can replace. */
+/** The clock and chance, which a test can replace. */
 export interface Timers {
   /** Milliseconds since the epoch. */
   now(): number
   /** Resolves after so many milliseconds, or when the signal is aborted. */
   wait(milliseconds: number, signal?: AbortSignal): Promise<void>
+  /** From 0 up to 1: for waits that are not to end all at once. */
+  random(): number
+}
+
+/** When a run has to be over. */
+export interface Limit {
+  /** Milliseconds since the epoch; Infinity for none, and before the settings are read. */
+  deadline: number
 }
 
 /** Like `setTimeout`, but a wait of more than 24 days does not become one of a millisecond. */
@@ -20,8 +28,23 @@ export function callAfter({ wait }: Timers, milliseconds: number, act: () => voi
   return () => isOver.abort()
 }
 
+/** Resolves with `work`; throws what `late` makes if `time`, in milliseconds since the epoch, comes first. */
+export async function inTime<T>(
+  work: Promise<T>,
+  { time, timers }: { time: number; timers: Timers },
+  late: () => Error,
+): Promise<T> {
+  if (time === Infinity) return work
+  let cancel = () => {}
+  const end = new Promise<never>((_, reject) => {
+    cancel = callAfter(timers, time - timers.now(), () => reject(late()))
+  })
+  return Promise.race([work, end]).finally(cancel)
+}
+
 export const realTimers: Timers = {
   now: Date.now,
+  random: Math.random,
   wait: (milliseconds, signal) =>
     new Promise((resolve) => {
       const end = () => {

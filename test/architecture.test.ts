@@ -108,3 +108,12 @@ test('process appears in the host files only, and console nowhere', () => {
   expect(withProcess.toSorted()).toEqual(['host.ts', 'signals.ts', 'std-streams.ts'])
   expect(files.filter((file) => /\bconsole\.\w/.test(read(file)))).toEqual([])
 })
+
+test('the clock and chance come from the host', () => {
+  const readers = files.filter((file) =>
+    /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b/.test(read(file)),
+  )
+  const others = readers.filter((file) => roomOf(file) !== 'emulator')
+  // A lock is shared with other processes, which have the machine's clock.
+  expect(others.toSorted()).toEqual(['io/lock.ts', 'timers.ts'])
+})

@@ -77,7 +77,7 @@ async function open<C extends LineRequest>(
   context: Context,
   { options, work, source, deadline }: OpeningBatch<C>,
 ): Promise<Pick<OpenBatch<C>, 'input' | 'results'>> {
-  const { host, note, cleanups } = context
+  const { host, note, cleanups, timers } = context
   const { results: name, resume: isResumed = false } = options
   const ledger = createLedger()
   const read = () => readInput(source, work.prepare, ledger, options.share)
@@ -87,7 +87,7 @@ async function open<C extends LineRequest>(
   // Only what is resumed is made through a link.
   const path = (isResumed ? realPlace : realPath)(absolutePath(host, name))
   const { tokensOf } = work
-  const results = await openResults({ path, name, isResumed, ledger, tokensOf, deadline, note })
+  const results = await openResults({ path, name, isResumed, ledger, tokensOf, deadline, timers, note })
   cleanups.add(results.close)
   return { input: checked ?? (await read()), results }
 }
@@ -124,7 +124,6 @@ async function answer<C extends LineRequest>(
       earlierTokens: results?.earlier.tokens ?? 0,
       interrupted: interrupted.signal,
       timers: context.timers,
-      random: Math.random,
       onPause: report.onPause,
     },
   ).finally(report.end)

@@ -13,6 +13,7 @@ import { asFileFailure, CliError } from '../errors.ts'
 import { cutLines } from '../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../io/lock.ts'
 import { readPieces, requireRegular, writeAll } from '../io/open-file.ts'
+import type { Timers } from '../timers.ts'
 import { longestText } from '../wire/json/encoder.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
@@ -54,6 +55,7 @@ export interface ResultsOptions {
   tokensOf(line: Record<string, unknown>): number | undefined
   /** When the batch has to be over: milliseconds since the epoch, or Infinity. */
   deadline: number
+  timers: Timers
   note(line: string): void
 }
 

@@ -41,8 +41,6 @@ export interface BatchRunOptions {
   /** Given when nothing new is to be begun, and what is under way is to be finished. */
   interrupted: AbortSignal
   timers: Timers
-  /** From 0 to 1. */
-  random(): number
   /** Called when a pause begins or becomes longer. */
   onPause(pause: Pause): void
 }
@@ -244,10 +242,10 @@ function takeBack<C extends LineRequest>(
   { line, ticket, now }: Landed<C>,
   error: CliError,
 ): void {
-  const { deadline, random, onPause } = run.options
+  const { deadline, timers, onPause } = run.options
   run.refused.push(line)
   const before = run.schedule.pause
-  run.schedule = refuse(run.schedule, ticket, { error, now, deadline, random: random() })
+  run.schedule = refuse(run.schedule, ticket, { error, now, deadline, random: timers.random() })
   const { pause, places } = run.schedule
   const isNews = pause.number !== before.number || pause.until - before.until >= worthTelling
   if (isNews) onPause({ error, until: pause.until, places })

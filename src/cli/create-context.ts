@@ -4,7 +4,6 @@ import { createInput } from '../io/input.ts'
 import { createOutput } from '../io/output.ts'
 import { createStyle, wantsColour } from '../io/style.ts'
 import { createWrapping } from '../io/wrapping.ts'
-import { realTimers } from '../timers.ts'
 
 /** Makes the context of a command. */
 export async function createContext(host: Host, flags: SharedFlags, run: Run): Promise<Context> {
@@ -28,7 +27,8 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
   const style = await createStyle(wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal))
   // A dash comes first: a CI system may take a line that a service's text begins for a command.
   const foot = (text: string) => tell(style.dim(wrap(redact(`— ${text}`))))
-  const timers = host.timers ?? realTimers
+  const { timers } = host
+  const { limit } = run
   return {
     ...run,
     host,
@@ -45,6 +45,8 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
       readsStdin: flags.stdin !== false,
       isForHeader: flags.header?.includes('@-') ?? false,
       needsText: flags.failOnEmpty ?? false,
+      limit,
+      timers,
       note,
     }),
     output: createOutput(host.stdout),

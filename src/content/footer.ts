@@ -70,10 +70,10 @@ const describeStop = (reason: string): string =>
 
 /** Prints what an answer took. */
 export function printUsage(context: Context, summary: AnswerSummary, { start, isAsked }: Footer): void {
-  const { host, flags, foot, note } = context
+  const { host, flags, foot, note, timers } = context
   addAnswer(context.summary, { ...summary, usage: usageOf(summary) })
   if (flags.verbose && summary.id !== undefined) note(`the id of the answer: ${oneLine(summary.id, 200)}`)
-  if (isAsked || host.stderr.isTerminal) foot(describeUsage(summary, (Date.now() - start) / 1000))
+  if (isAsked || host.stderr.isTerminal) foot(describeUsage(summary, (timers.now() - start) / 1000))
 }
 
 function describeUsage(summary: AnswerSummary, seconds: number): string {

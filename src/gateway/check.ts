@@ -37,7 +37,7 @@ export async function tryChat(
       keepsText: false,
       failOnCut: false,
       schema: undefined,
-      footer: { start: Date.now(), isAsked: false },
+      footer: { start: context.timers.now(), isAsked: false },
       isLast: true,
     })
     return response.headers['content-type'] ?? ''

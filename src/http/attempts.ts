@@ -42,7 +42,7 @@ export async function sendRequest(request: HttpRequest, options: AttemptOptions)
     const before = call.fate
     call.reach(fateOf(error))
     const failure = withEarlier(error, call, furthest)
-    const decision = decideRetry(policy, result, { attempt, now: timers.now(), random: Math.random() })
+    const decision = decideRetry(policy, result, { attempt, now: timers.now(), random: timers.random() })
     if (!decision.again) {
       const message = decision.because ? `${failure.message} (${decision.because})` : failure.message
       throw explain(

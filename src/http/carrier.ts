@@ -50,7 +50,7 @@ async function createDemo(context: Context): Promise<Carrier> {
 }
 
 async function createNetwork(
-  { host, input, cleanups, warn }: Context,
+  { host, input, cleanups, timers, warn }: Context,
   { values, origins }: ResolvedSettings,
   { deadline, keepsConnections }: CarrierNeeds,
 ): Promise<Carrier> {
@@ -72,10 +72,11 @@ async function createNetwork(
       timeout: values.timeout * 1000,
       deadline,
       open: cleanups,
+      timers,
     }),
     async tryConnection(url, onStage) {
       const { openConnection } = await import('./connect.ts')
-      const left = deadline > 0 ? Math.max(1, deadline - Date.now()) : 0
+      const left = deadline > 0 ? Math.max(1, deadline - timers.now()) : 0
       const limits = [connect.timeout, left].filter((limit) => limit > 0)
       const timeout = limits.length > 0 ? Math.min(...limits) : 0
       const never = new AbortController()
@@ -111,7 +112,7 @@ async function readCertificates(
 }
 
 /** Shows on stderr what is sent and what comes back, secrets redacted. */
-function withLog(exchange: Exchange, { tell, secrets }: Context): Exchange {
+function withLog(exchange: Exchange, { tell, secrets, timers }: Context): Exchange {
   const log = (mark: '>' | '<', lines: string[]) => {
     for (const line of lines) tell(`${mark} ${oneLine(secrets.redact(line), 4000)}`)
   }
@@ -119,11 +120,11 @@ function withLog(exchange: Exchange, { tell, secrets }: Context): Exchange {
     Object.entries(secrets.redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
 
   return async (request, onSent) => {
-    const start = Date.now()
+    const start = timers.now()
     const size = request.body ? [`(${request.body.length} bytes)`] : []
     log('>', [`${request.method} ${request.url}`, ...lines(request.headers), ...size])
     const response = await exchange(request, onSent)
-    const took = `after ${Date.now() - start} ms`
+    const took = `after ${timers.now() - start} ms`
     log('<', [`${response.status} ${response.statusText} (${took})`, ...lines(response.headers)])
     return response
   }

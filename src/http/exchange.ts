@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
 import { CliError } from '../errors.ts'
 import type { Fate } from '../fate.ts'
+import type { Timers } from '../timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { type Connection, type Connections, close } from './connections.ts'
 import { errorOf } from './socket.ts'
@@ -14,6 +15,7 @@ export interface ExchangeOptions {
   deadline: number
   /** For each open connection a function that closes it: whoever ends the run calls them all. */
   open: Set<() => void>
+  timers: Timers
 }
 
 /** The exchange over the network: it is always known how far a request got. */
@@ -31,7 +33,7 @@ interface Reports {
 
 function attempt(
   request: HttpRequest,
-  { connections, timeout, deadline, open }: ExchangeOptions,
+  { connections, timeout, deadline, open, timers }: ExchangeOptions,
   { onSent, resolve, reject }: Reports,
 ): void {
   const url = new URL(request.url)
@@ -39,6 +41,7 @@ function attempt(
   const limits = createTimeLimits({
     timeout,
     deadline,
+    timers,
     onEnd: (why, isDeadline) =>
       fail(failure(reached, url, why).with({ isPermanent: isDeadline, deadline: isDeadline || undefined })),
   })

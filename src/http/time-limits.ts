@@ -1,4 +1,4 @@
-import { setTimer } from '../timers.ts'
+import { callAfter, setTimer, type Timers } from '../timers.ts'
 
 /** The limits of one exchange: the longest silence, and the deadline. */
 export interface TimeLimits {
@@ -16,18 +16,21 @@ export interface TimeLimitOptions {
   timeout: number
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
+  timers: Timers
   /** Called once, when one of them is over. */
   onEnd(why: string, isDeadline: boolean): void
 }
 
-export function createTimeLimits({ timeout, deadline, onEnd }: TimeLimitOptions): TimeLimits {
+export function createTimeLimits({ timeout, deadline, timers, onEnd }: TimeLimitOptions): TimeLimits {
   let silence: NodeJS.Timeout | undefined
   let isPaused = false
   let isOver = false
   /** How often bytes came. */
   let refreshes = 0
-  const overall =
-    deadline > 0 ? setTimer(() => onEnd('the deadline passed', true), deadline - Date.now()) : undefined
+  const cancelDeadline =
+    deadline > 0
+      ? callAfter(timers, deadline - timers.now(), () => onEnd('the deadline passed', true))
+      : undefined
 
   function start(): void {
     refreshes++
@@ -58,7 +61,7 @@ export function createTimeLimits({ timeout, deadline, onEnd }: TimeLimitOptions)
       // A late reader may still take what is in the queue, and no timer may keep the process running.
       isOver = true
       clearTimeout(silence)
-      clearTimeout(overall)
+      cancelDeadline?.()
     },
   }
 }

@@ -1,7 +1,8 @@
 import { closeSync, constants, createReadStream, promises as fs, open, openSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
-import { asFileFailure, CliError, usage } from '../errors.ts'
+import { asFileFailure, CliError, tooLate, usage } from '../errors.ts'
+import { callAfter, inTime, type Limit, type Timers } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { longestText } from '../wire/json/encoder.ts'
 import { absolutePath } from './paths.ts'
@@ -26,9 +27,7 @@ export interface Stdin {
 /** What a command reads: stdin, once, and files. Texts must be UTF-8. */
 export interface Input {
   readonly stdinKind: Stdin['kind']
-  /** From now on, reading stdin and FIFOs ends at this moment: milliseconds since the epoch. */
-  endAt(deadline: number): void
-  /** Waits for a person's answer, no longer than to that moment. */
+  /** Waits for a person's answer, no longer than to the deadline. */
   inTime<T>(work: Promise<T>, whatGoesOn: string): Promise<T>
   /** All of stdin, for one reader only; `reader` is its name in the message that a second one gets. */
   stdin(reader: string): Promise<string>
@@ -62,12 +61,15 @@ export interface InputOptions {
   isForHeader: boolean
   /** With `--fail-on-empty`: a stdin without text is a usage error for whoever reads it. */
   needsText: boolean
+  /** Reading stdin and FIFOs ends then, and a person's answer is waited for no longer. */
+  limit: Limit
+  timers: Timers
   note(line: string): void
 }
 
-export function createInput({ stdin, host, readsStdin, isForHeader, needsText, note }: InputOptions): Input {
+export function createInput(options: InputOptions): Input {
+  const { stdin, host, readsStdin, isForHeader, needsText, limit, timers, note } = options
   let firstReader: string | undefined
-  let deadline = Infinity
 
   function takeStdin(reader: string): void {
     if (!readsStdin) throw usage(`${reader} reads stdin, which --no-stdin forbids`)
@@ -80,12 +82,18 @@ export function createInput({ stdin, host, readsStdin, isForHeader, needsText, n
 
   async function readStdin(reader: string): Promise<Uint8Array> {
     takeStdin(reader)
-    const bytes = await readWhole(async () => stdin.open(), { name: 'stdin', deadline, onIdle })
+    const bytes = await readWhole(async () => stdin.open(), {
+      name: 'stdin',
+      deadline: limit.deadline,
+      timers,
+      onIdle,
+    })
     if (needsText && isBlank(bytes)) throw withoutText()
     return bytes
   }
 
-  const file = (path: string, name = path) => readFile(absolutePath(host, path), { name, deadline, note })
+  const file = (path: string, name = path) =>
+    readFile(absolutePath(host, path), { name, deadline: limit.deadline, timers, note })
 
   const bytes = (path: string, reader: string) => (path === '-' ? readStdin(reader) : file(path))
 
@@ -100,14 +108,14 @@ export function createInput({ stdin, host, readsStdin, isForHeader, needsText, n
 
   return {
     stdinKind: readsStdin ? stdin.kind : 'none',
-    endAt(time) {
-      deadline = time
-    },
-    inTime: (work, whatGoesOn) => inTime(work, deadline, `while ${whatGoesOn}`),
+    inTime: (work, whatGoesOn) =>
+      inTime(work, { time: limit.deadline, timers }, () =>
+        tooLate(`the deadline passed while ${whatGoesOn}`),
+      ),
     stdin: stdinText,
     stdinChunks(reader) {
       takeStdin(reader)
-      const chunks = withHint(stdin.open(), onIdle)
+      const chunks = withHint(stdin.open(), timers, onIdle)
       return needsText ? requireText(chunks) : chunks
     },
     file,
@@ -142,17 +150,20 @@ export function createInput({ stdin, host, readsStdin, isForHeader, needsText, n
 }
 
 /** The chunks of a stream; `onIdle` is called if none has come after 2 s. */
-async function* withHint(stream: Readable, onIdle: () => void): AsyncGenerator<Uint8Array> {
-  const hint = setTimeout(onIdle, 2000)
+async function* withHint(stream: Readable, timers: Timers, onIdle: () => void): AsyncGenerator<Uint8Array> {
+  const cancelHint = callAfter(timers, aWhile, onIdle)
   try {
     for await (const chunk of stream) {
-      clearTimeout(hint)
+      cancelHint()
       yield chunk
     }
   } finally {
-    clearTimeout(hint)
+    cancelHint()
   }
 }
+
+/** How long nothing may come until it is said that something is waited for. Milliseconds. */
+const aWhile = 2000
 
 const withoutText = () => usage('stdin is empty (--fail-on-empty)')
 
@@ -173,8 +184,9 @@ async function joinWords(words: string[], readStdin: () => Promise<string>): Pro
 
 async function readFile(
   path: string,
-  { name, deadline, note }: { name: string; deadline: number; note(line: string): void },
+  { note, ...reading }: Omit<Reading, 'onIdle'> & { note(line: string): void },
 ): Promise<Uint8Array> {
+  const { name } = reading
   try {
     const stat = await fs.stat(path)
     if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
@@ -182,7 +194,7 @@ async function readFile(
     const open = stat.isFIFO()
       ? (signal: AbortSignal) => openFifo(path, signal)
       : async () => createReadStream(path)
-    return await readWhole(open, { name, deadline, onIdle })
+    return await readWhole(open, { ...reading, onIdle })
   } catch (error) {
     throw asFileFailure(error, name)
   }
@@ -193,6 +205,7 @@ interface Reading {
   name: string
   /** Milliseconds since the epoch, or Infinity. */
   deadline: number
+  timers: Timers
   /** Called after 2 s without a byte. */
   onIdle(): void
 }
@@ -203,44 +216,26 @@ interface Reading {
  */
 async function readWhole(
   openStream: (signal: AbortSignal) => Promise<Readable>,
-  { name, deadline, onIdle }: Reading,
+  { name, deadline, timers, onIdle }: Reading,
 ): Promise<Uint8Array> {
   const late = new AbortController()
-  const end = Number.isFinite(deadline) ? setTimeout(() => late.abort(), leftOf(deadline)) : undefined
-  const hint = setTimeout(onIdle, 2000)
+  const cancelEnd = Number.isFinite(deadline)
+    ? callAfter(timers, deadline - timers.now(), () => late.abort())
+    : undefined
+  const cancelHint = callAfter(timers, aWhile, onIdle)
   try {
     const stream = await openStream(late.signal)
-    const stop = () => stream.destroy(tooLate(`while ${name} was read`))
+    const stop = () => stream.destroy(tooLate(`the deadline passed while ${name} was read`))
     if (late.signal.aborted) stop()
     late.signal.addEventListener('abort', stop)
-    return await readBody(bounded(stream, name, () => clearTimeout(hint)))
+    return await readBody(bounded(stream, name, cancelHint))
   } catch (error) {
     throw asFileFailure(error, name)
   } finally {
-    clearTimeout(hint)
-    clearTimeout(end)
+    cancelHint()
+    cancelEnd?.()
   }
 }
-
-const leftOf = (deadline: number) => Math.min(deadline - Date.now(), 2 ** 31 - 1)
-
-/** Resolves with `work`; throws a `CliError` if the deadline comes first. */
-async function inTime<T>(work: Promise<T>, deadline: number, when: string): Promise<T> {
-  if (!Number.isFinite(deadline)) return work
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(tooLate(when)), leftOf(deadline))
-  })
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
-}
-
-const tooLate = (when: string) =>
-  new CliError('not-sent', `the deadline passed ${when}`, {
-    sent: 'no',
-    consequence: 'nothing was sent',
-    retry: 'later',
-    deadline: true,
-  })
 
 async function* bounded(stream: Readable, name: string, onChunk: () => void): AsyncGenerator<Uint8Array> {
   let size = 0

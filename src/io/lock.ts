@@ -2,6 +2,7 @@ import { closeSync, fstatSync, futimesSync, lstatSync, openSync, rmSync } from '
 import { platform } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { CliError, type Kind } from '../errors.ts'
+import type { Timers } from '../timers.ts'
 
 /** The right to write a file, which only one process has at a time. */
 export interface Lock {
@@ -30,6 +31,7 @@ export interface RunLockOptions {
   name: string
   /** When the run has to be over: milliseconds since the epoch, or Infinity. */
   deadline: number
+  timers: Timers
   note(line: string): void
 }
 
@@ -37,10 +39,10 @@ export interface RunLockOptions {
  * Takes the lock of what a run keeps to its end: a conversation, an audit, results, a session. Another run is waited for,
  * without a deadline as long as it takes. Throws a `CliError` of kind `file` at the deadline.
  */
-export const lockForRun = (path: string, { name, deadline, note }: RunLockOptions): Promise<Lock> =>
+export const lockForRun = (path: string, { name, deadline, timers, note }: RunLockOptions): Promise<Lock> =>
   lock(path, {
     name,
-    longest: deadline - Date.now(),
+    longest: deadline - timers.now(),
     silence: 5000,
     kind: 'file',
     consequence: 'nothing was sent',

@@ -1,3 +1,4 @@
+import type { Timers } from '../timers.ts'
 import type { Output, StdStream } from './output.ts'
 import { type ColourChoice, wantsColour } from './style.ts'
 
@@ -6,25 +7,27 @@ interface SpinnerStage {
   host: { stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
   flags: { quiet?: boolean; verbose?: boolean; color?: ColourChoice }
   cleanups: Set<() => unknown>
+  timers: Timers
 }
 
 const delay = 300
 
 /**
  * Shows on a terminal that something is waited for, and for how long: after 300 ms, so that nothing quick ever loads it.
- * It needs a line of its own. `start` is when the wait began, in milliseconds since the epoch. Returns what takes it
- * away, which returns whether it was shown.
+ * It needs a line of its own. `start` is when the wait began, in milliseconds since the epoch, by default now. Returns what
+ * takes it away, which returns whether it was shown.
  */
 export function showSpinner(
-  { host, flags, cleanups }: SpinnerStage,
+  { host, flags, cleanups, timers }: SpinnerStage,
   what: string,
-  start = Date.now(),
+  start?: number,
 ): () => boolean {
   const { stderr, env } = host
   const isWanted = !flags.quiet && !flags.verbose && env.TERM !== 'dumb'
   // ora loops for ever if a line has no columns.
   const isShown = isWanted && stderr.isTerminal && stderr.columns !== 0
   if (!isShown) return () => false
+  const since = start ?? timers.now()
   let spinner: { text: string; stop(): unknown } | undefined
   let clock: NodeJS.Timeout | undefined
   const timer = setTimeout(async () => {
@@ -38,7 +41,7 @@ export function showSpinner(
       hideCursor: false,
     }).start()
     clock = setInterval(() => {
-      if (spinner) spinner.text = `${what} · ${Math.floor((Date.now() - start) / 1000)} s`
+      if (spinner) spinner.text = `${what} · ${Math.floor((timers.now() - since) / 1000)} s`
     }, 1000)
   }, delay)
   function stop(): boolean {

@@ -6,14 +6,13 @@ import { settings } from './table.ts'
 
 /** Reads the settings that apply to a command, from flags, environment and profile. */
 export async function readSettings(context: Context): Promise<ResolvedSettings> {
-  const { host, flags, note, input } = context
+  const { host, flags, note, limit } = context
   const profile = await readProfileIfAllowed(host, note, flags.profile)
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
   if (profile.name === demoName && address) throw usage(`${address.flag}: the demo profile has no network`)
   const resolved = resolveSettings({ flags: flags.settings, profile: atHome(profile, host), env: host.env })
-  const deadline = deadlineOf(context, resolved)
-  if (deadline > 0) input.endAt(deadline)
+  limit.deadline = deadlineOf(context, resolved) || Infinity
   return resolved
 }
 

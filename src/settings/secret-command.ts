@@ -28,7 +28,7 @@ export async function runSecretCommand(
 ): Promise<string> {
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
   const { stdin, stderr: terminal, env, platform } = context.host
-  const limit = Math.max(0, Math.min(longestRun, deadline - Date.now()))
+  const limit = Math.max(0, Math.min(longestRun, deadline - context.timers.now()))
   const isCut = limit < longestRun
   const whenLate = isCut ? 'did not end before the deadline' : `did not end within ${limit / 1000} s`
   const { stdout, stderr, problem } = await runCommand(

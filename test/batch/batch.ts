@@ -104,11 +104,10 @@ export async function play(
     mostFailed: () => Infinity,
     earlierTokens: tokens,
     interrupted: new AbortController().signal,
-    random: () => 0.5,
     onPause: (pause) => pauses.push(pause),
     ...options,
     concurrency,
-    timers,
+    timers: { ...timers, random: () => 0.5 },
   })
   return { ...outcome, out: parse(out), file: file?.text ?? '', notes, pauses }
 }

@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createLedger } from '../../src/batch/ledger.ts'
 import { openResults, type ResultsOptions, readEarlier } from '../../src/batch/results-file.ts'
+import { realTimers } from '../../src/timers.ts'
 import { ownerOnly, temporaryFolder } from '../harness/run.ts'
 import { streamOf } from './pieces.ts'
 
@@ -26,6 +27,7 @@ const open = (path: string, options: Partial<ResultsOptions> = {}) =>
     ledger: createLedger(),
     tokensOf: () => undefined,
     deadline: Date.now() + 300,
+    timers: realTimers,
     note() {},
     ...options,
   })

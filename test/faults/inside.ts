@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import type { Host } from '../../src/context.ts'
 import type { main } from '../../src/main.ts'
+import { createSteadyClock } from '../harness/clock.ts'
 import { type Ending, environment, type Launch, readFiles, removeFolder } from './world.ts'
 
 const require = createRequire(import.meta.url)
@@ -25,6 +26,7 @@ export async function runInside({ argv, stdin, env }: Launch, folder: string): P
     stdin: { kind: stdin === undefined ? 'none' : 'pipe', open: () => open(stdin) },
     stdout: out.end,
     stderr: err.end,
+    timers: createSteadyClock(),
   }
   const start = performance.now()
   const code = await program.main(argv, host)

@@ -1,33 +1,85 @@
-import type { Timers } from '../../src/timers.ts'
+import { realTimers, type Timers } from '../../src/timers.ts'
 
 /** Time that passes only while everybody waits: the wait that is due first ends first. */
 export function createClock(): Timers {
-  const due: { at: number; end(): void }[] = []
-  let now = 1_700_000_000_000
+  return createTime(1_700_000_000_000, setImmediate)
+}
+
+/**
+ * Real time, or so many times as fast, but a machine that is busy with something else takes nothing of it away: this
+ * process had its turn at least a hundred times before two seconds are over, or 500 times before two real ones are.
+ */
+export function createSteadyClock(times = 1): Timers {
+  const tick = times === 1 ? 10 : 2
+  const due: Wait[] = []
+  const start = Date.now()
+  let passed = 0
+  let last = 0
+  let ticking: NodeJS.Timeout | undefined
+
+  function turn(): void {
+    const real = performance.now()
+    passed += Math.min(real - last, 2 * tick) * times
+    last = real
+    while (due[0] && due[0].at <= passed) due.shift()?.end()
+    if (due.length > 0) return
+    clearInterval(ticking)
+    ticking = undefined
+  }
+
+  return {
+    ...realTimers,
+    now: () => start + passed,
+    wait(milliseconds, signal) {
+      if (!ticking) {
+        last = performance.now()
+        ticking = setInterval(turn, tick)
+      }
+      const at = passed + Math.max(0, milliseconds)
+      return join(due, { at, signal })
+    },
+  }
+}
+
+/** `whenAllWait` calls back when nobody is at work. */
+function createTime(start: number, whenAllWait: (act: () => void) => unknown): Timers {
+  const due: Wait[] = []
+  let now = start
 
   function turn(): void {
     const next = due.shift()
     if (!next) return
     now = Math.max(now, next.at)
     next.end()
-    if (due.length > 0) setImmediate(turn)
+    if (due.length > 0) whenAllWait(turn)
   }
 
   return {
     now: () => now,
+    random: () => 1,
     wait(milliseconds, signal) {
       const at = now + Math.max(0, milliseconds)
-      if (due.length === 0) setImmediate(turn)
-      const place = due.findIndex((other) => other.at > at)
-      return new Promise((end) => {
-        const mine = { at, end }
-        due.splice(place < 0 ? due.length : place, 0, mine)
-        signal?.addEventListener('abort', () => {
-          const left = due.indexOf(mine)
-          if (left >= 0) due.splice(left, 1)
-          end()
-        })
-      })
+      if (due.length === 0) whenAllWait(turn)
+      return join(due, { at, signal })
     },
   }
+}
+
+interface Wait {
+  at: number
+  end(): void
+}
+
+/** Adds a wait to others, which are in the order of their time. */
+function join(due: Wait[], { at, signal }: { at: number; signal: AbortSignal | undefined }): Promise<void> {
+  const place = due.findIndex((other) => other.at > at)
+  return new Promise((end) => {
+    const mine = { at, end }
+    due.splice(place < 0 ? due.length : place, 0, mine)
+    signal?.addEventListener('abort', () => {
+      const left = due.indexOf(mine)
+      if (left >= 0) due.splice(left, 1)
+      end()
+    })
+  })
 }

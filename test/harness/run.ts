@@ -1,4 +1,4 @@
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
@@ -6,8 +6,8 @@ import type { Host } from '../../src/context.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import type { StdStream } from '../../src/io/output.ts'
 import { main } from '../../src/main.ts'
-import { realTimers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
+import { createSteadyClock } from './clock.ts'
 
 interface World {
   /** What stands on stdin, as a pipe; without it stdin is a terminal. Pieces arrive one by one. */
@@ -31,6 +31,8 @@ interface World {
   platform?: NodeJS.Platform
   /** Takes the place of the clock, which by default runs fast. */
   timers?: Host['timers']
+  /** Gets what a signal would call. */
+  onSignal?: Host['onSignal']
 }
 
 interface Ended {
@@ -51,6 +53,15 @@ export const credentials = {
 }
 
 export const temporaryFolder = () => mkdtempSync(join(tmpdir(), 'parley-test-'))
+
+/** Of thousands of folders that nothing was put into none is left to be removed at the end of all tests. */
+function removeEmpty(folder: string): void {
+  try {
+    rmdirSync(folder)
+  } catch {
+    // It is not empty.
+  }
+}
 
 /** The mode of a file for its owner alone. Of modes, Windows has only that a file may be written. */
 export const ownerOnly = process.platform === 'win32' ? 0o666 : 0o600
@@ -87,16 +98,18 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     stdout: world.stdout ?? { ...stdout.end, columns: world.columns },
     stderr: world.stderr ?? { ...stderr.end, columns: world.columns },
     timers: world.timers ?? hurried(),
+    onSignal: world.onSignal,
     ...(carry === 'network'
       ? {}
       : {
-          exchange: (request) => {
+          exchange: (request, onSent) => {
             requests.push({ ...request, text: Buffer.from(request.body ?? []).toString() })
-            return carry(request)
+            return carry(request, onSent)
           },
         }),
   }
   const code = await main(argv, host)
+  if (world.cwd === undefined) removeEmpty(cwd)
   return {
     code,
     requests,
@@ -122,13 +135,7 @@ function collector(isTerminal: boolean): { end: StdStream; bytes(): Uint8Array }
 }
 
 /** A clock that runs fast, for runs that wait. */
-export function hurried(times = 50): NonNullable<Host['timers']> {
-  const start = Date.now()
-  return {
-    now: () => start + (Date.now() - start) * times,
-    wait: (milliseconds, signal) => realTimers.wait(milliseconds / times, signal),
-  }
-}
+export const hurried = (times = 50): Host['timers'] => createSteadyClock(times)
 
 /** An exchange that always gives the same answer. */
 export function answering(

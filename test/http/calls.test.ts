@@ -8,6 +8,7 @@ import { type Caller, createCaller } from '../../src/http/call.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import { readSettings } from '../../src/settings/read-settings.ts'
 import { createSummary } from '../../src/summary.ts'
+import { realTimers } from '../../src/timers.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { notUnderstood } from '../../src/wire/problem/not-understood.ts'
@@ -37,6 +38,7 @@ async function startRun(
     stdin: { kind: 'pipe', open: () => Readable.from([Buffer.from(stdin)]) },
     stdout: nowhere,
     stderr: nowhere,
+    timers: realTimers,
     exchange(request, onSent = () => {}) {
       requests.push(request)
       return exchange(/models\/([^:/]+)/.exec(request.url)?.[1] ?? '', onSent)
@@ -47,6 +49,7 @@ async function startRun(
     host,
     { given: [], quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
     {
+      limit: { deadline: Infinity },
       cleanups: new Set(),
       openLine: {},
       secrets: createSecrets(),

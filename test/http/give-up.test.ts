@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from 'vitest'
 import { createConnections } from '../../src/http/connections.ts'
 import { createHttpExchange } from '../../src/http/exchange.ts'
+import { realTimers } from '../../src/timers.ts'
 import { serve } from '../harness/server.ts'
 
 const request = (url: string, { signal }: AbortController) => ({ method: 'GET', url, headers: {}, signal })
@@ -16,6 +17,7 @@ test('a request that is given up closes its connection, and is not to be sent ag
     timeout: 0,
     deadline: 0,
     open,
+    timers: realTimers,
   })
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({
     kind: 'unknown',

@@ -1,12 +1,18 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createTimeLimits } from '../../src/http/time-limits.ts'
+import { realTimers } from '../../src/timers.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 const limited = (timeout: number, deadline = 0) => {
   const ends: string[] = []
-  const limits = createTimeLimits({ timeout, deadline, onEnd: (why) => void ends.push(why) })
+  const limits = createTimeLimits({
+    timeout,
+    deadline,
+    timers: realTimers,
+    onEnd: (why) => void ends.push(why),
+  })
   return { limits, ends }
 }
 
@@ -32,14 +38,14 @@ test('bytes that came while the process was held up are looked for first', () =>
   expect(ends).toEqual(['no byte came for 1 s'])
 })
 
-test('a silence of our own making counts against nobody, but the deadline does', () => {
+test('a silence of our own making counts against nobody, but the deadline does', async () => {
   const { limits, ends } = limited(1000, Date.now() + 5000)
   limits.start()
   limits.pause(true)
   limits.refresh()
   vi.advanceTimersByTime(4999)
   expect(ends).toEqual([])
-  vi.advanceTimersByTime(1)
+  await vi.advanceTimersByTimeAsync(1)
   expect(ends).toEqual(['the deadline passed'])
 })
 
@@ -54,8 +60,8 @@ test('nothing is waited for after the end, though a late reader still takes up w
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('a deadline of years does not pass at once', () => {
+test('a deadline of years does not pass at once', async () => {
   const { ends } = limited(0, Date.now() + 2 ** 40)
-  vi.advanceTimersByTime(60_000)
+  await vi.advanceTimersByTimeAsync(60_000)
   expect(ends).toEqual([])
 })

@@ -53,7 +53,11 @@ test('each response is a beginning of five minutes', () => {
 
 test('the waits double up to 8 s, unless the service asks for more or the deadline is near', async () => {
   const waited: number[] = []
-  const timers = { now: () => 0, wait: async (milliseconds: number) => void waited.push(milliseconds) }
+  const timers = {
+    now: () => 0,
+    wait: async (milliseconds: number) => void waited.push(milliseconds),
+    random: () => 1,
+  }
   const patient = { context: { timers, note() {} }, caller: { deadline: 30_000, forgetSecrets: () => false } }
   let patience = freshPatience(0)
   for (let i = 0; i < 7; i++) patience = await waitPatiently({ ...patient, repeat: 'always' }, patience)

@@ -42,7 +42,7 @@ export async function openConversation(
   name: string,
   { deadline, isPreview }: ConversationOptions,
 ): Promise<Conversation> {
-  const { input, host, note, cleanups } = context
+  const { input, host, note, cleanups, timers } = context
   const target = await findTarget(context, name)
 
   const read = async () => {
@@ -51,7 +51,7 @@ export async function openConversation(
     return text.trim() === '' ? undefined : { text, name }
   }
   const takeLock = async () => {
-    const taken = await lockForRun(target, { name, deadline, note })
+    const taken = await lockForRun(target, { name, deadline, timers, note })
     cleanups.add(taken.release)
     return taken
   }

@@ -34,7 +34,7 @@ export interface ImageOptions extends PromptOptions {
 
 /** Asks for images, saves them and prints their paths. */
 export async function makeImages(context: Context, options: ImageOptions, words: string[]): Promise<void> {
-  const footer: Footer = { start: Date.now(), isAsked: options.usage }
+  const footer: Footer = { start: context.timers.now(), isAsked: options.usage }
   const { values, ...settings } = await readSettings(context)
   const model = chooseModel(options, values)
   const { body, name } = await readBody(context, words, options)

@@ -83,9 +83,10 @@ async function lockAudit(context: Context, { session, deadline }: Workplace, pat
   )
 }
 
-const waiting = ({ note }: Context, name: string, deadline: number) => ({
+const waiting = ({ note, timers }: Context, name: string, deadline: number) => ({
   name,
   deadline: deadline || Infinity,
+  timers,
   note,
 })
 

@@ -131,6 +131,7 @@ test('the first words are printed while the server still waits', async () => {
       stdin: { kind: 'terminal', open: () => Readable.from([]) },
       stdout: { isTerminal: false, open: () => stdout, writeNow: () => 0 },
       stderr: { isTerminal: false, open: () => nothing, writeNow: () => 0 },
+      timers: realTimers,
     })
   })
   await seen
@@ -268,6 +269,7 @@ describe('native chunks whose body stays open', () => {
         close: () => close(),
       }),
       timers: {
+        ...realTimers,
         now: () => now,
         async wait(milliseconds, signal) {
           await realTimers.wait(20, signal)

@@ -237,6 +237,7 @@ function dieAt(at: number, service: AgentService, cwd: string) {
   return {
     exchange,
     timers: {
+      random: timers.random,
       now() {
         const grown = sizeOf() > size
         size = sizeOf()
