@@ -100,6 +100,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'heavy',
+          // What computes for half a minute beside other work takes minutes on a machine that is busier.
+          testTimeout: 600_000,
           include: [heavy, properties, 'test/faults/!(*.heavy|tinyproxy|carriage-return).test.ts'],
           env: { TEST_ALL: 'yes' },
           setupFiles: ['test/harness/leave-out.ts', 'test/harness/seed.ts'],
@@ -113,7 +115,16 @@ export default defineConfig({
       // Many processes, which a large one takes long to start.
       {
         extends: true,
-        test: { name: 'faults', include: [faults], exclude: [heavy], isolate: false },
+        test: {
+          name: 'faults',
+          include: [faults],
+          exclude: [heavy],
+          isolate: false,
+          // Most of a row's time is a wait, which costs nothing.
+          maxConcurrency: 15,
+          // A FIFO that nobody writes to holds one thread of a pool that has four.
+          env: { UV_THREADPOOL_SIZE: '32' },
+        },
       },
       // To load the program anew for each of these would cost more than most of their tests do.
       {

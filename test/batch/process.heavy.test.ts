@@ -1,30 +1,14 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { execute, start } from '../harness/process.ts'
-import { message, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, type Script, serve } from '../harness/server.ts'
-
-const answer = response(message('hi'))
-
-/** A folder with an input of so many lines, and a server. */
-async function prepare(count: number, script: Script) {
-  const server = await serve(script)
-  onTestFinished(() => server.close())
-  const cwd = temporaryFolder()
-  const lines = Array.from({ length: count }, (_, at) => `{"id":${at + 1},"prompt":"p ${at + 1} of it"}\n`)
-  writeFileSync(join(cwd, 'in.ndjson'), lines.join(''))
-  return { server, cwd, env: pointedAt(server) }
-}
+import { temporaryFolder } from '../harness/run.ts'
+import { pointedAt, response, serve } from '../harness/server.ts'
+import { answer, idsIn, prepare } from './served.ts'
 
 const plain = ['chat', '--batch', 'in.ndjson', '--concurrency', '4']
 const argv = [...plain, '--results', 'r.ndjson']
-const idsIn = (text: string): number[] =>
-  text
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line).id)
 const resultsIn = (cwd: string) => idsIn(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))
 
 /** Starts a batch whose first four lines are answered, and of which four more are under way when `act` is called. */

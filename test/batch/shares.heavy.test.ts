@@ -1,29 +1,11 @@
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { binary } from '../harness/process.ts'
-import { credentials, message, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, type Script, serve } from '../harness/server.ts'
-
-const answer = response(message('hi'))
-
-/** A folder with an input of so many lines, and a server. */
-async function prepare(count: number, script: Script) {
-  const server = await serve(script)
-  onTestFinished(() => server.close())
-  const cwd = temporaryFolder()
-  const lines = Array.from({ length: count }, (_, at) => `{"id":${at + 1},"prompt":"p ${at + 1} of it"}\n`)
-  writeFileSync(join(cwd, 'in.ndjson'), lines.join(''))
-  return { server, cwd, env: pointedAt(server) }
-}
-
-const idsIn = (text: string): number[] =>
-  text
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line).id)
+import { credentials } from '../harness/run.ts'
+import { answer, idsIn, prepare } from './served.ts'
 
 const shares = (cwd: string, env: Record<string, string>, how: string) =>
   promisify(execFile)('bash', ['-euo', 'pipefail', '-c', how], {

@@ -89,8 +89,10 @@ test.each([[['--version']], [['-q', '--version']], [['--help']]])(
 test.concurrent.each(['--version', '--help', 'chat --nonsense', 'chat'])(
   'a signal ends a run whose last words meet a full pipe: %s (needs timeout)',
   async (argv) => {
-    // A run that is still there 2 s after SIGTERM is killed, which is 137.
-    const shell = `(head -c 65536 /dev/zero; sleep 3 | timeout -k 2 1 "$0" "$1" ${argv}; echo $? > code) 2>&1 | (sleep 4; cat > all)`
+    // A run that is still there 2 s after SIGTERM is killed, which is 137. Only then is the pipe read.
+    const shell = `(head -c 65536 /dev/zero
+      timeout -k 2 1 "$0" "$1" ${argv} < <(exec 2> /dev/null; exec sleep 4); echo $? > code
+    ) 2>&1 | (until [ -e code ]; do sleep 0.1; done; cat > all)`
     const cwd = temporaryFolder()
     const env = { ...process.env, HOME: cwd }
     await promisify(execFile)('bash', ['-c', shell, process.execPath, binary], { cwd, env })

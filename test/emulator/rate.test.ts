@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { createLimiter } from '../../src/emulator/faults.ts'
-import { realTimers } from '../../src/timers.ts'
+import { createClock } from '../harness/clock.ts'
 import { run } from '../harness/run.ts'
 
 const once = ['chat', 'Say hello', '--retries', '0']
@@ -42,10 +42,9 @@ describe('a limit of requests a second', () => {
   })
 
   test('who waits as long as told is answered', async () => {
-    const exchange = createEmulator({ limit: { rate: 1, now: Date.now } })
-    const ended = await inTurn(2, () =>
-      run(['chat', 'hi', '--retries', '1'], { exchange, timers: realTimers }),
-    )
+    const timers = createClock()
+    const exchange = createEmulator({ limit: { rate: 1, now: timers.now } })
+    const ended = await inTurn(2, () => run(['chat', 'hi', '--retries', '1'], { exchange, timers }))
     expect(codes(ended)).toEqual([0, 0])
     expect(ended.at(-1)?.err).toContain('429')
   })

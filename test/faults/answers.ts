@@ -1,6 +1,5 @@
-import type { Socket } from 'node:net'
 import { message } from '../harness/run.ts'
-import { response, type Script } from '../harness/server.ts'
+import { resetWhenRead, response, type Script } from '../harness/server.ts'
 
 /** The chat endpoint's answer, saying ok; `okText` is what is printed of it. */
 export const ok = response(message('ok'))
@@ -22,15 +21,14 @@ export const closing =
   (socket) =>
     void socket.end(bytes)
 
-/** Writes these bytes and, when they had time to arrive, resets the connection. */
+/** Writes these bytes and, when they were read, resets the connection. */
 export const resetting =
   (bytes: string | Uint8Array = ''): Script =>
   (socket) => {
+    if (bytes.length === 0) return void socket.resetAndDestroy()
     socket.write(bytes)
-    reset(socket, bytes.length === 0 ? 0 : 100)
+    void resetWhenRead(socket)
   }
-
-export const reset = (socket: Socket, delay = 0) => void setTimeout(() => socket.resetAndDestroy(), delay)
 
 export const headOf = (status: string, ...headers: string[]) =>
   `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\n${headers.map((line) => `${line}\r\n`).join('')}\r\n`

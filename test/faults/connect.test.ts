@@ -147,7 +147,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
   {
     ...notSent,
     name: 'N25 the deadline passes while a name is looked up',
-    argv: [...chat, '--deadline', '3'],
+    argv: [...chat, '--deadline', '3', '--connect-timeout', '1h'],
     url: () => 'https://silent.test',
     err: ['the deadline passed', 'nothing was sent'],
     atLeast: 3,
@@ -230,7 +230,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     ...notSent,
     name: 'N06 the deadline passes in the handshake',
     ...stalled,
-    argv: [...chat, '--deadline', '3'],
+    argv: [...chat, '--deadline', '3', '--connect-timeout', '1h'],
     err: ['the deadline passed', 'nothing was sent'],
     atLeast: 3,
   },

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
@@ -120,14 +120,10 @@ faultsOnce('Files of answers', [
     err: ['interrupted'],
   },
   {
-    name: 'F06 a signal after some text keeps it, and says where (needs signals)',
+    name: 'F06 a signal after some text keeps it, and says where',
     argv: [...stream, '-o', 'a.txt'],
     script: answering(sseHead + delta('begun')),
-    during: async (world) => {
-      const hasText = () => readdirSync(world.cwd).some((name) => statSync(join(world.cwd, name)).size > 0)
-      while (!hasText()) await pause(20)
-      world.child.kill('SIGTERM')
-    },
+    signal: { name: 'SIGTERM', at: 'file' },
     code: 'SIGTERM',
     reqs: 1,
     err: ['the answer was cut off; the part that came is kept as a.txt.part\n'],

@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { configFolder } from '../harness/run.ts'
 import { answering, ok, okText } from './answers.ts'
 import { chat, events, faults, type Row } from './rows.ts'
 
@@ -17,7 +19,7 @@ faults('P: durations and yes or no', [
   ...['--deadline 2500ms', '--deadline=0.05m', '--timeout 2500ms --retries 0', '--deadline 2.5'].map(
     (flags): Row => ({
       name: `P50 ${flags}`,
-      shell: `parley chat hi --no-stdin ${flags}`,
+      argv: [...chat, ...flags.split(' ')],
       script: () => {},
       code: 10,
       reqs: 1,
@@ -27,11 +29,18 @@ faults('P: durations and yes or no', [
   ...['"2500ms"', '2.5', '"2.5"', '"2.5s"'].map(
     (value): Row => ({
       name: `P50 the deadline ${value} in the profile file`,
-      shell: `${profile(`{"deadline":${value}}`)} parley chat hi --no-stdin`,
+      prepare: (folder) => {
+        const place = join(folder, 'home', configFolder)
+        mkdirSync(place, { recursive: true, mode: 0o700 })
+        writeFileSync(`${place}/config.json`, `{"profiles":{"default":{"deadline":${value}}}}`, {
+          mode: 0o600,
+        })
+      },
       script: () => {},
       code: 10,
       reqs: 1,
-      files: ['cwd/conf/config.json'],
+      atLeast: 2.45,
+      files: [`home/${configFolder}/config.json`],
     }),
   ),
   ...['10 years', '5d', '1h30m', '-1s', '.5s', '1e3', 's', ''].map(
@@ -278,15 +287,19 @@ faults('P: @FILE and FIFOs', [
   },
   {
     name: 'P56 what another command writes (needs FIFOs)',
-    shell: `bash -c 'parley chat hi -f <(sleep 8 & echo $!) --deadline 1 --no-stdin'`,
+    shell: `bash -c 'parley chat hi -f <(exec 2> /dev/null; sleep 8 & echo $!) --deadline 1 --no-stdin'`,
     code: 9,
     err: ['the deadline passed while /dev/fd/63 was read'],
   },
   {
     ...good,
     name: 'P56 a late writer (needs FIFOs)',
-    shell: '(sleep 3; echo from the pipe) > pipe & parley chat hi -f pipe --deadline 9s --no-stdin',
+    argv: ['chat', 'hi', '-f', 'pipe', '--deadline', '1m', '--no-stdin'],
     prepare: makeFifo,
+    during: async ({ cwd, child, err }) => {
+      while (err() === '' && child.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 10))
+      await writeFile(join(cwd, 'pipe'), 'from the pipe\n')
+    },
     err: ['parley: waiting for pipe\n'],
     check: ({ server }) => expect(server.requests[0]).toContain('{"text":"from the pipe\\n"}'),
   },

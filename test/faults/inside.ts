@@ -19,7 +19,8 @@ export async function runInside({ argv, stdin, env }: Launch, folder: string): P
   const program = require('../../dist/main.cjs') as { main: typeof main }
   const [out, err] = [collector(), collector()]
   const host: Host = {
-    env: environment(folder, env),
+    // That of a connection is real time, which a busy machine takes away.
+    env: environment(folder, { PARLEY_CONNECT_TIMEOUT: '10m', ...env }),
     cwd: join(folder, 'cwd'),
     platform: process.platform,
     uid: process.getuid?.(),

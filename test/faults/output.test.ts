@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { message } from '../harness/run.ts'
@@ -204,23 +204,24 @@ faults('G: signals', [
   },
   {
     name: 'G01 SIGINT while stdout is blocked',
-    shell: 'parley chat hi --stream > >(sleep 3) & pid=$!; sleep 1; kill -INT $pid; wait $pid',
+    shell: `parley chat hi --stream > >(sleep 3) & pid=$!
+      until [ -e asked ]; do sleep 0.1; done; kill -INT $pid; wait $pid`,
     script: answering(sseHead + delta('x'.repeat(2 ** 22))),
+    during: async (world, server) => {
+      while (server.requests.length === 0 && world.child.exitCode === null)
+        await new Promise((resolve) => setTimeout(resolve, 10))
+      writeFileSync(join(world.cwd, 'asked'), '')
+    },
+    files: ['cwd/asked'],
     code: 130,
     reqs: 1,
     err: ['interrupted'],
   },
   {
-    name: 'G02 SIGTERM while a file is written (needs signals)',
+    name: 'G02 SIGTERM while a file is written',
     argv: [...stream, '-o', 'answer.txt'],
     script: answering(sseHead + delta('begun')),
-    during: async (world) => {
-      const isBegun = (name: string) =>
-        name.startsWith('.parley-') && statSync(join(world.cwd, name)).size > 0
-      while (world.child.exitCode === null && !readdirSync(world.cwd).some(isBegun))
-        await new Promise((resolve) => setTimeout(resolve, 10))
-      world.child.kill('SIGTERM')
-    },
+    signal: { name: 'SIGTERM', at: 'file' },
     code: 'SIGTERM',
     reqs: 1,
     err: ['the answer was cut off'],
@@ -230,12 +231,9 @@ faults('G: signals', [
     name: 'G06 SIGINT while stdin is awaited (needs signals)',
     argv: ['chat'],
     stdin: { open: true },
-    during: async (world) => {
-      await new Promise((resolve) => setTimeout(resolve, 500))
-      world.child.kill('SIGINT')
-    },
+    signal: { name: 'SIGINT', at: 'err' },
     code: 'SIGINT',
-    err: ['nothing was sent'],
+    err: ['waiting for stdin', 'nothing was sent'],
   },
   {
     name: 'G08 the exit code in a pipeline',

@@ -1,4 +1,4 @@
-// Loaded into the command under test: names that need no network, and how much memory was used.
+// Loaded into the command under test: names that need no network, a steady clock, and how much memory was used.
 const dns = require('node:dns')
 const { readFileSync, writeFileSync } = require('node:fs')
 const { isIP } = require('node:net')
@@ -36,6 +36,7 @@ exports.mapNames()
 
 const { TEST_PEAK } = process.env
 if (TEST_PEAK) {
+  require('../harness/steady.cjs')
   process.on('exit', () => {
     writeFileSync(TEST_PEAK, String(readPeak()))
   })

@@ -21,31 +21,29 @@ export function faultsOf(row: Row): Fault[] {
 
 /** The row without one of its parts: the service answers well and says this, the file is not there, nobody interrupts. */
 export function takeOut(row: Row, fault: Fault, text = 'ok'): Row {
-  const { signal, during, script, listen, url, envOf, prepare, env, stdin, argv, shell, ...rest } = row
-  const all = { ...row }
   const well = { script: answeringWell(text) }
   switch (fault) {
     // It was sent while somebody waited, mostly for a service that never answers.
     case 'signal':
-      return without({ ...all, ...well }, 'signal', 'listen')
+      return without({ ...row, ...well }, 'signal', 'listen')
     case 'beside':
-      return without({ ...all, ...well }, 'during')
+      return without({ ...row, ...well }, 'during')
     case 'service':
-      return without({ ...all, ...well }, 'listen')
+      return without({ ...row, ...well }, 'listen')
     case 'address':
-      return without({ ...all, ...well }, 'url', 'envOf', 'listen')
+      return without({ ...row, ...well }, 'url', 'envOf', 'listen')
     case 'files':
-      return without(all, 'prepare')
+      return without(row, 'prepare')
     case 'environment':
-      return without(all, 'env')
+      return without(row, 'env')
     case 'stdin':
-      return without(all, 'stdin')
-    case 'words':
-      return {
-        ...rest,
-        ...well,
-        argv: plainWords(argv ?? shell?.match(/parley (\S+)(?: (\S+))?/)?.slice(1) ?? []),
-      }
+      return without(row, 'stdin')
+    case 'words': {
+      const { argv, shell = '' } = row
+      const words = argv ?? /parley (\S+)(?: (\S+))?/.exec(shell)?.slice(1) ?? []
+      const plain = { ...row, ...well, argv: plainWords(words) }
+      return without(plain, 'signal', 'during', 'listen', 'url', 'envOf', 'prepare', 'env', 'stdin', 'shell')
+    }
   }
 }
 

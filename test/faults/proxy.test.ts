@@ -1,6 +1,12 @@
 import { connect } from 'node:net'
 import { afterAll } from 'vitest'
-import { type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
+import {
+  resetWhenRead,
+  type Script,
+  type ScriptedServer,
+  type ServeOptions,
+  serve,
+} from '../harness/server.ts'
 import { answering, ok, okText } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
 import { chat, events, faultsInside, type Row } from './rows.ts'
@@ -96,6 +102,9 @@ const saying =
   (socket) =>
     void socket.end(bytes)
 
+/** Whether a proxy that says nothing was asked. */
+let isAsked = false
+
 const rows = await Promise.all([
   ...['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'].map((variable) =>
     through({ ...toSecure, ...fine, name: `X01 ${variable} for https`, variable }),
@@ -176,7 +185,7 @@ const rows = await Promise.all([
     atLeast: 3,
   }),
   failing('X07 silence on CONNECT, up to the deadline', () => {}, {
-    argv: [...toSecure.argv, '--deadline', '3'],
+    argv: [...toSecure.argv, '--deadline', '3', '--connect-timeout', '1h'],
     err: ['the deadline passed'],
     atLeast: 3,
   }),
@@ -191,9 +200,12 @@ const rows = await Promise.all([
   through({
     ...toSecure,
     name: 'X07 SIGINT while the proxy is silent',
-    proxy: () => {},
+    proxy: () => {
+      isAsked = true
+    },
     during: async (world) => {
-      await new Promise((resolve) => setTimeout(resolve, 700))
+      while (!isAsked && world.child.exitCode === null)
+        await new Promise((resolve) => setTimeout(resolve, 10))
       world.child.kill('SIGINT')
     },
     code: 'SIGINT',
@@ -204,7 +216,7 @@ const rows = await Promise.all([
     'X08 200, then RST',
     (socket) => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n')
-      setTimeout(() => socket.resetAndDestroy(), 100)
+      void resetWhenRead(socket)
     },
     { err: ['nothing was sent'] },
   ),

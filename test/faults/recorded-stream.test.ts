@@ -1,5 +1,5 @@
 import { message } from '../harness/run.ts'
-import { response } from '../harness/server.ts'
+import { resetWhenRead, response } from '../harness/server.ts'
 import { answering, chunked, closing, delta, event, resetting, sseHead, stop } from './answers.ts'
 import { chat, early, faultsInside, type Row, stream } from './rows.ts'
 
@@ -314,7 +314,7 @@ faultsInside('E: what streams were seen to send', [
     name: 'E41 an element of an array is shown before the next comma',
     script: (socket) => {
       socket.write(`${jsonHead}[${JSON.stringify(part('so far'))}`)
-      setTimeout(() => socket.resetAndDestroy(), 500)
+      void resetWhenRead(socket)
     },
     code: 8,
     out: 'so far',

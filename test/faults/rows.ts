@@ -1,3 +1,5 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { has } from '../harness/needs.ts'
 import { type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
@@ -21,10 +23,10 @@ export interface Row extends Partial<Launch> {
   envOf?(server: ScriptedServer): Record<string, string>
   /** Fills the run's folder before it starts. */
   prepare?(folder: string): void
-  /** Sent when the run has come that far. */
+  /** Sent when the run has come that far; `file` is text in a file of its folder. */
   signal?: {
     name: NodeJS.Signals
-    at: 'connection' | 'request' | 'out' | 'err'
+    at: 'connection' | 'request' | 'out' | 'err' | 'file'
     again?: boolean
     toGroup?: boolean
   }
@@ -229,7 +231,24 @@ async function runWrapped(row: Row): Promise<void> {
   }
 }
 
+/** Of many rows that wait at the same time, so many have a process. A proof has no time to wait for its turn. */
+const mostProcesses = process.env.TEST_PROOF ? Infinity : 5
+let processes = 0
+const waiting: (() => void)[] = []
+
 async function run(row: Row): Promise<void> {
+  if (processes < mostProcesses) processes++
+  else await new Promise<void>((resolve) => waiting.push(resolve))
+  try {
+    await runProcess(row)
+  } finally {
+    const next = waiting.shift()
+    if (next) next()
+    else processes--
+  }
+}
+
+async function runProcess(row: Row): Promise<void> {
   const { server, folder, argv, env } = await setUp(row)
   const world = launch({ ...row, argv, env }, folder)
   try {
@@ -256,6 +275,7 @@ async function interrupt(
     request: () => server.requests.length > 0,
     out: () => world.out().length > 0,
     err: () => world.err() !== '',
+    file: () => readdirSync(world.cwd).some((name) => statSync(join(world.cwd, name)).size > 0),
   }[at]
   while (!hasCome() && world.child.exitCode === null) await pause(10)
   // Into the phase, not onto its edge.

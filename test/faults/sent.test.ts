@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { expect } from 'vitest'
 import { response } from '../harness/server.ts'
-import { answering, closing, headOf, ok, okText, reset, resetting } from './answers.ts'
+import { answering, closing, headOf, ok, okText, resetting } from './answers.ts'
 import { both, chat, faultsInside, image, type Row } from './rows.ts'
 
 const big = 'x'.repeat(20 * 1024 * 1024)
@@ -35,22 +35,6 @@ faultsInside('U: sent, no answer', [
     conns: 1,
     err: ['the connection was closed without an answer'],
   }),
-  {
-    ...upload,
-    name: 'U04 RST in the middle of 20 MB',
-    listen: { onConnection: onMegabyte((socket) => reset(socket)) },
-    code: 10,
-    conns: 1,
-    err: ['the connection was reset'],
-  },
-  {
-    ...upload,
-    name: 'U04 FIN in the middle of 20 MB',
-    listen: { onConnection: onMegabyte((socket) => socket.end()) },
-    code: 10,
-    conns: 1,
-    err: ['the connection was'],
-  },
   ...both({
     name: 'U05 no response head',
     script: () => {},
@@ -79,15 +63,6 @@ faultsInside('U: sent, no answer', [
     reqs: 1,
     atLeast: 3,
   }),
-  {
-    ...upload,
-    name: 'U08 nothing of 20 MB is read',
-    argv: ['chat', '--timeout', '3'],
-    listen: { onConnection: (socket) => void socket.pause() },
-    code: 10,
-    conns: 1,
-    atLeast: 3,
-  },
   ...both({
     name: 'U09 a body that drips, up to the deadline',
     script: (socket) => {
@@ -108,14 +83,6 @@ faultsInside('U: sent, no answer', [
     reqs: 1,
     err: ['the deadline passed', 'the request was sent'],
     atLeast: 3,
-  },
-  {
-    ...upload,
-    name: 'U11 401 and close in the middle of the upload',
-    listen: { onConnection: onMegabyte((socket) => socket.end(response('{"error":"who?"}', '401 No'))) },
-    code: 3,
-    conns: 1,
-    err: ['401', 'the service says: who?'],
   },
   ...both({
     name: 'U12 the connection of an attempt is not used for the next',
@@ -189,5 +156,42 @@ faultsInside('U: sent, no answer', [
     reqs: 1,
     err: ['the part that came is kept as'],
     files: [expect.stringMatching(/^tmp\/parley-[\w-]+\.json$/)],
+  },
+])
+
+// By themselves, for each keeps the process busy.
+faultsInside('U: sent in part, no answer', [
+  {
+    ...upload,
+    name: 'U04 RST in the middle of 20 MB',
+    listen: { onConnection: onMegabyte((socket) => socket.resetAndDestroy()) },
+    code: 10,
+    conns: 1,
+    err: ['the connection was reset'],
+  },
+  {
+    ...upload,
+    name: 'U04 FIN in the middle of 20 MB',
+    listen: { onConnection: onMegabyte((socket) => socket.end()) },
+    code: 10,
+    conns: 1,
+    err: ['the connection was'],
+  },
+  {
+    ...upload,
+    name: 'U08 nothing of 20 MB is read',
+    argv: ['chat', '--timeout', '3'],
+    listen: { onConnection: (socket) => void socket.pause() },
+    code: 10,
+    conns: 1,
+    atLeast: 3,
+  },
+  {
+    ...upload,
+    name: 'U11 401 and close in the middle of the upload',
+    listen: { onConnection: onMegabyte((socket) => socket.end(response('{"error":"who?"}', '401 No'))) },
+    code: 3,
+    conns: 1,
+    err: ['401', 'the service says: who?'],
   },
 ])

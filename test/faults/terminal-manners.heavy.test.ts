@@ -2,13 +2,26 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { configFolder } from '../harness/run.ts'
-import type { Script } from '../harness/server.ts'
 import { answering, ok } from './answers.ts'
 import { chat, faultsOnce, type Row } from './rows.ts'
 import { onTerminal } from './terminal.ts'
 
 const profileFile = `home/${configFolder}/config.json`
-const slowly: Script = (...request) => void setTimeout(() => answering(ok)(...request), 1500)
+
+/** The answer comes once the screen shows that it is waited for. */
+function whenWaited(): Pick<Row, 'script' | 'during'> {
+  let answer = () => {}
+  return {
+    script: (...request) => {
+      answer = () => answering(ok)(...request)
+    },
+    during: async ({ out, child }) => {
+      while (!out().includes('waiting for the answer') && child.exitCode === null)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      answer()
+    },
+  }
+}
 const nothingGiven =
   'parley: no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE'
 
@@ -22,7 +35,7 @@ faultsOnce('V: what a person sees beside the answer', [
     ([env, flag, isColoured]): Row => ({
       name: `V41 the spinner: ${env} ${flag}`,
       shell: onTerminal(`stty cols 80 rows 24; TERM=xterm ${env} parley chat hi ${flag}`),
-      script: slowly,
+      ...whenWaited(),
       code: 0,
       out: (out) => {
         expect(out.toString()).toContain('waiting for the answer')

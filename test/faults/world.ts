@@ -38,6 +38,9 @@ export interface World {
   ended: Promise<Ending>
 }
 
+/** What the program compiled is kept here for all processes, so that each starts sooner. */
+const cache = temporaryFolder()
+
 /** What hangs is stopped then, long after any machine is done with what does not. Milliseconds. */
 const hardStop = 120_000
 
@@ -75,7 +78,7 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Wor
     env: {
       NODE_OPTIONS: `--require ${JSON.stringify(preload)}`,
       TEST_PEAK: join(folder, 'peak'),
-      ...environment(folder, env),
+      ...environment(folder, { XDG_CACHE_HOME: cache, LOCALAPPDATA: cache, ...env }),
     },
   })
   child.stdin?.on('error', () => {})

@@ -1,8 +1,24 @@
+import { vi } from 'vitest'
 import { realTimers, type Timers } from '../../src/timers.ts'
 
 /** Time that passes only while everybody waits: the wait that is due first ends first. */
 export function createClock(): Timers {
   return createTime(1_700_000_000_000, setImmediate)
+}
+
+/**
+ * The same, from now on, for runs that also load code, use files, and start commands and threads: time stands still
+ * while one of these is at work. So what waits for a command that never ends needs another clock.
+ */
+export function createPatientClock(): Timers {
+  return createTime(Date.now(), async (act) => {
+    await vi.dynamicImportSettled()
+    while (process.getActiveResourcesInfo().some((name) => atWork.test(name))) {
+      await realTimers.wait(1)
+      await vi.dynamicImportSettled()
+    }
+    act()
+  })
 }
 
 /**
@@ -40,6 +56,9 @@ export function createSteadyClock(times = 1): Timers {
     },
   }
 }
+
+/** By Node's names. */
+const atWork = /^(FSReq|ProcessWrap|Worker|MessagePort)/
 
 /** `whenAllWait` calls back when nobody is at work. */
 function createTime(start: number, whenAllWait: (act: () => void) => unknown): Timers {

@@ -119,6 +119,15 @@ export function response(body: string | Uint8Array, status = '200 OK', headers: 
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), Buffer.from(body)])
 }
 
+/**
+ * Resets a connection when what was written to it has been read, for a reset takes away what has not. A reader in this
+ * process has fifty turns for that, however long each of them takes; one in another process has half a second.
+ */
+export async function resetWhenRead(socket: Socket, isNear = false): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setTimeout(resolve, isNear ? 1 : 10))
+  socket.resetAndDestroy()
+}
+
 /** The environment that points parley at a server. */
 export const pointedAt = (server: ScriptedServer) => ({
   PARLEY_BASE_URL: server.url,

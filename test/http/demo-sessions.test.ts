@@ -122,12 +122,14 @@ test('a chat of the demo makes no file, and streams only on a terminal', async (
   expect((await dry(['stdout'], '--no-stream')).out).not.toContain('alt=sse')
 })
 
-test.each([
-  ['two lines', 'Explain this:\nwhy'],
-  ['a long line', `Explain ${'this and '.repeat(20)}that`],
-])('the emulator answers %s in Markdown', async (_, prompt) => {
-  const { out } = await parley(['chat', prompt])
-  for (const mark of [/^# /m, /^- /m, /^\| /m, /^```sh$/m, /\*\*.*\*\*/]) expect(out).toMatch(mark)
-  const shown = await parley(['chat', prompt], { tty: ['stdout'] })
-  expect(shown.out).not.toMatch(/^```|\*\*/m)
+test('the emulator answers two lines, and a long one, in Markdown', async () => {
+  const prompts = ['Explain this:\nwhy', `Explain ${'this and '.repeat(20)}that`]
+  await Promise.all(
+    prompts.map(async (prompt) => {
+      const { out } = await parley(['chat', prompt])
+      for (const mark of [/^# /m, /^- /m, /^\| /m, /^```sh$/m, /\*\*.*\*\*/]) expect(out).toMatch(mark)
+      const shown = await parley(['chat', prompt], { tty: ['stdout'] })
+      expect(shown.out).not.toMatch(/^```|\*\*/m)
+    }),
+  )
 })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { listen } from '../../src/emulator/listen.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { run } from '../harness/run.ts'
+import { hurried, run } from '../harness/run.ts'
 import { afterSent, fromNow, idsOf, judge } from '../sessions/follow/judge.ts'
 import { type Scenario, said, sending, working } from '../sessions/follow/session-scripts.ts'
 import { createSessionService, type SessionService } from '../sessions/follow/session-service.ts'
@@ -47,10 +47,11 @@ export async function serveSessions(count: number, seed: number, random: () => n
     const words = scenario.isSent
       ? ['send', said, '--follow']
       : ['follow', ...(hasHistory ? ['--history'] : [])]
-    const argv = ['events', ...words, '-s', `s${index}`, '--timeout', '6', ...(isRaw ? ['--raw'] : [])]
+    const argv = ['events', ...words, '-s', `s${index}`, '--timeout', '10m', ...(isRaw ? ['--raw'] : [])]
     const env = { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}` }
-    const world = { exchange: 'network', env, timers: realTimers } as const
-    const { code, out, err } = await run([...argv, '--deadline', '60'], world)
+    // Five times as quick as it is, and for as long as it takes.
+    const world = { exchange: 'network', env, timers: hurried(5) } as const
+    const { code, out, err } = await run([...argv, '--deadline', '1h'], world)
     const expected = scenario.isSent ? afterSent(scenario) : fromNow(scenario, service, hasHistory)
     const wrong = [
       ...(code === scenario.code ? [] : [`exit ${code} for ${scenario.code}`]),

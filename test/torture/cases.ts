@@ -45,8 +45,10 @@ export interface Case {
   nextCodes?: number[]
   /** Throws if a promise is broken after the blow. */
   check(seen: Seen): void
+  /** The answers that are recorded after the blow: what they answer is not to be asked again. */
+  recordedIn?(seen: Seen): string[]
   /** Throws if a promise is broken after the next run, which meets no blow. */
-  checkNext(seen: Seen): void
+  checkNext(seen: Seen, recorded: readonly string[]): void
 }
 
 const answer = 'the answer'
@@ -122,9 +124,6 @@ const prompts = ['p1', 'p2', 'p3', 'p4']
 
 const results = (text: string | undefined) =>
   wholeLines(text ?? '').filter((line) => line.ok === true) as { text: string }[]
-
-/** How often each prompt was asked whose answer stood in the results when it was asked again. */
-let recorded: string[] = []
 
 const image = JSON.stringify({
   candidates: [
@@ -218,10 +217,10 @@ export const cases: Case[] = [
     before: { 'cwd/lines': prompts.map((prompt) => `${JSON.stringify(prompt)}\n`).join('') },
     again: ['chat', '--batch', 'lines', '--results', 'results', '--resume'],
     check(seen) {
-      recorded = results(seen.files.read('cwd/results')).map(({ text }) => text)
       paidIsKept(seen)
     },
-    checkNext({ files, service }) {
+    recordedIn: ({ files }) => results(files.read('cwd/results')).map(({ text }) => text),
+    checkNext({ files, service }, recorded) {
       const texts = results(files.read('cwd/results')).map(({ text }) => text)
       demand([...new Set(texts)].length === prompts.length, 'a line has no result')
       const twice = prompts.filter((prompt) => service.asked().filter((asked) => asked === prompt).length > 1)

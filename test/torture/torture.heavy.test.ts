@@ -65,12 +65,13 @@ async function suffer(each: Case, blow: Blow): Promise<void> {
       expect(isPromised(ended.code), 'an exit code that is in no table').toBe(true)
       const seen = see(ended)
       each.check(seen)
+      const recorded = each.recordedIn?.(seen) ?? []
       const left = seen.files.names().filter((name) => /\/\.parley-/.test(name))
       if (what !== 'SIGKILL' && call.name !== 'unlink') expect(left, 'a temporary file is left').toEqual([])
       if (each.isOver?.(seen)) return
       const next = await runPlainly(run(each.again ?? each.argv))
       expect(each.nextCodes ?? [0], `the next run: ${next.err}`).toContain(next.code)
-      each.checkNext(see(next))
+      each.checkNext(see(next), recorded)
     } catch (error) {
       throw new Error(`${(error as Error).message}\n${where}`)
     }

@@ -4,8 +4,9 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
+import { createSteadyClock } from '../../harness/clock.ts'
 import { answering, hurried, run, temporaryFolder } from '../../harness/run.ts'
-import { response, type ScriptedServer, serve } from '../../harness/server.ts'
+import { resetWhenRead, response, type ScriptedServer, serve } from '../../harness/server.ts'
 
 const parley = join(import.meta.dirname, '../../../bin/parley.cjs')
 
@@ -40,7 +41,7 @@ async function serveSession(
       const [events, end] = streams[Math.min(opened++, streams.length - 1)] ?? [[], 'stay']
       socket.write(`HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n${events.map(frame).join('')}`)
       if (end === 'end') socket.end()
-      if (end === 'reset') setTimeout(() => socket.resetAndDestroy(), 50)
+      if (end === 'reset') void resetWhenRead(socket, true)
     } else if (request.startsWith('GET')) {
       const data = listed[Math.min(lists++, listed.length - 1)] ?? []
       const body = JSON.stringify({ data, next_page: null })
@@ -224,7 +225,12 @@ describe('follow, where things go wrong', () => {
   })
 
   test('a deadline that passes while the session works is exit 15', async () => {
-    const ended = await over(await serveSession([[]], [[[], 'stay']]), 'follow', '--deadline', '0.5')
+    const { url } = await serveSession([[]], [[[], 'stay']])
+    const ended = await run(['events', 'follow', '--deadline', '1'], {
+      exchange: 'network',
+      env: { ...world.env, PARLEY_AGENTS_URL: url },
+      timers: createSteadyClock(),
+    })
     expect(ended.code).toBe(15)
     expect(ended.err).toContain('the deadline passed')
   })

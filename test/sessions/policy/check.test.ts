@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createMatcher } from '../../../src/sessions/policy/pattern.ts'
+import { createPatientClock } from '../../harness/clock.ts'
 import { often } from '../../harness/often.ts'
-import { answering, hurried, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { createAgentService, type Event } from '../run/agent-service.ts'
 
 const rules = {
@@ -314,10 +315,11 @@ test('policy check decides as events run does, over its events and over its audi
         const files = { 'p.json': JSON.stringify({ rules: given, default: { decision: 'deny' } }) }
         writeFileSync(join(cwd, 'p.json'), files['p.json'])
         const round = uses.map((use, index): Event => ({ id: `t${index}`, ...use }))
-        const service = createAgentService({ rounds: [round] })
+        const timers = createPatientClock()
+        const service = createAgentService({ rounds: [round], timers })
         const argv = ['events', 'run', 'go', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
         const { exchange } = service
-        const ran = await run(argv, { cwd, exchange, timers: hurried() })
+        const ran = await run(argv, { cwd, exchange, timers })
         expect([0, 12, 14]).toContain(ran.code)
         const read = async (words: string[]) =>
           (await check(['p.json', ...words, '--raw'], { cwd, files, exchange })).out

@@ -1,4 +1,5 @@
 import { CliError } from '../../../src/errors.ts'
+import { realTimers, type Timers } from '../../../src/timers.ts'
 import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
 
 export type Event = { id?: string; type: string } & Record<string, unknown>
@@ -38,6 +39,8 @@ export interface AgentScript {
   lag?: number
   /** Streams bring the client's events too. */
   echoes?: boolean
+  /** By which it takes its time. */
+  timers?: Timers
 }
 
 export interface AgentService {
@@ -60,10 +63,9 @@ const idle = (type: string, ids?: string[]): Event => ({
 
 const idOf = (event: Event) => String(event.tool_use_id ?? event.custom_tool_use_id ?? '')
 
-const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
-
 /** A session service whose agent asks for tool uses, and keeps account of the answers. */
 export function createAgentService(script: AgentScript): AgentService {
+  const { now, wait } = script.timers ?? realTimers
   const events: Event[] = []
   const times: number[] = []
   const taken = new Map<string, Event[]>()
@@ -75,9 +77,9 @@ export function createAgentService(script: AgentScript): AgentService {
   let lists = 0
 
   function add(event: Event): Event {
-    const whole = { id: `e${events.length}`, processed_at: new Date().toISOString(), ...event }
+    const whole = { id: `e${events.length}`, processed_at: new Date(now()).toISOString(), ...event }
     events.push(whole)
-    times.push(Date.now())
+    times.push(now())
     for (const wake of wakers) wake()
     return whole
   }
@@ -110,13 +112,13 @@ export function createAgentService(script: AgentScript): AgentService {
     const isInterrupt = given.every(({ type }) => type === 'user.interrupt')
     if (isInterrupt) waiting.clear()
     void (async () => {
-      await pause(1)
+      await wait(1)
       if (isInterrupt) {
         add(idle('end_turn'))
         return
       }
       add({ type: 'session.status_running' })
-      await pause(1)
+      await wait(1)
       for (const event of given)
         if (event.result === 'allow')
           add({ type: 'agent.tool_result', tool_use_id: idOf(event), content: 'ok' })
@@ -150,7 +152,7 @@ export function createAgentService(script: AgentScript): AgentService {
 
   function takeList(): HttpResponse {
     const most = script.onList?.(++lists) ?? Infinity
-    const limit = Date.now() - (script.lag ?? 0)
+    const limit = now() - (script.lag ?? 0)
     const shown = events.filter((_, index) => index < most && (times[index] ?? 0) <= limit)
     return reply(200, JSON.stringify({ data: shown, next_page: null }))
   }
@@ -191,7 +193,7 @@ export function createAgentService(script: AgentScript): AgentService {
   }
   return {
     async exchange({ method, url, body }) {
-      await pause(0)
+      await wait(0)
       if (method === 'POST') return takePost(Buffer.from(body ?? []).toString())
       return /\/stream(\?|$)/.test(url) ? takeStream() : takeList()
     },

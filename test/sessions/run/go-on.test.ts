@@ -4,10 +4,12 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { answering, hurried, run, temporaryFolder } from '../../harness/run.ts'
+import { createPatientClock } from '../../harness/clock.ts'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { createAgentService, type Event } from './agent-service.ts'
 
 const use: Event = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: 'ask' }
+const clock = createPatientClock()
 const stream = answering('', { headers: { 'content-type': 'text/event-stream' } })
 
 /** A run whose session cannot be read any more once the task was accepted. */
@@ -129,10 +131,10 @@ describe('the command that goes on with a run', () => {
     expect(resume.slice(0, 5)).toEqual(['events', 'run', '-s', 's1', '--no-stdin'])
     expect(resume).toContain('X-Api-Key: [redacted]')
     expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).resume).toEqual(resume)
-    const { exchange } = createAgentService({ rounds: [] })
+    const { exchange } = createAgentService({ rounds: [], timers: clock })
     const done = await run(['events', 'run', '-s', 's1', 'x', '--report', 'r.json'], {
       cwd,
-      timers: hurried(),
+      timers: clock,
       stdin: '',
       exchange,
     })
@@ -143,9 +145,9 @@ describe('the command that goes on with a run', () => {
 
 test('Y159 stands beside the one to confirm, if tool uses wait', async () => {
   const cwd = temporaryFolder()
-  const { exchange } = createAgentService({ rounds: [[use]] })
+  const { exchange } = createAgentService({ rounds: [[use]], timers: clock })
   const argv = ['events', 'run', 'x', '-s', 's1', '--last', '--report', 'r.json']
-  const { code, err } = await run(argv, { cwd, timers: hurried(), exchange })
+  const { code, err } = await run(argv, { cwd, timers: clock, stdinKind: 'none', exchange })
   expect(code).toBe(12)
   expect(err).toBe(`parley: s1 waits for an answer
   t1: bash {}

@@ -14,8 +14,26 @@ import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
+import { createPatientClock } from '../../harness/clock.ts'
 import { answering, hurried, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
-import { type AgentScript, createAgentService, type Event, type Fate } from './agent-service.ts'
+import {
+  type AgentScript,
+  createAgentService as createService,
+  type Event,
+  type Fate,
+} from './agent-service.ts'
+
+const clock = createPatientClock()
+
+/** By that clock; what goes on beside a command takes real time. */
+const createAgentService = (script: AgentScript) => createService(Object.assign(script, { timers: clock }))
+
+/** The same clock, by which a limit of so many milliseconds is over soon, for a command that never ends. */
+const withShort = (limit: number): typeof clock => ({
+  ...clock,
+  wait: (milliseconds, signal) =>
+    milliseconds === limit ? realTimers.wait(50, signal) : clock.wait(milliseconds, signal),
+})
 
 const rules = {
   rules: [
@@ -55,11 +73,11 @@ interface Options {
   world?: Parameters<typeof run>[1]
 }
 
-/** A run with a policy and an audit; the clock runs fast. */
+/** A run with a policy and an audit. */
 async function go({ policy = rules, words = ['do it'], cwd = temporaryFolder(), world = {} }: Options = {}) {
   writeFileSync(join(cwd, 'p.json'), JSON.stringify(policy))
   const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson', ...words]
-  const ended = await run(argv, { cwd, timers: hurried(), stdin: '', ...world })
+  const ended = await run(argv, { cwd, timers: clock, stdin: '', ...world })
   return { ...ended, cwd, audit: ended.code === 11 ? [] : readAudit(cwd) }
 }
 
@@ -272,7 +290,8 @@ describe('commands for tools', () => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
     const { code } = await go({
       words: ['do it', '--tool', `x=${command}`, '--tool-timeout', '20s'],
-      world: { exchange: service.exchange },
+      // What ends has all the time that it needs.
+      world: { exchange: service.exchange, timers: command.startsWith('sleep') ? withShort(20_000) : clock },
     })
     expect(code).toBe(0)
     expect(service.taken.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
@@ -417,7 +436,7 @@ describe('Y90: an id that is shown with two inputs', () => {
       12,
     )
     const argv = ['events', 'confirm', '-s', 's1', '--policy', 'p.json']
-    expect((await run(argv, { cwd, exchange: confirmed.exchange, timers: hurried() })).code).toBe(12)
+    expect((await run(argv, { cwd, exchange: confirmed.exchange, timers: clock })).code).toBe(12)
     expect(taken.posts + confirmed.posts).toBe(0)
   })
 
@@ -500,7 +519,7 @@ describe('an answer whose fate is unknown', () => {
 
   test('Y69: a list that lags shows a newer stop before the answer: it is not sent again', async () => {
     const fates: Fate[] = ['takes', 'resets']
-    const service = createAgentService({
+    const service = createService({
       rounds: [[bash('t1', 'git status'), custom('c1', 'x')]],
       fate: () => fates.shift() ?? 'takes',
       onList(count) {
@@ -707,15 +726,15 @@ describe('the audit as a journal', () => {
 
   test('Y96: it is sent again if a rest that is newer by the clock still lists it', async () => {
     const service = waiting()
-    const cwd = begun(sentAt(Date.now() - 3_600_000))
+    const cwd = begun(sentAt(clock.now() - 3_600_000))
     const { code } = await go({ words: [], cwd, world: { exchange: service.exchange } })
     expect({ code, answers: service.taken.get('t1')?.length }).toEqual({ code: 0, answers: 1 })
   })
 
   test.each([
-    ['it was that rest that was answered', () => sentAt(Date.now() - 3_600_000, 'e1')],
-    ['the clocks may only differ', () => sentAt(Date.now() - 20_000)],
-    ['the answer is later', () => sentAt(Date.now() + 3_600_000)],
+    ['it was that rest that was answered', () => sentAt(clock.now() - 3_600_000, 'e1')],
+    ['the clocks may only differ', () => sentAt(clock.now() - 20_000)],
+    ['the answer is later', () => sentAt(clock.now() + 3_600_000)],
   ])('Y96: but not if %s: 10', async (_, text) => {
     const service = waiting()
     const { code } = await go({ words: [], cwd: begun(text()), world: { exchange: service.exchange } })
@@ -723,7 +742,7 @@ describe('the audit as a journal', () => {
   })
 
   test('Y95: a second run of the session waits for the first, and runs no command again (needs sh)', async () => {
-    const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
+    const service = createService({ rounds: [[custom('c1', 'x')]] })
     const cwd = temporaryFolder()
     const tool = [
       '--tool',
@@ -741,7 +760,7 @@ describe('the audit as a journal', () => {
     const second = go({ words: tool, cwd, world })
     // One of another session does not wait.
     const argv = ['events', 'confirm', '-s', 's2', '--policy', 'p.json', '--audit', 'audit.ndjson']
-    const other = createAgentService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
+    const other = createService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
     expect((await run(argv, { cwd, exchange: other.exchange, timers })).code).toBe(0)
     writeFileSync(join(cwd, 'go'), '')
     expect([(await first).code, (await second).code]).toEqual([0, 0])
@@ -799,15 +818,15 @@ describe('the audit as a journal', () => {
   test.each([1, 9, 20, 40, 60])(
     'Y98: a line torn after %i bytes gets an end, and is no hindrance later',
     async (length) => {
-      const torn = sentAt(Date.now()).slice(0, length)
+      const torn = sentAt(clock.now()).slice(0, length)
       // Two runs of other sessions may both have given it one.
       for (const text of [torn, `${line('sent', 't9')}${torn}`, `${torn}\n\n${line('sent', 't9')}`]) {
         const cwd = begun(text)
         writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
         const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson']
-        const first = await run(argv, { cwd, exchange: waiting().exchange, timers: hurried() })
+        const first = await run(argv, { cwd, exchange: waiting().exchange, timers: clock })
         const { exchange } = createAgentService({ rounds: [] })
-        const second = await run([...argv, 'do it'], { cwd, exchange, timers: hurried(), stdin: '' })
+        const second = await run([...argv, 'do it'], { cwd, exchange, timers: clock, stdin: '' })
         expect([first.code, second.code]).toEqual([0, 0])
         const written = readFileSync(join(cwd, 'audit.ndjson'), 'utf8')
         expect(written.startsWith(text.endsWith('\n') ? text : `${text}\n`)).toBe(true)
@@ -821,7 +840,7 @@ describe('the audit as a journal', () => {
     const service = waiting()
     const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson']
     writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
-    expect((await run(argv, { cwd, exchange: service.exchange, timers: hurried() })).code).toBe(0)
+    expect((await run(argv, { cwd, exchange: service.exchange, timers: clock })).code).toBe(0)
     const lines = readFileSync(join(cwd, 'audit.ndjson'), 'utf8').split('\n')
     expect(lines[1]).toBe(torn)
     expect(lines.slice(2, -1).map((text) => JSON.parse(text).event)).toEqual(['decision', 'sent', 'accepted'])
@@ -878,10 +897,23 @@ test('the deadline while the session works is 15, with how to go on', async () =
 })
 
 test('Y63: a deadline that passes while a command runs ends it: 15, and no second start (needs sh)', async () => {
+  const cwd = temporaryFolder()
+  const hasBegun = () => existsSync(join(cwd, 'begun'))
+  // The deadline passes when the command has begun.
+  const timers: typeof clock = {
+    ...clock,
+    now: () => clock.now() + (hasBegun() ? 100_000 : 0),
+    async wait(milliseconds, signal) {
+      const isDeadline = milliseconds > 50_000 && milliseconds <= 100_000
+      if (!isDeadline) return clock.wait(milliseconds, signal)
+      while (!hasBegun() && !signal?.aborted) await realTimers.wait(1)
+    },
+  }
   const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
   const { code, audit } = await go({
-    words: ['do it', '--deadline', '100', '--tool', 'x=sleep 1000'],
-    world: { exchange: service.exchange },
+    words: ['do it', '--deadline', '100', '--tool', 'x=touch begun; sleep 1000'],
+    cwd,
+    world: { exchange: service.exchange, timers },
   })
   expect({ code, posts: service.posts }).toEqual({ code: 15, posts: 0 })
   expect(audit.map(({ event }) => event)).toEqual(['decision', 'start'])
@@ -941,7 +973,7 @@ describe('events confirm --policy', () => {
     const ended = await run(argv, {
       cwd,
       exchange: service.exchange,
-      timers: hurried(),
+      timers: clock,
       ...(stdin ? { stdin } : {}),
     })
     return { ...ended, audit: readAudit(cwd) }

@@ -20,7 +20,11 @@ export async function serve(script: AgentScript, onRequest = () => {}) {
   })
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
-  const env = { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}`, XDG_CACHE_HOME: join(cwd, 'cache') }
+  const env = {
+    PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}`,
+    XDG_CACHE_HOME: join(cwd, 'cache'),
+    NODE_OPTIONS: `--require ${JSON.stringify(join(import.meta.dirname, '../../harness/steady.cjs'))}`,
+  }
   return { service, cwd, env }
 }
 

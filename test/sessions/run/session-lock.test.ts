@@ -12,7 +12,8 @@ import {
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
-import { hurried, run, temporaryFolder } from '../../harness/run.ts'
+import { createPatientClock } from '../../harness/clock.ts'
+import { run, temporaryFolder } from '../../harness/run.ts'
 import { type AgentScript, createAgentService, type Event } from './agent-service.ts'
 
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'x', input: {} })
@@ -20,6 +21,8 @@ const waits = (...ids: string[]): Event => ({
   type: 'session.status_idle',
   stop_reason: { type: 'requires_action', event_ids: ids },
 })
+
+const clock = createPatientClock()
 
 /** A session whose tool use is carried out until a file `go` is there, and what runs parley on it. */
 function open(script: AgentScript) {
@@ -56,12 +59,15 @@ describe('Y131: a session that another run works on', () => {
     await until(() => existsSync(join(cwd, 'runs')))
     const second = parley(['run', '-s', 's1', ...tool, ...other])
     const third = parley(['confirm', '-s', 's1', '--pending', ...other])
-    const late = await parley(['run', '-s', 's1', ...tool, ...other, '--deadline', '1'])
+    const [late, lateConfirm] = await Promise.all([
+      parley(['run', '-s', 's1', ...tool, ...other, '--deadline', '1']),
+      parley(['confirm', '-s', 's1', '--pending', '--deadline', '1']),
+    ])
     expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
     expect(late.err).toMatch(
       /^parley: session s1: another parley has locked it: if none is running, remove \S+\.lock\n {2}nothing was sent\n$/,
     )
-    expect((await parley(['confirm', '-s', 's1', '--pending', '--deadline', '1'])).code).toBe(11)
+    expect(lateConfirm.code).toBe(11)
     writeFileSync(join(cwd, 'go'), '')
     expect([(await first).code, (await second).code, (await third).code]).toEqual([0, 0, 2])
     expect((await third).err).toContain('nothing waits for an answer')
@@ -84,7 +90,7 @@ describe('Y131: a session that another run works on', () => {
 })
 
 describe('Y132: where no lock can be kept', () => {
-  const script: AgentScript = { history: [custom('c1'), waits('c1')], rounds: [] }
+  const script: AgentScript = { history: [custom('c1'), waits('c1')], rounds: [], timers: clock }
   const argv = ['run', '-s', 's1', '--tool', 'x=true']
 
   test.each([
@@ -98,11 +104,11 @@ describe('Y132: where no lock can be kept', () => {
     symlinkSync(cwd, join(cwd, 'LINKED/parley'))
     const { XDG_CACHE_HOME: name } = env
     const place = { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) }
-    const { code, err } = await parley(argv, { env: place, timers: hurried() })
+    const { code, err } = await parley(argv, { env: place, timers: clock })
     expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 1 })
     expect(err).toContain('parley: another run of s1 would not wait for this one: ')
     expect(err).toContain(why)
-    expect((await parley([...argv, '-q'], { env: place, timers: hurried() })).err).toBe('')
+    expect((await parley([...argv, '-q'], { env: place, timers: clock })).err).toBe('')
   })
 
   test('its folder is for its user alone, also if it was there (needs POSIX files)', async () => {
@@ -111,7 +117,7 @@ describe('Y132: where no lock can be kept', () => {
       const folder = join(cwd, '.cache/parley')
       if (isThere) mkdirSync(folder, { recursive: true })
       if (isThere) chmodSync(folder, 0o755)
-      const { code, err } = await parley(argv, { timers: hurried() })
+      const { code, err } = await parley(argv, { timers: clock })
       expect({ code, err, mode: statSync(folder).mode & 0o777 }).toEqual({ code: 0, err: '', mode: 0o700 })
     }
   })

@@ -1,0 +1,31 @@
+// Loaded into a process under test: real time, of which a busy machine takes nothing away. The process has its turn at
+// least fifty times before a second is over; what it needs to load its code counts little. Short waits are as they were.
+const { performance } = require('node:perf_hooks')
+
+const [start, wait] = [Date.now(), setTimeout]
+let passed = 0
+let last = performance.now()
+
+setInterval(() => {
+  const real = performance.now()
+  passed += Math.min(real - last, 20)
+  last = real
+}, 10).unref()
+
+Date.now = () => start + Math.floor(passed)
+
+globalThis.setTimeout = Object.assign((act, milliseconds, ...words) => {
+  if (!(milliseconds >= 500)) return wait(act, milliseconds, ...words)
+  let since = passed
+  const timer = setInterval(() => {
+    if (passed - since < milliseconds) return
+    clearInterval(timer)
+    act(...words)
+  }, 10)
+  const refresh = timer.refresh
+  timer.refresh = () => {
+    since = passed
+    return refresh.call(timer)
+  }
+  return timer
+}, wait)
