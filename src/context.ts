@@ -1,3 +1,4 @@
+import type { Crowd } from './crowd.ts'
 import type { Calls } from './fate.ts'
 import type { Input, Stdin } from './io/input.ts'
 import type { Output, StdStream } from './io/output.ts'
@@ -43,6 +44,8 @@ export interface Host extends ProcessInfo {
   expectEnd?(report: () => void): () => void
   /** Has `report` called for an error that nothing caught, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
+  /** The memory for what lives short grows no more, until the function that it returns is called. */
+  holdMemory?(): () => void
 }
 
 /** A SIGINT that does not end the process at once. */
@@ -95,7 +98,7 @@ export interface Run {
    * Called when the run ends, in any way: to stop a spinner, end a line, remove a temporary file. Synchronous. One that
    * leaves the cursor of a terminal at the beginning of a line returns true.
    */
-  cleanups: Set<() => unknown>
+  cleanups: Crowd<() => unknown>
   openLine: OpenLine
   secrets: Secrets
   summary: Summary

@@ -1,3 +1,5 @@
+import { createCrowd } from './crowd.ts'
+
 /**
  * How far a call got, in the order of what it would mean to send it again:
  *
@@ -81,8 +83,8 @@ export function meaning(fate: Fate, { repeat, isProvedByReceipt = false }: Stake
 
 /** One call of a run, from its first attempt to its end. */
 export interface Call {
-  readonly fate: Fate
-  readonly meaning: Meaning
+  fate(): Fate
+  meaning(): Meaning
   /** Another attempt begins. */
   attempt(): void
   /** The attempt that is under way has come to this. */
@@ -120,9 +122,11 @@ export interface Calls {
 }
 
 export function createCalls(): Calls {
-  /** Those that change something, and are under way or ended after the last one began. */
-  const told = new Map<Call, { wayOn: CallOptions['wayOn']; isOver: boolean }>()
-  const underWay = new Set<Call>()
+  /** Those that change something, and are under way or ended after the last one began; with whether they are over. */
+  const told = new Map<Call, boolean>()
+  /** How to go on after the last one that began. */
+  let wayOnOfLast: CallOptions['wayOn']
+  const underWay = createCrowd<Call>()
   let sentBefore: Sent = 'no'
   let isChanging = false
   let words: () => string | undefined = () => undefined
@@ -131,10 +135,10 @@ export function createCalls(): Calls {
 
   function describe(): string | undefined {
     const all = [...told]
-    const open = all.filter(([, { isOver }]) => !isOver)
-    const meant = (open.length > 0 ? open : all).map(([call]) => call.meaning.interrupted)
-    const ways = all.at(-1)?.[1].wayOn?.()
-    return [countEach(meant), ways].filter((each) => each !== undefined).join('; ') || undefined
+    const open = all.filter(([, isOver]) => !isOver)
+    const meant = (open.length > 0 ? open : all).map(([call]) => call.meaning().interrupted)
+    const said = [countEach(meant), wayOnOfLast?.()].filter((each) => each !== undefined)
+    return said.join('; ') || undefined
   }
 
   return {
@@ -143,21 +147,21 @@ export function createCalls(): Calls {
       const call = track(stakes, () => {
         underWay.delete(call)
         if (isReading && isChanging) return
-        sentBefore = further(sentBefore, call.meaning.sent)
-        const entry = told.get(call)
-        if (entry) entry.isOver = true
-        if (own && [...told.values()].every(({ isOver }) => isOver)) words = own
+        sentBefore = further(sentBefore, call.meaning().sent)
+        if (told.has(call)) told.set(call, true)
+        if (own && [...told.values()].every((isOver) => isOver)) words = own
       })
       if (!isReading || !isChanging) underWay.add(call)
       // What only reads takes nothing away.
       if (isOneOfMany || isReading) return call
-      for (const [other, { isOver }] of told) if (isOver) told.delete(other)
-      told.set(call, { wayOn, isOver: false })
+      for (const [other, isOver] of told) if (isOver) told.delete(other)
+      told.set(call, false)
+      wayOnOfLast = wayOn
       words = describe
       return call
     },
     get sent() {
-      const all = [...underWay].map((call) => call.meaning.sent)
+      const all = [...underWay].map((call) => call.meaning().sent)
       return all.reduce(further, sentBefore)
     },
     expectChange() {
@@ -180,12 +184,8 @@ function track(stakes: Stakes, onEnd: () => void): Call {
   let fate: Fate = 'not-sent'
   let before: Fate = 'not-sent'
   return {
-    get fate() {
-      return fate
-    },
-    get meaning() {
-      return meaning(fate, stakes)
-    },
+    fate: () => fate,
+    meaning: () => meaning(fate, stakes),
     attempt() {
       before = fate
     },

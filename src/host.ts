@@ -40,7 +40,16 @@ export function createProcessHost(): Host {
     takeInterrupt,
     expectEnd,
     onCrash,
+    holdMemory,
   }
+}
+
+/** V8's young generation would grow to 128 MiB in a long run, and save 2 to 8 % of the processor's time. */
+function holdMemory(): () => void {
+  const { setFlagsFromString } = process.getBuiltinModule('node:v8')
+  setFlagsFromString('--semi-space-growth-factor=1')
+  // Code that was compiled with one set of flags is not taken by a run that has another.
+  return () => setFlagsFromString('--semi-space-growth-factor=2')
 }
 
 /** Throws a `CliError` if somebody has removed it. */

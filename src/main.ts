@@ -1,6 +1,7 @@
 import { version } from '../package.json'
 import { flagValue } from './argv/bare-flags.ts'
 import type { Host, Run } from './context.ts'
+import { type Crowd, createCrowd } from './crowd.ts'
 import { CliError, fileProblem, OutputClosed } from './errors.ts'
 import { createCalls } from './fate.ts'
 import { escapeJson } from './io/escape.ts'
@@ -16,7 +17,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const isJson = flagValue(argv, '--errors') === 'json'
   const isForGithub = flagValue(argv, '--errors') === 'github'
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
-  const cleanups = new Set<() => unknown>()
+  const cleanups = createCrowd<() => unknown>()
   const secrets = createSecrets()
   const summary = createSummary()
   const calls = createCalls()
@@ -113,7 +114,7 @@ async function findText(argv: string[]): Promise<string | undefined> {
 }
 
 /** Returns whether the cursor is at the beginning of a line. */
-function cleanUp(cleanups: Set<() => unknown>): boolean {
+function cleanUp(cleanups: Crowd<() => unknown>): boolean {
   let isAtStart = false
   for (const clean of cleanups) {
     cleanups.delete(clean)

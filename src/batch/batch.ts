@@ -33,6 +33,9 @@ export interface LineWork<C extends LineRequest> {
 
 const defaultConcurrency = 8
 
+/** Once so many lines were asked, the memory for what lives short is as large as it has to be. */
+const steady = 2000
+
 /** Asks every line of a file, several at a time, and prints a result for each. Throws a `CliError`. */
 export async function answerBatch<C extends LineRequest>(
   outer: Context,
@@ -108,13 +111,16 @@ async function answer<C extends LineRequest>(
   const giveOut = () => printHeld(context, turns)
   context.cleanups.add(giveOut)
   const width = results?.earlier.width ?? widthOf(input.lastNumber)
+  let asked = 0
   const outcome = await runBatch(
     input,
-    (line) =>
-      work.ask(line, {
+    (line) => {
+      if (++asked === steady && context.host.holdMemory) context.cleanups.add(context.host.holdMemory())
+      return work.ask(line, {
         number: `${line.index}`.padStart(width, '0'),
         onRetry: (failure, wait) => report.onRetry(line.index, failure, wait),
-      }),
+      })
+    },
     { ...report.sinks, turns, results },
     {
       concurrency,

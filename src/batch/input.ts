@@ -127,7 +127,8 @@ function readPipe<C extends LineRequest>(
   }
   async function* left(): AsyncGenerator<Line<C>, void, undefined> {
     let total = 0
-    for await (const made of makeLines(source, prepare, ledger)) {
+    for await (const text of readLines(source.read())) {
+      const made = await makeLine(text, prepare, ledger.enter)
       if ('problem' in made) throw refuseLines([made], source.name)
       if (!isOf(share, made.line.index)) continue
       total++
@@ -167,7 +168,8 @@ async function checkFile<C extends LineRequest>(
   const kept: Line<C>[] = []
   const later: Later = { numbers: [], marks: [], repeated: new Map() }
   let [total, skipped, size, good, lastNumber] = [0, 0, 0, 0, 0]
-  for await (const made of makeLines(source, prepare, ledger)) {
+  for await (const text of readLines(source.read())) {
+    const made = await makeLine(text, prepare, ledger.enter)
     if ('problem' in made) {
       bad.push(made)
       if (bad.length > mostCounted) break
@@ -238,14 +240,6 @@ interface BadLine {
 const notJson = 'jq -R . makes a JSON text of each line of plain text'
 
 type Made<C extends LineRequest> = { line: Line<C>; isDone: boolean } | BadLine
-
-async function* makeLines<C extends LineRequest>(
-  source: Source,
-  prepare: Prepare<C>,
-  ledger: Ledger,
-): AsyncGenerator<Made<C>, void, undefined> {
-  for await (const text of readLines(source.read())) yield await makeLine(text, prepare, ledger.enter)
-}
 
 /** Makes a line and enters it, or names its problem. */
 async function makeLine<C extends LineRequest>(

@@ -14,14 +14,16 @@ export async function* readLines(
   longest = longestMebibytes * mebibyte,
 ): AsyncGenerator<TextLine, void, undefined> {
   let number = 0
-  for await (const { bytes } of cutLines(chunks, longest)) {
-    number++
-    if (!bytes) yield { number, problem: `it is longer than ${longest / mebibyte} MiB` }
-    else if (!isUtf8(bytes)) yield { number, problem: `it is not UTF-8 text: ${wayToUtf8(bytes)}` }
-    else {
-      // This takes a byte order mark away too.
-      const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim()
-      if (text !== '') yield { number, text }
+  for await (const lines of cutLines(chunks, longest)) {
+    for (const { bytes } of lines) {
+      number++
+      if (!bytes) yield { number, problem: `it is longer than ${longest / mebibyte} MiB` }
+      else if (!isUtf8(bytes)) yield { number, problem: `it is not UTF-8 text: ${wayToUtf8(bytes)}` }
+      else {
+        // This takes a byte order mark away too.
+        const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim()
+        if (text !== '') yield { number, text }
+      }
     }
   }
 }

@@ -171,7 +171,8 @@ export interface Turns {
 
 /** Fewer than `size` results wait at any time. */
 export function inOrder(size: number): Turns {
-  const held = new Map<number, string>()
+  /** Each at its place, modulo the size. */
+  const held: (string | undefined)[] = []
   let opened = 0
   let next = 0
   return {
@@ -180,19 +181,17 @@ export function inOrder(size: number): Turns {
     },
     open: () => opened++,
     finish(place, result) {
-      held.set(place, result)
+      held[place % size] = result
       const ready: string[] = []
-      for (let first = held.get(next); first !== undefined; first = held.get(next)) {
-        held.delete(next++)
+      for (let first = held[next % size]; first !== undefined; first = held[next % size]) {
+        held[next++ % size] = undefined
         ready.push(first)
       }
       return ready
     },
     takeHeld() {
-      const places = [...held.keys()].sort((one, other) => one - other)
-      const results = places.map((place) => held.get(place) as string)
-      held.clear()
-      return results
+      const inTurn = [...held.splice(next % size), ...held.splice(0)]
+      return inTurn.filter((result) => result !== undefined)
     },
   }
 }

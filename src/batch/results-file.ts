@@ -216,21 +216,23 @@ export async function readEarlier(
 ): Promise<Earlier> {
   const earlier: Earlier = { ...none }
   let start = 0
-  for await (const { bytes: found, end, isWhole } of cutLines(chunks, longestText)) {
-    const bytes = start === 0 ? withoutMark(found) : found
-    start = end
-    const result = bytes && readResult(bytes, tokensOf)
-    const isTorn = !isWhole && !result && bytes !== undefined && isBeginning(bytes)
-    if (result) {
-      ledger.recall(result)
-      earlier.results++
-      earlier.tokens += result.tokens
-      // A number may be longer than the others are made.
-      if (result.width !== undefined) earlier.width = Math.min(earlier.width ?? result.width, result.width)
-    } else if (!isTorn) earlier.others++
-    if (isWhole) earlier.end = end
-    else if (result) earlier.tail = 'whole'
-    else earlier.tail = isTorn ? 'torn' : 'foreign'
+  for await (const lines of cutLines(chunks, longestText)) {
+    for (const { bytes: found, end, isWhole } of lines) {
+      const bytes = start === 0 ? withoutMark(found) : found
+      start = end
+      const result = bytes && readResult(bytes, tokensOf)
+      const isTorn = !isWhole && !result && bytes !== undefined && isBeginning(bytes)
+      if (result) {
+        ledger.recall(result)
+        earlier.results++
+        earlier.tokens += result.tokens
+        // A number may be longer than the others are made.
+        if (result.width !== undefined) earlier.width = Math.min(earlier.width ?? result.width, result.width)
+      } else if (!isTorn) earlier.others++
+      if (isWhole) earlier.end = end
+      else if (result) earlier.tail = 'whole'
+      else earlier.tail = isTorn ? 'torn' : 'foreign'
+    }
   }
   return earlier
 }

@@ -1,3 +1,4 @@
+import { type Crowd, createCrowd } from '../crowd.ts'
 import { CliError } from '../errors.ts'
 import { callAfter, type Timers } from '../timers.ts'
 import type { BatchInput, Line, LineRequest } from './input.ts'
@@ -61,7 +62,7 @@ interface BatchRun<C extends LineRequest> extends State<Line<C>> {
   recorder: Recorder
   race: Race
   /** Each makes one request that is under way fail at once. */
-  cuts: Set<(error: CliError) => void>
+  cuts: Crowd<(error: CliError) => void>
   /** Why the batch stops: the first reason counts. */
   reason: unknown
 }
@@ -142,7 +143,7 @@ function createRun<C extends LineRequest>(
     ask,
     recorder,
     race: createRace(timers),
-    cuts: new Set(),
+    cuts: createCrowd(),
     reason: undefined,
   }
   return run

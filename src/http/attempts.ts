@@ -39,7 +39,7 @@ export async function sendRequest(request: HttpRequest, options: AttemptOptions)
     const result = await tryOnce(request, options)
     if ('status' in result) return { ...result, attempts: attempt }
     const { error } = result
-    const before = call.fate
+    const before = call.fate()
     call.reach(fateOf(error))
     const failure = withEarlier(error, call, furthest)
     const decision = decideRetry(policy, result, { attempt, now: timers.now(), random: timers.random() })
@@ -55,7 +55,7 @@ export async function sendRequest(request: HttpRequest, options: AttemptOptions)
         options,
       )
     }
-    if (error.kind !== 'not-sent' && (!furthest || call.fate !== before)) furthest = error
+    if (error.kind !== 'not-sent' && (!furthest || call.fate() !== before)) furthest = error
     onRetry(failure, decision.wait)
     await timers.wait(decision.wait)
   }
@@ -80,10 +80,10 @@ async function tryOnce(
 }
 
 /** If the last attempt sent nothing but one before it did, that one counts. */
-function withEarlier(failure: CliError, { fate }: Call, furthest: CliError | undefined): CliError {
+function withEarlier(failure: CliError, call: Call, furthest: CliError | undefined): CliError {
   if (failure.kind !== 'not-sent' || !furthest) return failure
   const message = `${failure.message}; before that, ${furthest.message}`
-  return new CliError(fate === 'sent' ? 'unknown' : 'not-sent', message, failure.details)
+  return new CliError(call.fate() === 'sent' ? 'unknown' : 'not-sent', message, failure.details)
 }
 
 /** A failure of reading a response, or of writing it anywhere, with what is known of its call. */
@@ -112,14 +112,15 @@ export function completeFailure(
 
 /** Adds what the fate of a call means to its failure. */
 function explain(failure: CliError, call: Call, { wayToMend }: Pick<AttemptOptions, 'wayToMend'>): CliError {
-  const { sent, failed } = call.meaning
+  const meaning = call.meaning()
+  const { sent, failed } = meaning
   const { status, retry, consequence } = failure.details
   const isDenied = status === 401 || status === 403
   const why = (isDenied ? wayToMend : undefined) ?? failed
   return failure.with({
-    fate: call.fate,
+    fate: call.fate(),
     sent,
-    retry: retry ?? retryOf(failure, call.meaning),
+    retry: retry ?? retryOf(failure, meaning),
     // Whoever threw it may know more.
     consequence: consequence ?? why,
   })

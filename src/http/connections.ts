@@ -1,4 +1,5 @@
 import type { Client } from 'undici'
+import { type Crowd, createCrowd } from '../crowd.ts'
 import { type ConnectOptions, openConnection } from './connect.ts'
 import type { PausableSocket } from './socket.ts'
 
@@ -17,6 +18,13 @@ export interface Connections {
   giveBack(url: URL, connection: Connection): void
 }
 
+/** A connection that no request uses. */
+interface Idle {
+  connection: Connection
+  /** It is used again, or closed. */
+  leave(): void
+}
+
 /** A new connection for each request, closed after it. */
 export const createConnections = (options: ConnectOptions): Connections => ({
   take: (url, signal) => connect(url, options, signal()),
@@ -24,23 +32,26 @@ export const createConnections = (options: ConnectOptions): Connections => ({
 })
 
 /** Connections that are kept for the next request to the same server. `open` gets what closes each one that is idle. */
-export function keepConnections(options: ConnectOptions, open: Set<() => void>): Connections {
-  const idle = new Map<string, Map<Connection, () => void>>()
+export function keepConnections(options: ConnectOptions, open: Crowd<() => void>): Connections {
+  const idle = new Map<string, Crowd<Idle>>()
 
   function keep(origin: string, connection: Connection): void {
     const { socket } = connection
-    const ofServer = idle.get(origin) ?? new Map<Connection, () => void>()
+    const ofServer = idle.get(origin) ?? createCrowd<Idle>()
     idle.set(origin, ofServer)
-    const forget = () => {
-      ofServer.delete(connection)
-      open.delete(drop)
-      socket.off('close', drop).off('end', drop)
+    const kept = {
+      connection,
+      leave() {
+        ofServer.delete(kept)
+        open.delete(drop)
+        socket.off('close', drop).off('end', drop)
+      },
     }
     const drop = () => {
-      forget()
+      kept.leave()
       close(connection)
     }
-    ofServer.set(connection, forget)
+    ofServer.add(kept)
     open.add(drop)
     socket.once('close', drop).once('end', drop)
   }
@@ -49,13 +60,14 @@ export function keepConnections(options: ConnectOptions, open: Set<() => void>):
     async take(url, signal) {
       // What the server has closed in the meantime is seen first.
       await new Promise(setImmediate)
-      for (const [connection, forget] of idle.get(url.origin) ?? []) {
-        forget()
-        return { ...connection, isUsed: true }
+      for (const { connection, leave } of idle.get(url.origin) ?? []) {
+        leave()
+        return connection
       }
       return connect(url, options, signal())
     },
     giveBack(url, connection) {
+      connection.isUsed = true
       connection.pause(false)
       const drop = () => close(connection)
       open.add(drop)

@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici'
+import type { Crowd } from '../crowd.ts'
 import { CliError } from '../errors.ts'
 import type { Fate } from '../fate.ts'
 import type { Timers } from '../timers.ts'
@@ -14,7 +15,7 @@ export interface ExchangeOptions {
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
   /** For each open connection a function that closes it: whoever ends the run calls them all. */
-  open: Set<() => void>
+  open: Crowd<() => void>
   timers: Timers
 }
 
@@ -95,7 +96,7 @@ function attempt(
       },
       onResponseEnd() {
         // When no length is given, undici takes a reset for the end of the body.
-        const error = connection.errored
+        const error = connection.errored()
         if (error) return fail(error)
         finish(true)
       },
@@ -123,9 +124,9 @@ interface Dispatched {
   /** Closes the connection, or stops opening it: the process does not wait for it. */
   close(): void
   /** The connection's own error. */
-  readonly errored: Error | null | undefined
+  errored(): Error | null | undefined
   /** Bytes that came since the request was sent. */
-  readonly received: number
+  received(): number
 }
 
 interface DispatchOptions {
@@ -172,12 +173,8 @@ function dispatch(request: HttpRequest, { url, connections, handler, onError }: 
       opening?.abort()
       if (connection) close(connection)
     },
-    get errored() {
-      return connection && errorOf(connection.socket)
-    },
-    get received() {
-      return (connection?.socket.bytesRead ?? 0) - bytesBefore
-    },
+    errored: () => connection && errorOf(connection.socket),
+    received: () => (connection?.socket.bytesRead ?? 0) - bytesBefore,
   }
 }
 
@@ -229,9 +226,9 @@ function explainFailure(
   reported: Error,
   reached: Fate,
   url: URL,
-  connection: { errored?: Error | null; received: number },
+  connection: Pick<Dispatched, 'errored' | 'received'>,
 ): CliError {
-  const error: NodeJS.ErrnoException & { data?: unknown } = connection.errored ?? reported
+  const error: NodeJS.ErrnoException & { data?: unknown } = connection.errored() ?? reported
   const { code, name, message } = error
   if (isTlsAlert(error.data)) return failure(reached, url, `the server expects TLS ${hint}`)
   // undici asks its parser how a response ends that the connection's end cut; a reset can come too late to be named.
@@ -244,7 +241,7 @@ function explainFailure(
   }
   if (message === 'other side closed') {
     // A server that expects TLS often closes without a response.
-    const isMute = connection.received === 0 && url.protocol === 'http:'
+    const isMute = connection.received() === 0 && url.protocol === 'http:'
     return failure(reached, url, `the connection was closed${isMute ? ` without an answer ${hint}` : ''}`)
   }
   if (code === 'ECONNRESET' || code === 'EPIPE') return failure(reached, url, 'the connection was reset')
@@ -264,9 +261,13 @@ const violations = new Map([
   ['bad response', 'unexpected extra response'],
 ])
 
-/** How much may wait for a slow reader before the socket is paused, and how little is left when it goes on. Bytes. */
-const high = 512 * 1024
-const low = 128 * 1024
+/**
+ * How much may wait for a slow reader before the socket is paused, and how little is left when it goes on. Bytes. What
+ * waits longer than two collections of V8's young generation takes up memory until all of the heap is collected: with
+ * twice as much, a long stream took up 30 MiB more.
+ */
+const high = 256 * 1024
+const low = 64 * 1024
 
 /** A body between a socket that must not wait and a reader that may be slow. */
 interface ChunkQueue extends AsyncIterable<Uint8Array> {
@@ -283,46 +284,50 @@ interface Flow {
 }
 
 function createChunkQueue(flow: Flow): ChunkQueue {
-  let chunks: Uint8Array[] = []
+  let arrived: Uint8Array[] = []
+  /** Those that arrived before them, the first one last: to take the first of many moves all the others. */
+  let taken: Uint8Array[] = []
   let size = 0
   let isFull = false
   let closed: { error: Error | undefined } | undefined
   let wake = () => {}
 
-  async function* read(): AsyncGenerator<Uint8Array> {
-    try {
-      while (true) {
-        for (const chunk of takeAll()) yield chunk
-        if (chunks.length > 0) continue
-        if (closed?.error) throw closed.error
-        if (closed) return
+  function take(): Uint8Array | undefined {
+    if (taken.length === 0) {
+      taken = arrived.reverse()
+      arrived = []
+    }
+    const chunk = taken.pop()
+    size -= chunk?.length ?? 0
+    if (isFull && size < low) {
+      isFull = false
+      flow.pause(false)
+    }
+    return chunk
+  }
+
+  // A generator would keep each response in memory for long: V8, in src/README.md.
+  const reader: AsyncIterator<Uint8Array, undefined> = {
+    async next() {
+      while (arrived.length + taken.length === 0 && !closed) {
         await new Promise<void>((resolve) => {
           wake = resolve
         })
       }
-    } finally {
+      const value = take()
+      if (value) return { done: false, value }
+      if (closed?.error) throw closed.error
+      return { done: true, value: undefined }
+    },
+    async return() {
       if (!closed) flow.leave()
-    }
-  }
-
-  function* takeAll(): Generator<Uint8Array> {
-    while (chunks.length > 0) {
-      const batch = chunks
-      chunks = []
-      for (const chunk of batch) {
-        size -= chunk.length
-        if (isFull && size < low) {
-          isFull = false
-          flow.pause(false)
-        }
-        yield chunk
-      }
-    }
+      return { done: true, value: undefined }
+    },
   }
 
   return {
     push(chunk) {
-      chunks.push(chunk)
+      arrived.push(chunk)
       size += chunk.length
       if (!isFull && size > high) {
         isFull = true
@@ -334,6 +339,6 @@ function createChunkQueue(flow: Flow): ChunkQueue {
       closed ??= { error }
       wake()
     },
-    [Symbol.asyncIterator]: read,
+    [Symbol.asyncIterator]: () => reader,
   }
 }

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { win32 } from 'node:path'
+import type { Crowd } from '../crowd.ts'
 import { callAfter, type Timers } from '../timers.ts'
 
 /** A command of the user's, which the shell runs. */
@@ -26,7 +27,7 @@ export interface CommandOptions {
   host: { readonly cwd: string; platform: NodeJS.Platform; env: Surroundings['env'] }
   timers: Timers
   /** While it runs, one of them ends it with all processes that it started. */
-  cleanups: Set<() => void>
+  cleanups: Crowd<() => void>
 }
 
 export interface Printed {

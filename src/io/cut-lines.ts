@@ -10,11 +10,14 @@ export interface CutLine {
 
 const newline = 0x0a
 
-/** Cuts bytes into lines; of a line that is longer than `longest` nothing is kept. */
+/**
+ * Cuts bytes into lines: those of each chunk, which are cut as they are read, and have to be read before the next ones.
+ * Of a line that is longer than `longest` nothing is kept.
+ */
 export async function* cutLines(
   chunks: AsyncIterable<Uint8Array>,
   longest: number,
-): AsyncGenerator<CutLine, void, undefined> {
+): AsyncGenerator<Iterable<CutLine>, void, undefined> {
   let kept: Uint8Array[] = []
   let size = 0
   let end = 0
@@ -33,7 +36,7 @@ export async function* cutLines(
     return { bytes, end, isWhole }
   }
 
-  for await (const chunk of chunks) {
+  function* cutChunk(chunk: Uint8Array): Generator<CutLine> {
     let start = 0
     for (let stop = chunk.indexOf(newline); stop >= 0; stop = chunk.indexOf(newline, start)) {
       keep(chunk.subarray(start, stop))
@@ -42,7 +45,9 @@ export async function* cutLines(
     }
     if (start < chunk.length) keep(chunk.subarray(start))
   }
-  if (size > 0) yield cut(false)
+
+  for await (const chunk of chunks) yield cutChunk(chunk)
+  if (size > 0) yield [cut(false)]
 }
 
 const join = (pieces: Uint8Array[]): Uint8Array =>

@@ -1,10 +1,11 @@
+import type { Crowd } from '../crowd.ts'
 import { CliError } from '../errors.ts'
 import type { Calls } from '../fate.ts'
 import { oneLine } from './escape.ts'
 import type { FileOutput, KeptPart } from './file-output.ts'
 
 interface RunEnds {
-  cleanups: Set<() => void>
+  cleanups: Crowd<() => void>
   calls: Pick<Calls, 'sayInstead' | 'lastWords'>
 }
 

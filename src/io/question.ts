@@ -1,3 +1,4 @@
+import type { Crowd } from '../crowd.ts'
 import { usage } from '../errors.ts'
 import type { Stdin } from './input.ts'
 import { createKeyboard, type Keyboard } from './keyboard.ts'
@@ -21,7 +22,7 @@ export interface QuestionerOptions {
   stdin: Stdin
   stderr: StdStream
   /** While the terminal is raw, one of them restores it. */
-  cleanups: Set<() => unknown>
+  cleanups: Crowd<() => unknown>
 }
 
 export function createQuestioner(options: QuestionerOptions): Questioner {

@@ -1,3 +1,4 @@
+import type { Crowd } from '../crowd.ts'
 import type { Timers } from '../timers.ts'
 import type { Output, StdStream } from './output.ts'
 import { type ColourChoice, wantsColour } from './style.ts'
@@ -6,7 +7,7 @@ import { type ColourChoice, wantsColour } from './style.ts'
 interface SpinnerStage {
   host: { stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
   flags: { quiet?: boolean; verbose?: boolean; color?: ColourChoice }
-  cleanups: Set<() => unknown>
+  cleanups: Crowd<() => unknown>
   timers: Timers
 }
 

@@ -12,6 +12,7 @@ import {
 import { lstat } from 'node:fs/promises'
 import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
+import type { Crowd } from '../crowd.ts'
 import { writeAll } from './open-file.ts'
 
 /** A file under a name of its own, beside the one that it becomes. All methods but `write` are synchronous. */
@@ -124,7 +125,7 @@ export interface NewFileOptions {
   /** Less the process's umask; by default that of any new file. */
   mode?: number
   /** Gets what removes the unfinished file, for a signal. */
-  cleanups: Set<() => void>
+  cleanups: Crowd<() => void>
 }
 
 /**

@@ -14,9 +14,9 @@ export interface SseDecoder {
   /** Returns the events that are complete now. */
   push(bytes: Uint8Array): SseEvent[]
   /** The last `id:` line of an event that is complete: from there a new connection may go on. */
-  readonly lastId: string | undefined
+  lastId(): string | undefined
   /** Nothing is waiting for more bytes. */
-  readonly isBetween: boolean
+  isBetween(): boolean
   /** Returns the events that the last line completes, and the one that was cut off. */
   end(): { events: SseEvent[]; torn: SseEvent | undefined }
 }
@@ -52,14 +52,14 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
     if (field === 'event') event = value
     else if (field === 'id') id = value
     else if (field === 'data') data = data === undefined ? value : `${data}\n${value}`
-    else if (acceptsBare && field !== '' && (bare.isInside || opensBare(line))) takeBare(line)
+    else if (acceptsBare && field !== '' && (bare.isInside() || opensBare(line))) takeBare(line)
   }
 
   /** A bare value waits for no blank line, nor does the event before it. */
   function takeBare(line: string): void {
     dispatch()
     for (const value of bare.push(`${line}\n`)) events.push({ event: '', data: value })
-    if (!bare.isInside) size = 0
+    if (!bare.isInside()) size = 0
   }
 
   function dispatch(): void {
@@ -71,7 +71,7 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
 
   function takeBytes(bytes: Uint8Array, isLast?: boolean): void {
     lines.push(decode(bytes, isLast))
-    if (size + lines.waiting > longest) {
+    if (size + lines.waiting() > longest) {
       throw new CliError('response', 'the stream sent an event of more than 64 MiB')
     }
   }
@@ -81,19 +81,15 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
       takeBytes(bytes)
       return events.splice(0)
     },
-    get lastId() {
-      return lastId
-    },
-    get isBetween() {
-      return lines.waiting === 0 && event === '' && data === undefined && !bare.isInside
-    },
+    lastId: () => lastId,
+    isBetween: () => lines.waiting() === 0 && event === '' && data === undefined && !bare.isInside(),
     end() {
       takeBytes(new Uint8Array(), true)
-      const last = lines.rest
-      const isField = last !== '' && last[0] !== ':' && !bare.isInside && !opensBare(last)
+      const last = lines.rest()
+      const isField = last !== '' && last[0] !== ':' && !bare.isInside() && !opensBare(last)
       if (last !== '') takeLine(last)
-      const isTorn = isField || bare.isInside || event !== '' || data !== undefined
-      return { events: events.splice(0), torn: isTorn ? { event, data: data ?? bare.rest } : undefined }
+      const isTorn = isField || bare.isInside() || event !== '' || data !== undefined
+      return { events: events.splice(0), torn: isTorn ? { event, data: data ?? bare.rest() } : undefined }
     },
   }
 }
@@ -149,9 +145,9 @@ const longestWord = 100
 interface LineSplitter {
   push(text: string): void
   /** The start of a line whose end has not come. */
-  readonly rest: string
+  rest(): string
   /** How long it is, in UTF-16 units. */
-  readonly waiting: number
+  waiting(): number
 }
 
 function createLineSplitter(onLine: (line: string) => void): LineSplitter {
@@ -177,11 +173,7 @@ function createLineSplitter(onLine: (line: string) => void): LineSplitter {
       kept.push(text.slice(start))
       waiting += text.length - start
     },
-    get rest() {
-      return kept.join('')
-    },
-    get waiting() {
-      return waiting
-    },
+    rest: () => kept.join(''),
+    waiting: () => waiting,
   }
 }

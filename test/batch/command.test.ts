@@ -112,6 +112,26 @@ describe('what is asked', () => {
     }
   })
 
+  test('the memory for what lives short is held from the 2,000th line to the end of the run', async () => {
+    const told: string[] = []
+    const exchange = byPrompt({})
+    const { code } = await run([...batch, '--concurrency', '1'], {
+      cwd: folderWith(2001),
+      exchange(request, onSent) {
+        if (Number(promptOf(request)) >= 1999) told.push(`line ${promptOf(request)}`)
+        return exchange(request, onSent)
+      },
+      holdMemory() {
+        told.push('held')
+        return () => void told.push('let go')
+      },
+    })
+    expect({ code, told }).toEqual({
+      code: 0,
+      told: ['line 1999', 'held', 'line 2000', 'line 2001', 'let go'],
+    })
+  })
+
   test('nothing where any line is bad; every one is named', async () => {
     const cwd = folderWith(
       [

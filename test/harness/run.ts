@@ -33,6 +33,7 @@ interface World {
   timers?: Host['timers']
   /** Gets what a signal would call. */
   onSignal?: Host['onSignal']
+  holdMemory?: Host['holdMemory']
 }
 
 interface Ended {
@@ -99,6 +100,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     stderr: world.stderr ?? { ...stderr.end, columns: world.columns },
     timers: world.timers ?? hurried(),
     onSignal: world.onSignal,
+    holdMemory: world.holdMemory,
     ...(carry === 'network'
       ? {}
       : {

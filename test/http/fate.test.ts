@@ -59,7 +59,7 @@ test('what an attempt has come to takes the place of what it may have come to', 
   const call = calls.begin(event)
   const come = (fate: Fate) => {
     call.reach(fate)
-    return call.fate
+    return call.fate()
   }
   call.attempt()
   expect([come('sent'), come('refused')]).toEqual(['sent', 'refused'])

@@ -20,13 +20,13 @@ export function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
   try {
     for (const piece of pieces) {
       decoder.push(piece)
-      if (decoder.progress === 'ended' && !decoder.isVerbatim) break
+      if (decoder.progress() === 'ended' && !decoder.isVerbatim()) break
     }
     decoder.end()
     return { ...told(), failure: '' }
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     // How far the bytes came that are printed as they are is for whoever reads them.
-    return { ...told(), raw: decoder.isVerbatim ? '' : told().raw, failure: error.message }
+    return { ...told(), raw: decoder.isVerbatim() ? '' : told().raw, failure: error.message }
   }
 }

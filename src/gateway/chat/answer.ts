@@ -142,7 +142,7 @@ async function read(
       else decoder.push(chunk)
     } catch (error) {
       // With --raw, bytes that are not understood are printed too: the service sent them.
-      if (!isRaw || !decoder.isVerbatim) throw error
+      if (!isRaw || !decoder.isVerbatim()) throw error
       failure = error
       body.finish()
     }
@@ -214,14 +214,14 @@ function createAnswerBody(
     try {
       limit.startWait()
       for await (const chunk of response.body) {
-        const { received } = decoder
+        const received = decoder.received()
         const wasFinished = isFinished
         limit.endWait()
         if (!isFinished) limit.stop()
         yield chunk
-        isFinished ||= decoder.progress === 'ended'
-        if (isFinished && !(takesRest && decoder.isVerbatim)) return
-        if (!isFinished) limit.watchSilence(decoder.received > received)
+        isFinished ||= decoder.progress() === 'ended'
+        if (isFinished && !(takesRest && decoder.isVerbatim())) return
+        if (!isFinished) limit.watchSilence(decoder.received() > received)
         else if (!wasFinished) limit.watchRest()
         if (limit.isAssumed()) return
         limit.startWait()
@@ -266,7 +266,7 @@ function createLimit(response: HttpResponse, decoder: AnswerDecoder, timers: Tim
       silence += timers.now() - waitingSince
     },
     watchSilence(hasText: boolean) {
-      const isSettled = decoder.progress === 'settled'
+      const isSettled = decoder.progress() === 'settled'
       if (hasText || !isSettled) silence = 0
       if (silence >= longestSilence) assumeEnd()
       else if (isSettled) stopTimer = callAfter(timers, longestSilence - silence, assumeEnd)

@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { buildBody, instruct, type Part } from '../../content/body.ts'
 import type { Context } from '../../context.ts'
+import type { Crowd } from '../../crowd.ts'
 import { asFileFailure, CliError } from '../../errors.ts'
 import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
@@ -112,7 +113,7 @@ async function findTarget({ host }: Context, name: string): Promise<string> {
   return target
 }
 
-async function replaceFile(file: FileOutput, bytes: Uint8Array, cleanups: Set<() => void>): Promise<void> {
+async function replaceFile(file: FileOutput, bytes: Uint8Array, cleanups: Crowd<() => void>): Promise<void> {
   cleanups.add(file.discard)
   try {
     await file.write(bytes)

@@ -66,7 +66,7 @@ export async function openEventStream(
       }
     },
     get lastId() {
-      return decoder.lastId ?? lastId
+      return decoder.lastId() ?? lastId
     },
     close() {
       coming?.catch(() => {})

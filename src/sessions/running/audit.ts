@@ -229,15 +229,17 @@ export async function* readEntries(
   name: string,
 ): AsyncGenerator<{ entry: Record<string, unknown>; text: string }> {
   let isFirst = true
-  for await (const { bytes } of cutLines(chunks, longestLine)) {
-    const text = bytes && Buffer.from(bytes).toString()
-    // Two runs may both have ended a torn line, which leaves an empty one.
-    if (text === '' && !isFirst) continue
-    isFirst = false
-    const entry = text === undefined ? undefined : tryParseJson(text)
-    if (entry === undefined ? !isTorn(text) : !isEntry(entry))
-      throw new CliError('file', `the audit file ${name}: it holds something else`)
-    if (isObject(entry) && text !== undefined) yield { entry, text }
+  for await (const lines of cutLines(chunks, longestLine)) {
+    for (const { bytes } of lines) {
+      const text = bytes && Buffer.from(bytes).toString()
+      // Two runs may both have ended a torn line, which leaves an empty one.
+      if (text === '' && !isFirst) continue
+      isFirst = false
+      const entry = text === undefined ? undefined : tryParseJson(text)
+      if (entry === undefined ? !isTorn(text) : !isEntry(entry))
+        throw new CliError('file', `the audit file ${name}: it holds something else`)
+      if (isObject(entry) && text !== undefined) yield { entry, text }
+    }
   }
 }
 

@@ -10,11 +10,11 @@ import { type AnswerReader, createAnswerReader, type Progress } from './answer-r
 export interface AnswerDecoder {
   readonly summary: AnswerSummary
   /** In the middle of a value it is never `settled`. */
-  readonly progress: Progress
+  progress(): Progress
   /** How many values have brought text. */
-  readonly received: number
+  received(): number
   /** `--raw` prints the body as it is, including what follows the answer's end. */
-  readonly isVerbatim: boolean
+  isVerbatim(): boolean
   /** Throws a `CliError` if the bytes are not understood. */
   push(bytes: Uint8Array): void
   /** Throws a `CliError` if the answer is not whole. */
@@ -32,7 +32,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink): Answ
   let decoder: BodyDecoder | undefined
 
   function open(): BodyDecoder {
-    decoder = chooseDecoder(head.start, contentType)(reader, contentType, sink)
+    decoder = chooseDecoder(head.start(), contentType)(reader, contentType, sink)
     for (const bytes of kept.splice(0)) take(decoder, bytes)
     return decoder
   }
@@ -44,16 +44,12 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink): Answ
 
   return {
     summary: reader.summary,
-    get progress() {
-      const { progress } = reader
-      return progress === 'settled' && !decoder?.mayEndHere ? 'finished' : progress
+    progress() {
+      const progress = reader.progress()
+      return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
-    get received() {
-      return reader.received
-    },
-    get isVerbatim() {
-      return decoder?.isVerbatim ?? false
-    },
+    received: reader.received,
+    isVerbatim: () => decoder?.isVerbatim ?? false,
     push(bytes) {
       if (decoder) return take(decoder, bytes)
       kept.push(bytes)
@@ -80,9 +76,7 @@ function createHead() {
     return start.length > longestField || !/[a-z]/.test(char)
   }
   return {
-    get start() {
-      return start
-    },
+    start: () => start,
     push: (bytes: Uint8Array): boolean => bytes.some(take),
   }
 }
@@ -113,13 +107,13 @@ interface BodyDecoder {
   /** `raw` gets the body's bytes as they are. */
   isVerbatim: boolean
   /** The body needs no mark of its end, and nothing in it is incomplete. */
-  readonly mayEndHere: boolean
+  mayEndHere(): boolean
   push(bytes: Uint8Array): void
   /** Throws a `CliError` if the answer is not whole. */
   end(): void
 }
 
-const hasEnded = ({ progress }: AnswerReader) => progress === 'ended'
+const hasEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 
 export const brokenOff = () =>
   notUnderstood('the stream ended early: the answer is not complete').with({ brokeOff: true })
@@ -157,9 +151,7 @@ function createEventsDecoder(reader: AnswerReader, contentType: string, sink: An
 
   return {
     isVerbatim: false,
-    get mayEndHere() {
-      return decoder.isBetween
-    },
+    mayEndHere: decoder.isBetween,
     push: (bytes) => readAll(decoder.push(bytes)),
     end() {
       if (!hasEnded(reader)) {
@@ -168,7 +160,7 @@ function createEventsDecoder(reader: AnswerReader, contentType: string, sink: An
         if (torn && isTerminator(torn.data)) reader.end()
         else if (torn) throwForTorn(reader, torn)
       }
-      if (reader.progress === 'open') throw brokenOff()
+      if (reader.progress() === 'open') throw brokenOff()
       if (hasValues) reader.requireReadable()
     },
   }
@@ -190,12 +182,12 @@ function createArrayDecoder(reader: AnswerReader, contentType: string, sink: Ans
 
   function read(text: string): void {
     readChunks(reader, splitter.push(text), sink)
-    if (splitter.closed) reader.end()
+    if (splitter.isClosed()) reader.end()
   }
 
   return {
     isVerbatim: true,
-    mayEndHere: false,
+    mayEndHere: () => false,
     push(bytes) {
       if (!hasEnded(reader)) read(decode(bytes))
     },
@@ -242,18 +234,16 @@ function createSequenceDecoder(reader: AnswerReader, contentType: string, sink: 
 
   return {
     isVerbatim: true,
-    get mayEndHere() {
-      return isStream && !splitter.isInside
-    },
+    mayEndHere: () => isStream && !splitter.isInside(),
     push(bytes) {
       take(splitter.push(decode(bytes)))
     },
     end() {
       take(splitter.push(decode(new Uint8Array(), true)))
-      const { rest } = splitter
+      const rest = splitter.rest()
       if (!isStream) return addBody(reader, parseReceivedBody((first ?? '') + rest, contentType), sink)
       if (isTerminator(rest)) reader.end()
-      if (reader.progress === 'open' || (rest !== '' && !hasEnded(reader))) throw brokenOff()
+      if (reader.progress() === 'open' || (rest !== '' && !hasEnded(reader))) throw brokenOff()
       reader.requireReadable()
     },
   }
@@ -266,7 +256,7 @@ function createUnknownDecoder(reader: AnswerReader, contentType: string, sink: A
   let size = 0
   return {
     isVerbatim: true,
-    mayEndHere: false,
+    mayEndHere: () => false,
     push(bytes) {
       const piece = decode(bytes)
       pieces.push(piece)

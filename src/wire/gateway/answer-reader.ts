@@ -17,9 +17,9 @@ export type Progress = 'open' | 'finished' | 'settled' | 'ended'
 /** Reads an answer's JSON values, one by one, into text. */
 export interface AnswerReader {
   readonly summary: AnswerSummary
-  readonly progress: Progress
+  progress(): Progress
   /** How many values brought text. */
-  readonly received: number
+  received(): number
   /** Reads a whole body, in the documented shape or in the family's native one; returns its text. */
   addBody(value: unknown): string
   /** Reads one event of a message stream or one native chunk; returns the text that it adds. */
@@ -78,14 +78,12 @@ export function createAnswerReader(): AnswerReader {
 
   return {
     summary,
-    get progress() {
+    progress() {
       if (hasEnded) return 'ended'
       if (!isFinished()) return 'open'
       return finishes === 1 && received > 0 && !hasCall ? 'settled' : 'finished'
     },
-    get received() {
-      return received
-    },
+    received: () => received,
     addBody(value) {
       const answer = takeOutOfBody(value)
       hasEnded = true

@@ -46,7 +46,8 @@ function readSequence(text: string): unknown[] | undefined {
   const splitter = createSequenceSplitter()
   try {
     const values = splitter.push(text)
-    if (splitter.rest !== '') values.push(splitter.rest)
+    const rest = splitter.rest()
+    if (rest !== '') values.push(rest)
     return values.length > 1 ? values.map((each) => parseReceived(each, 'a value')) : undefined
   } catch {
     return undefined

@@ -43,8 +43,7 @@ function isShort(value: unknown): boolean {
  * Returns `undefined` beyond `longestText` bytes.
  */
 export function encodeJson(parts: Iterable<JsonPart>): Uint8Array | undefined {
-  // Of this size it is a part of a larger piece, which many short texts share.
-  let bytes: Buffer = Buffer.allocUnsafe(2048)
+  let bytes: Buffer = Buffer.alloc(0)
   let size = 0
   for (const part of parts) {
     const isText = 'text' in part
@@ -69,9 +68,9 @@ function endOfPiece(text: string, start: number): number {
   return (text.charCodeAt(end - 1) & 0xfc00) === 0xd800 ? end + 1 : Math.min(end, text.length)
 }
 
-/** A larger copy. It may be much larger than needed: unwritten memory costs nothing. */
+/** A larger copy. It may be much larger than needed: unwritten memory costs nothing, and short ones share a piece. */
 function grown(bytes: Buffer, least: number): Buffer {
-  const larger = Buffer.allocUnsafeSlow(Math.max(least, bytes.length * 8))
+  const larger = Buffer.allocUnsafe(Math.max(least, bytes.length * 8))
   larger.set(bytes)
   return larger
 }

@@ -5,11 +5,11 @@ export interface JsonSplitter {
   /** Returns the texts of the values that are complete now. */
   push(text: string): string[]
   /** The array's closing bracket came; anything further is ignored. */
-  readonly closed: boolean
+  isClosed(): boolean
   /** A value has begun and is not complete. */
-  readonly isInside: boolean
+  isInside(): boolean
   /** What has come of that value. */
-  readonly rest: string
+  rest(): string
 }
 
 /** Cuts an array into its elements. */
@@ -61,14 +61,8 @@ function createSplitter(level: 0 | 1): JsonSplitter {
 
   return {
     push,
-    get closed() {
-      return closed
-    },
-    get isInside() {
-      return kept.length > 0
-    },
-    get rest() {
-      return kept.join('').trim()
-    },
+    isClosed: () => closed,
+    isInside: () => kept.length > 0,
+    rest: () => kept.join('').trim(),
   }
 }
