@@ -1,4 +1,4 @@
-import { constants, fstatSync, writeSync } from 'node:fs'
+import { constants, fstatSync, type Stats, statSync, writeSync } from 'node:fs'
 import type { Stdin } from './io/input.ts'
 import type { StdStream } from './io/output.ts'
 import { stopListening } from './signals.ts'
@@ -52,16 +52,20 @@ function writeAll(descriptor: number, bytes: Uint8Array): number {
   return written
 }
 
-/** Does not open the stream, and loads Node's terminal module only for a device. */
+/** Does not open the stream, and loads Node's terminal module only if it may be a terminal. */
 function isTerminal(descriptor: number): boolean {
   try {
-    return (
-      fstatSync(descriptor).isCharacterDevice() && process.getBuiltinModule('node:tty').isatty(descriptor)
-    )
+    const stat = fstatSync(descriptor)
+    if (!stat.isCharacterDevice() || isNull(stat)) return false
+    return process.getBuiltinModule('node:tty').isatty(descriptor)
   } catch {
     return false
   }
 }
+
+/** /dev/null is the device that most often stands for no input or no reader. Windows numbers no devices. */
+const isNull = ({ rdev }: Stats): boolean =>
+  process.platform !== 'win32' && rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
 
 /** The device and inode of a regular file. */
 export function identify(descriptor: number): string | undefined {

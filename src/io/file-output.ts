@@ -1,5 +1,4 @@
-import fs, { closeSync, constants, existsSync, openSync, type Stats } from 'node:fs'
-import { access, realpath, stat } from 'node:fs/promises'
+import fs, { closeSync, constants, existsSync, openSync, promises, type Stats } from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { asFileFailure, CliError, fileProblem, usage } from '../errors.ts'
@@ -42,14 +41,14 @@ export async function openFileOutput(
 ): Promise<FileOutput> {
   if (name === '') throw usage('a file must have a name')
   const path = absolutePath(host, name)
-  const target = await realpath(path).catch(() => path)
-  const existing = await stat(target).catch(() => undefined)
+  const target = await promises.realpath(path).catch(() => path)
+  const existing = await promises.stat(target).catch(() => undefined)
   if (existing?.isDirectory() || isFolderName(name, host.platform))
     throw new CliError('file', `${name}: it is a folder`)
   const isRegular = existing === undefined || existing.isFile()
   const needed = [...(isRegular ? [dirname(target)] : []), ...(existing ? [target] : [])]
   for (const path of needed) {
-    await access(path, constants.W_OK).catch((error) => {
+    await promises.access(path, constants.W_OK).catch((error) => {
       const isFolder = path !== target && (error as NodeJS.ErrnoException).code === 'ENOENT'
       throw isFolder
         ? new CliError('file', `${name}: there is no folder ${dirname(name)}/`)

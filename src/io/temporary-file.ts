@@ -3,13 +3,13 @@ import {
   constants,
   copyFileSync,
   fchmodSync,
+  promises as fs,
   linkSync,
   openSync,
   renameSync,
   rmSync,
   write,
 } from 'node:fs'
-import { lstat } from 'node:fs/promises'
 import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Crowd } from '../crowd.ts'
@@ -155,7 +155,7 @@ export async function createFile(
  * regular file unless it may be replaced. Throws what the file system throws.
  */
 export async function findObstacle(path: string, replaces: boolean): Promise<string | undefined> {
-  const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
+  const found = await fs.lstat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw error
   })

@@ -43,18 +43,36 @@ test('no chunk copies what process has, its title among it, which Windows may no
   for (const { fileName, imports } of chunks.values()) expect(imports, fileName).not.toContain('node:process')
 })
 
-/** The chunks that a run of the built program loads, by Node's own `require`. */
-async function chunksOf(argv: string[], env: Record<string, string> = {}): Promise<string[]> {
+interface Loaded {
+  /** The program's chunks. */
+  chunks: string[]
+  /** Node's own modules. */
+  modules: string[]
+}
+
+/** What a run of the built program loads by Node's own `require`. */
+async function loadedBy(
+  argv: string[],
+  { env, before }: { env?: Record<string, string>; before?: string } = {},
+): Promise<Loaded> {
   const folder = temporaryFolder()
   const [teller, told] = [join(folder, 'teller.cjs'), join(folder, 'told')]
   writeFileSync(
     teller,
-    `process.on('exit', () => require('fs').writeFileSync(${JSON.stringify(told)}, Object.keys(require.cache).join('\\n')))`,
+    `process.on('exit', () => {
+      const loaded = { files: Object.keys(require.cache), modules: process.moduleLoadList }
+      require('fs').writeFileSync(${JSON.stringify(told)}, JSON.stringify(loaded))
+    })`,
   )
   const NODE_OPTIONS = `--require ${JSON.stringify(teller)}`
-  await execute(argv, { env: { ...env, NODE_OPTIONS, NODE_DISABLE_COMPILE_CACHE: '1' } })
-  const files = readFileSync(told, 'utf8').split('\n')
-  return files.flatMap((file) => /dist[\\/](?!rolldown-runtime)(.*)\.cjs$/.exec(file)?.[1] ?? []).toSorted()
+  await execute(argv, { env: { ...env, NODE_OPTIONS, NODE_DISABLE_COMPILE_CACHE: '1' }, before })
+  const { files, modules } = JSON.parse(readFileSync(told, 'utf8')) as { files: string[]; modules: string[] }
+  return {
+    chunks: files
+      .flatMap((file) => /dist[\\/](?!rolldown-runtime)(.*)\.cjs$/.exec(file)?.[1] ?? [])
+      .toSorted(),
+    modules: modules.flatMap((name) => /^NativeModule (.*)$/.exec(name)?.[1] ?? []),
+  }
 }
 
 test.each([
@@ -68,17 +86,34 @@ test.each([
   ['init', ['main', 'pointers', 'program']],
   ['config path', ['main', 'path', 'program', 'request']],
 ])('%s loads %j', async (argv, loaded) => {
-  expect(await chunksOf(argv.split(' '))).toEqual(loaded)
+  expect((await loadedBy(argv.split(' '))).chunks).toEqual(loaded)
 })
 
-test('a chat loads one chunk for its request, and one for undici', async () => {
+test("a chat loads one chunk for its request, one for undici, and none of Node's modules for lines", async () => {
   const server = await serve((socket) => socket.end(response(message('Hello'))))
   try {
-    const loaded = await chunksOf(['chat', 'hi'], pointedAt(server))
-    expect(loaded).toEqual(['main', 'program', 'request', 'undici-client'])
+    const { chunks, modules } = await loadedBy(['chat', 'hi'], { env: pointedAt(server) })
+    expect(chunks).toEqual(['main', 'program', 'request', 'undici-client'])
+    expect(modules).toContain('net')
+    // Node loads its reader of lines with its promises of files.
+    expect(modules).not.toContain('internal/readline/interface')
   } finally {
     await server.close()
   }
+})
+
+test('events send without --follow loads nothing that follows a session', async () => {
+  const { chunks, modules } = await loadedBy(['events', 'send', '-s', 's', 'hi'])
+  expect(chunks).toContain('delivery')
+  expect(chunks).not.toContain('transcript')
+  expect(chunks).not.toContain('follower')
+  expect(modules).not.toContain('crypto')
+})
+
+test.skipIf(process.platform === 'win32')('help that nobody reads loads nothing for a terminal', async () => {
+  const { chunks, modules } = await loadedBy(['--help'], { before: 'exec > /dev/null' })
+  expect(chunks).toEqual(['main', 'program'])
+  expect(modules).not.toContain('tty')
 })
 
 test('a limit on headers that Node was told holds', async () => {

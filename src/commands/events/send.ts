@@ -3,7 +3,7 @@ import { failOnEmptyFlag, InputFlag, liveFlags } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
-import { createPreviews, type LiveFlags } from '../../sessions/following/previews.ts'
+import type { LiveFlags } from '../../sessions/following/previews.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/delivery.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
 import { type EventsOptions, requireEvents } from '../../sessions/sending/request.ts'
@@ -46,7 +46,8 @@ export async function run(context: Context, options: SendOptions, words: string[
   if (options.live && !options.follow) throw usage('--live works only with --follow')
   const body = await requireEvents(context, options, words)
   const { markdown } = settings.values
-  const previews = createPreviews(context, options, settings.values, !options.ids)
+  const following = options.follow ? await import('../../sessions/following/previews.ts') : undefined
+  const previews = following?.createPreviews(context, options, settings.values, !options.ids)
   const delivering = { ...options, markdown, previews }
   await deliverEvents(context, createCaller(context, settings), { ...parts, body }, delivering)
 }

@@ -1,5 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
+import { draft07, draft2020 } from './drafts.ts'
+import { reading } from './reading.ts'
 
 /** What is wrong with a schema, or how a value does not fit; empty if nothing is. */
 type Problems = string[]
@@ -13,8 +15,12 @@ export interface Judge {
 const mostProblems = 20
 
 const drafts = [
-  { address: /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/, Validator: Ajv2020 },
-  { address: /^https?:\/\/json-schema\.org\/draft-07\/schema#?$/, Validator: Ajv },
+  {
+    address: /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/,
+    Validator: Ajv2020,
+    check: draft2020,
+  },
+  { address: /^https?:\/\/json-schema\.org\/draft-07\/schema#?$/, Validator: Ajv, check: draft07 },
 ]
 
 /**
@@ -26,19 +32,10 @@ export function createJudge(schema: unknown): Judge {
   const dialect = isObject(schema) ? (schema.$schema ?? drafts[0]) : drafts[0]
   const draft = drafts.find((each) => each === dialect || each.address.test(String(dialect)))
   if (!draft) return failing([`$.$schema: ${dialect} is neither JSON Schema draft 2020-12 nor draft-07`])
-  const validator = new draft.Validator({
-    strict: false,
-    allErrors: true,
-    validateFormats: false,
-    ownProperties: true,
-    logger: false,
-    verbose: true,
-    // 1.15 is a multiple of 0.01, though not by the processor's arithmetic.
-    multipleOfPrecision: 9,
-  })
+  const validator = new draft.Validator({ ...reading, validateSchema: false })
   const parts = [...subschemasOf(schema)]
   try {
-    if (!validator.validateSchema(schema as object)) return failing(describeAll(schema, validator.errors))
+    if (!draft.check(schema)) return failing(describeAll(schema, draft.check.errors))
     const patterns = parts.flatMap(findBadPatterns)
     if (patterns.length > 0) return failing(patterns)
     for (const [, part] of parts)

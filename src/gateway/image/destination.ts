@@ -1,5 +1,4 @@
-import { constants } from 'node:fs'
-import { access, mkdir, stat } from 'node:fs/promises'
+import { constants, promises as fs } from 'node:fs'
 import { dirname, extname, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { asFileFailure, CliError, usage } from '../../errors.ts'
@@ -62,7 +61,7 @@ async function toFolder(
     capacity: Infinity,
     save: (bytes, extension) =>
       checked(folder || path, async () => {
-        await mkdir(path, { recursive: true })
+        await fs.mkdir(path, { recursive: true })
         for (;;) {
           const file = `${numbered(name, ++count)}.${extension}`
           const target = resolve(path, file)
@@ -110,8 +109,8 @@ const numbered = (name: string, count: number) => (count === 1 ? name : `${name}
 /** Throws if a folder cannot be written to. If it may be made, the nearest existing one above it counts. */
 async function requireFolder(path: string, mayBeMade: boolean): Promise<void> {
   try {
-    if (!(await stat(path)).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
-    await access(path, constants.W_OK | constants.X_OK)
+    if (!(await fs.stat(path)).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
+    await fs.access(path, constants.W_OK | constants.X_OK)
   } catch (error) {
     const above = dirname(path)
     // A drive that is not there has nothing above it.

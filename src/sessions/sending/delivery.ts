@@ -3,9 +3,8 @@ import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { type Follower, type FollowOptions, openFollower } from '../following/follower.ts'
+import type { Follower, FollowOptions } from '../following/follower.ts'
 import type { Previews } from '../following/previews.ts'
-import { printTranscript } from '../following/transcript.ts'
 import type { SessionParts } from '../session.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import { isWork } from '../session-state.ts'
@@ -62,6 +61,7 @@ export async function deliverEvents(
     )
     if (follower) {
       const sent = sentEvents(parts.body, events)
+      const { printTranscript } = await loadTranscript()
       await printTranscript(context, follower, { session, ids, markdown, certain: accepted, sent })
     } else {
       const isShown = context.output.isTerminal && !ids && !context.flags.raw
@@ -79,6 +79,8 @@ export async function deliverEvents(
   }
 }
 
+const loadTranscript = () => import('../following/transcript.ts')
+
 /** Opens what follows the session. Until it is open nothing is sent, and a failure says so. */
 export async function openBefore(
   context: Context,
@@ -87,6 +89,8 @@ export async function openBefore(
   options: FollowOptions = {},
 ): Promise<Follower> {
   const { body: _, ...reading } = parts
+  // All that follows the session is loaded before anything is sent: a file may be missing.
+  const [{ openFollower }] = await Promise.all([import('../following/follower.ts'), loadTranscript()])
   try {
     return await openFollower(context, caller, reading, options)
   } catch (error) {
