@@ -3,11 +3,11 @@ import { asFileFailure, CliError, type Kind, outcomes, usage } from './errors.ts
 import type { Calls } from './fate.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { absolutePath } from './io/paths.ts'
-import { createTemporaryFile } from './io/temporary-file.ts'
+import { createTemporaryFile, replaceFileNow } from './io/temporary-file.ts'
 import type { Secrets } from './secrets.ts'
 import type { ListCost, Summary } from './summary.ts'
 import type { Timers } from './timers.ts'
-import { tryParseJson } from './wire/json/parse.ts'
+import { isObject, tryParseJson } from './wire/json/parse.ts'
 
 /** How a run ended. */
 export interface End {
@@ -50,7 +50,7 @@ export function openReport(
     try {
       requireReplaceable(target, name)
       const text = JSON.stringify(describeRun(summary, calls, end, (host.timers.now() - start) / 1000))
-      replace(target, `${escapeJson(secrets.redactJson(text))}\n`)
+      replaceFileNow(target, `${escapeJson(secrets.redactJson(text))}\n`)
     } catch (error) {
       throw asFailure(error).with({ consequence: 'the report was not written', sent: calls.sent })
     }
@@ -73,22 +73,9 @@ function isReport(path: string, size: number): boolean {
   if (size > largestReport) return false
   const report = tryParseJson(readFileSync(path, 'utf8'))
   return (
-    isRecord(report) &&
+    isObject(report) &&
     ['command', 'exit', 'kind', 'sent', 'usage'].every((key) => Object.hasOwn(report, key))
   )
-}
-
-const isRecord = (value: unknown): value is object => typeof value === 'object' && value !== null
-
-function replace(target: string, text: string): void {
-  const file = createTemporaryFile(target)
-  try {
-    file.writeNow(text)
-    file.replace(target)
-  } catch (error) {
-    file.remove()
-    throw error
-  }
 }
 
 const counted = [

@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { type FileOutput, openFileOutput } from '../io/file-output.ts'
 import { withPart } from '../io/kept-part.ts'
-import { rescue } from './rescue.ts'
+import { keepText, rescue } from './rescue.ts'
 
 /**
  * Prepares to write an answer's file, as `openFileOutput` does. An answer was paid for: if the file cannot take it, the
@@ -28,10 +28,10 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
         file.discard()
       }
     },
-    keep(held) {
-      if (!failure) return file.keep(held)
-      const isLost = pieces.length > 0
-      return isLost ? { fate: `is lost: ${failure.message}` } : undefined
+    keep(held = '') {
+      if (failure) return keepText(context, Buffer.concat(pieces).toString())
+      const part = file.keep(held)
+      return part?.name === undefined && held !== '' ? keepText(context, held) : part
     },
     async commit() {
       try {

@@ -1,9 +1,9 @@
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
-import { nameOf } from '../io/kept-part.ts'
-import { createFile } from '../io/temporary-file.ts'
+import type { KeptPart } from '../io/file-output.ts'
+import { createFile, replaceFileNow } from '../io/temporary-file.ts'
 
 export interface Rescued {
   bytes: Uint8Array
@@ -21,22 +21,31 @@ export async function rescue(
   failure: CliError,
   { bytes, extension = 'bin', what = 'the image' }: Rescued,
 ): Promise<CliError> {
-  const folder = host.env.TMPDIR || tmpdir()
-  const path = join(folder, `parley-${crypto.randomUUID()}.${extension}`)
+  const path = newPath(host, extension)
   const because = (outcome: string, kept?: string) =>
     new CliError(failure.kind, `${failure.message}; ${outcome}`, { ...failure.details, kept })
   try {
     await createFile(path, bytes, { mode: 0o600, cleanups })
     return because(`${what} is kept as ${path}`, path)
   } catch (error) {
-    return because(`nor could it be kept in ${folder}: ${fileProblem(error)}`)
+    return because(`nor could it be kept in ${dirname(path)}: ${fileProblem(error)}`)
   }
 }
 
-/** The same of the text of an answer that was not printed, all of it or the part that came. */
-export const rescueText = (context: Context, failure: CliError, text: string): Promise<CliError> =>
-  rescue(context, failure, {
-    bytes: Buffer.from(text),
-    extension: 'txt',
-    what: nameOf(failure),
-  })
+/**
+ * Keeps there the text of an answer that was not printed, all of it or the part that came; nothing if it is blank. Does not
+ * throw and is synchronous, so that a signal can call it.
+ */
+export function keepText({ host }: Pick<Context, 'host'>, text: string): KeptPart | undefined {
+  if (text.trim() === '') return undefined
+  const path = newPath(host, 'txt')
+  try {
+    replaceFileNow(path, text, 0o600)
+    return { fate: `is kept as ${path}`, name: path }
+  } catch (error) {
+    return { fate: `could not be kept in ${dirname(path)}: ${fileProblem(error)}` }
+  }
+}
+
+const newPath = ({ env }: Context['host'], extension: string): string =>
+  join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, lstatSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { readKeptSessions, type SessionStore } from '../emulator/sessions/kept-sessions.ts'
@@ -6,8 +6,8 @@ import type { KeptSession } from '../emulator/sessions/session.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'
 import { type Lock, lock } from '../io/lock.ts'
-import { requireRegular } from '../io/open-file.ts'
-import { createTemporaryFile } from '../io/temporary-file.ts'
+import { openRegular } from '../io/open-file.ts'
+import { replaceFileNow } from '../io/temporary-file.ts'
 
 /** How long a session is kept after it was last used, in milliseconds, and how much of all of them, in bytes. */
 const [longest, largest] = [60 * 60 * 1000, 2 ** 20]
@@ -71,13 +71,7 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
   function write(file: string, sessions: KeptSession[]): void {
     const text = spell(sessions.filter(isFresh))
     if (text === undefined) return void tell('they are longer than 1 MiB')
-    const written = createTemporaryFile(file, { mode: 0o600 })
-    try {
-      written.writeNow(text)
-      written.replace(file)
-    } finally {
-      written.remove()
-    }
+    replaceFileNow(file, text, 0o600)
     known = markOf(file)
   }
 
@@ -118,11 +112,8 @@ function markOf(path: string): string {
 }
 
 function readOwn(path: string): string {
-  // These are not there on every system. A FIFO would be waited for.
-  const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = constants
-  const file = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  const file = openRegular(path, path, constants.O_RDONLY)
   try {
-    requireRegular(file, path)
     if (fstatSync(file).size > 2 * largest) throw new Error('it is too large')
     return readFileSync(file, 'utf8')
   } finally {

@@ -2,30 +2,40 @@ import type { Crowd } from '../crowd.ts'
 import { CliError } from '../errors.ts'
 import type { Calls } from '../fate.ts'
 import { oneLine } from './escape.ts'
-import type { FileOutput, KeptPart } from './file-output.ts'
+import type { KeptPart } from './file-output.ts'
 
 interface RunEnds {
   cleanups: Crowd<() => void>
   calls: Pick<Calls, 'sayInstead' | 'lastWords'>
 }
 
-/** If `work` on a file ends early, by a signal too: keeps the part that came, and says where it is. */
+/** What keeps an answer of a run that ends early. */
+export interface Keeper {
+  /** As `FileOutput` does: synchronous, and does not throw. */
+  keep(): KeptPart | undefined
+  /** All of the answer came. */
+  readonly isWhole?: boolean
+}
+
+/** Does `work` on an answer. If that ends early, also by a signal, what came is kept, and it is said where. */
 export async function keepingPart<T>(
   { cleanups, calls }: RunEnds,
-  file: FileOutput | undefined,
+  keeper: Keeper | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
-  if (!file) return work()
+  if (!keeper) return work()
   const keep = () => {
-    const words = calls.lastWords() ?? 'the answer was cut off'
-    const outcome = file.keep()
-    if (outcome) calls.sayInstead(() => oneLine(`${words}; ${tellKept(outcome)}`, 2000))
+    const words = calls.lastWords() ?? (keeper.isWhole ? undefined : 'the answer was cut off')
+    const outcome = keeper.keep()
+    if (!outcome) return
+    const told = tellKept(outcome, keeper.isWhole ? 'the answer' : undefined)
+    calls.sayInstead(() => oneLine(words === undefined ? told : `${words}; ${told}`, 2000))
   }
   cleanups.add(keep)
   try {
     return await work()
   } catch (error) {
-    throw error instanceof CliError ? withPart(error, file.keep()) : error
+    throw error instanceof CliError ? withPart(error, keeper.keep()) : error
   } finally {
     cleanups.delete(keep)
   }
@@ -43,6 +53,5 @@ export const withPart = (failure: CliError, part: KeptPart | undefined): CliErro
       })
     : failure
 
-/** The name of what came of an answer. */
-export const nameOf = ({ details }: CliError): string =>
+const nameOf = ({ details }: CliError): string =>
   details.answer === undefined ? 'the part that came' : 'the answer'

@@ -1,4 +1,4 @@
-import { fstatSync, read, type Stats, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, read, type Stats, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { CliError } from '../errors.ts'
 
@@ -8,6 +8,23 @@ export function requireRegular(file: number, name: string): Stats {
   const kind = stat.isDirectory() ? 'a folder' : 'not a regular file'
   if (!stat.isFile()) throw new CliError('file', `${name}: it is ${kind}`)
   return stat
+}
+
+/**
+ * Opens a regular file, and no link; `name` is what messages call it. Throws what the file system throws, or a `CliError` if
+ * it is of another kind.
+ */
+export function openRegular(path: string, name: string, flags: number, mode?: number): number {
+  // These are not there on every system. A FIFO would be waited for.
+  const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
+  const file = openSync(path, flags | O_NOFOLLOW | O_NONBLOCK, mode)
+  try {
+    requireRegular(file, name)
+    return file
+  } catch (error) {
+    closeSync(file)
+    throw error
+  }
 }
 
 /** Writes every byte to an open file, at its end or where the last write ended. Throws what the file system throws. */

@@ -150,6 +150,18 @@ export async function createFile(
   }
 }
 
+/** The same with a text, over whatever is there: synchronous, so that a signal can call it. */
+export function replaceFileNow(target: string, text: string, mode?: number): void {
+  const file = createTemporaryFile(target, { mode })
+  try {
+    file.writeNow(text)
+    file.replace(target)
+  } catch (error) {
+    file.remove()
+    throw error
+  }
+}
+
 /**
  * Says in words why no new file can be made, or returns `undefined`. A link or a special file is always in the way, a
  * regular file unless it may be replaced. Throws what the file system throws.

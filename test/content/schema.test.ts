@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers, type Timers } from '../../src/timers.ts'
+import type { Exchange } from '../../src/wire/exchange.ts'
 import { execute, start } from '../harness/process.ts'
 import { answering, message, ownerOnly, run as runFast, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
@@ -132,7 +133,7 @@ describe('an answer that does not fit is paid for', () => {
     const exchange = answering(message(text))
     const ended = await run([...argv, '--errors', 'json'], { ...place, env, exchange })
     expect(JSON.parse(ended.err).error).toMatchObject({ exit: 8, body: text })
-    expect(JSON.parse(ended.err).error.message).toContain(`nor could it be kept in ${env.TMPDIR}`)
+    expect(JSON.parse(ended.err).error.message).toContain(`; the answer could not be kept in ${env.TMPDIR}`)
   })
 
   test('so is one that is cut, or breaks off', async () => {
@@ -397,6 +398,104 @@ test('a signal ends a check at once', async () => {
   const { child, ended } = start(['chat', 'Who?', '--schema', 's.json'], { cwd, env: pointedAt(server) })
   expect(await ended).toMatchObject({ signal: 'SIGTERM', out: '' })
   await server.close()
+})
+
+describe('an answer that is held back when a signal comes is kept', () => {
+  const held = '{"name":"Ada","age":36}'
+  const argv = ['chat', 'Who?', '--schema', 's.json']
+
+  /** A run in which a signal comes when its `strike` is called: what was said then, and what was kept. */
+  function struck(schema: unknown) {
+    const TMPDIR = temporaryFolder()
+    const cwd = folderWith(schema)
+    let clean: (exit: number) => string = () => ''
+    let said: string | undefined
+    let kept: string[] = []
+    return {
+      world: {
+        cwd,
+        env: { TMPDIR },
+        onSignal(act: typeof clean) {
+          clean = act
+        },
+      },
+      cwd,
+      strike() {
+        if (said !== undefined) return
+        said = clean(130)
+        // The run goes on here, and keeps it again.
+        kept = readdirSync(TMPDIR).map((name) => join(TMPDIR, name))
+      },
+      said: () => said,
+      kept: () => kept,
+    }
+  }
+
+  /** Strikes when all that came so far was read. */
+  const streaming =
+    (strike: () => void): Exchange =>
+    async (request) => ({
+      ...(await answering('', { headers: { 'content-type': 'text/event-stream' } })(request)),
+      body: (async function* () {
+        const delta = { type: 'content_block_delta', delta: { type: 'text_delta', text: held } }
+        yield Buffer.from(`data: ${JSON.stringify(delta)}\n\n`)
+        strike()
+      })(),
+    })
+
+  test('G30: while it comes', async () => {
+    const { world, strike, said, kept } = struck(person)
+    await run([...argv, '--stream'], { ...world, exchange: streaming(strike) })
+    const [path = ''] = kept()
+    expect(said()).toBe(
+      `parley: interrupted: the answer was cut off; the part that came is kept as ${path}\n`,
+    )
+    expect(readFileSync(path, 'utf8')).toBe(held)
+    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+  })
+
+  test('G30: while it comes, and is for a file', async () => {
+    const { world, cwd, strike, said, kept } = struck(person)
+    await run([...argv, '--stream', '-o', 'a.json'], { ...world, exchange: streaming(strike) })
+    expect(said()).toBe(
+      'parley: interrupted: the answer was cut off; the part that came is kept as a.json.part\n',
+    )
+    expect(readFileSync(join(cwd, 'a.json.part'), 'utf8')).toBe(held)
+    expect(readdirSync(cwd)).not.toContain('a.json')
+    expect(kept()).toEqual([])
+  })
+
+  /** Strikes when the limit of the second check begins. The first is that of the schema itself. */
+  function atCheck(strike: () => void): Timers {
+    let checks = 0
+    let skipped = 0
+    return {
+      ...realTimers,
+      now: () => realTimers.now() + skipped,
+      wait(milliseconds, signal) {
+        if (milliseconds <= 5000 || ++checks !== 2) return realTimers.wait(milliseconds, signal)
+        strike()
+        skipped = milliseconds
+        return realTimers.wait(1, signal)
+      },
+    }
+  }
+
+  test('G30: while it is checked', async () => {
+    const { world, strike, said, kept } = struck(backtracking)
+    await run(argv, { ...world, exchange: answering(message(long)), timers: atCheck(strike) })
+    const [path = ''] = kept()
+    expect(said()).toBe(`parley: interrupted: the answer is kept as ${path}\n`)
+    expect(readFileSync(path, 'utf8')).toBe(long)
+  })
+
+  test('G30: while it is checked, and a conversation is kept', async () => {
+    const { world, strike, said, kept } = struck(backtracking)
+    const exchange = answering(message(long))
+    await run([...argv, '--thread', 't.json'], { ...world, exchange, timers: atCheck(strike) })
+    expect(said()).toContain('t.json')
+    expect(said()).toContain(`; the answer is kept as ${kept()[0]}\n`)
+  })
 })
 
 test('the built program checks too, and ends', async () => {

@@ -1,12 +1,12 @@
 import { type AnswerEnd, cutOf, type Footer, printUsage, requireUncut } from '../../content/footer.ts'
 import { createLayout } from '../../content/layout.ts'
-import { rescueText } from '../../content/rescue.ts'
+import { keepText } from '../../content/rescue.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
-import { CliError } from '../../errors.ts'
+import type { ReadableResponse } from '../../http/call.ts'
 import { type AnswerPrinter, createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { FileOutput } from '../../io/file-output.ts'
-import { keepingPart } from '../../io/kept-part.ts'
+import { type Keeper, keepingPart } from '../../io/kept-part.ts'
 import type { Output } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createWaiting, type Waiting } from '../../io/spinner.ts'
@@ -38,17 +38,19 @@ export interface Printing {
  */
 export const printAnswer = (
   context: Context,
-  response: HttpResponse,
+  response: ReadableResponse,
   { isLast, ...printing }: Printing & { isLast: boolean },
-): Promise<Answer | Mismatch> =>
-  keepingPart(context, printing.file, async () => {
-    const { schema, file } = printing
-    const answer = schema
-      ? await printFitting(context, response, { ...printing, schema, isLast })
+): Promise<Answer | Mismatch> => {
+  const { schema, file } = printing
+  const held = schema && createHeldAnswer(context, file)
+  return keepingPart(context, held ?? file, async () => {
+    const answer = held
+      ? await printFitting(context, response, { ...printing, schema, held, isLast })
       : await printText(context, response, printing)
     if (!('failure' in answer)) await file?.commit()
     return answer
   })
+}
 
 async function printText(context: Context, response: HttpResponse, printing: Printing): Promise<Answer> {
   const { file, isLaidOut, keepsText, failOnCut, footer } = printing
@@ -62,49 +64,65 @@ async function printText(context: Context, response: HttpResponse, printing: Pri
   return answer
 }
 
+interface Fitting extends Printing {
+  schema: AnswerSchema
+  held: HeldAnswer
+  isLast: boolean
+}
+
 /** Prints an answer's JSON once it is known that it fits. With `--raw` its bytes are printed as they come. */
 async function printFitting(
   context: Context,
-  response: HttpResponse,
-  { schema, isLast, file, failOnCut, footer }: Printing & { schema: AnswerSchema; isLast: boolean },
+  response: ReadableResponse,
+  { schema, held, isLast, file, failOnCut, footer }: Fitting,
 ): Promise<Answer | Mismatch> {
   const waiting = createWaiting(context, footer.start)
   const output = file ?? waiting.over(context.output)
-  const held = createHeldPrinter()
-  let isPrinted = false
-  try {
-    const answer = await read(context, response, { output, printer: held, waiting, keepsText: true })
-    if (failOnCut) requireUncut(context, answer, footer)
-    const checked = await schema.check(answer.text, cutOf(answer))
-    if ('failure' in checked) {
-      printUsage(context, answer.summary, footer)
-      if (isLast) throw checked.failure
-      return checked
-    }
-    isPrinted = true
-    if (!context.flags.raw) {
-      const printer = createAnswerPrinter(output)
-      printer.add(checked.json)
-      await printer.end()
-    }
-    return { ...answer, text: checked.json }
-  } catch (error) {
-    const text = held.text()
-    if (isPrinted || text.trim() === '' || !(error instanceof CliError)) throw error
-    if (!file) throw await rescueText(context, error, text)
-    await file.write(text)
-    throw error
+  const answer = await read(context, response, { output, printer: held, waiting, keepsText: true })
+  response.accept()
+  if (failOnCut) requireUncut(context, answer, footer)
+  const checked = await schema.check(answer.text, cutOf(answer))
+  if ('failure' in checked) {
+    printUsage(context, answer.summary, footer)
+    if (isLast) throw checked.failure
+    return checked
   }
+  held.release()
+  if (!context.flags.raw) {
+    const printer = createAnswerPrinter(output)
+    printer.add(checked.json)
+    await printer.end()
+  }
+  return { ...answer, text: checked.json }
 }
 
-function createHeldPrinter(): AnswerPrinter & { text(): string } {
-  const pieces: string[] = []
+/** An answer that is not printed before it was checked: until then, what came of it is kept if the run ends. */
+interface HeldAnswer extends AnswerPrinter, Keeper {
+  /** It is printed now. */
+  release(): void
+}
+
+function createHeldAnswer(context: Context, file: FileOutput | undefined): HeldAnswer {
+  let pieces: string[] = []
+  let isWhole = false
   return {
     add: (text) => void pieces.push(text),
     async write() {},
-    async end() {},
+    async end() {
+      isWhole = true
+    },
     breakLine: () => false,
-    text: () => pieces.join(''),
+    get isWhole() {
+      return isWhole
+    },
+    keep() {
+      const text = pieces.join('')
+      return file ? file.keep(text) : keepText(context, text)
+    },
+    release() {
+      pieces = []
+      isWhole = false
+    },
   }
 }
 

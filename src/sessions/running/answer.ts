@@ -1,6 +1,6 @@
 import { openAnswerFile } from '../../content/answer-file.ts'
 import { createLayout } from '../../content/layout.ts'
-import { rescueText } from '../../content/rescue.ts'
+import { keepText } from '../../content/rescue.ts'
 import {
   type AnswerSchema,
   explainMismatch,
@@ -18,6 +18,7 @@ import { appending, editJson } from '../../wire/json/edit.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { FollowedTurn } from '../following/followed-turn.ts'
+import type { Follower } from '../following/follower.ts'
 
 export interface AnswerOptions extends SchemaOptions {
   last?: boolean
@@ -122,24 +123,28 @@ export async function deliverAnswer(
 
 /**
  * If `work` on a run's answer ends with a failure, or by a signal: keeps what of it came beside its file, and says where it
- * is. Returns the failure that `work` returns.
+ * is. Without a file that is an answer that is held back, for it is not known to fit. Returns the failure that `work`
+ * returns.
  */
 export async function keepingAnswer(
   context: Context,
-  { file }: WantedAnswer,
-  turn: FollowedTurn,
+  { file, schema }: WantedAnswer,
+  { turn, state }: Follower,
   work: () => Promise<CliError | undefined>,
 ): Promise<CliError | undefined> {
   const { cleanups, calls } = context
   const keep = () => file?.keep(textOf(turn.answer))
+  const keepHeld = () =>
+    schema && !file && state.stop?.kind === 'done' ? keepText(context, textOf(turn.answer)) : undefined
   const keepNow = () => {
     const words = calls.lastWords()
-    const outcome = keep()
-    if (outcome) calls.sayInstead(() => [oneLine(tellKept(outcome), 2000), words].filter(Boolean).join('; '))
+    const [part, held] = [keep(), keepHeld()]
+    const told = part ? tellKept(part) : held && tellKept(held, 'the answer')
+    if (told !== undefined) calls.sayInstead(() => [oneLine(told, 2000), words].filter(Boolean).join('; '))
   }
   const keepWhole = async (error: CliError): Promise<CliError> => {
     const { answer = '' } = error.details
-    return file || answer.trim() === '' ? withPart(error, keep()) : rescueText(context, error, answer)
+    return file || answer.trim() === '' ? withPart(error, keep()) : withPart(error, keepText(context, answer))
   }
   cleanups.add(keepNow)
   try {

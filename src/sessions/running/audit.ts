@@ -1,8 +1,8 @@
-import { closeSync, constants, fchmodSync, fstatSync, fsyncSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, fchmodSync, fstatSync, fsyncSync, readSync } from 'node:fs'
 import type { Context } from '../../context.ts'
 import { CliError, fileProblem } from '../../errors.ts'
 import { cutLines } from '../../io/cut-lines.ts'
-import { readPieces, requireRegular, writeAll } from '../../io/open-file.ts'
+import { openRegular, readPieces, writeAll } from '../../io/open-file.ts'
 import { absolutePath } from '../../io/paths.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -78,7 +78,7 @@ export async function openAudit(
   workplace: Workplace,
   path: string | undefined,
 ): Promise<Audit> {
-  const file = path === undefined ? undefined : openRegular(absolutePath(context.host, path), path)
+  const file = path === undefined ? undefined : openFile(absolutePath(context.host, path), path)
   let lock: SessionLock | undefined
   try {
     const held = await lockSession(context, workplace, path)
@@ -171,23 +171,14 @@ function stepInterrupt(
 const failed = (path: string, error: unknown) =>
   new CliError('file', `the audit file ${path}: ${fileProblem(error)}`)
 
-function openRegular(path: string, name: string): number {
-  // These are not there on every system.
-  const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDWR, O_APPEND, O_CREAT } = constants
-  let file: number
+function openFile(path: string, name: string): number {
+  const { O_RDWR, O_APPEND, O_CREAT } = constants
   try {
-    // A FIFO that nobody reads would be waited for.
-    file = openSync(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600)
+    return openRegular(path, `the audit file ${name}`, O_RDWR | O_APPEND | O_CREAT, 0o600)
   } catch (error) {
+    if (error instanceof CliError) throw error
     const isLink = (error as NodeJS.ErrnoException).code === 'ELOOP'
     throw isLink ? new CliError('file', `the audit file ${name}: it is a link`) : failed(name, error)
-  }
-  try {
-    requireRegular(file, `the audit file ${name}`)
-    return file
-  } catch (error) {
-    closeSync(file)
-    throw error instanceof CliError ? error : failed(name, error)
   }
 }
 

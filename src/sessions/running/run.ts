@@ -370,7 +370,7 @@ async function follow(
   }
   const { turn } = follower
   try {
-    const failure = await keepingAnswer(context, wanted, turn, async () => {
+    const failure = await keepingAnswer(context, wanted, follower, async () => {
       const answer = await awaitAnswer(context, wanted, turn, (words) => explained(followTurn(words)))
       if ('failure' in answer) return answer.failure
       await explained(deliverAnswer(context, wanted, answer.json))

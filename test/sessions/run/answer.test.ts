@@ -1,10 +1,19 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { hurried, run, temporaryFolder } from '../../harness/run.ts'
-import { type AgentScript, createAgentService, type Event, type Fate } from './agent-service.ts'
+import { createPatientClock } from '../../harness/clock.ts'
+import { run, temporaryFolder } from '../../harness/run.ts'
+import {
+  type AgentScript,
+  createAgentService as createService,
+  type Event,
+  type Fate,
+} from './agent-service.ts'
+
+const timers = createPatientClock()
+const createAgentService = (script: AgentScript) => createService({ ...script, timers })
 
 const says = (text: string, more: object = {}): Event => ({
   type: 'agent.message',
@@ -33,9 +42,7 @@ async function go(words: string[], { policy = 'allow', cwd = temporaryFolder(), 
   writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["verdict"]}')
   const service = createAgentService(script)
   const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', ...words]
-  // The check of a schema is in a thread, for which no clock is turned.
-  const timers = words.includes('--schema') ? realTimers : hurried()
-  const ended = await run(argv, { cwd, timers, exchange: service.exchange, ...more })
+  const ended = await run(argv, { cwd, timers, stdinKind: 'none', exchange: service.exchange, ...more })
   const read = (name: string) =>
     existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined
   const tasks = ended.requests
@@ -153,7 +160,7 @@ describe('--last prints only the answer', () => {
       },
     })
     const argv = ['events', 'run', '-s', 's1', '--no-stdin', '--last']
-    const { code, out } = await run(argv, { timers: hurried(), exchange: service.exchange })
+    const { code, out } = await run(argv, { timers, exchange: service.exchange })
     expect({ code, out }).toEqual({ code: 15, out: '' })
   })
 
@@ -162,13 +169,13 @@ describe('--last prints only the answer', () => {
     const cwd = temporaryFolder()
     const argv = ['events', 'run', '-s', 's1', '--interrupt', '--last', '--audit', 'a.ndjson']
     for (const posts of [1, 2]) {
-      const { code, out, err } = await run(argv, { cwd, timers: hurried(), exchange: service.exchange })
+      const { code, out, err } = await run(argv, { cwd, timers, exchange: service.exchange })
       expect({ code, out, posts: service.posts }).toEqual({ code: 15, out: '', posts })
       expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
     }
     const thread = createAgentService({ history: [task('one'), says('of one'), rest], rounds: [] })
     const words = ['events', 'run', '-s', 's1', '--interrupt-thread', 'th1', '--last']
-    const { code, out } = await run(words, { cwd, timers: hurried(), exchange: thread.exchange })
+    const { code, out } = await run(words, { cwd, timers, exchange: thread.exchange })
     expect({ code, out, posts: thread.posts }).toEqual({ code: 0, out: 'of one\n', posts: 1 })
   })
 
@@ -307,7 +314,10 @@ describe('--schema', () => {
   test('Y155: is added to the last message of a body, all else as it is spelled', async () => {
     const stdin =
       '{"events": [{"type":"user.message","content":[{"type":"text","text":"a", "n": 1.0}]}], "x": 2.50}'
-    const { requests } = await go(['--schema', 's.json'], { rounds: [[says(fits)]], more: { stdin } })
+    const { requests } = await go(['--schema', 's.json'], {
+      rounds: [[says(fits)]],
+      more: { stdin, stdinKind: 'pipe' },
+    })
     const sent = requests.find(({ method }) => method === 'POST')?.text ?? ''
     const block = {
       type: 'text',
@@ -331,6 +341,43 @@ describe('--schema', () => {
     const none = await go(['do it', '--schema-retries', '1'], { rounds: [] })
     expect({ code: none.code, requests: none.requests.length }).toEqual({ code: 2, requests: 0 })
   })
+})
+
+test('G30: an answer that is checked when a signal comes is kept', async () => {
+  const [cwd, TMPDIR] = [temporaryFolder(), temporaryFolder()]
+  writeFileSync(join(cwd, 'slow.json'), JSON.stringify({ pattern: '^(a+)+$' }))
+  const text = JSON.stringify(`${'a'.repeat(40)}!`)
+  let clean: (exit: number) => string = () => ''
+  let said = ''
+  let checks = 0
+  let skipped = 0
+  const ended = await go(['do it', '--schema', 'slow.json'], {
+    cwd,
+    rounds: [[says(text)]],
+    more: {
+      env: { TMPDIR },
+      onSignal(act) {
+        clean = act
+      },
+      timers: {
+        ...realTimers,
+        now: () => realTimers.now() + skipped,
+        // The first limit is that of the check of the schema itself.
+        wait(milliseconds, signal) {
+          const isLimit = milliseconds > 9_000 && milliseconds <= 10_000
+          if (!isLimit || ++checks !== 2) return realTimers.wait(milliseconds, signal)
+          said = clean(130)
+          skipped = milliseconds
+          return realTimers.wait(1, signal)
+        },
+      },
+    },
+  })
+  const [, path = ''] = /^parley: interrupted: the answer is kept as (\S+); /.exec(said) ?? []
+  expect(said).toContain('; the task was accepted; the session goes on; ')
+  expect(readFileSync(path, 'utf8')).toBe(text)
+  expect(readdirSync(TMPDIR)).toContain(basename(path))
+  expect(ended.code).toBe(8)
 })
 
 describe('a message that asks again', () => {
@@ -429,7 +476,7 @@ test('Y161: the same line again asks anew after an answer that did not fit', asy
     ],
   })
   const argv = ['events', 'run', 'do it', '-s', 's1', '--audit', 'a.ndjson', '--schema', 's.json']
-  const again = () => run(argv, { cwd, timers: realTimers, exchange: service.exchange })
+  const again = () => run(argv, { cwd, timers, exchange: service.exchange })
   const first = await again()
   expect({ code: first.code, tasks: service.tasks }).toEqual({ code: 8, tasks: 1 })
   const second = await again()

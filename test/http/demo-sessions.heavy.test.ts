@@ -1,0 +1,109 @@
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { createRandom } from '../../src/emulator/random.ts'
+import { start } from '../harness/process.ts'
+import { temporaryFolder } from '../harness/run.ts'
+
+const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
+const kills = Number(process.env.SOAK_DEMO_KILLS ?? 8)
+
+/** Kills the process before its nth change of a file, or when half of that was written; counts all of them. */
+const killer = `
+const fs = require('node:fs')
+const { KILL_AT, KILLS_HALFWAY, KILL_COUNT } = process.env
+let count = 0
+for (const name of ['openSync', 'writeSync', 'renameSync', 'linkSync', 'rmSync', 'fsyncSync', 'mkdirSync']) {
+  const act = fs[name]
+  fs[name] = (...given) => {
+    if (String(++count) === KILL_AT) {
+      const [file, bytes] = given
+      if (KILLS_HALFWAY && name === 'writeSync') act(file, Buffer.from(bytes).subarray(0, bytes.length >> 1))
+      process.kill(process.pid, 'SIGKILL')
+    }
+    return act(...given)
+  }
+}
+process.on('exit', () => KILL_COUNT && fs.appendFileSync(KILL_COUNT, String(count)))
+`
+
+/** A home of its own, and a task that needs two replies. */
+function open() {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
+  writeFileSync(join(cwd, 'killer.cjs'), killer)
+  const cache = join(cwd, 'cache')
+  const parley = (words: string[], more: Record<string, string> = {}) => {
+    const argv = ['events', ...words, '-s', 's1', '--profile', 'demo', '--no-stdin']
+    const env = { XDG_CACHE_HOME: cache, LOCALAPPDATA: cache, NODE_DISABLE_COMPILE_CACHE: '1', ...more }
+    return start(argv, { cwd, env }).ended
+  }
+  const task = 'use bash {"command":"ls"}\nthen use deploy {}'
+  const read = (name: string) =>
+    existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined
+  /** What a killed run leaves is otherwise waited for. The lock of the demo's sessions stays. */
+  const forgetLocks = () => {
+    rmSync(join(cwd, 'a.ndjson.s1.lock'), { force: true })
+    const folder = join(cache, 'parley')
+    for (const name of existsSync(folder) ? readdirSync(folder) : [])
+      if (name.endsWith('.lock') && !name.startsWith('demo-sessions')) rmSync(join(folder, name))
+  }
+  return {
+    read,
+    forgetLocks,
+    list: () => parley(['list', '--raw']),
+    run: (more?: Record<string, string>) =>
+      parley(['run', task, '--policy', 'p.json', '--audit', 'a.ndjson'], {
+        NODE_OPTIONS: `--require ${JSON.stringify(join(cwd, 'killer.cjs'))}`,
+        ...more,
+      }),
+  }
+}
+
+test(
+  `W34: a run of the demo that is killed at ${kills} of its changes of files is gone on with, and nothing is sent twice (needs signals)`,
+  async () => {
+    const whole = open()
+    expect((await whole.run({ KILL_COUNT: 'count' })).code).toBe(0)
+    const most = Number(whole.read('count'))
+    const first = random() * (most / kills)
+    for (let time = 0; time < kills; time++) {
+      const { read, forgetLocks, list, run } = open()
+      const at = 1 + Math.floor((first + (time * most) / kills) % most)
+      const killed = await run({ KILL_AT: String(at), KILLS_HALFWAY: random() < 0.5 ? 'yes' : '' })
+      const where = `killed at ${at} of ${most}: ${killed.err}`
+      expect(killed.signal, where).toBe('SIGKILL')
+      const kept = read('cache/parley/demo-sessions.json')
+      expect(() => kept === undefined || JSON.parse(kept), where).not.toThrow()
+      const seen = await list()
+      expect({ code: seen.code, err: seen.err.match(/damaged|begun anew/) }, where).toEqual({
+        code: 0,
+        err: null,
+      })
+      forgetLocks()
+      // After a task that is done, the same line would be another task.
+      const isDone = read('a.ndjson')?.includes('"event":"done"') ?? false
+      const ended = isDone ? { code: 0, err: '' } : await run()
+      expect([0, 10], `${where}\nthen: ${ended.err}`).toContain(ended.code)
+      const events = (await list()).out
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line))
+      const countOf = (type: string, id?: string) =>
+        events.filter((event) => event.type === type && (id === undefined || event.tool_use_id === id)).length
+      const uses = events.filter(({ type }) => type === 'agent.tool_use').map(({ id }) => id)
+      const replies = uses.map((id) => countOf('user.tool_confirmation', id))
+      expect(new Set(events.map(({ id }) => id)).size, where).toBe(events.length)
+      if (ended.code === 0) {
+        expect({ tasks: countOf('user.message'), replies }, where).toEqual({ tasks: 1, replies: [1, 1] })
+        expect(events.at(-1).stop_reason, where).toEqual({ type: 'end_turn' })
+        continue
+      }
+      // Of what was about to be sent nobody can know whether it still arrives.
+      expect(ended.err, where).toContain('an earlier run')
+      expect(countOf('user.message'), where).toBeLessThan(2)
+      expect(Math.max(0, ...replies), where).toBeLessThan(2)
+    }
+  },
+  kills * 120_000,
+)
