@@ -35,6 +35,7 @@ export async function tryChat(
       file: undefined,
       isLaidOut: false,
       keepsText: false,
+      isStreamed: stream,
       failOnCut: false,
       schema: undefined,
       footer: { start: context.timers.now(), isAsked: false },

@@ -27,6 +27,8 @@ export interface Printing {
   /** As Markdown; otherwise the text is printed as it is. */
   isLaidOut: boolean
   keepsText: boolean
+  /** It was asked for as a stream. */
+  isStreamed: boolean
   failOnCut: boolean
   schema: AnswerSchema | undefined
   footer: Footer
@@ -53,13 +55,13 @@ export const printAnswer = (
 }
 
 async function printText(context: Context, response: HttpResponse, printing: Printing): Promise<Answer> {
-  const { file, isLaidOut, keepsText, failOnCut, footer } = printing
+  const { file, isLaidOut, keepsText, isStreamed, failOnCut, footer } = printing
   const waiting = createWaiting(context, footer.start)
   const output = file ?? waiting.over(context.output)
   const printer = isLaidOut
     ? await createLayout({ ...context, output }, waiting)
     : createAnswerPrinter(output)
-  const answer = await read(context, response, { output, printer, waiting, keepsText })
+  const answer = await read(context, response, { output, printer, waiting, keepsText, isStreamed })
   if (failOnCut) requireUncut(context, answer, footer)
   return answer
 }
@@ -74,11 +76,17 @@ interface Fitting extends Printing {
 async function printFitting(
   context: Context,
   response: ReadableResponse,
-  { schema, held, isLast, file, failOnCut, footer }: Fitting,
+  { schema, held, isLast, file, isStreamed, failOnCut, footer }: Fitting,
 ): Promise<Answer | Mismatch> {
   const waiting = createWaiting(context, footer.start)
   const output = file ?? waiting.over(context.output)
-  const answer = await read(context, response, { output, printer: held, waiting, keepsText: true })
+  const answer = await read(context, response, {
+    output,
+    printer: held,
+    waiting,
+    keepsText: true,
+    isStreamed,
+  })
   response.accept()
   if (failOnCut) requireUncut(context, answer, footer)
   const checked = await schema.check(answer.text, cutOf(answer))
@@ -132,24 +140,26 @@ interface AnswerReading {
   /** Shown until there is some text, and again if the printer waits. */
   waiting: Waiting
   keepsText: boolean
+  isStreamed: boolean
 }
 
 /** Reads an answer to its end, and prints it meanwhile. */
 async function read(
   { flags, cleanups, timers }: Context,
   response: HttpResponse,
-  { output, printer, waiting, keepsText }: AnswerReading,
+  { output, printer, waiting, keepsText, isStreamed }: AnswerReading,
 ): Promise<Answer> {
   const isRaw = flags.raw ?? false
   const raw = createRawPrinter(output)
   const text = watchText(keepsText)
-  const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', {
-    text(piece) {
+  const sink = {
+    text(piece: string) {
       text.add(piece)
       if (!isRaw) printer.add(piece)
     },
     raw: isRaw ? raw.add : undefined,
-  })
+  }
+  const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
   const body = createAnswerBody(response, decoder, { takesRest: isRaw, timers })
   const shown = isRaw ? raw : printer
   let failure: unknown

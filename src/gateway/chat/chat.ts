@@ -50,6 +50,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     file,
     isLaidOut,
     keepsText: conversation !== undefined,
+    isStreamed: options.stream ?? values.stream,
     failOnCut: options.failOnCut ?? values.failOnCut,
     schema,
     footer,

@@ -126,7 +126,8 @@ function summarize(
     }
   }
   const { summary } = reader
-  if (form === 'events' && hasEnd && summary.stopReason === undefined) failure ??= brokenOff()
+  const isOpen = form === 'events' || form === 'sequence'
+  if (isOpen && hasEnd && summary.stopReason === undefined) failure ??= brokenOff()
   return { summary, failure }
 }
 

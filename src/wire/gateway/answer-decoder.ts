@@ -23,10 +23,15 @@ export interface AnswerDecoder {
 
 /**
  * The body's first characters decide its form, not what was asked for; the content type decides only between events
- * and text.
+ * and text. Only a single native value without an end is whole or not by what was asked for, unless its content type says
+ * that it is a document: a gateway may answer without a stream.
  */
-export function createAnswerDecoder(contentType: string, sink: AnswerSink): AnswerDecoder {
-  const reader = createAnswerReader()
+export function createAnswerDecoder(
+  contentType: string,
+  sink: AnswerSink,
+  isStreamed = false,
+): AnswerDecoder {
+  const reader = createAnswerReader(isStreamed && !isJsonDocument.test(contentType))
   const head = createHead()
   const kept: Uint8Array[] = []
   let decoder: BodyDecoder | undefined
@@ -61,6 +66,8 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink): Answ
     },
   }
 }
+
+const isJsonDocument = /^application\/json\b/i
 
 /** How many bytes of blanks may come before an answer. */
 const longestBlank = 64 * 1024
@@ -271,5 +278,6 @@ function createUnknownDecoder(reader: AnswerReader, contentType: string, sink: A
 
 function addBody(reader: AnswerReader, value: unknown, sink: AnswerSink): void {
   sink.text(reader.addBody(value))
+  if (reader.progress() === 'open') throw brokenOff()
   reader.requireReadable()
 }

@@ -32,7 +32,8 @@ export interface AnswerReader {
   requireReadable(): void
 }
 
-export function createAnswerReader(): AnswerReader {
+/** If it was asked for as a stream, a native body alone may be its first chunk, after which it was cut. */
+export function createAnswerReader(isStreamed = false): AnswerReader {
   const summary: AnswerSummary = {}
   let hasEnded = false
   let received = 0
@@ -86,7 +87,7 @@ export function createAnswerReader(): AnswerReader {
     received: () => received,
     addBody(value) {
       const answer = takeOutOfBody(value)
-      hasEnded = true
+      hasEnded = !isStreamed || !isNative(answer)
       return isNative(answer) ? addNative(answer) : addPiece(readMessage(answer))
     },
     addEvent(whole, event = '') {

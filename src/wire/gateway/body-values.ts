@@ -7,7 +7,8 @@ import { isTerminator, readSseEvents } from '../sse.ts'
 /** The JSON values of a body that has come whole. In place of their long strings they have marks. */
 export interface BodyValues {
   values: { value: unknown; event: string }[]
-  form: 'body' | 'chunks' | 'events'
+  /** `chunks` is a list, whose bracket ends it; a `sequence` is values in a row. */
+  form: 'body' | 'chunks' | 'sequence' | 'events'
   /** Why one of them could not be read. */
   failure?: CliError
   /** The bytes of one of the values' strings, in UTF-8, whether a mark takes its place or not. */
@@ -36,7 +37,7 @@ function readJson(text: string, contentType: string): Read {
   } catch (error) {
     const values = /^\s*\{/.test(text) ? readSequence(text) : undefined
     if (!values) throw error
-    return { values: values.map(unnamed), form: 'chunks' }
+    return { values: values.map(unnamed), form: 'sequence' }
   }
 }
 

@@ -94,6 +94,22 @@ describe.each(Object.entries(forms))('%s', (_, { type, body }) => {
   })
 })
 
+test.each([chunk(first), `${chunk(first)}\n`, `{"response":${chunk(first)}}`])(
+  'E46: a chunk alone, without framing and without an end, is whole only if no stream was asked for: %j',
+  async (body) => {
+    const headers = { 'content-type': 'text/plain' }
+    const exchange = answering(body, { headers })
+    const cut = await run(['chat', 'x', '--stream'], { exchange })
+    expect({ code: cut.code, out: cut.out }).toEqual({ code: 8, out: first })
+    expect(cut.err).toContain('the stream ended early')
+    expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: `${first}\n` })
+    const whole = answering(body.replace('"content"', '"finishReason":"STOP","content"'), { headers })
+    expect(await run(['chat', 'x', '--stream'], { exchange: whole })).toMatchObject({ code: 0 })
+    const document = answering(body, { headers: { 'content-type': 'application/json; charset=utf-8' } })
+    expect(await run(['chat', 'x', '--stream'], { exchange: document })).toMatchObject({ code: 0 })
+  },
+)
+
 test.each([
   ['query', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent?alt=sse', undefined],
   ['path', '/alpha_cli/v1beta/models/alpha-2.5-pro:streamGenerateContent?alt=sse', undefined],

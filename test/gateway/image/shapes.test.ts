@@ -145,6 +145,7 @@ describe('what was paid for is not lost', () => {
     ['an error', whole + event({ error: { code: 499, message: 'gone' } }), 'gone', 0],
     ['a broken event', `${whole}data: {"cand\n\n`, 'not JSON', 1],
     ['no end', whole, 'ended early', 0],
+    ['no end of chunks in a row', `${json(chunk([inline(png())]))}\n${json(chunk([]))}`, 'ended early', 0],
   ])('I35 after an image, %s is exit 8, and the image is saved', async (_, body, said, count) => {
     const ended = await image(['x'], { exchange: answering(body, events) })
     expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
