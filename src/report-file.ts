@@ -120,7 +120,7 @@ function describeRun(
   }
 }
 
-const usageByName = (usage: ReadonlyMap<string, number>) =>
+const usageByName = (usage: ReadonlyMap<string, number | null>) =>
   Object.fromEntries(counted.map((name) => [name, usage.get(name) ?? null]))
 
 /** Whole minor units as text, as services tell them. */

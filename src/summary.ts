@@ -19,11 +19,11 @@ export interface Summary {
   session: string | undefined
   /** The command that goes on with the work if a signal ends it now, without `parley`. */
   resume: string[] | undefined
-  /** Sums of the answers that say it. */
-  usage: Map<string, number>
+  /** Sums of the answers that say it; `null` if that of one cannot be read. */
+  usage: Map<string, number | null>
   /** What a run's turn cost, and what its session has used and cost so far, if the service tells it. */
   cost: ListCost | undefined
-  sessionUsage: Map<string, number> | undefined
+  sessionUsage: Map<string, number | null> | undefined
   sessionCost: ListCost | undefined
   /** Files that results were written to; `undefined` if they are too many to be kept. */
   files: string[] | undefined
@@ -67,6 +67,11 @@ export function addAnswer(summary: Summary, { id, model, stopReason, usage, toke
   summary.model = isOneOfMany ? undefined : (model ?? summary.model)
   summary.id = isOneOfMany ? undefined : id
   summary.stopReason = isOneOfMany ? undefined : stopReason
-  for (const [name, count] of Object.entries(usage ?? { totalTokens: tokens }))
-    if (typeof count === 'number') summary.usage.set(name, (summary.usage.get(name) ?? 0) + count)
+  for (const [name, count] of Object.entries<number | null | undefined>({
+    ...(usage ?? { totalTokens: tokens }),
+  })) {
+    const before = summary.usage.get(name)
+    if (count !== undefined)
+      summary.usage.set(name, before === null || count === null ? null : (before ?? 0) + count)
+  }
 }

@@ -124,10 +124,9 @@ export function createRecorder(
       line.place = turns.open()
     },
     addSpent(line) {
-      const { usage, unmetered } = line.spent
-      const { totalTokens = 0 } = usage
-      tally.tokens += totalTokens - (line.counted ?? 0)
-      line.counted = totalTokens
+      const { tokens, unmetered } = line.spent
+      tally.tokens += tokens - (line.counted ?? 0)
+      line.counted = tokens
       if (unmetered === 0 || isUnmeteredTold) return
       isUnmeteredTold = true
       note(`line ${line.index}: the answer does not say how many tokens it took; it counts as none`)
@@ -225,7 +224,7 @@ export const formatFailure = (subject: Subject, error: object): string =>
   `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: usageOf(subject.spent) }).slice(1)}`
 
 /** The sums of all answers, so that a later run knows the cost. */
-const usageOf = ({ answers, unmetered, usage }: Spent) => (answers > unmetered ? usage : undefined)
+const usageOf = ({ usage }: Spent) => (Object.keys(usage).length > 0 ? usage : undefined)
 
 const formatSubject = ({ index, id, hash }: Subject): string =>
   JSON.stringify({ index, id, hash }).slice(0, -1)

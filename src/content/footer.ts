@@ -3,7 +3,7 @@ import { oneLine } from '../io/escape.ts'
 import { addAnswer } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
-import { groupDigits, tokensInWords, usageOf } from './tokens.ts'
+import { groupDigits, inAndOut, usageOf } from './tokens.ts'
 
 /** How an answer ended. */
 export interface AnswerEnd {
@@ -77,12 +77,11 @@ export function printUsage(context: Context, summary: AnswerSummary, { start, is
 }
 
 function describeUsage(summary: AnswerSummary, seconds: number): string {
-  const { model, stopReason, inputTokens, outputTokens, cachedTokens } = summary
+  const { model, stopReason, cachedTokens } = summary
   const fields = [
     model,
     stopReason,
-    inputTokens === undefined ? undefined : `${tokensInWords(inputTokens)} in`,
-    outputTokens === undefined ? undefined : `${groupDigits(outputTokens)} out`,
+    ...inAndOut(summary),
     cachedTokens ? `${groupDigits(cachedTokens)} cached` : undefined,
     `${seconds.toFixed(1)} s`,
   ]

@@ -2,21 +2,35 @@ import { CliError } from '../errors.ts'
 import { addAnswer, type Summary } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer.ts'
 import { createAnswerReader } from '../wire/gateway/answer-reader.ts'
+import { addTokens, type TokenCount } from '../wire/token-count.ts'
 
 /** The tokens of an answer, as far as the service tells. */
 export interface TokenUsage {
-  inputTokens?: number
-  outputTokens?: number
-  cacheReadInputTokens?: number
-  cacheCreationInputTokens?: number
+  inputTokens?: TokenCount
+  outputTokens?: TokenCount
+  cacheReadInputTokens?: TokenCount
+  cacheCreationInputTokens?: TokenCount
   /** A part of the output's. */
-  reasoningTokens?: number
-  totalTokens: number
+  reasoningTokens?: TokenCount
+  totalTokens: TokenCount
 }
 
 /** A number of tokens in words: `1 token`, `12,282 tokens`. */
 export const tokensInWords = (count: number): string =>
   `${groupDigits(count)} ${count === 1 ? 'token' : 'tokens'}`
+
+/** What is told of the tokens that went in and came out: `12,282 tokens in`, `408 out`, or `unknown tokens in`. */
+export function inAndOut({
+  inputTokens,
+  outputTokens,
+}: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>): string[] {
+  const told: string[] = []
+  if (inputTokens !== undefined)
+    told.push(`${inputTokens === null ? 'unknown tokens' : tokensInWords(inputTokens)} in`)
+  if (outputTokens !== undefined)
+    told.push(`${outputTokens === null ? 'unknown' : groupDigits(outputTokens)} out`)
+  return told
+}
 
 /** A whole number as a person reads it: `12,282`. */
 export const groupDigits = (number: number): string =>
@@ -26,7 +40,7 @@ export const groupDigits = (number: number): string =>
 export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
   const { inputTokens, outputTokens, reasoningTokens } = summary
   if (inputTokens === undefined && outputTokens === undefined) return undefined
-  const totalTokens = (inputTokens ?? 0) + (outputTokens ?? 0)
+  const totalTokens = [inputTokens, outputTokens].filter((count) => count !== undefined).reduce(addTokens)
   return {
     inputTokens,
     outputTokens,
@@ -39,7 +53,7 @@ export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
 
 /** What a result of a batch took that has the service's own answer (`--raw`). */
 export const tokensOf = ({ response }: Record<string, unknown>): number | undefined =>
-  usageOf(summaryOf(response))?.totalTokens
+  usageOf(summaryOf(response))?.totalTokens ?? undefined
 
 /** What a whole answer, parsed, says of itself. */
 export function summaryOf(response: unknown): AnswerSummary {
@@ -58,20 +72,27 @@ export interface Spent {
   answers: number
   /** Those of the answers that do not say what they took. */
   unmetered: number
-  /** Sums of what the others say, by the names that results have. */
-  usage: Record<string, number>
+  /** All that the others took. */
+  tokens: number
+  /** Sums of what the answers say, by the names that results have. */
+  usage: Record<string, TokenCount>
 }
 
-export const nothingSpent = (): Spent => ({ attempts: 0, answers: 0, unmetered: 0, usage: {} })
+export const nothingSpent = (): Spent => ({ attempts: 0, answers: 0, unmetered: 0, tokens: 0, usage: {} })
 
 /** Counts an answer as soon as it is known what it took: it is paid for, whatever becomes of it. */
 export function countAnswer(spent: Spent, run: Summary, summary: AnswerSummary): void {
   const usage = usageOf(summary)
   addAnswer(run, { ...summary, usage })
   spent.answers++
-  if (!usage) spent.unmetered++
-  for (const [name, count] of Object.entries(usage ?? {}))
-    if (typeof count === 'number') spent.usage[name] = (spent.usage[name] ?? 0) + count
+  const total = usage?.totalTokens ?? undefined
+  if (total === undefined) spent.unmetered++
+  else spent.tokens += total
+  const told: { [Name in keyof TokenUsage]?: TokenCount } = usage ?? {}
+  for (const [name, count] of Object.entries(told)) {
+    const { [name]: before = 0 } = spent.usage
+    if (count !== undefined) spent.usage[name] = addTokens(before, count)
+  }
 }
 
 /** Counts the requests of a call, whatever becomes of it. */

@@ -1,4 +1,4 @@
-import { groupDigits, tokensInWords } from '../content/tokens.ts'
+import { groupDigits, inAndOut } from '../content/tokens.ts'
 import { formatMoney } from '../io/money.ts'
 import type { Money, SessionTokens } from '../wire/sessions/usage.ts'
 
@@ -10,10 +10,9 @@ export function describeUsage({
   tokens?: SessionTokens | undefined
   cost?: Money | undefined
 }): string {
-  const { inputTokens, outputTokens, cacheReadInputTokens: cached } = tokens
+  const { cacheReadInputTokens: cached } = tokens
   return [
-    inputTokens === undefined ? undefined : `${tokensInWords(inputTokens)} in`,
-    outputTokens === undefined ? undefined : `${groupDigits(outputTokens)} out`,
+    ...inAndOut(tokens),
     cached ? `${groupDigits(cached)} cached` : undefined,
     cost && formatMoney(cost),
   ]

@@ -47,7 +47,10 @@ export function answerOf({ call, spent }: TestLine, tokens?: number): LineAnswer
   spent.attempts++
   spent.answers++
   if (tokens === undefined) spent.unmetered++
-  else spent.usage.totalTokens = (spent.usage.totalTokens ?? 0) + tokens
+  else {
+    spent.tokens += tokens
+    spent.usage.totalTokens = (spent.usage.totalTokens ?? 0) + tokens
+  }
   return { content: { text: `answer to ${Buffer.from(call.body).toString()}` }, seconds: 1 }
 }
 

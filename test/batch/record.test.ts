@@ -7,8 +7,8 @@ describe('a result line', () => {
   const took = { seconds: 1.5 }
   const rest = { model: 'm', stopReason: 'end_turn', ...took }
   const usage = { inputTokens: 1, totalTokens: 3 }
-  const unmetered = { spent: { attempts: 2, answers: 1, unmetered: 1, usage: {} } }
-  const metered = { spent: { attempts: 2, answers: 1, unmetered: 0, usage } }
+  const unmetered = { spent: { attempts: 2, answers: 1, unmetered: 1, tokens: 0, usage: {} } }
+  const metered = { spent: { attempts: 2, answers: 1, unmetered: 0, tokens: 0, usage } }
 
   test.each([
     [

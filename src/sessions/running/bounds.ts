@@ -202,8 +202,8 @@ export class Bounds {
   #excess(): string | undefined {
     const { tokens, cost } = this.#spending.least
     const { maxTotalTokens, maxCost } = this.#flags
-    if (maxTotalTokens !== undefined && tokens && tokens.totalTokens >= maxTotalTokens)
-      return `the run took ${this.#atLeast}${tokensInWords(tokens.totalTokens)}, and --max-total-tokens is ${maxTotalTokens}`
+    if (maxTotalTokens !== undefined && tokens !== undefined && tokens >= maxTotalTokens)
+      return `the run took ${this.#atLeast}${tokensInWords(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
     if (maxCost === undefined || !cost) return undefined
     const { amount, isExact } = toMinor(maxCost, cost.currency)
     if (!isExact && !this.#isRounded)
@@ -332,7 +332,9 @@ export class Bounds {
     const { maxCost, maxTotalTokens } = this.#flags
     const { tokens, cost } = this.#spending.run
     const unknown = [
-      ...(maxTotalTokens !== undefined && !tokens ? ['--max-total-tokens'] : []),
+      ...(maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
+        ? ['--max-total-tokens']
+        : []),
       ...(maxCost !== undefined && !cost ? ['--max-cost'] : []),
     ]
     if (unknown.length === 0) return

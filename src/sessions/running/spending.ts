@@ -1,10 +1,11 @@
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type Money, readUsage, type SessionTokens, type SessionUsage } from '../../wire/sessions/usage.ts'
+import { addTokens, type TokenCount } from '../../wire/token-count.ts'
 
 /** What is known of what was used; what the service does not tell is absent. */
 export interface Figures {
   /** Absent if nothing is known; the sum is of what is told. */
-  tokens?: (SessionTokens & { totalTokens: number }) | undefined
+  tokens?: (SessionTokens & { totalTokens: TokenCount }) | undefined
   cost?: Money | undefined
 }
 
@@ -26,6 +27,8 @@ export class Spending {
   #isTold = false
   #hasWorked = false
   #requests: SessionUsage | undefined
+  /** The tokens of theirs that can be read. */
+  #leastOfRequests: number | undefined
   #lacksRequest = false
   readonly #currencies = new Set<string>()
 
@@ -40,6 +43,7 @@ export class Spending {
     this.#base = this.#session ?? (this.#hasWorked ? undefined : unused)
     this.#isTold = false
     this.#requests = undefined
+    this.#leastOfRequests = undefined
     this.#lacksRequest = false
   }
 
@@ -65,6 +69,7 @@ export class Spending {
 
   /** The base of an older session, which the service was asked for before the task was sent. */
   addBase(usage: SessionUsage | undefined): void {
+    if (!usage) return
     this.addSession(usage)
     this.begin()
   }
@@ -76,16 +81,26 @@ export class Spending {
 
   /** Of the turn. */
   get run(): Figures {
-    return this.isPartial ? {} : this.least
+    return this.#lacksSome ? {} : this.#told
+  }
+
+  /** Some of what the turn has used is not told, or cannot be read. */
+  get isPartial(): boolean {
+    return this.#lacksSome || this.#told.tokens?.totalTokens === null
   }
 
   /** A request of the turn has not told its usage, and nothing else tells it. */
-  get isPartial(): boolean {
+  get #lacksSome(): boolean {
     return !this.#isTold && this.#lacksRequest
   }
 
-  /** What the turn has used at least, if some of it is not told. */
-  get least(): Figures {
+  /** What the turn has used at least. */
+  get least(): { tokens: number | undefined; cost: Money | undefined } {
+    const { tokens, cost } = this.#told
+    return { tokens: this.#isTold ? tokens && readable(tokens) : this.#leastOfRequests, cost }
+  }
+
+  get #told(): Figures {
     if (!this.#isTold) return this.#figuresOf(this.#requests)
     const [now, base] = [this.#session, this.#base]
     if (!now || base === undefined) return {}
@@ -103,6 +118,7 @@ export class Spending {
     }
     this.#note(usage)
     this.#requests = this.#requests ? sum(this.#requests, usage) : usage
+    this.#leastOfRequests = (this.#leastOfRequests ?? 0) + readable(usage.tokens)
   }
 
   #note({ cost }: SessionUsage): void {
@@ -113,8 +129,8 @@ export class Spending {
   #figuresOf(usage: SessionUsage | undefined): Figures {
     if (!usage) return {}
     const { tokens, cost } = usage
-    const counts = Object.values(tokens) as number[]
-    const totalTokens = counts.reduce((total, count) => total + count, 0)
+    const counts = Object.values(tokens) as TokenCount[]
+    const totalTokens = counts.reduce(addTokens, 0)
     return {
       tokens: counts.length > 0 ? { ...tokens, totalTokens } : undefined,
       cost: this.#currencies.size > 1 ? undefined : cost,
@@ -129,7 +145,10 @@ const names = [
   'cacheCreationInputTokens',
 ] as const satisfies (keyof SessionTokens)[]
 
-/** Of each name that both tell; `undefined` if `combine` has nothing to say. */
+const readable = (tokens: SessionTokens): number =>
+  names.reduce((total, name) => total + (tokens[name] ?? 0), 0)
+
+/** Of each name that both tell; unknown if one of them cannot be read. `combineCounts` may have nothing to say. */
 function combine(
   one: SessionTokens,
   other: SessionTokens,
@@ -138,8 +157,9 @@ function combine(
   const tokens: SessionTokens = {}
   for (const name of names) {
     const [count, otherCount] = [one[name], other[name]]
-    const combined =
-      count === undefined || otherCount === undefined ? undefined : combineCounts(count, otherCount)
+    if (count === null || otherCount === null) tokens[name] = null
+    if (typeof count !== 'number' || typeof otherCount !== 'number') continue
+    const combined = combineCounts(count, otherCount)
     if (combined !== undefined) tokens[name] = combined
   }
   return tokens

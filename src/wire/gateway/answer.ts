@@ -1,5 +1,6 @@
 import { formatPath, isObject } from '../json/parse.ts'
 import { failureInstead } from '../problem/problem.ts'
+import { readTokenCount, type TokenCount } from '../token-count.ts'
 import * as z from '../zod.ts'
 
 /** What is known of an answer besides its text; a stream adds to it as it comes. */
@@ -10,12 +11,12 @@ export interface AnswerSummary {
   stopReason?: string
   /** The service's own explanation of it. */
   stopMessage?: string
-  inputTokens?: number
-  outputTokens?: number
-  cachedTokens?: number
-  cacheCreationTokens?: number
+  inputTokens?: TokenCount
+  outputTokens?: TokenCount
+  cachedTokens?: TokenCount
+  cacheCreationTokens?: TokenCount
   /** A part of the output's. */
-  reasoningTokens?: number
+  reasoningTokens?: TokenCount
 }
 
 /** What one JSON value adds to an answer. */
@@ -51,6 +52,7 @@ export const shown = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(
 export const optionalText = z.lazily(() => z.nullish(z.string()))
 export const shownText = z.lazily(() => shown(z.string()))
 export const shownNumber = z.lazily(() => shown(z.number()))
+export const tokenCount = z.lazily(() => normalized(readTokenCount, z.optional(z.nullable(z.number()))))
 
 /** Makes a plain string a block with that text. */
 export const toBlock = (value: unknown): unknown => (typeof value === 'string' ? { text: value } : value)

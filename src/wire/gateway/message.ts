@@ -7,10 +7,10 @@ import {
   optionalText,
   readAs,
   shown,
-  shownNumber,
   shownText,
   toBlock,
   toBlocks,
+  tokenCount,
 } from './answer.ts'
 
 const Block = z.lazily(() => z.looseObject({ type: shownText(), text: optionalText() }))
@@ -20,10 +20,10 @@ type Block = z.infer<ReturnType<typeof Block>>
 const Usage = z.lazily(() =>
   shown(
     z.looseObject({
-      input_tokens: shownNumber(),
-      output_tokens: shownNumber(),
-      cache_read_input_tokens: shownNumber(),
-      cache_creation_input_tokens: shownNumber(),
+      input_tokens: tokenCount(),
+      output_tokens: tokenCount(),
+      cache_read_input_tokens: tokenCount(),
+      cache_creation_input_tokens: tokenCount(),
     }),
   ),
 )

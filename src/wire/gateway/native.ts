@@ -1,4 +1,5 @@
 import { isObject } from '../json/parse.ts'
+import { addTokens, type TokenCount } from '../token-count.ts'
 import * as z from '../zod.ts'
 import {
   type AnswerPiece,
@@ -10,6 +11,7 @@ import {
   shownNumber,
   shownText,
   toBlocks,
+  tokenCount,
 } from './answer.ts'
 
 /** A name, or its number in the family's binary form. */
@@ -39,11 +41,11 @@ const NativeAnswer = z.lazily(() =>
     modelVersion: shownText(),
     usageMetadata: shown(
       z.looseObject({
-        promptTokenCount: shownNumber(),
-        candidatesTokenCount: shownNumber(),
-        thoughtsTokenCount: shownNumber(),
-        totalTokenCount: shownNumber(),
-        cachedContentTokenCount: shownNumber(),
+        promptTokenCount: tokenCount(),
+        candidatesTokenCount: tokenCount(),
+        thoughtsTokenCount: tokenCount(),
+        totalTokenCount: tokenCount(),
+        cachedContentTokenCount: tokenCount(),
       }),
     ),
   }),
@@ -135,15 +137,20 @@ function reasonOf(reason: string | number | undefined, isNumbered = true): strin
   return (isNumbered ? numbered[reason] : undefined) ?? String(reason)
 }
 
+/** What is left of a total, if both are told. */
+function restOf(total: TokenCount | undefined, part: TokenCount | undefined): TokenCount | undefined {
+  if (total === undefined || part === undefined) return undefined
+  if (total === null || part === null) return null
+  return total < part ? undefined : total - part
+}
+
 function countsOf(usage: NativeAnswer['usageMetadata']): AnswerPiece['summary'] {
   if (!usage) return {}
   const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount, totalTokenCount } = usage
-  const isCounted = candidatesTokenCount !== undefined || thoughtsTokenCount !== undefined
-  const isKnown = totalTokenCount !== undefined && promptTokenCount !== undefined
-  const rest = isKnown && totalTokenCount >= promptTokenCount ? totalTokenCount - promptTokenCount : undefined
+  const parts = [candidatesTokenCount, thoughtsTokenCount].filter((count) => count !== undefined)
   return {
     inputTokens: promptTokenCount,
-    outputTokens: isCounted ? (candidatesTokenCount ?? 0) + (thoughtsTokenCount ?? 0) : rest,
+    outputTokens: parts.length > 0 ? parts.reduce(addTokens) : restOf(totalTokenCount, promptTokenCount),
     cachedTokens: usage.cachedContentTokenCount,
     reasoningTokens: thoughtsTokenCount,
   }

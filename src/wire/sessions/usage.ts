@@ -1,4 +1,5 @@
 import { isObject } from '../json/parse.ts'
+import { addTokens, readTokenCount, type TokenCount } from '../token-count.ts'
 
 /** Whole minor units of a currency: 187 of `USD` are $1.87. */
 export interface Money {
@@ -8,10 +9,10 @@ export interface Money {
 
 /** Tokens by the names that reports have; what a service does not tell is absent. */
 export interface SessionTokens {
-  inputTokens?: number
-  outputTokens?: number
-  cacheReadInputTokens?: number
-  cacheCreationInputTokens?: number
+  inputTokens?: TokenCount
+  outputTokens?: TokenCount
+  cacheReadInputTokens?: TokenCount
+  cacheCreationInputTokens?: TokenCount
 }
 
 /** What a session, or one request of its agent, has used, as far as the service tells (public clients, 9). */
@@ -24,9 +25,9 @@ export interface SessionUsage {
 export function readUsage(value: unknown): SessionUsage | undefined {
   if (!isObject(value)) return undefined
   const tokens = {
-    inputTokens: readCount(value.input_tokens),
-    outputTokens: readCount(value.output_tokens),
-    cacheReadInputTokens: readCount(value.cache_read_input_tokens),
+    inputTokens: readTokenCount(value.input_tokens),
+    outputTokens: readTokenCount(value.output_tokens),
+    cacheReadInputTokens: readTokenCount(value.cache_read_input_tokens),
     cacheCreationInputTokens: readCacheCreation(value),
   }
   const told = Object.entries(tokens).filter(([, count]) => count !== undefined)
@@ -51,13 +52,11 @@ export const readBudget = (value: unknown): Money | undefined =>
 function readCacheCreation({
   cache_creation: parts,
   cache_creation_input_tokens: whole,
-}: Record<string, unknown>): number | undefined {
-  if (!isObject(parts)) return readCount(whole)
+}: Record<string, unknown>): TokenCount | undefined {
+  if (!isObject(parts)) return readTokenCount(whole)
   const counts = Object.values(parts)
-    .map(readCount)
+    .map(readTokenCount)
     .filter((count) => count !== undefined)
-  return counts.length === 0 ? readCount(whole) : counts.reduce((sum, count) => sum + count, 0)
+  const sum = counts.length === 0 ? null : counts.reduce(addTokens)
+  return sum ?? readTokenCount(whole) ?? (counts.length === 0 ? undefined : null)
 }
-
-const readCount = (value: unknown): number | undefined =>
-  Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined

@@ -48,6 +48,27 @@ const rows: Record<string, Row> = {
     run: {},
     session: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(187) },
   },
+  'a count that cannot be read makes the sums unknown that it belongs to': {
+    now: [says, { type: 'session.usage', usage: { input_tokens: 10, output_tokens: '5' } }],
+    run: { tokens: { inputTokens: 10, outputTokens: null, totalTokens: null } },
+    session: { tokens: { inputTokens: 10, outputTokens: null, totalTokens: null } },
+  },
+  'a count of one request that cannot be read makes the sum unknown': {
+    now: [
+      request(1, 2),
+      { type: 'span.model_request_end', model_usage: { input_tokens: 3, output_tokens: -1 } },
+      request(5, 6),
+    ],
+    run: { tokens: { inputTokens: 9, outputTokens: null, totalTokens: null } },
+  },
+  'a cache count of which a part cannot be read is unknown': {
+    now: [told(10, 5, undefined, { cache_creation: { a: 1, b: '2' } })],
+    run: { tokens: { inputTokens: 10, outputTokens: 5, cacheCreationInputTokens: null, totalTokens: null } },
+  },
+  'what can be read again counts again': {
+    now: [{ type: 'session.usage', usage: { input_tokens: 10, output_tokens: '5' } }, told(20, 6)],
+    run: { tokens: { inputTokens: 20, outputTokens: 6, totalTokens: 26 } },
+  },
   'a run without a task counts from the last task of the session': {
     past: [task, told(10, 5, '100'), task, says, request(9, 9), told(20, 6, '120')],
     sends: false,
@@ -124,14 +145,16 @@ const rows: Record<string, Row> = {
     run: { tokens: { inputTokens: 40 }, cost: usd(187) },
   },
   'nothing told is nothing known': { now: [says, { type: 'session.usage' }], run: {}, session: {} },
-  'what is odd is not told': {
+  'what is odd is unknown': {
     now: [
       {
         type: 'session.usage',
         usage: { input_tokens: -1, output_tokens: 1.5, cache_read_input_tokens: '7', list_cost: [] },
       },
     ],
-    run: {},
+    run: {
+      tokens: { inputTokens: null, outputTokens: null, cacheReadInputTokens: null, totalTokens: null },
+    },
   },
 }
 
@@ -143,6 +166,8 @@ describe('what a run has used', () => {
     for (const event of now) spending.add(event as never)
     expect(spending.run).toMatchObject(run)
     if (Object.keys(run).length === 0) expect(spending.run).toEqual({})
+    if ('tokens' in run)
+      expect(spending.run.tokens).toEqual(run.tokens && expect.objectContaining(run.tokens))
     if (session) expect(spending.session).toMatchObject(session)
   })
 

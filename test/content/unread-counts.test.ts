@@ -1,0 +1,67 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+
+/** Runs a chat, and returns its footer and the usage in its report. */
+async function chat(body: string) {
+  const cwd = temporaryFolder()
+  const argv = ['chat', 'x', '--usage', '--report', 'r']
+  const { code, err } = await run(argv, { cwd, exchange: answering(body) })
+  expect(code).toBe(0)
+  return { err, usage: JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).usage }
+}
+
+const withOutput = (count: string) => message('Hi').replace('"output_tokens":5', `"output_tokens":${count}`)
+
+describe('a number of tokens that cannot be read is unknown, and so is each sum that it belongs to', () => {
+  test.each(['"5"', '-1', '1.5', '1e400', '{}', 'true', '9007199254740993'])('%s', async (count) => {
+    const { err, usage } = await chat(withOutput(count))
+    expect(err).toContain('· 3 tokens in · unknown out ·')
+    expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: null })
+  })
+
+  test('one that is null was not told', async () => {
+    const { err, usage } = await chat(withOutput('null'))
+    expect(err).toMatch(/· 3 tokens in · \d/)
+    expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: 3 })
+  })
+
+  test.each([
+    [{ promptTokenCount: '7', candidatesTokenCount: 2 }, 'unknown tokens in · 2 out', [null, 2, null]],
+    [
+      { promptTokenCount: 7, candidatesTokenCount: 2, thoughtsTokenCount: -3 },
+      '7 tokens in · unknown out',
+      [7, null, null],
+    ],
+    [{ promptTokenCount: 7, totalTokenCount: '9' }, '7 tokens in · unknown out', [7, null, null]],
+  ])('of the native format: %j', async (usageMetadata, said, [input, output, total]) => {
+    const candidates = [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }]
+    const { err, usage } = await chat(JSON.stringify({ candidates, usageMetadata }))
+    expect(err).toContain(said)
+    expect(usage).toMatchObject({ inputTokens: input, outputTokens: output, totalTokens: total })
+  })
+
+  test('of a batch: the sum is at least that of the others', async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'in'), '"a"\n"b"\n"c"\n')
+    const exchange: Exchange = (request) => {
+      const isSecond = Buffer.from(request.body ?? []).includes('"b"')
+      return answering(isSecond ? withOutput('"5"') : message('Hi'))(request)
+    }
+    const argv = ['chat', '--batch', 'in', '--report', 'r', '--max-total-tokens', '1000']
+    const { code, out, err } = await run(argv, { cwd, exchange })
+    const results = out.trimEnd().split('\n')
+    expect(code).toBe(0)
+    expect(results.map((line) => JSON.parse(line).usage)).toEqual([
+      { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
+      { inputTokens: 3, outputTokens: null, totalTokens: null },
+      { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
+    ])
+    expect(err).toContain('line 2: the answer does not say how many tokens it took; it counts as none')
+    expect(err).toContain('3 ok · 0 failed · 16 tokens · ')
+    const { usage } = JSON.parse(readFileSync(join(cwd, 'r'), 'utf8'))
+    expect(usage).toMatchObject({ inputTokens: 9, outputTokens: null, totalTokens: null })
+  })
+})
