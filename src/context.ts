@@ -44,6 +44,8 @@ export interface Host extends ProcessInfo {
   expectEnd?(report: () => void): () => void
   /** Has `report` called for an error that nothing caught, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
+  /** Milliseconds that the processors have worked for this process, in all its threads. */
+  usedTime?(): number
   /** The memory for what lives short grows no more, until the function that it returns is called. */
   holdMemory?(): () => void
 }

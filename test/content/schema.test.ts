@@ -1,14 +1,38 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { createJudge } from '../../src/content/schema/judge.ts'
 import { realTimers, type Timers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
+import { createClock } from '../harness/clock.ts'
 import { execute, start } from '../harness/process.ts'
 import { answering, message, ownerOnly, run as runFast, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
 
-/** A check takes as long as its thread needs, on the real clock. */
-const run: typeof runFast = (argv, world) => runFast(argv, { timers: realTimers, ...world })
+/** Time stands still, for a check takes as long as its thread needs; but the next limit passes after `expire`. */
+function standing(): Timers & { expire(): void } {
+  let now = Date.now()
+  let isDue = false
+  return {
+    ...realTimers,
+    now: () => now,
+    wait(milliseconds, signal) {
+      const isOver = isDue && milliseconds <= 10_000
+      if (isOver) {
+        isDue = false
+        now += milliseconds
+      }
+      return isOver
+        ? realTimers.wait(1)
+        : new Promise((end) => signal?.addEventListener('abort', () => end()))
+    },
+    expire() {
+      isDue = true
+    },
+  }
+}
+
+const run: typeof runFast = (argv, world) => runFast(argv, { timers: standing(), ...world })
 
 const person = {
   type: 'object',
@@ -284,8 +308,50 @@ test('a batch gives the JSON of each line, or its failure', async () => {
 
 test.each([
   ['no JSON', '{', 'not valid JSON: line 1, column 2'],
-  ['a text', '"string"', '$: type: '],
-  ['an unknown type', { properties: { a: { type: 'text' } } }, '$.properties.a.type: anyOf'],
+  ['a text', '"string"', ': $: must be an object, true or false, not "string"\n'],
+  ['a list', '[]', ': $: must be an object, true or false, not an array\n'],
+  ['an empty file', ' ', 'not valid JSON: it is empty\n'],
+  [
+    'a type that is not known',
+    { type: 'strng' },
+    /^parley: --schema s\.json: \$\.type: enum: must be "array" or [^\n]*"strng"\n$/,
+  ],
+  [
+    'a list in it',
+    { properties: { a: [] } },
+    /^parley: --schema s\.json: \$\.properties\.a: type: [^\n]*, not an array\n$/,
+  ],
+  ['the same type twice', { type: ['string', 'string'] }, '$.type: enum: '],
+  [
+    'the same value twice, by draft-07',
+    { $schema: 'https://json-schema.org/draft-07/schema', enum: [{ a: 1 }, { a: 1 }] },
+    '$.enum: uniqueItems: ',
+  ],
+  ['a file beside it', { $ref: 'other.json' }, '$: $ref: other.json is outside of the file'],
+  ['depth', `${'{"not":'.repeat(2000)}true${'}'.repeat(2000)}`, 'nested more than 1000 deep'],
+])('a schema that is no schema is exit 2, and nothing is sent: %s', async (_, schema, said) => {
+  const ended = await ask(fitting, schema)
+  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+  if (typeof said === 'string') expect(ended.err).toContain(said)
+  else expect(ended.err).toMatch(said)
+})
+
+test('a schema that is checked when the deadline passes is not called wrong: exit 9, and nothing is sent', async () => {
+  const ended = await run(['chat', 'Who?', '--schema', 's.json', '--deadline', '5', '--errors', 'json'], {
+    cwd: folderWith(person),
+    timers: createClock(),
+  })
+  expect(ended).toMatchObject({ code: 9, out: '', requests: [] })
+  expect(JSON.parse(ended.err).error).toMatchObject({
+    message: 'the deadline passed while the schema was checked',
+    sent: 'no',
+    retry: 'later',
+    deadline: true,
+  })
+})
+
+test.each([
+  ['an unknown type', { properties: { a: { type: 'text' } } }, '$.properties.a.type: enum'],
   ['a wrong bound', { minLength: -1 }, '$.minLength: minimum'],
   ['a list for properties', { properties: [] }, '$.properties: type'],
   [
@@ -293,7 +359,6 @@ test.each([
     { $schema: 'http://json-schema.org/draft-04/schema#' },
     'is neither JSON Schema draft 2020-12 nor draft-07',
   ],
-  ['a file beside it', { $ref: 'other.json' }, '$: $ref: other.json is outside of the file'],
   [
     'an address',
     { items: { $ref: 'https://x.test/s' } },
@@ -307,12 +372,23 @@ test.each([
     'it refers to itself without end',
   ],
   ['a broken pattern', { items: { pattern: '(' } }, "$.items: '(' is not a regular expression"],
-  ['depth', `${'{"not":'.repeat(2000)}true${'}'.repeat(2000)}`, 'nested more than 1000 deep'],
-])('a schema that is no schema is exit 2, and nothing is sent: %s', async (_, schema, said) => {
-  const ended = await ask(fitting, schema)
-  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-  expect(ended.err).toContain(said)
+])('what is wrong with a schema is told: %s', (_, schema, said) => {
+  expect(createJudge(schema).problems.join()).toContain(said)
 })
+
+test('an answer that fits is taken by what the schema says, also of names that objects have', async () => {
+  const schema = {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    required: ['__proto__'],
+    properties: { constructor: { type: 'string' } },
+  }
+  const text = '{"__proto__":1}'
+  expect(await ask(text, schema)).toMatchObject({ code: 0, out: `${text}\n`, err: '' })
+})
+
+/** How a text does not fit. A schema is changed by what reads it. */
+const judge = (schema: unknown, text: string): string[] =>
+  createJudge(structuredClone(schema)).judge(JSON.parse(text))
 
 test.each([
   [true, '5'],
@@ -326,57 +402,82 @@ test.each([
     '{"n":1.15}',
   ],
   [{ properties: { format: { format: 'email' }, $ref: true } }, '{"format":"no address","$ref":1}'],
-  [{ $schema: 'https://json-schema.org/draft/2020-12/schema', required: ['__proto__'] }, '{"__proto__":1}'],
-])('%j takes %s', async (schema, text) => {
-  expect(await ask(text, schema)).toMatchObject({ code: 0, out: `${text}\n`, err: '' })
+])('%j takes %s', (schema, text) => {
+  expect(judge(schema, text)).toEqual([])
 })
 
-test('what is under an unknown keyword may be referred to, whatever its name is', async () => {
+test('what is under an unknown keyword may be referred to, whatever its name is', () => {
   const schema = { $ref: '#/components/nullable', components: { nullable: { type: 'integer' }, id: {} } }
-  expect(await ask('5', schema)).toMatchObject({ code: 0, out: '5\n' })
+  expect(judge(schema, '5')).toEqual([])
+  expect(judge(schema, '"5"')).toHaveLength(1)
 })
 
-test('what only the validator knows of is ignored, as every unknown keyword', async () => {
-  expect((await ask('null', { type: 'string', nullable: true })).code).toBe(8)
-  expect((await ask('1', { $async: true, type: 'string' })).code).toBe(8)
+test('what only the validator knows of is ignored, as every unknown keyword', () => {
+  expect(judge({ type: 'string', nullable: true }, 'null')).toHaveLength(1)
+  expect(judge({ $async: true, type: 'string' }, '1')).toHaveLength(1)
 })
 
-test('a false schema takes nothing, and false anyOf says so', async () => {
-  expect((await ask('1', false)).err).toContain('$: false: ')
-  expect((await ask('{}', { required: ['toString'] })).code).toBe(8)
-  expect((await ask('true', { anyOf: [{ type: 'string' }, { type: 'number' }] })).err).toContain('$: anyOf: ')
+test('a false schema takes nothing, and false anyOf says so', () => {
+  expect(judge(false, '1').join()).toContain('$: false: ')
+  expect(judge({ required: ['toString'] }, '{}')).toHaveLength(1)
+  expect(judge({ anyOf: [{ type: 'string' }, { type: 'number' }] }, 'true').join()).toContain('$: anyOf: ')
 })
 
 const backtracking = { pattern: '^(a+)+$' }
 const long = JSON.stringify(`${'a'.repeat(40)}!`)
 
-/** The limit of the second check passes soon. The first is that of the schema itself. */
-function impatient(): Timers {
-  let checks = 0
-  const isLimit = (milliseconds: number) => milliseconds > 5000 && ++checks === 2
-  return {
-    ...realTimers,
-    wait: (milliseconds, signal) => realTimers.wait(isLimit(milliseconds) ? 1000 : milliseconds, signal),
+/** The limit of the first answer's check passes. */
+function impatient(...texts: string[]) {
+  const timers = standing()
+  const next = answers(...texts)
+  let count = 0
+  const exchange: typeof next = (request) => {
+    if (++count === 1) timers.expire()
+    return next(request)
   }
+  return { timers, exchange, cwd: folderWith(backtracking) }
 }
 
 test('a check that does not end is ended after 10 s, or at the deadline', async () => {
-  const world = { cwd: folderWith(backtracking), exchange: answering(message(long)) }
   const argv = ['chat', 'Who?', '--schema', 's.json']
-  const late = await run(argv, { ...world, timers: impatient() })
+  const late = await run(argv, impatient(long))
   expect(late).toMatchObject({ code: 8, out: '' })
   expect(late.err).toContain('the check of the answer took longer than 10 s')
-  const dead = await run([...argv, '--deadline', '9s'], { ...world, timers: impatient() })
+  const dead = await run([...argv, '--deadline', '9s'], impatient(long))
   expect(dead.code).toBe(8)
   expect(dead.err).toContain('the deadline passed while the answer was checked')
 })
 
+test('what a busy machine gives to others is not taken from the 10 s of a check', async () => {
+  const never = standing()
+  const next = answers(long)
+  let isAnswered = false
+  const exchange: typeof next = (request) => {
+    isAnswered = true
+    return next(request)
+  }
+  const waits: number[] = []
+  const timers: Timers = {
+    ...never,
+    wait(milliseconds, signal) {
+      if (!isAnswered || milliseconds > 10_000) return never.wait(milliseconds, signal)
+      waits.push(milliseconds)
+      return realTimers.wait(1)
+    },
+  }
+  // When the check of the answer begins, and after each wait.
+  const used = [0, 0, 4_000, 10_000]
+  const usedTime = () => (isAnswered ? (used.shift() ?? 10_000) : 0)
+  const world = { cwd: folderWith(backtracking), exchange, timers, usedTime }
+  const late = await run(['chat', 'Who?', '--schema', 's.json'], world)
+  expect(late.err).toContain('the check of the answer took longer than 10 s')
+  expect(waits).toEqual([10_000, 6_000])
+})
+
 test('in a batch the next line is checked all the same', async () => {
   const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
-    cwd: folderWith(backtracking),
+    ...impatient(long, '"aaa"'),
     stdin: '"a"\n"b"\n',
-    exchange: answers(long, '"aaa"'),
-    timers: impatient(),
   })
   const results = ended.out
     .trim()

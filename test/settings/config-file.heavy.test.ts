@@ -103,7 +103,7 @@ describe('what it holds', () => {
   test.each([
     ['half a file', `{"profiles":{"default":{"accessToken":"${token}`, 'line 1, column'],
     ['a bare word', `{\n "profiles": {"default": {"accessToken": ${token}}}}`, 'line 2, column'],
-    ['nothing', '', 'line 1, column 1'],
+    ['nothing', '', 'not valid JSON: it is empty'],
     ['a list', '[]', 'must be an object'],
     ['null', 'null', 'must be an object'],
     ['a number', '5', 'must be an object'],

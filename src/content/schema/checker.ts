@@ -1,7 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import type { Context } from '../../context.ts'
-import { CliError, usage } from '../../errors.ts'
-import { callAfter } from '../../timers.ts'
+import { CliError, tooLate, usage } from '../../errors.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 
 /** Checks values by a schema, in a thread of its own, which can be ended whatever it does. */
@@ -12,7 +11,7 @@ export interface Checker {
   check(text: string): Promise<string[]>
 }
 
-/** Milliseconds. */
+/** Milliseconds of the process's time. */
 const longestCheck = 10_000
 
 /** In MiB. A thread that needs more is ended, and nothing else. */
@@ -52,7 +51,9 @@ export function createChecker(context: Context, schema: string, deadline: number
   return {
     checkSchema: () =>
       work('the schema', ({ problems }) => problems).catch((error: unknown) => {
-        throw error instanceof CliError ? usage(error.message) : error
+        if (!(error instanceof CliError)) throw error
+        // The schema need not be wrong.
+        throw error.details.deadline ? tooLate(error.message) : usage(error.message)
       }),
     check(text) {
       const next = last.then(() => work('the answer', ({ ask }) => ask(text)))
@@ -91,20 +92,33 @@ function startThread(schema: string): Thread {
   }
 }
 
-function inTime<T>(
-  { timers }: Context,
-  { what, deadline }: { what: string; deadline: number },
-  work: Promise<T>,
-): Promise<T> {
-  const left = deadline > 0 ? deadline - timers.now() : Infinity
-  const isCut = left < longestCheck
-  const why = isCut
-    ? `the deadline passed while ${what} was checked`
-    : `the check of ${what} took longer than 10 s`
-  return new Promise((resolve, reject) => {
-    const forget = callAfter(timers, Math.min(left, longestCheck), () =>
-      reject(notUnderstood(why).with({ deadline: isCut || undefined })),
-    )
-    work.then(resolve, reject).finally(forget)
-  })
+interface CheckLimit {
+  what: string
+  /** Milliseconds since the epoch; 0 for none. */
+  deadline: number
+}
+
+/** Resolves with `work`. Throws a `CliError` if that takes too long. */
+async function inTime<T>(context: Context, limit: CheckLimit, work: Promise<T>): Promise<T> {
+  const over = new AbortController()
+  const late = whenLate(context, limit, over.signal).then((why) => Promise.reject(why))
+  return Promise.race([work, late]).finally(() => over.abort())
+}
+
+/** What a busy machine gives to others is not taken from a check. */
+async function whenLate(
+  { host, timers }: Context,
+  { what, deadline }: CheckLimit,
+  signal: AbortSignal,
+): Promise<CliError> {
+  const { usedTime = timers.now } = host
+  const end = usedTime() + longestCheck
+  for (;;) {
+    const left = end - usedTime()
+    const toDeadline = deadline > 0 ? deadline - timers.now() : Infinity
+    if (toDeadline <= 0)
+      return notUnderstood(`the deadline passed while ${what} was checked`).with({ deadline: true })
+    if (left <= 0 || signal.aborted) return notUnderstood(`the check of ${what} took longer than 10 s`)
+    await timers.wait(Math.min(left, toDeadline), signal)
+  }
 }

@@ -35,7 +35,7 @@ export function createJudge(schema: unknown): Judge {
   const validator = new draft.Validator({ ...reading, validateSchema: false })
   const parts = [...subschemasOf(schema)]
   try {
-    if (!draft.check(schema)) return failing(describeAll(schema, draft.check.errors))
+    if (!draft.check(schema)) return failing(describeSchema(schema, draft.check.errors))
     const patterns = parts.flatMap(findBadPatterns)
     if (patterns.length > 0) return failing(patterns)
     for (const [, part] of parts)
@@ -78,7 +78,26 @@ const summaries = new Set(['if', 'propertyNames'])
 function describeAll(value: unknown, errors: readonly ErrorObject[] | null | undefined): Problems {
   const all = errors ?? []
   const own = all.filter(({ keyword }) => !summaries.has(keyword))
-  return (own.length > 0 ? own : all).slice(0, mostProblems).map((error) => describe(value, error))
+  const problems = new Set<string>()
+  for (const error of own.length > 0 ? own : all) {
+    if (problems.size === mostProblems) break
+    problems.add(describe(value, error))
+  }
+  return [...problems]
+}
+
+/** The same for a schema. A keyword that may be one of some words or a list is told the words alone. */
+function describeSchema(schema: unknown, errors: readonly ErrorObject[] | null | undefined): Problems {
+  if (!isObject(schema) && typeof schema !== 'boolean')
+    return [`$: must be an object, true or false, not ${kindOf(schema)}`]
+  const all = errors ?? []
+  const places = new Set(
+    all.filter(({ keyword }) => keyword === 'enum').map(({ instancePath }) => instancePath),
+  )
+  return describeAll(
+    schema,
+    all.filter(({ keyword, instancePath }) => keyword === 'enum' || !places.has(instancePath)),
+  )
 }
 
 function describe(value: unknown, { instancePath, keyword, message, params, data }: ErrorObject): string {

@@ -24,6 +24,7 @@ export const tooDeep = `nested more than ${deepest} deep`
 
 /** Where and why `parseJson` fails, without a quotation: the text may contain a secret. */
 export async function describeJsonError(text: string): Promise<string> {
+  if (text.trim() === '') return 'it is empty'
   const { findFault } = await import('./syntax.ts')
   const fault = findFault(text, deepest)
   const offset = fault?.offset ?? text.length
