@@ -45,6 +45,7 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
       readsStdin: flags.stdin !== false,
       isForHeader: flags.header?.includes('@-') ?? false,
       needsText: flags.failOnEmpty ?? false,
+      takesFiles: flags.takesFiles ?? false,
       limit,
       timers,
       note,

@@ -99,6 +99,7 @@ export function readSharedFlags(commands: (Command & { given: readonly Given[] }
     ...flags,
     given: commands.flatMap((command) => command.given.map(nameFlag)),
     header: commands.flatMap((command) => command.opts<SharedFlags>().header ?? []),
+    takesFiles: called.options.some(({ long }) => long === '--file'),
     quiet: Boolean(flags.quiet || flags.errors === 'json'),
     settings: Object.fromEntries(
       settingNames

@@ -1,6 +1,6 @@
 import { usage } from '../errors.ts'
 import type { Input } from '../io/input.ts'
-import { decodeUtf8, isUtf16, tryDecodeUtf8 } from '../io/utf8.ts'
+import { decodeUtf8, describeBinary, findMimeType, isUtf16, tryDecodeUtf8 } from '../io/utf8.ts'
 import { longestText } from '../wire/json/encoder.ts'
 
 /** A file that goes into a request; stdin's text has no name. */
@@ -26,9 +26,8 @@ export async function readGivenFile(
   // Text is tried first: a sentence may begin with a magic number such as BMP's.
   const text = isPdf || bytes.includes(0) ? undefined : tryDecodeUtf8(bytes)
   if (text !== undefined) return path === '-' ? { text } : { name: path, text }
-  const { fileTypeFromBuffer } = await import('file-type')
   // Its byte order mark looks like the beginning of sound.
-  const mimeType = isUtf16(bytes) ? undefined : (await fileTypeFromBuffer(bytes))?.mime
+  const mimeType = isUtf16(bytes) ? undefined : await findMimeType(bytes)
   if (mimeType && mimeTypes.test(mimeType)) {
     if (bytes.length > longestFile)
       throw usage(`${name}: longer than 384 MiB, the most that fits into a request`)
@@ -36,7 +35,8 @@ export async function readGivenFile(
   }
   // Text in another character set has no NUL, but for UTF-16.
   if (!mimeType && (!bytes.includes(0) || isUtf16(bytes))) decodeUtf8(bytes, name)
-  throw usage(`${name}: neither UTF-8 text nor ${named}`)
+  const kind = mimeType === undefined ? '' : `: it is ${describeBinary(mimeType)}`
+  throw usage(`${name}: neither UTF-8 text nor ${named}${kind}`)
 }
 
 /** Its base64 must fit into a text. */

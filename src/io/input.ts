@@ -6,7 +6,7 @@ import { callAfter, inTime, type Limit, type Timers } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { longestText } from '../wire/json/encoder.ts'
 import { absolutePath } from './paths.ts'
-import { decodeUtf8, isBlank, tooLong } from './utf8.ts'
+import { fileFlag, isBlank, readUtf8, tooLong } from './utf8.ts'
 
 /** What file descriptor 0 is. `none`: there is nothing to wait for, it is closed or a device such as /dev/null. */
 export interface Stdin {
@@ -61,6 +61,8 @@ export interface InputOptions {
   isForHeader: boolean
   /** With `--fail-on-empty`: a stdin without text is a usage error for whoever reads it. */
   needsText: boolean
+  /** The command has `-f`. */
+  takesFiles: boolean
   /** Reading stdin and FIFOs ends then, and a person's answer is waited for no longer. */
   limit: Limit
   timers: Timers
@@ -68,7 +70,7 @@ export interface InputOptions {
 }
 
 export function createInput(options: InputOptions): Input {
-  const { stdin, host, readsStdin, isForHeader, needsText, limit, timers, note } = options
+  const { stdin, host, readsStdin, isForHeader, needsText, takesFiles, limit, timers, note } = options
   let firstReader: string | undefined
 
   function takeStdin(reader: string): void {
@@ -97,7 +99,10 @@ export function createInput(options: InputOptions): Input {
 
   const bytes = (path: string, reader: string) => (path === '-' ? readStdin(reader) : file(path))
 
-  const stdinText = async (reader: string) => decodeUtf8(await readStdin(reader), 'stdin')
+  const asText = (bytes: Uint8Array, name: string, path: string) =>
+    readUtf8(bytes, name, takesFiles ? fileFlag(path) : undefined)
+
+  const stdinText = async (reader: string) => asText(await readStdin(reader), 'stdin', '-')
 
   async function piped(reader: string): Promise<string | undefined> {
     const isFree = readsStdin && !isForHeader && firstReader === undefined
@@ -125,7 +130,7 @@ export function createInput(options: InputOptions): Input {
     },
     bytes,
     async text(path, reader) {
-      return path === '-' ? stdinText(reader) : decodeUtf8(await file(path), path)
+      return path === '-' ? stdinText(reader) : asText(await file(path), path, path)
     },
     piped,
     async pipedBeside(reader) {
@@ -144,7 +149,7 @@ export function createInput(options: InputOptions): Input {
       if (!value.startsWith('@')) return value
       if (value.startsWith('@@')) return value.slice(1)
       if (value === '@-') return stdinText(`${flag} @-`)
-      return decodeUtf8(await file(value.slice(1), value), value)
+      return asText(await file(value.slice(1), value), value, value.slice(1))
     },
   }
 }

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { run, temporaryFolder } from '../harness/run.ts'
 
@@ -143,6 +144,53 @@ describe('text that is not UTF-8', () => {
   ])('P08 names line, byte and the way out: %s', async (_, argv, said) => {
     const ended = await run(argv, { cwd })
     expect(ended).toMatchObject({ code: 2, out: '', err: `parley: ${said}\n`, requests: [] })
+  })
+
+  const png = Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAfbLI3wAAAABJRU5ErkJggg==',
+    'base64',
+  )
+  const gzip = gzipSync('text')
+  writeFileSync(join(cwd, 'p.png'), png)
+  writeFileSync(join(cwd, 'a b.png'), png)
+  writeFileSync(join(cwd, 'a.gz'), gzip)
+  const image = 'is an image (PNG), not text'
+  const archive = 'is binary data (gzip), not text'
+  const send = ['events', 'send', '-s', 's']
+
+  test.each<[string, string[], Buffer | undefined, string]>([
+    ['a picture for a prompt', ['chat', 'describe'], png, `stdin ${image}: add it with -f -`],
+    ['a picture without words', ['chat'], png, `stdin ${image}: add it with -f -`],
+    ['a picture for an image', ['image', 'describe', '-m', 'm'], png, `stdin ${image}: add it with -f -`],
+    ['-i', ['chat', '-i', 'a b.png'], undefined, `a b.png ${image}: add it with -f 'a b.png'`],
+    ['events send', [...send, 'describe'], png, `stdin ${image}: add it with -f -`],
+    ['events', send, png, `stdin ${image}: add it with -f -`],
+    ['@FILE', [...send, '--message', '@p.png'], undefined, `@p.png ${image}: add it with -f p.png`],
+    ['an archive', ['chat', 'describe'], gzip, `stdin ${archive}`],
+    ['an unknown kind', ['chat'], Buffer.from([0xff, 0, 1, 2]), 'stdin is binary data, not text'],
+    ['a command without -f', ['policy', 'check', 'p.png'], undefined, `p.png ${image}`],
+    ['a body of api', ['api', 'gateway', '/x', '-i', 'a.gz'], undefined, `a.gz ${archive}`],
+    [
+      '-f',
+      ['chat', 'x', '-f', 'a.gz'],
+      undefined,
+      'a.gz: neither UTF-8 text nor an image, audio, video or PDF file: it is binary data (gzip)',
+    ],
+  ])('P63 names what is no text at all: %s', async (_, argv, stdin, said) => {
+    const { code, err, requests } = await run(argv, { cwd, stdin })
+    expect({ code, requests }).toEqual({ code: 2, requests: [] })
+    expect(err).toContain(said)
+    expect(err).not.toContain('iconv')
+  })
+
+  test.each([
+    ['of DOS, whose last byte ends it', 'caf\xe9\r\n\x1a'],
+    ['of man, which strikes over', 'N\bNAME caf\xe9\n'],
+    ['of a terminal, which rings', 'caf\xe9\x07\n'],
+  ])('P08 takes no text for binary data: a text %s', async (_, text) => {
+    const { code, err } = await run(['chat'], { stdin: Buffer.from(text, 'latin1') })
+    expect(code).toBe(2)
+    expect(err).toContain('is not valid; iconv -f latin1 -t utf-8 converts it')
   })
 
   test('P08 counts lines as an editor does, in a long text too', async () => {
