@@ -1,4 +1,4 @@
-import type { Fate, Sent } from './fate.ts'
+import type { Fate, Retry, Sent } from './fate.ts'
 
 /** How a run can end, by kind: the exit code, when it happens and whether the same command may be run again. */
 export const outcomes = {
@@ -60,12 +60,6 @@ export const outcomes = {
 } as const
 
 export type Kind = keyof typeof outcomes
-
-/**
- * Whether the same command may be run again, for whoever wraps it: `look-first` if what it was to do may have been done,
- * and is not to be done twice.
- */
-export type Retry = 'never' | 'later' | 'look-first'
 
 export interface FailureDetails {
   /** What became of the call that failed. */

@@ -29,10 +29,18 @@ export interface Stakes {
   repeat: Repeat
   /** Only a receipt proves that the request was carried out: a gateway may answer for the service, in either way. */
   isProvedByReceipt?: boolean
+  /** The command that shows what became of it. */
+  look?: string | undefined
 }
 
 /** How far a request got, for whoever asks whether it was sent: `unknown` means that it was, and no answer came. */
 export type Sent = 'no' | 'unknown' | 'yes'
+
+/**
+ * Whether the same command may be run again, for whoever wraps it: `look-first` if what it was to do may have been done,
+ * and is not to be done twice.
+ */
+export type Retry = 'never' | 'later' | 'look-first'
 
 /** What a fate means for what was to be done. */
 export interface Meaning {
@@ -45,15 +53,19 @@ export interface Meaning {
   failed?: string
 }
 
-const mayBeAccepted = "the event may have been accepted: look with 'parley events list' before sending again"
+const mayBeAccepted = (look: string) =>
+  `the event may have been accepted: look with '${look}' before sending again`
 
 const mayBeDone = 'the request was sent; whether it was carried out is not known'
 
-export function meaning(fate: Fate, { repeat, isProvedByReceipt = false }: Stakes): Meaning {
+export function meaning(
+  fate: Fate,
+  { repeat, isProvedByReceipt = false, look = 'parley events list' }: Stakes,
+): Meaning {
   const isOnce = repeat === 'not-taken'
   // An interrupted reading leaves nothing in doubt.
-  const doubt = isProvedByReceipt ? mayBeAccepted : repeat === 'always' ? undefined : mayBeDone
-  const interruptedDoubt = 'the request was sent; it may have been carried out'
+  const doubt = isProvedByReceipt ? mayBeAccepted(look) : repeat === 'always' ? undefined : mayBeDone
+  const interruptedDoubt = isProvedByReceipt ? doubt : 'the request was sent; it may have been carried out'
   switch (fate) {
     case 'not-sent':
       return { sent: 'no', safeToRetry: true, interrupted: 'nothing was sent', failed: 'nothing was sent' }
@@ -63,7 +75,7 @@ export function meaning(fate: Fate, { repeat, isProvedByReceipt = false }: Stake
       return {
         sent: 'yes',
         safeToRetry: !isOnce,
-        interrupted: 'the request was answered with a failure',
+        interrupted: isProvedByReceipt ? doubt : 'the request was answered with a failure',
         failed: isOnce ? doubt : undefined,
       }
     case 'sent':
@@ -108,15 +120,21 @@ export interface Calls {
    * only those that do so count.
    */
   readonly sent: Sent
+  /** Whether the same command may be run again if the run is interrupted now. */
+  readonly retry: Retry
   /** The run is to change something, and nothing that does so was sent yet. */
   expectChange(): void
   /** The run only reads after all. */
   expectReading(): void
+  /** As long as `isSo` says so, the same command goes on with what this run has done, in place of doing it again. */
+  expectGoingOn(isSo: () => boolean): void
   /**
    * Has this said of an interrupted run in place of what its calls came to. While another call that changes something is under
    * way that call counts; after it this is said again.
    */
   sayInstead(words: () => string | undefined): void
+  /** While `work` is not done, this is said before all that an interrupted run says. */
+  sayFirst<T>(words: () => string | undefined, work: () => Promise<T>): Promise<T>
   /** What a person is told if the run is interrupted now. */
   lastWords(): string | undefined
 }
@@ -129,9 +147,11 @@ export function createCalls(): Calls {
   const underWay = createCrowd<Call>()
   let sentBefore: Sent = 'no'
   let isChanging = false
+  let goesOn = () => false
   let words: () => string | undefined = () => undefined
   /** What was said instead. */
   let own: (() => string | undefined) | undefined
+  let first: () => string | undefined = () => undefined
 
   function describe(): string | undefined {
     const all = [...told]
@@ -164,6 +184,13 @@ export function createCalls(): Calls {
       const all = [...underWay].map((call) => call.meaning().sent)
       return all.reduce(further, sentBefore)
     },
+    get retry() {
+      if (!isChanging || this.sent === 'no') return 'later'
+      const all = [...told.keys()]
+      if (all.some((call) => call.fate() !== 'done' && !call.meaning().safeToRetry)) return 'look-first'
+      if (goesOn()) return 'later'
+      return all.length === 0 || all.some((call) => call.fate() === 'done') ? 'never' : 'later'
+    },
     expectChange() {
       isChanging = true
       words = () => 'nothing was sent'
@@ -172,17 +199,28 @@ export function createCalls(): Calls {
       isChanging = false
       words = () => undefined
     },
+    expectGoingOn(isSo) {
+      goesOn = isSo
+    },
     sayInstead(instead) {
       own = instead
       words = instead
     },
-    lastWords: () => words(),
+    async sayFirst(said, work) {
+      first = said
+      try {
+        return await work()
+      } finally {
+        first = () => undefined
+      }
+    },
+    lastWords: () => [first(), words()].filter((each) => each !== undefined).join('; ') || undefined,
   }
 }
 
 function track(stakes: Stakes, onEnd: () => void): Call {
   let fate: Fate = 'not-sent'
-  let before: Fate = 'not-sent'
+  let before: Fate = fate
   return {
     fate: () => fate,
     meaning: () => meaning(fate, stakes),

@@ -4,7 +4,7 @@ import type { Host, Run } from './context.ts'
 import { type Crowd, createCrowd } from './crowd.ts'
 import { CliError, fileProblem, OutputClosed } from './errors.ts'
 import { createCalls } from './fate.ts'
-import { escapeJson } from './io/escape.ts'
+import { escapeJson, oneLine } from './io/escape.ts'
 import { say } from './io/output.ts'
 import { createReport, type Report } from './report.ts'
 import { createSecrets, type Secrets } from './secrets.ts'
@@ -50,7 +50,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     // The command to be copied comes last.
     const states = [report.tryWriteNow({ exit, isSignal: true }), calls.lastWords()]
     const words = ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
-    if (isJson) return `${escapeJson(secrets.redactJson(JSON.stringify({ warning: words })))}\n`
+    if (isJson) return secrets.redactJson(describeSignal(exit, words))
     return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
   })
   host.onCrash?.((error) => fail(unexpected(error, calls.lastWords())))
@@ -75,6 +75,15 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   } finally {
     cleanUp(cleanups)
     hasEnded?.()
+  }
+
+  /** A signal for programs, in the form of a failure. */
+  function describeSignal(exit: number, words: string): string {
+    const { sent, retry } = calls
+    const safeToRetry = retry === 'later'
+    const { resume } = summary
+    const error = { kind: 'signal', exit, message: oneLine(words, 2000), sent, safeToRetry, retry, resume }
+    return `${escapeJson(JSON.stringify({ error }))}\n`
   }
 
   /** What a failure's cleaning up makes fail is not a failure of its own. */

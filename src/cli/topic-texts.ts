@@ -63,7 +63,7 @@ A script need not know the table: with --errors json the field "retry" of a fail
 
 "deadline":true is in a failure that --deadline made. The "error" of a line of a batch has both fields, too. The command that goes on with a session, if there is one, is the field "resume".
 
-A signal ends parley by that signal: a shell sees 130 or 143.
+A signal ends parley by that signal: a shell sees 130 or 143. With --errors json it is a line of the same form, of the kind "signal".
 `
 
 const profiles: Topic =

@@ -101,7 +101,7 @@ export function createCaller(
     const wayToMend = wayToMendSecret(request, settings)
     const { exchange: carry } = await carrier()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
-    const call = calls.begin(endpoint, { isOneOfMany, wayOn })
+    const call = calls.begin({ ...endpoint, look: parts.look }, { isOneOfMany, wayOn })
     const sending = sendRequest(signed, {
       endpoint,
       call,

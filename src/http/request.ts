@@ -21,6 +21,8 @@ export interface RequestParts {
   isEndured?: boolean
   /** It goes on beside what the run shows: no spinner takes the place of that. */
   isAside?: boolean
+  /** The command that shows what became of it, if that is not known. */
+  look?: string
   /** It is sent once at most, and given up when this is aborted. */
   once?: AbortSignal
 }

@@ -1,5 +1,5 @@
-import type { CliError, FailureDetails, Kind, Retry } from '../errors.ts'
-import type { Fate, Meaning, Repeat } from '../fate.ts'
+import type { CliError, FailureDetails, Kind } from '../errors.ts'
+import type { Fate, Meaning, Repeat, Retry } from '../fate.ts'
 
 /** What a status or a cause means: one line for each. */
 interface StatusMeaning {

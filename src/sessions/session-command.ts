@@ -24,7 +24,7 @@ type Flags = Pick<Context, 'flags'>
 /** A command for the same session that a person can paste; arguments of its own may be added. */
 export function sessionCommand(
   { flags }: Flags,
-  verb: 'confirm' | 'follow' | 'send',
+  verb: 'confirm' | 'follow' | 'list' | 'send',
   session: string,
 ): string {
   const place = flags.given.filter(({ flag }) => placing.has(flag))

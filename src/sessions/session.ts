@@ -6,6 +6,7 @@ import { usage } from '../errors.ts'
 import { agentHeaders } from '../http/request.ts'
 import { type ResolvedSettings, requireValid } from '../settings/resolve.ts'
 import { betas as knownBetas } from '../wire/sessions/betas.ts'
+import { sessionCommand } from './session-command.ts'
 
 export interface SessionOptions {
   session?: string
@@ -35,20 +36,23 @@ export function declareSessionFlags(
 export interface SessionParts {
   params: { session: string }
   headers: Record<string, string>
+  /** The command that shows what became of what was sent. */
+  look: string
 }
 
 /** Throws a usage error if no session is named. */
 export function sessionParts(
-  { host, flags }: Context,
-  { values, origins }: ResolvedSettings,
-  { session = host.env.PARLEY_SESSION, beta }: SessionOptions,
+  context: Context,
+  settings: ResolvedSettings,
+  { session = context.host.env.PARLEY_SESSION, beta }: SessionOptions,
 ): SessionParts {
+  const { values, origins } = settings
   if (!session)
     throw usage("no session: give it by -s ID or PARLEY_SESSION; 'parley api agents /v1/sessions' lists them")
   const { vendor } = values
   const given = beta === undefined || beta === false ? [] : beta
   const own = beta === false ? [] : values.betas
-  const isReplaced = flags.header?.some((line) =>
+  const isReplaced = context.flags.header?.some((line) =>
     line.toLowerCase().startsWith(`${vendor}-beta:`.toLowerCase()),
   )
   if (!isReplaced) {
@@ -59,6 +63,7 @@ export function sessionParts(
   return {
     params: { session },
     headers: agentHeaders(values, all),
+    look: sessionCommand(context, 'list', session),
   }
 }
 

@@ -10,6 +10,9 @@ const dying = (at: NonNullable<Row['signal']>['at'], said: string): Partial<Row>
   err: [`parley: interrupted${said}\n`],
 })
 
+const mayBeAccepted =
+  "the event may have been accepted: look with 'parley events list -s sesn_1' before sending again"
+
 const list = (...data: object[]) => response(JSON.stringify({ data }))
 const message = { id: 'sent_1', type: 'user.message' }
 const idle = { id: 'i', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
@@ -90,12 +93,39 @@ faultsOnce('G: last words', [
     reqs: 1,
   },
   {
-    ...dying('request', ': the request was sent; it may have been carried out'),
+    ...dying('request', `: ${mayBeAccepted}`),
     name: 'G27 a status without a receipt claims nothing',
     argv: events,
     script: (socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"da'),
     reqs: 1,
   },
+  {
+    ...dying('request', `: ${mayBeAccepted}`),
+    name: 'G32 a confirmation that was sent',
+    argv: ['events', 'confirm', '-s', 'sesn_1', 'toolu_1', '--allow'],
+    script: () => {},
+    reqs: 1,
+  },
+  ...(
+    [
+      [events, { sent: 'unknown', safeToRetry: false, retry: 'look-first' }],
+      [['chat', 'hi'], { sent: 'unknown', safeToRetry: true, retry: 'later' }],
+    ] as const
+  ).map(
+    ([argv, fields]): Row => ({
+      signal: { name: 'SIGINT', at: 'request' },
+      code: 'SIGINT',
+      name: `G33 ${argv[0]} with --errors json`,
+      argv: [...argv, '--errors', 'json'],
+      script: () => {},
+      reqs: 1,
+      err: [
+        new RegExp(
+          `^\\{"error":\\{"kind":"signal","exit":130,"message":"interrupted: [^"]+",${JSON.stringify(fields).slice(1)}\\}\n$`,
+        ),
+      ],
+    }),
+  ),
   {
     ...dying('err', ': nothing was changed'),
     name: 'G28 a setting that is waited for',

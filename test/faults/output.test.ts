@@ -169,7 +169,9 @@ faults('G: signals', [
     name: 'G01 SIGINT in a stream, with --errors json',
     argv: [...stream, '--errors', 'json'],
     script: answering(sseHead + delta('begun')),
-    err: [/^\{"warning":"interrupted: the answer was cut off"\}\n$/],
+    err: [
+      /^\{"error":\{"kind":"signal","exit":130,"message":"interrupted: the answer was cut off","sent":"yes","safeToRetry":true,"retry":"later"\}\}\n$/,
+    ],
     out: 'begun',
     reqs: 1,
   },

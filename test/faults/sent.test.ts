@@ -115,7 +115,9 @@ faultsInside('U: sent, no answer', [
     signal: { name: 'SIGINT', at: 'request' },
     code: 'SIGINT',
     reqs: 1,
-    err: ['parley: interrupted: the request was sent; it may have been carried out'],
+    err: [
+      /^parley: interrupted: the (request was sent; it may have been carried out|event may have been accepted: look with 'parley events list -s sesn_1' before sending again)\n$/,
+    ],
   }),
   {
     name: 'U16 the answer comes after --timeout',

@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { CliError, type Retry } from '../../src/errors.ts'
-import { advance, createCalls, type Fate, fates, meaning, type Stakes } from '../../src/fate.ts'
+import { CliError } from '../../src/errors.ts'
+import {
+  advance,
+  type Call,
+  createCalls,
+  type Fate,
+  fates,
+  meaning,
+  type Retry,
+  type Stakes,
+} from '../../src/fate.ts'
 import { decideRetry, fateOf, kindOfStatus, outlookOf, retryOf } from '../../src/http/retry.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
@@ -31,9 +40,9 @@ test.each<[string, Fate, Stakes, string, boolean, string | undefined, string | u
   ['a chat', 'done', asking, 'yes', true, undefined, undefined],
   ['an event', 'not-sent', event, 'no', true, nothing, nothing],
   ['an event', 'refused', event, 'yes', true, undefined, 'nothing was accepted'],
-  ['an event', 'failed', event, 'yes', false, eventDoubt, failure],
-  ['an event', 'sent', event, 'unknown', false, eventDoubt, left],
-  ['an event', 'answered', event, 'unknown', false, eventDoubt, left],
+  ['an event', 'failed', event, 'yes', false, eventDoubt, eventDoubt],
+  ['an event', 'sent', event, 'unknown', false, eventDoubt, eventDoubt],
+  ['an event', 'answered', event, 'unknown', false, eventDoubt, eventDoubt],
   ['an event', 'done', event, 'yes', false, undefined, undefined],
   ['another POST', 'not-sent', once, 'no', true, nothing, nothing],
   ['another POST', 'refused', once, 'yes', true, undefined, 'nothing was accepted'],
@@ -171,9 +180,155 @@ describe('how far the requests of a run got', () => {
     expect(calls.sent).toBe('yes')
   })
 
-  test('of a run that only reads all count', () => {
+  test('of a run that only reads, or only reads after all, all count', () => {
+    for (const isToChange of [false, true]) {
+      const calls = createCalls()
+      if (isToChange) calls.expectChange()
+      expect(calls.lastWords()).toBe(isToChange ? nothing : undefined)
+      if (isToChange) calls.expectReading()
+      expect([calls.sent, calls.lastWords()]).toEqual(['no', undefined])
+      const list = calls.begin(reading)
+      list.reach('sent')
+      list.end()
+      expect([calls.sent, calls.lastWords()]).toEqual(['unknown', undefined])
+      calls.begin(reading).reach('done')
+      expect(calls.sent).toBe('yes')
+    }
+  })
+})
+
+/** A run of which calls begin, and come to something, each by its name. */
+function startRun() {
+  const calls = createCalls()
+  const begun = new Map<string, Call>()
+  return {
+    calls,
+    begin: (name: string, options?: Parameters<typeof calls.begin>[1]) =>
+      void begun.set(name, calls.begin(event, options)),
+    end(name: string, fate: Fate) {
+      begun.get(name)?.reach(fate)
+      begun.get(name)?.end()
+    },
+  }
+}
+
+describe('the last words of an interrupted run', () => {
+  test('are of the calls that are under way, or else of those that ended after the last one began', () => {
+    const { calls, begin, end } = startRun()
+    const refused = 'nothing was accepted'
+    begin('a')
+    begin('b')
+    end('a', 'refused')
+    expect(calls.lastWords()).toBe(nothing)
+    end('b', 'refused')
+    expect(calls.lastWords()).toBe(`${refused} (2 of 2 requests)`)
+    begin('c')
+    expect(calls.lastWords()).toBe(nothing)
+    end('c', 'refused')
+    expect(calls.lastWords()).toBe(refused)
+    // What reads has no part in it, nor has one of many whose maker speaks for it.
+    const list = calls.begin(reading)
+    list.reach('failed')
+    list.end()
+    begin('d', { isOneOfMany: true })
+    end('d', 'failed')
+    expect(calls.lastWords()).toBe(refused)
+  })
+
+  test('end with the way on that the last call knows', () => {
+    const { calls, begin, end } = startRun()
+    begin('a', { wayOn: () => 'go on with a' })
+    begin('b', { wayOn: () => 'go on with b' })
+    expect(calls.lastWords()).toBe(`${nothing} (2 of 2 requests); go on with b`)
+    end('a', 'done')
+    end('b', 'done')
+    expect(calls.lastWords()).toBe('go on with b')
+    begin('c', { wayOn: () => undefined })
+    expect(calls.lastWords()).toBe(nothing)
+  })
+
+  test('are those that were said instead, but for a call that is under way', () => {
+    const { calls, begin, end } = startRun()
+    begin('task')
+    calls.sayInstead(() => 'the task was accepted')
+    begin('a')
+    begin('b')
+    end('task', 'done')
+    end('a', 'refused')
+    expect(calls.lastWords()).toBe(nothing)
+    end('b', 'refused')
+    expect(calls.lastWords()).toBe('the task was accepted')
+  })
+})
+
+test('what is said first stands before the rest, until its work is done', async () => {
+  const calls = createCalls()
+  calls.expectChange()
+  const meanwhile = await calls.sayFirst(
+    () => 'one answer is lost',
+    async () => calls.lastWords(),
+  )
+  expect(meanwhile).toBe('one answer is lost; nothing was sent')
+  expect(calls.lastWords()).toBe('nothing was sent')
+})
+
+describe('whether a run that is interrupted may be run again', () => {
+  test.each<[string, Stakes, Fate | undefined, string]>([
+    ['nothing was sent', event, 'not-sent', 'later'],
+    ['an event was refused', event, 'refused', 'later'],
+    ['an event is on the way', event, 'sent', 'look-first'],
+    ['an event was accepted', event, 'done', 'never'],
+    ['a chat is on the way', asking, 'sent', 'later'],
+    ['an answer was cut off', asking, 'answered', 'later'],
+    ['an answer was read', asking, 'done', 'never'],
+  ])('%s', (_, stakes, fate, retry) => {
     const calls = createCalls()
-    calls.begin(reading).reach('done')
-    expect(calls.sent).toBe('yes')
+    calls.expectChange()
+    const call = calls.begin(stakes)
+    if (fate) call.reach(fate)
+    expect(calls.retry).toBe(retry)
+    call.end()
+    expect(calls.retry).toBe(retry)
+  })
+
+  test('one that has sent nothing may, also before its first call', () => {
+    const calls = createCalls()
+    calls.expectChange()
+    expect([calls.retry, calls.sent]).toEqual(['later', 'no'])
+    calls.begin(event)
+    expect([calls.retry, calls.sent]).toEqual(['later', 'no'])
+  })
+
+  test('one of whose calls another one was done may not', () => {
+    const calls = createCalls()
+    calls.expectChange()
+    const [first, second] = [calls.begin(event), calls.begin(event)]
+    first.reach('done')
+    second.reach('refused')
+    expect(calls.retry).toBe('never')
+  })
+
+  test('one that would go on may, unless something is in doubt', () => {
+    const calls = createCalls()
+    calls.expectChange()
+    const call = calls.begin(event)
+    call.reach('done')
+    let goesOn = true
+    calls.expectGoingOn(() => goesOn)
+    expect(calls.retry).toBe('later')
+    goesOn = false
+    expect(calls.retry).toBe('never')
+    goesOn = true
+    calls.begin(event).reach('sent')
+    expect(calls.retry).toBe('look-first')
+  })
+
+  test('a run that only reads may; of many calls nobody knows', () => {
+    const calls = createCalls()
+    calls.begin(reading).reach('answered')
+    expect(calls.retry).toBe('later')
+    calls.expectChange()
+    calls.begin(asking, { isOneOfMany: true }).reach('sent')
+    expect(calls.retry).toBe('never')
   })
 })
