@@ -74,14 +74,14 @@ export async function checkProfile(asked: Context, { ask, session }: CheckOption
 
 /** Whether a person at a terminal wants what costs. */
 async function offerQuestions(
-  { host, flags, input, cleanups }: Context,
+  { host, flags, input, cleanups, wrap }: Context,
   settings: ResolvedSettings,
 ): Promise<boolean> {
   const isAsked = input.stdinKind === 'terminal' && host.stderr.isTerminal && !flags.quiet
   if (!isAsked || !canAsk(settings)) return false
   const questioner = createQuestioner({ ...host, cleanups })
   try {
-    return await agrees(questioner, costly, { isGrave: true })
+    return await agrees(questioner, wrap(costly))
   } finally {
     await questioner.close()
   }
@@ -91,22 +91,12 @@ async function offerQuestions(
 const canAsk = (settings: ResolvedSettings): boolean =>
   settings.values.baseUrl !== undefined && secretOriginOf(settings, 'gateway') !== undefined
 
-const costly = `Try the token, too? It asks the model twice, for up to ${2 * longestAnswer} tokens. [y/N] `
+const costly = `Try the token, too? It asks the model twice, for up to ${2 * longestAnswer} tokens. [y/N]`
 
-interface Consent {
-  /** What Enter alone says. */
-  byDefault?: boolean
-  isGrave?: boolean
-}
-
-/** Asks until the answer is yes, no or Enter. */
-async function agrees(
-  questioner: Questioner,
-  question: string,
-  { byDefault = false, isGrave = false }: Consent,
-): Promise<boolean> {
+/** Asks until the answer is yes, no, or Enter for what it is by default. */
+async function agrees(questioner: Questioner, question: string, byDefault = false): Promise<boolean> {
   for (;;) {
-    const said = await questioner.ask(question, { isGrave })
+    const said = await questioner.ask(`${question} `)
     if (said === '') return byDefault
     if (/^y(es)?$/i.test(said)) return true
     if (/^no?$/i.test(said)) return false
@@ -120,8 +110,8 @@ export async function offerCheck(
 ): Promise<CheckOptions | undefined> {
   const settings = await readSettings(context)
   try {
-    if (!(await agrees(questioner, 'Check it now? [Y/n] ', { byDefault: true }))) return undefined
-    return { ask: canAsk(settings) && (await agrees(questioner, costly, { isGrave: true })) }
+    if (!(await agrees(questioner, 'Check it now? [Y/n]', true))) return undefined
+    return { ask: canAsk(settings) && (await agrees(questioner, context.wrap(costly))) }
   } catch (error) {
     if (error instanceof CliError) return undefined
     throw error

@@ -120,6 +120,8 @@ export interface Context extends Run {
   timers: Timers
   /** For stderr, coloured or not. */
   style: Style
+  /** Breaks a message for stderr between words, if that is a terminal. */
+  wrap(message: string): string
   /** Prints a line on stderr, escaped and with parley's name, unless `--quiet`. */
   note(line: string): void
   /**

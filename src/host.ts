@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import type { Host } from './context.ts'
 import { CliError, fileProblem, usage } from './errors.ts'
-import { expectEnd, interrupt, onCrash, onSignal, suspend, takeInterrupt } from './signals.ts'
+import { expectEnd, interrupt, onContinue, onCrash, onSignal, suspend, takeInterrupt } from './signals.ts'
 import { createStdStream, findStdinKind, identify } from './std-streams.ts'
 import { realTimers } from './timers.ts'
 
@@ -30,6 +30,7 @@ export function createProcessHost(): Host {
       isLive: true,
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),
       interrupt,
+      onContinue,
       suspend: process.platform === 'win32' ? undefined : suspend,
     },
     stdout: createStdStream(1, () => process.stdout),

@@ -67,6 +67,12 @@ function raise(signal: (typeof signals)[number]): void {
   else if (!process.emit(signal, signal)) process.exit(128 + constants.signals[signal])
 }
 
+/** Has `act` called whenever the process, which was stopped, goes on; until the function that it returns is called. */
+export function onContinue(act: () => void): () => void {
+  process.on('SIGCONT', act)
+  return () => void process.off('SIGCONT', act)
+}
+
 /** Stops the whole job, as Ctrl-Z does, and resolves when it goes on. A job that no shell could wake is not stopped. */
 export function suspend(): Promise<void> {
   return new Promise((resolve) => {

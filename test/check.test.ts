@@ -325,7 +325,7 @@ test('on a terminal it asks before anything costs, and shows columns', async () 
   const world = { env, tty, columns: 60, exchange: answering(message('Hi')) }
   const no = await run(check, { ...world, typed: '\n' })
   expect(no).toMatchObject({ code: 0, requests: [] })
-  expect(no.err).toContain('It asks the model twice, for up to 32 tokens. [y/N] ')
+  expect(no.err).toContain('too? It asks the model twice, for up to 32\n  tokens. [y/N] ')
   expect(no.out).toContain('gateway          credential  not tried: it costs up to 32\n')
   for (const line of no.out.split('\n')) expect(line.length).toBeLessThanOrEqual(60)
   const yes = await run(check, { ...world, typed: 'y\n' })

@@ -52,5 +52,6 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
     }),
     output: createOutput(host.stdout),
     style,
+    wrap,
   }
 }

@@ -20,6 +20,8 @@ export interface Stdin {
   setRaw?(isRaw: boolean): void
   /** Does what Ctrl-C does while the terminal is not raw. */
   interrupt?(): void
+  /** Calls `act` whenever the stopped run goes on, as by fg, until what it returns is called. */
+  onContinue?(act: () => void): () => void
   /** Does what Ctrl-Z does while the terminal is not raw, and resolves when the run goes on. */
   suspend?: (() => Promise<void>) | undefined
 }

@@ -5,15 +5,15 @@ import { createKeyboard, type Keyboard } from './keyboard.ts'
 import type { StdStream } from './output.ts'
 
 /**
- * Asks the person on a terminal, one question after the other. Not by npm's `read`: it loses the second of two pasted
- * lines, never answers after Ctrl-D, and hands on Ctrl-C as an error and no signal.
+ * Asks the person on a terminal, one question after the other. Not by npm's `read` nor Node's `readline`: to them each
+ * line of a pasted text is an answer, also to what was not asked yet.
  */
 export interface Questioner {
   /**
-   * Resolves with the typed line. A hidden answer is not shown; a grave question ignores what was typed before it was
-   * asked. Throws a usage error if the input ends (Ctrl-D).
+   * Resolves with the typed line. A hidden answer is not shown. What was typed before the question is dropped, and what
+   * is pasted is a part of the line, however many lines it has. Throws a usage error if the input ends (Ctrl-D).
    */
-  ask(question: string, options?: { isHidden?: boolean; isGrave?: boolean }): Promise<string>
+  ask(question: string, options?: { isHidden?: boolean }): Promise<string>
   /** Releases the terminal, so that the process can end. */
   close(): Promise<void>
 }
@@ -21,6 +21,7 @@ export interface Questioner {
 export interface QuestionerOptions {
   stdin: Stdin
   stderr: StdStream
+  env: Readonly<Record<string, string | undefined>>
   /** While the terminal is raw, one of them restores it. */
   cleanups: Crowd<() => unknown>
 }
@@ -28,109 +29,172 @@ export interface QuestionerOptions {
 export function createQuestioner(options: QuestionerOptions): Questioner {
   const keyboard = createKeyboard(options.stdin)
   return {
-    async ask(question, { isHidden = false, isGrave = false } = {}) {
-      if (isGrave) await dropTyped(keyboard, options)
-      const answer = isHidden ? askHidden(question, keyboard, options) : askShown(question, keyboard, options)
-      return (await answer).trim()
+    async ask(question, { isHidden = false } = {}) {
+      const { rowsOf, withoutLast } = await import('./width.ts')
+      const field = openField(question, { ...options, isHidden, rowsOf })
+      try {
+        await dropTyped(keyboard, options.stdin)
+        field.show('')
+        return (await readLine(keyboard, { field, stdin: options.stdin, withoutLast })).trim()
+      } finally {
+        field.close()
+      }
     },
     close: () => keyboard.close(),
   }
 }
 
 /** Raw, a terminal also delivers what was typed of a line that has no end yet. */
-async function dropTyped(keyboard: Keyboard, { stdin, cleanups }: QuestionerOptions): Promise<void> {
-  if (!stdin.isLive) return
-  const restore = () => {
-    stdin.setRaw?.(false)
-    cleanups.delete(restore)
-  }
-  stdin.setRaw?.(true)
-  cleanups.add(restore)
-  try {
-    await keyboard.dropTyped({ onDropped: (text) => text.includes(keys.interrupt) && stdin.interrupt?.() })
-  } finally {
-    restore()
-  }
+async function dropTyped(keyboard: Keyboard, { isLive, interrupt }: Stdin): Promise<void> {
+  if (isLive)
+    await keyboard.dropTyped({ onDropped: (text) => text.includes(keys.interrupt) && interrupt?.() })
 }
 
-/** The terminal itself lets the person edit the line, and delivers it when it is complete. */
-async function askShown(
-  question: string,
-  keyboard: Keyboard,
-  { stderr }: QuestionerOptions,
-): Promise<string> {
-  stderr.open().write(question)
-  let line = ''
-  for (;;) {
-    const char = await keyboard.read()
-    if (char === undefined) {
-      stderr.open().write('\n')
-      throw ended()
-    }
-    if (char === '\n') return line
-    line += char
-  }
+/** A question and what was typed below it, on a terminal that is raw as long as it is open. */
+interface Field {
+  /** What was typed until now. */
+  show(typed: string): void
+  /** Gives the terminal back to the shell, and takes it again when the run goes on. */
+  suspend(): Promise<void>
+  close(): void
 }
 
-async function askHidden(
+interface FieldOptions extends QuestionerOptions {
+  isHidden: boolean
+  rowsOf(text: string, columns: number): number
+}
+
+function openField(
   question: string,
-  keyboard: Keyboard,
-  { stdin, stderr, cleanups }: QuestionerOptions,
-): Promise<string> {
-  const restore = () => {
-    stdin.setRaw?.(false)
-    stderr.open().write('\n')
-    cleanups.delete(restore)
-    return true
-  }
-  const hide = () => {
+  { isHidden, rowsOf, stdin, stderr, env, cleanups }: FieldOptions,
+): Field {
+  const hasMarks = stdin.setRaw !== undefined && stderr.isTerminal && env.TERM !== 'dumb'
+  const write = (text: string) => void stderr.open().write(text)
+  /** What stands on the screen; nothing before the question is shown. */
+  let shown = ''
+  /** As long as the terminal is taken. */
+  let forget: (() => void) | undefined
+
+  const begin = () => write(`${hasMarks ? pasted.areMarked : ''}${shown}`)
+
+  function take(): void {
     // Before the question is shown: even a quick answer stays hidden.
     stdin.setRaw?.(true)
-    cleanups.add(restore)
-    stderr.open().write(question)
+    cleanups.add(release)
+    const takeAgain = () => {
+      // Whoever had the terminal meanwhile may have set it otherwise.
+      stdin.setRaw?.(false)
+      stdin.setRaw?.(true)
+      if (shown === '') return
+      write('\r')
+      begin()
+    }
+    forget = stdin.onContinue?.(takeAgain) ?? (() => {})
   }
-  const suspend = async () => {
-    restore()
-    await stdin.suspend?.()
-    hide()
+
+  function release(): boolean {
+    if (!forget) return false
+    cleanups.delete(release)
+    forget()
+    forget = undefined
+    stdin.setRaw?.(false)
+    if (shown === '') return false
+    write(`${hasMarks ? pasted.areNot : ''}\n`)
+    return true
   }
-  hide()
-  try {
-    return await readKeys(keyboard, { interrupt: () => stdin.interrupt?.(), suspend })
-  } finally {
-    restore()
+
+  take()
+  return {
+    show(typed) {
+      // The run has ended meanwhile.
+      if (!forget) return
+      const before = shown
+      shown = question + (isHidden ? '' : typed.replace(/[\n\t]/g, (char) => (char === '\n' ? '↵' : ' ')))
+      if (before === '') begin()
+      else if (shown.startsWith(before)) write(shown.slice(before.length))
+      else if (hasMarks) write(`${upBy(rowsOf(before, stderr.columns || Infinity) - 1)}\r\x1b[J${shown}`)
+      else write(`\n${shown}`)
+    },
+    async suspend() {
+      release()
+      await stdin.suspend?.()
+      take()
+      begin()
+    },
+    close: release,
   }
+}
+
+const upBy = (rows: number) => (rows > 0 ? `\x1b[${rows}A` : '')
+
+interface LineEnds {
+  field: Field
+  stdin: Stdin
+  /** A text but for its last character. */
+  withoutLast(text: string): string
 }
 
 /** Edits a line as a terminal does that is not raw. */
-async function readKeys(
-  keyboard: Keyboard,
-  { interrupt, suspend }: { interrupt(): void; suspend(): Promise<void> },
-): Promise<string> {
-  let typed: string[] = []
+async function readLine(keyboard: Keyboard, { field, stdin, withoutLast }: LineEnds): Promise<string> {
+  let typed = ''
   for (;;) {
-    const key = await keyboard.read()
-    if (key === '\r' || key === '\n') return typed.join('').replace(sequences, '')
-    if (key === undefined || (key === keys.end && typed.length === 0)) throw ended()
+    const key = await readKey(keyboard)
+    if (key === '\r' || key === '\n') return typed
+    if (key === undefined || (key === keys.end && typed === '')) throw ended()
     // The signal ends the process while this waits for the next key, and the cleanups restore the terminal.
-    if (key === keys.interrupt) interrupt()
-    else if (key === keys.suspend) await suspend()
-    else if (key === keys.backspace || key === keys.delete) typed.pop()
-    else if (key === keys.clear) typed = []
-    else typed.push(key)
+    if (key === keys.interrupt) stdin.interrupt?.()
+    else if (key === keys.suspend && stdin.suspend) await field.suspend()
+    else if (key === pasted.begin) typed += await readPasted(keyboard, stdin)
+    else if (key === keys.backspace || key === keys.delete) typed = withoutLast(typed)
+    else if (key === keys.clear) typed = ''
+    else if (key === keys.clearWord) typed = withoutWord(typed)
+    else if (!/\p{Cc}/u.test(key)) typed += key
+    field.show(typed)
   }
 }
 
+/** A character, or the sequence that a key without one sends. */
+async function readKey(keyboard: Keyboard): Promise<string | undefined> {
+  const first = await keyboard.read()
+  if (first !== '\x1b') return first
+  let sequence = first
+  do {
+    const char = await keyboard.read()
+    // A control character is a key of its own, after Esc alone, too.
+    if (char === undefined || char < ' ') return char
+    sequence += char
+  } while (!/^\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^[O])/s.test(sequence))
+  return sequence
+}
+
+/** All up to the end of what is pasted: its lines do not end the answer. */
+async function readPasted(keyboard: Keyboard, stdin: Stdin): Promise<string> {
+  let text = ''
+  for (;;) {
+    const key = await readKey(keyboard)
+    if (key === undefined) throw ended()
+    if (key === pasted.end) return text.replaceAll('\r\n', '\n').replaceAll('\r', '\n')
+    if (key === keys.interrupt) stdin.interrupt?.()
+    else if (/^[\n\r\t]$|^\P{Cc}/u.test(key)) text += key
+  }
+}
+
+function withoutWord(text: string): string {
+  const words = text.trimEnd()
+  return words.slice(0, words.lastIndexOf(' ') + 1)
+}
+
+/** Bracketed paste: a terminal that was asked to marks what is pasted. */
+const pasted = { areMarked: '\x1b[?2004h', areNot: '\x1b[?2004l', begin: '\x1b[200~', end: '\x1b[201~' }
+
 const keys = {
-  suspend: '\x1a',
   interrupt: '\x03',
   end: '\x04',
   backspace: '\b',
   clear: '\x15',
+  clearWord: '\x17',
+  suspend: '\x1a',
   delete: '\x7f',
 }
-
-/** What arrow keys send, and the marks around pasted text. */
-const sequences = /\x1b(\[[0-?]*[ -/]*[@-~]|O.)/g
 
 const ended = () => usage('the input ended before the question was answered')

@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util'
 import type { StdStream } from './output.ts'
 
 /** On a narrower screen the terminal breaks the lines. */
@@ -10,7 +11,8 @@ const narrowest = 20
  */
 export async function createWrapping(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String
-  const { widthOf } = await import('./width.ts')
+  const { widthOf: measure } = await import('./width.ts')
+  const widthOf = (text: string) => measure(stripVTControlCharacters(text))
   const wrapLine = (line: string) => {
     const columns = (stream.columns ?? 0) - start
     if (columns < narrowest || widthOf(line) <= columns) return line

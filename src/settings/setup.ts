@@ -21,14 +21,13 @@ import { maskValue, type SettingName, settingOf } from './table.ts'
  * whether it has an address now.
  */
 export async function setUpProfile(context: Context, questioner: Questioner): Promise<boolean> {
-  const { host, flags, note } = context
+  const { host, flags, note, wrap } = context
   const path = requireProfilePath(host)
   const file = await readProfiles(host, note)
   const chosen = chooseName(file, { named: flags.profile, env: host.env })
   requireOwnName(chosen)
   const { name } = chosen
   const write = (text: string) => void host.stderr.open().write(`${text}\n`)
-  const wrap = await createWrapping(host.stderr)
   const wrapBelow = await createWrapping(host.stderr, margin.length)
   const about = `This sets up the profile '${name}' in ${oneLine(path)}.`
   write(wrap(`${about} Enter keeps the value in brackets, or skips the question.`))

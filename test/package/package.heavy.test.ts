@@ -246,7 +246,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
       ['  baseUrl: ', 'https://a.test\n'],
       ['  accessToken (not shown): ', 'canary-1\r'],
       ...['family', 'chatModel', 'imageModel', 'agentsUrl'].map((name): [string, string] => [
-        `\n  ${name}`,
+        `\x1b[?2004h  ${name}`,
         '\n',
       ]),
       ['Check it now? [Y/n] ', 'n\n'],

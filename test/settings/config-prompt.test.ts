@@ -17,6 +17,13 @@ test('a secret that is typed is not shown, and the terminal shows again what com
   expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
 })
 
+test('a question on a stderr that is no terminal marks nothing (needs script)', async () => {
+  const cwd = temporaryFolder()
+  const { code, screen } = await type(`${set} 2>&1 | cat`, cwd, [['(not shown): ', 'canary-1\r']])
+  expect({ code, screen }).toEqual({ code: 0, screen: 'accessToken (not shown): \r\n' })
+  expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
+})
+
 const after = `echo "code $?"; stty -a`
 
 test('Ctrl-C while a secret is typed gives the terminal back, and keeps nothing (needs script)', async () => {
@@ -85,5 +92,24 @@ test('config init asks on a terminal, one question after the other (needs script
     baseUrl: 'https://a.test',
     accessToken: 'canary-1',
     chatModel: 'm-1',
+  })
+})
+
+test('Q12 lines that are pasted at once do not answer the questions that follow (needs script)', async () => {
+  const cwd = temporaryFolder()
+  const { code } = await type('"$NODE" "$PARLEY" config init', cwd, [
+    ['  baseUrl: ', '\x1b[200~https://a.test\rcanary-1\r\x1b[201~'],
+    ['canary-1↵', '\x15https://a.test\r\rm-2\r'],
+    ['  accessToken (not shown): ', 'canary-2\r'],
+    ['  family [alpha]: ', '\r'],
+    ['  chatModel [alpha-2.5-pro]: ', '\r'],
+    ['  imageModel: ', '\r'],
+    ['  agentsUrl: ', '\r'],
+    ['Check it now? [Y/n] ', 'n\r'],
+  ])
+  expect(code).toBe(0)
+  expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default).toEqual({
+    baseUrl: 'https://a.test',
+    accessToken: 'canary-2',
   })
 })

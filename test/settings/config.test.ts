@@ -510,7 +510,8 @@ describe('config init', () => {
     const screen = { tty: ['stderr' as const], columns: 50, env: { ...env, NO_COLOR: '1' } }
     const { err } = await run(['config', 'init'], { ...screen, typed: '\n\n' })
     const [, gateway = ''] = err.split('The model gateway')
-    for (const line of gateway.split('\n').slice(1)) expect(line).toMatch(/^( {2}\S.{0,47}|$|The session)/)
+    for (const line of gateway.split('\n').slice(1))
+      expect(line).toMatch(/^( {2}\S.{0,47}|$|The session|parley: nothing changed$)/)
   })
 
   const answers = ['https://a.test\n', 't-1\r', '\n\n\n', '\n']

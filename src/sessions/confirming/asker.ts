@@ -1,11 +1,10 @@
 import type { Context } from '../../context.ts'
-import { usage } from '../../errors.ts'
+import { CliError, usage } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import { layOutJson } from '../../io/json-lines.ts'
 import type { Span } from '../../io/markdown/canvas.ts'
 import { createQuestioner, type Questioner } from '../../io/question.ts'
 import { type Style, wantsColour } from '../../io/style.ts'
-import { createWrapping } from '../../io/wrapping.ts'
 import { childrenOf, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import { isLongerThan } from '../../wire/sessions/characters.ts'
 import { startOf } from '../../wire/text-start.ts'
@@ -16,7 +15,8 @@ import type { PendingUse } from './pending.ts'
 export interface Asker {
   /**
    * Asks about each tool use, showing all that is known of it; returns the verdicts, by id. One that is left open has
-   * none. Throws a usage error if there is no terminal, or if one of them cannot be shown whole.
+   * none. Throws a usage error if there is no terminal, or if one of them cannot be shown whole. What ends it before the last
+   * question, a signal too, says that the verdicts before are lost.
    */
   ask(uses: readonly PendingUse[]): Promise<Map<string, Verdict>>
   /** Releases the terminal. */
@@ -51,36 +51,57 @@ export function describeDecision(
   return reason === undefined ? what : `${what}: ${oneLine(reason, 200)}`
 }
 
-export function createAsker(context: Context): Asker {
-  const { input, host, cleanups, flags, style } = context
+/** `look` is the command that shows the session. */
+export function createAsker(context: Context, look: string): Asker {
+  const { input, host, calls, cleanups, flags, style, wrap: breakMessage } = context
   let questioner: Questioner | undefined
   const print = (text: string) => void host.stderr.open().write(text)
+  const columns = () => host.stderr.columns || 80
+  const explain = () => print(`${breakMessage(legend)}\n`)
 
-  async function ask(use: PendingUse, columns: number, answers: string): Promise<Verdict | 'open' | 'quit'> {
+  async function ask(use: PendingUse): Promise<Verdict | 'open' | 'quit'> {
     questioner ??= createQuestioner({ ...host, cleanups })
-    const question = `  allow ${style.bold(briefly(use, columns))}? [y/n/s/q] `
+    const question = `  allow ${style.bold(briefly(use, columns()))}? ${keys} `
     for (;;) {
-      const said = readVerdict(await questioner.ask(question, { isGrave: true }))
+      const said = readVerdict(await questioner.ask(question))
       if (said !== undefined && said !== 'too long') return said
-      print(said === undefined ? answers : `  the reason has more than ${longestReason} characters\n`)
+      if (said === undefined) explain()
+      else print(`${breakMessage(`  the reason has more than ${longestReason} characters`)}\n`)
     }
   }
 
   return {
     async ask(uses) {
       requirePerson(context)
-      const columns = host.stderr.columns || 80
       const { paint } = await import('../../io/markdown/canvas.ts')
-      const answers = `${(await createWrapping(host.stderr))(legend)}\n`
       const isColoured = wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal)
-      const texts = uses.map((use) => showWholeToolUse(use, columns, (row) => paint(row, isColoured)))
+      const show = (use: PendingUse) => {
+        try {
+          return showWholeToolUse(use, columns(), (row) => paint(row, isColoured))
+        } catch (error) {
+          const consequence = `look at it with '${look} --raw', then answer by its id with --allow or --deny`
+          throw error instanceof CliError ? error.with({ consequence }) : error
+        }
+      }
+      // Nothing is asked if one of them cannot be shown.
+      for (const use of uses) show(use)
       const verdicts = new Map<string, Verdict>()
-      for (const [index, use] of uses.entries()) {
-        print(`parley: tool use ${index + 1} of ${uses.length}:\n${texts[index]}`)
-        if (!questioner) print(answers)
-        const said = await input.inTime(ask(use, columns, answers), 'a question was open')
-        if (said === 'quit') break
-        if (said !== 'open') verdicts.set(use.id, said)
+      const askAll = async () => {
+        for (const [index, use] of uses.entries()) {
+          print(`parley: tool use ${index + 1} of ${uses.length}:\n${show(use)}`)
+          if (!questioner) explain()
+          const said = await input.inTime(ask(use), 'a question was open')
+          if (said === 'quit') return
+          if (said !== 'open') verdicts.set(use.id, said)
+        }
+      }
+      const lost = () => describeLost(verdicts.size, uses.length)
+      try {
+        await calls.sayFirst(lost, askAll)
+      } catch (error) {
+        const words = lost()
+        if (!(error instanceof CliError) || words === undefined) throw error
+        throw new CliError(error.kind, `${error.message}; ${words}`, error.details)
       }
       return verdicts
     },
@@ -88,7 +109,13 @@ export function createAsker(context: Context): Asker {
   }
 }
 
-const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking'
+const keys = '[y/n/s/q]'
+
+const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop and send'
+
+/** What a person said and nobody was told. */
+const describeLost = (given: number, all: number): string | undefined =>
+  given === 0 ? undefined : `your answer to ${given} of ${all} tool uses is lost`
 
 /** Of a `deny_message`, in characters (session events, 8). */
 const longestReason = 10_000
@@ -111,7 +138,7 @@ function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | un
  * with the service's text.
  */
 function briefly({ id, name }: PendingUse, columns: number): string {
-  const room = columns - '  allow  ()? [y/n/s/q] yes'.length
+  const room = columns - `  allow  ()? ${keys} yes`.length
   // Both need room for a character and the sign that something is left out.
   if (room < 8) return 'it'
   if (name === undefined) return brief(id, room)
@@ -235,7 +262,4 @@ function wrap(line: readonly Span[], width: number): Span[][] {
 
 const tooLong = () => unshown('longer than 1 MiB')
 
-const unshown = (why: string) =>
-  usage(
-    `a tool use that waits is ${why}, so it cannot be shown whole: look at it with 'parley events list --raw', then answer by its id with --allow or --deny`,
-  )
+const unshown = (why: string) => usage(`a tool use that waits is ${why}, so it cannot be shown whole`)

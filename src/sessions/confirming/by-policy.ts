@@ -34,7 +34,7 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
   const caller = createCaller(context, settings)
   const workplace = { address: settings.values.agentsUrl, session, deadline: caller.deadline }
   const audit = await openAudit(context, workplace, options.audit)
-  const asker = createAsker(context)
+  const asker = createAsker(context, parts.look)
   try {
     const state = new SessionState()
     for await (const items of listOldestFirst(caller, parts))

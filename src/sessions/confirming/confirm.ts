@@ -91,7 +91,7 @@ async function askAndSend(confirming: Confirming, found: SessionRecord): Promise
   requirePerson(context)
   const { uses, state } = await lookUp(context, caller, parts, found)
   requireSingle(uses)
-  const verdicts = await ask(context, uses)
+  const verdicts = await ask(context, parts, uses)
   const words = uses.flatMap(({ id, name = id }) => {
     const verdict = verdicts.get(id)
     return verdict ? [describeDecision(context.style, name, verdict)] : []
@@ -156,8 +156,12 @@ function takeGiven(
   return body
 }
 
-async function ask(context: Context, uses: readonly PendingUse[]): Promise<Map<string, Verdict>> {
-  const asker = createAsker(context)
+async function ask(
+  context: Context,
+  { look }: SessionParts,
+  uses: readonly PendingUse[],
+): Promise<Map<string, Verdict>> {
+  const asker = createAsker(context, look)
   try {
     return await asker.ask(uses)
   } finally {

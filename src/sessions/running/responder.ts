@@ -192,13 +192,13 @@ export class Responder {
   /** Without the input, which the transcript has shown. */
   #tell(judgement: Judgement, isLeft: boolean): void {
     const { use, by, decision, reason } = judgement
-    const { host, style, tell } = this.#with.context
+    const { host, style, tell, wrap } = this.#with.context
     if (!host.stderr.isTerminal) return
     const isForNobody = isLeft && decision === 'allow'
     const shown = isForNobody ? 'ask' : decision
     const why = isForNobody ? 'nothing here carries it out' : reason
     const who = by === 'person' || shown === 'ask' ? '' : style.dim(` (${deciderOf(judgement)})`)
-    tell(`${describeDecision(style, use.name, { decision: shown, reason: why })}${who}`)
+    tell(wrap(`${describeDecision(style, use.name, { decision: shown, reason: why })}${who}`))
   }
 
   /** The reply to a tool use that needs nothing more than the decision. */

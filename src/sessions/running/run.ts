@@ -94,7 +94,7 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
   const workplace = { address: settings.values.agentsUrl, session, deadline: caller.deadline }
   const audit = await openAudit(context, workplace, options.audit)
-  const asker = createAsker(context)
+  const asker = createAsker(context, parts.look)
   const lasting = { ...context, output: printWhileRead(context.output) }
   const previews = createPreviews(lasting, options, settings.values, !wanted.isAlone && !options.ids)
   try {

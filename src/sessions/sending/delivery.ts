@@ -53,9 +53,9 @@ export async function deliverEvents(
         isPrinted: !follow,
         onAccepted() {
           isAccepted = true
-          const fate = follow ? `${accepted}; ${goesOn(context, session)}` : accepted
-          context.calls.sayInstead(() => fate)
-          for (const line of said?.words ?? []) context.tell(line)
+          const words = follow ? `${accepted}; ${goesOn(context, session)}` : accepted
+          context.calls.sayInstead(() => words)
+          for (const line of said?.words ?? []) context.tell(context.wrap(line))
         },
       }),
     )

@@ -105,7 +105,7 @@ test.each([
   )
   expect({ code, requests }).toEqual({ code: 2, requests: [] })
   expect(err).toContain(why)
-  expect(err).toContain("'parley events list --raw'")
+  expect(err).toMatch(/look at it with 'parley events list -s \w+ --raw', then/)
   expect(err).not.toContain('[y/n/s/q]')
 })
 
@@ -187,13 +187,102 @@ test('what is typed before a question answers none (needs script)', async () => 
   expect(body.events.map(({ result }: { result: string }) => result)).toEqual(['allow', 'deny'])
 })
 
+/** Two tool uses wait; what a person types, and what is sent then. */
+async function confirmTwo(
+  command: string,
+  answers: (cwd: string) => Parameters<typeof type>[2],
+): Promise<{ screen: string; events: { result: string; deny_message?: string }[] }> {
+  const cwd = temporaryFolder()
+  const waiting = ['t1', 't2'].map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} }))
+  writeFileSync(join(cwd, 'events.json'), JSON.stringify([...waiting, isWhatWaits(['t1', 't2'])]))
+  writeFileSync(
+    join(cwd, 'confirm'),
+    'NO_COLOR=1 exec "$NODE" "$PARLEY" events confirm -s s -i events.json --dry-run > out.json',
+  )
+  const { screen } = await type(command, cwd, answers(cwd))
+  const { body } = JSON.parse(readFileSync(join(cwd, 'out.json'), 'utf8'))
+  return { screen, events: body.events }
+}
+
+const pasted = (text: string) => `\x1b[200~${text}\x1b[201~`
+
+test('Q12 what is pasted at a question is one answer, however many lines it has (needs script)', async () => {
+  const { screen, events } = await confirmTwo('sh confirm', () => [
+    ['(t1)? [y/n/s/q] ', `n ${pasted('not here\rnor there\ry\r')}`],
+    ['nor there↵y↵', '\r'],
+    ['(t2)? [y/n/s/q] ', pasted('y\ry\r')],
+    ['y↵y↵', '\r'],
+    ['(t2)? [y/n/s/q] ', 'y\r'],
+  ])
+  expect(events).toMatchObject([
+    { result: 'deny', deny_message: 'not here\nnor there\ny' },
+    { result: 'allow' },
+  ])
+  expect(screen).toContain('n not here↵nor there↵y↵')
+  expect(screen.lastIndexOf('\x1b[?2004l')).toBeGreaterThan(screen.lastIndexOf('\x1b[?2004h'))
+})
+
+test('V40: Ctrl-Z and fg print the question again, and what was typed (needs script and bash)', async () => {
+  const { screen, events } = await confirmTwo(`PS1='ready> ' exec bash --norc --noprofile -i`, () => [
+    ['ready> ', 'bash confirm\n'],
+    ['(t1)? [y/n/s/q] ', 'n no'],
+    ['n no', '\x1a'],
+    ['ready> ', 'stty -a; fg\n'],
+    ['(t1)? [y/n/s/q] n no', ' way\r'],
+    ['(t2)? [y/n/s/q] ', 'y\r'],
+    ['ready> ', 'exit\n'],
+  ])
+  expect(screen).toMatch(/Stopped[\s\S]* icanon [\s\S]* echo /)
+  expect(events).toMatchObject([{ result: 'deny', deny_message: 'no way' }, { result: 'allow' }])
+})
+
+test('V40: a run that another process stopped prints its question again as it goes on (needs script and signals)', async () => {
+  const { events } = await confirmTwo('sh -c "echo \\$\\$ > pid; exec sh confirm"', (cwd) => {
+    const send = (signal: NodeJS.Signals) =>
+      process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), signal)
+    const stopAndGoOn = () => {
+      send('SIGSTOP')
+      send('SIGCONT')
+    }
+    return [
+      ['(t1)? [y/n/s/q] ', 'n no'],
+      ['n no', stopAndGoOn],
+      ['(t1)? [y/n/s/q] n no', ' way\r'],
+      ['(t2)? [y/n/s/q] ', 'y\r'],
+    ]
+  })
+  expect(events).toMatchObject([{ result: 'deny', deny_message: 'no way' }, { result: 'allow' }])
+})
+
+test('a reason is edited on several rows as on one (needs script)', async () => {
+  const long = 'x'.repeat(30)
+  const { screen, events } = await confirmTwo('stty cols 40; sh confirm', () => [
+    ['(t1)? [y/n/s/q] ', `n a 字${long}`],
+    [long.slice(-5), '\x17\x7f🦊\x7fb\x1b[D\r'],
+    ['(t2)? [y/n/s/q] ', 'nonsense\x15y\r'],
+  ])
+  expect(events).toMatchObject([{ result: 'deny', deny_message: 'ab' }, { result: 'allow' }])
+  // From the second row to the beginning of the question.
+  expect(screen).toContain('\x1b[1A\r\x1b[J  allow bash (t1)? [y/n/s/q] n a ')
+})
+
+test('V69: the keys, and what became of a tool use, are broken between words', async () => {
+  const reason = 'it would remove the build folder, and nobody has asked for that'
+  const { err } = await ask([{ id: 't1', input: {} }], `what\nn ${reason}\n`, 44)
+  const keys = '  y allow, n deny, n REASON deny and say\n    why, s leave it open, q stop and send\n'
+  expect(err.split(keys)).toHaveLength(3)
+  expect(err).toContain(
+    '\n✗ bash denied: it would remove the build\n  folder, and nobody has asked for that\n',
+  )
+})
+
 test('a question waits no longer than the deadline (needs script)', async () => {
   const cwd = temporaryFolder()
   const event = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
   writeFileSync(join(cwd, 'events.json'), JSON.stringify([event, isWhatWaits(['t1'])]))
   const command = 'NO_COLOR=1 "$NODE" "$PARLEY" events confirm -s s -i events.json --dry-run --deadline 1'
   const { code, screen } = await type(command, cwd, [])
-  expect(screen).toContain('the deadline passed while a question was open')
+  expect(screen).toMatch(/parley: the deadline passed while a question was open\r\n {2}nothing was sent\r\n$/)
   expect(code).toBe(9)
 })
 

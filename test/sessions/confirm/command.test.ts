@@ -76,10 +76,10 @@ describe('confirm', () => {
     })
     const id = eventsOf(ended)[0].tool_use_id
     const shown = `  | id: ${id}\n  | tool: bash\n  | {\n  |   "command": "ls -l"\n  | }\n`
-    const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking\n'
+    const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop and send\n'
     const question = `  allow bash (${id})? [y/n/s/q] `
     expect(ended.err).toContain(
-      `parley: tool use 1 of 2:\n${shown}${legend}${question}${legend}${question}parley: tool use 2 of 2:\n`,
+      `parley: tool use 1 of 2:\n${shown}${legend}${question}what\n${legend}${question}y\nparley: tool use 2 of 2:\n`,
     )
     expect(eventsOf(ended)).toMatchObject([{ result: 'allow' }, { result: 'deny' }])
   })
