@@ -4,6 +4,7 @@ import { CliError } from './errors.ts'
 import { buildTrial, longestAnswer, tryChat } from './gateway/check.ts'
 import { type Caller, createCaller } from './http/call.ts'
 import type { Stage } from './http/connect.ts'
+import { refusesSecret } from './http/retry.ts'
 import { oneLine } from './io/escape.ts'
 import { createQuestioner, type Questioner } from './io/question.ts'
 import { toTsv } from './io/tsv.ts'
@@ -11,7 +12,7 @@ import { createWrapping } from './io/wrapping.ts'
 import { tryList } from './sessions/check.ts'
 import { sessionParts } from './sessions/session.ts'
 import { pathDoubt } from './settings/doubts.ts'
-import { readSettings } from './settings/read-settings.ts'
+import { deadlineOf, readSettings } from './settings/read-settings.ts'
 import type { ResolvedSettings } from './settings/resolve.ts'
 import { addressOf, profileFlag, secretOriginOf } from './settings/service-settings.ts'
 import { type Endpoint, endpoints } from './wire/endpoints.ts'
@@ -53,16 +54,20 @@ export async function checkProfile(asked: Context, { ask, session }: CheckOption
   const asks = ask ?? (await offerQuestions(asked, settings))
   // A person's answers take their time.
   const context = { ...asked, start: asked.timers.now() }
-  const means: Means = {
+  context.limit.deadline = deadlineOf(context, settings) || Infinity
+  const trying = {
     ask: asks,
     session: session || context.host.env.PARLEY_SESSION || undefined,
     context,
     settings,
-    caller: createCaller(context, settings),
   }
   const print = await createPrinter(context)
   let first: CliError | undefined
   for (const service of ['gateway', 'agents'] as const) {
+    const means = {
+      ...trying,
+      caller: createCaller(context, settings, { timeout: patienceFor(service, settings) }),
+    }
     const trial = service === 'gateway' ? tryGateway(means) : trySessionService(means)
     for await (const [step, result] of tryService(means, service, trial)) {
       await print(services[service], step, result)
@@ -70,6 +75,15 @@ export async function checkProfile(asked: Context, { ask, session }: CheckOption
     }
   }
   if (first) throw first
+}
+
+/** How long a service may be silent. A model takes its time. Seconds. */
+const patience = { gateway: 30, agents: 10 }
+
+/** Only a flag is for the check: the settings are for answers that may take long. */
+function patienceFor(service: Endpoint['service'], { values, origins }: ResolvedSettings): number {
+  const { timeout } = values
+  return origins.timeout?.source === 'flag' ? timeout : Math.min(timeout || Infinity, patience[service])
 }
 
 /** Whether a person at a terminal wants what costs. */
@@ -145,7 +159,7 @@ async function* tryService(
   const from = `${address}, from ${settings.origins[setting]?.name}`
   yield ['address', ok(doubt === undefined ? from : `${from}; ${doubt}`)]
   let isConnected = true
-  for await (const [stage, result] of tryConnection(caller, new URL(address))) {
+  for await (const [stage, result] of tryConnection(settings, caller, new URL(address))) {
     if (result.is === 'failed') isConnected = false
     yield [
       stage,
@@ -159,9 +173,13 @@ async function* tryService(
 const stages = ['name', 'connection', 'TLS'] as const
 
 /** How far a connection gets. */
-async function* tryConnection(caller: Caller, url: URL): AsyncGenerator<[Stage, StepResult]> {
+async function* tryConnection(
+  settings: ResolvedSettings,
+  caller: Caller,
+  url: URL,
+): AsyncGenerator<[Stage, StepResult]> {
   const reached = new Map<Stage, string | undefined>()
-  const result = await attempt(async () => {
+  const result = await attempt(settings, async () => {
     const isTried = await caller.tryConnection(url, (stage, proxy) =>
       reached.set(stage, proxy && `through the proxy ${proxy.url.host}, from ${proxy.variable}`),
     )
@@ -190,17 +208,20 @@ async function* tryGateway({
   caller,
   ask,
 }: Means): AsyncGenerator<[CheckStep, StepResult]> {
-  const first = await attempt(async () => {
+  const first = await attempt(settings, async () => {
     const { endpoint, parts } = await buildTrial(settings, { stream: false })
     await caller.prepare(endpoint, parts)
-    if (!ask) return notTried(`it costs up to ${2 * longestAnswer} tokens: --ask tries it`)
+    if (!ask)
+      return notTried(
+        `it costs up to ${2 * longestAnswer} tokens: 'parley config check${profileFlag(settings)} --ask' tries it`,
+      )
     await tryChat(context, settings, { caller, stream: false })
     return ok('the model answered')
   })
   yield ['credential', first]
   if (!ask) return
   if (first.is === 'failed') yield ['stream', notTried('the first question failed')]
-  else yield ['stream', await attempt(() => tryStream({ context, settings, caller }))]
+  else yield ['stream', await attempt(settings, () => tryStream({ context, settings, caller }))]
 }
 
 async function tryStream(means: Pick<Means, 'context' | 'settings' | 'caller'>): Promise<StepResult> {
@@ -217,7 +238,7 @@ async function* trySessionService(means: Means): AsyncGenerator<[CheckStep, Step
   const { context, settings, caller, session } = means
   yield [
     'credential',
-    await attempt(async () => {
+    await attempt(settings, async () => {
       const parts = sessionParts(context, settings, { session: session ?? 'none' })
       await caller.prepare(endpoints.listEvents, parts)
       if (session === undefined) return notTried('-s or PARLEY_SESSION has to name a session')
@@ -238,7 +259,7 @@ const ok = (about?: string): StepResult => ({ is: 'ok', ...(about === undefined 
 
 const notTried = (about: string): StepResult => ({ is: 'not tried', about })
 
-async function attempt(work: () => Promise<StepResult>): Promise<StepResult> {
+async function attempt(settings: ResolvedSettings, work: () => Promise<StepResult>): Promise<StepResult> {
   try {
     return await work()
   } catch (failure) {
@@ -249,15 +270,15 @@ async function attempt(work: () => Promise<StepResult>): Promise<StepResult> {
     return {
       is: 'failed',
       about,
-      mend: status === 401 || status === 403 ? consequence : hintAt(status),
+      mend: refusesSecret(status) ? consequence : hintAt(status, settings),
       failure,
     }
   }
 }
 
-const hintAt = (status: number): string | undefined =>
+const hintAt = (status: number, settings: ResolvedSettings): string | undefined =>
   status === 400 || status === 404 || status === 405
-    ? "'parley config list --effective' shows the address and names that were used"
+    ? `'parley config list${profileFlag(settings)} --effective' shows the address and names that were used`
     : undefined
 
 /** What changes an address that cannot be reached, or whose certificate is not trusted. */

@@ -42,7 +42,7 @@ test('without --ask a profile is tried for nothing: no request, a line for each 
   expect(resultsOf(ended.out, 'gateway')).toEqual({
     address: `ok: ${server.url}, from PARLEY_BASE_URL`,
     ...address,
-    credential: 'not tried: it costs up to 32 tokens: --ask tries it',
+    credential: "not tried: it costs up to 32 tokens: 'parley config check --ask' tries it",
   })
   expect(resultsOf(ended.out, 'session service')).toEqual({
     address: `ok: ${server.url}, from PARLEY_AGENTS_URL`,
@@ -111,6 +111,18 @@ test.each([
   if (code === 0) expect(ended.err).toBe('')
   else expect(ended.err).toMatch(/^parley: [\s\S]*session service, credential: /m)
   expect(ended.out + ended.err).not.toContain(credentials.PARLEY_API_KEY)
+  await server.close()
+})
+
+test.each<[string, string[], Record<string, string>]>([
+  ['a setting, if that is less', [], { PARLEY_TIMEOUT: '0.5' }],
+  ['a flag', ['--timeout', '0.5'], {}],
+])('C30: how long the session service may be silent is said by %s', async (_, flags, env) => {
+  const server = await serve((socket, request) => void (request.startsWith('GET') || socket.end()))
+  const argv = [...check, '-s', 'sesn_1', '--retries', '0', ...flags]
+  const ended = await run(argv, { env: { ...pointedAt(server), ...env }, exchange: 'network', stdin: '' })
+  expect(ended.code).toBe(10)
+  expect(resultsOf(ended.out, 'session service').credential).toContain('no byte came for 0.5 s')
   await server.close()
 })
 

@@ -37,7 +37,7 @@ export interface UnknownWords {
 }
 
 /** Says that there is no such command, and which one was probably meant. */
-export function describeUnknown({ words, rest, isHelp }: UnknownWords): string {
+export function describeUnknown({ words, rest, isHelp }: UnknownWords, profile?: string): string {
   const typed = words.join(' ')
   const start = `there is no command ${isHelp ? 'and no topic ' : ''}'${typed}'`
   const way = pointers.get(typed) ?? findElsewhere(typed, isHelp)
@@ -53,14 +53,15 @@ export function describeUnknown({ words, rest, isHelp }: UnknownWords): string {
   const near = guess(word, names)
   // What has more than one more word is a prompt rather than a misspelt command.
   if (near !== '' && rest.length < 2) return `${start}${near}`
-  return `${start}${near || list}; to ask a model: ${chatCommand([word, ...rest])}`
+  return `${start}${near || list}; to ask a model: ${chatCommand([word, ...rest], profile)}`
 }
 
 /** A prompt without a command, as a command. */
-function chatCommand(words: readonly string[]): string {
+function chatCommand(words: readonly string[], profile: string | undefined): string {
   const [prompt = ''] = words.join(' ').split(/\s+-/, 1)
   const shown = prompt.length > longestPrompt ? `${prompt.slice(0, longestPrompt)}…` : prompt
-  return `parley chat ${/["$`\\!\p{Cc}]/u.test(shown) ? shellQuote(shown) : `"${shown}"`}`
+  const named = profile === undefined ? '' : ` --profile ${shellQuote(profile)}`
+  return `parley chat${named} ${/["$`\\!\p{Cc}]/u.test(shown) ? shellQuote(shown) : `"${shown}"`}`
 }
 
 /** How much of a prompt is shown again, in characters. */

@@ -67,7 +67,7 @@ export async function runProgram(
   await parseArguments(root, helpFirst(argv))
   if (parse.unknown) {
     const { describeUnknown } = await import('./pointers.ts')
-    throw usage(await withFamily(describeUnknown(parse.unknown), parse))
+    throw usage(await withFamily(describeUnknown(parse.unknown, flagValue(argv, '--profile')), parse))
   }
   if (help) await say(host.stdout, await styleHelp(fold(help, host.stdout.columns), parse))
   return parse.exitCode

@@ -78,6 +78,8 @@ These set one value. A secret is never an argument: it comes from stdin, or a co
   parley config set accessToken < token.txt
   parley config set accessTokenCommand 'pass show gateway'
 
+Such a command gets no open file of the shell that started parley, so 'cat <&7' finds nothing there. PARLEY_ACCESS_TOKEN="$(cat <&7)" before parley gives it what is on a descriptor.
+
 Another profile, from now on or for one command:
 
   parley config set --profile work baseUrl https://work.example

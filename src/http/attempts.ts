@@ -15,8 +15,8 @@ export interface AttemptOptions {
   timers: Timers
   /** Called before each wait, in milliseconds. */
   onRetry(failure: CliError, wait: number): void
-  /** Where the request's secret came from, and what replaces it. */
-  wayToMend?: string
+  /** For a failure: where what is wrong about the request came from, and what replaces it. */
+  wayToMend?(failure: CliError): string | undefined
 }
 
 /** A response of status 2xx. */
@@ -114,9 +114,8 @@ export function completeFailure(
 function explain(failure: CliError, call: Call, { wayToMend }: Pick<AttemptOptions, 'wayToMend'>): CliError {
   const meaning = call.meaning()
   const { sent, failed } = meaning
-  const { status, retry, consequence } = failure.details
-  const isDenied = status === 401 || status === 403
-  const why = (isDenied ? wayToMend : undefined) ?? failed
+  const { retry, consequence } = failure.details
+  const why = wayToMend?.(failure) ?? failed
   return failure.with({
     fate: call.fate(),
     sent,

@@ -3,16 +3,19 @@ import { CliError } from '../errors.ts'
 import { printRaw } from '../io/raw-printer.ts'
 import { showSpinner } from '../io/spinner.ts'
 import { isSecretHeader } from '../secrets.ts'
+import { pathDoubt } from '../settings/doubts.ts'
 import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import { mendSecret } from '../settings/service-settings.ts'
+import { addressOf, mendSecret } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
+import { isObject } from '../wire/json/parse.ts'
 import { completeFailure, sendRequest } from './attempts.ts'
 import { type Carrier, chooseCarrier } from './carrier.ts'
 import type { OnStage } from './connect.ts'
 import { createCredentials } from './credentials.ts'
 import { createRequestBuilder, type Request, type RequestParts } from './request.ts'
+import { refusesSecret } from './retry.ts'
 
 /** A response of status 2xx whose body is still to be read. */
 export interface ReadableResponse extends HttpResponse {
@@ -63,6 +66,8 @@ interface CallerOptions {
    * whoever makes the calls to decide.
    */
   isOneOfMany?: boolean
+  /** Seconds: how long a service may be silent, in place of the setting. */
+  timeout?: number
   /** What is said if the run is interrupted, after what became of its calls: how to go on. */
   wayOn?: () => string | undefined
 }
@@ -70,7 +75,7 @@ interface CallerOptions {
 export function createCaller(
   context: Context,
   settings: ResolvedSettings,
-  { isOneOfMany = false, wayOn }: CallerOptions = {},
+  { isOneOfMany = false, timeout = settings.values.timeout, wayOn }: CallerOptions = {},
 ): Caller {
   const { flags, summary, calls, timers, note, openLine } = context
   const deadline = deadlineOf(context, settings)
@@ -86,6 +91,7 @@ export function createCaller(
   function carrier(): Promise<Carrier> {
     // Whoever makes many calls ends them all at once.
     carrying ??= chooseCarrier(context, settings, {
+      timeout,
       deadline: isOneOfMany ? 0 : deadline,
       keepsConnections: isOneOfMany,
     })
@@ -97,8 +103,15 @@ export function createCaller(
     summary.model = isOneOfMany ? undefined : parts.params.model
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
-    const signed = await credentials.addTo(request)
-    const wayToMend = wayToMendSecret(request, settings)
+    const signed = await credentials.addTo(request, parts.once)
+    const wayToMend = ({ details: { status, body } }: CliError) => {
+      if (refusesSecret(status)) return wayToMendSecret(request, settings)
+      // What the service itself does not find is named by its own error.
+      const isElsewhere = status === 404 || status === 405
+      return isElsewhere
+        ? wayToMendAddress(signed.url, settings, { endpoint, isKnown: isObject(body) })
+        : undefined
+    }
     const { exchange: carry } = await carrier()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     const call = calls.begin({ ...endpoint, look: parts.look }, { isOneOfMany, wayOn })
@@ -192,6 +205,18 @@ function wayToMendSecret(
   if (credential) return mendSecret(settings, endpoint.service)
   const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
   return isGiven ? 'its secret came from --header' : undefined
+}
+
+/** What was asked, and which setting it came from; `undefined` if the service answered, and at the address that it has. */
+function wayToMendAddress(
+  url: string,
+  { values, origins }: ResolvedSettings,
+  { endpoint, isKnown }: { endpoint: Endpoint; isKnown: boolean },
+): string | undefined {
+  const name = addressOf(endpoint.service)
+  const doubt = pathDoubt(name, values[name] ?? '')
+  if (isKnown && doubt === undefined) return undefined
+  return `asked for ${url}; ${doubt ?? `its address is ${name}`} (${origins[name]?.name})`
 }
 
 /**

@@ -15,6 +15,8 @@ export interface Carrier {
 }
 
 interface CarrierNeeds {
+  /** Seconds: the longest silence; 0 for none. */
+  timeout: number
   /** Milliseconds since the epoch; 0 for none. */
   deadline: number
   /** Many requests follow each other. */
@@ -52,7 +54,7 @@ async function createDemo(context: Context): Promise<Carrier> {
 async function createNetwork(
   { host, input, cleanups, timers, warn }: Context,
   { values, origins }: ResolvedSettings,
-  { deadline, keepsConnections }: CarrierNeeds,
+  { timeout, deadline, keepsConnections }: CarrierNeeds,
 ): Promise<Carrier> {
   const [{ createHttpExchange }, { createConnections, keepConnections }] = await Promise.all([
     import('./exchange.ts'),
@@ -69,7 +71,7 @@ async function createNetwork(
   return {
     exchange: createHttpExchange({
       connections: keepsConnections ? keepConnections(connect, cleanups) : createConnections(connect),
-      timeout: values.timeout * 1000,
+      timeout: timeout * 1000,
       deadline,
       open: cleanups,
       timers,

@@ -20,16 +20,17 @@ import { type Request, withSecret } from './request.ts'
 export interface Credentials {
   /**
    * Completes a request with its secret. Throws a `CliError` of kind `credentials` if the address or the secret is
-   * missing, or the secret may not go to that address.
+   * missing, or the secret may not go to that address. A secret that a command prints is waited for until `once` is
+   * aborted.
    */
-  addTo(request: Request): Promise<HttpRequest>
+  addTo(request: Request, once?: AbortSignal): Promise<HttpRequest>
   /** Forgets the secrets that commands printed. Returns whether there were any. */
   forget(): boolean
 }
 
 export function createCredentials(context: Context, settings: ResolvedSettings): Credentials {
   /** By service, so that no command runs twice. */
-  const printed = new Map<Endpoint['service'], Promise<string>>()
+  const printed = new Map<Endpoint['service'], PrintedSecret>()
 
   /** The addresses that a request may go to. */
   const allowed = new Map<Endpoint['service'], string>()
@@ -37,15 +38,18 @@ export function createCredentials(context: Context, settings: ResolvedSettings):
   /** The services whose new address was already noted. */
   const noted = new Set<Endpoint['service']>()
 
-  async function readSecret(service: Endpoint['service']): Promise<string> {
+  async function readSecret(service: Endpoint['service'], once: AbortSignal | undefined): Promise<string> {
     const [plain, setting] = secretsOf[service]
-    const secret = settings.values[plain]
-    if (secret !== undefined) return secret
+    const given = settings.values[plain]
+    if (given !== undefined) return given
     const command = settings.values[setting]
     if (command === undefined) throw missing([plain], settings)
-    const running = printed.get(service) ?? askCommand(context, settings, { setting, command })
-    printed.set(service, running)
-    return running
+    const secret = printed.get(service) ?? printSecret(context, settings, { setting, command })
+    printed.set(service, secret)
+    return secret.waitFor(once).catch((error: unknown) => {
+      if (secret.isGivenUp && printed.get(service) === secret) printed.delete(service)
+      throw error
+    })
   }
 
   return {
@@ -54,7 +58,7 @@ export function createCredentials(context: Context, settings: ResolvedSettings):
       printed.clear()
       return hasAny
     },
-    async addTo(request) {
+    async addTo(request, once) {
       const { service } = request.endpoint
       if (settings.values[addressOf(service)] === undefined) {
         const hasSecret = !request.credential || secretOriginOf(settings, service)
@@ -72,7 +76,7 @@ export function createCredentials(context: Context, settings: ResolvedSettings):
       if (problem) throw unusable(problem)
       if (!noted.has(service)) noteOtherAddress(context, settings, { service, address })
       noted.add(service)
-      const secret = await readSecret(service)
+      const secret = await readSecret(service, once)
       context.secrets.add(secret)
       return withSecret(request, secret)
     },
@@ -103,17 +107,57 @@ function requireEncrypted(settings: ResolvedSettings, service: Endpoint['service
   return address
 }
 
+/** A secret that a command prints. */
+interface PrintedSecret {
+  /** Throws a `CliError` of kind `credentials`, also once `once` is aborted. */
+  waitFor(once: AbortSignal | undefined): Promise<string>
+  /** Nobody waits for it any more, so that its command was ended. */
+  readonly isGivenUp: boolean
+}
+
+interface NamedCommand {
+  setting: 'accessTokenCommand' | 'apiKeyCommand'
+  command: string
+}
+
+/** Runs the command of a secret, until all who wait for it have given up. */
+function printSecret(context: Context, settings: ResolvedSettings, named: NamedCommand): PrintedSecret {
+  const unwanted = new AbortController()
+  const secret = askCommand(context, settings, named, unwanted.signal)
+  const late = 'did not end while a call waited for it'
+  let count = 0
+  return {
+    get isGivenUp() {
+      return unwanted.signal.aborted
+    },
+    waitFor(once) {
+      count++
+      if (!once) return secret
+      return new Promise((resolve, reject) => {
+        const leave = () => {
+          if (--count === 0) unwanted.abort(late)
+          reject(unusable(`${named.setting} (${settings.origins[named.setting]?.name}) ${late}`))
+        }
+        once.addEventListener('abort', leave)
+        if (once.aborted) leave()
+        secret.then(resolve, reject).finally(() => once.removeEventListener('abort', leave))
+      })
+    },
+  }
+}
+
 async function askCommand(
   context: Context,
   settings: ResolvedSettings,
-  { setting, command }: { setting: 'accessTokenCommand' | 'apiKeyCommand'; command: string },
+  { setting, command }: NamedCommand,
+  signal: AbortSignal,
 ): Promise<string> {
   const { note } = context
   const { runSecretCommand } = await import('../settings/secret-command.ts')
   const origin = settings.origins[setting]?.name ?? ''
   const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
-  const deadline = deadlineOf(context, settings) || Infinity
-  return runSecretCommand({ setting, command, origin }, context, deadline).finally(() => clearTimeout(hint))
+  const limits = { timeout: settings.values.timeout * 1000, deadline: deadlineOf(context, settings), signal }
+  return runSecretCommand({ setting, command, origin }, context, limits).finally(() => clearTimeout(hint))
 }
 
 const unusable = (message: string) => new CliError('credentials', message)

@@ -54,6 +54,9 @@ function isOn({ on }: StatusMeaning, { status = 0, brokeOff }: Sign, hasRetryAft
   return on === '5xx' ? status >= 500 : typeof on !== 'string' && on.includes(status)
 }
 
+/** Whether a service refused the secret itself; a 407 is a proxy's. */
+export const refusesSecret = (status: number | undefined): boolean => status === 401 || status === 403
+
 export const kindOfStatus = (status: number, hasRetryAfter: boolean): Kind =>
   table.find((line) => isOn(line, { status }, hasRetryAfter))?.kind ?? 'response'
 

@@ -14,6 +14,8 @@ export interface Command {
   /** The longest time for it, in milliseconds, and what is said of one that takes longer. */
   limit: number
   whenLate: string
+  /** Ends it when it is aborted, with a reason that is said then. */
+  signal?: AbortSignal
 }
 
 interface Surroundings {
@@ -46,7 +48,7 @@ const longestTail = 8192
 
 /** Runs a command. One that takes too long or prints too much is ended, with all processes that it started. */
 export async function runCommand(
-  { text, env, input, isLeader, limit, whenLate }: Command,
+  { text, env, input, isLeader, limit, whenLate, signal }: Command,
   { host, timers, cleanups }: CommandOptions,
 ): Promise<Printed> {
   const { platform } = host
@@ -59,8 +61,13 @@ export async function runCommand(
   const forget = callAfter(timers, limit, () => isOver.abort(whenLate))
   // A command that does not read its input is none the worse for it.
   child.stdin?.on('error', () => {}).end(input)
-  return watch(child, isOver, stop).finally(() => {
+  const watched = watch(child, isOver, stop)
+  const giveUp = () => isOver.abort(signal?.reason)
+  signal?.addEventListener('abort', giveUp)
+  if (signal?.aborted) giveUp()
+  return watched.finally(() => {
     forget()
+    signal?.removeEventListener('abort', giveUp)
     cleanups.delete(stop)
   })
 }

@@ -5,6 +5,7 @@ import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import { agentHeaders } from '../http/request.ts'
 import { type ResolvedSettings, requireValid } from '../settings/resolve.ts'
+import { profileFlag } from '../settings/service-settings.ts'
 import { betas as knownBetas } from '../wire/sessions/betas.ts'
 import { sessionCommand } from './session-command.ts'
 
@@ -48,7 +49,9 @@ export function sessionParts(
 ): SessionParts {
   const { values, origins } = settings
   if (!session)
-    throw usage("no session: give it by -s ID or PARLEY_SESSION; 'parley api agents /v1/sessions' lists them")
+    throw usage(
+      `no session: give it by -s ID or PARLEY_SESSION; 'parley api${profileFlag(settings)} agents /v1/sessions' lists them`,
+    )
   const { vendor } = values
   const given = beta === undefined || beta === false ? [] : beta
   const own = beta === false ? [] : values.betas

@@ -4,7 +4,7 @@ import { toTsv } from '../io/tsv.ts'
 import { profilePath } from './profile-file.ts'
 import type { Profile } from './profiles.ts'
 import { type Candidate, type Explanation, explainProfile, problemOf } from './resolve.ts'
-import { describeMismatch } from './service-settings.ts'
+import { describeMismatch, profileFlag } from './service-settings.ts'
 import { maskValue, type SettingName, settingNames } from './table.ts'
 
 export interface ListOptions {
@@ -21,6 +21,7 @@ export async function listProfile(context: Context, options: ListOptions): Promi
         .filter((name) => profile.values[name] !== undefined)
         .map((name) => describeValue(profile, name))
   await print(context, rows)
+  if (rows.length === 0 && context.output.isTerminal) noteNothing(context, profile)
   noteUnknownKeys(context, profile)
   if (options.effective) noteMismatches(context, explanations)
 }
@@ -72,6 +73,11 @@ async function print({ output, style }: Context, rows: string[][]): Promise<void
     const paint = isDefault ? style.dim : name !== 'profile' && others ? style.yellow : String
     await output.write(`${paint(line)}\n`)
   }
+}
+
+function noteNothing({ note }: Context, { name, isNamed }: Profile): void {
+  const way = `'parley config init${profileFlag({ profile: name, isNamed })}' asks for them`
+  note(`profile '${name}' has no settings yet: ${way}, and --effective shows what applies without`)
 }
 
 /** A misspelt key in the file has no effect. */

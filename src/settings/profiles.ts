@@ -121,15 +121,16 @@ export async function changeFile(
   await changeProfiles(host, note, change)
 }
 
-/** Changes the values of the chosen profile; the first value creates it. Returns its name. */
+/** Changes the values of a profile, by default of the chosen one; the first value creates it. Returns its name. */
 export async function changeProfile(
   context: Context,
   change: (values: Values) => Values | undefined,
+  named = context.flags.profile,
 ): Promise<string> {
-  const { host, flags } = context
+  const { env } = context.host
   let name = ''
   await changeFile(context, (file) => {
-    const chosen = chooseName(file, { named: flags.profile, env: host.env })
+    const chosen = chooseName(file, { named, env })
     name = chosen.name
     requireOwnName(chosen)
     const values = change(profileValues(file, name) ?? {})

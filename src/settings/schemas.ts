@@ -52,7 +52,12 @@ const word = z.lazily(() =>
     .check(z.regex(/^[A-Za-z][A-Za-z0-9-]*$/, 'must be a word of letters, digits and hyphens')),
 )
 const notInHeader = 'has characters that are not allowed in a header'
-const secret = z.lazily(() => text().check(z.regex(/^[\x21-\x7e]*$/, notInHeader)))
+const inSecret = 'has blanks or other characters that no token has'
+/** It is copied together with its header. */
+const withScheme = "begins with 'Bearer', which is added to it: give the token without it"
+const secret = z.lazily(() =>
+  text().check(z.regex(/^(?!bearer\s)/i, withScheme), z.regex(/^[\x21-\x7e]*$/, inSecret)),
+)
 const headerText = z.lazily(() => text().check(z.regex(/^[\t\x20-\x7e]*$/, notInHeader)))
 const beta = z.lazily(() =>
   z.string().check(

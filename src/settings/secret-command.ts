@@ -13,32 +13,45 @@ export interface SecretCommand {
   origin: string
 }
 
+/** How long a command may run. */
+export interface RunLimits {
+  /** Milliseconds; 0 for none. */
+  timeout: number
+  /** Milliseconds since the epoch; 0 for none. */
+  deadline: number
+  /** Ends it when it is aborted, with a reason such as `was not wanted any more`. */
+  signal: AbortSignal
+}
+
 /** Milliseconds. */
 const longestRun = 60_000
 
 /**
  * Runs a command in the shell; the first line of its output is the secret. The command has an empty stdin, and none of
  * the environment's secrets; on a terminal it may ask the person there. Throws a `CliError` with the command's stderr if it
- * fails. `deadline` is milliseconds since the epoch, or Infinity.
+ * fails.
  */
 export async function runSecretCommand(
   { setting, command, origin }: SecretCommand,
   context: Pick<Context, 'host' | 'timers' | 'cleanups'>,
-  deadline: number,
+  { timeout, deadline, signal }: RunLimits,
 ): Promise<string> {
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
   const { stdin, stderr: terminal, env, platform } = context.host
-  const limit = Math.max(0, Math.min(longestRun, deadline - context.timers.now()))
-  const isCut = limit < longestRun
-  const whenLate = isCut ? 'did not end before the deadline' : `did not end within ${limit / 1000} s`
+  const left = deadline > 0 ? Math.max(0, deadline - context.timers.now()) : Infinity
+  const longest = Math.min(longestRun, timeout > 0 ? timeout : Infinity)
+  const isCut = left < longest
+  const within = longest < longestRun ? `the timeout of ${longest / 1000} s` : `${longest / 1000} s`
+  const whenLate = isCut ? 'did not end before the deadline' : `did not end within ${within}`
   const { stdout, stderr, problem } = await runCommand(
     {
       text: command,
       env: withoutSecrets(env, platform),
       // Only with a session of its own can all its processes be ended, but a new session has no terminal.
       isLeader: stdin.kind !== 'terminal' && !terminal.isTerminal,
-      limit,
+      limit: Math.min(left, longest),
       whenLate,
+      signal,
     },
     // By the clock of the machine: a person may be asked for something.
     { ...context, timers: realTimers },
@@ -50,9 +63,7 @@ export async function runSecretCommand(
   const [line = ''] = stdout.toString().split('\n', 1)
   const parsed = schemas.accessToken().safeParse(line)
   if (parsed.success) return parsed.data
-  throw failed(
-    line.trim() ? 'printed a secret with characters that are not allowed in a header' : 'printed nothing',
-  )
+  throw failed(line.trim() ? `printed a secret that ${parsed.error.issues[0]?.message}` : 'printed nothing')
 }
 
 function withoutSecrets(

@@ -31,13 +31,13 @@ export function secretOriginOf({ origins }: Pick<ResolvedSettings, 'origins'>, s
   return origins[plain] ?? origins[command]
 }
 
-/** The words that make a `config` command change this profile. */
-export const profileFlag = ({ profile }: Pick<ResolvedSettings, 'profile'>): string =>
-  profile === defaultName ? '' : ` --profile ${shellQuote(profile)}`
+/** What a command that is printed to be pasted has after its name, so that it uses the same profile. */
+export const profileFlag = ({ profile, isNamed }: Pick<ResolvedSettings, 'profile' | 'isNamed'>): string =>
+  isNamed || profile !== defaultName ? ` --profile ${shellQuote(profile)}` : ''
 
 /** Where a service's secret came from, and what replaces it, for whoever was refused with it. */
 export function mendSecret(
-  settings: Pick<ResolvedSettings, 'origins' | 'profile'>,
+  settings: Pick<ResolvedSettings, 'origins' | 'profile' | 'isNamed'>,
   service: Endpoint['service'],
 ): string | undefined {
   const [plain, command] = secretsOf[service]
@@ -51,6 +51,9 @@ export function mendSecret(
           `${origin.name}, ${setting}`,
           `'parley config set${profileFlag(settings)} ${setting}${value}' replaces it`,
         ]
-      : [origin.name, "change it there; 'parley config list --effective' shows what it overrides"]
+      : [
+          origin.name,
+          `change it there; 'parley config list${profileFlag(settings)} --effective' shows what it overrides`,
+        ]
   return `its secret came from ${place}: ${way}`
 }

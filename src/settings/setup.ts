@@ -43,7 +43,8 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
   const values = answers.reduce(withAnswer, known)
   if (answers.length === 0) note('nothing changed')
   else {
-    await changeProfile(context, (current) => answers.reduce(withAnswer, current))
+    // Meanwhile 'config use' may have chosen another one, whose secret would go to the address that was typed.
+    await changeProfile(context, (current) => answers.reduce(withAnswer, current), name)
     note(`saved: ${nextSteps(values, flags.profile ? ` --profile ${name}` : '')}`)
     const { explanations } = await explainProfile(context)
     for (const [setting] of answers) noteOverride(context, explanations, setting)
@@ -99,8 +100,7 @@ const services = [
 const explanations: { [K in SettingName]?: string } = {
   baseUrl:
     "Its address, the part before /alpha_cli/… in its URLs, such as https://gateway.example. Ask whoever runs it for the address, a token, and the vendor's name in its URLs. Without a gateway, press Enter.",
-  accessToken:
-    "Your token, which goes out as 'Authorization: Bearer …'. To have a command print it each time, press Enter.",
+  accessToken: "Your token, which goes out as 'Authorization: Bearer …'.",
   accessTokenCommand: "A shell command that prints the token, such as 'pass show gateway'.",
   family:
     "The vendor's name in the gateway's URLs, as in …/alpha_cli/…, and in its models, as in alpha-2.5-pro.",
@@ -108,7 +108,7 @@ const explanations: { [K in SettingName]?: string } = {
   imageModel: 'The model for images. None is known by name: ask for it, or press Enter.',
   agentsUrl:
     'Its address, the part before /v1/sessions in its URLs, such as https://agents.example. Ask whoever runs it for the address and a key. Without one, press Enter.',
-  apiKey: 'Your key. To have a command print it each time, press Enter.',
+  apiKey: 'Your key.',
   apiKeyCommand: "A shell command that prints the key, such as 'pass show agents'.",
   agentsAuth: "How the key goes out: x-api-key, or bearer if the service wants 'Authorization: Bearer …'.",
   vendor: "The vendor's name in the service's headers, as in vendor-version and vendor-beta.",
@@ -147,6 +147,10 @@ async function interview(
 const defaultOf = (name: SettingName, { family = settingOf('family').default }: Values): unknown =>
   name === 'chatModel' ? `${family}-2.5-pro` : settingOf(name).default
 
+/** Without a secret the next question is the one for its command. */
+const meaningOfEnter = (secret: unknown): string =>
+  secret === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
+
 /** Asks until the answer is valid; `undefined` if there is none. */
 async function askFor(
   name: SettingName,
@@ -154,7 +158,8 @@ async function askFor(
 ): Promise<unknown> {
   const { about, secret: isHidden = false } = settingOf(name)
   const shown = current === undefined ? '' : ` [${maskValue(name, current)}]`
-  say(explanations[name] ?? about)
+  const more = isHidden ? ` ${meaningOfEnter(current)}` : ''
+  say(`${explanations[name] ?? about}${more}`)
   for (;;) {
     const typed = await questioner.ask(
       `${margin}${oneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown}`)}: `,

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { run, temporaryFolder } from '../harness/run.ts'
+import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { settled } from '../settings/settled.ts'
 
 /** A usage error of one line; returns what it says. */
 async function refusal(argv: string[], env: Record<string, string> = {}): Promise<string> {
@@ -51,6 +52,8 @@ test('a flag of another tool has no pointer where it would lie', async () => {
 test.each([
   [['hi'], 'parley chat "hi"'],
   [['Why is it blue?'], 'parley chat "Why is it blue?"'],
+  [['hi', '--profile', 'demo'], 'parley chat --profile demo "hi"'],
+  [['--profile', 'demo', 'hi'], 'parley chat --profile demo "hi"'],
   [['Why', 'is', 'it', 'blue?'], 'parley chat "Why is it blue?"'],
   [['where', 'is', 'it', '--stream'], 'parley chat "where is it"'],
   [['it costs $5, `x` and "y"'], `parley chat 'it costs $5, \`x\` and "y"'`],
@@ -274,3 +277,30 @@ test('help on a terminal has bold headings; in a pipe it is the same text', asyn
   expect(out).not.toContain('\x1b')
   expect((await run(['chat', '--help', '--color', 'always'])).out).toContain('\x1b[1mFlags:\x1b[22m')
 })
+
+test.each([
+  [['image', 'x'], 200, "'parley config set --profile work imageModel NAME'"],
+  [['events', 'list'], 200, "'parley api --profile work agents /v1/sessions' lists them"],
+  [['events', 'send', 'x', '-s', 's1'], 502, "look with 'parley events list --profile work -s s1' before"],
+  [['chat', 'x'], 401, "'parley config set --profile work accessToken' replaces it"],
+  [['config', 'check', '-s', 's1'], 405, "'parley config list --profile work --effective' shows"],
+  [['hi'], 200, 'parley chat --profile work "hi"'],
+])(
+  'Q47: a command that a message prints uses the profile that was named: %j',
+  async (argv, status, command) => {
+    const values = {
+      baseUrl: 'https://gateway.test',
+      accessToken: 'canary-token-aaaa1111',
+      agentsUrl: 'https://agents.test',
+      apiKey: 'canary-key-bbbb2222',
+    }
+    const { world } = settled({ profiles: { work: values } })
+    const exchange = answering('{}', { status })
+    const named = [...argv, '--profile', 'work', '--no-stdin']
+    const { out, err } = await run(argv[0] === 'hi' ? ['hi', '--profile', 'work'] : named, {
+      ...world,
+      exchange,
+    })
+    expect(out + err).toContain(command)
+  },
+)

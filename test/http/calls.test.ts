@@ -1,5 +1,7 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createContext } from '../../src/cli/create-context.ts'
 import type { Host, SharedFlags } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
@@ -25,13 +27,12 @@ interface Run {
 async function startRun(
   exchange: (model: string, onSent: () => void) => ReturnType<Exchange>,
   flags: Partial<SharedFlags> = {},
-  stdin = '',
+  { stdin = '', cwd = temporaryFolder(), env = {} }: { stdin?: string; cwd?: string; env?: object } = {},
 ): Promise<Run> {
-  const cwd = temporaryFolder()
   const requests: HttpRequest[] = []
   const nowhere = { isTerminal: false, open: () => new Readable() as never, writeNow: () => 0 }
   const host: Host = {
-    env: { HOME: cwd, ...credentials },
+    env: { PATH: process.env.PATH, HOME: cwd, ...credentials, ...env },
     cwd,
     platform: 'linux',
     uid: undefined,
@@ -145,11 +146,68 @@ test('a header from stdin is read once for all calls', async () => {
   const { caller, requests } = await startRun(
     async () => answering('{}')({} as never),
     { header: ['@-'] },
-    'X-Tenant: blue\n',
+    { stdin: 'X-Tenant: blue\n' },
   )
   expect(await Promise.all([call(caller, 'a'), call(caller, 'b')])).toEqual(['a', 'b'])
   expect(await call(caller, 'c')).toBe('c')
   expect(requests.map(({ headers }) => headers['X-Tenant'])).toEqual(['blue', 'blue', 'blue'])
+})
+
+describe('K37: a call that is given up while a command prints its secret (needs sh)', () => {
+  /** The command hangs until there is a file `go`. */
+  async function waiting() {
+    const cwd = temporaryFolder()
+    const command = 'echo $$ >> pids; until [ -e go ]; do sleep 0.02; done; echo canary-secret'
+    const env = { PARLEY_API_KEY: '', PARLEY_API_KEY_COMMAND: command }
+    const { caller, requests } = await startRun(async () => answering('{}')({} as never), {}, { cwd, env })
+    const pids = () => (existsSync(join(cwd, 'pids')) ? readFileSync(join(cwd, 'pids'), 'utf8').trim() : '')
+    const ask = (once?: AbortSignal) =>
+      caller.call(endpoints.readSession, { params: { session: 's' }, once }, async () => 'answered')
+    return {
+      ask,
+      requests,
+      pids,
+      begun: () => expect.poll(pids).not.toBe(''),
+      go: () => writeFileSync(join(cwd, 'go'), ''),
+    }
+  }
+
+  test('ends it, says so, and the next call runs it anew', async () => {
+    const { ask, requests, pids, begun, go } = await waiting()
+    const late = new AbortController()
+    const given = ask(late.signal).catch((error: unknown) => error)
+    await begun()
+    late.abort()
+    expect(await given).toMatchObject({
+      kind: 'credentials',
+      message: 'apiKeyCommand (PARLEY_API_KEY_COMMAND) did not end while a call waited for it',
+    })
+    const isAlive = () => {
+      try {
+        return process.kill(Number(pids()), 0)
+      } catch {
+        return false
+      }
+    }
+    await expect.poll(isAlive).toBe(false)
+    expect(requests).toHaveLength(0)
+    go()
+    expect(await ask()).toBe('answered')
+  })
+
+  test('leaves it to another call that waits for it', async () => {
+    const { ask, requests, pids, begun, go } = await waiting()
+    const late = new AbortController()
+    const given = ask(late.signal).catch((error: unknown) => error)
+    const other = ask()
+    await begun()
+    late.abort()
+    expect(await given).toMatchObject({ kind: 'credentials' })
+    go()
+    expect(await other).toBe('answered')
+    expect(pids().split('\n')).toHaveLength(1)
+    expect(requests).toHaveLength(1)
+  })
 })
 
 test('what is said instead of what calls came to is said again after another call, not while it is under way', () => {

@@ -375,7 +375,12 @@ const inProfile = "profile 'default', accessToken: 'parley config set accessToke
 test.each([
   [{ PARLEY_ACCESS_TOKEN: 'canary-env-token' }, [], {}, `PARLEY_ACCESS_TOKEN: ${inEnvironment}`],
   [{}, [], {}, inProfile],
-  [{ PARLEY_ACCESS_TOKEN: 'canary-env-token' }, ['--profile', 'default'], {}, inProfile],
+  [
+    { PARLEY_ACCESS_TOKEN: 'canary-env-token' },
+    ['--profile', 'default'],
+    {},
+    inProfile.replace('set', 'set --profile default'),
+  ],
   [
     {},
     [],
@@ -480,5 +485,18 @@ describe('a secret from a command (needs sh)', () => {
     expect(await ended).toMatchObject({ signal: 'SIGTERM', out: '' })
     expect(server.connections).toBe(0)
     await server.close()
+  })
+})
+
+test.each([
+  ['Bearer t', "begins with 'Bearer', which is added to it: give the token without it"],
+  ['bearer  t', "begins with 'Bearer', which is added to it: give the token without it"],
+  ['a b', 'has blanks or other characters that no token has'],
+])('a secret with what is no part of it says so: %j', async (PARLEY_ACCESS_TOKEN, why) => {
+  const { code, err, requests } = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN } })
+  expect({ code, err, requests }).toEqual({
+    code: 3,
+    err: `parley: PARLEY_ACCESS_TOKEN ${why}\n`,
+    requests: [],
   })
 })

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
@@ -190,6 +191,16 @@ describe('set, get, unset', () => {
 })
 
 describe('profiles', () => {
+  test('list of a profile without settings says so on a terminal, and nothing in a pipe', async () => {
+    const { env } = world()
+    expect(await run(['config', 'list'], { env })).toMatchObject({ code: 0, out: '', err: '' })
+    const shown = await run(['config', 'list'], { env, tty: ['stdout', 'stderr'], columns: 200 })
+    expect(shown).toMatchObject({ code: 0, out: '' })
+    expect(shown.err).toBe(
+      "parley: profile 'default' has no settings yet: 'parley config init' asks for them, and --effective shows what applies without\n",
+    )
+  })
+
   test('--profile, then PARLEY_PROFILE, then the current one is changed and read', async () => {
     const { env, file, also } = world()
     await run(['config', 'set', 'chatModel', 'a'], { env })
@@ -448,7 +459,7 @@ describe('config init', () => {
       workspaceId: 'ws_1',
     })
     expect(ended.err).toContain('  baseUrl [https://old.test]: ')
-    expect(ended.err).toContain('  accessToken has characters that are not allowed in a header\n')
+    expect(ended.err).toContain('  accessToken has blanks or other characters that no token has\n')
     expect(ended.err).toContain('  agentsUrl must begin with https:// or http://\n')
     expect(ended.err).not.toContain('canary')
   })
@@ -503,6 +514,38 @@ describe('config init', () => {
     expect(about.get('agentsUrl')).toMatch(/such as https:\/\/agents\.example\. Ask whoever runs it/)
     expect(about.get('family')).toContain("in the gateway's URLs, as in …/alpha_cli/…")
     expect(err).toMatch(/\n\nThe model gateway, [^\n]*:\n[\s\S]*\nThe session service, [^\n]*:\n/)
+  })
+
+  test('it says that Enter keeps a secret that is there, and no longer that it leads to a command', async () => {
+    const typed = 'https://a.test\n\r\n\n\nhttps://b.test\n\r\n\n\n'
+    const secrets = { accessToken: 'canary-token-1', apiKey: 'canary-key-1' }
+    const { env, file } = world({ profiles: { default: secrets } })
+    const { err } = await run(['config', 'init'], { env, typed })
+    expect(err).toContain("  Your token, which goes out as 'Authorization: Bearer …'. Enter keeps it.\n")
+    expect(err).toContain('  Your key. Enter keeps it.\n')
+    expect(err).not.toContain('To have a command')
+    expect(file().profiles.default).toMatchObject(secrets)
+    const fresh = await run(['config', 'init'], { env: world().env, typed: '\nhttps://b.test\n\r\n\n\n\n' })
+    expect(fresh.err).toContain('  Your key. To have a command print it each time, press Enter.\n')
+  })
+
+  test('C31: it saves to the profile that it named, also if another one is chosen meanwhile', async () => {
+    const other = { baseUrl: 'https://other.test', accessToken: token }
+    const { env, path, file } = world({ current: 'work', profiles: { work: {}, other } })
+    const screen = new Writable({
+      write(chunk, _, done) {
+        if (String(chunk).includes('Your token'))
+          writeFileSync(path, JSON.stringify({ ...file(), current: 'other' }), { mode: 0o600 })
+        done()
+      },
+    })
+    const stderr = { isTerminal: false, open: () => screen, writeNow: () => 0 }
+    const typed = 'https://a.test\nt-1\r\n\n\n\n'
+    expect(await run(['config', 'init'], { env, typed, stderr })).toMatchObject({ code: 0 })
+    expect(file()).toMatchObject({
+      current: 'other',
+      profiles: { work: { baseUrl: 'https://a.test', accessToken: 't-1' }, other },
+    })
   })
 
   test('its explanations are broken between words on a terminal', async () => {

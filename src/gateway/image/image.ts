@@ -8,7 +8,8 @@ import { escapeControls } from '../../io/escape.ts'
 import { findPictureProtocol, renderPicture, whyNoPictures, whyNotShown } from '../../io/picture.ts'
 import { showSpinner } from '../../io/spinner.ts'
 import { readSettings } from '../../settings/read-settings.ts'
-import type { Settings } from '../../settings/schemas.ts'
+import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { profileFlag } from '../../settings/service-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
@@ -35,12 +36,13 @@ export interface ImageOptions extends PromptOptions {
 /** Asks for images, saves them and prints their paths. */
 export async function makeImages(context: Context, options: ImageOptions, words: string[]): Promise<void> {
   const footer: Footer = { start: context.timers.now(), isAsked: options.usage }
-  const { values, ...settings } = await readSettings(context)
-  const model = chooseModel(options, values)
+  const settings = await readSettings(context)
+  const { values } = settings
+  const model = chooseModel(options, settings)
   const { body, name } = await readBody(context, words, options)
   const destination = await openDestination(context, options, name)
 
-  const caller = createCaller(context, { values, ...settings })
+  const caller = createCaller(context, settings)
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
   const client = { exchange: caller.exchange, retries: values.retries, deadline: caller.deadline }
@@ -67,10 +69,11 @@ async function receive(context: Context, response: HttpResponse, { start }: Foot
   }
 }
 
-export function chooseModel({ model }: Pick<ImageOptions, 'model'>, { imageModel }: Settings): string {
-  const chosen = model ?? imageModel
+export function chooseModel({ model }: Pick<ImageOptions, 'model'>, settings: ResolvedSettings): string {
+  const chosen = model ?? settings.values.imageModel
   if (chosen !== undefined) return chosen
-  throw usage("no image model: give -m NAME, or set one with 'parley config set imageModel NAME'")
+  const way = `'parley config set${profileFlag(settings)} imageModel NAME'`
+  throw usage(`no image model: give -m NAME, or set one with ${way}`)
 }
 
 /** The request's body, and a file name made from what it asks for. Throws a usage error. */

@@ -67,7 +67,7 @@ export async function readImageLines(
       if (line.model !== undefined) pathSegment('model', line.model)
       const body = await buildLineBody(line, parts)
       const words = 'prompt' in line ? line.prompt : await promptOf(body)
-      return { model: line.model ?? chooseModel(options, values), body, name: nameFrom(words) }
+      return { model: line.model ?? chooseModel(options, settings), body, name: nameFrom(words) }
     },
     preview: async (call: ImageLineRequest) => void (await caller.preview(endpoints.image, requestOf(call))),
     async ask(
