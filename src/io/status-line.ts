@@ -8,19 +8,23 @@ export interface StatusLine {
   remove(): void
 }
 
-const clear = '\r\x1b[2K'
-
 export function createStatusLine(stream: StdStream): StatusLine {
   let shown = ''
   const write = (text: string) => void stream.open().write(text)
+  /** On a terminal that is narrower by now it stands on several rows. */
+  const clear = () => {
+    const above = Math.ceil(shown.length / (stream.columns || Infinity)) - 1
+    return above > 0 ? `\x1b[${above}A\r\x1b[J` : '\r\x1b[2K'
+  }
   return {
     show(text) {
       if (text === shown) return
+      const cleared = clear()
       shown = text
-      write(clear + text)
+      write(cleared + text)
     },
     above(writeOther) {
-      if (shown !== '') write(clear)
+      if (shown !== '') write(clear())
       try {
         return writeOther()
       } finally {
@@ -28,7 +32,7 @@ export function createStatusLine(stream: StdStream): StatusLine {
       }
     },
     remove() {
-      if (shown !== '') write(clear)
+      if (shown !== '') write(clear())
       shown = ''
     },
   }

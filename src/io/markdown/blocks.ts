@@ -276,7 +276,10 @@ class Opening {
 
   #decide(isLineEnd: boolean): Found | undefined {
     const text = this.#head
-    const start = readLineStart(text, isLineEnd, this.#outline.isAtItem)
+    const start = readLineStart(text, isLineEnd, {
+      isAtItem: this.#outline.isAtItem,
+      isUnderText: this.#isInParagraph() && this.#outline.isSame,
+    })
     switch (start.kind) {
       case 'more':
         return undefined
@@ -332,7 +335,11 @@ const longestStart = 200
  * Reads the first characters of a line, without the blanks before them. It is called after each character until the
  * line is known, so that no text waits longer than necessary.
  */
-function readLineStart(head: string, isLineEnd: boolean, isAtItem: boolean): LineStart {
+function readLineStart(
+  head: string,
+  isLineEnd: boolean,
+  { isAtItem, isUnderText }: { isAtItem: boolean; isUnderText: boolean },
+): LineStart {
   const first = head[0] as string
   if (first === '>') return { kind: 'quote' }
   if (first === '|') return { kind: 'bar' }
@@ -340,6 +347,7 @@ function readLineStart(head: string, isLineEnd: boolean, isAtItem: boolean): Lin
   if (first === '#') return readHeading(head, isLineEnd)
   if (first === '`' || first === '~') return readFenceStart(head, isLineEnd)
   if (first === '-' || first === '*' || first === '_') return readRule(head, isLineEnd)
+  if (first === '=' && isUnderText) return readUnderline(head, isLineEnd)
   if (first === '+') return head.length === 1 && !isLineEnd ? more : readItem(head)
   if (isDigit(first)) return readNumber(head, isLineEnd)
   if (first === '[' && isAtItem) return readTask(head, isLineEnd)
@@ -368,6 +376,12 @@ function readRule(head: string, isLineEnd: boolean): LineStart {
   if (isOpen && !isLineEnd) return more
   const count = head.split(head[0] as string).length - 1
   return isOpen && count >= 3 ? { kind: 'rule' } : readItem(head)
+}
+
+/** `===` makes a heading of the text above, which was shown: it can only be underlined. */
+function readUnderline(head: string, isLineEnd: boolean): LineStart {
+  if (!/^=+[ \t]*$/.test(head)) return text
+  return isLineEnd ? { kind: 'rule' } : more
 }
 
 function readItem(head: string): LineStart {

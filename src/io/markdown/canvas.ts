@@ -50,14 +50,14 @@ function measure(spans: readonly Span[]): number {
 const widestRule = 80
 
 interface PageOptions {
-  /** The terminal's width; `Infinity` if it is none. */
-  columns: number
+  /** The terminal's width by now; `Infinity` if it is none. */
+  columns: () => number
   isColoured: boolean
 }
 
 /** Where the text goes, line by line; each line begins with its lead, such as the bars of quotes. */
 export class Canvas {
-  readonly columns: number
+  readonly columns: () => number
   readonly measure = measure
   readonly #isColoured: boolean
   #text = ''
@@ -104,7 +104,7 @@ export class Canvas {
   }
 
   drawRule(lead: readonly Span[]): void {
-    const room = Math.max(Math.min(this.columns, widestRule) - this.measure(lead), 3)
+    const room = Math.max(Math.min(this.columns(), widestRule) - this.measure(lead), 3)
     this.printLine([...lead, { text: '─'.repeat(room), look: looks.frame }])
   }
 

@@ -7,8 +7,8 @@ import { Canvas } from './canvas.ts'
 import type { LinkStyle } from './inline.ts'
 
 export interface MarkdownOptions {
-  /** The width of the terminal: a table that is wider is printed as it came. */
-  columns?: number
+  /** The width of the terminal, which may change: a table that is wider is printed as it came. */
+  columns?: () => number
   isColoured: boolean
   links?: LinkStyle
   /** Shows that a table is kept back. */
@@ -21,7 +21,7 @@ export interface MarkdownOptions {
  */
 export function createMarkdownPrinter(
   output: Output,
-  { columns = Infinity, isColoured, links = 'address', waiting }: MarkdownOptions,
+  { columns = () => Infinity, isColoured, links = 'address', waiting }: MarkdownOptions,
 ): AnswerPrinter {
   const page = new Canvas({ columns, isColoured })
   let highlighter: typeof import('./highlighter.ts') | undefined
@@ -77,6 +77,9 @@ export function createMarkdownPrinter(
       const rest = layOut(take(true))
       output.write(rest).catch(() => {})
       return rest !== '' && output.isTerminal
+    },
+    get keepsLines() {
+      return blocks.isInTable
     },
   }
 }

@@ -100,7 +100,7 @@ export class Table {
       for (const [column, lines] of row.entries())
         widths[column] = lines.reduce((most, { width }) => Math.max(most, width), widths[column] ?? narrowest)
     const whole = widths.reduce((sum, width) => sum + width, 0) + 3 * (widths.length - 1)
-    const room = Math.min(this.#page.columns, widestTable) - this.#page.measure(this.lead)
+    const room = Math.min(this.#page.columns(), widestTable) - this.#page.measure(this.lead)
     return whole <= room ? widths : 'as it came'
   }
 

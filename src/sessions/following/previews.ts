@@ -69,10 +69,16 @@ export function createPreviews(
     return open?.breakLine() ?? false
   }
 
+  /** Something else is said next: a table that is kept back comes after it. */
+  function makeRoom(): void {
+    if (printer?.keepsLines) waiting.stop()
+    else breakLine()
+  }
+
   async function print(text: string): Promise<void> {
     printer ??= markdown ? await createLayout(shown, waiting) : createAnswerPrinter(output)
     cleanups.add(breakLine)
-    openLine.end = breakLine
+    openLine.end = makeRoom
     printer.add(text)
     await printer.write()
   }

@@ -17,6 +17,12 @@ test.each([
   ['*one foo*bar two* **one foo**bar', '<3>one foo*bar two</> <1>one foo</>bar\n'],
   ['## Closed ##\n# C #1 # ', '<1;35>Closed</>\n<1;4;35>C #1</>\n'],
   ['# C#\n# A # b\n# ##\nx #', '<1;4;35>C#</>\n<1;4;35>A # b</>\n\nx #\n'],
+  ['Title\n=====  \ntext', `Title\n<2>${'─'.repeat(80)}</>\ntext\n`],
+  [
+    'Title\n=\n- item\n===\n\n> quote\n> ==\n> ==',
+    `Title\n<2>${'─'.repeat(80)}</>\n<36>•</> item\n  ===\n\n<2>│ </>quote\n<2>│ ${'─'.repeat(78)}</>\n<2>│ </>==\n`,
+  ],
+  ['==\n\na == b\n== c\n=d', '==\n\na == b\n== c\n=d\n'],
   ['**one\ntwo** three', '**one\ntwo** three\n'],
   ['**never closed\n\nnext', '**never closed\n\nnext\n'],
   ['2*3*4, 5 * 6, snake_case_name, __init__.py', '2*3*4, 5 * 6, snake_case_name, __init__.py\n'],
@@ -135,6 +141,15 @@ describe('tables', () => {
     ['> |a|\n> |-|\n> |1|\n\n- |b|', undefined, '│ a\n│ ───\n│ 1\n\n• |b|\n'],
   ])('%j in %j columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
+  })
+
+  test('a table is as wide as the terminal is by then, which may have been made narrower', async () => {
+    const widths = [80, 20]
+    const table = '| some | more |\n|-|-|\n| a long cell | another |\n\n'
+    const options = { columns: () => widths.shift() ?? 20 }
+    expect(await print(table + table, options)).toBe(
+      `some        │ more\n────────────┼────────\na long cell │ another\n\n${table.trimEnd()}\n`,
+    )
   })
 
   test('one that is longer than what is kept back goes on in its widths', async () => {

@@ -1,10 +1,15 @@
 import { createMarkdownPrinter, type MarkdownOptions } from '../../../src/io/markdown/printer.ts'
 import type { Output } from '../../../src/io/output.ts'
 
+interface PrintOptions extends Partial<Omit<MarkdownOptions, 'columns'>> {
+  /** A function if the terminal's width changes. */
+  columns?: number | (() => number) | undefined
+}
+
 /** What a terminal would get, piece by piece as it was written. */
 export async function printPieces(
   pieces: readonly string[],
-  options: Partial<MarkdownOptions> = {},
+  { columns = Infinity, ...options }: PrintOptions = {},
 ): Promise<string[]> {
   const written: string[] = []
   const output: Output = {
@@ -14,7 +19,11 @@ export async function printPieces(
     },
     async flush() {},
   }
-  const printer = createMarkdownPrinter(output, { isColoured: false, ...options })
+  const printer = createMarkdownPrinter(output, {
+    isColoured: false,
+    columns: typeof columns === 'number' ? () => columns : columns,
+    ...options,
+  })
   for (const piece of pieces) {
     printer.add(piece)
     await printer.write()
@@ -23,7 +32,7 @@ export async function printPieces(
   return written
 }
 
-export const print = async (text: string, options?: Partial<MarkdownOptions>) =>
+export const print = async (text: string, options?: PrintOptions) =>
   (await printPieces([text], options)).join('')
 
 /** A text without the colours that we put into it. */

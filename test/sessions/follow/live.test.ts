@@ -316,8 +316,8 @@ describe('--live', () => {
   }
 
   /** A session in which half a message is shown for as long as its stream brings nothing more. */
-  const halfShown = (lists: Exchange[]): Exchange => {
-    const service = serve({ streams: [[begun('m'), more('m', 'one ')]] })
+  const halfShown = (lists: Exchange[], text = 'one '): Exchange => {
+    const service = serve({ streams: [[begun('m'), more('m', text)]] })
     let listed = 0
     // The first two come before the message.
     return (request) =>
@@ -352,6 +352,27 @@ describe('--live', () => {
       expect(shown()).toMatch(/one ?\nparley: .*503.*trying again.*\n ?two\n· session.status_idle/)
     },
   )
+
+  test('Y214 what is said while a table is kept back comes before the table, which stays one', async () => {
+    const { world, shown } = createTerminal()
+    const away = answering('', { status: 503 })
+    const table = '| a | b |\n|---|---|\n| 1 | 2 |\n'
+    const more = '| long cell | 3 |\n'
+    const said: Event = {
+      id: 'm',
+      type: 'agent.message',
+      content: [{ type: 'text', text: `Look:\n\n${table}${more}` }],
+    }
+    const ends = answering(JSON.stringify({ data: [working, said, idle] }))
+    const how = { env, exchange: halfShown([away, ends], `Look:\n\n${table}`) }
+    expect((await follow({ streams: [] }, { ...how, ...world })).code).toBe(0)
+    const plain = shown()
+      .replace(/\x1b\[[\d;?]*[a-zA-Z]/g, '')
+      .replace(/.*waiting for the end of a table\n/, '')
+    expect(plain).toMatch(/Look:\n+parley: .*503.*trying again.*\n/)
+    expect(plain.match(/─┼─/g)).toHaveLength(1)
+    expect(plain).toMatch(/trying again.*\n+a {9}│ b\n─+┼─+\n1 {9}│ 2\nlong cell │ 3\n/)
+  })
 
   test('Y213 of send without --follow is exit 2', async () => {
     const { code, err, requests } = await run(['events', 'send', '--live', 'hi'], { env })

@@ -1,0 +1,37 @@
+import { Writable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { createStatusLine } from '../../src/io/status-line.ts'
+
+test('a line that a narrower terminal shows on several rows is removed from all of them', () => {
+  let written = ''
+  const stream = {
+    isTerminal: true,
+    columns: 80,
+    open: () =>
+      new Writable({
+        write(chunk, _, done) {
+          written += chunk
+          done()
+        },
+      }),
+    writeNow: () => 0,
+  }
+  const taken = () => {
+    const text = written
+    written = ''
+    return text
+  }
+  const line = createStatusLine(stream)
+  const long = 'x'.repeat(79)
+  line.show(long)
+  expect(taken()).toBe(`\r\x1b[2K${long}`)
+  stream.columns = 30
+  line.show('short')
+  expect(taken()).toBe('\x1b[2A\r\x1b[Jshort')
+  line.show('shorter')
+  line.above(() => {
+    written += 'said\n'
+  })
+  line.remove()
+  expect(taken()).toBe('\r\x1b[2Kshorter\r\x1b[2Ksaid\nshorter\r\x1b[2K')
+})
