@@ -74,18 +74,28 @@ export const timeLeft = ({ context, caller: { deadline } }: Omit<Patient, 'repea
 
 /** Throws a `CliError` after the deadline. */
 export function requireTime(patient: Omit<Patient, 'repeat'>): void {
-  if (timeLeft(patient) > 0) return
-  throw new CliError('stopped', 'the deadline passed while the session was followed', {
+  if (timeLeft(patient) <= 0) throw tooLate()
+}
+
+const tooLate = () =>
+  new CliError('stopped', 'the deadline passed while the session was followed', {
     sent: 'yes',
     retry: 'later',
     deadline: true,
   })
-}
+
+/**
+ * Whether a request met the deadline, also if the clock has been set back since. A wait that would be longer than the
+ * deadline ends with the failure before it.
+ */
+export const isCutByDeadline = ({ details: { deadline, isPermanent } }: CliError): boolean =>
+  deadline === true && isPermanent === true
 
 /** Shows a failure on stderr. Throws it if no patience is left for it, and any after the deadline. */
 export function endure(patient: Patient, patience: Patience, error: unknown): Patience {
   const { context, caller, repeat } = patient
   if (!(error instanceof CliError)) throw error
+  if (isCutByDeadline(error)) throw tooLate()
   requireTime(patient)
   const left = afterFailure(patience, error, {
     now: context.timers.now(),
@@ -98,10 +108,12 @@ export function endure(patient: Patient, patience: Patience, error: unknown): Pa
   return left
 }
 
-/** Waits before the next attempt, longer each time, and not past the deadline. */
+/** Waits before the next attempt, longer each time. Throws a `CliError` if the deadline comes first: no attempt has time. */
 export async function waitPatiently(patient: Patient, patience: Patience): Promise<Patience> {
   const { waited, askedWait } = patience
   const wait = Math.max(backoff(waits, waited), askedWait)
-  await patient.context.timers.wait(Math.min(wait, Math.max(timeLeft(patient), 0)))
+  const left = timeLeft(patient)
+  await patient.context.timers.wait(Math.min(wait, Math.max(left, 0)))
+  if (left <= wait) throw tooLate()
   return { ...patience, waited: waited + 1, askedWait: 0 }
 }

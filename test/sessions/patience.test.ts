@@ -51,7 +51,7 @@ test('each response is a beginning of five minutes', () => {
   expect(afterFailure(patience, failure('not-sent'), options)).toBeDefined()
 })
 
-test('the waits double up to 8 s, unless the service asks for more or the deadline is near', async () => {
+test('the waits double up to 8 s, unless the service asks for more, and the deadline ends them', async () => {
   const waited: number[] = []
   const timers = {
     now: () => 0,
@@ -62,6 +62,7 @@ test('the waits double up to 8 s, unless the service asks for more or the deadli
   let patience = freshPatience(0)
   for (let i = 0; i < 7; i++) patience = await waitPatiently({ ...patient, repeat: 'always' }, patience)
   await waitPatiently({ ...patient, repeat: 'always' }, { ...patience, askedWait: 20_000 })
-  await waitPatiently({ ...patient, repeat: 'always' }, { ...patience, askedWait: 40_000 })
+  const late = waitPatiently({ ...patient, repeat: 'always' }, { ...patience, askedWait: 40_000 })
+  await expect(late).rejects.toMatchObject({ kind: 'stopped', details: { deadline: true } })
   expect(waited).toEqual([250, 500, 1000, 2000, 4000, 8000, 8000, 20_000, 30_000])
 })

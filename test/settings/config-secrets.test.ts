@@ -412,6 +412,25 @@ test('K16: what replaces a refused secret names the profile that has it', async 
   )
 })
 
+test.each(['run', 'send'])(
+  'K16: events %s that cannot follow the session names the secret, too',
+  async (verb) => {
+    const world = profile({}, { work: { agentsUrl: 'https://a.test', apiKey: token } })
+    const exchange = answering('{}', { status: 401 })
+    const follow = verb === 'send' ? ['--follow'] : []
+    const argv = ['events', verb, 'x', '-s', 's', ...follow, '--profile', 'work']
+    const { code, err, requests } = await run(argv, { ...world, exchange })
+    expect({ code, posts: requests.filter(({ method }) => method === 'POST') }).toEqual({
+      code: 3,
+      posts: [],
+    })
+    expect(err).toBe(
+      'parley: the session cannot be followed: the session service answered 401\n' +
+        "  nothing was sent; its secret came from profile 'work', apiKey: 'parley config set --profile work apiKey' replaces it\n",
+    )
+  },
+)
+
 describe('a secret from a command (needs sh)', () => {
   const from = (accessTokenCommand: string) => profile({ baseUrl: 'https://a.test', accessTokenCommand })
 

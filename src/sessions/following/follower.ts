@@ -5,7 +5,15 @@ import type { RequestParts } from '../../http/request.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isPiece, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import { afterResponse, endure, freshPatience, requireTime, timeLeft, waitPatiently } from '../patience.ts'
+import {
+  afterResponse,
+  endure,
+  freshPatience,
+  isCutByDeadline,
+  requireTime,
+  timeLeft,
+  waitPatiently,
+} from '../patience.ts'
 import { isToolUse, type SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import type { FollowedTurn } from './followed-turn.ts'
@@ -33,12 +41,31 @@ export const withPieces = (parts: RequestParts): RequestParts => ({
 /** How long a list may take to show the first event of a session: the waits before each look. Milliseconds. */
 const firstWaits = [250, 500, 1_000, 1_500, 1_750]
 
-/** Reads what there is, before anything is sent, and opens a stream. Throws a `CliError`. */
+/**
+ * Reads what there is, before anything is sent, and opens a stream. Throws a `CliError`: of kind `stopped` if the deadline
+ * cut a request.
+ */
 export async function openFollower(
   context: Context,
   caller: Caller,
   parts: RequestParts,
-  { showPast, stays = false, needsPast = false, previews }: FollowOptions = {},
+  options: FollowOptions = {},
+): Promise<Follower> {
+  try {
+    return await readAndOpen(context, caller, parts, options)
+  } catch (error) {
+    throw error instanceof CliError && isCutByDeadline(error) ? stoppedBy(error) : error
+  }
+}
+
+const stoppedBy = ({ message, details }: CliError) =>
+  new CliError('stopped', message, { ...details, retry: 'later' })
+
+async function readAndOpen(
+  context: Context,
+  caller: Caller,
+  parts: RequestParts,
+  { showPast, stays = false, needsPast = false, previews }: FollowOptions,
 ): Promise<Follower> {
   const ledger = new SeenEvents()
   const patient = { context, caller, repeat: 'always' as const }

@@ -1,8 +1,9 @@
 import type { Context } from '../../context.ts'
+import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import { endure, freshPatience } from '../patience.ts'
+import { endure, freshPatience, isCutByDeadline } from '../patience.ts'
 import type { SessionParts } from '../session.ts'
 import { longestDoubt } from './replying.ts'
 
@@ -41,7 +42,7 @@ export async function lookUntil<T>(
       const result = reading.result(timers.now())
       if (result !== undefined) return result
     } catch (error) {
-      if (timers.now() >= end) return undefined
+      if (timers.now() >= end || (error instanceof CliError && isCutByDeadline(error))) return undefined
       endure({ context, caller, repeat: 'always' }, freshPatience(timers.now()), error)
     }
     if (timers.now() >= end) return undefined

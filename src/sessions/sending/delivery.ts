@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
+import { refusesSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
@@ -95,11 +96,18 @@ export async function openBefore(
     return await openFollower(context, caller, reading, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    const kind = error.kind === 'unknown' ? 'not-sent' : error.kind
-    throw new CliError(kind, `the session cannot be followed: ${error.message}`, {
+    const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
+    const { status, consequence } = error.details
+    // This one says where the secret came from that was refused.
+    const origin = refusesSecret(status) ? consequence : undefined
+    const isLate = error.kind === 'stopped' && error.details.deadline
+    const message = isLate
+      ? 'the deadline passed before the session could be followed'
+      : `the session cannot be followed: ${error.message}`
+    throw new CliError(kind, message, {
       ...error.details,
       sent: 'no',
-      consequence: 'nothing was sent',
+      consequence: origin === undefined ? 'nothing was sent' : `nothing was sent; ${origin}`,
     })
   }
 }

@@ -235,6 +235,55 @@ describe('follow, where things go wrong', () => {
     expect(ended.err).toContain('the deadline passed')
   })
 
+  test.each([
+    ['15, while the list is waited for', '', ['follow'], { exit: 15, kind: 'stopped', sent: 'unknown' }],
+    ['15, while the stream is waited for', '/stream', ['follow'], { exit: 15, kind: 'stopped' }],
+    ['9 of a run whose task was not sent', '', ['run', 'x'], { exit: 9, sent: 'no', safeToRetry: true }],
+    ['9 of an event that was not sent', '/stream', ['send', 'x', '--follow'], { exit: 9, sent: 'no' }],
+  ])('Y215: a deadline that passes before the session is shown is %s', async (_, silent, argv, told) => {
+    server = await serve((socket, request) => {
+      const [path = ''] = request.split('?')
+      if (path.includes('/stream') === (silent !== '')) return
+      socket.end('HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"data":[]}')
+    })
+    const flags = ['--deadline', '1', '--no-stdin', '--errors', 'json']
+    const ended = await run(['events', ...argv, ...flags], {
+      exchange: 'network',
+      env: { ...world.env, PARLEY_AGENTS_URL: server.url },
+      timers: createSteadyClock(),
+    })
+    const { error } = JSON.parse(ended.err)
+    expect({ code: ended.code, error }).toMatchObject({
+      code: told.exit,
+      error: {
+        ...told,
+        retry: 'later',
+        deadline: true,
+        message: expect.stringContaining('the deadline passed'),
+      },
+    })
+  })
+
+  test('Y217: a deadline is one also if the clock is set back while a session is followed', async () => {
+    const steady = createSteadyClock()
+    let isOpened = false
+    server = await serve((socket, request) => {
+      if (!request.includes('/stream')) {
+        socket.end('HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"data":[]}')
+        return
+      }
+      isOpened = true
+      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+    })
+    const ended = await run(['events', 'follow', '--deadline', '2'], {
+      exchange: 'network',
+      env: { ...world.env, PARLEY_AGENTS_URL: server.url },
+      timers: { ...steady, now: () => steady.now() - (isOpened ? 3_600_000 : 0) },
+    })
+    expect(ended.code).toBe(15)
+    expect(ended.err).toContain('the deadline passed while the session was followed')
+  })
+
   test('after an accepted event no failure looks like a reason to send it again', async () => {
     let posted = 0
     server = await serve((socket, request) => {
