@@ -13,6 +13,8 @@ export interface AttemptOptions {
   exchange: Exchange
   policy: Omit<RetryPolicy, 'repeat'>
   timers: Timers
+  /** From then on it is not sent again. */
+  isStopped?: (() => boolean) | undefined
   /** Called before each wait, in milliseconds. */
   onRetry(failure: CliError, wait: number): void
   /** For a failure: where what is wrong about the request came from, and what replaces it. */
@@ -31,7 +33,7 @@ export interface Response extends HttpResponse {
  * Throws a `CliError` that says how far the call got.
  */
 export async function sendRequest(request: HttpRequest, options: AttemptOptions): Promise<Response> {
-  const { endpoint, call, timers, onRetry } = options
+  const { endpoint, call, timers, isStopped = () => false, onRetry } = options
   const policy = { ...options.policy, repeat: endpoint.repeat }
   /** Of the attempt that got furthest. */
   let furthest: CliError | undefined
@@ -43,21 +45,21 @@ export async function sendRequest(request: HttpRequest, options: AttemptOptions)
     call.reach(fateOf(error))
     const failure = withEarlier(error, call, furthest)
     const decision = decideRetry(policy, result, { attempt, now: timers.now(), random: timers.random() })
-    if (!decision.again) {
-      const message = decision.because ? `${failure.message} (${decision.because})` : failure.message
-      throw explain(
-        new CliError(failure.kind, message, {
+    const end = (because?: string, deadline?: boolean) =>
+      explain(
+        new CliError(failure.kind, because ? `${failure.message} (${because})` : failure.message, {
           ...failure.details,
           attempts: attempt,
-          deadline: failure.details.deadline ?? decision.deadline,
+          deadline: failure.details.deadline ?? deadline,
         }),
         call,
         options,
       )
-    }
+    if (!decision.again) throw end(decision.because, decision.deadline)
     if (error.kind !== 'not-sent' && (!furthest || call.fate() !== before)) furthest = error
     onRetry(failure, decision.wait)
     await timers.wait(decision.wait)
+    if (isStopped()) throw end()
   }
 }
 

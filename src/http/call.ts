@@ -125,6 +125,7 @@ export function createCaller(
       policy: parts.once ? { ...policy, retries: 0 } : policy,
       timers,
       wayToMend,
+      isStopped: parts.isStopped,
       onRetry: parts.onRetry ?? ((failure, wait) => note(describeRetry(failure, wait))),
     })
     const isHidden = parts.isAside || openLine.end !== undefined

@@ -23,6 +23,8 @@ export interface RequestParts {
   isAside?: boolean
   /** The command that shows what became of it, if that is not known. */
   look?: string
+  /** From then on it is not sent again. */
+  isStopped?(): boolean
   /** It is sent once at most, and given up when this is aborted. */
   once?: AbortSignal
 }

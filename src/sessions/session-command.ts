@@ -1,12 +1,25 @@
 import type { Context, GivenFlag } from '../context.ts'
 import { quoteWords } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
-import { flagOf, settingNames } from '../settings/table.ts'
+import { flagOf, isRequestFlag, settingNames } from '../settings/table.ts'
 import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlags } from './sending/event-flags.ts'
 
 /** The flags that say where a session is and how it is reached: they hold for any command of the same session. */
-const placing = new Set(['--profile', '--header', '--beta', '--no-beta', ...settingNames.map(flagOf)])
+const placing = new Set([
+  '--profile',
+  '--header',
+  '--beta',
+  '--no-beta',
+  ...settingNames.filter(isRequestFlag).map(flagOf),
+])
+
+/** The flags that also say how a session is followed. */
+const following = new Set([
+  ...placing,
+  ...['--history', '--stay', '--ids', '--raw', '--live', '--no-live'],
+  ...['--quiet', '--verbose', '--errors', '--color', '--report'],
+])
 
 /**
  * The flags of `events run` whose events were sent, those that are about what was sent, and those that stand first in any
@@ -27,7 +40,8 @@ export function sessionCommand(
   verb: 'confirm' | 'follow' | 'list' | 'send',
   session: string,
 ): string {
-  const place = flags.given.filter(({ flag }) => placing.has(flag))
+  const kept = verb === 'follow' ? following : placing
+  const place = flags.given.filter(({ flag }) => kept.has(flag))
   return quoteWords(['parley', 'events', verb, ...place.flatMap(toWords), ...nameSession(session)])
 }
 
@@ -45,14 +59,16 @@ export function budgetCommand({ flags }: Flags, session: string, budget?: Money)
  * first, if the session does not go on without; of the flags `without` is left out.
  */
 export function resumption(
-  { flags }: Flags,
+  { flags, input }: Pick<Context, 'flags' | 'input'>,
   session: string,
   { words = [], without = [] }: { words?: readonly string[]; without?: readonly string[] } = {},
 ): string[] {
   const kept = flags.given.filter(
     ({ flag, isInput }) => !isInput && !spent.has(flag) && !without.includes(flag),
   )
-  return ['events', 'run', ...words, ...nameSession(session), '--no-stdin', ...kept.flatMap(toWords)]
+  // A terminal is not read for words, and there a person can be asked.
+  const stdin = input.stdinKind === 'terminal' ? [] : ['--no-stdin']
+  return ['events', 'run', ...words, ...nameSession(session), ...stdin, ...kept.flatMap(toWords)]
 }
 
 /** What becomes of a session that is no longer followed. */

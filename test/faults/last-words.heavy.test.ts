@@ -68,7 +68,7 @@ faultsOnce('G: last words', [
     conns: 3,
   },
   {
-    ...dying('out', `: the session is idle; to follow it again: parley events follow --session=-x`),
+    ...dying('out', `: the session is idle; to follow it again: parley events follow --stay --session=-x`),
     name: 'G24 following a session that is idle',
     argv: ['events', 'follow', '--session=-x', '--stay'],
     script: session([idle]),

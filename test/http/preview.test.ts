@@ -122,7 +122,7 @@ describe('V22: the command that answers what waits', () => {
     const stream = answering(': quiet\n\n', { headers: { 'content-type': 'text/event-stream' } })
     const exchange: Exchange = (request) => (request.url.endsWith('/stream') ? stream : list)(request)
     const { err } = await run(['events', 'follow', ...argv], { exchange })
-    return / {0,1}answer with: (.*) --allow \(or --deny\)\n/.exec(err)?.[1]
+    return / {0,1}answer with: (.*) --allow\n/.exec(err)?.[1]
   }
 
   test('is read by a shell as it is meant (needs bash)', async () => {
@@ -131,6 +131,20 @@ describe('V22: the command that answers what waits', () => {
     const { stdout } = spawnSync('bash', ['-c', `parley() { printf '%s\\0' "$@"; }\n${command}`])
     expect(stdout.toString().split('\0').slice(0, -1)).toEqual(['events', 'confirm', '-s', 'a b;c', ...ids])
   })
+
+  test.each([['--live'], ['--fail-on-cut'], ['--no-live']])(
+    'has no flag that its command lacks: %s',
+    async (flag) => {
+      const exchange = createEmulator({})
+      const argv = ['events', 'run', 'a tool', '-s', 's1', '--retries', '1', flag]
+      const { code, err } = await run(argv, { exchange, stdinKind: 'none' })
+      expect(code).toBe(12)
+      const [, command = ''] = /answer with: parley (events confirm .* --allow)\n/.exec(err) ?? []
+      expect(command).toMatch(/^events confirm --retries 1 -s s1 toolu_\w+ --allow$/)
+      expect(err).toContain(` ${flag}`)
+      expect((await run(command.split(' '), { exchange })).code).toBe(0)
+    },
+  )
 
   test('names the profile that was chosen, and asks for ids that are too many', async () => {
     const exchange = createEmulator({})

@@ -47,9 +47,9 @@ export function declare(command: Command): void {
 export const notes = [
   "The flags for events that 'parley events send --help' shows work here too.",
   'The answer is what the agent said last in the main thread since the last task, once the session rests (exit 0 or 14). --schema tells the agent the form, and judges the answer alone.',
-  'A session is for one run at a time, on all machines together; on one machine the second waits. With --audit the same line goes on: a task that the file shows as sent, and not as answered, is not sent again.',
-  '--max-total-tokens and --max-cost bound what this run takes, as the service tells it. They stop at least one model request late, by an interrupt; the printed command goes on.',
-  "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer; 14: something was denied; 15: the deadline or a bound stopped it.",
+  'Only one run at a time may work on a session, on all machines together. On one machine the second one waits. With --audit the same line goes on: a task that the file shows as sent is sent again only once it is done.',
+  '--max-total-tokens and --max-cost stop a run by an interrupt, and at least one model request late: the service tells only afterwards what was used. If a run takes up a turn, all of the turn counts, but --report and the footer tell what came since this run began. The command that goes on is printed.',
+  "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer; 14: something was denied; 15: the deadline or a bound stopped it. A deadline that passes before the task was sent is 9: nothing was sent, and the same line may be run again.",
 ]
 
 export const examples = [

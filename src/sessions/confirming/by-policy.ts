@@ -48,9 +48,19 @@ export async function confirmByPolicy(context: Context, options: Options, ids: s
     for (const id of wanted ?? [])
       if (!asked().includes(id)) context.note(`${id} does not wait for an answer`)
     if (waiting().length === 0) throw usage('nothing waits for an answer')
-    const rules = { policy, tools: new Map() }
-    const setting = { context, caller, parts, state, audit, asker, rules, toolTimeout: 0, waiting }
-    const responder = new Responder({ ...setting, isStopped: () => false, isPrinted: true })
+    const responder = new Responder({
+      context,
+      caller,
+      parts,
+      state,
+      audit,
+      asker,
+      rules: { policy, tools: new Map() },
+      toolTimeout: 0,
+      waiting,
+      isStopped: () => false,
+      isPrinted: true,
+    })
     const { calls, host, output, flags } = context
     calls.sayInstead(() => (calls.sent === 'no' ? 'nothing was sent' : 'nothing more is answered'))
     const named = await responder.reply()

@@ -96,6 +96,9 @@ export function budgetReached(
 /** If nothing is laid out, no width counts. */
 const asItIs = { clip: String, widthOf: () => 0 }
 
+/** On a line of its own, so that the command can be pasted to the end of its line. */
+const orDeny = '(or --deny in its place)'
+
 function wayToConfirm(
   context: Context,
   session: string,
@@ -104,9 +107,9 @@ function wayToConfirm(
   fits: (text: string) => boolean,
 ): string {
   const command = sessionCommand(context, 'confirm', session)
-  if (!isListed) return `it does not say which of them wait; to answer one: ${command} ID --allow (or --deny)`
-  const named = `answer with: ${command} ${nameUses(ids)} --allow (or --deny)`
-  return fits(named) ? named : `answer with: ${command} --pending`
+  if (!isListed) return `it does not say which of them wait; to answer one: ${command} ID --allow\n${orDeny}`
+  const named = `answer with: ${command} ${nameUses(ids)} --allow`
+  return fits(named) ? `${named}\n${orDeny}` : `answer with: ${command} --pending`
 }
 
 /** One way for each kind of tool use that needs a result. A run can carry it out, too. */

@@ -34,7 +34,7 @@ export interface TranscriptOptions {
   /** Called after each part of news; may answer what waits. */
   react?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** What becomes of the session when the run is interrupted; by default it can be followed again. */
-  fate?: string
+  wayOn?: () => string
   /** The command of a run that goes on. */
   resume?: readonly string[]
 }
@@ -95,11 +95,11 @@ function begin(
     canStay = false,
     sent,
     certain,
-    fate = goesOn(context, session),
+    wayOn = () => goesOn(context, session),
   }: TranscriptOptions,
 ): void {
   context.calls.sayInstead(() => {
-    if (!stays || !state.stop) return certain === undefined ? fate : `${certain}; ${fate}`
+    if (!stays || !state.stop) return certain === undefined ? wayOn() : `${certain}; ${wayOn()}`
     return `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
   })
   if (!context.host.stderr.isTerminal && (!state.isEmpty || sent)) return

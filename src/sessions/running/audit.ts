@@ -35,20 +35,21 @@ export interface AuditEntry {
   rule?: number
   /** The result that a command gave, as it will be sent. */
   result?: SessionEvent
-  /** The id of the last rest that was known when a reply was sent. */
+  /** The id of the last rest that was known when a reply, or an interrupt, was sent. */
   rest?: string
   reason?: string
 }
 
 /**
- * What a line tells: a step of a reply or of a task, or that the session is to be interrupted, which is written before it is
- * done.
+ * What a line tells: a step of a reply or of a task, that a denied tool use ran although nobody was asked, or that the
+ * session is to be interrupted, which is written before it is done.
  */
-type AuditEvent = JournalLine['event'] | TaskLine['event'] | 'interrupt'
+type AuditEvent = JournalLine['event'] | TaskLine['event'] | 'not-asked' | 'interrupt'
 
-export interface AskedAgain {
-  /** The id of the session's last rest before it. */
-  rest: string
+/** An interrupt of which it is not known whether it arrived. */
+interface BegunInterrupt {
+  /** The id of the session's last rest before it, empty if there was none; absent if that is not known. */
+  after: string | undefined
 }
 
 /** A record of what was decided and done, and a journal that says after a kill how far it got. */
@@ -57,10 +58,13 @@ export interface Audit {
   earlier: ReadonlyMap<string, Reply>
   /** The last task of the session, if it is not done. */
   readonly task: JournalTask | undefined
-  /** The last message with which an earlier run asked again for an answer, unless it was certainly not taken. */
-  asked: AskedAgain | undefined
-  /** An interrupt was begun since the last task, and not refused: it may have arrived, so that there is no second one. */
-  readonly isInterrupted: boolean
+  /**
+   * Of the last message with which an earlier run asked again for an answer, unless it was certainly not taken: the id of the
+   * session's last rest before it, or empty.
+   */
+  askedAfter: string | undefined
+  /** An interrupt that was begun since the last task, and not refused: it may have arrived. */
+  readonly interrupt: BegunInterrupt | undefined
   /**
    * Has a line on the disk before it returns. Nothing may be done before that: it is not written once another run may work on
    * the session. Throws a `CliError` of kind `file`.
@@ -87,8 +91,8 @@ export async function openAudit(
       return {
         earlier: new Map(),
         task: undefined,
-        asked: undefined,
-        isInterrupted: false,
+        askedAfter: undefined,
+        interrupt: undefined,
         add: held.requireHeld,
         close: held.release,
       }
@@ -111,8 +115,8 @@ interface OpenAudit {
 async function readAudit({ timers }: Context, { file, path, session, lock }: OpenAudit): Promise<Audit> {
   const replies = new Map<string, Reply>()
   let task: JournalTask | undefined
-  let asked: AskedAgain | undefined
-  let isInterrupted = false
+  let askedAfter: string | undefined
+  let interrupt: BegunInterrupt | undefined
   for await (const { entry } of readEntries(readPieces(file), path)) {
     if (entry.session !== session) continue
     const line = typeof entry.toolUse === 'string' ? readLine(entry) : undefined
@@ -121,26 +125,26 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
       replies.set(id, step(replies.get(id) ?? { is: 'deciding' }, line))
     }
     task = stepTask(task, readTaskLine(entry))
-    asked = stepAsked(asked, entry)
-    isInterrupted = stepInterrupt(isInterrupted, entry)
+    askedAfter = stepAsked(askedAfter, entry)
+    interrupt = stepInterrupt(interrupt, entry)
   }
   if (constants.O_NOFOLLOW && (fstatSync(file).mode & 0o077) !== 0) fchmodSync(file, 0o600)
   if (!endsInNewline(file)) write(file, '\n', path)
   return {
     earlier: replies,
-    asked,
+    askedAfter,
     get task() {
       return task
     },
-    get isInterrupted() {
-      return isInterrupted
+    get interrupt() {
+      return interrupt
     },
     add(entry) {
       lock.requireHeld()
       const now = timers.now()
       write(file, `${toLine(entry, session, now)}\n`, path)
       task = stepTask(task, readTaskLine({ ...entry }))
-      isInterrupted = stepInterrupt(isInterrupted, { ...entry })
+      interrupt = stepInterrupt(interrupt, { ...entry })
     },
     close() {
       closeSync(file)
@@ -150,22 +154,23 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
 }
 
 function stepAsked(
-  asked: AskedAgain | undefined,
+  askedAfter: string | undefined,
   { event, again }: Record<string, unknown>,
-): AskedAgain | undefined {
-  if (typeof again !== 'string') return asked
-  if (event === 'sent') return { rest: again }
-  return event === 'refused' ? undefined : asked
+): string | undefined {
+  if (typeof again !== 'string') return askedAfter
+  if (event === 'sent') return again
+  return event === 'refused' ? undefined : askedAfter
 }
 
 /** A new task is another turn. A refusal is of the interrupt if it is of nothing else. */
 function stepInterrupt(
-  isInterrupted: boolean,
-  { event, task, again, toolUse }: Record<string, unknown>,
-): boolean {
-  if (event === 'sent' && typeof task === 'string') return false
-  if (event === 'refused' && toolUse === null && task === undefined && again === undefined) return false
-  return isInterrupted || event === 'interrupt'
+  interrupt: BegunInterrupt | undefined,
+  { event, task, again, toolUse, rest }: Record<string, unknown>,
+): BegunInterrupt | undefined {
+  if (event === 'interrupt') return { after: typeof rest === 'string' ? rest : undefined }
+  if (event === 'sent' && typeof task === 'string') return undefined
+  if (event === 'refused' && toolUse === null && task === undefined && again === undefined) return undefined
+  return interrupt
 }
 
 const failed = (path: string, error: unknown) =>

@@ -9,13 +9,14 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { readBody } from '../../wire/exchange.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
-import { isOfMainThread } from '../following/followed-turn.ts'
+import { isOfMainThread, isTask } from '../following/followed-turn.ts'
 import type { Follower } from '../following/follower.ts'
 import { endure, freshPatience, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionParts } from '../session.ts'
+import { isWork } from '../session-state.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { Audit } from './audit.ts'
 import { lineFor } from './replying.ts'
@@ -28,9 +29,6 @@ export interface BoundFlags {
   maxCost?: string
 }
 
-/** They hold for one run only. */
-export const boundFlags = ['--max-total-tokens', '--max-cost']
-
 /** What a run works with. */
 export interface BoundedRun {
   context: Context
@@ -38,8 +36,8 @@ export interface BoundedRun {
   caller: Caller
   parts: SessionParts & Pick<RequestParts, 'isEndured'>
   audit: Audit
-  /** The command that goes on after a bound, with a new message. */
-  resume: string[]
+  /** The command that goes on, with a new message unless the session waits for a reply; of the flags `without` is left out. */
+  resume(how: { waits: boolean; without: string[] }): string[]
 }
 
 /**
@@ -52,6 +50,13 @@ type BoundsCourse =
   | { is: 'reached'; why: string; cancel: (() => void) | undefined }
   | { is: 'interrupted'; why: string; until: number }
 
+/**
+ * What the session shows of the interrupt that an earlier run began: `begun` is its place, as the journal has it, `last` the
+ * event itself, `rested` that the turn came to its end after it, `over` that another one has begun. Some lists leave out what
+ * clients send.
+ */
+type InterruptShown = 'no' | 'begun' | 'last' | 'rested' | 'over'
+
 /** How long a session may take to come to rest: by itself, and when it was interrupted. Milliseconds. */
 const [grace, longestEnd] = [1000, 30_000]
 
@@ -62,31 +67,43 @@ const [interval, longestAnswer] = [30_000, 5000]
 export class Bounds {
   readonly #run: BoundedRun
   readonly #flags: BoundFlags
+  /** Of this run alone: it is what is told. */
   readonly #spending = new Spending()
+  /** Of the turn, also if an earlier run began it: the bounds hold for it, or whoever goes on would begin at nothing. */
+  readonly #turn = new Spending()
   #follower: Follower | undefined
   #course: BoundsCourse = { is: 'within' }
+  /** The flags whose bounds were reached. */
+  readonly #reached = new Set<string>()
   #failure: unknown
   #isRounded = false
-  /** What the session shows of its last interrupt: it is `over` once another turn was begun. */
-  #shownInterrupt: 'none' | 'last' | 'over' = 'none'
+  #interruptShown: InterruptShown
   #cancelAsking = () => {}
 
   constructor(run: BoundedRun, flags: BoundFlags) {
     this.#run = run
     this.#flags = flags
+    this.#interruptShown = run.audit.interrupt?.after === '' ? 'begun' : 'no'
   }
 
   addPast(items: readonly EventItem[]): void {
     for (const { event } of items) {
-      this.#spending.addPast(event)
+      this.#spending.add(event)
+      this.#turn.addPast(event)
       this.#lookForTurn(event)
     }
   }
 
-  /** A task is about to be sent. */
-  async begin(): Promise<void> {
-    this.#spending.begin()
-    if (this.#isShown && this.#spending.lacksBase) this.#spending.addBase(await this.#ask())
+  /** A task is about to be sent, or the session is taken up without one. */
+  async begin(hasTask: boolean): Promise<void> {
+    if (hasTask) {
+      this.#spending.begin()
+      this.#turn.begin()
+    } else this.#spending.takeUp()
+    if (!this.#isShown || !this.#spending.lacksBase) return
+    const usage = await this.#ask()
+    this.#spending.addBase(usage)
+    if (hasTask) this.#turn.addBase(usage)
   }
 
   /** From here on the session is followed. */
@@ -99,6 +116,7 @@ export class Bounds {
   add(items: readonly EventItem[]): void {
     for (const { event } of items) {
       this.#spending.add(event)
+      this.#turn.add(event)
       this.#lookForTurn(event)
     }
     this.#tell()
@@ -108,6 +126,11 @@ export class Bounds {
   /** Nothing may be begun any more. */
   get isReached(): boolean {
     return this.#course.is !== 'within'
+  }
+
+  /** The flags whose bounds were reached: with one of them the same command would stop at once. */
+  get reached(): string[] {
+    return [...this.#reached]
   }
 
   /** A caller whose run is over, too, once a session that was interrupted is left alone. */
@@ -130,7 +153,7 @@ export class Bounds {
   async end(error?: unknown): Promise<unknown> {
     if (this.#failure) return this.#failure
     if (this.#isAtRest && this.#isShown && !this.#spending.isTold) {
-      this.#spending.addSession(await this.#ask())
+      this.#addSession(await this.#ask())
       this.#tell()
       this.#check()
     }
@@ -143,12 +166,16 @@ export class Bounds {
       const { pending, problems, deadline } = error.details
       if (error.kind === 'waiting') return this.#stopped(course.why, { pending, problems })
       if (course.is === 'interrupted' && error.kind === 'stopped' && deadline) {
-        return this.#stopped(`${course.why}; it was interrupted, and has not come to rest: it may go on`)
+        return this.#stopped(
+          `${course.why}; an interrupt was sent, and it has not come to rest: it may go on`,
+        )
       }
     }
     if (error !== undefined) return error
     if (course.is === 'interrupted') return this.#stopped(course.why)
-    this.#run.context.warn(`${course.why}; the turn has ended by itself`)
+    // One that was interrupted by an earlier run, or by another client, did not.
+    if (!this.#follower?.turn.isInterrupted)
+      this.#run.context.warn(`${course.why}; the turn has ended by itself`)
     return undefined
   }
 
@@ -170,8 +197,7 @@ export class Bounds {
   /** Somebody looks at what it took, or it is bounded. */
   get #isShown(): boolean {
     const { host, flags } = this.#run.context
-    const isReported = flags.given.some(({ flag }) => flag === '--report')
-    return host.stderr.isTerminal || isReported || this.#isBounded
+    return host.stderr.isTerminal || flags.report !== undefined || this.#isBounded
   }
 
   get #isBounded(): boolean {
@@ -182,7 +208,9 @@ export class Bounds {
     const course = this.#course
     if (course.is === 'interrupted') return
     const isReached = course.is === 'reached'
-    const why = this.#excess() ?? (isReached ? course.why : undefined)
+    const excesses = this.#excesses()
+    for (const { flag } of excesses) this.#reached.add(flag)
+    const why = excesses[0]?.why ?? (isReached ? course.why : undefined)
     if (why === undefined) return
     const cancel = isReached ? course.cancel : undefined
     if (this.#isAtRest) cancel?.()
@@ -198,12 +226,25 @@ export class Bounds {
     return this.#follower?.state.stop !== undefined
   }
 
-  /** In which way the run is over its bounds, in words. */
-  #excess(): string | undefined {
-    const { tokens, cost } = this.#spending.least
-    const { maxTotalTokens, maxCost } = this.#flags
-    if (maxTotalTokens !== undefined && tokens !== undefined && tokens >= maxTotalTokens)
-      return `the run took ${this.#atLeast}${tokensInWords(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
+  /** The bounds that the run is over, each with why in words. */
+  #excesses(): { flag: string; why: string }[] {
+    const [tokens, cost] = [this.#excessOfTokens(), this.#excessOfCost()]
+    return [
+      ...(tokens === undefined ? [] : [{ flag: '--max-total-tokens', why: tokens }]),
+      ...(cost === undefined ? [] : [{ flag: '--max-cost', why: cost }]),
+    ]
+  }
+
+  #excessOfTokens(): string | undefined {
+    const { tokens } = this.#turn.least
+    const { maxTotalTokens } = this.#flags
+    if (maxTotalTokens === undefined || tokens === undefined || tokens < maxTotalTokens) return undefined
+    return `the run took ${this.#atLeast}${tokensInWords(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
+  }
+
+  #excessOfCost(): string | undefined {
+    const { cost } = this.#turn.least
+    const { maxCost } = this.#flags
     if (maxCost === undefined || !cost) return undefined
     const { amount, isExact } = toMinor(maxCost, cost.currency)
     if (!isExact && !this.#isRounded)
@@ -214,7 +255,7 @@ export class Bounds {
   }
 
   get #atLeast(): string {
-    return this.#spending.isPartial ? 'at least ' : ''
+    return this.#turn.isPartial ? 'at least ' : ''
   }
 
   /** Posts one interrupt, unless the session came to rest or an earlier run began to. It stands in the journal before. */
@@ -227,12 +268,15 @@ export class Bounds {
       return
     }
     this.#course = { is: 'interrupted', why, until: context.timers.now() + longestEnd }
-    if (audit.isInterrupted && this.#shownInterrupt !== 'over') {
-      context.note(`${why}: an earlier run has interrupted the session, by the audit`)
+    if (audit.interrupt && this.#interruptShown !== 'over') {
+      const doubt =
+        'an earlier run began to interrupt this turn, and nothing shows that another one has begun'
+      context.note(`${why}: by the audit ${doubt}: it is not interrupted again before a new task`)
       return
     }
     try {
-      audit.add({ toolUse: null, event: 'interrupt', reason: why })
+      const rest = [...(this.#follower?.state.stops ?? [])].at(-1) ?? ''
+      audit.add({ toolUse: null, event: 'interrupt', rest, reason: why })
       context.note(`${why}: the session is interrupted`)
       await this.#post().catch((error: unknown) => {
         if (!(error instanceof CliError)) throw error
@@ -251,10 +295,14 @@ export class Bounds {
   }
 
   #lookForTurn(event: SessionEvent): void {
-    const { type } = event
-    if (type === 'user.interrupt' && isOfMainThread(event)) this.#shownInterrupt = 'last'
-    const isTurn = type === 'user.message' || type === 'user.define_outcome'
-    if (isTurn && this.#shownInterrupt === 'last') this.#shownInterrupt = 'over'
+    const { id, type } = event
+    const shown = this.#interruptShown
+    if (type === 'user.interrupt' && isOfMainThread(event)) this.#interruptShown = 'last'
+    else if (shown === 'no' && id !== undefined && id === this.#run.audit.interrupt?.after)
+      this.#interruptShown = 'begun'
+    else if (shown === 'last' && isTask(event)) this.#interruptShown = 'over'
+    else if ((shown === 'begun' || shown === 'last') && endsTurn(event)) this.#interruptShown = 'rested'
+    else if (shown === 'rested' && isWork(event)) this.#interruptShown = 'over'
   }
 
   /** It is sent again only if it was certainly not taken. Throws a `CliError` if it was not taken at all. */
@@ -282,7 +330,15 @@ export class Bounds {
   }
 
   #stopped(why: string, details: CliError['details'] = {}): CliError {
-    return new CliError('stopped', why, { sent: 'yes', resume: this.#run.resume, ...details })
+    // What waits for a reply does not go on by a message, but by the reply.
+    const waits = this.#course.is === 'reached' && this.#follower?.state.stop?.kind === 'waiting'
+    const resume = this.#run.resume({ waits, without: this.reached })
+    return new CliError('stopped', why, { sent: 'yes', resume, ...details })
+  }
+
+  #addSession(usage: SessionUsage | undefined): void {
+    this.#spending.addSession(usage)
+    this.#turn.addSession(usage)
   }
 
   /** While the session works, until the run is over. */
@@ -290,7 +346,7 @@ export class Bounds {
     this.#cancelAsking = callAfter(this.#run.context.timers, interval, async () => {
       this.#askAgain()
       if (this.#isAtRest || this.#course.is !== 'within') return
-      this.#spending.addSession(await this.#ask())
+      this.#addSession(await this.#ask())
       this.#tell()
       this.#check()
     })
@@ -300,22 +356,14 @@ export class Bounds {
   async #ask(): Promise<SessionUsage | undefined> {
     const { context, caller, parts } = this.#run
     const late = new AbortController()
-    const given = new Promise<undefined>((resolve) => {
-      late.signal.addEventListener('abort', () => resolve(undefined))
-    })
     const cancel = callAfter(context.timers, longestAnswer, () => late.abort())
-    const asked = caller
+    return caller
       .call(endpoints.readSession, { ...parts, isAside: true, once: late.signal }, async (response) => {
         const session = tryParseJson(Buffer.from(await readBody(response.body, longestSession)).toString())
         return isObject(session) ? readUsage(session.usage) : undefined
       })
       .catch(() => undefined)
-    try {
-      // What comes before the request, as a command that prints the secret, may go on.
-      return await Promise.race([asked, given])
-    } finally {
-      cancel()
-    }
+      .finally(cancel)
   }
 
   /** Has the report, also one that a signal makes, say what is known by now. */
@@ -330,7 +378,7 @@ export class Bounds {
 
   #warnIfUnknown(): void {
     const { maxCost, maxTotalTokens } = this.#flags
-    const { tokens, cost } = this.#spending.run
+    const { tokens, cost } = this.#turn.run
     const unknown = [
       ...(maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
         ? ['--max-total-tokens']
@@ -347,3 +395,10 @@ export class Bounds {
 
 /** Bytes. */
 const longestSession = 2 ** 20
+
+/** Whether the session says that its work is done. One that waits for replies may go on with the same turn. */
+function endsTurn(event: SessionEvent): boolean {
+  if (event.type !== 'session.status_idle') return false
+  const { type = 'requires_action', eventIds = [] } = readStopReason(event)
+  return type !== 'requires_action' && eventIds.length === 0
+}

@@ -7,6 +7,7 @@ import { listOldestFirst } from '../listing/event-list.ts'
 import { endure, freshPatience, type Patience, type Patient, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionParts } from '../session.ts'
+import { sessionCommand } from '../session-command.ts'
 import { SessionState } from '../session-state.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import { lookUntil } from './looking.ts'
@@ -28,6 +29,8 @@ export interface RunningSession {
   parts: SessionParts
   state: SessionState
   audit: Audit
+  /** Nothing may be begun any more: what waits is left open. */
+  isStopped(): boolean
   /** With `--raw` receipts are printed as they are. */
   isPrinted?: boolean
 }
@@ -62,7 +65,7 @@ export class Replies {
     return this.#replies.get(id) ?? { is: 'deciding' }
   }
 
-  /** Nothing can be done about it here. */
+  /** Nothing is known of it that could be decided on: without a line, since a run that goes on looks again. */
   leave(id: string): void {
     this.#replies.set(id, { is: 'left' })
   }
@@ -75,14 +78,14 @@ export class Replies {
 
   /**
    * Posts replies in one request, and learns what became of each; returns what the service names as accepted. A request
-   * that was certainly not taken is sent again if its failure may pass. Throws a `CliError`: the last such failure, or
-   * one of kind `unknown`, which names those of which nothing could be learned.
+   * that was certainly not taken is sent again if its failure may pass, until the run is stopped. Throws a `CliError`: the
+   * last such failure, or one of kind `unknown`, which names those of which nothing could be learned.
    */
   async post(replies: readonly GivenReply[]): Promise<SessionEvent[]> {
-    const { context, caller, state } = this.#session
+    const { context, caller, state, isStopped } = this.#session
     const patient = { context, caller, repeat: endpoints.sendEvents.repeat }
     let patience = freshPatience(context.timers.now())
-    for (let left = replies; left.length > 0; ) {
+    for (let left = replies; left.length > 0 && !isStopped(); ) {
       const rests = new Set(state.stops)
       const sent = { at: context.timers.now(), rests }
       for (const { use } of left) this.take(use, { event: 'sent', sent }, { rest: [...rests].at(-1) })
@@ -102,7 +105,7 @@ export class Replies {
         return []
       }
       const others = failure.kind === 'refused' ? await this.#givenByOthers(left) : []
-      if (others.length === 0) patience = await waitAfter(failure, left, patient, patience)
+      if (others.length === 0 && !isStopped()) patience = await waitAfter(failure, left, patient, patience)
       left = left.filter((each) => !others.includes(each))
     }
     return []
@@ -110,7 +113,7 @@ export class Replies {
 
   /** Sends a request; returns what the service names as accepted, or why it did not say that it accepted anything. */
   async #send(replies: readonly GivenReply[]): Promise<{ named: SessionEvent[] } | { failure: CliError }> {
-    const { context, caller, parts, isPrinted = false } = this.#session
+    const { context, caller, parts, isStopped, isPrinted = false } = this.#session
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     // A person has nothing to do about what else a receipt says.
     const quiet = { ...context, note() {} }
@@ -119,7 +122,8 @@ export class Replies {
       isAccepted = true
     }
     try {
-      const named = await caller.call(endpoints.sendEvents, { ...parts, body, isEndured: true }, (response) =>
+      const posted = { ...parts, body, isStopped, isEndured: true }
+      const named = await caller.call(endpoints.sendEvents, posted, (response) =>
         readReceipt(quiet, response, { isPrinted, onAccepted }),
       )
       return { named }
@@ -174,7 +178,7 @@ export class Replies {
         },
       }
     })
-    if (!isSettled) throw inDoubt(left(), failure)
+    if (!isSettled) throw inDoubt(this.#session, left(), failure)
   }
 
   #look(use: NamedUse, seen: SessionState): void {
@@ -237,13 +241,17 @@ function refusal(failure: CliError, replies: readonly GivenReply[]): CliError {
   return new CliError(failure.kind, message, { ...failure.details, pending })
 }
 
-function inDoubt(uses: readonly NamedUse[], failure: CliError | undefined): CliError {
+function inDoubt(
+  { context, parts }: RunningSession,
+  uses: readonly NamedUse[],
+  failure: CliError | undefined,
+): CliError {
   const ids = uses.map(({ id }) => id)
   const why = failure ? `: ${failure.message}` : ': an earlier run began to answer'
   return new CliError('unknown', `it is not known whether the answer to ${ids.join(', ')} arrived${why}`, {
     sent: 'unknown',
     retry: 'look-first',
     pending: ids,
-    consequence: "look with 'parley events list' before answering again with 'parley events confirm'",
+    consequence: `look with '${parts.look}' before answering again with '${sessionCommand(context, 'confirm', parts.params.session)}'`,
   })
 }

@@ -4,17 +4,19 @@ import type { Fate } from '../../fate.ts'
  * Whether a reply to a tool use may be given, and whether it may be given again.
  *
  * A reply can set off a dangerous thing, so it is given once. The reply to each tool use is in one of these states. Each arrow
- * is a line of the journal (the audit file), which is on the disk before the thing that it names is done:
+ * is a line of the journal (the audit file), which is on the disk before anything else is done:
  *
+ *     deciding          -- decision ---------> deciding   it was decided
  *     deciding          -- decision ---------> left       nobody here decides it, or can carry it out
  *     deciding          -- start ------------> working    its command runs
  *     working           -- end --------------> ready      its result is known: the command never runs again
  *     deciding, ready   -- sent -------------> posting    the request may have left
  *     posting           -- accepted ---------> settled
  *     posting           -- refused ----------> deciding, or ready if there is a result: it was certainly not taken
+ *     deciding, ready   -- accepted ---------> settled    it was refused, for another client had given one
  *     posting           -- unknown ----------> in-doubt
  *
- * What is in doubt is settled by the service's own list alone (`look`):
+ * What is in doubt is settled by the service's own list alone (`look`). Only an answer in that list is a line, `accepted`:
  *
  *     in-doubt          -- it has an answer -------------> settled
  *     in-doubt          -- a newer rest lists it --------> deciding, or ready if there is a result
@@ -22,8 +24,10 @@ import type { Fate } from '../../fate.ts'
  *     in-doubt          -- anything else ----------------> in-doubt
  *
  * A run that goes on after a kill is the same machine: `step` over the lines of the journal, then `resume`, since nobody is
- * at work on it any more. Then `working` is `ready` with a result that says that the effect is unknown. `posting` is
- * `in-doubt`, and so is `settled`: that the session still waits for it speaks against it.
+ * at work on it any more. Lines may be of several runs, and what a run found without a line is not among them. So each line
+ * counts in each state: a `decision` or a `sent` after a doubt says that a run had found the tool use to be waiting anew. In the
+ * end `working` is `ready` with a result that says that the effect is unknown. `posting` is `in-doubt`, and so is `settled`:
+ * that the session still waits for it speaks against it. `left` is `deciding`.
  *
  * So a reply is given again in two cases only:
  *
@@ -67,10 +71,10 @@ interface Sending {
   rests: ReadonlySet<string>
 }
 
-/** A line of the journal. */
+/** A line of the journal about a reply. */
 export type JournalLine =
   | { event: 'decision'; isLeft?: boolean }
-  | { event: 'start' | 'accepted' | 'refused' | 'unknown' | 'not-asked' }
+  | { event: 'start' | 'accepted' | 'refused' | 'unknown' }
   | { event: 'end'; result: ToolResult }
   | { event: 'sent'; sent: Sending }
 
@@ -91,8 +95,6 @@ export function step(reply: Reply, line: JournalLine): Reply {
       return again(reply)
     case 'unknown':
       return { ...sendingOf(reply), is: 'in-doubt' }
-    case 'not-asked':
-      return reply
   }
 }
 
@@ -122,14 +124,14 @@ export interface Shown {
 export const longestDoubt = 30_000
 
 /** How long lists have to show that a session waits anew before that is believed: they may lag. Milliseconds. */
-export const longestLag = 5_000
+const longestLag = 5_000
 
 /** What a reply in doubt becomes by a list. */
 export function look(doubt: Doubt, shown: Shown, now: number): Reply {
   if (shown.isAnswered) return { ...doubt, is: 'settled' }
   // The first list may show rests that came before the request arrived.
   const before = doubt.before ?? new Set([...doubt.sent.rests, ...shown.rests])
-  if (!isNewer({ ...doubt, before }, shown, now) || shown.isListed === undefined) return { ...doubt, before }
+  if (!isNewer(doubt.sent, before, shown, now) || shown.isListed === undefined) return { ...doubt, before }
   if (!shown.isListed) return { ...doubt, is: 'settled' }
   const askedSince = doubt.askedSince ?? now
   return now - askedSince < longestLag ? { ...doubt, before, askedSince } : again(doubt)
@@ -139,11 +141,16 @@ export function look(doubt: Doubt, shown: Shown, now: number): Reply {
  * Whether the last rest came after the reply, had that been taken: it was first shown later or, if an earlier run sent the
  * reply, it is later by more than clocks may differ, and the request is long over.
  */
-function isNewer({ before, sent }: Doubt, { rests, restedAt }: Shown, now: number): boolean {
+function isNewer(
+  sent: Sending,
+  before: ReadonlySet<string>,
+  { rests, restedAt }: Shown,
+  now: number,
+): boolean {
   const last = [...rests].at(-1)
   if (last === undefined || sent.rests.has(last)) return false
   const over = sent.at + longestDoubt
-  return !before?.has(last) || (restedAt > over && now > over)
+  return !before.has(last) || (restedAt > over && now > over)
 }
 
 /** What is due for a reply while the session waits for it. */
@@ -154,7 +161,7 @@ export function dutyOf({ is }: Reply): 'decide' | 'post' | 'look' | undefined {
 }
 
 /** What the failure of a request means for the replies in it; one of which nothing is known may have taken them. */
-export const lineFor = (fate: Fate = 'sent'): 'refused' | 'unknown' =>
+export const lineFor = (fate?: Fate): 'refused' | 'unknown' =>
   fate === 'not-sent' || fate === 'refused' ? 'refused' : 'unknown'
 
 const interrupted: ToolResult = { text: 'interrupted, effect unknown', isError: true }

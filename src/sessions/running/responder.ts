@@ -1,4 +1,5 @@
 import { CliError } from '../../errors.ts'
+import { oneLine } from '../../io/escape.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type Asker, canAsk, describeDecision, type Verdict } from '../confirming/asker.ts'
@@ -27,8 +28,6 @@ interface Responding extends RunningSession {
   rules: Rules
   /** The ids of the tool uses that wait. */
   waiting(): string[]
-  /** Nothing may be begun any more: what waits is left open. */
-  isStopped(): boolean
   /** How long a command may take. Milliseconds. */
   toolTimeout: number
 }
@@ -45,7 +44,9 @@ export class Responder {
   /** By id: one that the session asks for anew is decided again. */
   readonly #decided = new Map<string, Judgement>()
   readonly #unasked: Judgement[] = []
-  readonly #counts = { turns: 0, run: 0 }
+  /** What the list said when it was last looked at for a reply that no stream has shown. */
+  #listed: SessionState | undefined
+  readonly #counts = { turns: 0, run: 0, failed: 0 }
 
   constructor(responding: Responding) {
     this.#with = responding
@@ -73,27 +74,24 @@ export class Responder {
       const [results, doubts] = [due('post').flatMap((use) => this.#result(use)), due('look')]
       const judgements = await this.#decide(due('decide'))
       const atOnce = judgements.flatMap((judgement) => this.#replyAtOnce(judgement))
-      named.push(...(await this.#post([...results, ...atOnce])))
+      named.push(...(await this.#replies.post([...results, ...atOnce])))
       for (const { use } of judgements.filter((judgement) => this.#isForCommand(judgement))) {
         if (this.#with.isStopped()) break
         await this.#carryOut(use)
-        named.push(...(await this.#post(this.#result(use))))
+        named.push(...(await this.#replies.post(this.#result(use))))
       }
       // Last: what was answered meanwhile may have brought a rest that settles it.
       await this.#replies.settle(doubts)
     }
   }
 
-  async #post(replies: readonly GivenReply[]): Promise<SessionEvent[]> {
-    return this.#with.isStopped() ? [] : this.#replies.post(replies)
-  }
-
   /** What was done in this run, in one line. */
   describe(): string {
-    const { turns, run } = this.#counts
+    const { turns, run, failed } = this.#counts
     const [allowed, denied] = [this.#thatWere('allow').length, this.#thatWere('deny').length]
     const tools = `tools: ${allowed} allowed, ${denied} denied, ${run} run here`
-    return `${turns} ${turns === 1 ? 'turn' : 'turns'}; ${tools}`
+    const failures = failed > 0 ? `, ${failed} failed` : ''
+    return `${turns} ${turns === 1 ? 'turn' : 'turns'}; ${tools}${failures}`
   }
 
   /** Why a run that went well is not a success. */
@@ -239,6 +237,7 @@ export class Responder {
       const reason = result.isError ? result.text : undefined
       this.#replies.take(use, { event: 'end', result }, { result: toolResult(use, result), reason })
       this.#counts.run++
+      if (result.isError) this.#tellFailed(use, result.text)
     }
     if (isLate)
       throw new CliError('stopped', `the deadline passed while the command for ${name} ran`, {
@@ -247,19 +246,26 @@ export class Responder {
       })
   }
 
+  /** The agent is told all of it. */
+  #tellFailed({ id, name }: Use, text: string): void {
+    this.#counts.failed++
+    const [what = '', first = ''] = text.split('\n', 2)
+    this.#with.context.note(`the tool use ${id} failed (${name}): ${oneLine(`${what} ${first}`, 500)}`)
+  }
+
   /** Whether it ran without a reply, also of another client, which only the list may show. */
   async #isUnasked({ judgement: { use }, isCertain }: Sighting): Promise<boolean> {
     const { context, state } = this.#with
     if (state.hasReply(use.id)) return false
     if (isCertain) return true
     for (const wait of lags) {
+      // A list that has got as far as the result of one use may have got as far as those of others.
+      if (this.#listed?.hasReply(use.id) || state.hasReply(use.id)) return false
+      if (this.#listed?.isAnswered(use.id)) return true
       await context.timers.wait(wait)
-      const seen = await this.#replies.list()
-      if (seen?.hasReply(use.id) || state.hasReply(use.id)) return false
-      // The list has got as far as the result.
-      if (seen?.isAnswered(use.id)) return true
+      this.#listed = await this.#replies.list()
     }
-    return true
+    return !this.#listed?.hasReply(use.id) && !state.hasReply(use.id)
   }
 
   #tellUnasked(judgement: Judgement): void {

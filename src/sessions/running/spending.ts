@@ -1,6 +1,7 @@
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type Money, readUsage, type SessionTokens, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { addTokens, type TokenCount } from '../../wire/token-count.ts'
+import { isTask } from '../following/followed-turn.ts'
 
 /** What is known of what was used; what the service does not tell is absent. */
 export interface Figures {
@@ -13,7 +14,7 @@ export interface Figures {
 const unused = 'unused'
 
 /**
- * What a run's turn and its session have used, by the session's events. The first of these that is told counts alone:
+ * What a run, or all of its turn, and its session have used, by the session's events. The first of these that is told counts alone:
  *
  *   - the difference of two usages of the whole session, of which the first is the last one before the task. A new
  *     session had used nothing; one that had worked, and told nothing, leaves the turn's unknown
@@ -26,6 +27,8 @@ export class Spending {
   /** A usage of the whole session came since the task. */
   #isTold = false
   #hasWorked = false
+  /** It has worked since it was told last what it used. */
+  #isBehind = false
   #requests: SessionUsage | undefined
   /** The tokens of theirs that can be read. */
   #leastOfRequests: number | undefined
@@ -34,8 +37,14 @@ export class Spending {
 
   /** An event from before this run sent anything. The last task of the session begins the turn, unless one is sent. */
   addPast(event: SessionEvent): void {
-    if (event.type === 'user.message' || event.type === 'user.define_outcome') this.begin()
+    if (isTask(event)) this.begin()
     this.add(event)
+  }
+
+  /** A session is taken up as it stands: what came before is not of this run, also if it is of the same turn. */
+  takeUp(): void {
+    this.begin()
+    if (this.#isBehind) this.#base = undefined
   }
 
   /** A task is about to be sent: what came before it is not of its turn. */
@@ -49,7 +58,10 @@ export class Spending {
 
   add(event: SessionEvent): void {
     const { type } = event
-    if (/^(agent|span)\.|^session\.status_running$/.test(type)) this.#hasWorked = true
+    if (/^(agent|span)\.|^session\.status_running$/.test(type)) {
+      this.#hasWorked = true
+      this.#isBehind = true
+    }
     if (type === 'session.usage') this.addSession(readUsage(event.usage))
     if (type === 'span.model_request_end') this.#addRequest(readUsage(event.model_usage))
   }
@@ -60,6 +72,7 @@ export class Spending {
     this.#note(usage)
     this.#session = usage
     this.#isTold = true
+    this.#isBehind = false
   }
 
   /** The service may know what the session had used before the task, and has not told it. */

@@ -4,8 +4,9 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import * as z from '../../wire/zod.ts'
 import { contentOf } from '../following/seen-events.ts'
+import type { SessionParts } from '../session.ts'
 import { type ListedSession, lookUntil } from './looking.ts'
-import { longestDoubt, longestLag } from './replying.ts'
+import { longestDoubt } from './replying.ts'
 
 /**
  * A task that the journal (the audit file) shows as sent, and not done. Each arrow is a line of the journal:
@@ -16,9 +17,10 @@ import { longestDoubt, longestLag } from './replying.ts'
  *     posting   -- refused --> (none)       it was certainly not taken
  *     accepted  -- done -----> (none)       the run came to a good end
  *
- * A run that is given this very task takes the session up in place of sending it. In `posting` the session's own list has to
- * show it first; until then the run ends, for that no list shows it proves nothing. Any other task is sent, and takes
- * its place.
+ * A run that is given this very task takes the session up in place of sending it. The session's own list has to show it
+ * first: in `posting` the task itself, for that no list shows it proves nothing, and in `accepted` anything that it did not
+ * show before, else what came before the task would count as its answer. Until then the run ends. Any other task is sent,
+ * and takes its place.
  */
 export interface JournalTask {
   /** Of the request's body. */
@@ -27,8 +29,13 @@ export interface JournalTask {
   known: Known
 }
 
-/** How many events of the list said what the task says, before it was sent. */
-export const Known = z.lazily(() => z.object({ alike: z.number() }))
+/**
+ * What a run without the task's words knows it by: `marks` of its events, as far as the journal has them. And what the list
+ * showed before it was sent: how many events said what it says, and the id of the last event.
+ */
+export const Known = z.lazily(() =>
+  z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.optional(z.array(z.string())) }),
+)
 export type Known = z.infer<ReturnType<typeof Known>>
 
 /** A line of the journal. */
@@ -48,50 +55,72 @@ export function stepTask(task: JournalTask | undefined, line: TaskLine | undefin
 export const hashOf = (body: Uint8Array): string =>
   createHash('sha256').update(body).digest('hex').slice(0, 32)
 
-/** Counts the events of a list that say what one of a task's events says. */
-export function createCounter(task: readonly SessionEvent[]) {
-  const contents = new Set(task.map(contentOf))
+/** What the events of a task say, each by its type and a digest. */
+export const marksOf = (task: readonly SessionEvent[]): string[] => [...new Set(task.map(markOf))]
+
+const markOf = (event: SessionEvent): string => `${event.type} ${hashOf(Buffer.from(contentOf(event)))}`
+
+/** Reads a list for what it shows of a task: how many events say what one of the task's says, and the id of the last one. */
+export function createCounter(marks: readonly string[]) {
+  const all = new Set(marks)
+  const types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
   let alike = 0
+  let last: string | undefined
   const add = ({ event }: EventItem) => {
-    if (contents.has(contentOf(event))) alike++
+    if (types.has(event.type) && all.has(markOf(event))) alike++
+    last = event.id
   }
   return {
     add,
     async addAll(items: readonly EventItem[]) {
       for (const item of items) add(item)
     },
-    get alike() {
-      return alike
+    get known(): Known {
+      return { alike, last, marks: [...all] }
     },
   }
 }
 
 /**
- * Whether an earlier run has sent this very task, so that the session is to be taken up in place of sending it. Throws a
- * `CliError` of kind `unknown` if that cannot be known.
+ * Waits until the list shows a task that an earlier run has sent, or of one that was accepted anything that came since;
+ * `events` are the task's, if they are given again. Throws a `CliError` of kind `unknown` if it does not.
  */
-export async function isUnderWay(
+export async function requireShown(
   session: ListedSession,
-  earlier: JournalTask | undefined,
-  { hash, events }: { hash: string; events: readonly SessionEvent[] },
-): Promise<boolean> {
-  if (earlier?.hash !== hash) return false
-  const { is, known } = earlier
-  const since = session.context.timers.now()
-  // An accepted one is waited for, too: until the list shows it, the session seems to rest.
-  const until = since + (is === 'accepted' ? longestLag : longestDoubt)
-  const isThere = await lookUntil(session, until, () => {
-    const counter = createCounter(events)
-    return { add: counter.add, result: () => counter.alike > known.alike || undefined }
+  { is, known }: JournalTask,
+  events: readonly SessionEvent[] | undefined,
+): Promise<void> {
+  const until = session.context.timers.now() + longestDoubt
+  const isShown = await lookUntil(session, until, () => {
+    const counter = createCounter(events ? marksOf(events) : (known.marks ?? []))
+    let isLater = known.last === undefined
+    let isPast = false
+    return {
+      add(item) {
+        counter.add(item)
+        isPast ||= isLater
+        isLater ||= item.event.id === known.last
+      },
+      result: () => counter.known.alike > known.alike || (is === 'accepted' && isPast) || undefined,
+    }
   })
-  if (is === 'accepted' || isThere) return true
-  throw new CliError(
-    'unknown',
-    'it is not known whether the task arrived that an earlier run began to send',
-    {
-      sent: 'unknown',
-      retry: 'look-first',
-      consequence: "look with 'parley events list': with another audit file it is sent again",
-    },
-  )
+  if (!isShown)
+    throw is === 'accepted' ? notShown(session.parts) : notKnown(session.parts, events !== undefined)
 }
+
+/** Nothing is in doubt: the same command goes on later. */
+const notShown = ({ look }: SessionParts) =>
+  new CliError('unknown', 'the task was accepted, but the session does not show it yet', {
+    sent: 'yes',
+    retry: 'later',
+    consequence: `look with '${look}'; the command to go on takes the session up as it is if --audit is left out of it`,
+  })
+
+const notKnown = ({ look }: SessionParts, isGivenAgain: boolean) =>
+  new CliError('unknown', 'it is not known whether the task arrived that an earlier run began to send', {
+    sent: 'unknown',
+    retry: 'look-first',
+    consequence: isGivenAgain
+      ? `look with '${look}': with another audit file it is sent again`
+      : `look with '${look}'; the command to go on takes the session up as it is if --audit is left out of it`,
+  })

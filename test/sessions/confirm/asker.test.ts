@@ -1,8 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { Writable } from 'node:stream'
+import { describe, expect, test } from 'vitest'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { type } from '../../harness/typing.ts'
+import { createAgentService } from '../run/agent-service.ts'
 
 const isWhatWaits = (ids: string[]) => ({
   id: 'idle',
@@ -311,4 +313,58 @@ test.each([
   expect(question).not.toBe('')
   const width = [...question].reduce((sum, char) => sum + (char > '~' ? 2 : 1), 0)
   expect(width).toBeLessThan(Math.max(columns, 24))
+})
+
+describe('G34: a run that ends at the second of two questions', () => {
+  const bash = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
+  const lost = 'your answer to 1 of 2 tool uses is lost'
+
+  /** What a signal would say when the second question is asked, and the run to its end, for the input ends there. */
+  async function endAtSecond(argv: string[], waits: boolean) {
+    const service = createAgentService({ rounds: [[bash('t1'), bash('t2')]] })
+    const history = [bash('t1'), bash('t2'), isWhatWaits(['t1', 't2'])]
+    const list = answering(JSON.stringify({ data: history }))
+    let clean: (exit: number) => string = () => ''
+    let err = ''
+    let said = ''
+    const stream = new Writable({
+      write(chunk, _, done) {
+        err += chunk
+        if (said === '' && err.includes('tool use 2 of 2')) said = clean(130)
+        done()
+      },
+    })
+    const ended = await run([...argv, '-s', 's1'], {
+      exchange: waits ? list : service.exchange,
+      typed: 'n not today\n',
+      env: { NO_COLOR: '1' },
+      tty: ['stdout'],
+      stderr: { isTerminal: true, columns: 200, open: () => stream, writeNow: () => 0 },
+      onSignal(act) {
+        clean = act
+      },
+    })
+    const posted = ended.requests.filter(({ method }) => method === 'POST').length
+    return { code: ended.code, posted, said: said.trimStart(), err }
+  }
+
+  test('says of a run that the answer is lost, and that the session waits', async () => {
+    const { code, posted, said, err } = await endAtSecond(['events', 'run', 'go'], false)
+    expect({ code, posted, said }).toEqual({
+      code: 12,
+      posted: 1,
+      said: `parley: interrupted: ${lost}; the task was accepted; the session waits for an answer; to go on:\n  parley events run -s s1\n`,
+    })
+    expect(err).toContain(`parley: the input ended before the question was answered; ${lost}\n`)
+  })
+
+  test('says of confirm that the answer is lost, and nothing was sent', async () => {
+    const { code, posted, said, err } = await endAtSecond(['events', 'confirm', '--pending'], true)
+    expect({ code, posted, said }).toEqual({
+      code: 2,
+      posted: 0,
+      said: `parley: interrupted: ${lost}; nothing was sent\n`,
+    })
+    expect(err).toContain(`parley: the input ended before the question was answered; ${lost}\n`)
+  })
 })

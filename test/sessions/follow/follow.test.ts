@@ -238,6 +238,7 @@ describe('follow, where things go wrong', () => {
   test.each([
     ['15, while the list is waited for', '', ['follow'], { exit: 15, kind: 'stopped', sent: 'unknown' }],
     ['15, while the stream is waited for', '/stream', ['follow'], { exit: 15, kind: 'stopped' }],
+    ['15 of a run without a task', '', ['run'], { exit: 15, resume: expect.arrayContaining(['run']) }],
     ['9 of a run whose task was not sent', '', ['run', 'x'], { exit: 9, sent: 'no', safeToRetry: true }],
     ['9 of an event that was not sent', '/stream', ['send', 'x', '--follow'], { exit: 9, sent: 'no' }],
   ])('Y215: a deadline that passes before the session is shown is %s', async (_, silent, argv, told) => {

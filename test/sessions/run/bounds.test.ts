@@ -7,7 +7,7 @@ import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { encodeSseEvent } from '../../../src/wire/sse.ts'
 import { createClock } from '../../harness/clock.ts'
-import { run, temporaryFolder } from '../../harness/run.ts'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
 
 type Event = { id?: string; type: string } & Record<string, unknown>
 
@@ -37,7 +37,11 @@ interface Script {
   /** What the service says of the session, when asked. */
   asked?(count: number): object | 'hangs'
   onInterrupt?(): void
+  /** The session begins to be followed. */
+  onStream?(add: (...events: Event[]) => void): void
 }
+
+type Value = Record<string, unknown>
 
 /** A session whose agent works until it is interrupted, unless its work ends with a rest. */
 function service({
@@ -48,6 +52,7 @@ function service({
   fate = () => 'takes',
   asked,
   onInterrupt,
+  onStream,
 }: Script) {
   const events: Event[] = []
   const listeners = new Set<() => void>()
@@ -86,6 +91,7 @@ function service({
           } else await new Promise<void>((resolve) => listeners.add(resolve))
         }
       }
+      setImmediate(() => onStream?.(add))
       const close = () => {
         isOver = true
         for (const wake of listeners) wake()
@@ -129,6 +135,11 @@ async function ran(script: Script, flags: string[], world: object = {}) {
 
 const goOn = (flags: string[] = []) => ['events', 'run', 'Go on', '-s', 's', '--no-stdin', ...flags]
 
+/** Of a session that an earlier run interrupted. */
+const blocked =
+  'by the audit an earlier run began to interrupt this turn, and nothing shows that another one has begun: ' +
+  'it is not interrupted again before a new task'
+
 describe('a run that reaches a bound', () => {
   test('is interrupted once, ends with 15, and tells what arrives after', async () => {
     const { code, out, err, report, counts } = await ran(
@@ -158,6 +169,25 @@ describe('a run that reaches a bound', () => {
     expect({ code, counts }).toMatchObject({ code: 15, counts: { interrupts: 1 } })
     expect(err).toContain('the run took at least 120 tokens, and --max-total-tokens is 100')
     expect(report).toMatchObject({ usage: { totalTokens: null }, cost: null })
+  })
+
+  test('is interrupted too by the counts that can be read, and its report has no sum', async () => {
+    const unread = { type: 'span.model_request_end', model_usage: { input_tokens: 60, output_tokens: '9' } }
+    const { code, err, report } = await ran({ work: [request(60), unread] }, ['--max-total-tokens', '100'])
+    expect(code).toBe(15)
+    expect(err).toContain('the run took at least 120 tokens, and --max-total-tokens is 100')
+    expect(report.usage).toMatchObject({ inputTokens: 120, totalTokens: null })
+  })
+
+  test('is told that a bound cannot be kept if what it used cannot be read', async () => {
+    const usage = { input_tokens: 1, output_tokens: 1e300 }
+    const { code, err, report } = await ran({ work: [says, { type: 'session.usage', usage }, rest] }, [
+      '--max-total-tokens',
+      '100',
+    ])
+    expect(code).toBe(0)
+    expect(err).toContain('--max-total-tokens cannot be kept: the service does not tell what the run uses')
+    expect(report.usage).toMatchObject({ inputTokens: 1, outputTokens: null, totalTokens: null })
   })
 
   test('has the interrupt in the journal before it is posted', async () => {
@@ -192,10 +222,39 @@ describe('a run that reaches a bound', () => {
     const { exchange, counts } = service({ history, work: [] })
     const again = await run(['events', 'run', '-s', 's', '--no-stdin', ...flags], { cwd, exchange })
     expect(again.code).toBe(15)
-    expect(again.err).toContain('an earlier run has interrupted the session, by the audit')
+    expect(again.err).toContain(blocked)
     expect(counts.interrupts).toBe(0)
     const anew = await ran({ work: [request(200)] }, flags)
     expect([anew.code, anew.counts.interrupts]).toEqual([15, 1])
+  })
+
+  /** The journal of a run that was killed when it had interrupted the session, and lists without what clients sent. */
+  const waits = { ...rest, stop_reason: { type: 'requires_action', event_ids: ['t1'] } }
+  const unnamed = { type: 'session.status_idle' }
+  test.each<[string, Event[], number]>([
+    ['has not come to rest since', [running], 0],
+    ['came to rest, and works again', [running, rest, running], 1],
+    ['waited for an answer, and works again', [running, waits, running], 0],
+    ['came to rest and does not say why, and works again', [running, unnamed, running], 0],
+  ])('after an interrupt of a run that was killed: the session %s', async (_, since, interrupts) => {
+    const cwd = temporaryFolder()
+    const file = join(cwd, 'a.ndjson')
+    const killed = await ran({ history: [running, { ...rest, id: 'r0' }], work: [request(200)] }, [
+      '--max-total-tokens',
+      '100',
+      '--audit',
+      file,
+    ])
+    expect(killed.counts.interrupts).toBe(1)
+    const begun = readFileSync(file, 'utf8').split(/(?<=\n)/)
+    writeFileSync(file, begun.slice(0, begun.findIndex((line) => line.includes('"interrupt"')) + 1).join(''))
+    const history = [running, { ...rest, id: 'r0' }, ...since, request(200)]
+    const { exchange, counts } = service({ history, work: [] })
+    const argv = ['events', 'run', '-s', 's', '--no-stdin', '--max-total-tokens', '100', '--audit', file]
+    const { code, err } = await run(argv, { cwd, exchange })
+    expect([code, counts.interrupts]).toEqual([15, interrupts])
+    if (interrupts === 0) expect(err).toContain(blocked)
+    else expect(err).toContain('the session is interrupted\n')
   })
 
   test.each<[string, Script['fate'], number]>([
@@ -245,7 +304,7 @@ describe('a run that reaches a bound', () => {
       '100',
     ])
     expect(code).toBe(15)
-    expect(err).toContain('it was interrupted, and has not come to rest: it may go on')
+    expect(err).toContain('an interrupt was sent, and it has not come to rest: it may go on')
     expect(counts.interrupts).toBe(1)
   })
 
@@ -261,6 +320,19 @@ describe('a run that reaches a bound', () => {
       'the run took 200 tokens, and --max-total-tokens is 100; the turn has ended by itself',
     )
     expect(counts.interrupts).toBe(0)
+  })
+
+  test('does not say that a turn ended by itself which an earlier run has interrupted, and names no bound again', async () => {
+    const history = [{ type: 'user.message' }, running, request(200), says, { type: 'user.interrupt' }, rest]
+    const { exchange } = service({ history, work: [] })
+    const argv = ['events', 'run', '-s', 's', '--no-stdin', '--max-total-tokens', '100', '--errors', 'json']
+    const { code, err } = await run(argv, { exchange })
+    expect(code).toBe(15)
+    expect(err.trimEnd().split('\n')).toHaveLength(1)
+    expect(JSON.parse(err).error).toMatchObject({
+      message: 's was interrupted, and nothing was sent since',
+      resume: goOn(['--errors', 'json']),
+    })
   })
 
   test('is interrupted if the session works again after a rest', async () => {
@@ -299,18 +371,64 @@ describe('a run that reaches a bound', () => {
     expect([stepsOf('c2'), stepsOf('c3')]).toEqual([['decision', 'start', 'end'], ['decision']])
   })
 
+  test.each([
+    ['within a call', ['--retries', '2']],
+    ['by the run', ['--retries', '0']],
+  ])('sends no reply again that was refused before it: %s (needs sh)', async (_, flags) => {
+    const cwd = temporaryFolder()
+    const file = join(cwd, 'a.ndjson')
+    const uses = ['c1', 'c2'].map((id) => ({ type: 'agent.custom_tool_use', id, name: 'x', input: {} }))
+    const waits = { ...rest, stop_reason: { type: 'requires_action', event_ids: ['c1', 'c2'] } }
+    let isPosted = false
+    let reach = () => {}
+    const isReached = new Promise<void>((resolve) => {
+      reach = resolve
+    })
+    const asked = () => {
+      // What is made of it comes before the next event.
+      if (isPosted) setImmediate(() => setImmediate(reach))
+      return { usage: usage(1, isPosted ? 900 : 1) }
+    }
+    const served = service({ work: [...uses, waits], asked })
+    const sent: string[] = []
+    const exchange: Exchange = async (request) => {
+      const text = Buffer.from(request.body ?? []).toString()
+      if (!text.includes('"c2"')) return served.exchange(request)
+      sent.push(text)
+      isPosted = true
+      await isReached
+      return answering('{}', { status: 429, headers: { 'retry-after': '0' } })(request)
+    }
+    const bound = ['--max-cost', '1', '--audit', file, '--tool', 'x=echo done', ...flags]
+    const argv = ['events', 'run', 'Do it', '-s', 's', '--no-stdin', ...bound]
+    const { code, err } = await run(argv, { cwd, exchange })
+    expect({ code, posts: sent.length }).toEqual({ code: 15, posts: 1 })
+    expect(err).toContain('the run cost $9.00, and --max-cost is 1')
+    const entries = readFileSync(file, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    const steps = entries.filter(({ toolUse }) => toolUse === 'c2').map(({ event }) => event)
+    expect(steps).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
+  })
+
   test('at a rest gives no more replies, needs no interrupt, and goes on with the printed command', async () => {
     const exchange = createEmulator({})
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
     const world = { exchange, cwd }
     const argv = ['events', 'run', 'use a {}\nthen use b {}', '-s', 's', '--policy', 'p.json', '--no-stdin']
-    const stopped = await run([...argv, '--max-cost', '0.01', '--errors', 'json'], world)
+    const bounds = ['--max-cost', '0.01', '--max-total-tokens', '1000000']
+    const stopped = await run([...argv, ...bounds, '--errors', 'json'], world)
     expect(stopped.code).toBe(15)
     expect(stopped.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
     const { error } = JSON.parse(stopped.err)
     expect(error).toMatchObject({ kind: 'stopped', pending: [expect.stringMatching(/^toolu_/)] })
-    expect(error.resume).not.toContain('--max-cost')
+    // A message would not answer what waits; a bound that was not reached still holds.
+    expect(error.resume).toEqual([
+      ...['events', 'run', '-s', 's', '--no-stdin', '--policy', 'p.json'],
+      ...['--max-total-tokens', '1000000', '--errors', 'json'],
+    ])
     const ended = await run(error.resume, world)
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('is done') })
   })
@@ -397,6 +515,50 @@ describe('what a run took', () => {
     expect(code).toBe(0)
     expect(err).not.toContain('trying again')
     expect(counts).toMatchObject({ asked: 1, givenUp: 1 })
+  })
+
+  test.each<[string, Event[], Event[], object | undefined, Value]>([
+    [
+      'nothing, in a session that had finished',
+      [request(9), told(150, 17), rest],
+      [],
+      usage(150, 17),
+      { totalTokens: 0, cost: '0' },
+    ],
+    [
+      'what came since, of a turn that had begun',
+      [request(9), told(150, 17), says],
+      [told(180, 20), rest],
+      usage(160, 18),
+      { totalTokens: 20, cost: '2' },
+    ],
+    [
+      'not known, of a turn that had begun and does not tell it',
+      [told(150, 17), says],
+      [told(180, 20), rest],
+      undefined,
+      { totalTokens: null, cost: undefined },
+    ],
+    [
+      'the requests since',
+      [request(9), says],
+      [request(30), rest],
+      undefined,
+      { totalTokens: 30, cost: undefined },
+    ],
+  ])('without a task is %s', async (_, before, since, session, { totalTokens, cost }: Value) => {
+    const history = [{ type: 'user.message' }, running, ...before]
+    const { exchange } = service({
+      history,
+      work: [],
+      asked: (count) => ({ usage: count === 1 ? session : undefined }),
+      onStream: (add) => add(...since),
+    })
+    const cwd = temporaryFolder()
+    const argv = ['events', 'run', '-s', 's', '--no-stdin', '--report', 'r.json']
+    const { code } = await run(argv, { cwd, exchange })
+    const report = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
+    expect([code, report.usage.totalTokens, report.cost?.amount]).toEqual([0, totalTokens, cost])
   })
 
   test('is in the footer on a terminal', async () => {

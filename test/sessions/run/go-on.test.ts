@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
@@ -74,7 +75,7 @@ describe('the command that goes on with a run', () => {
     expect({ code, printed }).toEqual({
       code: 8,
       printed: [
-        ...['events', 'run', '-s', 's1', '--no-stdin', '--timeout', '7', '--deadline', '1h'],
+        ...['events', 'run', '-s', 's1', '--timeout', '7', '--deadline', '1h'],
         ...flags.map((word) => ({ '-H': '--header', '-o': '--output' })[word] ?? word),
       ],
     })
@@ -86,7 +87,6 @@ describe('the command that goes on with a run', () => {
       'events',
       'run',
       '--session=-s 1',
-      '--no-stdin',
       '--deadline',
       '1h',
       '--no-beta',
@@ -128,7 +128,7 @@ describe('the command that goes on with a run', () => {
       'X-Api-Key: canary-123456',
     ])
     const { resume } = JSON.parse(err).error
-    expect(resume.slice(0, 5)).toEqual(['events', 'run', '-s', 's1', '--no-stdin'])
+    expect(resume.slice(0, 4)).toEqual(['events', 'run', '-s', 's1'])
     expect(resume).toContain('X-Api-Key: [redacted]')
     expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).resume).toEqual(resume)
     const { exchange } = createAgentService({ rounds: [], timers: clock })
@@ -151,7 +151,8 @@ test('Y159 stands beside the one to confirm, if tool uses wait', async () => {
   expect(code).toBe(12)
   expect(err).toBe(`parley: s1 waits for an answer
   t1: bash {}
-  answer with: parley events confirm -s s1 t1 --allow (or --deny)
+  answer with: parley events confirm -s s1 t1 --allow
+  (or --deny in its place)
   to go on:
   parley events run -s s1 --no-stdin --last --report r.json
 `)
@@ -201,5 +202,44 @@ describe('hints', () => {
     expect((await run(['events', 'send', '-s', 's1', 'hi', '-q'], world)).err).toBe('')
     expect((await run(['events', 'send', '-s', 's1', 'hi', '--ids'], world)).err).toBe('')
     expect((await run(['events', 'send', '-s', 's1', '--interrupt'], world)).err).toBe('')
+  })
+})
+
+describe('Y230: an interrupted run says whether the same line goes on', () => {
+  /** What a signal would say with --errors json as soon as the session works on a task, and when the run has ended. */
+  async function interrupt(words: string[], rounds: Event[][]) {
+    const { exchange } = createAgentService({ rounds, timers: clock })
+    let clean: (exit: number) => string = () => ''
+    const said: string[] = []
+    const shown = new Writable({
+      write(_chunk, _encoding, done) {
+        if (said.length === 0) said.push(clean(143))
+        done()
+      },
+    })
+    const { code } = await run(['events', 'run', '-s', 's1', '--no-stdin', '--errors', 'json', ...words], {
+      exchange,
+      timers: clock,
+      stdout: { isTerminal: false, open: () => shown, writeNow: () => 0 },
+      onSignal(act) {
+        clean = act
+      },
+    })
+    said.push(clean(143))
+    const retries = said.map((line) => {
+      const { retry, safeToRetry } = JSON.parse(line).error
+      expect(safeToRetry).toBe(retry === 'later')
+      return retry
+    })
+    return { code, retries }
+  }
+  const audit = ['--audit', 'a.ndjson']
+
+  test.each([
+    ['of a task that nothing knows it does not', ['go'], [[use]], { code: 12, retries: ['never', 'never'] }],
+    ['of one in the audit it does', ['go', ...audit], [[use]], { code: 12, retries: ['later', 'later'] }],
+    ['until that is done', ['go', ...audit], [], { code: 0, retries: ['later', 'never'] }],
+  ])('%s', async (_, words, rounds, expected) => {
+    expect(await interrupt(words, rounds)).toEqual(expected)
   })
 })

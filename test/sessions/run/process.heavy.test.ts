@@ -55,7 +55,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
     const end = await ended
     expect(end.signal).toBe(signal)
     expect(end.err).toContain(
-      'interrupted: the task was accepted; the session goes on; to go on:\n  parley events run -s s1 --no-stdin --policy p.json',
+      'interrupted: the task was accepted; the session waits for an answer; to go on:\n  parley events run -s s1 --no-stdin --policy p.json',
     )
     expect(service.posts).toBe(0)
     // One that was killed may wait for its parent to look.

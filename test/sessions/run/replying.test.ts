@@ -126,10 +126,6 @@ describe('a line of the journal', () => {
       after,
     )
   })
-
-  test('not-asked says nothing about the reply', () => {
-    for (const state of Object.values(states)) expect(step(state, { event: 'not-asked' })).toBe(state)
-  })
 })
 
 function all(name: string) {
@@ -182,8 +178,8 @@ describe('a list, for a reply in doubt', () => {
   test.each<[string, Partial<Doubt>, Partial<Shown>, number, string]>([
     ['shows an answer', {}, { isAnswered: true }, soon, 'settled'],
     ['shows an answer, and no newer rest', {}, { ...known, isAnswered: true }, soon, 'settled'],
-    ['shows no rest', {}, { rests: new Set() }, soon, 'in-doubt'],
-    ['shows no newer rest', {}, known, soon, 'in-doubt'],
+    ['shows no rest', { askedSince: 0 }, { rests: new Set() }, soon, 'in-doubt'],
+    ['shows no newer rest', { askedSince: 0 }, known, soon, 'in-doubt'],
     ['is the first, so that its rests may have come before', { before: undefined }, {}, soon, 'in-doubt'],
     ['shows a newer rest that leaves it out', {}, { isListed: false }, soon, 'settled'],
     ['shows a newer rest that lists nothing', {}, { isListed: undefined }, soon, 'in-doubt'],
@@ -201,7 +197,7 @@ describe('a list, for a reply in doubt', () => {
     [
       'shows an older rest, later by what clocks may differ',
       { askedSince: 0 },
-      { ...known, restedAt: sent.at + 29 * second },
+      { ...known, restedAt: sent.at + 30 * second },
       sent.at + 60 * second,
       'in-doubt',
     ],
@@ -209,7 +205,7 @@ describe('a list, for a reply in doubt', () => {
       'shows an older rest, later by the clock, but the request may be on its way',
       { askedSince: 0 },
       { ...known, restedAt: sent.at + 31 * second },
-      sent.at + 29 * second,
+      sent.at + 30 * second,
       'in-doubt',
     ],
     [
@@ -221,6 +217,13 @@ describe('a list, for a reply in doubt', () => {
     ],
   ])('that %s', (_, more, list, now, after) => {
     expect(nameOf(look({ ...doubt, ...more }, shown(list), now))).toBe(after)
+  })
+
+  test('does not tell whether a rest came after a reply of which nobody knows when it was sent', () => {
+    const unknown = resume(step(states.deciding, lines.unknown), before) as Doubt
+    const late = { ...known, restedAt: Number.MAX_SAFE_INTEGER }
+    expect(look(unknown, shown(late), Number.MAX_SAFE_INTEGER).is).toBe('in-doubt')
+    expect(look(unknown, shown({ isListed: false }), soon).is).toBe('settled')
   })
 
   test('takes the time from which it waits for it anew, and the rests of the first list', () => {

@@ -152,7 +152,7 @@ test('what is to be asked stays open without a terminal: 12, with the ids', asyn
   const policy = { rules: [rules.rules[0]] }
   const { code, err, audit } = await go({ policy, world: { exchange: service.exchange } })
   expect(code).toBe(12)
-  expect(err).toContain('answer with: parley events confirm -s s1 t1 --allow (or --deny)')
+  expect(err).toContain('answer with: parley events confirm -s s1 t1 --allow')
   expect([...service.taken.keys()]).toEqual(['t2'])
   expect(
     audit.filter(({ event }) => event === 'decision').map(({ toolUse, decision }) => [toolUse, decision]),
@@ -187,6 +187,45 @@ test('on a terminal a person is asked, and each decision is shown, with a sum', 
   expect(err).toContain('✗ bash denied: because\n')
   expect(out).toContain('\n· agent.tool_result bash: ok\n')
   expect(err).toMatch(/3 turns; tools: 2 allowed, 1 denied, 0 run here; \d+\.\d s\n/)
+})
+
+test('a command that fails is told, with its tool use and what it said first', async () => {
+  const tool = "deploy=echo 'no such host' >&2; echo more >&2; exit 127"
+  for (const tty of [[], ['stderr' as const]]) {
+    const service = createAgentService({ rounds: [[custom('c1', 'deploy')]] })
+    const world = { exchange: service.exchange, tty, env: { NO_COLOR: '1' }, columns: 200 }
+    const { code, err } = await go({ words: ['do it', '--tool', tool], world })
+    expect(code).toBe(0)
+    expect(err).toContain(
+      'parley: the tool use c1 failed (deploy): the command failed with exit code 127: no such host\n',
+    )
+    if (tty.length > 0) expect(err).toContain('tools: 1 allowed, 0 denied, 1 run here, 1 failed; ')
+    expect(service.taken.get('c1')?.[0]).toMatchObject({ is_error: true })
+  }
+})
+
+test('on a terminal the command to go on asks again; --no-stdin stays where nobody is asked', async () => {
+  const service = createAgentService({ rounds: [[bash('t1', 'ls')]] })
+  const cwd = temporaryFolder()
+  const world = {
+    exchange: service.exchange,
+    stdin: undefined,
+    tty: ['stderr'],
+    env: { NO_COLOR: '1' },
+  } as never
+  const goOnWith = (flags: string) =>
+    `to go on:\n  parley events run -s s1${flags} --policy p.json --audit audit.ndjson\n`
+  const left = await go({ policy: askAll, cwd, world: { ...(world as object), typed: 's\n' } })
+  expect(left.code).toBe(12)
+  expect(left.err).toContain(goOnWith(''))
+  const ended = await go({ policy: askAll, cwd, words: [], world: { ...(world as object), typed: '' } })
+  expect(ended.err).toContain('allow bash (t1)? [y/n/s/q] ')
+  expect(ended.err).toContain(goOnWith(''))
+  const unasked = await go({ policy: askAll, cwd, words: ['--no-stdin'], world })
+  expect(unasked.code).toBe(12)
+  expect(unasked.err).toContain(goOnWith(' --no-stdin'))
+  const allowed = await go({ policy: askAll, cwd, words: [], world: { ...(world as object), typed: 'y\n' } })
+  expect({ code: allowed.code, answered: [...service.taken.keys()] }).toEqual({ code: 0, answered: ['t1'] })
 })
 
 test.each([
@@ -365,6 +404,22 @@ test('Y91: a denied tool use that was to be asked about, and has a result that n
   expect(code).toBe(14)
   expect(err).toContain(`${warning}bash {"command":"rm x"} t1`)
   expect(audit.map(({ event, toolUse }) => [event, toolUse])).toEqual([['not-asked', 't1']])
+})
+
+test('Y91: many of them are looked up in one list', async () => {
+  const ids = Array.from({ length: 40 }, (_, index) => `t${index}`)
+  const service = createAgentService({
+    rounds: [
+      ids.flatMap((id) => [
+        bash(id, 'rm x'),
+        { type: 'agent.tool_result', tool_use_id: id, content: 'gone' },
+      ]),
+    ],
+  })
+  const { code, audit, requests } = await go({ world: { exchange: service.exchange } })
+  expect({ code, told: audit.map(({ toolUse }) => toolUse) }).toEqual({ code: 14, told: ids })
+  const lists = requests.filter(({ method, url }) => method === 'GET' && !url.includes('/stream'))
+  expect(lists.length).toBeLessThan(ids.length / 2)
 })
 
 test.each([true, false])(
@@ -917,6 +972,17 @@ test('Y63: a deadline that passes while a command runs ends it: 15, and no secon
   })
   expect({ code, posts: service.posts }).toEqual({ code: 15, posts: 0 })
   expect(audit.map(({ event }) => event)).toEqual(['decision', 'start'])
+})
+
+test('Y216: a reply that may be sent again only after the deadline is not sent at the deadline: 15', async () => {
+  const fate = () => ({ status: 429, headers: { 'retry-after': '60' } })
+  const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate })
+  const { code, audit } = await go({
+    words: ['do it', '--deadline', '30'],
+    world: { exchange: service.exchange },
+  })
+  expect({ code, posts: service.posts }).toEqual({ code: 15, posts: 1 })
+  expect(audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'refused'])
 })
 
 test('the deadline and a wait of a run with an audit say that the same line may be run again, and what it sent', async () => {

@@ -13,9 +13,9 @@ const told = (input: number, output: number, cents?: unknown, more?: Value) => (
   type: 'session.usage',
   usage: usage(input, output, cents, more),
 })
-const request = (input: number, output: number) => ({
+const request = (input: number, output: number, cents?: unknown) => ({
   type: 'span.model_request_end',
-  model_usage: usage(input, output),
+  model_usage: usage(input, output, cents),
 })
 const task = { type: 'user.message' }
 const says = { type: 'agent.message' }
@@ -70,10 +70,81 @@ const rows: Record<string, Row> = {
     run: { tokens: { inputTokens: 20, outputTokens: 6, totalTokens: 26 } },
   },
   'a run without a task counts from the last task of the session': {
-    past: [task, told(10, 5, '100'), task, says, request(9, 9), told(20, 6, '120')],
+    past: [task, told(10, 5, '100'), task, says, request(9, 9), told(20, 6, '120'), says],
     sends: false,
     now: [says, told(40, 10, '187')],
     run: { tokens: { inputTokens: 30, outputTokens: 5, totalTokens: 35 }, cost: usd(87) },
+  },
+  'it counts from the last outcome that was defined, too': {
+    past: [task, told(10, 5), { type: 'user.define_outcome' }, says, told(20, 6), says],
+    sends: false,
+    now: [told(40, 10)],
+    run: { tokens: { totalTokens: 35 } },
+  },
+  'a run without a task, in a session that had none': {
+    sends: false,
+    now: [request(3, 4)],
+    run: { tokens: { totalTokens: 7 } },
+  },
+  'a session that has not worked yet is new': {
+    past: [
+      task,
+      { type: 'x.agent.message' },
+      { type: 'x.session.status_running' },
+      { type: 'session.status_running_soon' },
+    ],
+    now: [told(40, 10)],
+    run: { tokens: { totalTokens: 50 } },
+  },
+  'one that began to work is not': {
+    past: [task, { type: 'session.status_running' }],
+    now: [told(40, 10)],
+    run: {},
+  },
+  'another event that has a usage tells nothing': {
+    now: [{ ...says, usage: usage(9, 9), model_usage: usage(9, 9) }],
+    run: {},
+  },
+  'a cost alone is told': {
+    now: [{ type: 'session.usage', usage: { list_cost: { amount: '7', currency: 'USD' } } }],
+    run: { tokens: undefined, cost: usd(7) },
+  },
+  'a part that is not told any more is unknown': {
+    past: [task, told(7, 9, '5')],
+    now: [{ type: 'session.usage', usage: { input_tokens: 9 } }],
+    run: { tokens: { inputTokens: 2, totalTokens: 2 }, cost: undefined },
+  },
+  'the costs of requests add up': {
+    now: [request(1, 1, '5'), request(1, 1, '6')],
+    run: { tokens: { totalTokens: 4 }, cost: usd(11) },
+  },
+  'the cost of one request is not that of two': {
+    now: [request(1, 1, '5'), request(1, 1)],
+    run: { tokens: { totalTokens: 4 }, cost: undefined },
+  },
+  'nor is the cost of the second one': {
+    now: [request(1, 1), request(1, 1, '5')],
+    run: { tokens: { totalTokens: 4 }, cost: undefined },
+  },
+  'a part of which nothing more was used is nothing': {
+    past: [task, told(10, 5, '7')],
+    now: [told(10, 9, '7')],
+    run: { tokens: { inputTokens: 0, outputTokens: 4, totalTokens: 4 }, cost: usd(0) },
+  },
+  'a part that is less than before is unknown': {
+    past: [task, told(10, 5, '7')],
+    now: [told(5, 9, '6')],
+    run: { tokens: { outputTokens: 4, totalTokens: 4 }, cost: undefined },
+    session: { tokens: { inputTokens: 5, outputTokens: 9, totalTokens: 14 }, cost: usd(6) },
+  },
+  'a cost that was not told before is not that of the run': {
+    past: [task, told(10, 5)],
+    now: [told(11, 6, '7')],
+    run: { tokens: { totalTokens: 2 }, cost: undefined },
+  },
+  'a usage of as many tokens tells its cost': {
+    now: [told(40, 10, '187'), told(40, 10, '190')],
+    run: { tokens: { totalTokens: 50 }, cost: usd(190) },
   },
   'the usages of requests add up if nothing else is told': {
     past: [task, request(1000, 1000)],
@@ -180,5 +251,42 @@ describe('what a run has used', () => {
     expect([spending.lacksBase, spending.isTold]).toEqual([false, false])
     spending.addSession(readUsage(usage(15, 11, '9')))
     expect(spending.run).toMatchObject({ tokens: { totalTokens: 6 }, cost: usd(4) })
+  })
+})
+
+describe('what a run that takes a session up has used', () => {
+  test.each<[past: string, events: object[], asked: object | undefined, total: number | undefined]>([
+    ['in a session that has not worked', [], undefined, 50],
+    ['after a usage that is the last word', [task, says, told(10, 5)], undefined, 35],
+    ['in a turn whose work is not told, if nobody tells it', [task, told(10, 5), says], undefined, undefined],
+    ['in a turn whose work the service tells', [task, told(10, 5), says], usage(20, 5), 25],
+  ])('%s', (_, past, asked, total) => {
+    const spending = new Spending()
+    for (const event of past) spending.add(event as never)
+    spending.takeUp()
+    if (spending.lacksBase) spending.addBase(asked && readUsage(asked as never))
+    spending.add(told(40, 10) as never)
+    expect(spending.run.tokens?.totalTokens).toBe(total)
+  })
+})
+
+describe('what a turn has used at least', () => {
+  const unreadable = { input_tokens: 3, output_tokens: -1 }
+  const isRequest = { type: 'span.model_request_end' }
+  test.each<[string, object[], number | undefined]>([
+    ['nothing that is told', [says], undefined],
+    ['what its requests tell', [request(1, 2), request(5, 6)], 14],
+    ['and what can be read of them', [request(1, 2), { ...isRequest, model_usage: unreadable }], 6],
+    ['also if one tells nothing', [isRequest, request(3, 4)], 7],
+    [
+      'what is told of the session',
+      [request(1, 2), told(10, 5, undefined, { cache_read_input_tokens: 4 })],
+      19,
+    ],
+    ['and what can be read of that', [{ type: 'session.usage', usage: unreadable }], 3],
+  ])('%s', (_, now, tokens) => {
+    const spending = new Spending()
+    for (const event of now) spending.add(event as never)
+    expect(spending.least.tokens).toBe(tokens)
   })
 })

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import { type JournalTask, stepTask, type TaskLine } from '../../../src/sessions/running/task.ts'
-import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
-import { createClock } from '../../harness/clock.ts'
-import { hurried, run, temporaryFolder } from '../../harness/run.ts'
+import { type Exchange, type HttpResponse, readBody } from '../../../src/wire/exchange.ts'
+import { createPatientClock } from '../../harness/clock.ts'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { type AgentScript, type AgentService, createAgentService, type Event } from './agent-service.ts'
 
 const use = (id: string): Event => ({
@@ -23,8 +23,9 @@ const notice =
   'the audit says that an earlier run sent this task: it is not sent again, the session is taken up'
 
 /** What runs one and the same line again and again, by one clock, on a service that may die on the way. */
-function open(script: AgentScript, words = ['go'], timers = hurried()) {
-  const service = createAgentService(script)
+function open(script: AgentScript, words = ['go']) {
+  const timers = createPatientClock()
+  const service = createAgentService({ ...script, timers })
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
   const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
@@ -33,6 +34,7 @@ function open(script: AgentScript, words = ['go'], timers = hurried()) {
     run([...argv, ...tool, ...line], {
       cwd,
       timers,
+      stdinKind: 'none',
       exchange: service.exchange,
       ...more,
     })
@@ -43,7 +45,7 @@ function open(script: AgentScript, words = ['go'], timers = hurried()) {
           .slice(0, -1)
           .map((line) => JSON.parse(line))
       : []
-  return { service, cwd, again, journal }
+  return { service, cwd, again, journal, timers }
 }
 
 const taskLines = (journal: Record<string, unknown>[]) =>
@@ -118,6 +120,29 @@ describe('Y134: the same line again', () => {
     expect(service.tasks).toBe(2)
   })
 
+  test.each([
+    ['', []],
+    [' for a form of the answer', ['--schema', 'number.json', '--schema-retries', '0']],
+  ])('Y218: goes on after an interrupt with words%s that the journal does not have', async (_, more) => {
+    const { service, again, cwd } = open({ rounds: [], end: { type: 'session.status_running' } })
+    writeFileSync(join(cwd, 'number.json'), '{"type":"number"}')
+    const goOn = async (words: string[]) => {
+      const { code, err } = await again({}, [...words, ...more, '--deadline', '60'])
+      return { code, words: /^ {2}parley events run ('.*?') -s/m.exec(err)?.[1] }
+    }
+    expect(await goOn(['Go on'])).toEqual({ code: 15, words: undefined })
+    service.add({ type: 'user.interrupt' })
+    service.add(rest)
+    const isTold = { code: 15, words: "'Go on, please'" }
+    expect([await goOn(['Go on']), await goOn([])]).toEqual([isTold, isTold])
+    expect(service.tasks).toBe(1)
+    expect(await goOn(['Go on, please'])).toEqual({ code: 15, words: undefined })
+    expect(service.tasks).toBe(2)
+    service.add({ type: 'user.interrupt' })
+    service.add(rest)
+    expect(await goOn(['Go on, please'])).toEqual({ code: 15, words: "'Go on'" })
+  })
+
   test('another task, or one of another session, is sent', async () => {
     const { service, cwd, again } = open({ rounds: [[use('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
@@ -167,15 +192,38 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
   })
 
   test('ends with 10 if the list shows all but it, however late: something on the way may still have it', async () => {
-    const { service, again, journal } = open(
-      { history: [said('go'), rest], rounds: [] },
-      ['go'],
-      createClock(),
-    )
+    const { service, again, journal } = open({ history: [said('go'), rest], rounds: [] })
     for (const _ of [1, 2, 3]) expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const { code, requests } = await again()
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
     expect(taskLines(journal())).toEqual(['sent', 'unknown'])
+  })
+
+  test('Y223: is not gone on with in place of the task before: without words it is 10, too, until the list shows it', async () => {
+    const spoken = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
+    const history = [said('night 1'), spoken('one'), rest]
+    for (const arrives of [false, true]) {
+      const { service, again, journal } = open({ history, rounds: [[spoken('two')]], lag: 100 }, [
+        'night 2',
+        '--last',
+      ])
+      expect((await again({ exchange: breaking(service, arrives) })).code).toBe(10)
+      const { code, out, err, requests } = await again({}, ['--no-stdin', '--last'])
+      expect({ code, out, posts: requests.filter(isTask) }).toEqual({
+        code: arrives ? 0 : 10,
+        out: arrives ? 'two\n' : '',
+        posts: [],
+      })
+      expect(taskLines(journal())).toEqual(
+        arrives ? ['sent', 'unknown', 'accepted', 'done'] : ['sent', 'unknown'],
+      )
+      if (arrives) continue
+      expect(err).toContain('it is not known whether the task arrived that an earlier run began to send\n')
+      expect(err).toContain(
+        "  look with 'parley events list -s s1'; the command to go on takes the session up",
+      )
+      expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson --tool ')
+    }
   })
 
   test('ends with 10 if something happened meanwhile that a list without clients shows: nothing is sent', async () => {
@@ -186,7 +234,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
     const { code, err, requests } = await again()
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
     expect(err).toContain('it is not known whether the task arrived that an earlier run began to send')
-    expect(err).toContain("look with 'parley events list': with another audit file it is sent again")
+    expect(err).toContain("look with 'parley events list -s s1': with another audit file it is sent again")
     expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson')
     expect(taskLines(journal())).toEqual(['sent', 'unknown'])
   })
@@ -215,11 +263,79 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
   })
 })
 
+test('Y226: an accepted task whose receipt is cut off: the same line may be run again, and sends nothing twice', async () => {
+  const { service, again } = open({ rounds: [[use('t1')]], taskFate: () => 'cuts' })
+  const first = await again({}, ['go', '--errors', 'json'])
+  expect(JSON.parse(first.err).error).toMatchObject({ exit: 8, sent: 'yes', retry: 'later' })
+  const second = await again()
+  expect({ code: second.code, tasks: service.tasks }).toEqual({ code: 0, tasks: 1 })
+  expect(second.err).toContain(notice)
+})
+
+describe('Y138: an accepted task that the list does not show yet', () => {
+  const spoken = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
+
+  test('ends with 10, with and without its words, and the answer of before is not its answer', async () => {
+    let shown: number | undefined
+    const { service, cwd, again, journal } = open(
+      { history: [said('old'), spoken('old'), rest], rounds: [[spoken('new')]], onList: () => shown },
+      ['go', '--last'],
+    )
+    expect((await again()).out).toBe('new\n')
+    const path = join(cwd, 'a.ndjson')
+    const text = readFileSync(path, 'utf8')
+    writeFileSync(path, text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
+    // The whole of what was there before, and still less.
+    for (const count of [3, 2, 0]) {
+      shown = count
+      const [same, goingOn] = [await again(), await again({}, ['--no-stdin', '--last'])]
+      for (const { code, out, err, requests } of [same, goingOn]) {
+        expect({ count, code, out, posts: requests.filter(isTask) }).toEqual({
+          count,
+          code: 10,
+          out: '',
+          posts: [],
+        })
+        expect(err).toContain('the task was accepted, but the session does not show it yet\n  look with ')
+        expect(err).toContain('takes the session up as it is if --audit is left out of it\n')
+        expect(err).toContain('  parley events run -s s1 --no-stdin')
+      }
+    }
+    expect(taskLines(journal())).toEqual(['sent', 'accepted'])
+    shown = undefined
+    const { code, out } = await again()
+    expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: 'new\n', tasks: 1 })
+    expect(taskLines(journal())).toEqual(['sent', 'accepted', 'done'])
+  })
+
+  test('is taken up by what came since if the list leaves out what clients do', async () => {
+    const { service, cwd, again } = open({ history: [spoken('old'), rest], rounds: [[spoken('new')]] }, [
+      'go',
+      '--last',
+    ])
+    const silent: Exchange = async (request, onSent) => {
+      const response = await service.exchange(request, onSent)
+      if (request.method === 'POST' || request.url.includes('/stream')) return response
+      const { data } = JSON.parse(Buffer.from(await readBody(response.body)).toString()) as { data: Event[] }
+      const shown = JSON.stringify({ data: data.filter(({ type }) => !type.startsWith('user.')) })
+      return answering(shown)(request)
+    }
+    expect((await again({ exchange: silent })).out).toBe('new\n')
+    const path = join(cwd, 'a.ndjson')
+    const text = readFileSync(path, 'utf8')
+    writeFileSync(path, text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
+    const { code, out } = await again({ exchange: silent })
+    expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: 'new\n', tasks: 1 })
+  })
+})
+
 class Death extends Error {}
 
 /** A host that dies at its `at`th point: before a request leaves, when it was answered, or once a line is in the journal. */
-function dieAt(at: number, service: AgentService, cwd: string) {
-  const timers = hurried()
+function dieAt(
+  at: number,
+  { service, cwd, timers }: Pick<ReturnType<typeof open>, 'service' | 'cwd' | 'timers'>,
+) {
   let left = at
   let isDead = false
   let size = 0
@@ -241,7 +357,8 @@ function dieAt(at: number, service: AgentService, cwd: string) {
       now() {
         const grown = sizeOf() > size
         size = sizeOf()
-        live(grown)
+        // A run that gave its lock back only says why it ended.
+        if (!isDead || existsSync(join(cwd, 'a.ndjson.s1.lock'))) live(grown)
         return timers.now()
       },
       // A machine that is off wakes nobody.
@@ -256,8 +373,9 @@ function dieAt(at: number, service: AgentService, cwd: string) {
 test('Y136: killed at each request and each line of the journal, the same line sends nothing twice (needs sh)', async () => {
   const ends: string[] = []
   for (let at = 0; ; at++) {
-    const { service, cwd, again, journal } = open({ rounds: [[use('t1'), custom('c1')], [custom('c2')]] })
-    const first = await again(dieAt(at, service, cwd))
+    const opened = open({ rounds: [[use('t1'), custom('c1')], [custom('c2')]] })
+    const { service, cwd, again, journal } = opened
+    const first = await again(dieAt(at, opened))
     if (first.code !== 1) {
       expect(first.code).toBe(0)
       break

@@ -1,0 +1,178 @@
+import { CliError } from '../../errors.ts'
+import { endpoints } from '../../wire/endpoints.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { Follower } from '../following/follower.ts'
+import { sentEvents } from '../sending/delivery.ts'
+import { readReceipt } from '../sending/receipt.ts'
+import type { WantedAnswer } from './answer.ts'
+import type { Audit, AuditEntry } from './audit.ts'
+import { hasArrived, type ListedSession, lookUntil } from './looking.ts'
+import { lineFor, longestDoubt } from './replying.ts'
+import { type Known, requireShown } from './task.ts'
+
+/** Events that are sent once, before the session is followed. */
+export interface RunTask {
+  body: Uint8Array
+  /** What the journal knows it by. */
+  hash: string
+  isAccepted: boolean
+}
+
+/** A run, from its first request to its end. */
+export interface SessionRun extends ListedSession {
+  audit: Audit
+  /** The same command goes on, too: by its audit it knows what it sent. */
+  isAudited: boolean
+  /** Absent if the session is taken up as it stands. */
+  task: RunTask | undefined
+  /** What the answer has to be, which a task tells the agent. */
+  schema: WantedAnswer['schema']
+  /** The command that goes on with the session. */
+  resume: string[]
+}
+
+/**
+ * Whether an earlier run has sent the task, by the audit. Throws a `CliError` if the session does not show it; a run without a
+ * task waits for the one before, too: what came before that is not its answer.
+ */
+export async function isTakenUp(run: SessionRun): Promise<boolean> {
+  const { audit, context, task, resume } = run
+  const earlier = audit.task
+  if (!earlier || (task && task.hash !== earlier.hash)) return false
+  try {
+    await requireShown(run, earlier, task && sentEvents(task.body, []))
+  } catch (error) {
+    throw error instanceof CliError && error.kind === 'unknown' ? error.with({ resume }) : error
+  }
+  if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
+  if (!task) return false
+  context.note(
+    'the audit says that an earlier run sent this task: it is not sent again, the session is taken up',
+  )
+  return true
+}
+
+/** The run came to a good end, unless the service has not shown yet that it works on the task. */
+export function endTask({ audit }: SessionRun, follower: Follower): void {
+  if (audit.task?.is === 'accepted' && !follower.isUndone)
+    audit.add({ toolUse: null, task: audit.task.hash, event: 'done' })
+}
+
+/** Sends the task once; returns its events as they will be shown. `known` is what the list showed before. */
+export async function sendTask(
+  run: SessionRun,
+  task: RunTask,
+  { known, onAccepted }: { known: Known; onAccepted(): void },
+): Promise<SessionEvent[]> {
+  const accept = () => {
+    task.isAccepted = true
+    onAccepted()
+  }
+  try {
+    return await postOnce(run, { body: task.body, line: { task: task.hash }, known, onAccepted: accept })
+  } catch (error) {
+    if (!(error instanceof CliError) || task.isAccepted) throw error
+    throw run.audit.task?.is === 'posting' ? error.with({ consequence: looksFirst }) : error
+  }
+}
+
+export const byAudit = 'the same command with the same --audit goes on with it once the session shows it'
+
+const looksFirst = `the task may have been accepted: ${byAudit}`
+
+/**
+ * Sends one more message to a session that rests, once; returns its event as it will be shown. If an earlier run has sent one
+ * after the same rest, that one is returned. Throws a `CliError`: of kind `unknown` if the session's list does not show
+ * that it arrived.
+ */
+export async function sendAgain(run: SessionRun, follower: Follower, text: string): Promise<SessionEvent[]> {
+  const { audit, resume } = run
+  const rest = [...follower.state.stops].at(-1)
+  if (rest !== undefined && audit.askedAfter === rest) return [await findAsked(run, rest)]
+  const body = messageOf(text)
+  try {
+    return await postOnce(run, { body, isEndured: true, line: { again: rest ?? '' } })
+  } catch (error) {
+    if (!(error instanceof CliError) || error.kind === 'file') throw error
+    if (lineFor(error.details.fate) === 'refused') throw error
+    const isSent = ({ event }: EventItem) => event.type === 'user.message' && readText(event) === text
+    if (await hasArrived(run, (item) => isSent(item) && follower.isNew(item))) return sentEvents(body, [])
+    throw new CliError(
+      'unknown',
+      `it is not known whether the message to ask again arrived: ${error.message}`,
+      { sent: 'unknown', retry: 'look-first', resume },
+    )
+  }
+}
+
+interface Post {
+  body: Uint8Array
+  isEndured?: true
+  /** What the journal knows it by. */
+  line: Pick<AuditEntry, 'task' | 'again'>
+  known?: Known
+  onAccepted?(): void
+}
+
+/** Posts events once, and returns them as they will be shown. Each step is in the journal before it is taken. */
+async function postOnce(
+  { context, caller, parts, audit }: SessionRun,
+  { body, isEndured, line, known, onAccepted }: Post,
+): Promise<SessionEvent[]> {
+  const write = (entry: Omit<AuditEntry, 'toolUse'>) => audit.add({ toolUse: null, ...line, ...entry })
+  let isAccepted = false
+  write({ event: 'sent', known })
+  try {
+    const named = await caller.call(endpoints.sendEvents, { ...parts, body, isEndured }, (response) =>
+      readReceipt(context, response, {
+        isPrinted: false,
+        onAccepted() {
+          isAccepted = true
+          onAccepted?.()
+          write({ event: 'accepted' })
+        },
+      }),
+    )
+    return sentEvents(body, named)
+  } catch (error) {
+    if (!(error instanceof CliError) || isAccepted) throw error
+    try {
+      write({ event: lineFor(error.details.fate), reason: error.message })
+    } catch {
+      // Then it stays in doubt, and what failed first counts.
+    }
+    throw error
+  }
+}
+
+/**
+ * The message with which an earlier run asked again, once the session shows it. Throws a `CliError` of kind `unknown` if it
+ * does not.
+ */
+async function findAsked(run: SessionRun, rest: string): Promise<SessionEvent> {
+  const until = run.context.timers.now() + longestDoubt
+  const found = await lookUntil(run, until, () => {
+    let isAfter = false
+    let message: SessionEvent | undefined
+    return {
+      add({ event }) {
+        if (isAfter && event.type === 'user.message') message = event
+        isAfter ||= event.id === rest
+      },
+      result: () => message,
+    }
+  })
+  if (found) return found
+  const problem = 'it is not known whether the message to ask again arrived that an earlier run began to send'
+  throw new CliError('unknown', problem, {
+    sent: 'unknown',
+    retry: 'look-first',
+    consequence: `look with '${run.parts.look}': with another audit file it is asked again`,
+    resume: run.resume,
+  })
+}
+
+/** The body of a message that says this. */
+export const messageOf = (text: string): Uint8Array =>
+  Buffer.from(JSON.stringify({ events: [{ type: 'user.message', content: [{ type: 'text', text }] }] }))

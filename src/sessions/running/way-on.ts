@@ -1,0 +1,89 @@
+import type { Context } from '../../context.ts'
+import { CliError, type Kind } from '../../errors.ts'
+import type { Caller } from '../../http/call.ts'
+import { describeResume } from '../../io/failure.ts'
+import type { Follower } from '../following/follower.ts'
+import { resumption } from '../session-command.ts'
+import { askForSchema } from './answer.ts'
+import { messageOf, type SessionRun } from './posting.ts'
+import { hashOf } from './task.ts'
+
+/** What a session did before it was interrupted is not the answer to its last task. */
+export const interrupted = (run: SessionRun, without: string[]) =>
+  new CliError('stopped', `${run.parts.params.session} was interrupted, and nothing was sent since`, {
+    sent: 'yes',
+    resume: resumptionByMessage(run, without),
+  })
+
+/**
+ * The command that goes on with a session that was interrupted. Its message is another one than the last task of the journal,
+ * which would not be sent again.
+ */
+export function resumptionByMessage(
+  { context, parts, audit, schema }: SessionRun,
+  without: readonly string[],
+): string[] {
+  const isTold = (text: string) => {
+    const body = messageOf(text)
+    return audit.task?.hash === hashOf(schema ? askForSchema(context, body, schema) : body)
+  }
+  const words = [isTold('Go on') ? 'Go on, please' : 'Go on']
+  return resumption(context, parts.params.session, { words, without })
+}
+
+/** What becomes of the session when nobody follows it, and how to go on with it. */
+export function goesOn(resume: string[], follower?: Follower): string {
+  const { stop, pending = [] } = follower?.state ?? {}
+  const waits = stop?.kind === 'waiting' && pending.length > 0
+  return `the session ${waits ? 'waits for an answer' : 'goes on'}; ${describeResume(resume).join('\n  ')}`
+}
+
+const isLate = ({ timers }: Context, { deadline }: Caller) => deadline > 0 && timers.now() >= deadline
+
+/** These say how the session ended, or what is not known of it. */
+const endings: readonly Kind[] = ['waiting', 'stuck', 'denied', 'unknown']
+
+/** Has a failure of `work` say how the run goes on. */
+export const explained = <T>(run: SessionRun, work: Promise<T>): Promise<T> =>
+  work.catch((error) => {
+    throw explainFailure(error, run)
+  })
+
+/** A failure must not look like a reason to send the task again. */
+function explainFailure(error: unknown, { context, caller, task, resume, isAudited }: SessionRun): unknown {
+  if (!(error instanceof CliError)) return error
+  if (isLate(context, caller) && error.kind === 'not-sent' && task?.isAccepted !== false)
+    return new CliError('stopped', error.message, {
+      sent: 'yes',
+      retry: isAudited ? 'later' : 'never',
+      deadline: true,
+      resume,
+    })
+  if (error.kind === 'stopped')
+    return error.with({
+      // Without a task the same command takes the session up again. After a bound it would stop at once.
+      retry: isAudited && error.details.deadline ? 'later' : task ? 'never' : error.details.retry,
+      consequence: undefined,
+      resume: error.details.resume ?? resume,
+    })
+  if (error.kind === 'waiting')
+    return error.with({ resume, retry: isAudited ? 'later' : error.details.retry })
+  if (!task?.isAccepted) return error
+  const known = { sent: 'yes', retry: 'never' } as const
+  if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
+  if (endings.includes(error.kind)) return error.with(known)
+  // A reply was refused: the status of that says what to do.
+  if (error.details.pending) return error.with({ ...known, consequence: 'the task was accepted', resume })
+  if (error.kind === 'file' || error.kind === 'unexpected')
+    return error.with({ ...known, consequence: undefined, resume })
+  const { rawBody: _, retryAfter: __, ...details } = error.details
+  // By its audit the same command takes the session up.
+  const goesOn = isAudited && (details.retry ?? 'never') !== 'never'
+  return new CliError('response', `the session could not be followed: ${error.message}`, {
+    ...details,
+    ...known,
+    retry: goesOn ? 'later' : 'look-first',
+    consequence: 'the task was accepted',
+    resume,
+  })
+}
