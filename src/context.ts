@@ -42,6 +42,8 @@ export interface Host extends ProcessInfo {
    * that the process could wait for.
    */
   expectEnd?(report: () => void): () => void
+  /** The process ends after so many milliseconds, or Infinity, whatever stdout and stderr have not taken. */
+  leaveAfter?(milliseconds: number): void
   /** Has `report` called for an error that nothing caught, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
   /** Milliseconds that the processors have worked for this process, in all its threads. */

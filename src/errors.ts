@@ -138,6 +138,12 @@ export const tooLate = (message: string): CliError =>
     deadline: true,
   })
 
+/** What is followed, or a batch, stops if the deadline passes while stdout is written. Any other error stays as it is. */
+export const asStop = (error: unknown): unknown =>
+  error instanceof CliError && error.kind === 'file' && error.details.deadline
+    ? new CliError('stopped', error.message, { ...error.details, sent: 'yes', retry: 'later' })
+    : error
+
 /** A check may stop when it has found more problems than these. */
 export const mostCounted = 1000
 

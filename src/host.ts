@@ -2,7 +2,16 @@ import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import type { Host } from './context.ts'
 import { CliError, fileProblem, usage } from './errors.ts'
-import { expectEnd, interrupt, onContinue, onCrash, onSignal, suspend, takeInterrupt } from './signals.ts'
+import {
+  expectEnd,
+  interrupt,
+  leaveAfter,
+  onContinue,
+  onCrash,
+  onSignal,
+  suspend,
+  takeInterrupt,
+} from './signals.ts'
 import { createStdStream, findStdinKind, identify } from './std-streams.ts'
 import { realTimers } from './timers.ts'
 
@@ -40,6 +49,7 @@ export function createProcessHost(): Host {
     onSignal: (clean) => onSignal(clean, stderr),
     takeInterrupt,
     expectEnd,
+    leaveAfter,
     onCrash,
     usedTime,
     holdMemory,

@@ -5,12 +5,15 @@ import { type Crowd, createCrowd } from './crowd.ts'
 import { CliError, fileProblem, OutputClosed } from './errors.ts'
 import { createCalls } from './fate.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
-import { say } from './io/output.ts'
+import { say, type WriteLimit } from './io/output.ts'
 import { createReport, type Report } from './report.ts'
 import { createSecrets, type Secrets } from './secrets.ts'
 import { createSummary } from './summary.ts'
 
 export { createProcessHost } from './host.ts'
+
+/** How long the last of what a run writes may take after its deadline. Milliseconds. */
+const longestRest = 1000
 
 /** Runs parley: arguments and the outside world in, an exit code out. Every failure ends here. */
 export async function main(argv: string[], outer: Host): Promise<number> {
@@ -75,6 +78,12 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   } finally {
     cleanUp(cleanups)
     hasEnded?.()
+    host.leaveAfter?.(lateEnd() - host.timers.now())
+  }
+
+  /** Milliseconds since the epoch: what nobody takes by then is given up. Infinity without a deadline. */
+  function lateEnd(): number {
+    return Math.max(limit.deadline, host.timers.now() + longestRest)
   }
 
   /** A signal for programs, in the form of a failure. */
@@ -97,8 +106,9 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     const { kind, message, details, exitCode } = failure
     const problem = await report.tryWrite({ exit: exitCode, failure })
     const whole = problem === undefined ? failure : new CliError(kind, `${message}; ${problem}`, details)
-    await printFailure(whole, argv, host, secrets)
-    if (isForGithub) await annotate(whole, summary.command, outer, secrets)
+    const until = { limit: { deadline: lateEnd() }, timers: host.timers }
+    await printFailure(whole, argv, { host, secrets, until })
+    if (isForGithub) await annotate(whole, summary.command, { host: outer, secrets, until })
     return exitCode
   }
 }
@@ -161,8 +171,19 @@ const endedEarly = (state: string | undefined) =>
     consequence: state,
   })
 
+/** What a failure is printed with. */
+interface LastWords {
+  host: Host
+  secrets: Secrets
+  until: WriteLimit
+}
+
 /** Prints a failure. Its flags are read from the bare arguments, because they apply even if those are wrong. */
-async function printFailure(failure: CliError, argv: string[], host: Host, secrets: Secrets): Promise<void> {
+async function printFailure(
+  failure: CliError,
+  argv: string[],
+  { host, secrets, until }: LastWords,
+): Promise<void> {
   const [
     { renderFailure, renderFailureAsJson },
     { createStyle, toColourChoice, wantsColour },
@@ -177,7 +198,7 @@ async function printFailure(failure: CliError, argv: string[], host: Host, secre
     : renderFailure(shown, await createStyle(isColoured), await createWrapping(host.stderr))
   const safe = isJson ? secrets.redactJson(text) : secrets.redact(text)
   // A stderr that is gone changes nothing about the exit code.
-  await say(host.stderr, safe).catch(() => {})
+  await say(host.stderr, safe, until).catch(() => {})
 }
 
 /** Nothing that a run says is a command to the runner that reads it. */
@@ -193,11 +214,10 @@ async function withGuard(host: Host) {
 async function annotate(
   failure: CliError,
   command: string | undefined,
-  { stderr }: Host,
-  secrets: Secrets,
+  { host, secrets, until }: LastWords,
 ): Promise<void> {
   const { renderAnnotation } = await import('./io/failure.ts')
   const name = command === undefined ? 'parley' : `parley ${command}`
   const text = renderAnnotation(secrets.redactFailure(failure), name)
-  await say(stderr, secrets.redact(text)).catch(() => {})
+  await say(host.stderr, secrets.redact(text), until).catch(() => {})
 }

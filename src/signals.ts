@@ -2,6 +2,7 @@ import { writeSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { Interrupt } from './context.ts'
 import type { StdStream } from './io/output.ts'
+import { setTimer } from './timers.ts'
 
 /** SIGBREAK is Windows' own, by Ctrl-Break; CI runners send it there before they kill. Elsewhere it never comes. */
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const
@@ -92,6 +93,11 @@ export function expectEnd(report: () => void): () => void {
   process.exitCode = 1
   process.once('beforeExit', report)
   return () => void process.off('beforeExit', report)
+}
+
+/** Ends the process after so many milliseconds, if something that nobody takes keeps it alive. */
+export function leaveAfter(milliseconds: number): void {
+  if (milliseconds < Infinity) setTimer(() => process.exit(), milliseconds).unref()
 }
 
 /** Has an error reported that nothing caught, and ends the process with the exit code that it gets. */

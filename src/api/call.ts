@@ -100,8 +100,8 @@ async function printRefusal(print: Printer, { details: { head, rawBody } }: CliE
   }
 }
 
-async function openFile({ host }: Context, name: string | undefined): Promise<FileOutput | undefined> {
-  return name === undefined || name === '-' ? undefined : openFileOutput(name, host)
+async function openFile(context: Context, name: string | undefined): Promise<FileOutput | undefined> {
+  return name === undefined || name === '-' ? undefined : openFileOutput(name, context)
 }
 
 /** Prints an answer as it comes. */

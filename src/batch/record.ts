@@ -1,5 +1,5 @@
 import type { Spent } from '../content/tokens.ts'
-import { CliError, OutputClosed } from '../errors.ts'
+import { asStop, CliError, OutputClosed } from '../errors.ts'
 import { onOneLine } from '../wire/page.ts'
 import type { Line, LineRequest } from './input.ts'
 
@@ -87,7 +87,8 @@ export function createRecorder(
       .then(() => void unprinted--)
   }
 
-  const failToPrint = (error: unknown) => onError(error instanceof OutputClosed ? readerGone() : error)
+  const failToPrint = (error: unknown) =>
+    onError(error instanceof OutputClosed ? readerGone() : asStop(error))
 
   function record(line: Line<LineRequest>, outcome: 'ok' | 'failed', result: string): void {
     if (keep(line, result)) tally[outcome]++

@@ -50,7 +50,7 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
       timers,
       note,
     }),
-    output: createOutput(host.stdout),
+    output: createOutput(host.stdout, { limit, timers }),
     style,
     wrap,
   }

@@ -236,6 +236,7 @@ async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Prom
     const context = await createContext(parse.host, flags, parse.run)
     if (entry.sends) parse.run.calls.expectChange()
     parse.exitCode = (await module?.run(context, command.opts() as never, command.args, parse)) ?? 0
+    await context.output.flush()
   })
 }
 

@@ -9,7 +9,7 @@ import { keepText, rescue } from './rescue.ts'
  * rest is read all the same, and `commit` keeps it in the temporary folder before it throws.
  */
 export async function openAnswerFile(context: Context, name: string): Promise<FileOutput> {
-  const file = await openFileOutput(name, context.host)
+  const file = await openFileOutput(name, context)
   const pieces: Buffer[] = []
   let failure: CliError | undefined
   return {

@@ -1,8 +1,10 @@
 import fs, { closeSync, constants, existsSync, openSync, promises, type Stats } from 'node:fs'
+import type { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { asFileFailure, CliError, fileProblem, usage } from '../errors.ts'
-import type { Output } from './output.ts'
+import { inTime } from '../timers.ts'
+import { notTaken, type Output, type WriteLimit } from './output.ts'
 import { absolutePath, isFolderName } from './paths.ts'
 import { createTemporaryFile, type TemporaryFile } from './temporary-file.ts'
 
@@ -29,14 +31,18 @@ export interface FileOutput extends Output {
   readonly described: string | undefined
 }
 
+interface WhereWritten extends WriteLimit {
+  host: { readonly cwd: string; platform: NodeJS.Platform }
+}
+
 /**
  * Prepares to write a file, without changing it yet: throws a `CliError` of kind `file` if it cannot be written. A
- * device or a pipe is written directly, and of a link its target. A file keeps its mode; a new one gets `mode`, by
+ * device or a pipe is written directly, a pipe until the deadline, and of a link its target. A file keeps its mode; a new one gets `mode`, by
  * default that of any new file.
  */
 export async function openFileOutput(
   name: string,
-  host: { readonly cwd: string; platform: NodeJS.Platform },
+  { host, ...until }: WhereWritten,
   mode?: number,
 ): Promise<FileOutput> {
   if (name === '') throw usage('a file must have a name')
@@ -57,9 +63,8 @@ export async function openFileOutput(
   }
   const pipe = existing?.isFIFO() ? await openPipe(target, name) : undefined
   const shown = target === path ? name : target
-  const sink = isRegular
-    ? createFileSink(target, shown, existing?.mode ?? mode)
-    : createDeviceSink(target, pipe)
+  const special = pipe ? createPipeSink(pipe, name, until) : createDeviceSink(target)
+  const sink = isRegular ? createFileSink(target, shown, existing?.mode ?? mode) : special
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
       throw asFileFailure(error, name)
@@ -137,7 +142,7 @@ const notKept = (name: string, error: unknown): KeptPart => ({
 const [open, close, writeFile] = [promisify(fs.open), promisify(fs.close), promisify(fs.writeFile)]
 
 /** Opens a pipe that somebody reads: opening any other would wait for ever. */
-async function openPipe(path: string, name: string): Promise<number> {
+async function openPipe(path: string, name: string): Promise<Socket> {
   let probe: number
   try {
     probe = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
@@ -146,14 +151,35 @@ async function openPipe(path: string, name: string): Promise<number> {
     throw new CliError('file', `${name}: ${isUnread ? 'nobody reads this pipe' : fileProblem(error)}`)
   }
   try {
-    return await open(path, 'w')
+    const { Socket } = await import('node:net')
+    return new Socket({ fd: await open(path, 'w'), readable: false, writable: true })
   } finally {
     closeSync(probe)
   }
 }
 
-function createDeviceSink(path: string, opened: number | undefined): Sink {
-  let file = opened
+/** Not by a thread: a reader that sleeps would hold it, and with it the process. */
+function createPipeSink(pipe: Socket, name: string, { limit, timers }: WriteLimit): Sink {
+  let isWhole = false
+  // Whoever writes is told, too.
+  pipe.on('error', () => {})
+  const finish = (begin: (done: (error?: Error | null) => void) => void) => {
+    const work = new Promise<void>((resolve, reject) => begin((error) => (error ? reject(error) : resolve())))
+    return inTime(work, { time: limit.deadline, timers }, () => notTaken(name))
+  }
+  return {
+    write: (chunk) => finish((done) => pipe.write(chunk, done)),
+    async commit() {
+      await finish((done) => pipe.end(done))
+      isWhole = true
+    },
+    keep: () => (isWhole ? undefined : { fate: 'is not kept' }),
+    discard: () => void pipe.destroy(),
+  }
+}
+
+function createDeviceSink(path: string): Sink {
+  let file: number | undefined
   let isWhole = false
   return {
     async write(chunk) {

@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream'
 import { CliError, fileProblem, OutputClosed } from '../errors.ts'
+import { inTime, type Limit, type Timers } from '../timers.ts'
 
 /** What a command writes to: stdout, or a file instead. */
 export interface Output {
@@ -23,12 +24,18 @@ export interface StdStream {
   writeNow(bytes: Uint8Array): number
 }
 
+/** Until when what is written is waited for. */
+export interface WriteLimit {
+  limit: Limit
+  timers: Timers
+}
+
 /**
  * Writes to stdout. Throws `OutputClosed` when its reader has gone, and a `CliError` of kind `file` when it
- * cannot be written for another reason.
+ * cannot be written for another reason, also if it has not taken everything by the deadline.
  */
-export function createOutput(stdout: StdStream): Output {
-  let failure: NodeJS.ErrnoException | undefined
+export function createOutput(stdout: StdStream, until?: WriteLimit): Output {
+  let failure: NodeJS.ErrnoException | CliError | undefined
   let last: Promise<void> = Promise.resolve()
   let stream: Writable | undefined
   const openWatched = () =>
@@ -38,6 +45,14 @@ export function createOutput(stdout: StdStream): Output {
 
   function check(): void {
     if (failure) throw asFailure(failure)
+  }
+
+  async function written(): Promise<void> {
+    if (!until) return last
+    return inTime(last, { time: until.limit.deadline, timers: until.timers }, () => {
+      failure ??= notTaken('stdout')
+      return asFailure(failure)
+    })
   }
 
   return {
@@ -56,11 +71,11 @@ export function createOutput(stdout: StdStream): Output {
           resolve()
         })
       })
-      if (!hasRoom) await last
+      if (!hasRoom) await written()
       check()
     },
     async flush() {
-      await last
+      await written()
       check()
     },
   }
@@ -84,7 +99,7 @@ export function printWhileRead(output: Output): Output {
 }
 
 /** Writes a short text, such as help. Throws as an `Output` does. */
-export async function say(stdout: StdStream, text: string): Promise<void> {
+export async function say(stdout: StdStream, text: string, until?: WriteLimit): Promise<void> {
   // A signal that has come ends the run before a write that may block, in which nothing would hear of it.
   await new Promise(setImmediate)
   const bytes = Buffer.from(text)
@@ -95,7 +110,7 @@ export async function say(stdout: StdStream, text: string): Promise<void> {
     throw asFailure(error as NodeJS.ErrnoException)
   }
   if (written === bytes.length) return
-  const output = createOutput(stdout)
+  const output = createOutput(stdout, until)
   await output.write(bytes.subarray(written))
   await output.flush()
 }
@@ -103,5 +118,12 @@ export async function say(stdout: StdStream, text: string): Promise<void> {
 /** `EOF` is what Windows may say of a pipe that nobody reads. */
 const gone = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
-const asFailure = (error: NodeJS.ErrnoException) =>
-  gone.includes(error.code ?? '') ? new OutputClosed() : new CliError('file', `stdout: ${fileProblem(error)}`)
+export const notTaken = (name: string): CliError =>
+  new CliError('file', `${name}: the deadline passed before all of it was written`, { deadline: true })
+
+function asFailure(error: NodeJS.ErrnoException | CliError): Error {
+  if (error instanceof CliError) return error
+  return gone.includes(error.code ?? '')
+    ? new OutputClosed()
+    : new CliError('file', `stdout: ${fileProblem(error)}`)
+}

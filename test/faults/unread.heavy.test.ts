@@ -35,3 +35,28 @@ faultsOnce('G: a terminal that nobody reads', [
   row('G12', 'stopped', 'SIGTERM', { words: 'config init' }),
   row('G12', 'stopped', 'SIGTERM', { words: 'config set accessToken' }),
 ])
+
+/** Begins with a pipe, on descriptor 3, that is full and that nobody reads. */
+const fullPipe = `mkfifo pipe && exec 3<>pipe && rm pipe && python3 -c '
+import os
+os.set_blocking(3, False)
+try:
+    while True: os.write(3, bytes(4096))
+except BlockingIOError: os.set_blocking(3, True)'`
+
+/** On a machine that is slow the deadline passes before anything is written. */
+const late = [8, 9, 10, 11]
+
+faultsOnce('O: a pipe that nobody reads', [
+  {
+    name: 'O11 a full pipe is left at the deadline',
+    shell: `${fullPipe}; parley chat hi --profile demo --deadline 3 >&3`,
+    code: late,
+    err: ['the deadline passed'],
+  },
+  {
+    name: 'O14 a full pipe for stdout and stderr is left at the deadline',
+    shell: `${fullPipe}; parley chat hi --profile demo --deadline 3 -v >&3 2>&3`,
+    code: late,
+  },
+])

@@ -43,7 +43,7 @@ export async function openConversation(
   name: string,
   { deadline, isPreview }: ConversationOptions,
 ): Promise<Conversation> {
-  const { input, host, note, cleanups, timers } = context
+  const { input, note, cleanups, timers } = context
   const target = await findTarget(context, name)
 
   const read = async () => {
@@ -77,7 +77,7 @@ export async function openConversation(
         const turn = appending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
-        await replaceFile(await openFileOutput(name, host, 0o600), whole, cleanups)
+        await replaceFile(await openFileOutput(name, context, 0o600), whole, cleanups)
         context.calls.sayInstead(() => undefined)
         if (hasOther(before.text, system)) note(`${name}: --system has replaced its instruction`)
       } catch (error) {
@@ -103,13 +103,13 @@ function hasOther(text: string, system: string | undefined): boolean {
 }
 
 /** The file to lock and to replace. Throws if it cannot be written. */
-async function findTarget({ host }: Context, name: string): Promise<string> {
-  const path = absolutePath(host, name)
+async function findTarget(context: Context, name: string): Promise<string> {
+  const path = absolutePath(context.host, name)
   const target = realPath(path)
   if (existsSync(path) && !statSync(path).isFile())
     throw new CliError('file', `${name}: it is not a regular file`)
   // Before a lock is made beside it.
-  await openFileOutput(name, host)
+  await openFileOutput(name, context)
   return target
 }
 

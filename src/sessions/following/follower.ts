@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, usage } from '../../errors.ts'
+import { asStop, CliError, usage } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
@@ -54,7 +54,7 @@ export async function openFollower(
   try {
     return await readAndOpen(context, caller, parts, options)
   } catch (error) {
-    throw error instanceof CliError && isCutByDeadline(error) ? stoppedBy(error) : error
+    throw error instanceof CliError && isCutByDeadline(error) ? stoppedBy(error) : asStop(error)
   }
 }
 

@@ -1,6 +1,6 @@
 import { createLayout } from '../../content/layout.ts'
 import type { Context } from '../../context.ts'
-import { CliError } from '../../errors.ts'
+import { asStop, CliError } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { oneLine } from '../../io/escape.ts'
 import { describeAgo, giveLifeSigns } from '../../io/life-signs.ts'
@@ -41,22 +41,28 @@ export interface TranscriptOptions {
 
 /**
  * Prints a session's events until it stops. Throws a `CliError` if it stopped before its work was done: kinds
- * `waiting` and `stuck`.
+ * `waiting` and `stuck`; or of kind `stopped`.
  */
-export async function printTranscript(
+export function printTranscript(
   context: Context,
   follower: Follower,
   options: TranscriptOptions,
 ): Promise<void> {
+  return print(context, follower, options).catch((error) => {
+    throw asStop(error)
+  })
+}
+
+async function print(context: Context, follower: Follower, options: TranscriptOptions): Promise<void> {
   const { ids = false, markdown, isAside = false, stays = false, sent, react } = options
   const { state, previews } = follower
-  const print = isAside ? createAsidePrinter(context) : createEventPrinter(context, { ids, markdown })
+  const printEvent = isAside ? createAsidePrinter(context) : createEventPrinter(context, { ids, markdown })
   const printed = new Set<string>()
   let hasBegun = false
   const endLifeSigns = stays ? undefined : giveLifeSigns(context, () => describeProgress(context, follower))
   try {
     for await (const items of follower.news(sent)) {
-      for (const item of items) if (!(await previews?.meet(item))) await print(item, state)
+      for (const item of items) if (!(await previews?.meet(item))) await printEvent(item, state)
       if (!hasBegun) begin(context, state, options)
       hasBegun = true
       await react?.(items)

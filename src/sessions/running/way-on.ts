@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, type Kind } from '../../errors.ts'
+import { asStop, CliError, type Kind } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import { describeResume } from '../../io/failure.ts'
 import type { Follower } from '../following/follower.ts'
@@ -50,7 +50,8 @@ export const explained = <T>(run: SessionRun, work: Promise<T>): Promise<T> =>
   })
 
 /** A failure must not look like a reason to send the task again. */
-function explainFailure(error: unknown, { context, caller, task, resume, isAudited }: SessionRun): unknown {
+function explainFailure(failure: unknown, { context, caller, task, resume, isAudited }: SessionRun): unknown {
+  const error = asStop(failure)
   if (!(error instanceof CliError)) return error
   if (isLate(context, caller) && error.kind === 'not-sent' && task?.isAccepted !== false)
     return new CliError('stopped', error.message, {
