@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
+import type { Sent } from '../fate.ts'
 import { escapeJson } from '../io/escape.ts'
 import { absolutePath, realPath, realPlace } from '../io/paths.ts'
 import { deadlineOf, readSettings } from '../settings/read-settings.ts'
@@ -103,6 +104,7 @@ async function answer<C extends LineRequest>(
   const { maxFailed } = options
   const turns = options.unordered ? asTheyCome() : inOrder(4 * concurrency)
   const report = createBatchReport(context, { input, isResumable: results !== undefined })
+  context.calls.expectGoingOn(() => options.resume === true)
   const interrupted = new AbortController()
   const interrupt = context.host.takeInterrupt?.(() => {
     context.note('finishing what was begun; a second Ctrl-C ends at once')
@@ -133,15 +135,23 @@ async function answer<C extends LineRequest>(
       onPause: report.onPause,
     },
   ).finally(report.end)
-  // The signal prints the counts.
-  if (interrupted.signal.aborted) await interrupt?.raise()
+  if (interrupted.signal.aborted) {
+    // The terminal has shown the ^C long ago.
+    context.cleanups.add(() => true)
+    // The signal prints the counts.
+    await interrupt?.raise()
+  }
   interrupt?.giveBack()
   context.cleanups.delete(giveOut)
   const { tally, stop } = outcome
   report.sum(tally)
   if (stop === undefined && input.unmatched > 0)
     context.note(`${input.unmatched} of the results belong to no line of the input`)
-  throwFailure(outcome, options, input)
+  if (input.moved > 0)
+    context.note(
+      `the lines stand in another order now: the index of ${input.moved} results is that of before; the hash tells them apart`,
+    )
+  throwFailure(outcome, options, { total: input.total, sent: context.calls.sent })
 }
 
 /** How many digits the number of every line has, in a name that sorts. */
@@ -156,14 +166,17 @@ function printHeld({ output }: BatchContext, turns: Turns): void {
 
 /** Why the batch stopped, else the failure of the first line that failed, if more failed than may. */
 function throwFailure(
-  { stop, failure, tally: { ok, failed, skipped } }: Outcome,
-  { maxFailed, resume }: BatchOptions,
-  { total }: Pick<BatchInput<LineRequest>, 'total'>,
+  { stop, failure, mayPass, tally: { ok, failed, skipped } }: Outcome,
+  { maxFailed, resume, results }: BatchOptions,
+  { total, sent }: { total: number | undefined; sent: Sent },
 ): void {
+  // Without --resume the same command would pay for the answers once more, or be refused by its own results.
+  const isSpent = !resume && (ok > 0 || (results !== undefined && failed > 0))
+  const retryOf = ({ retry }: CliError['details']) => (isSpent && retry === 'later' ? 'never' : retry)
   if (stop instanceof CliError) {
-    const { sent = ok + failed > 0 ? 'yes' : undefined, retry, deadline } = stop.details
     // After a deadline the same command goes on.
-    throw stop.with({ sent, retry: stop.kind === 'stopped' && deadline && resume ? 'later' : retry })
+    const goesOn = stop.kind === 'stopped' && stop.details.deadline && resume
+    throw stop.with({ sent, retry: goesOn ? 'later' : retryOf(stop.details) })
   }
   if (stop !== undefined) throw stop
   if (!failure || failed <= (maxFailed ? mostFailedOf(maxFailed, total) : 0)) return
@@ -172,5 +185,10 @@ function throwFailure(
     ? `, more than --max-failed ${maxFailed.text} allows, the first of them: `
     : ', the first of them: '
   const message = `${counted}${which}${failure.message}`
-  throw new CliError(failure.kind, message, failure.details)
+  throw new CliError(failure.kind, message, {
+    ...failure.details,
+    sent,
+    // A line that would fail again takes nothing from one that may not.
+    retry: resume && mayPass ? 'later' : retryOf(failure.details),
+  })
 }

@@ -65,6 +65,8 @@ export interface BatchInput<C extends LineRequest> {
   readonly skipped: number
   /** How many of an earlier run's results belong to none of the lines that were read. */
   readonly unmatched: number
+  /** How many of the lines that an earlier run has done had another number there. */
+  readonly moved: number
   /** Throws a `CliError` at a bad line, and if it cannot be read further. */
   lines: AsyncIterable<Line<C>>
 }
@@ -122,6 +124,9 @@ function readPipe<C extends LineRequest>(
     skipped: 0,
     get unmatched() {
       return ledger.unmatched
+    },
+    get moved() {
+      return ledger.moved
     },
     lines: left(),
   }
@@ -205,7 +210,8 @@ async function checkFile<C extends LineRequest>(
     if (later.numbers.length > 0) yield* makeAgain(source, prepare, later)
   }
   // The ledger is not needed any more, and its memory is free.
-  return { total, lastNumber, skipped, unmatched: ledger.unmatched, lines: left() }
+  const { unmatched, moved } = ledger
+  return { total, lastNumber, skipped, unmatched, moved, lines: left() }
 }
 
 /** Makes the lines of these numbers again. Throws a `CliError` if the file has changed since its check. */
@@ -253,7 +259,7 @@ async function makeLine<C extends LineRequest>(
     const form = readForm(text.text)
     const call = await prepare(form)
     const id = form.id === undefined ? {} : { id: form.id }
-    const { hash, isDone } = enter({ ...id, hash: hashRequest(call) })
+    const { hash, isDone } = enter({ ...id, hash: hashRequest(call), index })
     return { line: { index, ...id, hash, call, spent: nothingSpent() }, isDone }
   } catch (error) {
     return { index, ...(await describeProblem(error, text.text)) }

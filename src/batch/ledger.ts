@@ -5,17 +5,22 @@ import type { Id } from './line-form.ts'
 /** Which requests and ids the input has, and which of them an earlier run's results have: 64 bytes a line. */
 export interface Ledger {
   /** Takes up a line of the results; the last one of a hash counts. */
-  recall(result: { id?: Id; hash: string; isOk: boolean }): void
+  recall(result: { id?: Id; hash: string; index?: number; isOk: boolean }): void
   /**
    * Enters a line of the input. Returns its hash, with `#2`, `#3` if it comes again, and whether its result is there.
    * Throws a usage error if its id was used before, or belongs to another request.
    */
-  enter(line: { id?: Id; hash: string }): { hash: string; isDone: boolean }
+  enter(line: { id?: Id; hash: string; index: number }): { hash: string; isDone: boolean }
   /** How many of the results belong to no line that was entered. */
   readonly unmatched: number
+  /** How many lines that are done had another number then. */
+  readonly moved: number
 }
 
-/** An entry has three flags in its lowest bits; a hash's count, or a part of the hash of an id, is in those above. */
+/**
+ * An entry has three flags in its lowest bits. In those above is a part of the hash of an id, or of a hash the number of its
+ * line in the results, and once it is entered its count.
+ */
 const [ok, recalled, entered] = [1, 2, 4]
 const restShift = 3
 
@@ -28,6 +33,7 @@ export function createLedger(): Ledger {
   const ids = createDigestMap()
   let known = 0
   let met = 0
+  let moved = 0
 
   function enterId(id: Id, hash: string): void {
     ids.update(String(id), (entry) => {
@@ -39,26 +45,35 @@ export function createLedger(): Ledger {
   }
 
   return {
-    recall({ id, hash, isOk }) {
+    recall({ id, hash, index = 0, isOk }) {
       hashes.update(hash, (entry) => {
         if (!(entry & recalled)) known++
-        return toEntry(restOf(entry), recalled | (isOk ? ok : 0))
+        return toEntry(index, recalled | (isOk ? ok : 0))
       })
       if (id !== undefined) ids.update(String(id), () => toEntry(partOf(hash), recalled))
     },
-    enter({ id, hash: base }) {
-      const first = hashes.update(base, (entry) =>
-        toEntry(restOf(entry) + 1, (entry & (ok | recalled)) | entered),
-      )
+    enter({ id, hash: base, index }) {
+      let found = 0
+      const first = hashes.update(base, (entry) => {
+        found = entry
+        const count = entry & entered ? restOf(entry) + 1 : 1
+        return toEntry(count, (entry & (ok | recalled)) | entered)
+      })
       const count = restOf(first)
       const hash = count === 1 ? base : `${base}#${count}`
-      const entry = count === 1 ? first : hashes.get(hash)
+      const entry = count === 1 ? found : hashes.get(hash)
+      const isDone = (entry & ok) !== 0
       if (entry & recalled) met++
+      const before = restOf(entry)
+      if (isDone && before > 0 && before !== restOf(toEntry(index, 0))) moved++
       if (id !== undefined) enterId(id, hash)
-      return { hash, isDone: (entry & ok) !== 0 }
+      return { hash, isDone }
     },
     get unmatched() {
       return known - met
+    },
+    get moved() {
+      return moved
     },
   }
 }

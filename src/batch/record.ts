@@ -11,6 +11,10 @@ export interface Tally {
   skipped: number
   /** Of all answers that say it, an earlier run's too. */
   tokens: number
+  /** Those of them that an earlier run's answers took. */
+  earlierTokens: number
+  /** Some answers do not say what they took. */
+  isPartial?: boolean
 }
 
 /** The answer to one line. */
@@ -49,6 +53,8 @@ export interface Recorder {
   readonly tally: Tally
   /** Of the failed line with the lowest number. */
   readonly failure: CliError | undefined
+  /** One of the failed lines may be asked again. */
+  readonly mayPass: boolean
   /** One more result could wait for its turn, and stdout has taken all that it was given. */
   readonly hasRoom: boolean
   /** A line is begun: its result has its turn after those begun before. */
@@ -73,7 +79,8 @@ export function createRecorder(
   }: { earlierTokens: number; countSkipped(): number; onError(error: unknown): void },
 ): Recorder {
   const { turns, output, results, describe, note, onProgress } = sinks
-  const tally: Tally = { ok: 0, failed: 0, skipped: countSkipped(), tokens: earlierTokens }
+  const tally: Tally = { ok: 0, failed: 0, skipped: countSkipped(), tokens: earlierTokens, earlierTokens }
+  let mayPass = false
   let first: { index: number; error: CliError } | undefined
   let isUnmeteredTold = false
   let unprinted = 0
@@ -118,6 +125,9 @@ export function createRecorder(
     get failure() {
       return first?.error
     },
+    get mayPass() {
+      return mayPass
+    },
     get hasRoom() {
       return unprinted === 0 && (results !== undefined || turns.haveRoom)
     },
@@ -130,6 +140,7 @@ export function createRecorder(
       line.counted = tokens
       if (unmetered === 0 || isUnmeteredTold) return
       isUnmeteredTold = true
+      tally.isPartial = true
       note(`line ${line.index}: the answer does not say how many tokens it took; it counts as none`)
     },
     addAnswer(line, answer) {
@@ -137,6 +148,7 @@ export function createRecorder(
     },
     addFailure(line, error) {
       if (!first || line.index < first.index) first = { index: line.index, error }
+      mayPass ||= error.details.retry === 'later'
       record(line, 'failed', formatFailure(line, describe(error)))
     },
     printed: () => printing,
@@ -155,7 +167,7 @@ export function createRecorder(
 
 const onStdout = 'the results that it did not take are on stdout, and do not count'
 
-const readerGone = () => new CliError('file', 'stdout: its reader has gone', { sent: 'yes' })
+const readerGone = () => new CliError('file', 'stdout: its reader has gone')
 
 /** Puts results that come in any order into the order in which their lines were begun. */
 export interface Turns {

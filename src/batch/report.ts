@@ -55,7 +55,9 @@ export function createBatchReport(context: BatchContext, { input, isResumable }:
   const { host, flags, timers, output, secrets, status, note } = context
   const start = timers.now()
   const isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
-  let tally: Tally = { ok: 0, failed: 0, skipped: input.skipped, tokens: 0 }
+  /** The reader of a pipe may write to the same terminal. */
+  const isInTheWay = isShown && host.stdout.file === undefined
+  let tally: Tally = { ok: 0, failed: 0, skipped: input.skipped, tokens: 0, earlierTokens: 0 }
   const counts = {
     get total() {
       return input.total ?? null
@@ -107,19 +109,17 @@ export function createBatchReport(context: BatchContext, { input, isResumable }:
 
   if (isShown) tick()
   const endLifeSigns = giveLifeSigns(context, describeProgress)
-  /** The counts, and how to go on. */
-  function describeEnd(): string {
+
+  /** How to go on, if there is something left. */
+  function describeWayOn(): string {
     const left = leftOf(tally, input.total)
-    const wayOn =
-      left === 0 && tally.failed === 0
-        ? ''
-        : isResumable
-          ? '; the same command with --resume goes on'
-          : left === 0
-            ? ''
-            : '; without --results the rest cannot be resumed'
-    return `${formatEnd(standing())}${wayOn}`
+    if (left === 0 && tally.failed === 0) return ''
+    if (isResumable) return '; the same command with --resume goes on'
+    if (left === undefined) return '; if lines are left, they cannot be resumed without --results'
+    return left === 0 ? '' : '; without --results the rest cannot be resumed'
   }
+
+  const describeEnd = () => `${formatEnd(standing())}${describeWayOn()}`
 
   context.calls.sayInstead(describeEnd)
   context.cleanups.add(status.remove)
@@ -129,8 +129,8 @@ export function createBatchReport(context: BatchContext, { input, isResumable }:
       output: {
         write(text) {
           if (output.isTerminal) return status.above(() => output.write(escapeJson(text)))
-          // The reader of a pipe may write to the same terminal: the next tick shows the line again, below that.
-          if (host.stdout.file === undefined) status.remove()
+          // The next tick shows the line again, below what the reader writes.
+          if (isInTheWay) status.remove()
           return output.write(text)
         },
         flush: output.flush,
@@ -192,7 +192,7 @@ export function formatProgress(
   { tally, lines, retries = 0, seconds, pause }: Standing,
   width: number,
 ): string {
-  const { ok, failed, skipped, tokens } = tally
+  const { ok, failed, skipped } = tally
   const done = ok + failed + skipped
   const rate = seconds > 0 ? (ok + failed) / seconds : 0
   const left = lines !== undefined && rate > 0 ? (lines - done) / rate : undefined
@@ -203,7 +203,7 @@ export function formatProgress(
     retries > 0 ? `${count(retries)} ${retries === 1 ? 'retry' : 'retries'}` : '',
     left === undefined ? '' : `${formatTime(left)} left`,
     rate > 0 ? formatRate(rate) : '',
-    tokens > 0 ? tokensInWords(tokens) : '',
+    describeTokens(tally),
   ].filter((field) => field !== '')
   while (fields.length > 1 && fields.join(' · ').length > width) fields.pop()
   return fields.join(' · ').slice(0, Math.max(0, width))
@@ -211,16 +211,24 @@ export function formatProgress(
 
 /** The counts at the end of a batch. */
 export function formatEnd({ tally, lines, seconds }: Standing): string {
-  const { ok, failed, skipped, tokens } = tally
+  const { ok, failed, skipped } = tally
   const open = leftOf(tally, lines) ?? 0
   return [
     `${count(ok)} ok`,
     `${count(failed)} failed`,
     ...(skipped > 0 ? [`${count(skipped)} done before`] : []),
     ...(open > 0 ? [`${count(open)} not done`] : []),
-    ...(tokens > 0 ? [tokensInWords(tokens)] : []),
+    describeTokens(tally),
     formatTime(seconds),
-  ].join(' · ')
+  ]
+    .filter((field) => field !== '')
+    .join(' · ')
+}
+
+/** Nobody is to take for this run's what an earlier one took. */
+function describeTokens({ tokens, earlierTokens, isPartial = false }: Tally): string {
+  if (tokens === 0) return ''
+  return `${isPartial ? 'at least ' : ''}${tokensInWords(tokens)}${earlierTokens > 0 ? ' in all' : ''}`
 }
 
 const formatRate = (rate: number): string =>

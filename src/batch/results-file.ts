@@ -72,8 +72,10 @@ export async function openResults(options: ResultsOptions): Promise<ResultsFile>
     held = await lockForRun(path, options)
     // The run that was waited for removes its file if nothing came.
     if (isResumed && changeOf(file, path) !== undefined) {
-      closeSync(file)
+      const former = file
       file = openFile(options)
+      closeSync(former)
+      requireRegular(file, name)
     }
     const earlier = isResumed ? await read(file, options) : none
     return createWriter(file, held, { ...options, earlier })
@@ -193,6 +195,8 @@ function cut(file: number, path: string, size: number): void {
 interface Result {
   id?: string | number
   hash: string
+  /** Its line's number then. */
+  index?: number
   isOk: boolean
   tokens: number
   /** How many digits its number has in the name of its file. */
@@ -248,12 +252,13 @@ function readResult(
 ): Result | undefined {
   const line = tryParseJson(textOf(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
-  const { id, hash, ok } = line
+  const { id, hash, index, ok } = line
   // An answer that failed a check was paid for too.
   const tokens = totalOf(line.usage) ?? (ok ? tokensOf(line) : undefined)
   return {
     ...(typeof id === 'string' || typeof id === 'number' ? { id } : {}),
     hash,
+    ...(typeof index === 'number' && index > 0 ? { index } : {}),
     isOk: ok,
     tokens: tokens !== undefined && tokens >= 0 && Number.isFinite(tokens) ? tokens : 0,
     width: widthOf(line),

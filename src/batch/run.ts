@@ -52,6 +52,8 @@ export interface Outcome {
   stop: unknown
   /** Of the failed line with the lowest number. */
   failure: CliError | undefined
+  /** One of the failed lines may be asked again. */
+  mayPass: boolean
 }
 
 /** A batch that is under way. */
@@ -105,7 +107,8 @@ export async function runBatch<C extends LineRequest>(
     source.return?.().catch(() => {})
   }
   await recorder.end()
-  return { tally: recorder.tally, stop: run.reason, failure: recorder.failure }
+  const { tally, failure, mayPass } = recorder
+  return { tally, stop: run.reason, failure, mayPass }
 }
 
 function createRun<C extends LineRequest>(
@@ -157,7 +160,7 @@ function stop<C extends LineRequest>(run: BatchRun<C>, because: unknown): void {
 
 function cut<C extends LineRequest>(run: BatchRun<C>): void {
   const deadline = true
-  stop(run, new CliError('stopped', 'the deadline passed', { sent: 'yes', deadline }))
+  stop(run, new CliError('stopped', 'the deadline passed', { deadline }))
   run.deadline = Infinity
   for (const fail of run.cuts)
     fail(new CliError('unknown', 'the deadline passed', { sent: 'unknown', retry: 'later', deadline }))

@@ -52,9 +52,7 @@ export function decide<Line extends object>(state: State<Line>, now: number): St
 }
 
 const limitReached = (tokens: number, most: number) =>
-  new CliError('stopped', `the answers took ${tokensInWords(tokens)}, and --max-total-tokens is ${most}`, {
-    sent: 'yes',
-  })
+  new CliError('stopped', `the answers took ${tokensInWords(tokens)}, and --max-total-tokens is ${most}`)
 
 /**
  * A failure's meaning for a batch:

@@ -13,6 +13,7 @@ import {
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
+import { CliError } from '../../src/errors.ts'
 import { lock } from '../../src/io/lock.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
@@ -185,6 +186,20 @@ describe('what is asked', () => {
     expect([ended.code, indexes(parse(ended.out)), ended.requests.length]).toEqual([2, [1, 2], 2])
     // Two were sent, whatever is wrong with the third.
     expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'yes' })
+  })
+
+  test('of a pipe whose end did not come it is not said that lines are left', async () => {
+    const stdout = new Writable({
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
+    })
+    const ended = await run(['chat', '--batch', '-', '--concurrency', '1'], {
+      stdin: '"p 1"\n"p 2"\n',
+      stdout: { isTerminal: false, open: () => stdout, writeNow: () => 0 },
+    })
+    expect(ended.code).toBe(11)
+    expect(ended.err).toMatch(
+      /\d ok · 0 failed · .*; if lines are left, they cannot be resumed without --results\n/,
+    )
   })
 
   test('stdin is read for --batch - alone', async () => {
@@ -484,7 +499,7 @@ describe('--results and --resume', () => {
     const second = await run([...results, '--resume'], { cwd })
     expect(second.code).toBe(0)
     expect(second.requests.map(promptOf).sort()).toEqual([`${last}`, '3'].sort())
-    expect(second.err).toMatch(/2 ok · 0 failed · 8 done before/)
+    expect(second.err).toMatch(/2 ok · 0 failed · 8 done before · \d+ tokens in all ·/)
     expect(
       resultsOf(cwd)
         .filter(({ ok }) => ok)
@@ -495,12 +510,45 @@ describe('--results and --resume', () => {
     expect([third.code, third.requests, third.out]).toEqual([0, [], ''])
   })
 
+  test.each([
+    ['never', []],
+    ['later', ['--resume']],
+  ])('Y231: a run that is interrupted says that it may be run again %s', async (retry, flags) => {
+    const answer = byPrompt({})
+    let clean: (exit: number) => string = () => ''
+    let said = ''
+    const exchange: Exchange = (request, onSent) => {
+      if (promptOf(request) === '2') said = clean(130)
+      return answer(request, onSent)
+    }
+    const onSignal = (act: typeof clean) => {
+      clean = act
+    }
+    const argv = [...results, ...flags, '--concurrency', '1', '--errors', 'json']
+    await run(argv, { cwd: folderWith(3), exchange, onSignal })
+    expect(JSON.parse(said).error).toMatchObject({ sent: 'yes', retry, safeToRetry: retry === 'later' })
+  })
+
   test('a file that is there is left alone without --resume', async () => {
     const cwd = folderWith(2)
     writeFileSync(join(cwd, 'r.ndjson'), 'mine')
     expect(await run(results, { cwd })).toMatchObject({ code: 11, requests: [] })
     expect(await run([...results, '--resume'], { cwd })).toMatchObject({ code: 11, requests: [] })
     expect(readFileSync(join(cwd, 'r.ndjson'), 'utf8')).toBe('mine')
+  })
+
+  test('Y225: says that lines stand elsewhere now: their results have the numbers of before, and their hashes', async () => {
+    const cwd = folderWith('"p 1"\n"p 2"\n"p 2"\n')
+    const exchange = byPrompt({})
+    expect((await run([...results, '--resume'], { cwd, exchange })).err).not.toContain('order')
+    writeFileSync(join(cwd, 'in.ndjson'), '"p 9"\n"p 1"\n"p 2"\n"p 2"\n')
+    const { code, err, requests } = await run([...results, '--resume'], { cwd, exchange })
+    expect({ code, asked: requests.map(promptOf) }).toEqual({ code: 0, asked: ['9'] })
+    expect(err).toContain(
+      'parley: the lines stand in another order now: the index of 3 results is that of before; the hash tells them apart\n',
+    )
+    expect(new Set(resultsOf(cwd).map(({ hash }) => hash)).size).toBe(4)
+    expect(indexes(resultsOf(cwd)).toSorted()).toEqual([1, 1, 2, 3])
   })
 
   test('an id with another request is named, and nothing is sent', async () => {
@@ -591,9 +639,13 @@ describe('the end of a batch', () => {
     expect(cut).toEqual([expect.objectContaining({ index: 2, error: expect.objectContaining(known) })])
     const stopped = { kind: 'stopped', exit: 15, sent: 'yes', deadline: true }
     expect(JSON.parse(ended.err).error).toMatchObject({ ...stopped, retry: 'never' })
-    // This command goes on.
+    // This command goes on. What it has sent itself was not answered.
     const again = await run([...argv, '--resume'], { cwd, exchange, timers: createClock() })
-    expect(JSON.parse(again.err).error).toMatchObject({ ...stopped, retry: 'later' })
+    expect(JSON.parse(again.err).error).toMatchObject({
+      ...stopped,
+      sent: expect.not.stringMatching('yes'),
+      retry: 'later',
+    })
   })
 
   test('each line that failed says whether it may be asked again', async () => {
@@ -601,6 +653,57 @@ describe('the end of a batch', () => {
     const ended = await run([...batch, '--retries', '0'], { cwd: folderWith(5), exchange })
     const failed = parse(ended.out).map(({ error }) => error && [error.exit, error.retry])
     expect(failed).toEqual([[7, 'later'], [4, 'never'], [8, 'never'], [7, 'later'], undefined])
+  })
+
+  test.each<[string, string[], Record<string, Exchange>, object]>([
+    ['some answers', [], { 2: status(500) }, { retry: 'never', safeToRetry: false, sent: 'yes' }],
+    ['some answers in results', ['--results', 'r'], { 2: status(500) }, { retry: 'never' }],
+    [
+      'results alone',
+      ['--results', 'r'],
+      { 1: status(500), 2: status(500), 3: status(500) },
+      { retry: 'never' },
+    ],
+    ['answers before it stopped', [], { 3: status(429, { 'retry-after': '7200' }) }, { retry: 'never' }],
+    ['some answers that are resumed', ['--results', 'r', '--resume'], { 2: status(500) }, { retry: 'later' }],
+    [
+      'a line that may pass after one that will not',
+      ['--results', 'r', '--resume'],
+      { 1: status(400), 2: status(500) },
+      { kind: 'refused', retry: 'later', safeToRetry: true },
+    ],
+    [
+      'lines that will not pass',
+      ['--results', 'r', '--resume'],
+      { 1: status(400), 3: answering('<html>') },
+      { kind: 'refused', retry: 'never', safeToRetry: false },
+    ],
+    ['no answers', [], { 1: status(500), 2: status(500), 3: status(500) }, { retry: 'later' }],
+  ])('one with %s may be run again only if that asks for no answer twice', async (_, flags, fates, error) => {
+    const argv = [...batch, '--retries', '0', '--concurrency', '1', '--errors', 'json', ...flags]
+    const { err } = await run(argv, { cwd: folderWith(3), exchange: byPrompt(fates) })
+    expect(JSON.parse(err).error).toMatchObject(error)
+  })
+
+  const refused: Exchange = async () => {
+    throw new CliError('not-sent', 'connection refused')
+  }
+  test.each<[string, string[], Parameters<typeof run>[1], string, string]>([
+    ['a deadline while nobody is there', ['--deadline', '3s'], { exchange: refused }, 'stopped', 'no'],
+    ['answers of an earlier run that were too many', ['--max-total-tokens', '1'], {}, 'stopped', 'no'],
+  ])('Y224: %s: only what this run did counts as sent', async (_, flags, world, kind, sent) => {
+    const cwd = folderWith(3)
+    const argv = [...results, '--resume', '--errors', 'json', '--report', 'report.json']
+    if (!world?.exchange) {
+      await run([...argv, '--max-total-tokens', '1', '--concurrency', '1'], {
+        cwd,
+        exchange: byPrompt({}),
+      })
+    }
+    const given = { cwd, exchange: byPrompt({}), timers: createClock(), ...world }
+    const { err } = await run([...argv, ...flags], given)
+    expect(JSON.parse(err).error).toMatchObject({ kind, sent })
+    expect(JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))).toMatchObject({ kind, sent })
   })
 
   test('an empty input is done', async () => {

@@ -4,6 +4,7 @@ import {
   mkdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -42,7 +43,7 @@ const line = (index: number, { isOk = true, tokens = 10 } = {}) =>
   })
 
 const isDone = (ledger: ReturnType<typeof createLedger>, index: number) =>
-  ledger.enter({ hash: `hash ${index}` }).isDone
+  ledger.enter({ hash: `hash ${index}`, index }).isDone
 
 describe('a file of results', () => {
   test('is made for its owner alone, and each line is in it at once', async () => {
@@ -103,6 +104,17 @@ describe('a file of results', () => {
     const next = await open(path)
     expect(next.earlier.results).toBe(1)
     next.close()
+  })
+
+  test('is closed once if a folder has its name after the wait for its lock (needs files replaced while open)', async () => {
+    const path = place()
+    writeFileSync(`${path}.lock`, '')
+    const opening = open(path, { deadline: Infinity })
+    rmSync(path)
+    mkdirSync(path)
+    rmSync(`${path}.lock`)
+    await expect(opening).rejects.toThrow('results.ndjson: it is a folder')
+    expect(existsSync(`${path}.lock`)).toBe(false)
   })
 
   test('is not taken from a run that was quicker to lock it', async () => {

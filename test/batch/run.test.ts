@@ -29,7 +29,9 @@ describe('a batch', () => {
     const { out, tally, stop, failure } = await play(linesOf(100), ask, { timers })
     expect(indexes(out)).toEqual(upTo(100))
     expect(seen).toMatchObject({ asked: upTo(100), most: 8 })
-    expect({ tally, stop, failure }).toEqual({ tally: { ok: 100, failed: 0, skipped: 0, tokens: 1000 } })
+    expect({ tally, stop, failure }).toEqual({
+      tally: { ok: 100, failed: 0, skipped: 0, tokens: 1000, earlierTokens: 0 },
+    })
     expect(out[6]).toMatchObject({ index: 7, id: 'id 7', ok: true, text: 'answer to "p7"', attempts: 1 })
   })
 
@@ -67,7 +69,10 @@ describe('a batch', () => {
 
   test('an empty one is done at once', async () => {
     const { out, tally, stop } = await play('\n\n', () => Promise.reject(new Error('nothing to ask')))
-    expect({ out, tally, stop }).toEqual({ out: [], tally: { ok: 0, failed: 0, skipped: 0, tokens: 0 } })
+    expect({ out, tally, stop }).toEqual({
+      out: [],
+      tally: { ok: 0, failed: 0, skipped: 0, tokens: 0, earlierTokens: 0 },
+    })
   })
 
   test('tells the failure of the line with the lowest number', async () => {
@@ -84,7 +89,7 @@ describe('a batch', () => {
       [9, { kind: 'service', attempts: 3 }],
     ])
     expect({ tally, stop, kind: first?.kind }).toEqual({
-      tally: { ok: 7, failed: 3, skipped: 0, tokens: 7 },
+      tally: { ok: 7, failed: 3, skipped: 0, tokens: 7, earlierTokens: 0 },
       stop: undefined,
       kind: 'response',
     })
@@ -104,10 +109,10 @@ describe('a batch', () => {
       return answerOf(job, 10)
     }
     const first = await play(linesOf(4), ask, { file: { text: '' } })
-    expect(first.tally).toEqual({ ok: 3, failed: 1, skipped: 0, tokens: 30 })
+    expect(first.tally).toEqual({ ok: 3, failed: 1, skipped: 0, tokens: 30, earlierTokens: 0 })
     const second = await play(linesOf(6), ask, { file: { text: first.file } })
     expect(asked).toEqual([1, 2, 3, 4, 2, 5, 6])
-    expect(second.tally).toEqual({ ok: 3, failed: 0, skipped: 3, tokens: 60 })
+    expect(second.tally).toEqual({ ok: 3, failed: 0, skipped: 3, tokens: 60, earlierTokens: 30 })
     expect(parse(second.file).map(({ index, ok }) => [index, ok])).toEqual([
       ...parse(first.file).map(({ index, ok }) => [index, ok]),
       [2, true],

@@ -1,0 +1,26 @@
+import type { Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { credentials } from '../harness/run.ts'
+import { type } from '../harness/typing.ts'
+import { answer, prepare } from './served.ts'
+
+test('the last words of a batch that Ctrl-C ended come right after its results (needs script)', async () => {
+  let asked: (socket: Socket) => void
+  const request = new Promise<Socket>((resolve) => {
+    asked = resolve
+  })
+  const { cwd, env } = await prepare(3, (socket) => asked(socket))
+  const command = '"$NODE" "$PARLEY" chat --batch in.ndjson --concurrency 1'
+  const { screen } = await type(
+    command,
+    cwd,
+    [
+      ['0 of 3 done', '\x03'],
+      ['finishing what was begun', () => void request.then((socket) => socket.write(answer))],
+    ],
+    { ...credentials, ...env, NO_COLOR: '1' },
+  )
+  expect(screen).toContain('"text":"hi"')
+  // In the place of the progress line.
+  expect(screen).toContain('\r\x1b[2Kparley: interrupted: 1 ok')
+})
