@@ -1,3 +1,4 @@
+import { didYouMean } from '../../argv/spelling.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
@@ -7,8 +8,10 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import { toTsv } from '../../io/tsv.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
+import { isObject } from '../../wire/json/parse.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import { type Decision, matches, type Policy } from '../policy/policy.ts'
+import { createMatcher } from '../policy/pattern.ts'
+import { type Decision, matches, type Policy, type Rule } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { deciderOf, describeJudgement, type Judgement, judge } from '../running/judgement.ts'
 import { type SessionOptions, sessionParts } from '../session.ts'
@@ -83,9 +86,27 @@ async function askSession(context: Context, options: PolicyCheckOptions): Promis
 /** The rules that are about none of the tool uses. */
 function idleRules({ rules }: Policy, uses: readonly RecordedUse[]): string[] {
   return rules.flatMap((rule, index) =>
-    uses.some(({ use }) => matches(rule, use)) ? [] : [`rules[${index}] (${rule.tool}) matched nothing`],
+    uses.some(({ use }) => matches(rule, use))
+      ? []
+      : [`rules[${index}] (${rule.tool}) matched nothing${whyIdle(rule, uses)}`],
   )
 }
+
+/** That a name is not there, with one that is: it may be misspelt. */
+function whyIdle({ tool, fields = [] }: Rule, uses: readonly RecordedUse[]): string {
+  const isNamed = createMatcher(tool, 'any')
+  const named = uses.filter(({ use }) => isNamed(use.name))
+  const names = new Set(uses.map(({ use }) => use.name))
+  if (named.length === 0) return `: no tool use has that name${didYouMean(tool, [...names])}`
+  const own = new Set(named.flatMap(({ use: { input } }) => (isObject(input) ? Object.keys(input) : [])))
+  const missing = fields.find(({ path: [first] }) => typeof first === 'string' && !own.has(first))
+  if (!missing) return ''
+  const given = [...own].slice(0, mostNames).join(', ')
+  return `: no input has '${missing.source}'${given === '' ? '' : `, but ${given}`}`
+}
+
+/** How many fields are named. */
+const mostNames = 5
 
 function describeCounts(checked: readonly Checked[]): string {
   const count = (wanted: Decision) => checked.filter(({ decision }) => decision === wanted).length
@@ -108,10 +129,10 @@ async function print(context: Context, checked: readonly Checked[]): Promise<voi
       deny: style.red,
     }
     const layOut = createTable({ width: host.stdout.columns || 80, most: [8, 12, 8, 24] })
-    const rows = checked.map(({ use, ...each }) => {
-      const [decision = '', by = '', was = ''] = toRow({ use, ...each })
-      const why = each.reason === undefined ? '' : ` (${oneLine(each.reason, 200)})`
-      return [decision, by, was, use.name, `${use.inputText}${why}`]
+    const rows = checked.map((each) => {
+      const { use, decision, reason, was = '' } = each
+      const why = reason === undefined ? '' : ` (${oneLine(reason, 200)})`
+      return [decision, deciderOf(each), was, use.name, `${use.inputText}${why}`]
     })
     const [head = '', ...lines] = layOut([['DECISION', 'RULE', 'WAS', 'TOOL', 'INPUT'], ...rows])
     const painted = lines.map((line, index) => {

@@ -26,7 +26,7 @@ export async function readRecordedUses(text: string, name: string): Promise<Reco
       throw error instanceof CliError ? usage(error.message) : error
     })
   }
-  const given = await parseGiven(text, name)
+  const given = await parseGiven(text, name, { hint: 'a record is an audit, or events as JSON' })
   const record = createEventRecord()
   for (const [index, element] of elementsOf(given.body, 'events').entries()) {
     for (const each of unpack(element)) {
@@ -70,7 +70,7 @@ export function createEventRecord() {
     uses(): RecordedUse[] {
       return [...uses.values()].flatMap(({ event: { id = '', type }, text }) => {
         const isContradicted = state.toolUse(id)?.isContradicted
-        const use = readUse({ id, type, name: '', input: undefined, text, isContradicted })
+        const use = readUse({ id, type, text, isContradicted })
         return use ? [{ use, was: becameOf(use) }] : []
       })
     },
@@ -124,6 +124,6 @@ function readAudited(entry: Record<string, unknown>, line: string): Use | undefi
   const input = findChild(line, skipBlanks(line, 0), 'input')
   const head = JSON.stringify({ id: toolUse, type, name, mcp_server_name: server }).slice(0, -1)
   const text = `${head}${input ? `,"input":${line.slice(input.start, input.end)}` : ''}}`
-  const use = readUse({ id: String(toolUse), type: String(type), name: '', input: undefined, text })
+  const use = readUse({ id: String(toolUse), type: String(type), text })
   return use && { ...use, isUnclear: use.isUnclear || entry.type === undefined }
 }

@@ -81,7 +81,7 @@ async function sendVerdicts(
   said?: Said,
 ): Promise<void> {
   const events = [...verdicts].map(([id, { decision, reason }]) => confirmation(id, decision, reason))
-  checkEvents(confirming.context, events, undefined)
+  checkEvents(confirming.context, events)
   await send(confirming, JSON.stringify({ events }), said)
 }
 

@@ -20,7 +20,13 @@ export interface Use extends ToolCall {
 /** How deep an input may be nested; its event is one level around it. */
 const deepest = 100
 
-export function readUse({ id, type, text, isContradicted = false }: ToolUse): Use | undefined {
+/** Reads it from its event; nothing if the event is not known as it is spelled. */
+export function readUse({
+  id,
+  type,
+  text,
+  isContradicted = false,
+}: Pick<ToolUse, 'id' | 'type' | 'text' | 'isContradicted'>): Use | undefined {
   if (text === undefined) return undefined
   const event = JSON.parse(text) as Record<string, unknown>
   const { name, mcp_server_name: server } = event

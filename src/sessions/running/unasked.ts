@@ -23,7 +23,7 @@ export interface Denied {
 export function findUnasked(denied: Denied, { event, text }: EventItem, rules: Rules): Sighting[] {
   const { id = '', type } = event
   if (/^agent\.(mcp_)?tool_use$/.test(type)) {
-    const use = readUse({ id, type, name: '', input: undefined, text })
+    const use = readUse({ id, type, text })
     const judgement = use && use.permission !== 'deny' ? judge(use, rules) : undefined
     if (judgement?.decision === 'deny') addDenied(denied, judgement)
     return []

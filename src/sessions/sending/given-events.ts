@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usage, usageProblems } from '../../errors.ts'
-import { describeJsonError, formatPath, tryParseJson } from '../../wire/json/parse.ts'
+import { describeJsonError, formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { warnAbout } from '../../wire/sessions/event-warnings.ts'
 import { createEventsCheck } from '../../wire/sessions/send-events.ts'
 
@@ -10,41 +10,66 @@ export interface GivenEvents {
   name: string
   /** A body `{"events": […]}`, with all its other fields. */
   body: string
+  /** Whether the body's `events` are a list, as they have to be. */
+  isList: boolean
   /** Each for itself, if they came one a line. */
   lines?: string[]
   /** The place of a field of `events[index]`: by its line, if they came one a line. */
   placeOf(index: number, field: string): string
 }
 
+/** Is given each event's value as it is read: to keep them all would take several times the memory of their text. */
+export type Visit = (event: unknown) => void
+
+interface EventsReading {
+  visit?: Visit | undefined
+  /** What is said of a text that is not JSON at all. */
+  hint?: string
+}
+
 /** Reads the events of a file, or for `-` of stdin. Throws a usage error if there are none. */
-export async function readGiven(input: Context['input'], path: string): Promise<GivenEvents> {
+export async function readGiven(
+  input: Context['input'],
+  path: string,
+  reading?: EventsReading,
+): Promise<GivenEvents> {
   const name = path === '-' ? 'stdin' : path
   const text = await input.text(path, 'the input of events')
   if (text.trim() === '') throw usage(`no events: ${name} is empty`)
-  return parseGiven(text, name)
+  return parseGiven(text, name, reading)
 }
 
 /**
  * Reads events in any form in which they are given: `{"events":[…]}`, a list, one event, or one event a line. Throws
  * a usage error that names the line of a text that is not JSON.
  */
-export async function parseGiven(text: string, name: string): Promise<GivenEvents> {
+export async function parseGiven(
+  text: string,
+  name: string,
+  { visit, hint }: EventsReading = {},
+): Promise<GivenEvents> {
   const whole = hasOneEachLine(text) ? undefined : tryParseJson(text)
-  if (whole !== undefined) return { name, body: wrap(text, whole), placeOf: placeInList }
-  const { texts, numbers, wrong } = readLines(text)
+  if (whole !== undefined) {
+    const { body, events } = bodyOf(text, whole)
+    const isList = Array.isArray(events)
+    if (isList && visit) for (const event of events) visit(event)
+    return { name, body, isList, placeOf: placeInList }
+  }
+  const { texts, numbers, wrong } = readLines(text, visit)
   if (wrong !== undefined && texts.length > 0) {
     const place = (await describeJsonError(wrong.line)).replace(/^line 1, /, '')
     throw usage(`${name}: line ${wrong.number}: not valid JSON: ${place}`)
   }
   if (texts.length < 2) {
-    const hint = "to send text, give it as words, or '-' for stdin"
-    throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}; ${hint}`)
+    const problem = `${name}: not valid JSON: ${await describeJsonError(text)}`
+    throw usage(hint === undefined ? problem : `${problem}; ${hint}`)
   }
   return {
     name,
     get body() {
       return `{"events":[${texts.join(',\n')}]}`
     },
+    isList: true,
     lines: texts,
     placeOf: (index, field) => {
       const number = numbers[index]
@@ -72,7 +97,7 @@ interface Lines {
   wrong?: { line: string; number: number }
 }
 
-function readLines(text: string): Lines {
+function readLines(text: string, visit?: Visit): Lines {
   const lines: Lines = { texts: [], numbers: [] }
   for (let start = 0, number = 1; start < text.length; number++) {
     const newline = text.indexOf('\n', start)
@@ -81,7 +106,9 @@ function readLines(text: string): Lines {
     start = end + 1
     const event = line.trim()
     if (event === '') continue
-    if (tryParseJson(line) === undefined) return { ...lines, wrong: { line, number } }
+    const value = tryParseJson(line)
+    if (value === undefined) return { ...lines, wrong: { line, number } }
+    visit?.(value)
     lines.texts.push(event)
     lines.numbers.push(number)
   }
@@ -90,34 +117,41 @@ function readLines(text: string): Lines {
 
 const placeInList = (index: number, field: string): string => `events[${index}]${field ? `.${field}` : ''}`
 
-function wrap(text: string, value: unknown): string {
-  if (Array.isArray(value)) return `{"events":${text.trim()}}`
-  const isBody = typeof value === 'object' && value !== null && Object.hasOwn(value, 'events')
-  return isBody ? text : `{"events":[${text.trim()}]}`
+/** The body of events that are one JSON text, and its `events`. */
+function bodyOf(text: string, value: unknown): { body: string; events: unknown } {
+  if (Array.isArray(value)) return { body: `{"events":${text.trim()}}`, events: value }
+  if (isObject(value) && Object.hasOwn(value, 'events')) return { body: text, events: value.events }
+  return { body: `{"events":[${text.trim()}]}`, events: [value] }
 }
 
-/**
- * Checks events by every rule of the specification; notes what is only unusual. Throws a usage error. They come
- * one by one: all together they would take several times the memory of their text.
- */
-export function checkEvents(
-  { note }: Context,
-  events: Iterable<unknown>,
-  given: GivenEvents | undefined,
-): void {
-  const placeOf = given?.placeOf ?? placeInList
+/** Checks events one by one, by every rule of the specification, and finds what is only unusual. */
+export function createReview() {
   const check = createEventsCheck()
-  const warnings: string[] = []
+  const warnings: { index: number; warning: string }[] = []
   let index = 0
-  for (const event of events) {
-    check.add(event)
-    for (const warning of warnAbout(event)) warnings.push(`${placeOf(index, '')}: ${warning}`)
-    index++
+  return {
+    add(event: unknown): void {
+      check.add(event)
+      for (const warning of warnAbout(event)) warnings.push({ index, warning })
+      index++
+    },
+    /** Notes what is unusual. Throws a usage error. */
+    end({ note }: Context, given?: GivenEvents): void {
+      if (given?.isList === false) throw usage(`${given.name}: events: must be a list`)
+      const placeOf = given?.placeOf ?? placeInList
+      const problems = check.end().map(({ path: [place, ...rest], message }) => {
+        const where = typeof place === 'number' ? placeOf(place, formatPath(rest)) : 'events'
+        return `${where}: ${message}`
+      })
+      if (problems.length > 0) throw usageProblems(given?.name ?? 'the events', problems)
+      for (const { index, warning } of warnings) note(`${placeOf(index, '')}: ${warning}`)
+    },
   }
-  const problems = check.end().map(({ path: [place, ...rest], message }) => {
-    const where = typeof place === 'number' ? placeOf(place, formatPath(rest)) : 'events'
-    return `${where}: ${message}`
-  })
-  if (problems.length > 0) throw usageProblems(given?.name ?? 'the events', problems)
-  for (const warning of warnings) note(warning)
+}
+
+/** The same for events that are all there. Throws a usage error. */
+export function checkEvents(context: Context, events: Iterable<unknown>, given?: GivenEvents): void {
+  const review = createReview()
+  for (const event of events) review.add(event)
+  review.end(context, given)
 }

@@ -28,9 +28,10 @@ export async function readReceipt(
   const text = new TextDecoder().decode(bytes)
   const receipt = cut ? undefined : tryParseJson(text)
   const parsed = EventsReceipt.safeParse(receipt)
-  const isReceipt = parsed.success && !isErrorEnvelope(receipt)
+  const isError = isErrorEnvelope(receipt)
+  const isReceipt = parsed.success && !isError
   const isEmpty = text.trim() === ''
-  const isAccepted = isReceipt || (isEmpty ? !cut || isJson(response) : beginsAsReceipt(text))
+  const isAccepted = isReceipt || (isEmpty ? !cut || isJson(response) : !isError && beginsAsReceipt(text))
   if (isAccepted) {
     response.accept()
     onAccepted()

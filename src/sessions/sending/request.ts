@@ -4,7 +4,6 @@ import { type Neighbour, refuseStrayFiles } from '../../io/stray-files.ts'
 import { appending, editJson } from '../../wire/json/edit.ts'
 import { encodeJson, type JsonPart, partsOf } from '../../wire/json/encoder.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
-import { childrenOf, findChild, skipBlanks } from '../../wire/json/scanner.ts'
 import {
   type AddedEvent,
   asksForStdin,
@@ -12,7 +11,7 @@ import {
   readEventFlags,
   readFileBlocks,
 } from './event-flags.ts'
-import { checkEvents, type GivenEvents, parseGiven, readGiven } from './given-events.ts'
+import { createReview, type GivenEvents, parseGiven, readGiven, type Visit } from './given-events.ts'
 
 export interface EventsOptions {
   input?: string
@@ -37,12 +36,16 @@ export async function readEvents(
   await refuseStrayFiles(input, options.neighbours)
   const flags = options.eventFlags ?? []
   const files = await readFileBlocks(input, options.file)
-  const given = await readInput(context, options, words)
+  const review = options.validate === false ? undefined : createReview()
+  const given = await readInput(context, options, words, review?.add)
   if (!given && flags.length + words.length + files.length === 0) return undefined
   const piped = await readPiped(context, options, words)
   const added = await readEventFlags(input, flags, { files, words, piped })
-  const { events, json } = join(given, added)
-  if (options.validate !== false) checkEvents(context, events, given)
+  const json = join(given, added)
+  if (review) {
+    for (const event of valuesOf(added)) review.add(event)
+    review.end(context, given)
+  }
   const body = encodeJson(json)
   if (!body) throw tooLong()
   return body
@@ -69,14 +72,16 @@ async function readInput(
   { input }: Context,
   { input: path, eventFlags = [], file = [] }: EventsOptions,
   words: string[],
+  visit: Visit | undefined,
 ): Promise<GivenEvents | undefined> {
-  if (path !== undefined) return readGiven(input, path)
+  const reading = { visit, hint: "to send text, give it as words, or '-' for stdin" }
+  if (path !== undefined) return readGiven(input, path, reading)
   const isInterrupt = ({ name }: EventFlag) => name.startsWith('interrupt')
   const isLeft = eventFlags.length > 0 && file.length === 0 && eventFlags.every(isInterrupt)
   if (isLeft && words.length === 0) input.leaveStdin('an interrupt')
   if (words.length > 0 || isLeft || eventFlags.some(asksForStdin)) return undefined
   const text = (await input.piped('the input of events')) ?? ''
-  return text.trim() === '' ? undefined : parseGiven(text, 'stdin')
+  return text.trim() === '' ? undefined : parseGiven(text, 'stdin', reading)
 }
 
 /** The text of a stdin that belongs to the words. */
@@ -100,29 +105,19 @@ function looksLikeEvents(text: string): boolean {
   return isObject(first) && (typeof first.type === 'string' || Array.isArray(first.events))
 }
 
-/** What each of the events says, and the body with all of them, in pieces. */
-function join(
-  given: GivenEvents | undefined,
-  added: AddedEvent[],
-): { events: Iterable<unknown>; json: Iterable<JsonPart> } {
-  if (!given || given.lines) {
-    const lines = given?.lines ?? []
-    return { events: valuesOf(lines, added), json: piecesOf(lines, added) }
-  }
+/** The body with all of the events, in pieces. */
+function join(given: GivenEvents | undefined, added: AddedEvent[]): Iterable<JsonPart> {
+  if (!given || given.lines) return piecesOf(given?.lines ?? [], added)
   const toText = (event: AddedEvent) => ('json' in event ? event.json : JSON.stringify(event.value))
   try {
-    const json = editJson(
-      given.body,
-      added.map((event) => appending(['events'], toText(event))),
-    )
-    return { events: valuesOf(eventsIn(json, given.name), []), json: [{ json }] }
+    const appended = added.map((event) => appending(['events'], toText(event)))
+    return [{ json: editJson(given.body, appended) }]
   } catch (error) {
     throw error instanceof RangeError ? tooLong() : error
   }
 }
 
-function* valuesOf(texts: Iterable<string>, added: AddedEvent[]): Generator<unknown> {
-  for (const text of texts) yield JSON.parse(text)
+function* valuesOf(added: AddedEvent[]): Generator<unknown> {
   for (const event of added) yield 'json' in event ? JSON.parse(event.json) : event.value
 }
 
@@ -141,10 +136,4 @@ function* piecesOf(lines: string[], added: AddedEvent[]): Generator<JsonPart> {
     else yield* partsOf(event.value)
   }
   yield { json: ']}' }
-}
-
-function* eventsIn(body: string, name: string): Generator<string> {
-  const list = findChild(body, skipBlanks(body, 0), 'events')
-  if (!list || body[list.start] !== '[') throw usage(`${name}: events: must be a list`)
-  for (const { start, end } of childrenOf(body, list.start)) yield body.slice(start, end)
 }

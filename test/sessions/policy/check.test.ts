@@ -144,7 +144,19 @@ describe('a policy over a recorded session', () => {
     const text = lines([bash('t1', 'git status')])
     const { err } = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': text } })
     expect(err).toBe(
-      'parley: rules[0] (read_*) matched nothing\nparley: rules[2] (bash) matched nothing\nparley: rules[3] (create_issue) matched nothing\n',
+      'parley: rules[0] (read_*) matched nothing: no tool use has that name\nparley: rules[2] (bash) matched nothing\nparley: rules[3] (create_issue) matched nothing: no tool use has that name\n',
+    )
+    const misspelt = (rule: object) => ({
+      'e.ndjson': text,
+      'p.json': JSON.stringify({ rules: [{ decision: 'allow', ...rule }] }),
+    })
+    const field = misspelt({ tool: 'bash', input: { cmd: 'git status' } })
+    expect((await check(['p.json', 'e.ndjson'], { files: field })).err).toBe(
+      "parley: rules[0] (bash) matched nothing: no input has 'cmd', but command\n",
+    )
+    const tool = misspelt({ tool: 'bahs' })
+    expect((await check(['p.json', 'e.ndjson'], { files: tool })).err).toBe(
+      'parley: rules[0] (bahs) matched nothing: no tool use has that name (did you mean bash?)\n',
     )
     for (const none of ['', '\n', lines([rest()])]) {
       const ended = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': none } })
@@ -255,6 +267,12 @@ describe('what cannot be checked is 2', () => {
     ],
     ['a broken policy', ['p.json', 'e.ndjson'], { 'p.json': '{' }, 'p.json: not valid JSON'],
     ['no file', [], {}, 'the argument <file> is missing'],
+    [
+      'a text in place of events',
+      ['p.json', 'report.md'],
+      { 'report.md': '# Report' },
+      'report.md: not valid JSON: line 1, column 1: value expected; a record is an audit, or events as JSON',
+    ],
     [
       'events that are none',
       ['p.json', 'e.ndjson'],

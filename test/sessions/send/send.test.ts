@@ -432,7 +432,7 @@ describe('the receipt', () => {
     expect(ended.err).toContain('\n  do not send it again\n')
   })
 
-  test.each(['ok', '{"data":5}', '{"type":"error"', '5'])(
+  test.each(['ok', '{"data":5}', '{"type":"error"', '5', '{"data":[],"error":{"message":"no"}}'])(
     "that is not the service's is exit 8, and proves nothing: %s",
     async (body) => {
       const ended = await send(['x'], { exchange: answering(body) })
