@@ -35,16 +35,18 @@ export function stopListening(): void {
 /** Has `act` called in place of the first SIGINT. */
 export function takeInterrupt(act: () => void): Interrupt {
   const others = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
+  // A signal that has come and was not told yet is lost once nobody listens, so there is always a listener.
   const giveBack = () => {
+    const isTaken = process.listeners('SIGINT').some((listener) => listener !== takeFirst)
+    if (!isTaken) for (const listener of others) process.on('SIGINT', listener)
     process.off('SIGINT', takeFirst)
-    if (process.listenerCount('SIGINT') === 0) for (const listener of others) process.on('SIGINT', listener)
   }
   const takeFirst = () => {
     giveBack()
     act()
   }
-  process.removeAllListeners('SIGINT')
   process.on('SIGINT', takeFirst)
+  for (const listener of others) process.off('SIGINT', listener)
   return {
     giveBack,
     raise() {

@@ -56,7 +56,7 @@ export interface Input {
 export interface InputOptions {
   stdin: Stdin
   /** Its current folder may be gone, and is asked for only if it is needed. */
-  host: { readonly cwd: string }
+  host: { readonly cwd: string; readonly platform: NodeJS.Platform }
   /** False with `--no-stdin`. */
   readsStdin: boolean
   /** A header, which is read after the words, asks for stdin. */
@@ -82,9 +82,13 @@ export function createInput(options: InputOptions): Input {
     if (stdin.kind === 'folder') throw new CliError('file', 'stdin: it is a folder')
   }
 
-  const onIdle = () => note('waiting for stdin (--no-stdin skips it)')
+  const endKeys = host.platform === 'win32' ? 'Ctrl-Z and Enter end' : 'Ctrl-D ends'
+  const sayWaiting = () =>
+    note(stdin.kind === 'terminal' ? `waiting for stdin; ${endKeys} it` : 'waiting for stdin')
+  /** Of a stdin that nobody asked for by name. */
+  const saySkippable = () => note('waiting for stdin (--no-stdin skips it)')
 
-  async function readStdin(reader: string): Promise<Uint8Array> {
+  async function readStdin(reader: string, onIdle: () => void): Promise<Uint8Array> {
     takeStdin(reader)
     const bytes = await readWhole(async () => stdin.open(), {
       name: 'stdin',
@@ -92,6 +96,7 @@ export function createInput(options: InputOptions): Input {
       timers,
       onIdle,
     })
+    await letSignalsCome()
     if (needsText && isBlank(bytes)) throw withoutText()
     return bytes
   }
@@ -99,18 +104,19 @@ export function createInput(options: InputOptions): Input {
   const file = (path: string, name = path) =>
     readFile(absolutePath(host, path), { name, deadline: limit.deadline, timers, note })
 
-  const bytes = (path: string, reader: string) => (path === '-' ? readStdin(reader) : file(path))
+  const bytes = (path: string, reader: string) => (path === '-' ? readStdin(reader, sayWaiting) : file(path))
 
   const asText = (bytes: Uint8Array, name: string, path: string) =>
     readUtf8(bytes, name, takesFiles ? fileFlag(path) : undefined)
 
-  const stdinText = async (reader: string) => asText(await readStdin(reader), 'stdin', '-')
+  const stdinText = async (reader: string, onIdle = sayWaiting) =>
+    asText(await readStdin(reader, onIdle), 'stdin', '-')
 
   async function piped(reader: string): Promise<string | undefined> {
     const isFree = readsStdin && !isForHeader && firstReader === undefined
     if (needsText && isFree && stdin.kind === 'none') throw withoutText()
     const isPiped = isFree && (stdin.kind === 'pipe' || stdin.kind === 'file')
-    return isPiped ? stdinText(reader) : undefined
+    return isPiped ? stdinText(reader, saySkippable) : undefined
   }
 
   return {
@@ -119,10 +125,10 @@ export function createInput(options: InputOptions): Input {
       inTime(work, { time: limit.deadline, timers }, () =>
         tooLate(`the deadline passed while ${whatGoesOn}`),
       ),
-    stdin: stdinText,
+    stdin: (reader) => stdinText(reader),
     stdinChunks(reader) {
       takeStdin(reader)
-      const chunks = withHint(stdin.open(), timers, onIdle)
+      const chunks = withHint(stdin.open(), timers, sayWaiting)
       return needsText ? requireText(chunks) : chunks
     },
     file,
@@ -164,9 +170,18 @@ async function* withHint(stream: Readable, timers: Timers, onIdle: () => void): 
       cancelHint()
       yield chunk
     }
+    await letSignalsCome()
   } finally {
     cancelHint()
   }
+}
+
+/**
+ * A Ctrl-C also ends the program that writes to the pipe, and its end may be seen before the signal: then a request would
+ * be sent that nobody wants any more.
+ */
+async function letSignalsCome(): Promise<void> {
+  for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
 }
 
 /** How long nothing may come until it is said that something is waited for. Milliseconds. */
@@ -201,7 +216,10 @@ async function readFile(
     const open = stat.isFIFO()
       ? (signal: AbortSignal) => openFifo(path, signal)
       : async () => createReadStream(path)
-    return await readWhole(open, { ...reading, onIdle })
+    const bytes = await readWhole(open, { ...reading, onIdle })
+    // stdin has a name, too: /dev/stdin.
+    await letSignalsCome()
+    return bytes
   } catch (error) {
     throw asFileFailure(error, name)
   }

@@ -94,6 +94,13 @@ faults('P: stdin and event input', [
     name: 'P05 an idle pipe (chat) gets a hint',
     ...hinted,
   },
+  {
+    ...hinted,
+    ...nothing,
+    name: 'P05 an idle pipe that - asks for',
+    argv: ['chat', '-'],
+    err: [/^parley: waiting for stdin\n/],
+  },
   { ...good, name: 'P09 a byte order mark', argv: ['chat'], stdin: '\ufeffhi', ...asked('hi') },
   {
     ...good,

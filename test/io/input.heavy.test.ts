@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { credentials, temporaryFolder } from '../harness/run.ts'
+import { pointedAt, serve } from '../harness/server.ts'
+import { type } from '../harness/typing.ts'
+
+const sendsEvent = '"$NODE" "$PARLEY" events send -s sesn_1'
+
+test.each<[string, string, Parameters<typeof type>[2]]>([
+  ['', `sleep 60 | ${sendsEvent} "Delete it"`, [['waiting for stdin', '\x03']]],
+  [
+    ' that is named as a file',
+    `(read -r line < /dev/tty; printf "%s" "$EVENT"; echo written >&2; exec sleep 60) | ${sendsEvent} -i /dev/stdin`,
+    [
+      ['waiting for /dev/stdin', '\n'],
+      ['written', '\x03'],
+    ],
+  ],
+])(
+  'G31: Ctrl-C that ends the program before the pipe%s, too, sends nothing (needs script)',
+  async (...row) => {
+    const [, command, answers] = row
+    const server = await serve(() => {})
+    const event = '{"type":"user.message","content":[{"type":"text","text":"Delete it"}]}'
+    const env = { ...credentials, ...pointedAt(server), EVENT: event }
+    // Which of the two is seen first is chance.
+    const runs = Array.from({ length: 8 }, () => type(command, temporaryFolder(), [...answers], env))
+    const screens = (await Promise.all(runs)).map(({ screen }) =>
+      screen.slice(screen.indexOf('^C') + 2).trim(),
+    )
+    expect(new Set(screens)).toEqual(new Set(['parley: interrupted: nothing was sent']))
+    expect(server.requests).toEqual([])
+    server.close()
+  },
+)
+
+test('P05: a terminal that - asks for is told how the text ends (needs script)', async () => {
+  const typed: [string, string][] = [['waiting for stdin', 'Say hello\n\x04']]
+  const { screen } = await type('"$NODE" "$PARLEY" chat - --dry-run', temporaryFolder(), typed, credentials)
+  expect(screen).toContain('parley: waiting for stdin; Ctrl-D ends it\r\n')
+  expect(screen).toContain('Say hello')
+  expect(screen).not.toContain('--no-stdin')
+})

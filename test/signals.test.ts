@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { takeInterrupt } from '../src/signals.ts'
+
+test('a SIGINT that came just before somebody took it is theirs (needs signals)', async () => {
+  let count = 0
+  const ignore = () => void count++
+  process.on('SIGINT', ignore)
+  const taken = new Promise<string>((resolve) => {
+    process.kill(process.pid, 'SIGINT')
+    takeInterrupt(() => resolve('taken'))
+  })
+  expect(await taken).toBe('taken')
+  expect({ count, isGivenBack: process.listeners('SIGINT').includes(ignore) }).toEqual({
+    count: 0,
+    isGivenBack: true,
+  })
+  process.off('SIGINT', ignore)
+})
