@@ -30,4 +30,6 @@ export interface Entry {
   sends?: true
   load?: (() => Promise<CommandModule>) | undefined
   group?: Record<string, Entry> | undefined
+  /** Of a group: a paragraph of its help. */
+  note?: string
 }

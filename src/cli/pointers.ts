@@ -11,6 +11,9 @@ const models = [
   `documented for chat: ${documentedModels.join(', ')}`,
 ].join('; ')
 
+const sessions =
+  "'parley api agents /v1/sessions' lists the sessions, and with -i FILE makes one, if the service has that"
+
 /** Words that people try, and where to find what they mean. Commands of groups need no row here. */
 const pointers = new Map([
   ['login', init],
@@ -22,6 +25,11 @@ const pointers = new Map([
   ['models', models],
   ['model', models],
   ['ask', "'parley chat'"],
+  ['session', sessions],
+  ['sessions', sessions],
+  ['events create', sessions],
+  ['events new', sessions],
+  ['events sessions', sessions],
   ['version', "'parley --version'"],
   ['flags', "'parley help settings'"],
   ['config edit', "'parley config set KEY VALUE' changes a value, 'parley config path' names the file"],

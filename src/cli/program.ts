@@ -16,7 +16,7 @@ import {
   pointToSharedFlags,
   readSharedFlags,
 } from './flags.ts'
-import { addExamples, addNote, emboldenHeadings, fold, minWidthToWrap } from './help-text.ts'
+import { addExamples, addNote, emboldenHeadings, fold, helpForm } from './help-text.ts'
 import { ParleyCommand } from './parley-command.ts'
 import type { UnknownWords } from './pointers.ts'
 import { topics } from './topics.ts'
@@ -158,7 +158,7 @@ function createRoot(print: (text: string) => void, host: Host, version: string):
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     })
-    .configureHelp({ subcommandTerm: (command) => command.name(), minWidthToWrap })
+    .configureHelp({ ...helpForm, subcommandTerm: (command) => command.name() })
     .optionsGroup('Flags:')
     .helpOption('-h, --help', 'print this help')
     .version(version, '-V, --version', 'print the version')
@@ -193,7 +193,9 @@ function addCommands(parent: ParleyCommand, children: Record<string, Entry>, par
       .description(sentence(entry.summary))
       .helpCommand(false)
     const { group } = entry
-    loaders.set(command, () => (group ? addGroup(command, group, parse) : prepare(command, entry, parse)))
+    loaders.set(command, () =>
+      group ? addGroup(command, { ...entry, group }, parse) : prepare(command, entry, parse),
+    )
   }
 }
 
@@ -206,10 +208,15 @@ function catchUnknown(parent: ParleyCommand, parse: Parse): void {
   parent.on('command:*', meet).addHelpText('before', () => meet(parent.args))
 }
 
-function addGroup(command: ParleyCommand, group: Record<string, Entry>, parse: Parse): void {
+function addGroup(
+  command: ParleyCommand,
+  { group, note }: { group: Record<string, Entry>; note?: string },
+  parse: Parse,
+): void {
   addCommands(command.usage('<command> [flags]'), group, parse)
   const words = ['parley', ...namesOf(command), Object.keys(group)[0], '--help']
   addNote(command, `'${words.join(' ')}' shows the flags and examples of one of them.`)
+  if (note !== undefined) addNote(command, note)
 }
 
 /** Gives a command its flags, its help and its action. */

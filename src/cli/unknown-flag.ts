@@ -30,9 +30,12 @@ function wayOn(words: readonly string[], name: string, { path, children }: FlagP
   const child = words.find((word) => children.includes(word)) ?? children[0]
   const whole = quoteWords(words.filter((word) => word !== child))
   // After a flag that no command has there may be a secret.
-  const shown = /^-[mfiosX]$/.test(name) && whole.length <= 60 ? whole : `${name} …`
+  const shown = isShortFlag(name) && whole.length <= 60 ? whole : `${name} …`
   return `: a command's own flags go after its name, as in: ${group} ${child} ${shown}`
 }
+
+/** Whether some command has such a flag. */
+const isShortFlag = (name: string) => /^-[mfiosX]$/.test(name)
 
 /** A flag of other tools, what it is here, and a flag of the commands that this is true of. */
 type Pointer = readonly [flags: readonly string[], says: string, needs: string]
@@ -57,6 +60,10 @@ const pointers: readonly Pointer[] = [
     `${noFlag} 'parley config set accessToken', or PARLEY_ACCESS_TOKEN`,
     '--base-url',
   ],
+  [['--key'], `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`, '--beta'],
+  [['--key'], `${noFlag} 'parley config set accessToken', or PARLEY_ACCESS_TOKEN`, '--temperature'],
+  [['-s'], '--system TEXT says how to answer', '--system'],
+  [['-a', '--attachment'], '-f FILE adds a file', '--file'],
   [['--api-key'], `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`, '--base-url'],
   [['-d'], '-i FILE or stdin gives the whole body, --set PATH=VALUE a field of it', '--set'],
   [['--image'], '-f FILE adds an image to begin with', '--preview'],
@@ -68,6 +75,6 @@ function pointTo(name: string, { path, options, children }: FlagPlace): string |
   const rows = pointers.filter(([flags]) => flags.includes(name))
   if (children.length === 0)
     return rows.find(([, , needs]) => options.some(({ long }) => long === needs))?.[1]
-  const [, says] = path.length === 0 ? (rows.at(-1) ?? []) : []
+  const [, says] = path.length === 0 && !isShortFlag(name) ? (rows.at(-1) ?? []) : []
   return says && `${says}; flags go after the command's name, as in: parley ${children[0]} "Say hello"`
 }

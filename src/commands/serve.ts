@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { addValue, FileFlag, parseCount } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
-import { parseFault } from '../emulator/faults.ts'
+import { faultKinds, parseFault } from '../emulator/faults.ts'
 import { listen } from '../emulator/listen.ts'
 import { logToFile, logToStream } from '../emulator/log.ts'
 import { type StreamStyle, streamStyles } from '../emulator/sessions/session-stream.ts'
@@ -37,7 +37,7 @@ export function declare(command: Command): void {
     .option('--strict', 'refuse unknown betas and sessions, and the like')
     .option(
       '--fault <spec>',
-      'fail on request, repeatable: 429x2, chat:500, 402, reset, cut, stall, html',
+      `fail on request, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}`,
       addValue,
     )
     .option('--rate <n>', 'at most n requests a second in all; 429 beyond it', parseCount)

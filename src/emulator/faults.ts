@@ -1,25 +1,30 @@
 import { usage } from '../errors.ts'
 import { type EmulatedResponse, errorResponse } from './response.ts'
 
+/** What may go wrong beside a status. */
+export const faultKinds = ['reset', 'cut', 'stall', 'html'] as const
+
 /** A failure on request: at which endpoint (any, if absent), of what kind, and how many times more. */
 export interface Fault {
   endpoint?: string
-  kind: 'reset' | 'cut' | 'stall' | 'html' | number
+  kind: (typeof faultKinds)[number] | number
   left: number
 }
 
+const form = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x(\\d+))?$`)
+
 /** Reads `--fault`: `429x2`, `chat:500`, `cut`; without a count it happens every time. Throws a usage error. */
 export function parseFault(spec: string, endpoints: readonly string[]): Fault {
-  const found = /^(?:([a-z]+):)?(reset|cut|stall|html|[45]\d\d)(?:x(\d+))?$/i.exec(spec)
-  const [, endpoint, kind = '', times] = found ?? []
+  const found = form.exec(spec.toLowerCase())
+  const [, endpoint, kind, times] = found ?? []
   if (!found || (endpoint !== undefined && !endpoints.includes(endpoint))) {
     throw usage(
-      `--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES], with a status, reset, cut, stall or html for KIND and one of ${endpoints.join(', ')} for ENDPOINT`,
+      `--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES], with ${faultKinds.join(', ')} or a status for KIND and one of ${endpoints.join(', ')} for ENDPOINT`,
     )
   }
   return {
     ...(endpoint === undefined ? {} : { endpoint }),
-    kind: /^\d/.test(kind) ? Number(kind) : (kind as 'reset'),
+    kind: faultKinds.find((each) => each === kind) ?? Number(kind),
     left: times === undefined ? Infinity : Number(times),
   }
 }

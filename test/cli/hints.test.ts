@@ -34,6 +34,11 @@ test.each([
   ['image hi --size 512x512', '--set PATH=VALUE sets any field'],
   ['chat hi --access-token canary', "'parley config set accessToken', or PARLEY_ACCESS_TOKEN"],
   ['events list --api-key=canary', "'parley config set apiKey', or PARLEY_API_KEY"],
+  ['chat hi -s brief', '--system TEXT says how to answer'],
+  ['chat hi -a p.png', '-f FILE adds a file'],
+  ['events send hi --attachment p.pdf', '-f FILE adds a file'],
+  ['chat hi --key canary', "'parley config set accessToken', or PARLEY_ACCESS_TOKEN"],
+  ['events list --key=canary', "'parley config set apiKey', or PARLEY_API_KEY"],
   ['-p hi', 'as in: parley chat "Say hello"'],
   ['--json', "--raw prints the service's JSON"],
 ])('P62: a flag of another tool is told what it is here: %s', async (line, said) => {
@@ -304,3 +309,17 @@ test.each([
     expect(out + err).toContain(command)
   },
 )
+
+test.each(['session', 'sessions', 'events create', 'events sessions'])(
+  'whoever looks for sessions is told what lists them and makes one: %s',
+  async (line) => {
+    expect(await refusal(line.split(' '))).toBe(
+      `there is no command '${line}': 'parley api agents /v1/sessions' lists the sessions, and with -i FILE makes one, if the service has that`,
+    )
+  },
+)
+
+test('the help of events says where sessions come from', async () => {
+  const { out } = await run(['events', '--help'])
+  expect(out.replaceAll('\n', ' ')).toContain("'parley api agents /v1/sessions' lists the sessions")
+})

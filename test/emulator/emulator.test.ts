@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { createEmulator, type EmulatorOptions } from '../../src/emulator/emulator.ts'
+import { createEmulator, type EmulatorOptions, faultEndpoints } from '../../src/emulator/emulator.ts'
+import { parseFault } from '../../src/emulator/faults.ts'
 import { composeAnswer } from '../../src/emulator/gateway/chat.ts'
 import { imageResponse } from '../../src/emulator/gateway/image.ts'
 import { type HttpRequest, readBody } from '../../src/wire/exchange.ts'
@@ -249,3 +250,10 @@ test.each([['query'], ['path'], ['body']])(
     expect(whole.out.startsWith(ended.out.trimEnd())).toBe(true)
   },
 )
+
+test.each([['reset'], ['RESET'], ['Chat:Reset']])('a fault happens as it is spelled: %s', async (spec) => {
+  const exchange = createEmulator({ faults: [parseFault(spec, faultEndpoints)] })
+  const ended = await run(['chat', 'Say hello', '--retries', '0'], { exchange })
+  expect(ended.code).toBe(10)
+  expect(ended.out).toBe('')
+})

@@ -120,8 +120,8 @@ export interface GitHubJob {
   }[]
 }
 
-/** What jobs keep for later ones: an entry is never replaced. */
-export type Cache = Map<string, string>
+/** What jobs keep for later ones, files by their paths: an entry is never replaced. */
+export type Cache = Map<string, Map<string, string>>
 
 /** Does with the steps of a job what a runner does. Returns how its scripts ended, and which artifacts are there. */
 export async function runGitHubJob(
@@ -150,11 +150,12 @@ export async function runGitHubJob(
       ended.log += log
     } else if (uses?.startsWith('actions/cache/restore@')) {
       const found = [...cache.keys()].filter((each) => prefix !== undefined && each.startsWith(prefix)).at(-1)
-      const text = cache.get(key) ?? (found === undefined ? undefined : cache.get(found))
-      if (text !== undefined) job.write(path, text)
+      const files = cache.get(key) ?? (found === undefined ? undefined : cache.get(found))
+      for (const [name, text] of files ?? []) job.write(name, text)
     } else if (uses?.startsWith('actions/cache/save@')) {
       if (cache.has(key)) throw new Error(`the cache has ${key} already`)
-      if (job.has(path)) cache.set(key, job.read(path))
+      const there = path.trim().split('\n').filter(job.has)
+      if (there.length > 0) cache.set(key, new Map(there.map((name) => [name, job.read(name)])))
     } else if (uses?.startsWith('actions/upload-artifact@')) {
       ended.artifacts.push(...path.trim().split('\n').filter(job.has))
     }
