@@ -71,7 +71,7 @@ const largestReport = 16 * 2 ** 20
 
 function isReport(path: string, size: number): boolean {
   if (size > largestReport) return false
-  const report = tryParseJson(readFileSync(path, 'utf8'))
+  const report = tryParseJson(readFileSync(path).toString())
   return (
     isObject(report) &&
     ['command', 'exit', 'kind', 'sent', 'usage'].every((key) => Object.hasOwn(report, key))

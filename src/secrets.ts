@@ -26,7 +26,7 @@ export function createSecrets(): Secrets {
         Object.entries(headers).map(([name, value]) => [
           name,
           redact(
-            isSecretHeader(name, value) ? value.replace(/^(Bearer |Basic )?.*/is, '$1[redacted]') : value,
+            isSecretHeader(name, value) ? value.replace(/(Bearer |Basic )?.*/is, '$1[redacted]') : value,
           ),
         ]),
       ),
@@ -146,7 +146,7 @@ function placesOf(word: string, { text, starts, whole }: Spelling, widened?: Reg
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, from)) {
     let end = at + word.length
     while (widened?.test(text[end] ?? '')) end++
-    while (at > from && widened?.test(text[at - 1] ?? '')) at--
+    while (widened?.test(text[at - 1] ?? '')) at--
     from = end
     places.push({
       start: whole?.[lastUpTo(whole, at)] ?? starts?.[at] ?? at,
@@ -159,7 +159,7 @@ function placesOf(word: string, { text, starts, whole }: Spelling, widened?: Reg
 /** Where a text was cut in the middle of a word: half a secret before an ellipsis is a secret too. */
 function cutPlacesOf(word: string, text: string): SecretPlace[] {
   const places: SecretPlace[] = []
-  for (let end = text.indexOf('…'); end >= 0; end = text.indexOf('…', end + 1)) {
+  for (const { index: end } of text.matchAll(/…/g)) {
     const before = text.slice(Math.max(0, end - word.length), end)
     for (
       let at = before.indexOf(word.slice(0, shortest));
@@ -176,11 +176,11 @@ function cutPlacesOf(word: string, text: string): SecretPlace[] {
 
 /** The index of the last of ascending numbers that is not above a limit. */
 function lastUpTo(numbers: readonly number[], limit: number): number {
-  let [low, high] = [0, numbers.length - 1]
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2)
+  let [low, end] = [0, numbers.length]
+  while (end - low > 1) {
+    const middle = Math.floor((low + end) / 2)
     if ((numbers[middle] ?? 0) <= limit) low = middle
-    else high = middle - 1
+    else end = middle
   }
   return low
 }
@@ -192,19 +192,17 @@ const shortestCore = 6
 function inBase64(secret: string): string[] {
   const bytes = Buffer.from(secret)
   const cores = [0, 1, 2].flatMap((before) => {
-    const text = Buffer.concat([Buffer.alloc(before), bytes])
-      .toString('base64')
-      .replace(/=+$/, '')
+    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64url')
     const isRagged = (before + bytes.length) % 3 !== 0
     const core = text.slice(Math.ceil((before * 8) / 6), isRagged ? -1 : undefined)
-    return [core, core.replaceAll('+', '-').replaceAll('/', '_')]
+    return [core, core.replaceAll('-', '+').replaceAll('_', '/')]
   })
   return [...new Set(cores)].filter(({ length }) => length >= shortestCore)
 }
 
 /** A user name and a password may hold a quote; in JSON text a bare one ends the string that the address is in. */
-const userInfo = /((?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2})[^\s/\\?#]*@/gi
-const userInfoInJson = /((?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2})(?:[^\s/\\?#"]|\\")*@/gi
+const userInfo = /([/\\]{2})[^\s/\\?#]*@/g
+const userInfoInJson = /([/\\]{2})(?:[^\s/\\?#"]|\\")*@/g
 
 const redactUrls = (text: string, pattern: RegExp): string =>
   text
@@ -237,9 +235,9 @@ export function isSecretHeader(name: string, value: string): boolean {
 
 /** Whether a header's value is a bearer or basic credential, or holds a JSON Web Token. */
 function isCredential(value: string): boolean {
-  const [, scheme = '', token = ''] = /^\s*(bearer|basic)\s+(\S+)\s*$/i.exec(value) ?? []
-  if (scheme.toLowerCase() === 'basic') return Buffer.from(token, 'base64').includes(':')
-  return scheme !== '' || /(?<![\w.-])eyJ[\w-]+\.[\w-]+\.[\w-]*/.test(value)
+  const basic = /^\s*basic\s+(\S+)\s*$/i.exec(value)?.[1]
+  if (basic !== undefined) return Buffer.from(basic, 'base64').includes(':')
+  return /^\s*bearer\s+\S+\s*$/i.test(value) || /(?<![\w.-])eyJ[\w-]+\.[\w-]+\./.test(value)
 }
 
 /** The secrets in headers, each as a service may repeat it: a credential without its scheme, a cookie without its name. */

@@ -1,6 +1,14 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { CliError } from '../src/errors.ts'
+import { createCalls } from '../src/fate.ts'
+import { createReport } from '../src/report.ts'
+import { openReport } from '../src/report-file.ts'
+import { createSecrets } from '../src/secrets.ts'
+import { createSummary } from '../src/summary.ts'
+import { realTimers } from '../src/timers.ts'
+import { endpoints } from '../src/wire/endpoints.ts'
 import { execute, start } from './harness/process.ts'
 import { answering, hurried, message, run, temporaryFolder } from './harness/run.ts'
 import { pointedAt, serve } from './harness/server.ts'
@@ -173,7 +181,7 @@ test('an earlier report is removed at the start', async () => {
   expect(readdirSync(cwd)).toEqual(['r.json'])
 })
 
-test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' '])(
+test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' ', 'null', '5'])(
   'F31 a file that holds %j is no report, and stays as it is',
   async (text) => {
     const cwd = temporaryFolder()
@@ -256,16 +264,21 @@ test('a report that cannot be written any more fails the run, and says so beside
   }
 })
 
-test.each([['-'], [''], [undefined]])('--report %j is a usage error', async (name) => {
+test.each([
+  ['-', 'needs the name of a file'],
+  ['', 'needs the name of a file'],
+  [undefined, 'needs a value'],
+])('--report %j is a usage error', async (name, why) => {
   const cwd = temporaryFolder()
   const ended = await run(['chat', 'hi', '--report', ...(name === undefined ? [] : [name])], { cwd })
   expect(ended).toMatchObject({ code: 2, requests: [] })
+  expect(ended.err).toContain(`--report ${why}`)
   expect(readdirSync(cwd)).toEqual([])
 })
 
 test('a word after -- is no flag, and neither is a secret in the report', async () => {
   const cwd = temporaryFolder()
-  await run(['chat', '--', 'hi', '--report', 'r.json'], { cwd })
+  expect((await run(['chat', '--', 'hi', '--report', 'r.json'], { cwd })).code).toBe(0)
   expect(readdirSync(cwd)).toEqual([])
   const exchange = answering('no', { status: 400, headers: { 'request-id': 'canary-token-0123456789' } })
   await run(['chat', 'hi', '--report', 'r.json'], { cwd, exchange })
@@ -288,4 +301,166 @@ test('a stdout whose reader has gone is no failure (needs sh)', async () => {
     before: 'exec 1>&-',
   })
   expect(read(cwd)).toMatchObject({ exit: ended.code })
+})
+
+/** A report without its run. */
+function prepare(...argv: string[]) {
+  const cwd = temporaryFolder()
+  const [summary, calls, secrets] = [createSummary(), createCalls(), createSecrets()]
+  const timers = { ...realTimers, now: () => 5250 }
+  const source = { host: { cwd, timers }, summary, calls, secrets, start: 2000 }
+  const report = createReport(['--report', 'r.json', ...argv], source)
+  return { cwd, summary, calls, secrets, source, report }
+}
+
+const interruption = { exit: 143, isSignal: true }
+
+test('a signal writes none before it is open, and the first end that is written stays', async () => {
+  const { cwd, report } = prepare()
+  expect(report.tryWriteNow(interruption)).toBeUndefined()
+  expect(readdirSync(cwd)).toEqual([])
+  writeFileSync(join(cwd, 'r.json'), '')
+  await report.open()
+  expect(readdirSync(cwd)).toEqual([])
+  await report.open()
+  expect(report.tryWriteNow(interruption)).toBeUndefined()
+  expect(read(cwd)).toMatchObject({ exit: 143, kind: 'signal' })
+  await report.open()
+  await report.write({ exit: 0 })
+  expect(await report.tryWrite({ exit: 0 })).toBeUndefined()
+  expect(report.tryWriteNow({ exit: 0 })).toBeUndefined()
+  expect(read(cwd).exit).toBe(143)
+})
+
+test('a run that forgoes it, or only shows what it would send, writes none, whatever its end', async () => {
+  for (const [flags, forgoes] of [
+    [[], true],
+    [['--dry-run'], false],
+    [['--curl'], false],
+  ] as const) {
+    const { cwd, report } = prepare(...flags)
+    if (forgoes) report.forgo()
+    await report.open()
+    await report.write({ exit: 0 })
+    expect(await report.tryWrite({ exit: 0 })).toBeUndefined()
+    expect(report.tryWriteNow(interruption)).toBeUndefined()
+    expect(readdirSync(cwd)).toEqual([])
+  }
+})
+
+test('one that cannot be written is told by each end in its way, and leaves nothing', async () => {
+  const why = '--report r.json: it is not a regular file'
+  const { cwd, report, calls } = prepare()
+  await report.open()
+  mkdirSync(join(cwd, 'r.json'))
+  calls.begin(endpoints.chat).reach('sent')
+  const failure: CliError = await report.write({ exit: 0 }).catch((error) => error)
+  expect(failure).toMatchObject({ kind: 'file', message: why })
+  expect(failure.details).toMatchObject({ consequence: 'the report was not written', sent: 'unknown' })
+  // It is told once.
+  expect(await report.tryWrite({ exit: 0 })).toBeUndefined()
+  for (const end of ['tryWrite', 'tryWriteNow'] as const) {
+    const other = prepare()
+    await other.report.open()
+    mkdirSync(join(other.cwd, 'r.json'))
+    expect(await other.report[end]({ exit: 0 })).toBe(why)
+    expect(readdirSync(other.cwd)).toEqual(['r.json'])
+  }
+  const early = prepare()
+  mkdirSync(join(early.cwd, 'r.json'))
+  expect(await early.report.tryWrite({ exit: 0 })).toBe(why)
+})
+
+test('F31 a report of up to 16 MiB is replaced, and a longer one stays', () => {
+  const { cwd, source } = prepare()
+  openReport('r.json', source)({ exit: 0 })
+  const report = readFileSync(join(cwd, 'r.json'), 'utf8')
+  writeFileSync(join(cwd, 'r.json'), report.padEnd(2 ** 24))
+  openReport('r.json', source)({ exit: 0 })
+  expect(readFileSync(join(cwd, 'r.json'), 'utf8')).toBe(report)
+  writeFileSync(join(cwd, 'r.json'), report.padEnd(2 ** 24 + 1))
+  expect(() => openReport('r.json', source)).toThrow('it is neither empty nor a report')
+})
+
+test('what a run came to is in it, field by field', async () => {
+  const { cwd, summary, calls, secrets, report } = prepare()
+  secrets.add('canary-token')
+  Object.assign(summary, {
+    command: 'events run',
+    id: 'i'.repeat(201),
+    model: 'model \u001b[31m \u202e\ncanary-token',
+    stopReason: 'end_turn',
+    session: 's1',
+    requestId: 'req_1',
+    attempts: 3,
+    usage: new Map([
+      ['inputTokens', 0],
+      ['other', 5],
+    ]),
+    cost: { amount: 12345678901234567890n, currency: 'USD' },
+    sessionUsage: new Map([['outputTokens', 7]]),
+    sessionCost: { amount: 0n, currency: 'EUR' },
+    files: ['a.png', 'b.txt \u202e'],
+    fileTypes: new Map([['a.png', 'image/png']]),
+    resume: ['events', 'run'],
+    counts: { total: 2 },
+  })
+  const call = calls.begin(endpoints.chat)
+  call.reach('sent')
+  await report.write({ exit: 5 })
+  const text = readFileSync(join(cwd, 'r.json'), 'utf8')
+  expect(text).toMatch(/^\{[^\n]*\\u202e[^\n]*\}\n$/)
+  expect(JSON.parse(text)).toEqual({
+    command: 'events run',
+    exit: 5,
+    kind: 'payment',
+    sent: 'unknown',
+    id: `${'i'.repeat(199)}…`,
+    model: 'model ^[[31m \\u202e [redacted]',
+    stopReason: 'end_turn',
+    usage: { ...unknownUsage, inputTokens: 0 },
+    seconds: 3.25,
+    attempts: 3,
+    requestId: 'req_1',
+    session: 's1',
+    files: ['a.png', 'b.txt \u202e'],
+    fileTypes: { 'a.png': 'image/png' },
+    cost: { amount: '12345678901234567890', currency: 'USD' },
+    sessionUsage: { ...unknownUsage, outputTokens: 7 },
+    sessionCost: { amount: '0', currency: 'EUR' },
+    // Only of a run that was interrupted.
+    resume: null,
+    counts: { total: 2 },
+  })
+})
+
+test('its kind, its request and the way on are those of the failure, or of a signal', async () => {
+  const details = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'] } as const
+  const failure = new CliError('refused', 'x', { ...details, resume: [...details.resume] })
+  const known = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'], fileTypes: null }
+  for (const [end, expected] of [
+    [
+      { exit: 4, failure },
+      { kind: 'refused', ...known },
+    ],
+    [
+      { exit: 143, failure, isSignal: true },
+      { ...known, kind: 'signal', resume: ['events', 'run'] },
+    ],
+    [
+      { exit: 143, isSignal: true },
+      { kind: 'signal', requestId: 'req_1', sent: 'no', resume: ['events', 'run'] },
+    ],
+    [
+      { exit: 4, failure: new CliError('refused', 'x') },
+      { requestId: 'req_1', sent: 'no', resume: null },
+    ],
+    [{ exit: 0 }, { kind: null, resume: null }],
+    [{ exit: 130 }, { kind: null }],
+  ] as const) {
+    const { cwd, summary, report } = prepare()
+    Object.assign(summary, { requestId: 'req_1', resume: ['events', 'run'] })
+    await report.write(end)
+    expect(read(cwd)).toMatchObject({ exit: end.exit, ...expected })
+  }
 })

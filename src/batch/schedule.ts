@@ -160,8 +160,7 @@ export function refuse(schedule: Schedule, ticket: number, refusal: Refusal): Sc
 
 function prolong(schedule: Schedule, now: number, asked: number): Schedule {
   const { pause, barren } = schedule
-  const until = now + asked
-  if (until <= pause.until) return schedule
+  const until = Math.max(pause.until, now + asked)
   const added = until - Math.max(pause.until, now)
   return { ...schedule, pause: { ...pause, until }, barren: { ...barren, time: barren.time + added } }
 }

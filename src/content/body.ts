@@ -54,14 +54,15 @@ export const instruct = (text: string) => ({ parts: [{ text }] })
 
 /** A body's JSON. The numbers stay as they are spelled: a value in JavaScript would not keep that. */
 function* newBody(fields: object, config: [name: string, json: string | undefined][]): Generator<JsonPart> {
+  if (config.length === 0) return yield* partsOf(fields)
   yield { json: '{' }
   for (const [name, value] of Object.entries(fields)) {
-    yield { json: `${name === 'contents' ? '' : ','}"${name}":` }
+    yield { json: `"${name}":` }
     yield* partsOf(value)
+    yield { json: ',' }
   }
   const options = config.map(([name, json]) => `"${name}":${json}`)
-  if (options.length > 0) yield { json: `,"generationConfig":{${options.join(',')}}` }
-  yield { json: '}' }
+  yield { json: `"generationConfig":{${options.join(',')}}}` }
 }
 
 function encode(parts: Iterable<JsonPart>): Uint8Array {

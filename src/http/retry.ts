@@ -3,7 +3,8 @@ import type { Fate, Meaning, Repeat, Retry } from '../fate.ts'
 
 /** What a status or a cause means: one line for each. */
 interface StatusMeaning {
-  on: On
+  /** None if no status came: the kind says what came in its place. */
+  on?: On
   kind: Kind
   /** What the attempt came to. */
   fate: Fate
@@ -15,23 +16,14 @@ interface StatusMeaning {
   others?: 'wait' | 'end'
 }
 
-/** The statuses, or what came in place of one. A 503 is limited if it has `Retry-After`. */
-type On =
-  | readonly number[]
-  | 'limited 503'
-  | '3xx and 4xx'
-  | '5xx'
-  | 'nothing left'
-  | 'no answer'
-  | 'not understood'
-  | 'broken off'
-  | 'a file'
+/** The statuses, or an answer that broke off. A 503 is limited if it has `Retry-After`. */
+type On = readonly number[] | 'limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
 
 /** The first line that fits counts. */
 const table: readonly StatusMeaning[] = [
-  { on: 'nothing left', kind: 'not-sent', fate: 'not-sent', passes: true, again: 'all', others: 'wait' },
-  { on: 'no answer', kind: 'unknown', fate: 'sent', passes: true, again: 'reading' },
-  { on: 'not understood', kind: 'response', fate: 'sent' },
+  { kind: 'not-sent', fate: 'not-sent', passes: true, again: 'all', others: 'wait' },
+  { kind: 'unknown', fate: 'sent', passes: true, again: 'reading' },
+  { kind: 'response', fate: 'sent' },
   { on: 'broken off', kind: 'response', fate: 'sent', passes: true },
   { on: [401, 403, 407], kind: 'credentials', fate: 'refused', others: 'end' },
   { on: [402], kind: 'payment', fate: 'refused', others: 'end' },
@@ -41,7 +33,7 @@ const table: readonly StatusMeaning[] = [
   { on: '3xx and 4xx', kind: 'refused', fate: 'refused' },
   { on: [500, 502, 503, 504, 529], kind: 'service', fate: 'failed', passes: true, again: 'repeatable' },
   { on: '5xx', kind: 'service', fate: 'failed', passes: true },
-  { on: 'a file', kind: 'file', fate: 'answered', others: 'end' },
+  { kind: 'file', fate: 'answered', others: 'end' },
 ]
 
 /** What a line is chosen by. */
@@ -51,7 +43,7 @@ function isOn({ on }: StatusMeaning, { status = 0, brokeOff }: Sign, hasRetryAft
   if (on === 'broken off') return brokeOff === true
   if (on === 'limited 503') return status === 503 && hasRetryAfter
   if (on === '3xx and 4xx') return status >= 300 && status < 500
-  return on === '5xx' ? status >= 500 : typeof on !== 'string' && on.includes(status)
+  return on === '5xx' ? status >= 500 : typeof on === 'object' && on.includes(status)
 }
 
 /** Whether a service refused the secret itself; a 407 is a proxy's. */
@@ -109,17 +101,11 @@ export interface FailedAttempt {
 
 /** Whether a request may be sent again by itself after a failure of this kind. */
 function mayRepeat({ repeat, retryUnknown, leavesRefusals }: RetryPolicy, error: CliError): boolean {
-  const { again, others } = meaningOf(error)
-  switch (error.details.isPermanent ? undefined : again) {
-    case 'all':
-      return !(leavesRefusals && others === 'wait')
-    case 'repeatable':
-      return repeat !== 'not-taken'
-    case 'reading':
-      return repeat === 'always' || (retryUnknown && repeat === 'failed')
-    case undefined:
-      return false
-  }
+  const { again } = meaningOf(error)
+  if (error.details.isPermanent) return false
+  if (again === 'all') return !leavesRefusals
+  if (again === 'repeatable') return repeat !== 'not-taken'
+  return again === 'reading' && (repeat === 'always' || (retryUnknown && repeat === 'failed'))
 }
 
 /** Whether a failure may pass, so that whoever is patient asks again. A name that is not found may only mean that the network is away. */
@@ -127,7 +113,7 @@ export function mayPass(error: CliError, repeat: Repeat): boolean {
   const { isPermanent } = error.details
   if (isPermanent && error.kind !== 'not-sent') return false
   const { again, passes } = meaningOf(error)
-  return again === 'all' || (repeat === 'always' && (again !== undefined || passes === true))
+  return again === 'all' || (repeat === 'always' && passes === true)
 }
 
 /** Waits that double, from the first to the longest, in milliseconds. */

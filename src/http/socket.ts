@@ -39,7 +39,7 @@ export function makePausable(socket: Socket): PausableSocket {
 /** How much of a response waits at most until its head is whole, in bytes. */
 const longest = 16 * 1024
 
-const start = Buffer.from('HTTP/1.')
+const start = 'HTTP/1.'
 
 /**
  * The function that it returns gets a response chunk by chunk and returns what undici may read, or `undefined` if
@@ -73,8 +73,7 @@ function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
 }
 
 /** Whether bytes, as far as they have come, begin a response. */
-const isStart = (bytes: Buffer) =>
-  bytes.subarray(0, start.length).equals(start.subarray(0, Math.min(bytes.length, start.length)))
+const isStart = (bytes: Buffer) => start.startsWith(bytes.toString('latin1', 0, start.length))
 
 /** Whether a line ends without CR: undici rejects it, and here the end of such a head would never be found. */
 const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))

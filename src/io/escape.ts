@@ -13,8 +13,7 @@ export const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g
 export function escapeControls(text: string): string {
   return text.replace(unsafe, (char) => {
     const code = char.charCodeAt(0)
-    if (code === 0x7f) return '^?'
-    return code < 0x20 ? `^${String.fromCharCode(code + 64)}` : jsonEscape(char)
+    return code > 0x7f ? jsonEscape(char) : `^${String.fromCharCode(code ^ 0x40)}`
   })
 }
 

@@ -101,9 +101,8 @@ export class SessionState {
     if (this.#end !== undefined) return { kind: 'ended', reason: this.#end, why: this.#error }
     const { type, eventIds } = this.#idle ?? {}
     const ids = eventIds ? this.pending : this.unlisted
-    // The ids are what the service's page shows of a reason, so they count whatever its type says.
-    const mayWait = isWaiting(type) || (eventIds !== undefined && !isStuck(type))
-    if (mayWait && ids.length > 0) return { kind: 'waiting', ids }
+    // The ids are what the service's page shows of a reason, so they count whatever else its type says.
+    if (!isStuck(type) && ids.length > 0) return { kind: 'waiting', ids }
     // All that it waits for is answered: the agent goes on.
     if (type === 'requires_action' && eventIds?.length) return undefined
     if (type === undefined || type === 'end_turn') return { kind: 'done', reason: type ?? 'no reason given' }

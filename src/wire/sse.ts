@@ -39,15 +39,17 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
   let data: string | undefined
   let id: string | undefined
   let lastId: string | undefined
-  /** Of the event that is not complete. */
+  /** Of the event that has begun and is not complete; 0 if there is none. */
   let size = 0
 
   function takeLine(line: string): void {
-    size = line === '' ? 0 : size + line.length + 1
-    if (line === '') {
-      dispatch()
-      return
-    }
+    size += line.length + 1
+    if (line === '') dispatch()
+    else takeField(line)
+    if (event === '' && data === undefined && !bare.isInside()) size = 0
+  }
+
+  function takeField(line: string): void {
     const { field, value } = splitField(line)
     if (field === 'event') event = value
     else if (field === 'id') id = value
@@ -59,7 +61,6 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
   function takeBare(line: string): void {
     dispatch()
     for (const value of bare.push(`${line}\n`)) events.push({ event: '', data: value })
-    if (!bare.isInside()) size = 0
   }
 
   function dispatch(): void {
@@ -82,13 +83,13 @@ export function createSseDecoder({ decode = unicode(), acceptsBare = false }: Ss
       return events.splice(0)
     },
     lastId: () => lastId,
-    isBetween: () => lines.waiting() === 0 && event === '' && data === undefined && !bare.isInside(),
+    isBetween: () => lines.waiting() === 0 && size === 0,
     end() {
       takeBytes(new Uint8Array(), true)
       const last = lines.rest()
       const isField = last !== '' && last[0] !== ':' && !bare.isInside() && !opensBare(last)
       if (last !== '') takeLine(last)
-      const isTorn = isField || bare.isInside() || event !== '' || data !== undefined
+      const isTorn = isField || size > 0
       return { events: events.splice(0), torn: isTorn ? { event, data: data ?? bare.rest() } : undefined }
     },
   }
@@ -129,7 +130,7 @@ export const isTerminator = (data: string): boolean =>
   data[0] !== '{' && data.length < longestWord && /^"?\[DONE\]"?$/i.test(data.trim())
 
 /** Whether it only keeps the connection open. */
-export function isKeepAlive(data: string, event = ''): boolean {
+export function isKeepAlive(data: string, event: string): boolean {
   if (data[0] === '{') return false
   const word = data.trim()
   if (word === '' || /^(ping|heartbeat|keep[-_]?alive)$/i.test(event)) return true
@@ -169,7 +170,6 @@ function createLineSplitter(onLine: (line: string) => void): LineSplitter {
         waiting = 0
         start = lineBreak.lastIndex
       }
-      if (start === text.length) return
       kept.push(text.slice(start))
       waiting += text.length - start
     },

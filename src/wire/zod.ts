@@ -23,7 +23,8 @@ z.config({
       return `must be ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`
     }
     if (issue.code === 'too_big') {
-      return `must be ${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}`
+      const most = `must be ${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}`
+      return issue.origin === 'string' ? `${most} characters long` : most
     }
     if (issue.code === 'unrecognized_keys') return `has an unknown key: ${issue.keys.join(', ')}`
     return 'is not valid'

@@ -12,6 +12,7 @@ import {
   type Schedule,
   type State,
 } from '../../src/batch/schedule.ts'
+import type { CliError } from '../../src/errors.ts'
 import { failure } from './pieces.ts'
 
 const base = { deadline: Infinity, random: 1 }
@@ -175,7 +176,20 @@ describe('a schedule ends', () => {
       'it ended with rate-limited; the service asks to wait 3601 s, more than an hour',
     )
     expect(end(10, { deadline: 10_000 })).not.toThrow()
-    expect(end(10, { deadline: 9999 })).toThrow('past the deadline')
+    expect(end(10, { deadline: 9999 })).toThrow('the service asks to wait 10 s, past the deadline')
+  })
+
+  test('with what the refusal said, and whether it is because of the deadline', () => {
+    const detailsOf = (asked: number, deadline: number) => {
+      try {
+        end(asked, { deadline })()
+      } catch (error) {
+        return (error as CliError).details
+      }
+      return undefined
+    }
+    expect(detailsOf(3601, Infinity)).toEqual({ retryAfter: 3601 })
+    expect(detailsOf(10, 9999)).toEqual({ retryAfter: 10, deadline: true })
   })
 
   test.each(['rate-limited', 'not-sent'] as const)(
@@ -202,11 +216,16 @@ describe('a schedule ends', () => {
   )
 
   test('where one pause was made so long, but not where a late refusal began it again', () => {
-    const prolonged = play([
-      [1, 0, 0],
-      [301, 0, 500],
-    ])
-    expect(() => refuse(prolonged, 1, { ...base, error: limited(1), now: 301_500 })).toThrow('5 minutes')
+    const prolonged = (by: number) =>
+      play([
+        [1, 0, 0],
+        [by, 0, 500],
+      ])
+    const further = (schedule: Schedule) =>
+      refuse(schedule, 1, { ...base, error: limited(1), now: schedule.pause.until })
+    // The pause lasts for 300 s, and for a millisecond less.
+    expect(() => further(prolonged(299.5))).toThrow('5 minutes')
+    expect(further(prolonged(299.499)).pause.until).toBe(300_999)
     const again = play([
       [1, 0, 0],
       [1, 0, 400_000],
@@ -357,7 +376,13 @@ describe('what a batch does next', () => {
   })
   const wait = (until: number) => ({ do: 'wait', until })
   const forOthers = wait(Infinity)
-  const finish = { do: 'finish', because: expect.objectContaining({ kind: 'stopped' }) }
+  const finish = {
+    do: 'finish',
+    because: expect.objectContaining({
+      kind: 'stopped',
+      message: 'the answers took 10 tokens, and --max-total-tokens is 10',
+    }),
+  }
 
   test.each<[name: string, Partial<State<TestLine>>, now: number, expected: object]>([
     ['a line is there, and a place is free', {}, 0, { do: 'ask', line: first }],

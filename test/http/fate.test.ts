@@ -1,16 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { CliError } from '../../src/errors.ts'
-import {
-  advance,
-  type Call,
-  createCalls,
-  type Fate,
-  fates,
-  meaning,
-  type Retry,
-  type Stakes,
-} from '../../src/fate.ts'
-import { decideRetry, fateOf, kindOfStatus, outlookOf, retryOf } from '../../src/http/retry.ts'
+import { advance, type Call, createCalls, type Fate, fates, meaning, type Stakes } from '../../src/fate.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
 const reading = endpoints.listEvents
@@ -81,86 +70,6 @@ test('what an attempt has come to takes the place of what it may have come to', 
   expect(come('failed')).toBe('done')
   call.end()
   expect(calls.sent).toBe('yes')
-})
-
-/** What each status means: its kind, what became of the request, who tries again, and what it means for other calls. */
-describe('status', () => {
-  const policy = { retries: 1, retryUnknown: false, deadline: 0 }
-  const moment = { attempt: 1, now: 0, random: 0 }
-  test.each([
-    [301, 'refused', 'refused', 'nobody', 'go on'],
-    [400, 'refused', 'refused', 'nobody', 'go on'],
-    [401, 'credentials', 'refused', 'nobody', 'end'],
-    [402, 'payment', 'refused', 'nobody', 'end'],
-    [403, 'credentials', 'refused', 'nobody', 'end'],
-    [404, 'refused', 'refused', 'nobody', 'go on'],
-    [407, 'credentials', 'refused', 'nobody', 'end'],
-    [408, 'service', 'failed', 'a chat', 'go on'],
-    [425, 'service', 'failed', 'a chat', 'go on'],
-    [429, 'rate-limited', 'refused', 'everybody', 'wait'],
-    [500, 'service', 'failed', 'a chat', 'go on'],
-    [501, 'service', 'failed', 'nobody', 'go on'],
-    [502, 'service', 'failed', 'a chat', 'go on'],
-    [503, 'service', 'failed', 'a chat', 'go on'],
-    [504, 'service', 'failed', 'a chat', 'go on'],
-    [529, 'service', 'failed', 'a chat', 'go on'],
-    [599, 'service', 'failed', 'nobody', 'go on'],
-  ])('%i is %s, %s, tried again by %s, and others %s', (status, kind, fate, who, others) => {
-    const error = new CliError(kindOfStatus(status, false), 'x', { status })
-    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, { error }, moment).again
-    const all = triesAgain(event) ? 'everybody' : triesAgain(asking) ? 'a chat' : 'nobody'
-    expect([error.kind, fateOf(error), all, outlookOf(error)]).toEqual([kind, fate, who, others])
-  })
-
-  test.each([
-    ['not-sent', 'not-sent', 'everybody', 'wait'],
-    ['unknown', 'sent', 'who reads', 'go on'],
-    ['response', 'sent', 'nobody', 'go on'],
-    ['file', 'answered', 'nobody', 'end'],
-  ] as const)('without a status: %s is %s, tried again by %s, and others %s', (...row) => {
-    const [kind, fate, who, others] = row
-    const error = new CliError(kind, 'x')
-    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, { error }, moment).again
-    const all = triesAgain(event) ? 'everybody' : triesAgain(reading) ? 'who reads' : 'nobody'
-    expect([fateOf(error), all, outlookOf(error)]).toEqual([fate, who, others])
-  })
-
-  test('503 with Retry-After is a limit', () => {
-    const error = new CliError(kindOfStatus(503, true), 'x', { status: 503 })
-    expect([error.kind, fateOf(error), outlookOf(error)]).toEqual(['rate-limited', 'refused', 'wait'])
-  })
-
-  test('an error in an answer with a status of success makes nobody wait, and is not tried again', () => {
-    const error = new CliError('rate-limited', 'x', { status: 200, isInBody: true })
-    expect(outlookOf(error)).toBe('go on')
-    expect(decideRetry({ ...policy, repeat: 'always' }, { error }, moment).again).toBe(false)
-  })
-})
-
-/** What whoever asked may do about a failure, by how far the call got. */
-test.each<[what: string, error: CliError, fate: Fate, asking: Retry, sending: Retry]>([
-  ['nothing left', new CliError('not-sent', 'x'), 'not-sent', 'later', 'later'],
-  ['an unknown name', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent', 'later', 'later'],
-  ['401', new CliError('credentials', 'x', { status: 401 }), 'refused', 'never', 'never'],
-  ['402', new CliError('payment', 'x', { status: 402 }), 'refused', 'never', 'never'],
-  ['400', new CliError('refused', 'x', { status: 400 }), 'refused', 'never', 'never'],
-  ['429', new CliError('rate-limited', 'x', { status: 429 }), 'refused', 'later', 'later'],
-  ['429, after a 500', new CliError('rate-limited', 'x', { status: 429 }), 'failed', 'later', 'look-first'],
-  ['408', new CliError('service', 'x', { status: 408 }), 'failed', 'later', 'look-first'],
-  ['500', new CliError('service', 'x', { status: 500 }), 'failed', 'later', 'look-first'],
-  ['no answer', new CliError('unknown', 'x'), 'sent', 'later', 'look-first'],
-  ['not understood', new CliError('response', 'x', { status: 200 }), 'answered', 'never', 'look-first'],
-  ['broken off', new CliError('response', 'x', { brokeOff: true }), 'answered', 'later', 'look-first'],
-  [
-    'a receipt that breaks off',
-    new CliError('response', 'x', { brokeOff: true }),
-    'done',
-    'later',
-    'look-first',
-  ],
-  ['a file', new CliError('file', 'x'), 'done', 'never', 'never'],
-])('%s', (_, error, fate, chat, send) => {
-  expect([asking, event].map((stakes) => retryOf(error, meaning(fate, stakes)))).toEqual([chat, send])
 })
 
 describe('how far the requests of a run got', () => {

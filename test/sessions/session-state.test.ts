@@ -1,5 +1,249 @@
 import { expect, test } from 'vitest'
-import { SessionState } from '../../src/sessions/session-state.ts'
+import { needsResult, SessionState } from '../../src/sessions/session-state.ts'
+import type { SessionEvent } from '../../src/wire/sessions/session-event.ts'
+
+/** `run1` is an event of this id; what it answers, or the tool uses for which it waits, stand behind a colon. */
+function toEvent(word: string): SessionEvent {
+  const [id = '', listed] = word.split(':')
+  const ids = listed?.split(',').filter(Boolean)
+  const idle = (type?: string) => ({
+    type: 'session.status_idle',
+    stop_reason: { type, ...(ids && { event_ids: ids }) },
+  })
+  const kinds: Record<string, SessionEvent> = {
+    say: { type: 'agent.message' },
+    run: { type: 'session.status_running' },
+    message: { type: 'user.message' },
+    interrupt: { type: 'user.interrupt' },
+    hint: { type: 'system.message' },
+    unlike: { type: 'x.user.message' },
+    use: { type: 'agent.tool_use', name: 'bash', input: {} },
+    allowed: { type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: 'allow' },
+    denied: { type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: 'deny' },
+    custom: { type: 'agent.custom_tool_use', name: 'x', input: {} },
+    mcp: { type: 'agent.mcp_tool_use', name: 'x', mcp_server_name: 's', input: {} },
+    almost: { type: 'agent.tool_use_delta', name: 'x', input: {} },
+    before: { type: 'x.agent.tool_use', name: 'x', input: {} },
+    confirm: { type: 'user.tool_confirmation', tool_use_id: ids?.[0] },
+    result: { type: 'user.tool_result', tool_use_id: ids?.[0] },
+    given: { type: 'user.custom_tool_result', custom_tool_use_id: ids?.[0] },
+    ran: { type: 'agent.tool_result', tool_use_id: ids?.[0] },
+    mcpran: { type: 'agent.mcp_tool_result', mcp_tool_use_id: ids?.[0] },
+    late: { type: 'x.user.tool_result', tool_use_id: ids?.[0] },
+    longer: { type: 'user.tool_result_delta', tool_use_id: ids?.[0] },
+    lateran: { type: 'x.agent.tool_result', tool_use_id: ids?.[0] },
+    longran: { type: 'agent.tool_result_delta', tool_use_id: ids?.[0] },
+    done: idle('end_turn'),
+    idle: idle(),
+    wait: idle('requires_action'),
+    tomorrow: idle('a_reason_of_tomorrow'),
+    exhausted: idle('retries_exhausted'),
+    refusal: idle('refusal'),
+    budget: idle('budget_reached'),
+    explained: { ...idle('refusal'), stop_details: { category: 'cyber', explanation: 'no malware' } },
+    gone: { type: 'session.status_terminated' },
+    deleted: { type: 'session.deleted' },
+    error: { type: 'session.error', error: { message: 'out of order' } },
+    usage: { type: 'session.usage', budget: { max_list_cost: { amount: '250', currency: 'USD' } } },
+  }
+  return { id, ...(kinds[id.replace(/\d+$/, '')] as SessionEvent) }
+}
+
+function after(words: string): SessionState {
+  const state = new SessionState()
+  for (const word of words.split(' ').filter(Boolean)) state.add(toEvent(word))
+  return state
+}
+
+const waiting = (...ids: string[]) => ({ kind: 'waiting', ids })
+const stuck = (reason: string, more: object = {}) => ({ kind: 'stuck', reason, ...more })
+const isDone = { kind: 'done', reason: 'end_turn' }
+/** It rests, and waits for nothing that anybody knows. */
+const forNothing = stuck('requires_action')
+
+test.each<[words: string, stop: object | undefined]>([
+  ['', undefined],
+  ['say1', undefined],
+  ['done1', isDone],
+  ['idle1', { kind: 'done', reason: 'no reason given' }],
+  ['done1 run2', undefined],
+  ['done1 message2', undefined],
+  ['done1 hint2', undefined],
+  ['done1 interrupt2', isDone],
+  ['done1 say2', isDone],
+  ['done1 unlike2', isDone],
+  ['use1 done1 ran2:use1', isDone],
+  ['done1 confirm2', undefined],
+  ['done1 confirm2 done3 confirm4', undefined],
+  // What a rest lists waits until it is answered.
+  ['use1 wait1:use1', waiting('use1')],
+  ['use1 use2 wait1:use1,use2 ran1:use1', waiting('use2')],
+  ['use1 confirm1:use1 wait1:use1', undefined],
+  ['use1 result1:use1 wait1:use1', undefined],
+  ['use1 ran1:use1 wait1:use1', undefined],
+  ['custom1 given1:custom1 wait1:custom1', undefined],
+  ['mcp1 mcpran1:mcp1 wait1:mcp1', undefined],
+  ['use1 late1:use1 wait1:use1', waiting('use1')],
+  ['use1 longer1:use1 wait1:use1', waiting('use1')],
+  ['use1 lateran1:use1 wait1:use1', waiting('use1')],
+  ['use1 longran1:use1 wait1:use1', waiting('use1')],
+  ['use1 wait1:', forNothing],
+  ['use1 exhausted1:use1', stuck('retries_exhausted')],
+  ['use1 refusal1:use1', stuck('refusal')],
+  // If it lists nothing, what may wait is what has no answer in this turn.
+  ['use1 wait1', waiting('use1')],
+  ['use1 idle1', waiting('use1')],
+  ['custom1 mcp1 wait1', waiting('custom1', 'mcp1')],
+  ['use1 say1 wait1', waiting('use1')],
+  ['use1 wait1 wait2', waiting('use1')],
+  ['use1 confirm1:use1 wait1', forNothing],
+  ['confirm1:use1 use1 wait1', forNothing],
+  ['use1 ran1:use1 wait1', forNothing],
+  ['allowed1 wait1', forNothing],
+  ['denied1 wait1', forNothing],
+  ['almost1 before1 say1 wait1', forNothing],
+  ['use1 message1 wait1', forNothing],
+  ['use1 interrupt1 wait1', forNothing],
+  ['use1 done1 wait1', forNothing],
+  ['use1 tomorrow1 wait1', forNothing],
+  ['use1 tomorrow1', stuck('a_reason_of_tomorrow')],
+  // Why it is stuck, or at its end.
+  ['error1 run1 exhausted1', stuck('retries_exhausted', { why: 'out of order' })],
+  ['error1 message1 exhausted1', stuck('retries_exhausted')],
+  ['error1 budget1', stuck('budget_reached')],
+  ['error1 refusal1', stuck('refusal', { why: 'out of order' })],
+  ['error1 explained1', stuck('refusal', { category: 'cyber', why: 'no malware' })],
+  ['gone1', { kind: 'ended', reason: 'terminated' }],
+  ['error1 deleted1', { kind: 'ended', reason: 'deleted', why: 'out of order' }],
+  ['gone1 done1', isDone],
+])('after %s it has stopped as %j', (words, stop) => {
+  expect(after(words).stop).toEqual(stop)
+})
+
+test('a budget that is reached is what the service told last', () => {
+  const budget = { amount: 250n, currency: 'USD' }
+  expect(after('usage1 say1 budget1').stop).toEqual(stuck('budget_reached', { budget }))
+})
+
+test.each<[words: string, reason: string | undefined]>([
+  ['', undefined],
+  ['done1', 'end_turn'],
+  ['done1 run1', undefined],
+  ['use1 wait1:use1', 'requires_action'],
+  ['done1 gone1', 'terminated'],
+  ['deleted1', 'deleted'],
+])('after %s the service says that it stopped for %s', (words, reason) => {
+  expect(after(words).stopReason).toBe(reason)
+})
+
+test.each<[words: string, pending: string[], unlisted: string[]]>([
+  ['', [], []],
+  ['use1', [], []],
+  ['use1 wait1:use1', ['use1'], []],
+  ['use1 use2 wait1:use1,use2 confirm1:use2', ['use1'], []],
+  ['use1 wait1:use1 gone1', ['use1'], []],
+  ['use1 wait1', [], ['use1']],
+  ['use1 idle1', [], ['use1']],
+  ['use1 exhausted1', [], []],
+])('after %s these tool uses wait by the list: %j, and without one: %j', (words, pending, unlisted) => {
+  const state = after(words)
+  expect([state.pending, state.unlisted]).toEqual([pending, unlisted])
+})
+
+test.each<[error: unknown, why: string | undefined]>([
+  [{ message: 'broken' }, 'broken'],
+  [{ message: '' }, undefined],
+  [{ message: 5 }, undefined],
+  [null, undefined],
+  ['broken', undefined],
+])('the error %j says why it is stuck: %j', (error, why) => {
+  const state = after('')
+  state.add({ type: 'session.error', error })
+  state.add(toEvent('exhausted1'))
+  expect(state.stop).toEqual(stuck('retries_exhausted', { why }))
+})
+
+test.each([
+  ['agent.custom_tool_use', undefined, true],
+  ['agent.custom_tool_use', 'ask', true],
+  ['agent.tool_use', 'allow', true],
+  ['agent.tool_use', 'ask', false],
+  ['agent.tool_use', undefined, false],
+  ['agent.mcp_tool_use', 'allow', false],
+])('of %s, which the service decides as %s, the client gives a result: %s', (type, permission, isNeeded) => {
+  expect(needsResult({ type, permission })).toBe(isNeeded)
+})
+
+test('of no tool use the client gives a result', () => {
+  expect(needsResult()).toBe(false)
+})
+
+test('an answer is a reply if a client gave it, and belongs to the tool use that it names', () => {
+  const state = after('use1 use2 mcp1 confirm1:use1 ran1:use2 run2')
+  expect(['use1', 'use2', 'mcp1'].map((id) => state.isAnswered(id))).toEqual([true, true, false])
+  expect(['use1', 'use2', 'mcp1'].map((id) => state.hasReply(id))).toEqual([true, false, false])
+  const words = ['confirm3:use1', 'mcpran3:mcp1', 'ran3:use9', 'confirm3', 'late3:use1']
+  expect(words.map((word) => state.toolUseOf(toEvent(word))?.id)).toEqual([
+    'use1',
+    'mcp1',
+    undefined,
+    undefined,
+    undefined,
+  ])
+})
+
+test('it knows when it stopped, at which events, and whether anything has happened', () => {
+  const state = after('')
+  expect(state.isEmpty).toBe(true)
+  state.add({ ...toEvent('done1'), processed_at: '2026-01-01T00:00:00Z' })
+  expect([state.isEmpty, state.stoppedAt]).toEqual([false, '2026-01-01T00:00:00Z'])
+  state.add({ type: 'session.status_idle', processed_at: null })
+  expect(state.stoppedAt).toBeUndefined()
+  expect([...state.stops]).toEqual(['done1'])
+  state.expectWork()
+  expect(state.stop).toBeUndefined()
+})
+
+test('a tool use without an id is answered by nobody, and one without a name has an empty one', () => {
+  const state = after('')
+  state.add({ type: 'agent.tool_use', name: 'bash', input: {} })
+  state.add({ id: 'use1', type: 'agent.tool_use', name: 5, input: {} })
+  state.add(toEvent('wait1'))
+  expect(state.stop).toEqual(waiting('use1'))
+  expect(state.toolUse('use1')?.name).toBe('')
+})
+
+test.each<[string, object, boolean]>([
+  ['the same', {}, false],
+  ['another type', { type: 'agent.custom_tool_use' }, true],
+  ['another name', { name: 'other' }, true],
+  ['another server', { mcp_server_name: 'other' }, true],
+  ['another input', { input: { a: 1 } }, true],
+  ['another id', { id: 'use2', name: 'other' }, false],
+  ['no id', { id: undefined, name: 'other' }, false],
+])('a tool use that comes again with %s is contradicted: %s', (_, changes, isContradicted) => {
+  for (const come of ['add', 'addAgain'] as const) {
+    const state = after('use1')
+    state[come]({ ...toEvent('use1'), ...changes })
+    if (come === 'add') state.add(toEvent('use1'))
+    expect(state.toolUse('use1')?.isContradicted ?? false).toBe(isContradicted)
+  }
+})
+
+test('a text is compared only with another one, and only as far as the inputs go', () => {
+  const text = (more: string) => `{"id":"use1",${more}"input":{"a":1},"name":"b"}`
+  const state = new SessionState()
+  const event = { ...toEvent('use1'), input: { a: 1 } }
+  state.add(event, text(''))
+  state.addAgain(event, text('"processed_at":5,'))
+  state.addAgain(event)
+  expect(state.toolUse('use1')?.isContradicted ?? false).toBe(false)
+  const unspelled = after('use2')
+  unspelled.addAgain(toEvent('use2'), '{"input":{"a":1}}')
+  expect(unspelled.toolUse('use2')?.isContradicted ?? false).toBe(false)
+  state.addAgain(event, '{"input":{"a":1.0}}')
+  expect(state.toolUse('use1')?.isContradicted).toBe(true)
+})
 
 const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
 const answer = { id: 'a1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }

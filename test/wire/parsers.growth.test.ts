@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseHeader } from '../../src/http/request.ts'
 import { escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
 import { createSecrets } from '../../src/secrets.ts'
-import { editJson } from '../../src/wire/json/edit.ts'
+import { appending, editJson } from '../../src/wire/json/edit.ts'
 import { createArraySplitter } from '../../src/wire/json/splitter.ts'
 import { findFault } from '../../src/wire/json/syntax.ts'
 import { elementsOf } from '../../src/wire/page.ts'
@@ -120,6 +120,9 @@ describe.each(Object.entries(parsers))('%s', (_, parse) => {
     growsWithItsText((size) => attempt(() => parse(fill(pattern, size)))),
   )
 })
+
+test('additions to one list take work in proportion to their number', () =>
+  growsWithItsText((size) => editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(appending(['a'], '1')))))
 
 describe('an answer takes work in proportion to its size', () => {
   const words = [

@@ -2,7 +2,6 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { editJson } from '../../src/wire/json/edit.ts'
 import { createArraySplitter } from '../../src/wire/json/splitter.ts'
-import { findFault } from '../../src/wire/json/syntax.ts'
 import { elementsOf } from '../../src/wire/page.ts'
 import { createSseDecoder, encodeSseEvent, type SseEvent } from '../../src/wire/sse.ts'
 import { often } from '../harness/often.ts'
@@ -54,56 +53,6 @@ describe('the decoder of server-sent events', () => {
 })
 
 describe('JSON texts', () => {
-  const isJson = (value: string) => {
-    try {
-      JSON.parse(value)
-      return true
-    } catch {
-      return false
-    }
-  }
-  const token = fc.constantFrom(
-    ...[
-      '{',
-      '}',
-      '[',
-      ']',
-      ',',
-      ':',
-      '"a"',
-      '"\\""',
-      '"',
-      '\\',
-      '1',
-      '-0.5e3',
-      '01',
-      'null',
-      'tru',
-      ' ',
-      '\n',
-      '\x01',
-    ],
-    ...['{"a":1}', '[[],{}]', '"\\u0061"', '"\\x"'],
-  )
-
-  test('a fault is found where JSON.parse finds one, and nowhere else', () => {
-    const near = fc
-      .tuple(fc.json(), fc.nat(), token)
-      .map(
-        ([json, place, piece]) =>
-          json.slice(0, place % json.length) + piece + json.slice(place % json.length),
-      )
-    const given = fc.oneof(
-      fc.array(token, { maxLength: 10 }).map((tokens) => tokens.join('')),
-      near,
-      fc.json(),
-    )
-    const property = fc.property(given, (json) => {
-      expect(findFault(json, 1000) === undefined).toBe(isJson(json))
-    })
-    fc.assert(property, often(2000))
-  })
-
   const spaced = fc
     .tuple(fc.dictionary(fc.string(), fc.jsonValue()), fc.constantFrom('', ' ', '\n', '\t'))
     .map(([value, space]) => ({ value, json: JSON.stringify(value, null, space) }))

@@ -1,7 +1,7 @@
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 
 /** An event, and what it is known by. */
-interface Keyed {
+export interface KeyedEvent {
   event: SessionEvent
   key: string
 }
@@ -10,8 +10,8 @@ interface Keyed {
 interface Moment {
   key: string
   isTask: boolean
-  /** What a client did; absent if it interrupted one of the threads alone. */
-  client?: 'interrupts' | 'acts'
+  /** Whether what a client did interrupts the session; absent if no client did it, or it was about a thread alone. */
+  interrupts?: boolean
   /** What the agent says in the main thread. */
   message?: SessionEvent
 }
@@ -32,14 +32,14 @@ export class FollowedTurn {
   }
 
   /** Adds what happened last. `isOwn` of what was sent. */
-  add(item: Keyed, isOwn: boolean): void {
+  add(item: KeyedEvent, isOwn = false): void {
     const moment = this.#momentOf(item, isOwn)
     if (moment.isTask) this.#moments = []
     this.#moments.push(moment)
   }
 
   /** Adds, each in its place, those events of a list that are new. */
-  place(list: readonly Keyed[], fresh: ReadonlySet<Keyed>, own: ReadonlySet<Keyed>): void {
+  place(list: readonly KeyedEvent[], fresh: ReadonlySet<KeyedEvent>, own: ReadonlySet<KeyedEvent>): void {
     if (fresh.size === 0) return
     const places = new Map(this.#moments.map(({ key }, index) => [key, index]))
     const last = list.findLast(({ key }) => places.has(key))
@@ -69,22 +69,22 @@ export class FollowedTurn {
 
   /** The last thing that any client did was to interrupt it. */
   get isInterrupted(): boolean {
-    return this.#moments.findLast(({ client }) => client !== undefined)?.client === 'interrupts'
+    return this.#moments.findLast(({ interrupts }) => interrupts !== undefined)?.interrupts === true
   }
 
-  #momentOf({ event, key }: Keyed, isOwn: boolean): Moment {
+  #momentOf({ event, key }: KeyedEvent, isOwn: boolean): Moment {
     return {
       key,
       isTask: isTask(event) && (isOwn || !this.#hasOwnTask),
-      client: clientOf(event),
+      interrupts: interrupts(event),
       message: event.type === 'agent.message' && isOfMainThread(event) ? event : undefined,
     }
   }
 }
 
-function clientOf(event: SessionEvent): Moment['client'] {
-  if (event.type !== 'user.interrupt') return event.type.startsWith('user.') ? 'acts' : undefined
-  return isOfMainThread(event) ? 'interrupts' : undefined
+function interrupts(event: SessionEvent): boolean | undefined {
+  if (event.type !== 'user.interrupt') return event.type.startsWith('user.') ? false : undefined
+  return isOfMainThread(event) ? true : undefined
 }
 
 export const isTask = ({ type }: SessionEvent): boolean =>

@@ -14,8 +14,8 @@ import type { SeenEvents } from './seen-events.ts'
  *   current     list and stream have met: what the stream brings is what happened next
  *
  * In any of them the session may have come to rest. A rest that the stream has just brought ends it at once. Any other
- * is believed when the stream is silent, and has been listened to for a moment; as long as the service has something
- * left to do of what was sent, it is doubted for a while.
+ * is believed when the stream has ended, or has been listened to for a moment and is silent. As long as the service has
+ * something left to do of what was sent, a rest is doubted for a while.
  *
  * `next` is the state when what was sent is placed, and the list is to be read at `lookAt`. `pauses` is how long the
  * stream is listened to before each look at the list, and `waits` how long nothing is done before each.
@@ -72,7 +72,7 @@ export type Effect =
   /** The session has stopped. */
   | { do: 'end' }
 
-export interface Turn {
+export interface Advance {
   state: Following
   effect: Effect
 }
@@ -101,7 +101,7 @@ const cutPauses = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
 const readList: Effect = { do: 'list', after: 0 }
 
 /** The beginning, when a first stream is open. `sent` was sent since, so that this stream brings all that follows it. */
-export function begin(ledger: SeenEvents, stays: boolean, sent?: readonly SessionEvent[]): Turn {
+export function begin(ledger: SeenEvents, stays: boolean, sent?: readonly SessionEvent[]): Advance {
   const course: Course = { ledger, stays, looks: 0 }
   if (!sent) return { state: { course, is: 'joining', pauses: [] }, effect: readList }
   ledger.addSent(sent)
@@ -109,7 +109,7 @@ export function begin(ledger: SeenEvents, stays: boolean, sent?: readonly Sessio
 }
 
 /** What becomes of a state by what came. Nothing is changed but the ledger, into which what came is entered. */
-export function step(state: Following, input: FollowingInput, now: number): Turn {
+export function step(state: Following, input: FollowingInput, now: number): Advance {
   switch (input.is) {
     case 'list':
       return takeList(state, input.items, now)
@@ -133,7 +133,7 @@ export function step(state: Following, input: FollowingInput, now: number): Turn
 const show = (items: EventItem[], of: 'event' | 'list'): Effect => ({ do: 'show', items, of })
 
 /** After a cut something may have happened that no stream brings. */
-function open({ course }: Following): Turn {
+function open({ course }: Following): Advance {
   const { ledger } = course
   ledger.addConnection()
   const fresh = { ...course, settlesAt: undefined, looks: 0 }
@@ -143,7 +143,7 @@ function open({ course }: Following): Turn {
   return { state, effect: readList }
 }
 
-function takeList(state: Following, items: readonly EventItem[], now: number): Turn {
+function takeList(state: Following, items: readonly EventItem[], now: number): Advance {
   const { ledger } = state.course
   const news = ledger.addList(items)
   if (state.is === 'placing')
@@ -154,7 +154,7 @@ function takeList(state: Following, items: readonly EventItem[], now: number): T
 }
 
 /** Takes in an event, and then those that the stream brought too early; then there is nothing to do but to listen. */
-function takeEvents(before: Following, first: EventItem | undefined, now: number): Turn {
+function takeEvents(before: Following, first: EventItem | undefined, now: number): Advance {
   let state = before
   let item = first
   for (;;) {
@@ -198,16 +198,15 @@ function takeEvent(state: Following, item: EventItem, now: number): { state: Fol
 }
 
 /** Nothing came, or all of it was shown. */
-function goOn(state: Following, now: number): Turn {
+function goOn(state: Following, now: number): Advance {
   if (state.is !== 'comparing') return takeEvents(state, undefined, now)
   const { course, item } = state
   const [after, ...waits] = state.waits
   if (after !== undefined) return { state: { ...state, waits }, effect: { do: 'list', after } }
-  const news = course.ledger.isNew(item) ? course.ledger.addStreamed(item) : []
-  return { state: { course, is: 'behind' }, effect: show(news, 'event') }
+  return { state: { course, is: 'behind' }, effect: show(course.ledger.addStreamed(item), 'event') }
 }
 
-function listen(state: Following, now: number): Turn {
+function listen(state: Following, now: number): Advance {
   const watched = watch(state, now)
   const { course } = watched
   const { settlesAt = now + settling, stoppedSince, searchingSince, looks } = course
@@ -241,11 +240,12 @@ const lookLater = (state: Placing, now: number): Placing => ({
   lookAt: now + pauseOf(state.course.looks),
 })
 
-const placed = ({ course, next }: Placing): Following =>
-  next === 'joining' ? { course, is: 'joining', pauses: cutPauses } : { course, is: 'current' }
+const whenPlaced = { joining: { is: 'joining', pauses: cutPauses }, current: { is: 'current' } } as const
+
+const placed = ({ course, next }: Placing): Following => ({ course, ...whenPlaced[next] })
 
 /** What was sent is not looked for any more, or no longer by its ids. */
-function giveUp(before: Following): Turn {
+function giveUp(before: Following): Advance {
   const { ledger } = before.course
   ledger.giveUp()
   const state = { ...before, course: { ...before.course, searchingSince: undefined } }
@@ -264,7 +264,11 @@ const isOverdue = ({ course: { searchingSince = Infinity } }: Following, now: nu
   now - searchingSince > longestSearch
 
 /** Ends if the session has stopped, so that there is nothing more to follow. */
-function endOr(before: Following, now: number, otherwise: (state: Following, now: number) => Turn): Turn {
+function endOr(
+  before: Following,
+  now: number,
+  otherwise: (state: Following, now: number) => Advance,
+): Advance {
   const state = watch(before, now)
   return isOver(state, now) ? { state, effect: { do: 'end' } } : otherwise(state, now)
 }
@@ -275,7 +279,7 @@ function watch(state: Following, now: number): Following {
   return { ...state, course: { ...state.course, stoppedSince: isStopped ? stoppedSince : undefined } }
 }
 
-function isOver({ course: { ledger, stoppedSince } }: Following, now: number): boolean {
+function isOver({ course: { ledger, stoppedSince = Infinity } }: Following, now: number): boolean {
   if (ledger.state.stop?.kind === 'ended') return true
-  return stoppedSince !== undefined && now - stoppedSince >= (ledger.isUndone ? longestTurn : 0)
+  return now - stoppedSince >= (ledger.isUndone ? longestTurn : 0)
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { isWork, SessionState } from '../session-state.ts'
-import { FollowedTurn } from './followed-turn.ts'
+import { FollowedTurn, type KeyedEvent } from './followed-turn.ts'
 
 /** How many lists have to leave out the ids of a receipt, and show what was sent, until its content counts. */
 const mostDoubts = 4
@@ -18,27 +18,19 @@ export class SeenEvents {
   readonly #known = new Set<string>()
   readonly #pastCounts = new Map<string, number>()
   #sent: SentEvents | undefined
-  /** Whether a stream, or a list, has shown what was sent. */
-  #isStreamed = false
-  #isListed = false
-  /** The first event that a stream brought after those that were sent: a list may leave these out. */
-  #firstAfter: string | undefined
   /** What came while the sent events were not found: from lists, by key, and from this stream. */
-  readonly #unplaced = new Map<string, Keyed>()
+  readonly #unplaced = new Map<string, KeyedItem>()
   #early: EventItem[] = []
   #taken = 0
 
   /** Adds what was there before anything was done, page by page. */
   addPast(items: readonly EventItem[]): void {
-    for (const item of this.#addNew(withKeys(items, this.#pastCounts))) this.turn.add(item, false)
+    for (const item of this.#addNew(withKeys(items, this.#pastCounts))) this.turn.add(item)
   }
 
   /** From now on only what comes after these events is new; they have ids if the service gave them. */
   addSent(events: readonly SessionEvent[]): void {
     this.#sent = new SentEvents(events)
-    this.#isStreamed = false
-    this.#isListed = false
-    this.#firstAfter = undefined
     this.#unplaced.clear()
     this.addConnection()
     this.turn.begin(events)
@@ -71,18 +63,20 @@ export class SeenEvents {
   /** Adds an event of a stream that is new; returns what is to be shown of it: nothing, as long as it is held. */
   addStreamed(item: EventItem): EventItem[] {
     const { isLost } = this
+    const sent = this.#sent
     const keyed = withKey(item)
-    this.#sent?.addProgress(item.event)
-    if (this.#sent?.find(keyed)) {
-      this.#isStreamed = true
+    sent?.addProgress(item.event)
+    if (sent?.find(keyed)) {
+      sent.isStreamed = true
       const before = [...this.#takeUnplaced(), ...(isLost ? this.#early.splice(0) : []).map(withKey)]
-      for (const each of this.#addNew([...before, keyed])) this.turn.add(each, each === keyed)
+      for (const each of this.#addNew(before)) this.turn.add(each)
+      for (const each of this.#addNew([keyed])) this.turn.add(each, true)
     } else if (isLost) {
       this.#early.push(item)
     } else {
-      this.#firstAfter ??= keyed.key
+      if (sent) sent.firstAfter ??= keyed.key
       const fresh = this.#addNew([keyed])
-      for (const each of fresh) this.turn.add(each, false)
+      for (const each of fresh) this.turn.add(each)
       return fresh
     }
     return []
@@ -93,21 +87,21 @@ export class SeenEvents {
     const sent = this.#sent
     const keyed = withKeys(items)
     for (const { event } of items) sent?.addProgress(event)
-    if (!sent || this.#isListed) return this.#addUnsent(keyed)
+    if (!sent || sent.isListed) return this.#addUnsent(keyed)
     // What was held of earlier lists is in this one too.
-    if (this.isLost && sent.trustContent(keyed, this.#hasAlike(keyed))) this.#forgetUnplaced()
+    if (sent.isLost && sent.trustContent(keyed, this.#hasAlike(sent, keyed))) this.#forgetUnplaced()
     const start = keyed.findIndex((item) => sent.isFirst(item, this.#isUnknown(item)))
-    const hasLater = keyed.some(({ key }) => key === this.#firstAfter)
+    const hasLater = keyed.some(({ key }) => key === sent.firstAfter)
     if (start < 0 && !hasLater) {
-      this.#hold(keyed)
-      this.#placeEarly()
+      this.#hold(keyed, sent.isStreamed)
+      if (sent.isLost) this.#placeEarly(sent)
       return []
     }
-    this.#isListed = true
+    sent.isListed = true
     // The list leaves out what was sent: nobody can say what came before it.
     if (start < 0) return this.#addUnsent([...this.#forgetUnplaced(), ...keyed])
-    this.#addBefore([...this.#takeUnplaced(), ...keyed.slice(0, start)])
-    return this.#addUnsent(keyed.slice(start), keyed)
+    this.#addBefore([...this.#takeUnplaced(), ...keyed.slice(0, start)], sent.isStreamed)
+    return this.#addUnsent(keyed)
   }
 
   /**
@@ -115,7 +109,8 @@ export class SeenEvents {
    * the search: what lists brought meanwhile is new when it is listed again.
    */
   giveUp(): void {
-    if (this.isLost && this.#sent && (this.#sent.isDoubted || this.#hasAlike([]))) this.#sent.forgetIds()
+    const sent = this.#sent
+    if (sent?.isLost && (sent.isDoubted || this.#hasAlike(sent, []))) sent.forgetIds()
     else this.#sent = undefined
     this.#forgetUnplaced()
   }
@@ -127,17 +122,17 @@ export class SeenEvents {
 
   /** Something was sent, and neither a list nor a stream has shown it yet. */
   get isLost(): boolean {
-    return this.#sent !== undefined && !this.#isStreamed && !this.#isListed
+    return this.#sent?.isLost ?? false
   }
 
   /** The same, or lists show new events, but what was sent is not among them. */
   get isSearching(): boolean {
-    return this.isLost || (this.#sent !== undefined && !this.#isListed && this.#unplaced.size > 0)
+    return this.isLost || this.#unplaced.size > 0
   }
 
   /** An event says what was sent, but has not the id of the receipt: a list has to say which of the two is right. */
   isDoubtful({ event }: EventItem): boolean {
-    return this.isLost && (this.#sent?.isAlike(event) ?? false)
+    return this.#sent?.isAlike(event) === true
   }
 
   /** Some of what was sent was not shown yet, or waits for its turn: the session may have stopped in the turn before. */
@@ -145,15 +140,15 @@ export class SeenEvents {
     return this.#sent?.isUndone ?? false
   }
 
-  readonly #isUnknown = ({ key }: Keyed) => !this.#known.has(key)
+  readonly #isUnknown = ({ key }: KeyedItem) => !this.#known.has(key)
 
   /** Whether a list, or a stream before it, shows something new that says what was sent. */
-  #hasAlike(items: readonly Keyed[]): boolean {
-    return [...items.filter(this.#isUnknown), ...this.#early].some(({ event }) => this.#sent?.isAlike(event))
+  #hasAlike(sent: SentEvents, items: readonly KeyedItem[]): boolean {
+    return [...items.filter(this.#isUnknown), ...this.#early].some(({ event }) => sent.isAlike(event))
   }
 
   /** Adds, in their order, those that are new to the state; returns them. */
-  #addNew(items: readonly Keyed[]): Keyed[] {
+  #addNew(items: readonly KeyedItem[]): KeyedItem[] {
     return items.filter(({ event, text, key }) => {
       if (this.#known.has(key)) {
         this.state.addAgain(event, text)
@@ -165,62 +160,56 @@ export class SeenEvents {
     })
   }
 
-  /** The same, but what was sent is not new. They are of a list, which says where in the turn each has its place. */
-  #addUnsent(items: readonly Keyed[], list = items): EventItem[] {
-    const fresh = this.#addNew(items)
+  /** The same for a whole list, which says where in the turn each has its place; what was sent is not new. */
+  #addUnsent(list: readonly KeyedItem[]): EventItem[] {
+    const fresh = this.#addNew(list)
     const own = new Set(fresh.filter((item) => this.#sent?.find(item)))
     this.turn.place(list, new Set(fresh), own)
     return fresh.filter((item) => !own.has(item))
   }
 
   /** What came before the sent events is old; once a stream has shown these, it says nothing about the state now. */
-  #addBefore(items: readonly Keyed[]): void {
-    if (!this.#isStreamed) this.turn.place(items, new Set(this.#addNew(items)), new Set())
+  #addBefore(items: readonly KeyedItem[], isStreamed: boolean): void {
+    if (!isStreamed) this.turn.place(items, new Set(this.#addNew(items)), new Set())
     for (const { key } of items) this.#known.add(key)
   }
 
   /** Keeps events of a list that does not show what was sent, until one does. */
-  #hold(items: readonly Keyed[]): void {
-    for (const item of items) {
-      const { key } = item
-      if (this.#known.has(key)) continue
-      if (!this.#unplaced.has(key)) this.#unplaced.set(key, item)
+  #hold(items: readonly KeyedItem[], isStreamed: boolean): void {
+    for (const item of items.filter(this.#isUnknown)) {
+      // The first one stays, so that a later one which says something else contradicts it.
+      if (!this.#unplaced.has(item.key)) this.#unplaced.set(item.key, item)
       // As lists go it came before, and a stream that repeats it brings nothing new.
-      if (this.#isStreamed) this.#known.add(key)
+      if (isStreamed) this.#known.add(item.key)
     }
   }
 
   /** What the stream has brought may have been sent, now that this is known by its content. */
-  #placeEarly(): void {
-    if (!this.isLost) return
+  #placeEarly(sent: SentEvents): void {
     const early = this.#early.splice(0)
     for (const [index, item] of early.entries()) {
-      if (!this.isNew(item)) continue
       this.addStreamed(item)
-      if (this.isLost) continue
+      if (sent.isLost) continue
       this.#early = early.slice(index + 1)
-      this.#taken = 0
       return
     }
   }
 
-  #takeUnplaced(): Keyed[] {
+  #takeUnplaced(): KeyedItem[] {
     const items = [...this.#unplaced.values()]
     this.#unplaced.clear()
     return items
   }
 
   /** The same, each new again. */
-  #forgetUnplaced(): Keyed[] {
+  #forgetUnplaced(): KeyedItem[] {
     const items = this.#takeUnplaced()
     for (const { key } of items) this.#known.delete(key)
     return items
   }
 }
 
-interface Keyed extends EventItem {
-  key: string
-}
+type KeyedItem = EventItem & KeyedEvent
 
 /** What an event is known by: its id or, if it has none, all that it says. */
 const keyOf = ({ event }: EventItem): string => event.id ?? wordsOf(event)
@@ -228,10 +217,10 @@ const keyOf = ({ event }: EventItem): string => event.id ?? wordsOf(event)
 const wordsOf = (event: SessionEvent) =>
   `\0${createHash('sha256').update(JSON.stringify(event)).digest('base64')}`
 
-const withKey = (item: EventItem): Keyed => ({ ...item, key: keyOf(item) })
+const withKey = (item: EventItem): KeyedItem => ({ ...item, key: keyOf(item) })
 
 /** The same in a list, in which events without ids may say the same one after the other. */
-function withKeys(items: readonly EventItem[], counts = new Map<string, number>()): Keyed[] {
+function withKeys(items: readonly EventItem[], counts = new Map<string, number>()): KeyedItem[] {
   return items.map((item) => {
     const key = keyOf(item)
     if (item.event.id !== undefined) return { ...item, key }
@@ -247,25 +236,34 @@ function withKeys(items: readonly EventItem[], counts = new Map<string, number>(
  * what was sent, and none shows its id, they are found by what they say.
  */
 class SentEvents {
-  /** The ids that are still to be found, what each of their events says, and how many say it. */
-  readonly #ids = new Map<string, string>()
+  /** Whether a stream, or a list, has shown one of them. */
+  isStreamed = false
+  isListed = false
+  /** The first event that a stream brought after them: a list may leave them out. */
+  firstAfter: string | undefined
+  /** The ids that are still to be found, what their events say, and how many say it. */
+  readonly #ids = new Set<string | undefined>()
   readonly #contentsWithId = new Map<string, number>()
   /** What the events say that are to be found by that, and how many say it. */
   readonly #contents = new Map<string, number>()
-  #hasIds = false
+  /** How many lists showed an event like one of them, and none of the ids. */
   #doubts = 0
   #first: string | undefined
   #missingWork: number
   /** The ids of those that were found, but that the service has not started to work on. */
-  readonly #queued = new Set<string>()
+  readonly #queued = new Set<string | undefined>()
 
   constructor(sent: readonly SessionEvent[]) {
     for (const event of sent) {
-      const content = contentOf(event)
-      count(event.id === undefined ? this.#contents : this.#contentsWithId, content, 1)
-      if (event.id !== undefined) this.#ids.set(event.id, content)
+      count(event.id === undefined ? this.#contents : this.#contentsWithId, contentOf(event), 1)
+      if (event.id !== undefined) this.#ids.add(event.id)
     }
     this.#missingWork = sent.filter(isWork).length
+  }
+
+  /** Nothing has shown any of them. */
+  get isLost(): boolean {
+    return !this.isStreamed && !this.isListed
   }
 
   /** Whether some of them, interrupts aside, are not found yet, or wait for their turn. */
@@ -274,10 +272,9 @@ class SentEvents {
   }
 
   /** Whether it is one of them. Each is found once. */
-  find({ event, key }: Keyed): boolean {
+  find({ event, key }: KeyedItem): boolean {
     if (!this.#has(event)) return false
-    if (event.id !== undefined && this.#ids.delete(event.id)) this.#hasIds = true
-    else count(this.#contents, contentOf(event), -1)
+    if (!this.#ids.delete(event.id)) count(this.#contents, contentOf(event), -1)
     this.#first ??= key
     if (!isWork(event)) return true
     this.#missingWork--
@@ -287,44 +284,43 @@ class SentEvents {
 
   /** Takes from any event that is shown, also again, whether it still waits for its turn. */
   addProgress({ id, processed_at: processedAt }: SessionEvent): void {
-    if (id !== undefined && processedAt) this.#queued.delete(id)
+    if (processedAt) this.#queued.delete(id)
   }
 
   /** Whether it is the first of them in a list, found already or not. */
-  isFirst({ event, key }: Keyed, isNew: boolean): boolean {
-    return (this.#first !== undefined && key === this.#first) || (isNew && this.#has(event))
+  isFirst({ event, key }: KeyedItem, isNew: boolean): boolean {
+    return key === this.#first || (isNew && this.#has(event))
   }
 
   /** Whether it says what one of them says whose id was not shown yet. */
   isAlike(event: SessionEvent): boolean {
-    return !this.#hasIds && this.#ids.size > 0 && this.#contentsWithId.has(contentOf(event))
+    return this.#contentsWithId.has(contentOf(event))
   }
 
   /** A list was read, which or before which a stream showed an event like one of them: whether that counts from now on. */
-  trustContent(items: readonly Keyed[], hasAlike: boolean): boolean {
-    if (!hasAlike || items.some(({ event }) => this.#ids.has(event.id ?? ''))) return false
+  trustContent(items: readonly KeyedItem[], hasAlike: boolean): boolean {
+    if (!hasAlike || items.some(({ event }) => this.#ids.has(event.id))) return false
     this.#doubts++
     if (this.#doubts < mostDoubts) return false
     this.forgetIds()
     return true
   }
 
-  /** Whether a list showed an event like one of them, and none of the ids. */
+  /** Whether a list showed an event like one of them, and none of the ids, since these count. */
   get isDoubted(): boolean {
-    return this.#ids.size > 0 && this.#doubts > 0
+    return this.#doubts > 0
   }
 
   /** From now on only what they say counts. */
   forgetIds(): void {
     for (const [content, many] of this.#contentsWithId) count(this.#contents, content, many)
+    this.#contentsWithId.clear()
     this.#ids.clear()
+    this.#doubts = 0
   }
 
   #has(event: SessionEvent): boolean {
-    return (
-      (event.id !== undefined && this.#ids.has(event.id)) ||
-      (this.#contents.size > 0 && this.#contents.has(contentOf(event)))
-    )
+    return this.#ids.has(event.id) || this.#contents.has(contentOf(event))
   }
 }
 

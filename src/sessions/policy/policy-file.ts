@@ -8,12 +8,10 @@ import { type Decision, matches, type Policy, type Rule } from './policy.ts'
 
 const decisions = ['allow', 'ask', 'deny'] as const satisfies Decision[]
 
-const Pattern = z.lazily(() =>
-  z.string().check(z.maxLength(longestPattern, `must be at most ${longestPattern} characters long`)),
-)
+const Pattern = z.lazily(() => z.string().check(z.maxLength(longestPattern)))
 
 /** A service accepts no longer one. */
-const Reason = z.lazily(() => z.string().check(z.maxLength(10_000, 'must be at most 10000 characters long')))
+const Reason = z.lazily(() => z.string().check(z.maxLength(10_000)))
 
 const Example = z.lazily(() =>
   z.strictObject({ name: z.string(), server: z.optional(z.string()), input: z.optional(z.unknown()) }),
@@ -75,7 +73,7 @@ function toField(source: string): { path: (string | number)[]; source: string } 
 function problemsOf({ tool, server, fields = [] }: Rule): string[] {
   const patterns = [
     { place: 'tool', pattern: tool },
-    { place: 'server', pattern: server ?? '' },
+    ...(server === undefined ? [] : [{ place: 'server', pattern: server }]),
     ...fields.map(({ source, pattern }) => ({ place: `input[${JSON.stringify(source)}]`, pattern })),
   ]
   const unreadable = fields.filter(({ path }) => path.length === 0)

@@ -49,7 +49,8 @@ const strictness = ['deny', 'ask', 'allow'] as const
 export function decide({ rules, fallback }: Policy, call: ToolCall): Ruling {
   for (const decision of strictness) {
     const rule = rules.findIndex((each) => each.decision === decision && matches(each, call))
-    if (rule >= 0) return { decision, reason: rules[rule]?.reason, rule }
+    const found = rules[rule]
+    if (found) return { decision, reason: found.reason, rule }
   }
   return fallback.decision === 'allow' && call.isUnclear
     ? { decision: 'ask', reason: 'the input has a key twice, is nested too deep, or is one of two' }
@@ -62,7 +63,7 @@ export function matches(rule: Rule, call: ToolCall): boolean {
   if (!createMatcher(rule.tool, reach)(call.name)) return false
   if (rule.server !== undefined && !isOfServer(call, rule.server, reach)) return false
   if (reach === 'any') return (rule.fields ?? []).every((field) => touches(field, call.input))
-  if (call.isUnclear || (call.isMcp && (rule.server === undefined || call.server === undefined))) return false
+  if (call.isUnclear || (call.isMcp && rule.server === undefined)) return false
   return rule.fields === undefined || covers(rule.fields, call.input)
 }
 
@@ -100,22 +101,19 @@ function covers(fields: readonly InputField[], input: unknown): boolean {
   return isEach && !hasOther(input, [], fields)
 }
 
-/** Whether a value has something in it that no field names. */
+/** Whether a value has something in it that no field names. What is inside of a field that is named is not looked at. */
 function hasOther(
   value: unknown,
   place: readonly (string | number)[],
   fields: readonly InputField[],
 ): boolean {
-  if (fields.some(({ path }) => isSame(path, place))) return false
+  if (fields.some(({ path }) => path.every((step, index) => step === place[index]))) return false
   const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []
   if (entries.length === 0) return place.length > 0 || typeof value !== 'object' || value === null
   return entries.some(([key, inner]) =>
     hasOther(inner, [...place, Array.isArray(value) ? Number(key) : key], fields),
   )
 }
-
-const isSame = (one: readonly unknown[], other: readonly unknown[]): boolean =>
-  one.length === other.length && one.every((step, index) => step === other[index])
 
 /** By own properties only. */
 function valueAt(value: unknown, path: readonly (string | number)[]): unknown {

@@ -212,7 +212,7 @@ function readChunks(reader: AnswerReader, chunks: string[], sink: AnswerSink): v
     for (const chunk of chunks) {
       if (isTerminator(chunk)) reader.end()
       if (hasEnded(reader)) return
-      if (!isKeepAlive(chunk)) text += reader.addEvent(parseReceived(chunk, 'a chunk of the stream'))
+      if (!isKeepAlive(chunk, '')) text += reader.addEvent(parseReceived(chunk, 'a chunk of the stream'))
     }
   } finally {
     sink.text(text)
@@ -223,7 +223,7 @@ function readChunks(reader: AnswerReader, chunks: string[], sink: AnswerSink): v
 function createSequenceDecoder(reader: AnswerReader, contentType: string, sink: AnswerSink): BodyDecoder {
   const decode = createTextDecoding(contentType)
   const splitter = createSequenceSplitter()
-  let isStream = /ndjson|jsonl|json-?lines/i.test(contentType)
+  let isStream = /ndjson|jsonl|json-lines/i.test(contentType)
   /** The only value so far: the whole body, or the first of several. */
   let first: string | undefined
 

@@ -29,15 +29,16 @@ export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
 function restore(bytes: Buffer, start: number, piece: string): void {
   bytes.write(piece, start, 'latin1')
   for (let end = start; end > 0; end -= step) {
-    bytes.write(bytes.toString('base64', ((end - step) * 3) / 4, (end * 3) / 4), end - step, 'latin1')
+    bytes.write(bytes.toString('base64', ((end - step) * 3) / 4, (end * 3) / 4), end - step)
   }
 }
 
-/** Removes line breaks; returns the length that is left. */
+/** Moves line breaks to the end; returns the length of what is before them. */
 function closeGaps(bytes: Buffer): number {
   if (!bytes.includes('\n') && !bytes.includes('\r')) return bytes.length
   let length = 0
   for (const byte of bytes) if (byte !== 0x0a && byte !== 0x0d) bytes[length++] = byte
+  bytes.fill('\n', length)
   return length
 }
 

@@ -1,4 +1,5 @@
 import type { CliError } from '../../errors.ts'
+import { parseJson } from '../json/parse.ts'
 import { createSequenceSplitter } from '../json/splitter.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
 import { parseReceived, parseReceivedBody } from '../received-json.ts'
@@ -49,7 +50,7 @@ function readSequence(text: string): unknown[] | undefined {
     const values = splitter.push(text)
     const rest = splitter.rest()
     if (rest !== '') values.push(rest)
-    return values.length > 1 ? values.map((each) => parseReceived(each, 'a value')) : undefined
+    return values.map((each) => parseJson(each))
   } catch {
     return undefined
   }
@@ -122,7 +123,7 @@ function cutOutLongStrings(body: Uint8Array): { text: string; bytesOf: BodyValue
 function findClosingQuote(bytes: Buffer, start: number): number {
   for (let quote = bytes.indexOf('"', start); quote >= 0; quote = bytes.indexOf('"', quote + 1)) {
     let slashes = 0
-    while (quote - slashes > start && bytes[quote - slashes - 1] === 0x5c) slashes++
+    while (bytes[quote - slashes - 1] === 0x5c) slashes++
     if (slashes % 2 === 0) return quote
   }
   return -1

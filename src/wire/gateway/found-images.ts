@@ -96,7 +96,6 @@ function createTextCollector({ images, texts }: Findings) {
     for (const image of split.images) images.push(image)
     if (!isThought && split.text.trim() !== '') texts.push(split.text)
     pieces = []
-    goesOn = false
   }
 
   return {
@@ -108,7 +107,7 @@ function createTextCollector({ images, texts }: Findings) {
       goesOn = false
     },
     nextValue(): void {
-      goesOn = pieces.length > 0
+      goesOn = true
     },
     end,
   }
@@ -145,7 +144,7 @@ export function splitDataUris(text: string): { text: string; images: DataUri[] }
     if (!head) continue
     const end = endOfData(text, found.index, found.index + head.length)
     if (end - found.index - head.length < shortestData) continue
-    const base64 = Buffer.from(text.slice(found.index + head.length, end), 'latin1')
+    const base64 = Buffer.from(text.slice(found.index + head.length, end))
     images.push({ mimeType: head.mimeType, base64 })
     const [before, next] = withoutBrackets(text, text.slice(done, found.index), end)
     rest.push(before)
@@ -158,14 +157,14 @@ export function splitDataUris(text: string): { text: string; images: DataUri[] }
 
 function readHead(text: string): { mimeType: string; length: number } | undefined {
   const comma = text.indexOf(',')
-  const head = comma < 0 ? '' : text.slice(0, comma)
+  const head = text.slice(0, Math.max(0, comma))
   const mimeType = /^data:([\w.+-]+\/[\w.+-]+)(?:;[^;\s]*)*$/i.exec(head)?.[1]
   return mimeType && /;base64$/i.test(head) ? { mimeType, length: comma + 1 } : undefined
 }
 
 /** Line breaks can be part of a URI only in brackets or quotes; a bare URI ends at the first. */
 function endOfData(text: string, index: number, start: number): number {
-  const isClosed = /[("'<]/.test(text[index - 1] ?? '')
+  const isClosed = /[("'<]/.test(text.charAt(index - 1))
   const data = isClosed ? /[\w+/=\r\n-]*/y : /[\w+/=-]*/y
   data.lastIndex = start
   data.test(text)
@@ -179,7 +178,7 @@ function endOfData(text: string, index: number, start: number): number {
 function withoutBrackets(text: string, before: string, end: number): [before: string, next: number] {
   const close = /\s*(?:"[^"]*"\s*)?\)/y
   close.lastIndex = end
-  const open = before.endsWith('](') ? before.lastIndexOf('[', before.length - 3) : -1
+  const open = before.endsWith('](') ? before.lastIndexOf('[') : -1
   const words = before.slice(open + 1, -2)
   if (open < 0 || words.includes(']') || !close.test(text)) return [before, end]
   return [before.slice(0, before[open - 1] === '!' ? open - 1 : open) + words, close.lastIndex]

@@ -22,7 +22,8 @@ function isEscapedAt(
   { start, isEscaped }: { start: number; isEscaped: boolean },
 ): boolean {
   let first = place
-  while (first > start && text.charCodeAt(first - 1) === 0x5c) first--
+  // It ends at the string's start at the latest, before which is its quote.
+  while (text.charCodeAt(first - 1) === 0x5c) first--
   const isOdd = (place - first) % 2 === 1
   return first === start && isEscaped ? !isOdd : isOdd
 }
@@ -92,10 +93,12 @@ function endOfString(text: string, start: number): number {
   return quote < 0 ? text.length : quote + 1
 }
 
+const scalar = /[^\s,\]}]*/y
+
 function endOfScalar(text: string, start: number): number {
-  let end = start
-  while (end < text.length && !isBlank(text.charCodeAt(end)) && !',]}'.includes(text.charAt(end))) end++
-  return end
+  scalar.lastIndex = start
+  scalar.test(text)
+  return scalar.lastIndex
 }
 
 /** What a mark adds to the depth. */

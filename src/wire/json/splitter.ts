@@ -47,12 +47,13 @@ function createSplitter(level: 0 | 1): JsonSplitter {
       } else if (mark === separator && depth === level) cut(place, place + 1)
       return closed
     })
-    if (start < text.length && !closed) kept.push(text.slice(start))
+    const rest = text.slice(start)
+    // Blanks do not begin a value: a service may send them while it is silent.
+    if (kept.length > 0 || rest.trim() !== '') kept.push(rest)
     return values
   }
 
   function takeKept(tail: string): string {
-    if (kept.length === 0) return tail.trim()
     // One join: otherwise a long value would be copied twice.
     const value = kept.concat(tail).join('')
     kept = []

@@ -47,14 +47,16 @@ test.each<[about: string, script: string, answer: string | undefined, sent?: str
   ['a rest does not divide', 't1 a1 r1 c1 r2', 'a1'],
   ['a thread does not count', 't1 a1 b1 r1', 'a1'],
   ['a task begins anew', 't1 a1 r1 t2 r2', undefined],
-  ['so does an outcome', 't1 a1 r1 o1 a2', 'a2'],
+  ['so does an outcome', 't1 a1 r1 o1 r2', undefined],
   ['before any task', 'a1 r1', 'a1'],
   ['what was sent is the task', 'a1 t1* a2', 'a2', 't1'],
   ['nothing followed it', 'a1 t1*', undefined, 't1'],
   ['what another client says does not divide its turn', 't1* a1 t2 r1', 'a1', 't1'],
   ['of two that were sent the last one counts', 't1* a1 t2* r1', undefined, 't1 t2'],
   ['what was sent never shows', 'a1 a2', 'a2', 't1'],
+  ['an interrupt and a task were sent', 'i1* t1* a1 t2 r1', 'a1', 'i1 t1'],
   ['replies are no task', 't1 a1 c1* a2', 'a2', 'c1'],
+  ['a task of another client, where only a reply was sent', 't1 a1 c1* t2 r1', undefined, 'c1'],
   ['a list shows what a cut took away', 't1 a1 r1 [t1 a1 +a2 r1]', 'a2'],
   ['a list shows an older message late', 't1 a2 [t1 +a1 a2]', 'a2'],
   ['a list that lags shows one older than all that it does not show', 't1 a1 a3 [t1 a1 +a2]', 'a3'],
@@ -62,6 +64,7 @@ test.each<[about: string, script: string, answer: string | undefined, sent?: str
   ['a list that lags ends before the task of another client', 't3 [+a1]', undefined],
   ['a list that lags leaves out the task that was sent', 't1* a3 [+a2]', 'a3', 't1'],
   ['a list leaves out the task', 't1* a2 [+a1 a2]', 'a2', 't1'],
+  ['a list leaves out the task, after which nothing was shown', 't1* [+a1]', 'a1', 't1'],
   ['a list alone shows the task', '[+a1 +t1* +a2]', 'a2', 't1'],
   ['a list shows the task last', 'a1 [a1 +t1*]', undefined, 't1'],
   ['a list shows a newer task of another client', 't1 a1 [t1 a1 +t2]', undefined],
@@ -80,6 +83,7 @@ test('only the last task that was sent has an answer', () => {
 })
 
 test.each<[script: string, isInterrupted: boolean]>([
+  ['a1 r1', false],
   ['t1 a1 r1', false],
   ['t1 a1 i1 r1', true],
   ['t1 i1 a1 r1 a2', true],
@@ -93,3 +97,13 @@ test.each<[script: string, isInterrupted: boolean]>([
 ])('after %s it is interrupted: %s', (script, isInterrupted) => {
   expect(read(script).isInterrupted).toBe(isInterrupted)
 })
+
+test.each([undefined, null, '', 'th1'])(
+  'a message whose thread is %j is the answer if that is the main one',
+  (thread) => {
+    const turn = new FollowedTurn()
+    const { key, event: said } = event('a1')
+    turn.add({ key, event: { ...said, session_thread_id: thread } })
+    expect(turn.answer?.id).toBe(thread === 'th1' ? undefined : 'a1')
+  },
+)

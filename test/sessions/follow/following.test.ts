@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import {
+  type Advance,
   begin,
   type Effect,
   type Following,
   type FollowingInput,
   step,
-  type Turn,
 } from '../../../src/sessions/following/following.ts'
-import { SeenEvents } from '../../../src/sessions/following/seen-events.ts'
+import { contentOf, SeenEvents } from '../../../src/sessions/following/seen-events.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
@@ -165,6 +165,16 @@ describe('a followed session, step by step', () => {
       'list, silence of 30000, list, say1, done1, silence of 0, end at 30000',
     ],
     [
+      'that was sent something, which the stream shows, and lists that show later things do not',
+      {
+        past: 'run0',
+        sent: 'ask1',
+        lists: ['run0 say1', 'run0 say1 ask1 say2 done1'],
+        stream: 'ask1 - - say1',
+      },
+      'silence of 30000, list, silence of 250, list, say2, done1, silence of 0, end at 30250',
+    ],
+    [
       'that was sent something, which the list shows',
       { past: 'done0', sent: 'ask1', lists: ['done0 say1 ask1 say2'], stream: 'say1 say2 done1' },
       'silence of 100, list, say2, done1, end at 100',
@@ -217,6 +227,31 @@ describe('what is printed of a session', () => {
       'no more, 5 s after it stopped before a message had its turn',
       { past: 'run0', sent: 'ask1', stream: 'queued1 done0' },
       'done0 end at 5450',
+    ],
+    [
+      'no more, 5 s after it stopped, whenever that was',
+      { past: 'run0', sent: 'ask1', stream: '- - - queued1 done0' },
+      'done0 end at 6400',
+    ],
+    [
+      'what was sent once is found once',
+      { past: 'done0', sent: 'ask', stream: 'ask7 ask8 done1' },
+      'ask8 done1 end at 0',
+    ],
+    [
+      'what was sent is not found by another event without an id',
+      { past: 'done0', sent: 'ask', stream: 'say say0 ask7 say2 done1' },
+      'say2 done1 end at 0',
+    ],
+    [
+      'one that was sent is found by its id, another by what it says',
+      { past: 'done0', sent: 'ask1 ask', stream: 'ask1 ask7 say2 done1' },
+      'say2 done1 end at 0',
+    ],
+    [
+      'what follows an interrupt and a message, both sent',
+      { past: 'done0', sent: 'stop1 ask1', stream: 'stop1 - ask1 say1 done1' },
+      'say1 done1 end at 30000',
     ],
     [
       'the turns of two messages',
@@ -277,12 +312,12 @@ const toItem = (word: string) => toItems(word)[0] as EventItem
 const toList = (words: string): FollowingInput => ({ is: 'list', items: toItems(words) })
 
 /** `current: show say2` */
-function describeTurn({ state, effect }: Turn): string {
+function describeTurn({ state, effect }: Advance): string {
   if (effect.do === 'show')
-    return `${state.is}: show ${effect.items.map(({ text }) => text).join(' ') || 'nothing'}`
+    return `${state.is}: show ${effect.items.map(({ text }) => text).join(' ') || 'nothing'} of the ${effect.of}`
   if (effect.do === 'listen') return `${state.is}: listen for ${effect.atMost}`
   if (effect.do === 'list') return `${state.is}: list${effect.after > 0 ? ` after ${effect.after}` : ''}`
-  return `${state.is}: ${effect.do}`
+  return `${state.is}: ${effect.do}${effect.do === 'connect' ? `, ${effect.because}` : ''}`
 }
 
 const news: Record<Kind, FollowingInput> = {
@@ -305,51 +340,189 @@ test('a message of before that the first list missed is not the answer to what w
   expect(ledger.turn.answer?.id).toBe('say2')
 })
 
+/** What was seen of a session with this past, to which this was sent. */
+function seen(past: string, sent: string): SeenEvents {
+  const ledger = new SeenEvents()
+  ledger.addPast(toItems(past))
+  ledger.addSent(toItems(sent).map(({ event }) => event))
+  return ledger
+}
+
+const stream = (ledger: SeenEvents, words: string) =>
+  toItems(words).flatMap((item) => ledger.addStreamed(item).map(({ text }) => text))
+const list = (ledger: SeenEvents, words: string) => ledger.addList(toItems(words)).map(({ text }) => text)
+
+describe('what was sent, and the lists', () => {
+  test.each<[string, string[], string[]]>([
+    ['shows it first', ['ask1 say2'], ['say2']],
+    ['shows it after what only an earlier list showed', ['say9', 'ask1 say2'], ['say2']],
+    ['shows the same under another id, the fourth time', Array(4).fill('ask7 say2'), ['say2']],
+    ['shows the same under another id, the third time', Array(3).fill('ask7 say2'), []],
+    ['shows the same again and then its id', [...Array(3).fill('ask7 say2'), 'ask7 say2 ask1'], []],
+    [
+      'shows another one after what was there before, which says the same',
+      [...Array(4).fill('ask0 say2'), 'ask0 ask7 say3'],
+      [],
+    ],
+  ])('a list that %s', (_, lists, shown) => {
+    const ledger = seen('ask0', 'ask1')
+    const news = lists.map((words) => list(ledger, words))
+    expect(news.at(-1)).toEqual(shown)
+    expect(news.slice(0, -1).flat()).toEqual([])
+  })
+
+  test('what an earlier list showed is old when a later one shows what was sent', () => {
+    const ledger = seen('', 'ask1')
+    for (const words of ['say1 ask7', 'ask7', 'ask1']) list(ledger, words)
+    expect(ledger.isNew(toItem('say1'))).toBe(false)
+  })
+
+  test('what a list shows without what was sent is old, also when the stream repeats it', () => {
+    const ledger = seen('run0', 'ask1')
+    stream(ledger, 'ask1')
+    expect(ledger.isSearching).toBe(false)
+    list(ledger, 'run0 say1')
+    expect(ledger.isSearching).toBe(true)
+    expect(ledger.isNew(toItem('say1'))).toBe(false)
+  })
+
+  test('what lists show before it says what the session does, until the stream has shown it', () => {
+    const before = seen('run0', 'stop1')
+    list(before, 'run0 use0 wait0:use0 stop1')
+    expect(before.state.stop).toEqual({ kind: 'waiting', ids: ['use0'] })
+    const after = seen('run0', 'ask1')
+    stream(after, 'ask1 run1')
+    list(after, 'run0 say0 done0 ask1 run1')
+    expect(after.state.stop).toBeUndefined()
+  })
+
+  test('the content counts after four lists that are late, if the stream has shown it: what came after it is new', () => {
+    const ledger = seen('run0', 'ask1')
+    stream(ledger, 'say0 ask7 say1 say2')
+    for (let look = 0; look < 4; look++) {
+      expect(ledger.isLost).toBe(true)
+      list(ledger, 'run0')
+    }
+    expect(ledger.isLost).toBe(false)
+    list(ledger, 'run0')
+    const early = [ledger.nextEarly(), ledger.nextEarly(), ledger.nextEarly()]
+    expect(early.map((item) => item?.text)).toEqual(['say1', 'say2', undefined])
+  })
+
+  test.each<[string, (ledger: SeenEvents) => unknown, boolean]>([
+    ['only a list has shown the same', (ledger) => list(ledger, 'ask7'), true],
+    ['only a stream has shown the same', (ledger) => stream(ledger, 'ask7'), true],
+    ['nothing has shown the same', (ledger) => list(ledger, 'say1'), false],
+  ])('a search that is given up when %s', (_, show, goesOn) => {
+    const ledger = seen('', 'ask1')
+    show(ledger)
+    ledger.giveUp()
+    expect(ledger.isLost).toBe(goesOn)
+    expect(list(ledger, 'ask7 say2')).toEqual(goesOn ? ['say2'] : ['ask7', 'say2'])
+  })
+
+  test('a tool use that two lists show with two inputs is contradicted, though neither shows what was sent', () => {
+    const ledger = seen('run0', 'ask1')
+    const other = { ...toItem('use1'), event: { ...toEvent('use1'), input: { command: 'rm' } } }
+    list(ledger, 'run0 use1')
+    ledger.addList([...toItems('run0'), other])
+    ledger.addList([...toItems('run0'), other, toItem('ask1')])
+    expect(ledger.state.toolUse('use1')?.isContradicted).toBe(true)
+  })
+
+  test('events without ids that say the same are counted', () => {
+    const ledger = new SeenEvents()
+    ledger.addPast(toItems('say say'))
+    expect(list(ledger, 'say say say')).toEqual(['say'])
+    expect(list(ledger, 'say say say done')).toEqual(['done'])
+    expect(list(ledger, 'say1 say1')).toEqual(['say1'])
+    expect(ledger.isNew(toItem('run'))).toBe(true)
+  })
+})
+
+test('a message of another client is not the task, and what came before it is not the answer', () => {
+  const ledger = seen('run0', 'ask1')
+  stream(ledger, 'say0 ask1')
+  expect(ledger.turn.answer).toBeUndefined()
+  stream(ledger, 'say1 ask2')
+  expect(ledger.turn.answer?.id).toBe('say1')
+})
+
+test('what was sent is undone until each of it was shown, and has had its turn', () => {
+  const both = seen('done0', 'stop1 ask1')
+  expect(both.isUndone).toBe(true)
+  expect(both.state.stop).toBeUndefined()
+  stream(both, 'stop1')
+  expect(both.isUndone).toBe(true)
+  stream(both, 'queued1')
+  list(both, 'done0 stop1 queued1')
+  expect(both.isUndone).toBe(true)
+  both.addAgain(toItem('ask1'))
+  expect(both.isUndone).toBe(false)
+  // Without an id nobody could say whose turn it is.
+  const unnamed = seen('done0', 'ask')
+  stream(unnamed, 'queued')
+  expect(unnamed.isUndone).toBe(false)
+})
+
+test.each<[string, object, object]>([
+  ['another type', { type: 'user.message' }, { type: 'user.define_outcome' }],
+  ['another tool use', { tool_use_id: 'a' }, { tool_use_id: 'b' }],
+  ['another tool use of the client', { custom_tool_use_id: 'a' }, { custom_tool_use_id: 'b' }],
+  ['another thread', { session_thread_id: 'a' }, { session_thread_id: 'b' }],
+  ['another description', { description: 'a' }, { description: 'b' }],
+  ['another text', { content: 'a' }, { content: 'b' }],
+])('%s is another content, and a field that the service adds is not', (_, one, other) => {
+  const of = (more: object) => contentOf({ ...toEvent('ask1'), ...more })
+  expect(of(one)).not.toBe(of(other))
+  expect(of({ ...one, by: 'service' })).toBe(of(one))
+})
+
 describe('a session at work: each state and what comes', () => {
   const table: Record<State, Record<Kind, string>> = {
     placing: {
-      list: 'placing: show nothing',
+      list: 'placing: show nothing of the list',
       event: 'placing: listen for 100',
       silence: 'placing: list',
-      ended: 'placing: connect',
+      ended: 'placing: connect, ended',
       opened: 'placing: list',
-      failed: 'placing: connect',
+      failed: 'placing: connect, failed',
       shown: 'placing: listen for 100',
     },
     joining: {
-      list: 'joining: show say1 say2',
+      list: 'joining: show say1 say2 of the list',
       event: 'comparing: list',
       silence: 'joining: list',
-      ended: 'joining: connect',
+      ended: 'joining: connect, ended',
       opened: 'joining: list',
-      failed: 'joining: connect',
+      failed: 'joining: connect, failed',
       shown: 'joining: listen for 30000',
     },
     comparing: {
-      list: 'current: show say1 say2',
-      event: 'comparing: show say3',
+      list: 'current: show say1 say2 of the event',
+      event: 'comparing: show say3 of the event',
       silence: 'comparing: list',
-      ended: 'comparing: connect',
+      ended: 'comparing: connect, ended',
       opened: 'joining: list',
-      failed: 'behind: show say1',
+      failed: 'behind: show say1 of the event',
       shown: 'comparing: list after 250',
     },
     behind: {
-      list: 'behind: show say2',
-      event: 'behind: show say3',
+      list: 'behind: show say2 of the list',
+      event: 'behind: show say3 of the event',
       silence: 'behind: list',
-      ended: 'behind: connect',
+      ended: 'behind: connect, ended',
       opened: 'joining: list',
-      failed: 'behind: connect',
+      failed: 'behind: connect, failed',
       shown: 'behind: listen for 30000',
     },
     current: {
-      list: 'current: show say2',
-      event: 'current: show say3',
+      list: 'current: show say2 of the list',
+      event: 'current: show say3 of the event',
       silence: 'current: list',
-      ended: 'current: connect',
+      ended: 'current: connect, ended',
       opened: 'joining: list',
-      failed: 'current: connect',
+      failed: 'current: connect, failed',
       shown: 'current: listen for 30000',
     },
   }
@@ -364,15 +537,30 @@ describe('a session at work: each state and what comes', () => {
 describe('each state and what decides more', () => {
   const event = (word: string): FollowingInput => ({ is: 'event', item: toItem(word) })
   test.each<[State, string, FollowingInput, string]>([
-    ['placing', 'a list that shows what was sent', toList('run1 ask1 say2'), 'current: show say2'],
-    ['placing', 'an event that is what was sent', event('ask1'), 'current: show nothing'],
+    [
+      'placing',
+      'a list that shows what was sent',
+      toList('run1 ask1 say2'),
+      'current: show say2 of the list',
+    ],
+    ['placing', 'an event that is what was sent', event('ask1'), 'current: show nothing of the event'],
     ['placing', 'an event that says what was sent, of another id', event('ask7'), 'placing: list'],
     ['joining', 'an event that is known', event('run1'), 'joining: listen for 30000'],
     ['joining', 'a piece of an event', event('piece'), 'joining: listen for 30000'],
-    ['comparing', 'a list that does not show the event', toList('run1 say2'), 'comparing: show say2'],
+    [
+      'comparing',
+      'a list that does not show the event',
+      toList('run1 say2'),
+      'comparing: show say2 of the list',
+    ],
     ['behind', 'an event at which the session stops', event('done1'), 'comparing: list'],
-    ['current', 'an event at which the session stops', event('done1'), 'current: show done1'],
-    ['current', 'an event without an id that says what another said', event('done'), 'current: show done'],
+    ['current', 'an event at which the session stops', event('done1'), 'current: show done1 of the event'],
+    [
+      'current',
+      'an event without an id that says what another said',
+      event('done'),
+      'current: show done of the event',
+    ],
   ])('%s, %s: %s', (state, _, input, turn) => {
     expect(describeTurn(step(states[state]('run1'), input, 0))).toBe(turn)
   })
@@ -383,19 +571,55 @@ describe('each state and what decides more', () => {
     const shown = step(listed.state, { is: 'shown', of: 'list' }, 0)
     const late = step(shown.state, event('say8'), 10_001)
     expect(describeTurn(late)).toBe('placing: list')
-    expect(describeTurn(step(late.state, toList('run1 ask7 say2'), 10_001))).toBe('current: show say2')
+    expect(describeTurn(step(late.state, toList('run1 ask7 say2'), 10_001))).toBe(
+      'current: show say2 of the list',
+    )
   })
 
   test('placing, what was sent was not said by anybody: after 10 s what comes is news', () => {
     const searched = step(states.placing('run1'), event('say7'), 0)
+    expect(step(searched.state, event('say8'), 10_000).state.is).toBe('placing')
     const late = step(searched.state, event('say8'), 10_001)
     expect(describeTurn(late)).toBe('current: list')
-    expect(describeTurn(step(late.state, toList('run1 say2'), 10_001))).toBe('current: show say2')
+    expect(describeTurn(step(late.state, toList('run1 say2'), 10_001))).toBe('current: show say2 of the list')
+  })
+
+  test('at the beginning nothing is shown of a list that is yet to come', () => {
+    const { state, effect } = begin(new SeenEvents(), false, [toEvent('ask1')])
+    expect(describeTurn({ state, effect })).toBe('placing: show nothing of the list')
   })
 
   test('an event without an id, again: the list shows whether it is another one', () => {
     const { state } = step(states.current('run1'), event('done'), 0)
     expect(describeTurn(step(state, event('done'), 0))).toBe('joining: listen for 200')
+  })
+
+  test.each<[State, string]>([
+    ['placing', 'placing: listen for 100'],
+    ['joining', 'joining: listen for 30000'],
+    ['comparing', 'comparing: listen for 30000'],
+    ['behind', 'joining: listen for 250'],
+    ['current', 'joining: listen for 250'],
+  ])('%s, an event without an id, again: only a list can tell, which is looked at: %s', (state, turn) => {
+    expect(describeTurn(step(states[state]('run1 say'), event('say'), 0))).toBe(turn)
+  })
+
+  test('placing, the stream was cut: what the stream before it brought too early is left to the list', () => {
+    const early = step(states.placing('run1'), event('say7'), 0)
+    const opened = step(early.state, news.opened, 0)
+    const placed = step(opened.state, toList('run1 ask1'), 0)
+    expect(describeTurn(placed)).toBe('joining: show nothing of the list')
+    expect(describeTurn(step(placed.state, { is: 'shown', of: 'list' }, 0))).toBe('joining: listen for 250')
+  })
+
+  test('joining, what the list shows is not found for 10 s: the list is compared with the stream all the same', () => {
+    const cut = step(step(states.placing('run1'), event('ask1'), 0).state, news.opened, 0)
+    const held = step(cut.state, toList('run1 say1'), 0)
+    const searching = step(held.state, { is: 'shown', of: 'list' }, 0)
+    expect(describeTurn(searching)).toBe('joining: listen for 100')
+    const late = step(searching.state, event('piece'), 10_001)
+    expect(describeTurn(late)).toBe('joining: list')
+    expect(describeTurn(step(late.state, toList('run1 say1'), 10_001))).toBe('joining: show say1 of the list')
   })
 })
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { createMatcher, longestPattern, mostStars } from '../../../src/sessions/policy/pattern.ts'
 import { decide, type Policy, type ToolCall } from '../../../src/sessions/policy/policy.ts'
 import { readPolicy } from '../../../src/sessions/policy/policy-file.ts'
 
@@ -20,6 +21,11 @@ async function isAllowed(rule: object, about: ToolCall): Promise<boolean> {
   const policy = await read({ rules: [{ ...rule, decision: 'allow' }], default: { decision: 'deny' } })
   return decide(policy, about).decision === 'allow'
 }
+
+/** The call as an example of a rule, which has to match it or to miss it. */
+const exampleOf = ({ name, input, server }: ToolCall, isMatch: boolean) => ({
+  examples: { [isMatch ? 'match' : 'miss']: [{ name, input, server }] },
+})
 
 describe('an allow matches', () => {
   test.each([
@@ -44,7 +50,7 @@ describe('an allow matches', () => {
       call('x', {}, { isMcp: true, server: 'github' }),
     ],
   ])('%s', async (_, rule, about) => {
-    expect(await isAllowed(rule, about)).toBe(true)
+    expect(await isAllowed({ ...rule, ...exampleOf(about, true) }, about)).toBe(true)
   })
 })
 
@@ -66,9 +72,19 @@ describe('an allow does not match', () => {
           bash(`git a${char}b`),
         ] as Row,
     ),
-    ...['..', '../x', 'a/..', 'a/../b', 'a ../b', '--to=../b', '"../b"', 'a:..', '-I../x', 'a/x..'].map(
-      (path) => [`a star over ${path}`, { tool: 'x', input: { p: '*' } }, call('x', { p: path })] as Row,
-    ),
+    ...[
+      '..',
+      '../x',
+      'a/..',
+      'a/../b',
+      'a ../b',
+      '--to=../b',
+      '"../b"',
+      'a:..',
+      '-I../x',
+      'a/x..',
+      'a/..x',
+    ].map((path) => [`a star over ${path}`, { tool: 'x', input: { p: '*' } }, call('x', { p: path })] as Row),
     [
       'a .. that a dot of the rule and one of the text make',
       { tool: 'x', input: { p: 'a/.*' } },
@@ -87,12 +103,15 @@ describe('an allow does not match', () => {
     ['an input without a field', { tool: 'x', input: { a: '**' } }, call('x', {})],
     ['what is no text, by *', { tool: 'x', input: { n: '*' } }, call('x', { n: 5 })],
     ['an input that is no object', { tool: 'x', input: {} }, call('x', 'text')],
+    ['an input that is null', { tool: 'x', input: {} }, call('x', null)],
     ['an inherited field', { tool: 'x', input: { 'constructor.name': '**' } }, call('x', {})],
     ['an MCP tool, without a server', { tool: '*' }, call('x', {}, { isMcp: true, server: 'github' })],
     ['an MCP tool of an unknown server', { tool: '*', server: '**' }, call('x', {}, { isMcp: true })],
     ['an unclear input', { tool: '**' }, call('x', {}, { isUnclear: true })],
   ])('%s', async (_, rule, about) => {
-    expect(await isAllowed(rule, about)).toBe(false)
+    // An example is never unclear, and of an MCP tool if it has a server.
+    const isExample = !about.isUnclear && about.isMcp === (about.server !== undefined)
+    expect(await isAllowed(isExample ? { ...rule, ...exampleOf(about, false) } : rule, about)).toBe(false)
   })
 })
 
@@ -117,7 +136,19 @@ describe('a deny is wide', () => {
     [
       'a list that is an object here',
       { tool: 'run', input: { 'args[0]': 'rm*' } },
-      call('run', { args: { 0: 'rm' } }),
+      call('run', { args: { 0: 'ls' } }),
+      true,
+    ],
+    [
+      'an object that is a text here',
+      { tool: 'run', input: { 'args.name': 'rm*' } },
+      call('run', { args: 'rm -rf' }),
+      true,
+    ],
+    [
+      'an object that is null here',
+      { tool: 'run', input: { 'args.name': 'rm*' } },
+      call('run', { args: null }),
       true,
     ],
     [
@@ -127,6 +158,12 @@ describe('a deny is wide', () => {
       true,
     ],
     ['but not a field that is absent', { tool: 'bash', input: { command: '*' } }, call('bash', {}), false],
+    [
+      'nor one of no input at all',
+      { tool: 'bash', input: { command: '*' } },
+      { ...call('bash'), input: undefined },
+      false,
+    ],
     ['nor another server', { tool: 'x', server: 'a' }, call('x', {}, { isMcp: true, server: 'b' }), false],
   ])('%s', async (_, rule, about, isDenied) => {
     const policy = await read({ rules: [{ ...rule, decision: 'deny' }], default: { decision: 'allow' } })
@@ -137,7 +174,23 @@ describe('a deny is wide', () => {
 test('a default that allows does not allow an unclear input', async () => {
   const policy = await read({ rules: [], default: { decision: 'allow' } })
   expect(decide(policy, call('x')).decision).toBe('allow')
-  expect(decide(policy, call('x', {}, { isUnclear: true })).decision).toBe('ask')
+  expect(decide(policy, call('x', {}, { isUnclear: true }))).toEqual({
+    decision: 'ask',
+    reason: 'the input has a key twice, is nested too deep, or is one of two',
+  })
+})
+
+test('a default that denies denies an unclear input, too, and says why', async () => {
+  const policy = await read({ rules: [], default: { decision: 'deny', reason: 'not here' } })
+  expect(decide(policy, call('x', {}, { isUnclear: true }))).toEqual({ decision: 'deny', reason: 'not here' })
+})
+
+test('what is decided names its rule and the reason of that', async () => {
+  const rules = [
+    { tool: 'y', decision: 'deny' },
+    { tool: 'x', decision: 'deny', reason: 'no' },
+  ]
+  expect(decide(await read({ rules }), call('x'))).toEqual({ decision: 'deny', reason: 'no', rule: 1 })
 })
 
 test('without a default it asks', async () => {
@@ -155,6 +208,32 @@ function isPlainMatch(pattern: string, text: string, isNarrow: boolean): boolean
     .join('')
   return new RegExp(`^${expression}$`).test(text)
 }
+
+/** A pattern, and a text that it matches, or nearly: what its stars stand for, and one thing put in somewhere. */
+const nearly = fc
+  .tuple(
+    fc.array(fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 4 }), { maxLength: 4 }),
+    fc.infiniteStream(fc.constantFrom('', 'a', 'ab', 'ba', 'aab', ';')),
+    fc.constantFrom('', '', 'a', 'b', ';'),
+    fc.nat(12),
+  )
+  .map(([pieces, stars, put, place]) => {
+    const pattern = pieces.join('')
+    const text = pattern.replace(/\*+/g, () => stars.next().value)
+    return { pattern, text: text.slice(0, place) + put + text.slice(place) }
+  })
+
+test.each(['any', 'narrow'] as const)(
+  'a pattern whose stars reach %s matches what it says, whatever it repeats',
+  (reach) => {
+    fc.assert(
+      fc.property(nearly, ({ pattern, text }) => {
+        expect(createMatcher(pattern, reach)(text)).toBe(isPlainMatch(pattern, text, reach === 'narrow'))
+      }),
+      { numRuns: 3000 },
+    )
+  },
+)
 
 const letters = fc.string({ unit: fc.constantFrom('a', 'b', ';', '\n'), maxLength: 8 })
 const patterns = fc.string({ unit: fc.constantFrom('a', 'b', ';', '*'), maxLength: 8 })
@@ -270,6 +349,31 @@ test.each([
     'rules[0].tool: has more than 20 stars',
   ],
   [
+    'too many stars in a server',
+    `{"rules":[{"tool":"x","server":"${'*a'.repeat(21)}","decision":"deny"}]}`,
+    'rules[0].server: has more than 20 stars',
+  ],
+  [
+    'too many stars in a field',
+    `{"rules":[{"tool":"x","input":{"a.b":"${'*a'.repeat(21)}"},"decision":"deny"}]}`,
+    'rules[0].input["a.b"]: has more than 20 stars',
+  ],
+  [
+    'a pattern that is too long',
+    `{"rules":[{"tool":"${'x'.repeat(1001)}","decision":"deny"}]}`,
+    'rules[0].tool: must be at most 1000 characters long',
+  ],
+  [
+    'a reason that is too long',
+    `{"rules":[],"default":{"decision":"deny","reason":"${'x'.repeat(10_001)}"}}`,
+    'default.reason: must be at most 10000 characters long',
+  ],
+  [
+    'a default without a decision',
+    '{"rules":[],"default":{"reason":"x"}}',
+    'default.decision: must be allow or ask or deny',
+  ],
+  [
     'an example that does not match',
     '{"rules":[{"tool":"x","decision":"allow","examples":{"match":[{"name":"y"}]}}]}',
     'rules[0].examples.match[0]: the rule does not match it',
@@ -283,4 +387,10 @@ test.each([
   await expect(readPolicy(text, 'policy.json')).rejects.toMatchObject({ kind: 'usage' })
   const failure = await readPolicy(text, 'policy.json').catch((error) => error)
   expect([failure.message, ...(failure.details.problems ?? [])].join('\n')).toContain(problem)
+})
+
+test('a pattern may have as many stars as that, where ** is one, and be as long', async () => {
+  const stars = 'a**'.repeat(mostStars)
+  const tool = stars + 'x'.repeat(longestPattern - stars.length)
+  expect(await isAllowed({ tool, server: tool }, call(tool, {}, { isMcp: true, server: tool }))).toBe(true)
 })

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Judgement } from '../../../src/sessions/running/judgement.ts'
 import { findUnasked } from '../../../src/sessions/running/unasked.ts'
+import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 
 /** Says how many of its entries were walked over. */
 class Counted extends Map<string, Judgement> {
@@ -47,4 +48,44 @@ test('events do not walk over all that was denied', () => {
   }
   expect([denied.allowed.size, denied.others.size]).toEqual([0, 0])
   expect([denied.allowed.walked, denied.others.walked]).toEqual([0, 0])
+})
+
+const mcpUse = itemOf({ id: 'u1', type: 'agent.mcp_tool_use', name: 'x', evaluated_permission: 'ask' })
+const as = (type: string, item = result('u1')) => itemOf({ ...item.event, type })
+const silent = itemOf({ type: 'session.status_idle', stop_reason: { type: 'requires_action' } })
+const ended = itemOf({ type: 'session.status_idle', stop_reason: { type: 'end_turn' } })
+const gone = itemOf({ type: 'session.status_terminated' })
+
+test.each<[what: string, items: EventItem[], found: boolean]>([
+  ['its result comes', [use('u1', 'ask'), result('u1')], true],
+  [
+    'its result comes, of an MCP tool',
+    [mcpUse, itemOf({ type: 'agent.mcp_tool_result', mcp_tool_use_id: 'u1' })],
+    true,
+  ],
+  ['the result of another one comes', [use('u1', 'ask'), result('u2')], false],
+  ['the service allowed it, and the turn ends', [use('u1', 'allow'), ended], true],
+  ['the service allowed it, and the session ends', [use('u1', 'allow'), gone], true],
+  ['the service allowed it, and rests for what it does not say', [use('u1', 'allow'), silent], false],
+  ['the service allowed it the second time', [use('u1', 'ask'), use('u1', 'allow'), ended], true],
+  ['the service allowed it, but not the second time', [use('u1', 'allow'), use('u1', 'ask'), ended], false],
+  ['the turn ends', [use('u1', 'ask'), ended], false],
+  ['the service denied it, and says so', [use('u1', 'deny'), result('u1')], false],
+  ['the client carries it out', [as('agent.custom_tool_use', use('u1', 'ask')), result('u1')], false],
+  ['it is only like a tool use', [as('x.agent.tool_use', use('u1', 'ask')), result('u1')], false],
+  ['it is a piece of a tool use', [as('agent.tool_use_delta', use('u1', 'ask')), result('u1')], false],
+  ['a client gave its result', [use('u1', 'ask'), as('user.tool_result')], false],
+  ['what comes is only like a result', [use('u1', 'ask'), as('x.agent.tool_result')], false],
+  ['a piece of its result comes', [use('u1', 'ask'), as('agent.tool_result_delta')], false],
+])('a denied tool use is found or not: %s', (_, items, found) => {
+  const denied = { allowed: new Map(), others: new Map() }
+  const sightings = items.flatMap((item) => findUnasked(denied, item, rules))
+  expect(sightings.map(({ judgement }) => judgement.use.id)).toEqual(found ? ['u1'] : [])
+})
+
+test('one that the policy allows is not looked for', () => {
+  const denied = { allowed: new Map(), others: new Map() }
+  const allowing = { ...rules, policy: { rules: [], fallback: { decision: 'allow' } } } as const
+  for (const item of [use('u1', 'allow'), use('u2', 'ask')]) findUnasked(denied, item, allowing)
+  expect([denied.allowed.size, denied.others.size]).toEqual([0, 0])
 })

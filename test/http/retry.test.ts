@@ -1,0 +1,236 @@
+import { describe, expect, test } from 'vitest'
+import { CliError, type FailureDetails, type Kind } from '../../src/errors.ts'
+import { type Fate, meaning, type Repeat, type Retry, type Stakes } from '../../src/fate.ts'
+import {
+  backoff,
+  decideRetry,
+  fateOf,
+  kindOfStatus,
+  mayPass,
+  outlookOf,
+  type RetryPolicy,
+  refusesSecret,
+  retryOf,
+} from '../../src/http/retry.ts'
+import { endpoints } from '../../src/wire/endpoints.ts'
+
+const reading = endpoints.listEvents
+const asking = endpoints.chat
+const event = endpoints.sendEvents
+
+const policy: Omit<RetryPolicy, 'repeat'> = { retries: 1, retryUnknown: false, deadline: 0 }
+const moment = { attempt: 1, now: 0, random: 0 }
+
+/** What each status means: its kind, what became of the request, who tries again, and what it means for other calls. */
+describe('status', () => {
+  test.each([
+    [300, 'refused', 'refused', 'nobody', 'go on'],
+    [301, 'refused', 'refused', 'nobody', 'go on'],
+    [400, 'refused', 'refused', 'nobody', 'go on'],
+    [401, 'credentials', 'refused', 'nobody', 'end'],
+    [402, 'payment', 'refused', 'nobody', 'end'],
+    [403, 'credentials', 'refused', 'nobody', 'end'],
+    [404, 'refused', 'refused', 'nobody', 'go on'],
+    [407, 'credentials', 'refused', 'nobody', 'end'],
+    [408, 'service', 'failed', 'a chat', 'go on'],
+    [425, 'service', 'failed', 'a chat', 'go on'],
+    [429, 'rate-limited', 'refused', 'everybody', 'wait'],
+    [499, 'refused', 'refused', 'nobody', 'go on'],
+    [500, 'service', 'failed', 'a chat', 'go on'],
+    [501, 'service', 'failed', 'nobody', 'go on'],
+    [502, 'service', 'failed', 'a chat', 'go on'],
+    [503, 'service', 'failed', 'a chat', 'go on'],
+    [504, 'service', 'failed', 'a chat', 'go on'],
+    [529, 'service', 'failed', 'a chat', 'go on'],
+    [599, 'service', 'failed', 'nobody', 'go on'],
+  ])('%i is %s, %s, tried again by %s, and others %s', (status, kind, fate, who, others) => {
+    const error = new CliError(kindOfStatus(status, false), 'x', { status })
+    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, { error }, moment).again
+    const all = triesAgain(event) ? 'everybody' : triesAgain(asking) ? 'a chat' : 'nobody'
+    expect([error.kind, fateOf(error), all, outlookOf(error)]).toEqual([kind, fate, who, others])
+  })
+
+  test.each([
+    ['not-sent', 'not-sent', 'everybody', 'wait'],
+    ['unknown', 'sent', 'who reads', 'go on'],
+    ['response', 'sent', 'nobody', 'go on'],
+    ['file', 'answered', 'nobody', 'end'],
+  ] as const)('without a status: %s is %s, tried again by %s, and others %s', (...row) => {
+    const [kind, fate, who, others] = row
+    const error = new CliError(kind, 'x')
+    const triesAgain = ({ repeat }: Stakes) => decideRetry({ ...policy, repeat }, { error }, moment).again
+    const all = triesAgain(event) ? 'everybody' : triesAgain(reading) ? 'who reads' : 'nobody'
+    expect([fateOf(error), all, outlookOf(error)]).toEqual([fate, who, others])
+  })
+
+  test('503 with Retry-After is a limit, no other status is one by it, and one of success is no failure', () => {
+    expect([503, 500, 599, 404, 200].map((status) => kindOfStatus(status, true))).toEqual([
+      'rate-limited',
+      'service',
+      'service',
+      'refused',
+      'response',
+    ])
+    const error = new CliError('rate-limited', 'x', { status: 503 })
+    expect([fateOf(error), outlookOf(error)]).toEqual(['refused', 'wait'])
+    expect(decideRetry({ ...policy, repeat: 'not-taken' }, { error }, moment).again).toBe(true)
+  })
+
+  test.each<[Kind, number, Fate, Retry, others: string]>([
+    ['rate-limited', 200, 'refused', 'later', 'go on'],
+    ['rate-limited', 299, 'refused', 'later', 'go on'],
+    ['service', 200, 'failed', 'later', 'go on'],
+    ['credentials', 200, 'refused', 'never', 'end'],
+    ['payment', 200, 'refused', 'never', 'end'],
+  ])('an error in an answer makes nobody wait, and is not tried again: %s, %i', (kind, status, ...row) => {
+    const error = new CliError(kind, 'x', { status, isInBody: true })
+    const [fate, retry, others] = row
+    const safe = meaning('refused', asking)
+    expect([fateOf(error), retryOf(error, safe), outlookOf(error)]).toEqual([fate, retry, others])
+    expect(decideRetry({ ...policy, repeat: 'always' }, { error }, moment)).toEqual({ again: false })
+  })
+
+  test('what a service says itself is permanent is neither tried again nor waited for', () => {
+    const error = new CliError('rate-limited', 'x', { status: 429, isPermanent: true })
+    expect(outlookOf(error)).toBe('go on')
+    expect(decideRetry({ ...policy, repeat: 'always' }, { error }, moment).again).toBe(false)
+    const unreachable = new CliError('not-sent', 'x', { isPermanent: true })
+    expect(outlookOf(unreachable)).toBe('wait')
+    expect(decideRetry({ ...policy, repeat: 'always' }, { error: unreachable }, moment).again).toBe(false)
+  })
+
+  test('a status of a redirect is no answer', () => {
+    expect(outlookOf(new CliError('rate-limited', 'x', { status: 300 }))).toBe('wait')
+  })
+
+  test('a failure that no request is the cause of stops no other call, and is not tried again', () => {
+    const error = new CliError('usage', 'x')
+    expect([fateOf(error), outlookOf(error)]).toEqual(['answered', 'go on'])
+    expect(decideRetry({ ...policy, repeat: 'always' }, { error }, moment).again).toBe(false)
+  })
+})
+
+/** What whoever asked may do about a failure, by how far the call got. */
+test.each<[what: string, error: CliError, fate: Fate, asking: Retry, sending: Retry]>([
+  ['nothing left', new CliError('not-sent', 'x'), 'not-sent', 'later', 'later'],
+  ['an unknown name', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent', 'later', 'later'],
+  ['401', new CliError('credentials', 'x', { status: 401 }), 'refused', 'never', 'never'],
+  ['402', new CliError('payment', 'x', { status: 402 }), 'refused', 'never', 'never'],
+  ['400', new CliError('refused', 'x', { status: 400 }), 'refused', 'never', 'never'],
+  ['429', new CliError('rate-limited', 'x', { status: 429 }), 'refused', 'later', 'later'],
+  ['429, after a 500', new CliError('rate-limited', 'x', { status: 429 }), 'failed', 'later', 'look-first'],
+  ['408', new CliError('service', 'x', { status: 408 }), 'failed', 'later', 'look-first'],
+  ['500', new CliError('service', 'x', { status: 500 }), 'failed', 'later', 'look-first'],
+  ['501', new CliError('service', 'x', { status: 501 }), 'failed', 'later', 'look-first'],
+  [
+    '503 with Retry-After',
+    new CliError('rate-limited', 'x', { status: 503 }),
+    'failed',
+    'later',
+    'look-first',
+  ],
+  ['no answer', new CliError('unknown', 'x'), 'sent', 'later', 'look-first'],
+  ['not understood', new CliError('response', 'x', { status: 200 }), 'answered', 'never', 'look-first'],
+  ['broken off', new CliError('response', 'x', { brokeOff: true }), 'answered', 'later', 'look-first'],
+  [
+    'a receipt that breaks off',
+    new CliError('response', 'x', { brokeOff: true }),
+    'done',
+    'later',
+    'look-first',
+  ],
+  ['a file', new CliError('file', 'x'), 'done', 'never', 'never'],
+])('%s', (_, error, fate, chat, send) => {
+  expect([asking, event].map((stakes) => retryOf(error, meaning(fate, stakes)))).toEqual([chat, send])
+})
+
+/** Who asks again for as long as it may pass: who reads, who asks a model, who sends. */
+test.each<[Kind, FailureDetails, Repeat[]]>([
+  ['not-sent', {}, ['always', 'failed', 'not-taken']],
+  ['not-sent', { isPermanent: true }, ['always', 'failed', 'not-taken']],
+  ['rate-limited', { status: 429 }, ['always', 'failed', 'not-taken']],
+  ['rate-limited', { status: 429, isPermanent: true }, []],
+  ['rate-limited', { status: 200, isInBody: true }, ['always']],
+  ['unknown', {}, ['always']],
+  ['response', { brokeOff: true }, ['always']],
+  ['service', { status: 408 }, ['always']],
+  ['service', { status: 500 }, ['always']],
+  ['service', { status: 501 }, ['always']],
+  ['service', { status: 500, isPermanent: true }, []],
+  ['response', {}, []],
+  ['refused', { status: 400 }, []],
+  ['credentials', { status: 401 }, []],
+  ['usage', {}, []],
+])('%s %j may pass, for requests whose repeat is one of %j', (kind, details, patient) => {
+  const error = new CliError(kind, 'x', details)
+  const all = ['always', 'failed', 'not-taken'] as const
+  expect(all.filter((repeat) => mayPass(error, repeat))).toEqual(patient)
+})
+
+test('an answer that broke off came to no more than being sent', () => {
+  expect(fateOf(new CliError('response', 'x', { brokeOff: true }))).toBe('sent')
+})
+
+describe('another attempt', () => {
+  const unanswered = new CliError('unknown', 'x')
+  const limited = new CliError('rate-limited', 'x', { status: 429 })
+  const unsent = new CliError('not-sent', 'x')
+  const failed = new CliError('service', 'x', { status: 500 })
+
+  test.each<[string, Partial<RetryPolicy>, CliError, boolean]>([
+    ['--retry-unknown, of a chat', { repeat: 'failed', retryUnknown: true }, unanswered, true],
+    ['--retry-unknown, of an event', { repeat: 'not-taken', retryUnknown: true }, unanswered, false],
+    ['no answer to a chat', { repeat: 'failed' }, unanswered, false],
+    ['no answer to a list', { repeat: 'always' }, unanswered, true],
+    ['a batch at a limit, which all calls wait for', { leavesRefusals: true }, limited, false],
+    ['a batch that nothing leaves', { leavesRefusals: true }, unsent, false],
+    ['a batch with a failure of one call', { leavesRefusals: true }, failed, true],
+    ['the last attempt', { retries: 0 }, failed, false],
+  ])('%s', (_, more, error, again) => {
+    expect(decideRetry({ ...policy, repeat: 'failed', ...more }, { error }, moment).again).toBe(again)
+  })
+
+  /** What is decided after an attempt that failed. */
+  const decide = (
+    { attempt = 1, random = 1, now = 0 }: Partial<typeof moment>,
+    { retryAfter, deadline = 0 }: { retryAfter?: number; deadline?: number } = {},
+  ) =>
+    decideRetry(
+      { ...policy, repeat: 'failed', retries: 9, deadline },
+      { error: limited, ...(retryAfter === undefined ? {} : { retryAfter }) },
+      { attempt, random, now },
+    )
+
+  test('comes after a wait that doubles up to 8 s, of which chance takes up to a half', () => {
+    const waits = [1, 2, 3, 4, 5, 6, 7].map((attempt) => decide({ attempt }))
+    const lengths = [500, 1000, 2000, 4000, 8000, 8000, 8000]
+    expect(waits).toEqual(lengths.map((wait) => ({ again: true, wait })))
+    expect([0, 0.5, 1].map((random) => decide({ random }))).toEqual(
+      [250, 375, 500].map((wait) => ({ again: true, wait })),
+    )
+    expect([0, 3].map((before) => backoff({ first: 100, longest: 300 }, before))).toEqual([100, 300])
+  })
+
+  test('waits as long as the service asks, up to 60 s', () => {
+    expect([0.1, 2, 60].map((retryAfter) => decide({}, { retryAfter }))).toEqual(
+      [500, 2000, 60_000].map((wait) => ({ again: true, wait })),
+    )
+    expect(decide({}, { retryAfter: 60.001 })).toEqual({
+      again: false,
+      because: 'the service asks to wait 61 s, more than 60 s',
+    })
+  })
+
+  test('is not made at the deadline or after it', () => {
+    expect(decide({ now: 1000 }, { deadline: 1501 })).toEqual({ again: true, wait: 500 })
+    expect(decide({ now: 1000 }, { deadline: 1500 })).toEqual({
+      again: false,
+      because: 'the next attempt, in 0.5 s, would be past the deadline',
+      deadline: true,
+    })
+  })
+})
+
+test("a service refuses a secret by 401 and 403; a 407 is a proxy's", () => {
+  expect([401, 403, 407, 402, undefined].map(refusesSecret)).toEqual([true, true, false, false, false])
+})

@@ -1,0 +1,252 @@
+import { describe, expect, test } from 'vitest'
+import { CliError } from '../src/errors.ts'
+import { createSecrets, findSecrets, isSecretHeader } from '../src/secrets.ts'
+
+function knowing(...all: string[]) {
+  const secrets = createSecrets()
+  for (const each of all) secrets.add(each)
+  return secrets
+}
+
+describe('in a text', () => {
+  test.each<[what: string, secrets: string[], text: string, shown: string]>([
+    ['none', [], 'a text', 'a text'],
+    ['one, wherever it stands', ['abcd'], 'abcd x abcd y', '[redacted] x [redacted] y'],
+    ['one after another', ['abcd'], 'abcdabcd', '[redacted][redacted]'],
+    ['one of four characters, but no shorter one', ['abc', 'wxyz'], 'abc wxyz', 'abc [redacted]'],
+    ['only short ones', ['abc'], 'abc', 'abc'],
+    ['several in another order', ['zzzz', 'aaaa'], 'aaaa-zzzz', '[redacted]-[redacted]'],
+    ['two that overlap', ['abcdef', 'defghi'], 'xabcdefghix', 'x[redacted]x'],
+    ['one that begins another', ['abcd', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
+    ['one within another', ['abcdefgh', 'cdef'], 'xabcdefghx', 'x[redacted]x'],
+    ['one that ends another', ['efgh', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
+  ])('%s', (_, secrets, text, shown) => {
+    expect(knowing(...secrets).redact(text)).toBe(shown)
+    expect(knowing(...secrets).redactJson(text)).toBe(shown)
+  })
+
+  const secret = `ca/n"<a>&r'y\\`
+  const coded = (code: (char: string) => string) => [...secret].map(code).join('')
+  const codeOf = (char: string, base: number) => char.charCodeAt(0).toString(base)
+  const json = JSON.stringify(secret).slice(1, -1)
+
+  test.each<[spelling: string, text: string]>([
+    ['JSON', json],
+    ['JSON in JSON', JSON.stringify(json).slice(1, -1)],
+    ['JSON, its slashes too', json.replaceAll('/', '\\/')],
+    ['codes of JSON', coded((char) => `\\u${codeOf(char, 16).padStart(4, '0')}`)],
+    ['codes of JSON in capitals', coded((char) => `\\u${codeOf(char, 16).padStart(4, '0').toUpperCase()}`)],
+    ['a URL', encodeURIComponent(secret)],
+    ['a URL, in small letters', encodeURIComponent(secret).replace(/%../g, (code) => code.toLowerCase())],
+    ['a URL in JSON', encodeURIComponent(secret).replaceAll('%', '\\u0025')],
+    ['every character as a code of URLs', coded((char) => `%${codeOf(char, 16)}`)],
+    ['numbers of markup', coded((char) => `&#${codeOf(char, 10)};`)],
+    ['long numbers of markup', coded((char) => `&#${codeOf(char, 10).padStart(7, '0')};`)],
+    ['hexadecimal numbers of markup', coded((char) => `&#x${codeOf(char, 16)};`)],
+    ['long hexadecimal numbers of markup', coded((char) => `&#X${codeOf(char, 16).padStart(6, '0')};`)],
+    ['names of markup', 'ca&sol;n&quot;&lt;a&gt;&amp;r&apos;y\\'],
+    ['names of markup in capitals', 'ca&SOL;n&QUOT;&LT;a&GT;&AMP;r&APOS;y\\'],
+    ['markup in JSON', 'ca\\u0026sol;n\\u0026quot;&lt;a&gt;&amp;r&apos;y\\\\'],
+    ['a URL with a backslash that is none of JSON', `ca%2Fn%22%3Ca%3E%26r'y\\`],
+  ])('one in the spelling of %s', (_, text) => {
+    const { redact } = knowing(secret)
+    expect(redact(`<${text}>`)).toBe('<[redacted]>')
+    // Codes before, between and after it do not move it.
+    expect(redact(`é\\n%20 ${text} &lt;\\n ${text} \\t&#33;.`)).toBe(
+      'é\\n%20 [redacted] &lt;\\n [redacted] \\t&#33;.',
+    )
+  })
+
+  test('of an escape in which one begins or ends nothing stays', () => {
+    const { redactJson } = knowing('nope-a-secret')
+    const redacted = redactJson(JSON.stringify({ a: 'one\nope-a-secret', b: '\t' }))
+    expect(redacted).toBe('{"a":"one[redacted]","b":"\\t"}')
+    expect(knowing('secret\\').redact('x\\y secret\\" z\\t')).toBe('x\\y [redacted] z\\t')
+  })
+
+  test('what is no escape is not read as one', () => {
+    const text = '%zz %4 &#; &#x; &#12345678; &#x1234567; &copy; \\u12 \\'
+    expect(knowing('abcd').redact(text)).toBe(text)
+    expect(knowing('a%b/').redact('%2 a%b%2f')).toBe('%2 [redacted]')
+  })
+})
+
+describe('in base64', () => {
+  test.each(['canary-secret', 'canary-secret1', 'canary-secret12', '~~~???>>>~?~>', 'abcde'])(
+    '%s',
+    (secret) => {
+      const { redact } = knowing(secret)
+      for (const form of ['base64', 'base64url'] as const) {
+        for (const before of ['', 'x', 'xy', 'me:', 'a longer name:']) {
+          for (const after of ['', '.', '..', '...']) {
+            const encoded = Buffer.from(before + secret + after).toString(form)
+            expect(redact(`<${encoded}> <${encoded}>`)).toBe('<[redacted]> <[redacted]>')
+          }
+        }
+      }
+    },
+  )
+
+  test('other words stay, and those that a few characters of it would fit', () => {
+    const { redact } = knowing('canary-secret', 'abcd')
+    for (const other of ['some words', 'canary-secre', 'abc']) {
+      const encoded = Buffer.from(other).toString('base64')
+      expect(redact(`<${encoded}>`)).toBe(`<${encoded}>`)
+    }
+    // Fewer than six characters may be anything.
+    expect(redact(Buffer.from('x:abcd.').toString('base64'))).toBe(Buffer.from('x:abcd.').toString('base64'))
+  })
+})
+
+test.each([
+  ['the beginning', 'no canar… here', 'no [redacted]… here'],
+  ['four characters', 'no cana… here', 'no [redacted]… here'],
+  ['fewer may be anything', 'no can… here', 'no can… here'],
+  ['all of it', 'no canary-secret…', 'no [redacted]…'],
+  ['all but the last', 'canary-secre…', '[redacted]…'],
+  ['only what is cut there', 'a… canary… b… c', 'a… [redacted]… b… c'],
+  ['what comes after the first character', '…no canary…', '…no [redacted]…'],
+  ['each of several', 'canary… canary-s…', '[redacted]… [redacted]…'],
+  ['after the same beginning', 'canacanar…', 'cana[redacted]…'],
+  ['what ends elsewhere', 'canary, it is…', 'canary, it is…'],
+])('where a text is cut, of one is hidden %s', (_, text, shown) => {
+  expect(knowing('canary-secret').redact(text)).toBe(shown)
+})
+
+describe('in an address', () => {
+  test.each([
+    ['see https://u:p@h.test/ and ftp://u@h', 'see https://[redacted]@h.test/ and ftp://[redacted]@h'],
+    ['git+ssh-1.x://u:p@h', 'git+ssh-1.x://[redacted]@h'],
+    ['//u:p@h \\\\u:p@h', '//[redacted]@h \\\\[redacted]@h'],
+    ['HTTPS://u:p@ss@h', 'HTTPS://[redacted]@h'],
+    ['https://h/a@b https://h?a@b https://h#a@b', 'https://h/a@b https://h?a@b https://h#a@b'],
+    ['https://h and a@b', 'https://h and a@b'],
+    ['https://us"er:p@h', 'https://[redacted]@h'],
+    ['?key=abc&x=1&access_token=abc', '?key=[redacted]&x=1&access_token=[redacted]'],
+    ['?a.b-c_secret=abc#client-Password=abc', '?a.b-c_secret=[redacted]#client-Password=[redacted]'],
+    ['?X-Amz-Signature=ab"c', '?X-Amz-Signature=[redacted]"c'],
+    [`?key=ab'c&key=ab\\c&key=ab c`, `?key=[redacted]'c&key=[redacted]\\c&key=[redacted] c`],
+    ['?keys=abc&key= key=abc', '?keys=abc&key= key=abc'],
+  ])('%s', (text, shown) => {
+    expect(knowing().redact(text)).toBe(shown)
+  })
+
+  test('in JSON a quote ends it, but for one with a backslash', () => {
+    const { redactJson } = knowing()
+    const json = JSON.stringify({ a: 'https://us"er:p@h', b: 'x@y', c: 'https://h', d: 'x@y', e: '?key=abc' })
+    expect(JSON.parse(redactJson(json))).toEqual({
+      a: 'https://[redacted]@h',
+      b: 'x@y',
+      c: 'https://h',
+      d: 'x@y',
+      e: '?key=[redacted]',
+    })
+    expect(redactJson('["HTTP://u:p@h/a@b","//u?@h"]')).toBe('["HTTP://[redacted]@h/a@b","//u?@h"]')
+  })
+})
+
+describe('headers', () => {
+  const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
+  const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2ln'
+
+  test.each<[name: string, value: string, shown: string]>([
+    ['Authorization', 'Bearer abc', 'Bearer [redacted]'],
+    ['Authorization', 'bearer abc', 'bearer [redacted]'],
+    ['Proxy-Authorization', 'Basic abc', 'Basic [redacted]'],
+    ['X-Auth', 'abc', '[redacted]'],
+    ['Cookie', 'a=b\nc=d', '[redacted]'],
+    ['Set-Cookie', 'a Bearer b', '[redacted]'],
+    ['X-Api-Key', 'a', '[redacted]'],
+    ['X-Token', 'a', '[redacted]'],
+    ['X-Secret', 'a', '[redacted]'],
+    ['X-Passwd', 'a', '[redacted]'],
+    ['X-Credentials', 'a', '[redacted]'],
+    ['X-Signature', 'a', '[redacted]'],
+    ['X-Forward', ' Bearer  abc ', '[redacted]'],
+    ['X-Forward', 'BEARER abc', 'BEARER [redacted]'],
+    ['X-Forward', basic('user:pass'), 'Basic [redacted]'],
+    ['X-Forward', ` ${basic('user:pass').replace(' ', '  ')} `, '[redacted]'],
+    ['X-Forward', `a ${basic('user:pass')}`, `a ${basic('user:pass')}`],
+    ['X-Forward', `${basic('user:pass')} a`, `${basic('user:pass')} a`],
+    ['X-Forward', basic('plan'), basic('plan')],
+    ['X-Forward', 'basic', 'basic'],
+    ['X-Forward', 'Bearer', 'Bearer'],
+    ['X-Forward', 'Bearer a b', 'Bearer a b'],
+    ['X-Forward', 'a Bearer b', 'a Bearer b'],
+    ['X-Forward', `v1 ${jwt}`, '[redacted]'],
+    ['X-Forward', 'eyJ0.e.', '[redacted]'],
+    ['X-Forward', `x${jwt} .${jwt} -${jwt}`, `x${jwt} .${jwt} -${jwt}`],
+    ['X-Forward', 'eyJ0.e eyJ.e.s eyJ0..s', 'eyJ0.e eyJ.e.s eyJ0..s'],
+    ['WWW-Authenticate', 'Bearer realm="x"', 'Bearer realm="x"'],
+    ['Proxy-Authenticate', 'Bearer abc', 'Bearer abc'],
+    ['X-WWW-Authenticate', 'a', '[redacted]'],
+    ['WWW-Authenticate-X', 'a', '[redacted]'],
+    ['x-ratelimit-tokens-limit', '5', '5'],
+    ['Rate-Limit-Tokens-Remaining', '5', '5'],
+    ['x-ratelimit-tokens-reset', '5', '5'],
+    ['x-ratelimit-tokens-reset', 'Bearer abc', 'Bearer [redacted]'],
+    ['x-ratelimit-token', '5', '[redacted]'],
+    ['x-ratelimit-reset-token', '5', '[redacted]'],
+    ['x-tokens-limit', '5', '[redacted]'],
+    ['Location', 'https://u:p@h/known-secret', 'https://[redacted]@h/[redacted]'],
+  ])('%s: %s', (name, value, shown) => {
+    expect(knowing('known-secret').redactHeaders({ [name]: value })).toEqual({ [name]: shown })
+    expect(isSecretHeader(name, value)).toBe(shown !== value && name !== 'Location')
+  })
+
+  test('have as secrets a credential with and without its scheme, and each cookie without its name', () => {
+    expect(
+      findSecrets({
+        Authorization: 'Bearer   abc def',
+        'X-Api-Key': 'a-key',
+        COOKIE: 'a=1;b=2=3;  c; d=',
+        'Set-Cookie': 'a=1',
+        Cookies: 'a=2',
+        'X-Token': '"a b',
+        Accept: 'x',
+      }),
+    ).toEqual([
+      ...['Bearer   abc def', 'abc def', 'a-key', 'a-key', '1', '2=3', 'c', ''],
+      ...['a=1', 'a=1', 'a=2', 'a=2', '"a b', '"a b'],
+    ])
+  })
+})
+
+describe('a failure', () => {
+  const redactFailure = (failure: CliError) => knowing('known-secret', '123456').redactFailure(failure)
+
+  test('has none in any of its texts', () => {
+    const failure = new CliError('refused', 'no known-secret', {
+      status: 400,
+      serviceMessage: 'a known-secret',
+      requestId: 'b known-secret',
+      problems: ['c known-secret', 'd'],
+      answer: 'e known-secret',
+      body: [{ 'known-secret': ['known-secret', 123456, 12], a: null, b: true, c: undefined }, 'x'],
+    })
+    const redacted = redactFailure(failure)
+    expect(redacted.message).toBe('no [redacted]')
+    expect(redacted.kind).toBe('refused')
+    expect(redacted.details).toEqual({
+      status: 400,
+      serviceMessage: 'a [redacted]',
+      requestId: 'b [redacted]',
+      problems: ['c [redacted]', 'd'],
+      answer: 'e [redacted]',
+      body: [{ '[redacted]': ['[redacted]', '[redacted]', 12], a: null, b: true, c: undefined }, 'x'],
+    })
+    expect(redactFailure(new CliError('usage', 'x')).details).toEqual({})
+  })
+
+  test('shows 200 levels of its body, and numbers as numbers', () => {
+    const nested = (levels: number, inner: unknown) => {
+      let value = inner
+      for (let level = levels; level > 0; level--) value = level % 2 === 0 ? [value] : { a: value }
+      return value
+    }
+    const shownOf = (body: unknown) => redactFailure(new CliError('refused', 'x', { body })).details.body
+    expect(shownOf(nested(200, 5))).toEqual(nested(200, 5))
+    expect(shownOf(nested(200, []))).toEqual(nested(200, '…'))
+    expect(shownOf(nested(201, 'x'))).toEqual(nested(200, '…'))
+  })
+})

@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest'
+import type { Decision, Rule } from '../../../src/sessions/policy/policy.ts'
+import {
+  deciderOf,
+  describeJudgement,
+  describeUse,
+  judge,
+  readUse,
+  type Use,
+  waitsForResult,
+} from '../../../src/sessions/running/judgement.ts'
+
+const custom = 'agent.custom_tool_use'
+const own = 'agent.tool_use'
+const mcp = 'agent.mcp_tool_use'
+
+/** A tool use whose event has these fields, as they are spelled. */
+const read = (fields: string, type = own, isContradicted?: boolean) =>
+  readUse({ id: 'u1', type, text: `{${fields}}`, isContradicted }) as Use
+const nested = (depth: number) => `"name":"bash","input":${'['.repeat(depth)}${']'.repeat(depth)}`
+
+describe('a tool use is read from its event as it is spelled', () => {
+  test('all of it', () => {
+    expect(
+      read('"name":"x", "mcp_server_name":"s", "input": {"a": 1.0}, "evaluated_permission":"ask"', mcp),
+    ).toEqual({
+      id: 'u1',
+      type: mcp,
+      text: '{"name":"x", "mcp_server_name":"s", "input": {"a": 1.0}, "evaluated_permission":"ask"}',
+      name: 'x',
+      input: { a: 1 },
+      inputText: '{"a": 1.0}',
+      isMcp: true,
+      server: 's',
+      isContradicted: false,
+      isUnclear: false,
+      permission: 'ask',
+    })
+  })
+
+  test('one without an input has an empty one', () => {
+    expect(read('"name":"bash"').input).toEqual({})
+  })
+
+  test('not without its text', () => {
+    expect(readUse({ id: 'u1', type: own })).toBeUndefined()
+  })
+
+  test.each<[fields: string, expected: Partial<Use>]>([
+    ['"name":"bash"', { name: 'bash', inputText: '{}', isMcp: false, isUnclear: false }],
+    ['"name":"bash","input":null', { input: null, inputText: 'null' }],
+    ['"name":5', { name: '', isUnclear: true }],
+    ['"input":{}', { name: '', isUnclear: true }],
+    ['"name":"x","mcp_server_name":""', { server: undefined }],
+    ['"name":"x","mcp_server_name":5', { server: undefined }],
+    ['"name":"x","input":{"a":1,"a":2}', { isUnclear: true }],
+    [nested(100), { isUnclear: false }],
+    [nested(101), { isUnclear: true }],
+  ])('%s', (fields, expected) => {
+    expect(read(fields)).toMatchObject(expected)
+  })
+
+  test('one that was shown with two inputs is unclear', () => {
+    expect(read('"name":"bash"', own, true)).toMatchObject({ isContradicted: true, isUnclear: true })
+  })
+})
+
+const rulesOf = (rules: Rule[], fallback: Decision = 'ask') => ({
+  policy: { rules, fallback: { decision: fallback, reason: 'who knows' } },
+  tools: new Map([['x', 'echo']]),
+})
+
+test.each<[what: string, use: Use, rules: Rule[], expected: object]>([
+  [
+    'a rule',
+    read('"name":"bash"'),
+    [
+      { tool: 'y', decision: 'deny' },
+      { tool: 'bash', decision: 'deny', reason: 'no' },
+    ],
+    { decision: 'deny', by: 'rule', rule: 1, reason: 'no' },
+  ],
+  ['the default', read('"name":"bash"'), [], { decision: 'ask', by: 'default', reason: 'who knows' }],
+  ['a command for the tool', read('"name":"x"', custom), [], { decision: 'allow', by: 'tool' }],
+  [
+    'a rule more than a command',
+    read('"name":"x"', custom),
+    [{ tool: 'x', decision: 'deny' }],
+    { decision: 'deny', by: 'rule', rule: 0 },
+  ],
+  [
+    'no command for another tool',
+    read('"name":"y"', custom),
+    [],
+    { decision: 'ask', by: 'default', reason: 'who knows' },
+  ],
+  [
+    'no command for what is unclear',
+    read('"name":"x","input":{"a":1,"a":2}', custom),
+    [],
+    { decision: 'ask', by: 'default', reason: 'who knows' },
+  ],
+  [
+    'no command for what is asked about',
+    read('"name":"x","evaluated_permission":"ask"'),
+    [],
+    { decision: 'ask', by: 'default', reason: 'who knows' },
+  ],
+])('%s decides', (_, use, rules, expected) => {
+  expect(judge(use, rulesOf(rules))).toEqual({ use, ...expected })
+})
+
+test.each<[type: string, name: string, permission: string | undefined, waits: boolean]>([
+  [custom, 'y', undefined, true],
+  [own, 'y', 'allow', true],
+  [own, 'y', undefined, false],
+  [own, 'x', undefined, true],
+  [own, 'x', 'deny', true],
+  [own, 'x', 'ask', false],
+  [mcp, 'x', undefined, false],
+])(
+  '%s of the tool %s, which the service decides as %s, waits for a result: %s',
+  (type, name, permission, waits) => {
+    const use = read(`"name":"${name}","evaluated_permission":${JSON.stringify(permission ?? null)}`, type)
+    expect(waitsForResult(use, new Map([['x', 'echo']]))).toBe(waits)
+  },
+)
+
+test('a person is told what was decided, by whom and why, and of a long input its beginning', () => {
+  const use = read('"name":"bash","input":{"a":1}')
+  expect(describeJudgement({ use, decision: 'deny', by: 'rule', rule: 2, reason: 'no' })).toBe(
+    'deny bash {"a":1} u1 (rules[2]: no)',
+  )
+  expect(describeJudgement({ use, decision: 'allow', by: 'person' })).toBe('allow bash {"a":1} u1 (you)')
+  const others = ['default', 'tool'] as const
+  expect(others.map((by) => deciderOf({ use, decision: 'ask', by }))).toEqual(['default', '--tool'])
+  const longest = `"${'x'.repeat(398)}"`
+  expect(describeUse(read(`"name":"bash","input":${longest}`))).toBe(`bash ${longest} u1`)
+  expect(describeUse(read(`"name":"bash","input":"x${longest.slice(1)}`))).toBe(
+    `bash "${'x'.repeat(399)}… u1`,
+  )
+})

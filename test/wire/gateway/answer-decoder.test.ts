@@ -1,0 +1,253 @@
+import { describe, expect, test } from 'vitest'
+import { CliError } from '../../../src/errors.ts'
+import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
+import type { Progress } from '../../../src/wire/gateway/answer-reader.ts'
+
+interface Reading {
+  text?: string
+  /** What `--raw` prints; without it the body as it is. */
+  raw?: string
+  /** Before the body ended. */
+  progress?: Progress
+  failure?: string
+}
+
+function read(type: string, pieces: Uint8Array[]) {
+  let text = ''
+  let raw = ''
+  let progress: Progress | undefined
+  const decoder = createAnswerDecoder(type, {
+    text: (more) => {
+      text += more
+    },
+    raw: (more) => {
+      raw += Buffer.from(more as string).toString('latin1')
+    },
+  })
+  try {
+    for (const piece of pieces) {
+      decoder.push(piece)
+      if (decoder.progress() === 'ended' && !decoder.isVerbatim()) break
+    }
+    progress = decoder.progress()
+    decoder.end()
+    return { text, raw, progress, failure: undefined }
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return { text, raw: decoder.isVerbatim() ? undefined : raw, progress, failure: error.message }
+  }
+}
+
+const chunk = (text: string, more: object = {}) =>
+  JSON.stringify({ candidates: [{ content: { parts: [{ text }] }, ...more }] })
+const last = chunk('b', { finishReason: 'STOP' })
+const message = '{"content":"a"}'
+const tooEarly = 'the stream ended early: the answer is not complete'
+const unreadable = 'the answer is whole, but has nothing of a documented shape'
+const json = 'application/json'
+const sse = 'text/event-stream'
+const ndjson = 'application/x-ndjson'
+const data = (...values: string[]) => values.map((value) => `data: ${value}\n\n`).join('')
+const lines = (...values: string[]) => values.map((value) => `${value}\n`).join('')
+
+const events: [type: string, body: string, reading: Reading][] = [
+  [sse, data(chunk('a'), last), { text: 'ab', raw: lines(chunk('a'), last), progress: 'settled' }],
+  [sse, `${data(chunk('a'), last)}data: {`, { text: 'ab', raw: lines(chunk('a'), last), failure: tooEarly }],
+  [sse, data(chunk('a')), { text: 'a', raw: lines(chunk('a')), failure: tooEarly }],
+  [
+    sse,
+    data(chunk('a'), '[DONE]', '{"error":{"message":"no"}}'),
+    { text: 'a', raw: lines(chunk('a')), progress: 'ended' },
+  ],
+  [sse, `${data(chunk('a'))}data: [DONE]`, { text: 'a', raw: lines(chunk('a')), progress: 'open' }],
+  [sse, data('[DONE]'), { raw: '', progress: 'ended' }],
+  [sse, data('{"type":"surprise"}', '[DONE]'), { raw: '{"type":"surprise"}\n', failure: unreadable }],
+  [sse, data('ping', '', '  ', '[DONE]'), { raw: 'ping\n', progress: 'ended' }],
+  [sse, `event: ping\n${data('words', '[DONE]')}`, { raw: 'words\n', progress: 'ended' }],
+  [sse, data('words'), { raw: 'words\n', failure: 'an event of the stream is not JSON' }],
+  [
+    sse,
+    'data: {"content":\ndata: "a"}\n\ndata: [DONE]\n\n',
+    { text: 'a', raw: '{"content":"a"}\n', progress: 'ended' },
+  ],
+  [
+    sse,
+    `${data(chunk('a'))}event: Error\n${data('[DONE]')}`,
+    { text: 'a', raw: lines(chunk('a'), '[DONE]'), failure: 'the stream ended with an error' },
+  ],
+  [
+    sse,
+    `event: error\ndata: {"error":{"message":"no"}}`,
+    { raw: '', failure: 'the stream ended with an error' },
+  ],
+  [
+    sse,
+    `event: mirror\n${data(chunk('a'), '[DONE]')}`,
+    { text: 'a', raw: lines(chunk('a')), progress: 'ended' },
+  ],
+  [
+    sse,
+    `event: other\n${data(chunk('a'), '[DONE]')}`,
+    { text: 'a', raw: lines(chunk('a')), progress: 'ended' },
+  ],
+  [sse, `event: message_stop\n${data('{}')}`, { raw: '{}\n', progress: 'ended' }],
+  [
+    'Text/Event-Stream; charset=latin1',
+    data('{"content":"\xe9"}', '[DONE]'),
+    { text: 'é', raw: '{"content":"\xc3\xa9"}\n', progress: 'ended' },
+  ],
+  [sse, lines(chunk('a'), last), { text: 'ab', raw: lines(chunk('a'), last), progress: 'settled' }],
+  [sse, `\xef\xbb\xbf \n${data(message, '[DONE]')}`, { text: 'a', raw: lines(message), progress: 'ended' }],
+  ...['data', 'event', 'id', 'retry', ':x'].map((start): [string, string, Reading] => [
+    json,
+    `${start}\n\n${data(message, '[DONE]')}`,
+    { text: 'a', raw: lines(message), progress: 'ended' },
+  ]),
+  [json, `event:x\n${data(message, '[DONE]')}`, { text: 'a', raw: lines(message), progress: 'ended' }],
+  [sse, `words\n${data(message, '[DONE]')}`, { text: 'a', raw: lines(message), progress: 'ended' }],
+  [
+    `${sse}; x`,
+    `words\n${data(message)}event: other\n${data('[DONE]')}`,
+    { text: 'a', raw: lines(message), progress: 'ended' },
+  ],
+  [sse, '', { raw: '', failure: tooEarly }],
+  [sse, ':', { raw: '', failure: tooEarly }],
+]
+
+const arrays: [type: string, body: string, reading: Reading][] = [
+  [json, `[${chunk('a')},\n${last}]`, { text: 'ab', progress: 'ended' }],
+  [sse, `[${chunk('a')},\n${last}]`, { text: 'ab', progress: 'ended' }],
+  [json, ` [${chunk('a')}] words]`, { text: 'a', progress: 'ended' }],
+  [json, `[${chunk('a')},${last}`, { text: 'ab', failure: tooEarly }],
+  [json, '[]', { failure: unreadable }],
+  [json, `[null,"ping",${chunk('a')}]`, { text: 'a', progress: 'ended' }],
+  [json, '["ping",{"candidates":[{"finishReason":"STOP"}]}]', { progress: 'ended' }],
+  [json, `[${chunk('a')},"[DONE]",5]`, { text: 'a', progress: 'ended' }],
+  [json, `[${chunk('a')},{"type":"message_stop"},{`, { text: 'a', progress: 'ended' }],
+  [json, `[${chunk('a')},words`, { text: 'a', failure: tooEarly }],
+  [json, `[${chunk('a')},words,`, { text: 'a', failure: 'a chunk of the stream is not JSON' }],
+  [`${json}; charset=latin1`, '[{"content":"\xe9"}]', { text: 'é', progress: 'open' }],
+]
+
+const sequences: [type: string, body: string, reading: Reading][] = [
+  [json, message, { text: 'a', progress: 'open' }],
+  ['', ` \xef\xbb\xbf\n${message}\n `, { text: 'a', progress: 'open' }],
+  ['text/html', message, { text: 'a', progress: 'open' }],
+  [json, last, { text: 'b', progress: 'open' }],
+  [json, chunk('a') + last, { text: 'ab', progress: 'settled' }],
+  [json, `${chunk('a')}\n${last} \r`, { text: 'ab', progress: 'settled' }],
+  [json, `${chunk('a')}${last}{`, { text: 'ab', failure: tooEarly }],
+  [json, chunk('a') + chunk('b'), { text: 'ab', failure: tooEarly }],
+  [json, `${message}\n[DONE]`, { text: 'a', progress: 'ended' }],
+  [json, `${message}\n[DONE]\n{"error":"no"}`, { text: 'a', progress: 'ended' }],
+  [json, `${message}\n"[DONE]"{`, { text: 'a', progress: 'ended' }],
+  [json, `${message} words\n`, { failure: 'the answer is not JSON' }],
+  [json, `${message} words`, { failure: 'the answer is not JSON' }],
+  ['text/plain', `${message}5\n{}`, { failure: 'the answer (text/plain) is not JSON' }],
+  [json, '{"content":', { failure: 'the answer is not JSON' }],
+  [json, '{"other":1}', { failure: 'the answer has another shape than documented: content: is missing' }],
+  [json, '{"text":"a"}{"type":"message_stop"}', { failure: unreadable }],
+  ...[ndjson, 'application/JSONL', 'application/json-lines', 'application/jsonlines'].flatMap(
+    (type): [string, string, Reading][] => [
+      [type, `${last}\n`, { text: 'b', progress: 'settled' }],
+      [type, message, { text: 'a', failure: tooEarly }],
+      [type, `${last}{"`, { text: 'b', failure: tooEarly }],
+      [type, `${message}\n"[DONE]"`, { text: 'a', progress: 'open' }],
+    ],
+  ),
+  [`${ndjson}; charset=latin1`, '{"content":"\xe9","stop_reason":"s"}', { text: 'é', progress: 'open' }],
+  [`${json}; charset=latin1`, '{"content":"\xe9"}', { text: 'é', progress: 'open' }],
+]
+
+const others: [type: string, body: string, reading: Reading][] = [
+  [json, 'words', { failure: 'the answer is not JSON' }],
+  [json, 'datas: {}', { failure: 'the answer is not JSON' }],
+  [json, `retryx\n\n${data(message)}`, { failure: 'the answer is not JSON' }],
+  [json, 'Data: {}', { failure: 'the answer is not JSON' }],
+  [json, '<p>no</p>', { failure: 'the answer is not JSON' }],
+  [sse, '<p>no</p>', { failure: 'the answer (text/event-stream) is not JSON' }],
+  ['text/html', data(message), { failure: 'the answer (text/html) is not JSON' }],
+  ['text/html; x', data(message), { failure: 'the answer (text/html; x) is not JSON' }],
+  [json, '', { failure: 'the answer is empty' }],
+  [json, ' \n', { failure: 'the answer is empty' }],
+  [json, '"words"', { failure: 'the answer has another shape than documented: the body: must be an object' }],
+]
+
+describe.each([
+  ['events', events],
+  ['an array', arrays],
+  ['values in a row', sequences],
+  ['something else', others],
+])('a body of %s', (_, rows) => {
+  test.each(rows)('%s %j', (type, body, { text = '', raw, progress, failure }) => {
+    const bytes = Buffer.from(body, 'latin1')
+    const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), bytes.subarray(place)])
+    const printed = failure ? raw : (raw ?? body)
+    for (const pieces of [[bytes], [...bytes].map((byte) => Uint8Array.of(byte)), ...cuts]) {
+      const { progress: found, ...reading } = read(type, pieces)
+      expect(reading).toEqual({ text, raw: printed, failure })
+      if (!failure) expect(found).toBe(progress)
+    }
+  })
+})
+
+test.each<[type: string, body: string, progress: Progress]>([
+  [sse, '', 'open'],
+  [sse, data(last), 'settled'],
+  [sse, `${data(last)}id`, 'finished'],
+  [sse, `${data(last)}data: {`, 'finished'],
+  [json, `[${last}`, 'finished'],
+  [json, `[${last},`, 'finished'],
+  [json, last, 'open'],
+  [ndjson, `${last}\n`, 'settled'],
+  [ndjson, `${last}{`, 'finished'],
+  [json, 'words', 'open'],
+])('an answer that may go on is not settled: %s %j', (type, body, progress) => {
+  const decoder = createAnswerDecoder(type, { text: () => undefined })
+  expect(decoder.isVerbatim()).toBe(false)
+  decoder.push(Buffer.from(body))
+  expect(decoder.progress()).toBe(progress)
+})
+
+test('an answer may begin with almost 64 KiB of blanks, beyond which its form is unknown', () => {
+  const body = (blanks: number) => [Buffer.from(`${' '.repeat(blanks)}${chunk('a')}${last}`)]
+  expect(read(json, body(64 * 1024 - 1))).toMatchObject({ text: 'ab', failure: undefined })
+  expect(read(json, body(64 * 1024))).toMatchObject({ text: '', failure: 'the answer is not JSON' })
+  expect(read(sse, [Buffer.from('\n'.repeat(64 * 1024) + data(last))])).toMatchObject({
+    text: 'b',
+    failure: undefined,
+  })
+})
+
+test('of something else no more than 1 Mi characters are read', () => {
+  const decoder = createAnswerDecoder(json, { text: () => undefined })
+  for (let pieces = 0; pieces < 16; pieces++) decoder.push(Buffer.alloc(64 * 1024, 'x'))
+  expect(() => decoder.push(Buffer.from('x'))).toThrow('the answer is not JSON')
+})
+
+test('a stream that breaks off is told from an answer that is wrong', () => {
+  const details = (body: string, type = sse) => {
+    const decoder = createAnswerDecoder(type, { text: () => undefined })
+    try {
+      decoder.push(Buffer.from(body))
+      decoder.end()
+    } catch (error) {
+      return (error as CliError).details.brokeOff
+    }
+    return 'whole'
+  }
+  expect([details(data(chunk('a'))), details('data: {'), details(`[${chunk('a')}`, json)]).toEqual([
+    true,
+    true,
+    true,
+  ])
+  expect([details(data('words')), details('event: error\ndata: no')]).toEqual([undefined, false])
+})
+
+test('words that came in place of an answer are told to their last byte', () => {
+  const decoder = createAnswerDecoder(json, { text: () => undefined })
+  decoder.push(Buffer.from('words '))
+  decoder.push(Buffer.from([0xc3]))
+  const details = expect.objectContaining({ serviceMessage: 'words \ufffd' })
+  expect(() => decoder.end()).toThrow(expect.objectContaining({ details }))
+})

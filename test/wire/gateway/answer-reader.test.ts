@@ -1,0 +1,245 @@
+import { describe, expect, test } from 'vitest'
+import { type AnswerSummary, mayHaveText } from '../../../src/wire/gateway/answer.ts'
+import { createAnswerReader, type Progress } from '../../../src/wire/gateway/answer-reader.ts'
+
+type Step = [value: unknown, text: string, progress: Progress, event?: string]
+
+const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
+const native = (...candidates: object[]) => ({ candidates })
+const stop = { finishReason: 'STOP' }
+const usage = {
+  input_tokens: 1,
+  output_tokens: 2,
+  cache_read_input_tokens: 3,
+  cache_creation_input_tokens: 4,
+}
+const counted = { inputTokens: 1, outputTokens: 2, cachedTokens: 3, cacheCreationTokens: 4 }
+const delta = (text: string) => ({ type: 'content_block_delta', delta: { type: 'text_delta', text } })
+
+test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
+  [
+    'native chunks are whole with a reason, also if nothing ends them',
+    [
+      [native(candidate('a')), 'a', 'open'],
+      [native(candidate('b', stop)), 'b', 'settled'],
+      [{ usageMetadata: {} }, '', 'settled'],
+    ],
+    { stopReason: 'STOP' },
+  ],
+  [
+    'a second reason says that more may follow',
+    [
+      [native(candidate('a', stop)), 'a', 'settled'],
+      [native(candidate('b')), 'b', 'open'],
+      [native(candidate('c', { finishReason: 'OTHER' })), 'c', 'finished'],
+    ],
+    { stopReason: 'OTHER' },
+  ],
+  [
+    'a reason without a text says so, too',
+    [
+      [native(stop), '', 'finished'],
+      [{ usageMetadata: {} }, '', 'finished'],
+    ],
+    { stopReason: 'STOP' },
+  ],
+  [
+    'after a call more may follow',
+    [
+      [native({ content: { parts: [{ functionCall: {} }] } }), '', 'open'],
+      [native(candidate('a', stop)), 'a', 'finished'],
+    ],
+    { stopReason: 'STOP' },
+  ],
+  [
+    'a blocked prompt is whole',
+    [[{ promptFeedback: { blockReason: 'x' } }, '', 'finished']],
+    { stopReason: 'x' },
+  ],
+  [
+    'every candidate must be finished',
+    [
+      [native(candidate('a'), candidate('b', { index: 1, ...stop })), 'a', 'open'],
+      [native(candidate('c', stop)), 'c', 'finished'],
+      [native(candidate('d', { index: 1 })), '', 'open'],
+      [native({ index: 1, ...stop }), '', 'finished'],
+    ],
+    { stopReason: 'STOP' },
+  ],
+  [
+    'another candidate alone is finished, too',
+    [[native(candidate('b', { index: 1, ...stop })), '', 'finished']],
+  ],
+  [
+    'the counts are those of the last chunk that has any',
+    [
+      [{ type: 'message_start', message: { id: 'i', model: 'm', usage } }, '', 'open'],
+      [{ usageMetadata: { thoughtsTokenCount: 5 } }, '', 'open'],
+      [{ usageMetadata: { promptTokenCount: 6 } }, '', 'open'],
+      [{ candidates: [], responseId: 'j' }, '', 'open'],
+    ],
+    { id: 'j', model: 'm', inputTokens: 6 },
+  ],
+  [
+    'the events of a message are whole with its end',
+    [
+      [{ type: 'message_start', message: { model: 'm', usage } }, '', 'open'],
+      [delta('a'), 'a', 'open'],
+      [{ type: 'content_block_stop' }, '', 'open'],
+      [{ type: 'message_delta', delta: { stop_reason: 's' }, usage: { output_tokens: 9 } }, '', 'open'],
+      [{ type: 'message_stop' }, '', 'ended'],
+    ],
+    { model: 'm', stopReason: 's', ...counted, outputTokens: 9 },
+  ],
+  [
+    'an event without a type has that of its name',
+    [
+      [{ delta: { text: 'a' } }, 'a', 'open', 'content_block_delta'],
+      [{ type: 5, delta: { text: 'b' } }, 'b', 'open', 'content_block_delta'],
+      [{ type: 'ping', delta: { text: 'b' } }, '', 'open', 'content_block_delta'],
+      [{ type: 'other' }, '', 'open', 'message_stop'],
+      [['a'], '', 'open', 'message_stop'],
+      [{ ...delta('c') }, 'c', 'open', 'surprise'],
+      [{}, '', 'ended', 'message_stop'],
+    ],
+  ],
+  [
+    'whole messages are whole while each has a reason',
+    [
+      [{ content: 'a', stop_reason: 's' }, 'a', 'finished'],
+      [{ content: 'b' }, 'b', 'open'],
+      [{ content: [], stop_reason: 't' }, '', 'finished'],
+      [native({}), '', 'open'],
+    ],
+    { stopReason: 't' },
+  ],
+  [
+    'an answer is taken out of an envelope',
+    [
+      [{ response: native(candidate('a')) }, 'a', 'open'],
+      [{ data: { content: 'b' }, message: 'ok' }, 'b', 'open'],
+      [{ data: { content: 'c' }, code: 40101, msg: 'odd' }, 'c', 'open'],
+      [{ response: 5, data: { type: 'message_stop' } }, '', 'ended'],
+    ],
+  ],
+  [
+    'what is no envelope is left',
+    [
+      [{ response: 'a', code: 0 }, '', 'open'],
+      [{ type: 'x', response: native(candidate('a')) }, '', 'open'],
+      [Object.create({ response: native(candidate('a')) }), '', 'open'],
+      [5, '', 'open'],
+    ],
+  ],
+])('%s', (_, steps, summary = {}) => {
+  const reader = createAnswerReader()
+  let received = 0
+  for (const [value, text, progress, event] of steps) {
+    expect(reader.addEvent(value, event), JSON.stringify(value)).toBe(text)
+    expect(reader.progress(), JSON.stringify(value)).toBe(progress)
+    if (text !== '') received++
+    expect(reader.received()).toBe(received)
+  }
+  expect(reader.summary).toEqual(summary)
+})
+
+test('a terminator ends an answer', () => {
+  const reader = createAnswerReader()
+  expect(reader.progress()).toBe('open')
+  reader.end()
+  expect(reader.progress()).toBe('ended')
+})
+
+describe('an error in a stream ends it', () => {
+  test.each<[value: unknown, event: string, message: string | undefined, brokeOff: boolean]>([
+    [{ error: { message: 'no' } }, '', 'no', false],
+    [{ message: 'no such route' }, '', 'no such route', false],
+    [{ error: { code: 503, message: 'busy' } }, '', 'busy', true],
+    [{ error: { code: 429, message: 'slower' } }, '', 'slower', true],
+    [{ error: { code: 401, message: 'who' } }, '', 'who', false],
+    [delta('a').delta, 'ERROR', undefined, false],
+    ['words', 'error', 'words', false],
+    [{ response: { error: { message: 'inside' } } }, '', 'inside', false],
+    [{ error: 'beside', response: { content: 'a' } }, '', 'beside', false],
+    [{ data: { error: { message: 'in data' } }, other: 1 }, '', 'in data', false],
+  ])('%j of the name %j', (value, event, serviceMessage, brokeOff) => {
+    const reader = createAnswerReader()
+    const failure = expect.objectContaining({
+      kind: 'response',
+      message: 'the stream ended with an error',
+      details: expect.objectContaining({ brokeOff, ...(serviceMessage ? { serviceMessage } : {}) }),
+    })
+    expect(() => reader.addEvent(value, event)).toThrow(failure)
+    expect(() => reader.throwIfError(value, event)).toThrow(failure)
+    expect(reader.progress()).toBe('open')
+  })
+
+  test('what is no error is not read for one', () => {
+    const reader = createAnswerReader()
+    reader.throwIfError({ type: 'message_stop' }, '')
+    expect([reader.progress(), reader.received()]).toEqual(['open', 0])
+  })
+})
+
+describe('a whole body', () => {
+  test.each<[body: unknown, text: string, summary?: AnswerSummary]>([
+    [native(candidate('a', stop)), 'a', { stopReason: 'STOP' }],
+    [{ content: 'a', usage }, 'a', counted],
+    [{ data: { content: 'a' } }, 'a'],
+    [{ response: native(candidate('a')) }, 'a'],
+  ])('%j', (body, text, summary = {}) => {
+    const reader = createAnswerReader()
+    expect(reader.addBody(body)).toBe(text)
+    expect([reader.progress(), reader.received(), reader.summary]).toEqual(['ended', 1, summary])
+    reader.requireReadable()
+  })
+
+  test.each([
+    [{ error: { type: 'authentication_error', message: 'no' } }, 'credentials'],
+    [{ data: { error: { type: 'rate_limit_error', message: 'no' } } }, 'rate-limited'],
+    [{ other: 1 }, 'response'],
+  ])('%j is a failure', (body, kind) => {
+    const reader = createAnswerReader()
+    expect(() => reader.addBody(body)).toThrow(expect.objectContaining({ kind }))
+    expect(reader.received()).toBe(0)
+  })
+})
+
+describe('an answer without a text is readable if all of it had a known shape', () => {
+  test.each<[values: unknown[], isReadable: boolean]>([
+    [[], false],
+    [[{ type: 'surprise' }], false],
+    [[{ type: 'surprise', text: 'a' }], false],
+    [[native(stop)], true],
+    [[native(stop), { type: 'surprise' }], true],
+    [[native(stop), { type: 'surprise', text: 'a' }], false],
+    [[native(stop), 'words'], false],
+    [[native(stop), { data: { other: 1 }, text: 'a' }], false],
+    [['words', native(candidate('a'))], true],
+    [[{ content: [] }], true],
+    [[{ content: [{ type: 'x', output: 'a' }] }, { content: [] }], false],
+    [[native({ content: { parts: [{ output: 'a' }] } }), native(stop)], false],
+    [[{ type: 'ping' }], true],
+    [[delta('')], true],
+  ])('%j: %j', (values, isReadable) => {
+    const reader = createAnswerReader()
+    for (const value of values) reader.addEvent(value)
+    const check = expect(() => reader.requireReadable())
+    if (isReadable) check.not.toThrow()
+    else check.toThrow('the answer is whole, but has nothing of a documented shape')
+  })
+})
+
+test.each<[unknown, boolean]>([
+  ...['text', 'content', 'delta', 'parts', 'choices', 'output', 'completion'].map(
+    (name): [unknown, boolean] => [{ [name]: 'a' }, true],
+  ),
+  [{ text: '', content: null, parts: 0, other: 'a' }, false],
+  [Object.create({ text: 'a' }), false],
+  [{}, false],
+  [[], true],
+  ['a', true],
+  [' \n', false],
+  [5, false],
+  [null, false],
+])('%j may have text: %j', (value, may) => expect(mayHaveText(value)).toBe(may))

@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest'
+import { decodeBase64 } from '../../../src/wire/gateway/base64.ts'
+import { smallTexts } from '../json/texts.ts'
+
+const withoutBreaks = (text: string) => text.replace(/[\r\n]/g, '')
+
+/** Decodes a text in the middle of a larger memory; `left` is what became of the text. */
+function decode(text: string): { decoded: string | undefined; left: string; around: string } {
+  const memory = Buffer.from(`<${text}>`, 'latin1')
+  const decoded = decodeBase64(memory.subarray(1, -1))
+  const all = memory.toString('latin1')
+  return {
+    decoded: decoded && Buffer.from(decoded).toString('latin1'),
+    left: all.slice(1, -1),
+    around: all.slice(0, 1) + all.slice(-1),
+  }
+}
+
+/** The same by the rules: one alphabet, no length that base64 cannot have, padding up to a multiple of four. */
+function expected(text: string): string | undefined {
+  const joined = withoutBreaks(text)
+  const data = joined.replace(/={1,2}$/, '')
+  const isPadded = data !== joined
+  const isWhole = data !== '' && data.length % 4 !== 1 && (!isPadded || joined.length % 4 === 0)
+  const isOfOneAlphabet = /^[A-Za-z0-9+/]*$/.test(data) || /^[A-Za-z0-9_-]*$/.test(data)
+  return isWhole && isOfOneAlphabet ? Buffer.from(data, 'base64').toString('latin1') : undefined
+}
+
+/** What is decoded at once. */
+const step = 32 * 1024
+const long = 'QUJD'.repeat(step / 4)
+
+test.each([
+  ['QQ', '=', '\n'],
+  ['A', 'B/', '+', '-', '_', '='],
+  ['A', '\r', '\n', '!', ' ', '\xff'],
+])('base64 is decoded, and nothing else: every short text of %j %j %j', (...pieces) => {
+  for (const end of smallTexts(pieces, pieces.length > 3 ? 4 : 6)) {
+    const { decoded, around } = decode(end)
+    expect({ decoded, around }, JSON.stringify(end)).toEqual({ decoded: expected(end), around: '<>' })
+  }
+})
+
+describe('of a text of several pieces', () => {
+  test.each([
+    'QQ',
+    'QQ==',
+    'QUI=',
+    'QUJD',
+    '\n/+8=\r\n',
+    '_-8',
+    'Q',
+    'QQ=',
+    'QQ=A',
+    '!',
+    '_/',
+    'QU!D',
+    'QU\xffD',
+    'QUJD\nA!QQ',
+  ])('that ends in %j what is not base64 is kept but for its line breaks', (end) => {
+    for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
+      const { decoded, left, around } = decode(start + end)
+      expect(decoded === expected(start + end), `${start.length}`).toBe(true)
+      expect(around).toBe('<>')
+      if (decoded === undefined) expect(withoutBreaks(left) === withoutBreaks(start + end)).toBe(true)
+    }
+  })
+
+  test('one alphabet may come back as the other', () => {
+    const text = `-_-_${long}Q!QQ`
+    expect(decode(text)).toMatchObject({ decoded: undefined, left: `+/+/${long}Q!QQ` })
+  })
+})

@@ -1,0 +1,153 @@
+import { describe, expect, test } from 'vitest'
+import { type FoundImage, findImages, splitDataUris } from '../../../src/wire/gateway/found-images.ts'
+
+/** In a memory of its own, beyond which nothing can be read. */
+const bytesOf = (text: string) => Uint8Array.from(Buffer.from(text))
+
+const find = (...values: unknown[]) => {
+  const { images, texts, reasons } = findImages({
+    values: values.map((value) => ({ value, event: '' })),
+    bytesOf,
+  })
+  return { images: images.map(shown), texts, reasons }
+}
+
+/** `TYPE DATA`, or `TYPE -> LINK`. */
+const shown = (image: FoundImage) =>
+  `${image.mimeType ?? '?'} ${'uri' in image ? `-> ${image.uri}` : Buffer.from(image.base64).toString('latin1')}`
+
+const png = 'image/png'
+/** The shortest data that counts in a text. */
+const data = 'A'.repeat(32)
+const uri = `data:${png};base64,${data}`
+
+describe('a field that has an image', () => {
+  test.each<[value: unknown, images: string[]]>([
+    [{ inlineData: { mimeType: png, data: 'x' } }, [`${png} x`]],
+    [{ inline_data: { mime_type: png, data: 'x' } }, [`${png} x`]],
+    [{ type: 'image', source: { media_type: png, data: 'x' } }, [`${png} x`]],
+    [{ inlineData: { mimeType: 5, data: 'x' } }, ['? x']],
+    [{ inlineData: { data: 5 } }, []],
+    [{ inlineData: { data: 'data:image/gif;base64,x', mimeType: png } }, ['image/gif x']],
+    [{ inlineData: { data: 'data:image/gif,x' } }, ['? data:image/gif,x']],
+    [{ inlineData: { data: 'data:image/gif;base64x' } }, ['? data:image/gif;base64x']],
+    [{ other: { data: 'x' } }, []],
+    [
+      { predictions: [{ bytesBase64Encoded: 'x', mimeType: png }, { bytesBase64Encoded: 'y' }] },
+      [`${png} x`, '? y'],
+    ],
+    [{ data: [{ b64_json: 'x' }, { url: 'y' }] }, ['? x', '? -> y']],
+    [{ image: { imageBytes: 'x' } }, ['? x']],
+    [{ b64_json: 5, imageBytes: null, bytesBase64Encoded: {} }, []],
+    [{ fileData: { mimeType: png, fileUri: 'x' } }, [`${png} -> x`]],
+    [{ file_data: { file_uri: 'x' } }, ['? -> x']],
+    [{ fileData: { fileUri: uri } }, [`${png} ${data}`]],
+    [{ other: { fileUri: 'x' } }, []],
+    [{ source: { type: 'url', url: 'x' } }, ['? -> x']],
+    [{ image_url: { url: 'x' } }, ['? -> x']],
+    [{ image_url: 'x' }, ['? -> x']],
+    [{ link: { url: 'x' } }, []],
+    [{ image_url: 5 }, []],
+    [
+      [{ a: { inlineData: { data: '1' } }, b: [{ inlineData: { data: '2' } }] }, { imageBytes: '3' }],
+      ['? 1', '? 2', '? 3'],
+    ],
+    [null, []],
+    ['x', []],
+  ])('%j', (value, images) => expect(find(value)).toEqual({ images, texts: [], reasons: [] }))
+})
+
+describe('the texts around images', () => {
+  const part = (text: string, more: object = {}) => ({ parts: [{ text, ...more }] })
+
+  test.each<[values: unknown[], texts: string[], images?: string[]]>([
+    [[{ parts: [{ text: 'a' }, { text: 'b' }] }], ['a', 'b']],
+    [
+      [
+        { content: [{ text: 'a' }] },
+        { content: 'b' },
+        { delta: { text: 'c' } },
+        { content_block: { text: 'd' } },
+      ],
+      ['abcd'],
+    ],
+    [[{ citation: { text: 'a' }, text: 'b' }], []],
+    [[{ parts: [{ text: 5, content: {} }] }], []],
+    [[part('a'), part('b')], ['ab']],
+    [[part('a'), { usage: 1 }, part('b')], ['ab']],
+    [[part(' '), part('\n')], []],
+    [[part('a', { thought: true }), part('b', { thought: true })], []],
+    [
+      [part('a'), part('b', { thought: true }), part('c')],
+      ['a', 'c'],
+    ],
+    [[part('a', { thought: 'yes' })], ['a']],
+    [[{ parts: [{ text: 'a' }, { inlineData: { data: 'x' } }, { text: 'b' }] }], ['a', 'b'], ['? x']],
+    [[part('a'), { inlineData: { data: 'x' } }, part('b')], ['a', 'b'], ['? x']],
+    [[part(`a ${uri.slice(0, 30)}`), part(`${uri.slice(30)} b`)], ['a  b'], [`${png} ${data}`]],
+    [[part(uri, { thought: true })], [], [`${png} ${data}`]],
+    [[part(uri, { inlineData: { data: 'x' } })], [], [`${png} ${data}`, '? x']],
+  ])('%j', (values, texts, images = []) => expect(find(...values)).toEqual({ images, texts, reasons: [] }))
+
+  test('are not the reasons', () => {
+    const value = {
+      candidates: [{ finishMessage: 'a' }, { finishMessage: 5 }],
+      promptFeedback: { blockReasonMessage: 'b' },
+    }
+    expect(find(value)).toEqual({ images: [], texts: [], reasons: ['a', 'b'] })
+  })
+
+  test('may be long, and are read as UTF-8', () => {
+    const bytesOf = () => Buffer.from('\ufeffé')
+    const values = [{ value: { content: 'mark', image_url: 'mark' }, event: '' }]
+    expect(findImages({ values, bytesOf })).toEqual({
+      images: [{ mimeType: undefined, uri: '\ufeffé' }],
+      texts: ['\ufeffé'],
+      reasons: [],
+    })
+  })
+})
+
+describe('a data URI in a text', () => {
+  const long = `${data}+/=_-`
+  test.each<[text: string, rest: string, images?: string[]]>([
+    ['', ''],
+    ['a data:image/png;base64, b', 'a data:image/png;base64, b'],
+    [`a ${uri} b`, 'a  b', [`${png} ${data}`]],
+    [`data:${png};base64,${data.slice(1)}`, `data:${png};base64,${data.slice(1)}`],
+    [`DATA:image/svg+xml;BASE64,${long}`, '', [`image/svg+xml ${long}`]],
+    [`data:image/x.y-z;charset=utf-8;a=b;base64,${data}!`, '!', [`image/x.y-z ${data}`]],
+    [`data:${png};base64;a,${data}`, `data:${png};base64;a,${data}`],
+    [`data:${png};a b;base64,${data}`, `data:${png};a b;base64,${data}`],
+    [`data:${png},${data}`, `data:${png},${data}`],
+    [`data:image/;base64,${data}`, `data:image/;base64,${data}`],
+    [`data:text/plain;base64,${data}`, `data:text/plain;base64,${data}`],
+    [`${uri}${uri}`, `:image/png;base64,${data}`, [`${png} ${data}data`]],
+    [`${uri} ${uri}\n${data}`, ` \n${data}`, [`${png} ${data}`, `${png} ${data}`]],
+    [`data:image/png;${'a'.repeat(977)};base64,${data}`, '', [`${png} ${data}`]],
+    [`data:image/png;${'a'.repeat(978)};base64,${data}`, `data:image/png;${'a'.repeat(978)};base64,${data}`],
+    [`a data:image/png ${uri}`, 'a data:image/png ', [`${png} ${data}`]],
+    ...['(', '"', "'", '<'].map((open): [string, string, string[]] => [
+      `${open}${uri}\r\n${data}!`,
+      `${open}!`,
+      [`${png} ${data}\r\n${data}`],
+    ]),
+    [`![a fox](${uri}) b`, 'a fox b', [`${png} ${data}`]],
+    [`[fox](${uri} "title")`, 'fox', [`${png} ${data}`]],
+    [`[b ${uri})`, '[b )', [`${png} ${data}`]],
+    [`ab cd ${uri})`, 'ab cd )', [`${png} ${data}`]],
+    [`${data}data:${png};base64,AAAA`, `${data}data:${png};base64,AAAA`],
+    [`a [fox](${uri} "title" ) b`, 'a fox b', [`${png} ${data}`]],
+    [`![](${uri}\n)`, '', [`${png} ${data}\n`]],
+    [`![a](${uri} "title)`, '![a]( "title)', [`${png} ${data}`]],
+    [`![a](${uri} b)`, '![a]( b)', [`${png} ${data}`]],
+    [`](${uri})`, ']()', [`${png} ${data}`]],
+    [`[a] b](${uri})`, '[a] b]()', [`${png} ${data}`]],
+    [`[a]b(${uri})`, '[a]b()', [`${png} ${data}`]],
+    [`[a](${uri})[b](${uri})`, 'ab', [`${png} ${data}`, `${png} ${data}`]],
+    [`!a[b](${uri})`, '!ab', [`${png} ${data}`]],
+  ])('%s', (text, rest, images = []) => {
+    const split = splitDataUris(text)
+    expect({ text: split.text, images: split.images.map(shown) }).toEqual({ text: rest, images })
+  })
+})

@@ -1,0 +1,175 @@
+import { describe, expect, test } from 'vitest'
+import type { AnswerSummary } from '../../../src/wire/gateway/answer.ts'
+import {
+  isMessage,
+  isMessageEvent,
+  readMessage,
+  readMessageEvent,
+  textDelta,
+} from '../../../src/wire/gateway/message.ts'
+
+const usage = {
+  input_tokens: 1,
+  output_tokens: 2,
+  cache_read_input_tokens: 3,
+  cache_creation_input_tokens: 4,
+}
+const counts = { inputTokens: 1, outputTokens: 2, cachedTokens: 3, cacheCreationTokens: 4 }
+const oddUsage = {
+  input_tokens: '1',
+  output_tokens: null,
+  cache_read_input_tokens: [3],
+  cache_creation_input_tokens: { a: 4 },
+}
+
+const oddCounts = { inputTokens: null, cachedTokens: null, cacheCreationTokens: null }
+
+interface Piece {
+  text?: string
+  summary?: AnswerSummary
+  hasUnknown?: boolean
+}
+const whole = ({ text = '', summary = {}, hasUnknown = false }: Piece) => ({ text, summary, hasUnknown })
+
+describe('a message', () => {
+  test.each<[fields: object, piece: Piece]>([
+    [
+      {
+        id: 'i',
+        type: 'message',
+        content: [{ type: 'text', text: 'a' }, { text: 'b' }],
+        model: 'm',
+        stop_reason: 's',
+        usage,
+      },
+      { text: 'ab', summary: { id: 'i', model: 'm', stopReason: 's', ...counts } },
+    ],
+    [{ id: 1, content: [], model: ['m'], stop_reason: {}, usage: 'x' }, {}],
+    [{ id: null, content: [], model: null, stop_reason: null, usage: oddUsage }, { summary: oddCounts }],
+    [{ content: 'a' }, { text: 'a' }],
+    [{ content: { type: 'text', text: 'a' } }, { text: 'a' }],
+    [{ content: ['a', { text: 'b' }, { text: null }, {}, { type: 5, text: 'c' }] }, { text: 'abc' }],
+    ...['thinking', 'redacted_THINKING', 'reasoning', 'tool_use', 'signature', 'citations', 'input_json'].map(
+      (type): [object, Piece] => [{ content: [{ type, text: 'a', content: 'b' }, 'c'] }, { text: 'c' }],
+    ),
+    [{ content: [{ type: 'x', content: 'a' }, 'b'] }, { text: 'b', hasUnknown: true }],
+    [{ content: [{ text: null, parts: ['a'] }] }, { hasUnknown: true }],
+    [
+      {
+        content: [
+          { text: 'a', content: 'b' },
+          { type: 'image', source: {} },
+        ],
+      },
+      { text: 'a' },
+    ],
+  ])('%j', (fields, piece) => expect(readMessage(fields)).toEqual(whole(piece)))
+
+  test.each([
+    [{}, 'content: is missing'],
+    [{ content: null }, 'content: must be a list'],
+    [{ content: 5 }, 'content: must be a list'],
+    [{ content: ['a', 5] }, 'content[1]: must be an object'],
+    [{ content: [{ text: 5 }] }, 'content[0].text: must be text'],
+    [5, 'the body: must be an object'],
+  ])('%j is not one', (value, problem) => {
+    const message = `the answer has another shape than documented: ${problem}`
+    expect(() => readMessage(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
+  })
+
+  test.each([
+    [{ content: [] }, true],
+    [{ content: null, type: 'message' }, true],
+    [{ content: [], type: null }, true],
+    [{ content: [], type: 'other' }, false],
+    [{ type: 'message' }, false],
+    [Object.create({ content: [] }), false],
+    [['content'], false],
+    ['content', false],
+  ])('is told by its fields: %j', (value, is) => expect(isMessage(value)).toBe(is))
+})
+
+const event = (type: string, fields: object = {}) => ({ type, ...fields })
+
+describe('an event of a message stream', () => {
+  test.each<[event: { type: string }, piece: Piece]>([
+    [
+      event('message_start', {
+        message: { id: 'i', model: 'm', content: ['a'], stop_reason: 's', usage },
+      }),
+      { text: 'a', summary: { id: 'i', model: 'm', stopReason: 's', ...counts } },
+    ],
+    [
+      event('message_start', { message: { id: 1, model: 2, stop_reason: 3, usage: oddUsage }, usage: 'x' }),
+      { summary: oddCounts },
+    ],
+    [event('message_start', { message: null, content_block: null, delta: null, usage: null }), {}],
+    [
+      event('message_delta', { delta: { stop_reason: 's' }, usage }),
+      { summary: { stopReason: 's', ...counts } },
+    ],
+    [event('message_delta', { delta: { stop_reason: 1 }, usage: oddUsage }), { summary: oddCounts }],
+    [
+      event('message_delta', {
+        message: { stop_reason: 'old', usage: { input_tokens: 1, output_tokens: 1 } },
+        delta: { stop_reason: 'new' },
+        usage: { output_tokens: 2 },
+      }),
+      { summary: { stopReason: 'new', inputTokens: 1, outputTokens: 2 } },
+    ],
+    [event('content_block_start', { content_block: { type: 'text', text: 'a' } }), { text: 'a' }],
+    [event('content_block_start', { content_block: 'a' }), { text: 'a' }],
+    [event('content_block_start', { content_block: { type: 'x', content: 'a' } }), { hasUnknown: true }],
+    [event('content_block_delta', { delta: { type: 'text_delta', text: 'a' } }), { text: 'a' }],
+    [event('content_block_delta', { delta: 'a' }), { text: 'a' }],
+    [event('content_block_delta', { delta: { type: 'thinking_delta', thinking: 'a' } }), {}],
+    [event('content_block_delta', { delta: { type: 'text_delta' } }), { hasUnknown: true }],
+    [event('content_block_delta', { delta: null }), { hasUnknown: true }],
+    [event('content_block_delta'), { hasUnknown: true }],
+    [
+      event('content_block_stop', { message: { content: 'a' }, content_block: 'b', delta: 'c' }),
+      { text: 'abc' },
+    ],
+    [event('ping', { message: 5, delta: 'a' }), {}],
+    [event('message_stop', { message: 5, delta: 'a' }), {}],
+  ])('%j', (value, piece) => expect(readMessageEvent(value)).toEqual(whole(piece)))
+
+  test.each([
+    [event('message_start', { message: 5 }), 'message: must be an object'],
+    [event('message_start', { message: { content: [5] } }), 'message.content[0]: must be an object'],
+    [event('content_block_start', { content_block: 5 }), 'content_block: must be an object'],
+    [event('content_block_delta', { delta: { text: 5 } }), 'delta.text: must be text'],
+  ])('%j is not one', (value, problem) => {
+    expect(() => readMessageEvent(value)).toThrow(`the answer has another shape than documented: ${problem}`)
+  })
+
+  test.each<[unknown, boolean]>([
+    ...['message_start', 'message_', 'content_block_delta', 'ping'].map((type): [unknown, boolean] => [
+      { type },
+      true,
+    ]),
+    ...['message', 'pings', 'xping', 'a_message_start', 'my_content_block_x', ''].map(
+      (type): [unknown, boolean] => [{ type }, false],
+    ),
+    [{}, false],
+    [{ type: 5 }, false],
+    [{ type: ['ping'] }, false],
+    [['ping'], false],
+    [null, false],
+  ])('is told by its type: %j', (value, is) => expect(isMessageEvent(value)).toBe(is))
+})
+
+test.each([
+  [event('content_block_delta', { delta: { type: 'text_delta', text: 'a' } }), 'a'],
+  [event('content_block_delta', { delta: { type: 'text_delta', text: '' } }), ''],
+  [event('content_block_delta', { delta: { type: 'text_delta', text: 5 } }), undefined],
+  [event('content_block_delta', { delta: { type: 'thinking_delta', text: 'a' } }), undefined],
+  [event('content_block_start', { delta: { type: 'text_delta', text: 'a' } }), undefined],
+  [event('content_block_delta'), undefined],
+  [event('content_block_delta', { delta: null }), undefined],
+  [null, undefined],
+  ['content_block_delta', undefined],
+])('the most frequent event is read in a short way: %j', (value, text) => {
+  expect(textDelta(value)).toBe(text)
+  if (text !== undefined) expect(readMessageEvent(value as { type: string })).toEqual(whole({ text }))
+})

@@ -1,0 +1,201 @@
+import { describe, expect, test } from 'vitest'
+import { isNative, type NativePiece, readNative } from '../../../src/wire/gateway/native.ts'
+
+const read = (value: object, { text = '', summary = {}, ...more }: Partial<NativePiece>) =>
+  expect(readNative(value)).toEqual({
+    text,
+    summary,
+    finish: {},
+    hasCall: false,
+    hasUsage: false,
+    hasUnknown: false,
+    ...more,
+  })
+
+/** An answer with one candidate, that has these parts. */
+const parts = (...parts: unknown[]) => ({ candidates: [{ content: { role: 'model', parts } }] })
+const open = { finish: { first: false } }
+
+test('a whole answer is read', () => {
+  const answer = {
+    candidates: [
+      {
+        content: {
+          role: 'model',
+          parts: [{ text: 'a' }, { text: 'b', thought: true }, { text: 'c', thought: false }],
+        },
+        finishReason: 'STOP',
+        finishMessage: 'why',
+        index: 0,
+      },
+    ],
+    responseId: 'i',
+    modelVersion: 'm',
+    usageMetadata: {
+      promptTokenCount: 1,
+      candidatesTokenCount: 2,
+      totalTokenCount: 9,
+      thoughtsTokenCount: 4,
+      cachedContentTokenCount: 5,
+    },
+  }
+  const counts = { inputTokens: 1, outputTokens: 6, reasoningTokens: 4, cachedTokens: 5 }
+  read(answer, {
+    text: 'ac',
+    summary: { id: 'i', model: 'm', stopReason: 'STOP', stopMessage: 'why', ...counts },
+    finish: { first: true },
+    hasUsage: true,
+  })
+})
+
+test.each<[answer: object, piece: Partial<NativePiece>]>([
+  [{}, {}],
+  [{ candidates: null, promptFeedback: null, responseId: null, modelVersion: 5, usageMetadata: 'x' }, {}],
+  [{ candidates: [] }, {}],
+  [parts(), open],
+  [parts('a', { text: 'b' }, { text: null }, { thought: 'yes', text: 'c' }), { text: 'abc', ...open }],
+  [{ candidates: [{ content: 'a' }] }, { text: 'a', ...open }],
+  [{ candidates: [{ content: { parts: 'a' } }] }, { text: 'a', ...open }],
+  [{ candidates: [{ content: { parts: { text: 'a' } } }] }, { text: 'a', ...open }],
+  [{ candidates: [{ content: null, index: 'x', finishReason: {}, finishMessage: 5 }] }, open],
+])('of %j the text is read, if it has any', (answer, piece) => read(answer, piece))
+
+describe('candidates', () => {
+  const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
+  const finished = { finishReason: 'STOP' }
+
+  test.each<[candidates: object[], piece: Partial<NativePiece>]>([
+    [
+      [candidate('b', { index: 1 }), candidate('a', { index: 0 })],
+      { text: 'a', finish: { first: false, others: false } },
+    ],
+    [[candidate('a'), candidate('b')], { text: 'a', finish: { first: false, others: false } }],
+    [
+      [candidate('a', finished), candidate('b', { index: 1 }), candidate('c', { index: 2, ...finished })],
+      { text: 'a', summary: { stopReason: 'STOP' }, finish: { first: true, others: false } },
+    ],
+    [[candidate('a'), candidate('b', finished)], { text: 'a', finish: { first: false, others: true } }],
+    [[candidate('b', { index: 1, ...finished })], { finish: { others: true }, hasUnknown: true }],
+    [[{ index: 1, ...finished }], { finish: { others: true } }],
+  ])('%j', (candidates, piece) => read({ candidates }, piece))
+})
+
+test.each<[reason: unknown, told: string | undefined]>([
+  ['MAX_TOKENS', 'MAX_TOKENS'],
+  ['', undefined],
+  ['FINISH_REASON_UNSPECIFIED', undefined],
+  ['UNSPECIFIED_x', 'UNSPECIFIED_x'],
+  ['_UNSPECIFIED_', '_UNSPECIFIED_'],
+  [0, undefined],
+  ...['STOP', 'MAX_TOKENS', 'SAFETY', 'RECITATION', 'OTHER', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII'].map(
+    (name, index): [number, string] => [index + 1, name],
+  ),
+  [9, 'MALFORMED_FUNCTION_CALL'],
+  [10, '10'],
+  [true, undefined],
+])('the reason %j is told as %j', (finishReason, told) => {
+  const summary = told === undefined ? {} : { stopReason: told }
+  read({ candidates: [{ finishReason }] }, { summary, finish: { first: told !== undefined } })
+})
+
+test.each<[answer: object, piece: Partial<NativePiece>]>([
+  [
+    { promptFeedback: { blockReason: 'SAFETY' } },
+    { summary: { stopReason: 'SAFETY' }, finish: { first: true } },
+  ],
+  [{ promptFeedback: { blockReason: 2 } }, { summary: { stopReason: '2' }, finish: { first: true } }],
+  [{ promptFeedback: { blockReason: 0, blockReasonMessage: '' } }, {}],
+  [{ promptFeedback: { blockReason: {}, blockReasonMessage: 5 } }, {}],
+  [{ promptFeedback: 'x' }, {}],
+  [{ promptFeedback: { blockReasonMessage: 'why' } }, { summary: { stopMessage: 'why' } }],
+  [
+    {
+      candidates: [{ finishReason: 'STOP', finishMessage: '' }],
+      promptFeedback: { blockReason: 'x', blockReasonMessage: 'y' },
+    },
+    { summary: { stopReason: 'STOP', stopMessage: 'y' }, finish: { first: true } },
+  ],
+  [
+    { candidates: [{ finishMessage: 'a' }], promptFeedback: { blockReason: 'x', blockReasonMessage: 'y' } },
+    { summary: { stopReason: 'x', stopMessage: 'a' }, finish: { first: true } },
+  ],
+])('what %j says of a blocked prompt is told', (answer, piece) => read(answer, piece))
+
+test.each<[usageMetadata: object, counts: NativePiece['summary']]>([
+  [{}, {}],
+  [
+    {
+      promptTokenCount: '1',
+      candidatesTokenCount: [2],
+      totalTokenCount: null,
+      thoughtsTokenCount: {},
+      cachedContentTokenCount: '5',
+    },
+    { inputTokens: null, outputTokens: null, cachedTokens: null, reasoningTokens: null },
+  ],
+  [{ promptTokenCount: 1 }, { inputTokens: 1 }],
+  [
+    { promptTokenCount: 1, totalTokenCount: '9' },
+    { inputTokens: 1, outputTokens: null },
+  ],
+  [{ totalTokenCount: 9 }, {}],
+  [
+    { promptTokenCount: 1, totalTokenCount: 9 },
+    { inputTokens: 1, outputTokens: 8 },
+  ],
+  [
+    { promptTokenCount: 9, totalTokenCount: 9 },
+    { inputTokens: 9, outputTokens: 0 },
+  ],
+  [{ promptTokenCount: 10, totalTokenCount: 9 }, { inputTokens: 10 }],
+  [
+    { promptTokenCount: 1, totalTokenCount: 9, candidatesTokenCount: 2 },
+    { inputTokens: 1, outputTokens: 2 },
+  ],
+  [{ thoughtsTokenCount: 4 }, { outputTokens: 4, reasoningTokens: 4 }],
+])('the counts of %j', (usageMetadata, summary) => read({ usageMetadata }, { summary, hasUsage: true }))
+
+test.each<[part: object, has: Partial<NativePiece>]>([
+  [{ functionCall: {} }, { hasCall: true }],
+  [{ function_call: { name: 'x' } }, { hasCall: true }],
+  [{ functionCall: null, function_call: '' }, {}],
+  [{ content: 'a' }, { hasUnknown: true }],
+  [{ text: null, parts: ['a'] }, { hasUnknown: true }],
+  [{ text: '', content: 'a' }, {}],
+  [{ inlineData: { data: 'x' } }, {}],
+])('the part %j is a call, or may have text', (part, has) => read(parts({}, part, {}), { ...open, ...has }))
+
+test.each<[candidate: object, hasUnknown: boolean]>([
+  [{ content: { text: 'a' } }, true],
+  [{ content: { text: 'a', parts: [] } }, false],
+  [{ content: { role: 'model', parts: null } }, false],
+  [{ content: null, output: 'a' }, true],
+  [{ delta: { text: 'a' } }, true],
+  [{ content: { role: 'model' }, output: 'a' }, false],
+  [{ safetyRatings: [] }, false],
+])('the candidate %j may have its text where none is looked for: %j', (candidate, hasUnknown) =>
+  read({ candidates: [candidate] }, { ...open, hasUnknown }),
+)
+
+test.each([
+  [{ candidates: 5 }, 'candidates: must be a list'],
+  [{ candidates: [5] }, 'candidates[0]: must be an object'],
+  [{ candidates: [{ content: 5 }] }, 'candidates[0].content: must be an object'],
+  [{ candidates: [{ content: { parts: 5 } }] }, 'candidates[0].content.parts: must be a list'],
+  [parts('a', 5), 'candidates[0].content.parts[1]: must be an object'],
+  [parts({ text: 5 }), 'candidates[0].content.parts[0].text: must be text'],
+])('%j is not an answer', (value, problem) => {
+  const message = `the answer has another shape than documented: ${problem}`
+  expect(() => readNative(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
+})
+
+test.each([
+  [{ candidates: null }, true],
+  [{ promptFeedback: {} }, true],
+  [{ usageMetadata: {}, x: 1 }, true],
+  [{ content: [] }, false],
+  [{}, false],
+  [Object.create({ candidates: [] }), false],
+  [['candidates'], false],
+  [null, false],
+])('a native answer is told by its fields: %j', (value, is) => expect(isNative(value)).toBe(is))

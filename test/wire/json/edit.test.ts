@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest'
+import { CliError } from '../../../src/errors.ts'
+import {
+  appending,
+  assigning,
+  editJson,
+  parseAssignment,
+  readFieldPath,
+} from '../../../src/wire/json/edit.ts'
+
+test.each<[source: string, path: (string | number)[], end?: number]>([
+  ['a', ['a']],
+  ['a.b.c', ['a', 'b', 'c']],
+  ['a[0][12].b', ['a', 0, 12, 'b']],
+  ['[3].a', [3, 'a']],
+  ['a["x.y"].b["\\u0062\\""]', ['a', 'x.y', 'b', 'b"']],
+  ['["x"]["]"]', ['x', ']']],
+  ['a b.é', ['a b', 'é']],
+  ['', [], 0],
+  ['.a', [], 0],
+  ['a..b', ['a'], 1],
+  ['a.', ['a'], 1],
+  ['a[]', ['a'], 1],
+  ['a[-1]', ['a'], 1],
+  ['a[0]b', ['a', 0], 4],
+  ['a=b', ['a'], 1],
+  ['a["\\x"]', ['a'], 1],
+  ['a["x]', ['a'], 1],
+  ['a["x"', ['a'], 1],
+  ['a"b', ['a'], 1],
+  ['a[0=1', ['a'], 1],
+])('%j begins with the path %j', (source, path, end = source.length) => {
+  expect(readFieldPath(source)).toEqual({ path, end })
+})
+
+describe('an assignment', () => {
+  test.each([
+    ['a=1', ['a'], false, '1'],
+    ['a= [1, 2.50] ', ['a'], false, ' [1, 2.50] '],
+    ['a=tru', ['a'], false, '"tru"'],
+    ['a=', ['a'], false, '""'],
+    ['a=b=c', ['a'], false, '"b=c"'],
+    ['a.b[]=null', ['a', 'b'], true, 'null'],
+    ['a[0]="x"', ['a', 0], false, '"x"'],
+  ])('%j', (source, path, appends, json) => {
+    expect(parseAssignment(source)).toEqual({ path, appends, json, source: `--set ${source}` })
+  })
+
+  const form = 'must have the form PATH=VALUE, with a path such as a.b, a[0], a[] or a["x.y"]'
+  test.each([
+    ...['', '=1', 'a', 'a[]', 'a[0', 'a..b=1', '[]=1', 'a[]x=1', '.a=1'].map((source) => [
+      source,
+      `--set ${source}: ${form}`,
+    ]),
+    [`a${'.a'.repeat(1000)}=1`, '--set: its path has more than 1000 steps'],
+  ])('%j is refused', (source, message) => {
+    expect(() => parseAssignment(source)).toThrow(new CliError('usage', message))
+  })
+
+  test('has at most 1000 steps', () => {
+    expect(parseAssignment(`a${'.a'.repeat(999)}=1`).path).toHaveLength(1000)
+  })
+
+  test('of the program is told by its path', () => {
+    expect(assigning(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], appends: false, json: '1', source: 'a.b' })
+    expect(appending(['a'], '1')).toEqual({ path: ['a'], appends: true, json: '1', source: 'a' })
+  })
+})
+
+describe('an edit leaves the rest as it is written', () => {
+  test.each<[text: string, sets: string[], edited: string]>([
+    ['{}', [], '{}'],
+    [' { "a" : 1.0 , "b":2 }\n', ['a=x'], ' { "a" : "x" , "b":2 }\n'],
+    ['{"a":1,"a":2}', ['a=3'], '{"a":1,"a":3}'],
+    ['{ "a" : 1 \t}', ['b=2', 'c=3'], '{ "a" : 1,"b":2,"c":3 \t}'],
+    ['{ }', ['a=1'], '{"a":1 }'],
+    ['{"a":{"b":[{}, [0]]}}', ['a.b[1][0]=1', 'a.b[0].c=2'], '{"a":{"b":[{"c":2}, [1]]}}'],
+    ['[1]', ['[0]=2', '[1]=3', '[2]=4'], '[2,3,4]'],
+    ['{"a":[]}', ['a[0]=1', 'a[]=2', 'a[]=3'], '{"a":[1,2,3]}'],
+    ['{"a":[\n1\n]}', ['a[]=2'], '{"a":[\n1,2\n]}'],
+    ['{}', ['a[]=1', 'a[]=2', 'b[]=3', 'a[]=4'], '{"a":[1,2,4],"b":[3]}'],
+    ['{}', ['a[]=1', 'a[1]=2', 'a[]=3'], '{"a":[1,2,3]}'],
+    ['{}', ['a[]=1', 'a=[2]', 'a[]=3'], '{"a":[2,3]}'],
+    ['{"a":[[]]}', ['a[]=1', 'a[0][]=2', 'a[]=3'], '{"a":[[2],1,3]}'],
+    ['{"a":{}}', ['a.b[]=1', 'a.c[]=2'], '{"a":{"b":[1],"c":[2]}}'],
+    ['{}', ['a.b[0]["c d"][0][]=1'], '{"a":{"b":[{"c d":[[1]]}]}}'],
+    ['{}', ['a[0]=1'], '{"a":[1]}'],
+    ['{}', ['["\\""]=1'], '{"\\"":1}'],
+    ['{}', ['["5"]=1', 'a["5"]=2'], '{"5":1,"a":{"5":2}}'],
+  ])('%j %j', (text, sets, edited) => {
+    expect(editJson(text, sets.map(parseAssignment))).toBe(edited)
+  })
+
+  test.each<[text: string, set: string, problem: string]>([
+    ['[]', 'a=1', 'the body is not an object'],
+    ['{}', '[0]=1', 'the body is not a list'],
+    ['null', 'a=1', 'the body is not an object'],
+    ['{"a":[{}]}', 'a.b=1', 'a is not an object'],
+    ['{"a":[{}]}', 'a[0][0]=1', 'a[0] is not a list'],
+    ['{"a":{"b":"[1]"}}', 'a.b[]=1', 'a.b is not a list'],
+    ['{"a":[1]}', 'a[2]=1', 'a[2] would leave a gap'],
+    ['{"a":[]}', 'a[1].b=1', 'a[1] would leave a gap'],
+    ['{}', 'a[1]=1', '[1] would leave a gap'],
+  ])('%s: %s is refused: %s', (text, set, problem) => {
+    expect(() => editJson(text, [parseAssignment(set)])).toThrow(
+      new CliError('usage', `--set ${set}: ${problem}`),
+    )
+  })
+})

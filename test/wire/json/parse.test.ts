@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import {
+  describeIssues,
+  formatPath,
+  isObject,
+  parseJson,
+  tryParseJson,
+} from '../../../src/wire/json/parse.ts'
+import * as z from '../../../src/wire/zod.ts'
+
+const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+
+test('a text may be nested 1000 deep', () => {
+  expect(parseJson(nested(1000))).toHaveLength(1)
+  expect(() => parseJson(nested(1001))).toThrow(new SyntaxError('nested more than 1000 deep'))
+  expect(tryParseJson(nested(1001))).toBeUndefined()
+  expect([tryParseJson('{"a":[1]}'), tryParseJson('{')]).toEqual([{ a: [1] }, undefined])
+})
+
+test.each([
+  [{}, true],
+  [Object.create(null), true],
+  [[], false],
+  [null, false],
+  [undefined, false],
+  ['{}', false],
+  [1, false],
+])('%j is an object: %j', (value, is) => expect(isObject(value)).toBe(is))
+
+test.each([
+  [['events', 2, 'content', 0, 'text'], 'events[2].content[0].text'],
+  [[0, 'a'], '[0].a'],
+  [['a.b'], 'a.b'],
+  [[], ''],
+])('the path %j is written %s', (path, written) => expect(formatPath(path)).toBe(written))
+
+test('the problems that a schema finds have their places', () => {
+  const schema = z.looseObject({ a: z.array(z.string()) })
+  const problems = (value: unknown) => describeIssues(schema.safeParse(value).error as z.core.$ZodError)
+  expect(problems({ a: ['x', 1, null] })).toEqual(['a[1]: must be text', 'a[2]: must be text'])
+  expect(problems([])).toEqual(['must be an object'])
+})

@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'vitest'
+import {
+  childrenOf,
+  createWalk,
+  endOfValue,
+  findChild,
+  findRepeatedKey,
+  isDeeperThan,
+  skipBlanks,
+} from '../../../src/wire/json/scanner.ts'
+import { cutsOf, smallTexts } from './texts.ts'
+
+/** Goes over a text in these pieces; each mark as it is found there, with its place in the whole. */
+function walkOver(pieces: string[]): string {
+  const walk = createWalk()
+  let marks = ''
+  let before = 0
+  for (const piece of pieces) {
+    walk(piece, (mark, place) => {
+      marks += `${mark}${before + place} `
+    })
+    before += piece.length
+  }
+  return marks
+}
+
+/** The same, character by character. */
+function marksOf(text: string): string {
+  let isInString = false
+  let isEscaped = false
+  let marks = ''
+  for (const [place, char] of [...text].entries()) {
+    if (!isInString && '"[]{},\n'.includes(char)) marks += `${char}${place} `
+    if (char === '"' && !isEscaped) isInString = !isInString
+    isEscaped = isInString && char === '\\' && !isEscaped
+  }
+  return marks
+}
+
+describe('a walk', () => {
+  test.each([
+    [6, ['"', '\\', '[', 'x']],
+    [3, ['"\\"', '"', '{', '}', ']', ',', '\n', ':']],
+  ])('finds the marks outside of strings, however a text is cut: every text of %i %j', (most, pieces) => {
+    const wrong = smallTexts(pieces, most).filter((text) =>
+      [[...text], ...cutsOf(text)].some((each) => walkOver(each) !== marksOf(text)),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('begins where it is told, and ends when a visit says so', () => {
+    const marks: string[] = []
+    createWalk()('"[,{"x]}', (mark, place) => marks.push(`${mark}${place}`) === 2, 1)
+    expect(marks).toEqual(['[1', ',2'])
+  })
+})
+
+/** What JSON.parse makes of a text, by the places of its values. */
+function read(text: string, start = skipBlanks(text, 0)): unknown {
+  const children = () => [...childrenOf(text, start)].map(({ name, start }) => [name, read(text, start)])
+  if (text[start] === '{') return Object.fromEntries(children())
+  if (text[start] === '[') return children().map(([name, value]) => (name === undefined ? value : name))
+  return JSON.parse(text.slice(start, endOfValue(text, start)))
+}
+
+/** JSON texts: every value of at most two others, down to a depth, with such blanks between its parts. */
+function jsonTexts(depth: number, blank: string): string[] {
+  const leaves = ['-1', '"],\\""']
+  if (depth === 0) return leaves
+  const inner = jsonTexts(depth - 1, blank)
+  const lists = inner.flatMap((one) => [one, ...inner.map((other) => [one, other].join(`${blank},${blank}`))])
+  const fields = inner.flatMap((one) => [
+    `"a"${blank}:${blank}${one}`,
+    ...inner.map((other) => `"\\"}"${blank}:${one}${blank},${blank}"\\u0061":${blank}${other}`),
+  ])
+  return [
+    ...leaves,
+    ...['', ...lists].map((list) => `[${blank}${list}${blank}]`),
+    ...['', ...fields].map((list) => `{${blank}${list}${blank}}`),
+  ]
+}
+
+describe.each(['', ' ', '\n', '\r\n\t'])('of a text with %j between its parts', (blank) => {
+  test('the values are those that JSON.parse finds', () => {
+    for (const text of jsonTexts(2, blank)) expect(read(blank + text), text).toEqual(JSON.parse(text))
+  })
+
+  test('a value ends at the end of the text, or where something else follows', () => {
+    for (const text of jsonTexts(1, blank)) {
+      expect(endOfValue(text, 0), text).toBe(text.length)
+      for (const after of [' ', '\n', '\r', '\t', ',', ']', '}'])
+        expect(endOfValue(`[${text}${after}1`, 1), text).toBe(1 + text.length)
+    }
+  })
+})
+
+test('a text that is not JSON has an end, too', () => {
+  const pieces = ['{', '}', '[', ']', ',', ':', '"', '""', '\\', '1', ' ']
+  const count = (text: string) => {
+    try {
+      return [...childrenOf(text, 0)].length
+    } catch (error) {
+      expect(error).toBeInstanceOf(SyntaxError)
+      return 0
+    }
+  }
+  expect(smallTexts(pieces, 4).filter((text) => count(text) > text.length)).toEqual([])
+  expect(smallTexts(pieces, 4).filter((text) => endOfValue(text, 0) > text.length)).toEqual([])
+})
+
+test.each<[text: string, key: string | number, found: string | undefined]>([
+  ['{"a":1,"b":2}', 'b', '2'],
+  ['{"a":1,"a":[2],"b":3}', 'a', '[2]'],
+  ['{"b":{"a":1}}', 'a', undefined],
+  ['{"0":1}', 0, undefined],
+  ['[[1],2,3]', 0, '[1]'],
+  ['[[1],2,3]', 2, '3'],
+  ['[1]', 1, undefined],
+  ['["a"]', 'a', undefined],
+  ['{}', 'constructor', undefined],
+])('in %s at %j is %s', (text, key, found) => {
+  const child = findChild(text, 0, key)
+  expect(child && text.slice(child.start, child.end)).toBe(found)
+})
+
+test.each([
+  ['[[]]', 2],
+  ['{"a":[{}],"b":[]}', 3],
+  ['[[],[],{},{}]', 2],
+  ['["[[[[{{{{",1]', 1],
+  ['[[[]],[[]]]', 3],
+  ['[[[', 3],
+  [']]]}[', 0],
+  ['"[["   ', 0],
+])('%s is nested %i deep', (text, depth) => {
+  expect([0, 1, 2, 3, 4].map((most) => isDeeperThan(text, most))).toEqual(
+    [0, 1, 2, 3, 4].map((most) => depth > most),
+  )
+})
+
+test.each([
+  ['{"a":1,"a":2}', 'a'],
+  ['{"a":1,"b":2,"\\u0062" :3}', 'b'],
+  ['{"a":1,"a"\n:2,"b":3,"b":4}', 'a'],
+  ['[0,{"x":{"a":1,"a":2}}]', 'a'],
+  ['{"x":[1],"y":{"x":2},"x":3}', 'x'],
+  ['{"__proto__":1,"__proto__":2}', '__proto__'],
+  ['{"":1,"":2}', ''],
+  ['{":a":1,":a":2}', ':a'],
+  ['{"a":1,":b":2}', undefined],
+  ['{"a":"a","b":["a","a"],"c":{"a":1}}', undefined],
+  ['[{"a":1},{"a":1}]', undefined],
+  ['{"a":{"b":1},"b":{"a":"b"}}', undefined],
+  ['["a","a"]', undefined],
+  ['"a"', undefined],
+])('in %s the key that is there twice is %j', (text, key) => {
+  expect(findRepeatedKey(text)).toBe(key)
+})

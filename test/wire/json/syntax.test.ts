@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest'
+import { describeJsonError } from '../../../src/wire/json/parse.ts'
+import { findFault } from '../../../src/wire/json/syntax.ts'
+import { isJson, smallTexts } from './texts.ts'
+
+describe('a fault is found if JSON.parse finds one, and else none: every short text of', () => {
+  test.each([
+    ['values', ['{', '}', '[', ']', ',', '"a":', ' 1'], 5],
+    ['fields', ['{', '"a"', ':', ',', '}'], 6],
+    ['numbers', ['-', '0', '1', '.', 'e', 'E+'], 5],
+    ['strings', ['"', '\\', '\\u', '00', 'aF', 'g'], 5],
+    ['characters', ['"', ' ', '\x1f', '\x7f', '\u2028', '\\u00e9'], 3],
+    ['escapes', ['"', '\\"', '\\\\', '\\/', '\\b', '\\f', '\\n', '\\r', '\\t', '\\x', '\\v'], 3],
+    ['words', ['true', 'false', 'null', 'True', 'x'], 2],
+    ['blanks', [' ', '\t', '\n', '\r', '\v', '\u00a0', '\ufeff', '[1]'], 3],
+  ])('%s', (_, pieces, most) => {
+    const wrong = smallTexts(pieces, most).filter(
+      (text) => (findFault(text, 9) === undefined) !== isJson(text),
+    )
+    expect(wrong).toEqual([])
+  })
+})
+
+test.each([
+  ['^', 'value expected'],
+  [' \n^', 'value expected'],
+  ['^tru', 'value expected'],
+  ['[1,^]', 'value expected'],
+  ['[^', 'value expected'],
+  ['{"a":^}', 'value expected'],
+  ['0^1', 'end of text expected'],
+  ['[1] ^]', 'end of text expected'],
+  ['[1 ^2]', "comma or ']' expected"],
+  ['[[]^}', "comma or ']' expected"],
+  ['{"a":1^]', "comma or '}' expected"],
+  ['{"a":1,^}', 'property name expected'],
+  ['{ ^a', 'property name expected'],
+  ['{"a" ^1', 'colon expected'],
+  ['"a^', 'unclosed text'],
+  ['{"a^', 'unclosed text'],
+  ['["a^\n"]', 'control character in a text'],
+  ['["a^\\x"]', 'invalid escape'],
+  ['"\\u00e9^\\u00g"', 'invalid escape'],
+  ['[{"a":^[', 'nested more than 2 deep'],
+  ['[[],[],[^{', 'nested more than 2 deep'],
+])('%s: %s', (marked, reason) => {
+  expect(findFault(marked.replace('^', ''), 2)).toEqual({ offset: marked.indexOf('^'), reason })
+})
+
+test.each([
+  ['', 'it is empty'],
+  ['{"a":1,}', 'line 1, column 8: property name expected'],
+  ['\n x', 'line 2, column 2: value expected'],
+  ['[\nx', 'line 2, column 1: value expected'],
+  ['[\n\n 1,\n  2 3]\n', "line 4, column 5: comma or ']' expected"],
+  ['"a\n', 'line 1, column 3: control character in a text'],
+  ['['.repeat(1001), 'line 1, column 1001: nested more than 1000 deep'],
+  ['[\n]', 'line 2, column 2'],
+])('the fault of %j is told by its place', async (text, told) => {
+  expect(await describeJsonError(text)).toBe(told)
+})

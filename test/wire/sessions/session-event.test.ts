@@ -1,0 +1,153 @@
+import { describe, expect, test } from 'vitest'
+import {
+  EventsReceipt,
+  isPiece,
+  isStop,
+  readBlockTypes,
+  readPiece,
+  readStopDetails,
+  readStopReason,
+  readText,
+  SessionEvent,
+} from '../../../src/wire/sessions/session-event.ts'
+
+const event = (fields: object): SessionEvent => SessionEvent.parse({ type: 'x', ...fields })
+
+test.each<[given: unknown, read: unknown]>([
+  [
+    { id: 'i', type: 'x', processed_at: 't', more: [1] },
+    { id: 'i', type: 'x', processed_at: 't', more: [1] },
+  ],
+  [{ id: 5, type: 'x', processed_at: {} }, { type: 'x' }],
+  [
+    { id: null, type: '', processed_at: null },
+    { type: '', processed_at: null },
+  ],
+])('of the event %j only the type must be right', (given, read) => {
+  expect(SessionEvent.parse(given)).toEqual(read)
+  expect(EventsReceipt.parse({ data: [given] })).toEqual({ data: [read] })
+})
+
+test.each([{}, { type: 5 }, 'x', null, []])('%j is not an event', (given) => {
+  expect(SessionEvent.safeParse(given).success).toBe(false)
+  expect(EventsReceipt.safeParse({ data: [given] }).success).toBe(false)
+})
+
+test('a receipt may have no events', () => {
+  expect([{}, { data: null }, { data: [] }].map((each) => EventsReceipt.safeParse(each).success)).toEqual([
+    true,
+    true,
+    true,
+  ])
+  expect(EventsReceipt.safeParse({ data: 'x' }).success).toBe(false)
+})
+
+describe('the reason of a stop', () => {
+  test.each<[reason: unknown, read: ReturnType<typeof readStopReason>]>([
+    ['end_turn', { type: 'end_turn' }],
+    [{ type: 'end_turn' }, { type: 'end_turn' }],
+    [
+      { type: 'requires_action', event_ids: ['a', 'b', 'a'] },
+      { type: 'requires_action', eventIds: ['a', 'b'] },
+    ],
+    [{ event_ids: ['a', '', 5, null] }, { type: 'requires_action', eventIds: ['a'] }],
+    [
+      { type: '', event_ids: ['a'] },
+      { type: 'requires_action', eventIds: ['a'] },
+    ],
+    [
+      { type: 'other', event_ids: ['a'] },
+      { type: 'other', eventIds: ['a'] },
+    ],
+    [{ event_ids: [] }, { eventIds: [] }],
+    [{ type: 5, event_ids: 'a' }, {}],
+    [{ type: null, event_ids: null }, {}],
+    [null, {}],
+    [undefined, {}],
+    [['a'], {}],
+  ])('%j', (reason, read) => expect(readStopReason(event({ stop_reason: reason }))).toEqual(read))
+
+  test.each<[fields: object, read: ReturnType<typeof readStopDetails>]>([
+    [
+      {
+        stop_details: { category: 'c', explanation: 'e' },
+        stop_reason: { stop_details: { category: 'no' } },
+      },
+      { category: 'c', explanation: 'e' },
+    ],
+    [{ stop_reason: { stop_details: { category: 'c' } } }, { category: 'c' }],
+    [{ stop_details: null, stop_reason: { stop_details: { explanation: 'e' } } }, { explanation: 'e' }],
+    [{ stop_details: { category: '', explanation: 5 } }, {}],
+    [{ stop_details: { category: [], explanation: '' } }, {}],
+    [{ stop_details: 'words' }, {}],
+    [{ stop_reason: null }, {}],
+    [{ stop_reason: 'refusal' }, {}],
+    [{}, {}],
+  ])('has details, beside it or in it: %j', (fields, read) =>
+    expect(readStopDetails(event(fields))).toEqual(read),
+  )
+})
+
+test.each<[content: unknown, text: string, types: string[]]>([
+  ['words', 'words', []],
+  [
+    [{ type: 'text', text: 'a' }, { type: 'image' }, { type: 'other', text: 'b' }],
+    'ab',
+    ['text', 'image', 'other'],
+  ],
+  [
+    [
+      { type: 'text', text: 5 },
+      { type: 'text', text: 'a' },
+    ],
+    'a',
+    ['text', 'text'],
+  ],
+  [[{ text: 'a' }], '', []],
+  [[], '', []],
+  [{ type: 'text', text: 'a' }, '', []],
+  [undefined, '', []],
+])('the content %j has the text %j and blocks %j', (content, text, types) => {
+  expect(readText(event({ content }))).toBe(text)
+  expect(readBlockTypes(event({ content }))).toEqual(types)
+})
+
+const delta = (more: object, content: unknown = { type: 'text', text: 'a' }) => ({
+  type: 'event_delta',
+  event_id: 'i',
+  delta: { type: 'content_delta', content, ...more },
+})
+
+test.each<[fields: { type: string }, read: ReturnType<typeof readPiece>]>([
+  [{ type: 'event_start', event: { id: 'i', type: 'x' } } as never, { start: { id: 'i', type: 'x' } }],
+  [{ type: 'event_start', event: { id: 'i' } } as never, {}],
+  [{ type: 'event_start', event: { type: 'x' } } as never, {}],
+  [{ type: 'event_start', event: { id: 5, type: 'x' } } as never, {}],
+  [{ ...delta({}), type: 'event_start' }, {}],
+  [delta({ index: 2 }), { delta: { id: 'i', block: 2, text: 'a' } }],
+  [delta({}), { delta: { id: 'i', block: 0, text: 'a' } }],
+  [delta({ index: 'x' }), { delta: { id: 'i', block: 0, text: 'a' } }],
+  [{ ...delta({}), event_id: 5 } as never, {}],
+  [delta({}, { type: 'image', text: 'a' }), {}],
+  [delta({}, { type: 'text', text: 5 }), {}],
+  [delta({}, 'a'), {}],
+  [{ type: 'event_delta', event_id: 'i', delta: 'a' } as never, {}],
+  [{ type: 'event_delta', event_id: 'i' } as never, {}],
+])('the piece %j is read as %j', (fields, read) => {
+  expect(isPiece(event(fields))).toBe(true)
+  expect(isPiece(event({ id: 'i', ...fields }))).toBe(false)
+  expect(readPiece(event(fields))).toEqual(read)
+})
+
+test.each([
+  ['session.status_idle', true],
+  ['session.status_terminated', true],
+  ['session.deleted', true],
+  ['session.status_running', false],
+  ['session.deleted_x', false],
+  ['x_session.deleted', false],
+  ['agent.message', false],
+])('%s is a stop: %j', (type, is) => {
+  expect(isStop(event({ type }))).toBe(is)
+  expect(isPiece(event({ type }))).toBe(false)
+})

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { type Money, readBudget, readUsage, type SessionTokens } from '../../../src/wire/sessions/usage.ts'
+
+const most = Number.MAX_SAFE_INTEGER
+
+test.each<[usage: unknown, tokens: SessionTokens | undefined]>([
+  [
+    { input_tokens: 1, output_tokens: 2, cache_read_input_tokens: 3, cache_creation_input_tokens: 4 },
+    { inputTokens: 1, outputTokens: 2, cacheReadInputTokens: 3, cacheCreationInputTokens: 4 },
+  ],
+  [
+    { input_tokens: 0, output_tokens: most, cache_read_input_tokens: -1 },
+    { inputTokens: 0, outputTokens: most, cacheReadInputTokens: null },
+  ],
+  [{ cache_creation: { a: 1, b: 2 }, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 3 }],
+  [
+    { cache_creation: { a: 1, b: 2, c: 'x' }, cache_creation_input_tokens: 9 },
+    { cacheCreationInputTokens: 9 },
+  ],
+  [{ cache_creation: { a: 1, b: 2, c: 0.5 } }, { cacheCreationInputTokens: null }],
+  [{ cache_creation: { a: 'x' }, cache_creation_input_tokens: 'y' }, { cacheCreationInputTokens: null }],
+  [{ cache_creation: { a: 'x' }, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
+  [{ cache_creation: {}, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
+  [{ cache_creation: [1], cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
+  [
+    { input_tokens: '1', output_tokens: 1.5, cache_read_input_tokens: most + 1 },
+    { inputTokens: null, outputTokens: null, cacheReadInputTokens: null },
+  ],
+  [{ input_tokens: null, output_tokens: undefined }, undefined],
+  [{ other: 1 }, undefined],
+  [{}, undefined],
+  [null, undefined],
+  [[1], undefined],
+])('the usage %j has the tokens %j', (usage, tokens) => {
+  expect(readUsage(usage)).toStrictEqual(tokens && { tokens, cost: undefined })
+})
+
+const longest = '9'.repeat(30)
+
+test.each<[money: unknown, read: Money | undefined]>([
+  [
+    { amount: '187', currency: 'usd' },
+    { amount: 187n, currency: 'USD' },
+  ],
+  [
+    { amount: longest, currency: 'EUR' },
+    { amount: BigInt(longest), currency: 'EUR' },
+  ],
+  ...[`${longest}9`, '', '1.5', '-1', ' 1', '1 ', 'x', 187, null].map((amount): [object, undefined] => [
+    { amount, currency: 'USD' },
+    undefined,
+  ]),
+  ...['US', 'USDT', '', 'U$D', ['USD'], 5, undefined].map((currency): [object, undefined] => [
+    { amount: '1', currency },
+    undefined,
+  ]),
+  ['187', undefined],
+  [null, undefined],
+])('the money %j is %o', (money, read) => {
+  expect(readUsage({ list_cost: money })).toStrictEqual(read && { tokens: {}, cost: read })
+  expect(readBudget({ max_list_cost: money })).toStrictEqual(read)
+})
+
+test.each([null, [], 'x', {}, { max_list_cost: [] }])('%j is not a budget', (value) => {
+  expect(readBudget(value)).toBeUndefined()
+})

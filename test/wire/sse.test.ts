@@ -1,0 +1,214 @@
+import { describe, expect, test } from 'vitest'
+import { CliError } from '../../src/errors.ts'
+import {
+  createSseDecoder,
+  encodeSseEvent,
+  isKeepAlive,
+  isTerminator,
+  readSseEvents,
+  type SseOptions,
+} from '../../src/wire/sse.ts'
+
+interface Reading {
+  /** Each event as `NAME DATA`. */
+  events?: string[]
+  /** The event that was cut off. */
+  torn?: string
+  lastId?: string
+}
+
+const shown = ({ event, data }: { event: string; data: string }) => `${event} ${data}`
+
+function read(pieces: Uint8Array[], options?: SseOptions) {
+  const decoder = createSseDecoder(options)
+  const events = pieces.flatMap((piece) => decoder.push(piece))
+  const { events: last, torn } = decoder.end()
+  return { events: [...events, ...last].map(shown), torn: torn && shown(torn), lastId: decoder.lastId() }
+}
+
+/** Reads a text whole, byte by byte, and in every two pieces with an empty one between them. */
+function expectReading(bytes: Buffer, options: SseOptions, { events = [], torn, lastId }: Reading): void {
+  const nothing = new Uint8Array()
+  const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), nothing, bytes.subarray(place)])
+  for (const pieces of [[bytes], [...bytes].map((byte) => Uint8Array.of(byte)), ...cuts])
+    expect(read(pieces, options)).toEqual({ events, torn, lastId })
+}
+
+/** Texts, with a bar at each place but the start where nothing waits for more. */
+const framed: [text: string, reading: Reading][] = [
+  ['', {}],
+  ['\n|\n|', {}],
+  ['data: a\n\n|data: b\n\n|', { events: [' a', ' b'] }],
+  ['data:a\n\n|data:  a\n\n|data: a:b\n\n|', { events: [' a', '  a', ' a:b'] }],
+  ['data\n\n|data:\n\n|data: \n\n|', { events: [' ', ' ', ' '] }],
+  ['data: a\ndata:\ndata: b\n\n|', { events: [' a\n\nb'] }],
+  ['event: x\ndata: a\n\n|data: b\n\n|', { events: ['x a', ' b'] }],
+  ['event: x\nevent: y\ndata: a\n\n|', { events: ['y a'] }],
+  ['event: x\n\n|data: a\n\n|', { events: [' a'] }],
+  [': data: no\n|retry: 1\n|strange\n|Data: no\n| data: no\n|\n|', {}],
+  // As the standard says: the name of the field begins with the blank, and a byte order mark is dropped at the start alone.
+  [' data: no\n|data: a\n\n|\ufeffdata: no\n|', { events: [' a'] }],
+  ['\ufeff| data: no\n|data: a\n\n|', { events: [' a'] }],
+  ['data: a\r\r|data: b\r\n\r|\n|data: c\n\r|data: d\n\n|', { events: [' a', ' b', ' c', ' d'] }],
+  ['data: a\r\n\r|\n|\r|\n|', { events: [' a'] }],
+  ['data: a\r\ndata: b\rdata: c\n\n|', { events: [' a\nb\nc'] }],
+  ['id: 7\n|data: a\n\n|id: 8\n|', { events: [' a'], lastId: '7' }],
+  ['id: 7\n|\n|data: a\n\n|', { events: [' a'], lastId: '7' }],
+  ['id: 7\n|\n|id\n|\n|', { lastId: '' }],
+  ['data: a', { torn: ' a' }],
+  ['data: a\n\n|data: b\n', { events: [' a'], torn: ' b' }],
+  ['data: a\ndata: b', { torn: ' a\nb' }],
+  ['event: x\n', { torn: 'x ' }],
+  ['event: x', { torn: 'x ' }],
+  ['da', { torn: ' ' }],
+  ['id: 7', { torn: ' ' }],
+  ['data: a\n\n|: a comment', { events: [' a'] }],
+  ['{"a":1}\n|\n|', {}],
+  ['{"a":1}', {}],
+]
+
+/** What is read if an object on lines of its own is an event, too. */
+const bare: [text: string, reading: Reading][] = [
+  ['{"a":1}\n|{"b":2} \t{"c":3}\r|\n|', { events: [' {"a":1}', ' {"b":2}', ' {"c":3}'] }],
+  [' \t{"a":\n[{\r\n\n}]}\n|', { events: [' {"a":\n[{\n}]}'] }],
+  ['{"a":\n: a comment\n1}\n|', { events: [' {"a":\n1}'] }],
+  ['{"a":1}', { events: [' {"a":1}'] }],
+  ['{"a":1}\n|{"b":', { events: [' {"a":1}'], torn: ' {"b":' }],
+  ['{"a":\n 1', { torn: ' {"a":\n 1' }],
+  ['{"a":\n: a comment', { torn: ' {"a":' }],
+  ['data: x\n{"a":1}\n|', { events: [' x', ' {"a":1}'] }],
+  ['event: x\n{"a":1}\n|', { events: [' {"a":1}'] }],
+  ['id: 7\n|{"a":1}\n|', { events: [' {"a":1}'], lastId: '7' }],
+  ['strange {"a":1}\n|"{}"\n|[{}]\n|: {"a":1}\n|data: {}\n\n|', { events: [' {}'] }],
+]
+
+describe.each([
+  ['lines', {}, framed],
+  ['lines and bare objects', { acceptsBare: true }, [...framed.slice(0, -2), ...bare]],
+])('a stream of %s', (_, options, rows) => {
+  test.each(rows)('%j', (marked, reading) => {
+    const text = marked.replaceAll('|', '')
+    expectReading(Buffer.from(text), options, reading)
+    const decoder = createSseDecoder(options)
+    const isBetween = [...text].map((char) => {
+      decoder.push(Buffer.from(char))
+      return decoder.isBetween()
+    })
+    const places = marked.split('|').slice(0, -1)
+    const ends = places.map((_, index) => places.slice(0, index + 1).join('').length - 1)
+    expect([...isBetween.keys()].filter((place) => isBetween[place])).toEqual(ends)
+    expect(createSseDecoder(options).isBetween()).toBe(true)
+  })
+})
+
+test.each<[string, Buffer, Reading]>([
+  [
+    'a byte order mark is left out at the start only',
+    Buffer.from('\ufeffdata: \ufeffé🦜\n\n'),
+    { events: [' \ufeffé🦜'] },
+  ],
+  [
+    'a byte that is not UTF-8 is marked, also the last one',
+    Buffer.from('data: \xff\n\ndata: \xc3', 'latin1'),
+    { events: [' \ufffd'], torn: ' \ufffd' },
+  ],
+])('%s', (_, bytes, reading) => expectReading(bytes, {}, reading))
+
+test('another encoding is told of the last bytes', () => {
+  const decode = (bytes: Uint8Array, isLast = false) =>
+    Buffer.from(bytes).toString('latin1') + (isLast ? 'end' : '')
+  expectReading(
+    Buffer.from('data: \xff\n\ndata: ', 'latin1'),
+    { decode },
+    { events: [' \xff'], torn: ' end' },
+  )
+})
+
+describe('an event of 64 MiB is read, and a longer one is refused', () => {
+  const mebibyte = 2 ** 20
+  const piece = (start: string, end: string) => Buffer.from(start.padEnd(mebibyte - end.length, 'x') + end)
+  const refusal = new CliError('response', 'the stream sent an event of more than 64 MiB')
+
+  test.each([
+    ['one line', Buffer.from(`:\n${'x'.repeat(mebibyte)}`), piece('', ''), '', 0],
+    ['several lines', piece('data:', '\n'), piece('data:', '\n'), '\n', 1],
+    ['a bare object, with empty lines in it', piece('{', '\n'), piece('', '\n\n'), '}\n', 1],
+  ])('%s', (_, first, more, end, count) => {
+    const filled = () => {
+      const decoder = createSseDecoder({ acceptsBare: true })
+      for (const bytes of [first, ...Array<Buffer>(63).fill(more)]) expect(decoder.push(bytes)).toEqual([])
+      return decoder
+    }
+    expect(() => filled().push(Buffer.from('x'))).toThrow(refusal)
+    expect(filled().push(Buffer.from(end))).toHaveLength(count)
+  })
+})
+
+test.each<[text: string, options: SseOptions, events: string[]]>([
+  ['data: a\n\nevent: x\ndata: b', {}, [' a', 'x b']],
+  ['data: a\n\n{"a":1}\n', {}, [' a']],
+  ['data: a\n\n{"a":1}\n{"b":', { acceptsBare: true }, [' a', ' {"a":1}', ' {"b":']],
+])('the events of a whole text, also of one without its end: %j %j', (text, options, events) => {
+  expect(readSseEvents(text, options).map(shown)).toEqual(events)
+})
+
+test('an event is written with each line of its data on a line', () => {
+  expect(encodeSseEvent({ event: '', data: 'a\nb' })).toBe('data: a\ndata: b\n\n')
+  expect(encodeSseEvent({ event: 'x', data: '' })).toBe('event: x\ndata: \n\n')
+})
+
+const blanks = (word: string, length: number) => word.padEnd(length)
+
+test.each([...['[DONE]', '"[DONE]"', '[done]', ' [DONE]\n', blanks('[DONE]', 99)]])(
+  '%j ends a stream',
+  (data) => {
+    expect(isTerminator(data)).toBe(true)
+    expect(isKeepAlive(data, '')).toBe(false)
+  },
+)
+
+test.each([
+  ...[
+    '',
+    ' \n',
+    'null',
+    'true',
+    'FALSE',
+    '0',
+    '-1.5',
+    '12',
+    '"ping"',
+    'ping',
+    'Pong',
+    'heartbeat',
+    '"heartbeat"',
+  ],
+  ...['keepalive', 'keep-alive', 'keep_alive', 'keep alive', ' ping ', '1'.repeat(99)],
+])('%j keeps a connection open', (data) => {
+  expect(isKeepAlive(data, '')).toBe(true)
+  expect(isTerminator(data)).toBe(false)
+})
+
+test.each([
+  ...['{}', '{"a":1}', '[]', '[DONE', '[DONE]x', 'x[DONE]', '"[DONE]x"', '{[DONE]'],
+  ...['a1', '1a', '"1"', '1-', 'nullx', 'xnull', 'pingx', 'xping', '"pingx"', 'keep  alive', 'words'],
+  ...[blanks('[DONE]', 100), '1'.repeat(100)],
+])('%j is neither an end nor a keep-alive', (data) => {
+  expect(isTerminator(data)).toBe(false)
+  expect(isKeepAlive(data, '')).toBe(false)
+})
+
+test.each([
+  ['ping', true],
+  ['Heartbeat', true],
+  ['keepalive', true],
+  ['keep-alive', true],
+  ['keep_alive', true],
+  ['keep alive', false],
+  ['pings', false],
+  ['xping', false],
+  ['', false],
+])('an event named %j with words keeps a connection open: %j', (event, isKept) => {
+  expect(isKeepAlive('words', event)).toBe(isKept)
+  expect(isKeepAlive('{}', event)).toBe(false)
+})
