@@ -50,7 +50,7 @@ const counted = 'test/**/*.growth.test.ts'
 
 const faults = 'test/faults/*.test.ts'
 
-/** Only if PROOF is set, for whoever runs a file does not mean them: npm run proof:faults. */
+/** Only if they are named, for whoever runs a file does not mean them: npm run proof:faults. */
 const proofs: TestProjectConfiguration[] = [
   // Each row of the faults once more, without its fault.
   {
@@ -136,7 +136,7 @@ export default defineConfig({
           isolate: false,
         },
       },
-      ...(process.env.PROOF ? proofs : []),
+      ...(process.argv.some((word) => /^(--project=)?proof/.test(word)) ? proofs : []),
     ],
   },
 })

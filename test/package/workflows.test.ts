@@ -48,6 +48,28 @@ test('no job may do more than read, but two that run nothing of the project', ()
   ])
 })
 
+test('what .ci/run runs of npm sets no variable, which the shell that npm uses on Windows cannot', () => {
+  const source = readFileSync(join(root, '.ci/run'), 'utf8')
+  const names = [...source.matchAll(/npm run ([\w:]+)|in ([\w: ]+); do/g)].flatMap(([, name, list = '']) => [
+    ...(name ? [name] : []),
+    ...list.split(' ').filter(Boolean),
+  ])
+  expect([...new Set(names)]).toEqual(['check', 'test', 'test:heavy', 'proof:faults'])
+  const scripts: Record<string, string> = manifest.scripts
+  for (const name of names.flatMap((each) => [`pre${each}`, each]))
+    expect(scripts[name] ?? '', name).not.toMatch(/(^|&& )\w+=/)
+})
+
+test('an action says of its inputs and outputs nothing that GitHub does not know', () => {
+  const { inputs, outputs } = parse(
+    readFileSync(join(root, '.github/actions/ask/action.yml'), 'utf8'),
+  ) as Record<'inputs' | 'outputs', Record<string, object>>
+  for (const [name, input] of Object.entries(inputs))
+    expect(['description', 'required', 'default'], name).toEqual(expect.arrayContaining(Object.keys(input)))
+  for (const [name, output] of Object.entries(outputs))
+    expect(Object.keys(output), name).toEqual(['description', 'value'])
+})
+
 test('the tests run on the oldest Node that the package is for', () => {
   const { node = [], include = [] } = ci?.jobs.test?.strategy?.matrix ?? {}
   const oldest = manifest.engines.node.replace('>=', '')
