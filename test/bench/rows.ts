@@ -45,10 +45,17 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
       response.on('end', () => console.log(JSON.parse(text).content[0].text))
     }).end(body)`,
   )
+  const get = temporary('get.cjs')
+  writeFileSync(
+    get,
+    `const headers = { authorization: 'Bearer t' }
+    require('http').get('${url}/large', { headers }, (response) => response.pipe(process.stdout))`,
+  )
   const events = temporary('events.ndjson')
   const event = (_: unknown, i: number) =>
     `{"type":"user.message","content":[{"type":"text","text":"event ${i}"}]}`
   writeFileSync(events, Array.from({ length: 10_000 }, event).join('\n'))
+  const api = { command: `'${node}' '${parley}' api gateway /large > ${temporary('large')}`, env }
   const images = temporary('images')
   mkdirSync(images, { recursive: true })
 
@@ -143,12 +150,19 @@ export function createRows(node: string, { url, imageSize }: { url: string; imag
     {
       work: '`api`, a 200 MiB answer to a file',
       against: '`curl`',
-      job: { command: `'${node}' '${parley}' api gateway /large > ${temporary('large')}`, env },
+      job: api,
       baseline: { command: `curl -sN -H 'Authorization: Bearer t' ${url}/large > ${temporary('large2')}` },
       rounds: 3,
       budget: [1.2, 1.2],
       memory: 100,
       tools: ['curl'],
+    },
+    {
+      work: '`api`, the same 200 MiB',
+      against: 'a bare `http.get`, piped to the file',
+      job: api,
+      baseline: { command: `'${node}' ${get} > ${temporary('large2')}` },
+      rounds: 5,
     },
   ]
 }
