@@ -101,8 +101,10 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return ending
   }
 
-  async function end(failure: CliError): Promise<number> {
+  async function end(thrown: CliError): Promise<number> {
     cleanUp(cleanups)
+    // What failed may be no call, but the printing of what several calls brought.
+    const failure = thrown.with({ sent: thrown.details.sent ?? calls.sent })
     const { kind, message, details, exitCode } = failure
     const problem = await report.tryWrite({ exit: exitCode, failure })
     const whole = problem === undefined ? failure : new CliError(kind, `${message}; ${problem}`, details)

@@ -1,7 +1,10 @@
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { afterEach, describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
+import type { StdStream } from '../../src/io/output.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { start } from '../harness/process.ts'
 import { answering, credentials, message, run, temporaryFolder } from '../harness/run.ts'
@@ -9,6 +12,15 @@ import { pointedAt, response, type ScriptedServer, serve } from '../harness/serv
 
 const envelope = (type: string, text: string) =>
   JSON.stringify({ type: 'error', error: { type, message: text } })
+
+/** A stdout whose disk has no room. */
+function fullStdout(): StdStream {
+  const error = Object.assign(new Error(), { code: 'ENOSPC' })
+  const writeNow = () => {
+    throw error
+  }
+  return { isTerminal: false, writeNow, open: () => new Writable({ write: (_, __, done) => done(error) }) }
+}
 
 const failing = (status: number, body = '{}', headers: Record<string, string> = {}) =>
   run(['chat', 'x', '--retries', '0'], { exchange: answering(body, { status, headers }) })
@@ -297,6 +309,26 @@ describe('--errors json', () => {
       sent: 'yes',
       ...known,
     })
+  })
+
+  test.each([
+    ['events list -s s', 'yes'],
+    ['events list -s s --raw', 'yes'],
+    ['events list -s s --report r.json', 'yes'],
+    ['policy check p.json -s s', 'yes'],
+    ['api agents /v1/x --paginate', 'yes'],
+    ['api agents /v1/x', 'yes'],
+    ['chat x --dry-run', 'no'],
+    ['chat --help', 'no'],
+  ])('tells of a stdout that takes nothing whether a request was sent: %s', async (argv, sent) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
+    const use = { type: 'agent.tool_use', id: 'toolu_1', name: 'bash', input: {} }
+    const exchange = answering(JSON.stringify({ data: [use] }))
+    const ended = await failure(argv.split(' '), { cwd, exchange, stdout: fullStdout() })
+    expect(ended).toMatchObject({ code: 11, kind: 'file', sent, safeToRetry: false, retry: 'never' })
+    const report = join(cwd, 'r.json')
+    if (existsSync(report)) expect(JSON.parse(readFileSync(report, 'utf8')).sent).toBe(sent)
   })
 
   test('is asked for by the flag alone, as colour is', async () => {
