@@ -76,7 +76,7 @@ const proofs: TestProjectConfiguration[] = [
       ],
       env: { TEST_PROOF: 'answers' },
       // What does not end with them does not pass.
-      testTimeout: 10_000,
+      testTimeout: 4000,
       setupFiles: ['test/harness/leave-out.ts', 'test/harness/proof.ts'],
       isolate: false,
     },
