@@ -129,7 +129,7 @@ async function answer<C extends LineRequest>(
       deadline,
       mostTokens,
       mostFailed: () => (maxFailed ? mostFailedOf(maxFailed, input.total) : Infinity),
-      earlierTokens: results?.earlier.tokens ?? 0,
+      earlier: results?.earlier ?? { tokens: 0 },
       interrupted: interrupted.signal,
       timers: context.timers,
       onPause: report.onPause,

@@ -13,9 +13,12 @@ export interface Tally {
   tokens: number
   /** Those of them that an earlier run's answers took. */
   earlierTokens: number
-  /** Some answers do not say what they took. */
+  /** Some answers do not say what they took, of an earlier run or of this one. */
   isPartial?: boolean
 }
+
+/** What the answers of earlier runs took. */
+export type EarlierTokens = Pick<Tally, 'tokens' | 'isPartial'>
 
 /** The answer to one line. */
 export interface LineAnswer {
@@ -73,13 +76,14 @@ export interface Recorder {
 export function createRecorder(
   sinks: Sinks,
   {
-    earlierTokens,
+    earlier,
     countSkipped,
     onError,
-  }: { earlierTokens: number; countSkipped(): number; onError(error: unknown): void },
+  }: { earlier: EarlierTokens; countSkipped(): number; onError(error: unknown): void },
 ): Recorder {
   const { turns, output, results, describe, note, onProgress } = sinks
-  const tally: Tally = { ok: 0, failed: 0, skipped: countSkipped(), tokens: earlierTokens, earlierTokens }
+  const { tokens, isPartial } = earlier
+  const tally: Tally = { ok: 0, failed: 0, skipped: countSkipped(), tokens, earlierTokens: tokens, isPartial }
   let mayPass = false
   let first: { index: number; error: CliError } | undefined
   let isUnmeteredTold = false

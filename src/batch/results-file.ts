@@ -16,14 +16,17 @@ import { readPieces, requireRegular, writeAll } from '../io/open-file.ts'
 import type { Timers } from '../timers.ts'
 import { longestText } from '../wire/json/encoder.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
+import type { TokenCount } from '../wire/token-count.ts'
 import type { Ledger } from './ledger.ts'
 
 /** The results of earlier runs. */
 export interface Earlier {
   /** How many of its lines are results. */
   results: number
-  /** The tokens of all of them. */
+  /** The tokens of all answers that say it. */
   tokens: number
+  /** Some of the answers do not say what they took. */
+  isPartial?: boolean
   /** The end of the last whole line. Bytes. */
   end: number
   /** The text after that end: nothing, the beginning of a result, a whole result, or something else. */
@@ -198,7 +201,8 @@ interface Result {
   /** Its line's number then. */
   index?: number
   isOk: boolean
-  tokens: number
+  /** `null` if an answer came that does not say what it took. */
+  tokens: TokenCount
   /** How many digits its number has in the name of its file. */
   width: number | undefined
 }
@@ -229,7 +233,8 @@ export async function readEarlier(
       if (result) {
         ledger.recall(result)
         earlier.results++
-        earlier.tokens += result.tokens
+        earlier.tokens += result.tokens ?? 0
+        if (result.tokens === null) earlier.isPartial = true
         // A number may be longer than the others are made.
         if (result.width !== undefined) earlier.width = Math.min(earlier.width ?? result.width, result.width)
       } else if (!isTorn) earlier.others++
@@ -252,15 +257,16 @@ function readResult(
 ): Result | undefined {
   const line = tryParseJson(textOf(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
-  const { id, hash, index, ok } = line
+  const { id, hash, index, ok, usage } = line
   // An answer that failed a check was paid for too.
-  const tokens = totalOf(line.usage) ?? (ok ? tokensOf(line) : undefined)
+  const tokens = totalOf(usage) ?? (ok ? tokensOf(line) : undefined)
+  const isAnswered = ok || usage !== undefined
   return {
     ...(typeof id === 'string' || typeof id === 'number' ? { id } : {}),
     hash,
     ...(typeof index === 'number' && index > 0 ? { index } : {}),
     isOk: ok,
-    tokens: tokens !== undefined && tokens >= 0 && Number.isFinite(tokens) ? tokens : 0,
+    tokens: tokens !== undefined && tokens >= 0 && Number.isFinite(tokens) ? tokens : isAnswered ? null : 0,
     width: widthOf(line),
   }
 }

@@ -2,7 +2,14 @@ import { type Crowd, createCrowd } from '../crowd.ts'
 import { CliError } from '../errors.ts'
 import { callAfter, type Timers } from '../timers.ts'
 import type { BatchInput, Line, LineRequest } from './input.ts'
-import { createRecorder, type LineAnswer, type Recorder, type Sinks, type Tally } from './record.ts'
+import {
+  createRecorder,
+  type EarlierTokens,
+  type LineAnswer,
+  type Recorder,
+  type Sinks,
+  type Tally,
+} from './record.ts'
 import { answer, begin, createSchedule, decide, leave, meaningOf, refuse, type State } from './schedule.ts'
 
 /** What a line is asked with, beside itself. */
@@ -37,8 +44,7 @@ export interface BatchRunOptions {
   mostTokens: number
   /** Nothing is begun once more lines failed; Infinity for no limit. */
   mostFailed(): number
-  /** The tokens of earlier runs' answers. */
-  earlierTokens: number
+  earlier: EarlierTokens
   /** Given when nothing new is to be begun, and what is under way is to be finished. */
   interrupted: AbortSignal
   timers: Timers
@@ -117,9 +123,9 @@ function createRun<C extends LineRequest>(
   sinks: Sinks,
   options: BatchRunOptions,
 ): BatchRun<C> {
-  const { concurrency, mostTokens, deadline, earlierTokens, timers } = options
+  const { concurrency, mostTokens, deadline, earlier, timers } = options
   const recorder = createRecorder(sinks, {
-    earlierTokens,
+    earlier,
     countSkipped: () => input.skipped,
     onError: (error) => stop(run, error),
   })

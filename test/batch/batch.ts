@@ -82,11 +82,11 @@ export async function play(
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8
   const ledger = createLedger()
-  const { tokens, end, tail } = await readEarlier(streamOf(file?.text ?? ''), ledger, () => undefined)
+  const earlier = await readEarlier(streamOf(file?.text ?? ''), ledger, () => undefined)
   const lines = await readInput(sourceOf(input, { isRepeatable: isChecked }), prepare, ledger)
   let out = ''
   // As `openResults` does.
-  if (file && tail === 'torn') file.text = Buffer.from(file.text).subarray(0, end).toString()
+  if (file && earlier.tail === 'torn') file.text = Buffer.from(file.text).subarray(0, earlier.end).toString()
   const notes: string[] = []
   const pauses: Pause[] = []
   const sinks: Sinks = {
@@ -105,7 +105,7 @@ export async function play(
     deadline: Infinity,
     mostTokens: Infinity,
     mostFailed: () => Infinity,
-    earlierTokens: tokens,
+    earlier,
     interrupted: new AbortController().signal,
     onPause: (pause) => pauses.push(pause),
     ...options,

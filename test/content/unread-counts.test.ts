@@ -64,4 +64,32 @@ describe('a number of tokens that cannot be read is unknown, and so is each sum 
     const { usage } = JSON.parse(readFileSync(join(cwd, 'r'), 'utf8'))
     expect(usage).toMatchObject({ inputTokens: 9, outputTokens: null, totalTokens: null })
   })
+
+  test.each<[string, string[], string, number]>([
+    ['that cannot be read', [], withOutput('"5"'), 0],
+    ['that is not told', [], message('Hi', { usage: undefined }), 0],
+    ['that cannot be read, with --raw', ['--raw'], withOutput('"5"'), 0],
+    ['of a line that failed', ['--fail-on-cut'], withOutput('"5"').replace('end_turn', 'max_tokens'), 8],
+  ])('of a batch that goes on: one of an earlier run %s', async (_, flags, body, code) => {
+    const cwd = temporaryFolder()
+    const argv = ['chat', '--batch', 'in', '--results', 'out', ...flags]
+    writeFileSync(join(cwd, 'in'), '"a"\n')
+    expect((await run(argv, { cwd, exchange: answering(body) })).code).toBe(code)
+    writeFileSync(join(cwd, 'in'), '"a"\n"b"\n')
+    const exchange = answering(message('Hi'))
+    const resumed = await run([...argv, '--resume'], { cwd, exchange })
+    expect(resumed.err).toMatch(/ · at least \d+ tokens · /)
+    const done = await run([...argv, '--resume'], { cwd, exchange })
+    expect(done.requests).toHaveLength(0)
+    expect(done.err).toMatch(/ · at least \d+ tokens in all · /)
+  })
+
+  test('of a batch that goes on: a line that was not answered took none', async () => {
+    const cwd = temporaryFolder()
+    const argv = ['chat', '--batch', 'in', '--results', 'out', '--retries', '0']
+    writeFileSync(join(cwd, 'in'), '"a"\n')
+    await run(argv, { cwd, exchange: answering('{}', { status: 500 }) })
+    const resumed = await run([...argv, '--resume'], { cwd, exchange: answering(message('Hi')) })
+    expect(resumed.err).toContain('1 ok · 0 failed · 8 tokens · ')
+  })
 })
