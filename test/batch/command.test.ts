@@ -561,6 +561,15 @@ describe('--results and --resume', () => {
     expect(resultsOf(cwd)).toHaveLength(3)
   })
 
+  test('ids that differ only in a lone surrogate are different ones, also when the batch goes on', async () => {
+    const lines = ['\\ud800', '\\ud801', '\\ufffd'].map((id, at) => `{"id":"${id}","prompt":"p ${at}"}\n`)
+    const cwd = folderWith(lines.slice(0, 2).join(''))
+    expect((await run(results, { cwd })).code).toBe(0)
+    writeFileSync(join(cwd, 'in.ndjson'), lines.join(''))
+    const again = await run([...results, '--resume'], { cwd })
+    expect([again.code, again.requests.map(promptOf)]).toEqual([0, ['2']])
+  })
+
   test('results of another input are noted', async () => {
     const cwd = folderWith(3)
     await run(results, { cwd })

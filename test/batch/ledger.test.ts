@@ -92,6 +92,13 @@ describe('the ledger', () => {
     expect(ledger.enter({ index: 1, id: 'undefined', hash: 'b' })).toEqual({ hash: 'b', isDone: false })
   })
 
+  test('takes ids that differ only in a lone surrogate for different ones', () => {
+    const ledger = createLedger()
+    const ids = ['\ud800', '\ud801', '\udc00', '\ufffd', '\ud800\ud800', '\ud83d\ude00', '\u{1f601}']
+    for (const id of ids) ledger.enter({ index: 1, id, hash: 'a' })
+    for (const id of ids) expect(() => ledger.enter({ index: 1, id, hash: 'a' })).toThrow('was used before')
+  })
+
   test.each(['__proto__', 'constructor', ''])('takes any id: %j', (id) => {
     const ledger = createLedger()
     ledger.recall({ id, hash: 'a', isOk: true })
