@@ -4,10 +4,10 @@ import { createCrowd } from './crowd.ts'
  * How far a call got, in the order of what it would mean to send it again:
  *
  * - `not-sent`: no byte left.
- * - `refused`: answered, and certainly not carried out.
+ * - `refused`: answered, and certainly not carried out: by a 3xx, a 4xx but 408 and 425, or a 503 with `Retry-After`.
  * - `failed`: answered by a failure that may hide a success, as of a gateway.
  * - `sent`: bytes left, and no answer came.
- * - `answered`: a 2xx began.
+ * - `answered`: a 2xx began, whatever it says: an error in it does not prove that nothing was carried out.
  * - `done`: the response was read; of an event, its receipt came.
  */
 export const fates = ['not-sent', 'refused', 'failed', 'sent', 'answered', 'done'] as const

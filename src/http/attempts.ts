@@ -97,8 +97,6 @@ export function completeFailure(
   const { kind, message, details } = failure
   // It is another call's.
   if (details.attempts !== undefined) return failure
-  const came = fateOf(failure)
-  if (came === 'refused' || came === 'failed') call.reach(came)
   return explain(
     new CliError(kind, details.isInBody ? `the service answered ${status} with an error` : message, {
       ...details,

@@ -57,10 +57,11 @@ function meaningOf({ kind, details }: CliError): Omit<StatusMeaning, 'on' | 'kin
   // A failure that no request is the cause of has no line.
   const found: Omit<StatusMeaning, 'on' | 'kind'> = ofKind.find((line) => isOn(line, details)) ??
     ofKind[0] ?? { fate: 'answered' }
-  // An answer of status 2xx that calls itself a refusal is none: it was paid for, or will be again.
   const { status = 0 } = details
-  const isAnswer = status >= 200 && status < 300
-  return isAnswer ? { ...found, again: undefined, others: found.others === 'end' ? 'end' : undefined } : found
+  if (status < 200 || status >= 300) return found
+  // An answer of status 2xx that calls itself a refusal proves none: something else may have answered for the service, or the
+  // service acted first. And it was paid for, or will be again.
+  return { ...found, fate: 'answered', again: undefined, others: found.others === 'end' ? 'end' : undefined }
 }
 
 /** Whether whoever asked may ask for the same again, after a call that came to this. */
@@ -70,7 +71,7 @@ export function retryOf(failure: CliError, { safeToRetry }: Meaning): Retry {
   return passes || failure.kind === 'response' ? 'look-first' : 'never'
 }
 
-/** What a failed attempt has come to, or an answer that says that it failed. */
+/** What a failed attempt has come to. */
 export const fateOf = (failure: CliError): Fate => meaningOf(failure).fate
 
 /** What a failure of one call means for the others of a run: to `wait` is to ask for this one again too. */

@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib'
+import { type Kind, outcomes } from '../../src/errors.ts'
 import { response } from '../harness/server.ts'
 import { answering, closing, headOf, resetting } from './answers.ts'
 import { both, chat, events, faultsInside, type Row } from './rows.ts'
@@ -10,9 +11,9 @@ const html = ['content-type: text/html']
 const envelope = (type: string) => JSON.stringify({ type: 'error', error: { type, message: 'no luck' } })
 
 /** An event whose answer proves nothing: nothing may be claimed, and `--errors json` says the same. */
-const unproved = (row: Omit<Row, 'code' | 'reqs'> & { sent?: 'yes' | 'unknown'; kind?: string }): Row[] => {
-  const { sent = 'unknown', kind = 'response', err = [], ...rest } = row
-  const code = kind === 'service' ? 7 : 8
+const unproved = (row: Omit<Row, 'code' | 'reqs'> & { kind?: Kind }): Row[] => {
+  const { kind = 'response', err = [], ...rest } = row
+  const code = outcomes[kind].exit
   return [
     { ...rest, argv: events, code, reqs: 1, err: [mayBe, /^(?!.*was accepted)/s, ...err] },
     {
@@ -21,7 +22,7 @@ const unproved = (row: Omit<Row, 'code' | 'reqs'> & { sent?: 'yes' | 'unknown'; 
       argv: [...events, '--errors', 'json'],
       code,
       reqs: 1,
-      err: [`"kind":"${kind}"`, `"sent":"${sent}"`, '"safeToRetry":false', '"attempts":1'],
+      err: [`"kind":"${kind}"`, '"sent":"unknown"', '"safeToRetry":false', '"attempts":1'],
     },
   ]
 }
@@ -104,13 +105,22 @@ faultsInside('U: nothing is claimed that was not proved', [
   ...['"ok"', 'true', 'ok', '{"data":"x"}', '{"message":"hello"}'].flatMap((body) =>
     unproved({ name: `U29 ${body} is no receipt`, script: answering(response(body)) }),
   ),
-  ...['timeout_error', 'overloaded_error', 'api_error'].flatMap((type) =>
+  ...(
+    [
+      ['timeout_error', 'service'],
+      ['overloaded_error', 'service'],
+      ['api_error', 'service'],
+      ['rate_limit_error', 'rate-limited'],
+      ['not_found_error', 'refused'],
+      ['forbidden', 'credentials'],
+      ['billing_error', 'payment'],
+    ] as const
+  ).flatMap(([type, kind]) =>
     unproved({
       name: `U30 ${type} with status 200`,
       script: answering(response(envelope(type))),
-      kind: 'service',
-      sent: 'yes',
-      err: ['the service says: no luck'],
+      kind,
+      err: ['no luck'],
     }),
   ),
   ...unproved({

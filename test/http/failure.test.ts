@@ -298,6 +298,24 @@ describe('--errors json', () => {
       '{',
       { kind: 'response', safeToRetry: false, retry: 'look-first', sent: 'unknown' },
     ],
+    [
+      'events, an error that passes',
+      ['events', 'send', 'x', '-s', 's'],
+      envelope('rate_limit_error', 'no'),
+      { kind: 'rate-limited', exit: 6, safeToRetry: false, retry: 'look-first', sent: 'unknown' },
+    ],
+    [
+      'events, an error that stays',
+      ['events', 'send', 'x', '-s', 's'],
+      envelope('forbidden', 'no'),
+      { kind: 'credentials', exit: 3, safeToRetry: false, retry: 'never', sent: 'unknown' },
+    ],
+    [
+      'a POST',
+      ['api', 'agents', '/v1/x', '--set', 'a=1'],
+      envelope('rate_limit_error', 'no'),
+      { kind: 'rate-limited', safeToRetry: false, retry: 'look-first', sent: 'yes' },
+    ],
     ['events', ['events', 'list', '-s', 's'], '{', { kind: 'response', retry: 'never' }],
   ])('tells the same of a failure in a body: %s', async (_, argv, body, known) => {
     const exchange = answering(body, { headers: { 'retry-after': '9', 'request-id': 'req_7' } })

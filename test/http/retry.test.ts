@@ -76,17 +76,23 @@ describe('status', () => {
     expect(decideRetry({ ...policy, repeat: 'not-taken' }, { error }, moment).again).toBe(true)
   })
 
-  test.each<[Kind, number, Fate, Retry, others: string]>([
-    ['rate-limited', 200, 'refused', 'later', 'go on'],
-    ['rate-limited', 299, 'refused', 'later', 'go on'],
-    ['service', 200, 'failed', 'later', 'go on'],
-    ['credentials', 200, 'refused', 'never', 'end'],
-    ['payment', 200, 'refused', 'never', 'end'],
-  ])('an error in an answer makes nobody wait, and is not tried again: %s, %i', (kind, status, ...row) => {
+  test.each<[Kind, number, chat: Retry, event: Retry, others: string]>([
+    ['rate-limited', 200, 'later', 'look-first', 'go on'],
+    ['rate-limited', 299, 'later', 'look-first', 'go on'],
+    ['service', 200, 'later', 'look-first', 'go on'],
+    ['refused', 200, 'never', 'never', 'go on'],
+    ['credentials', 200, 'never', 'never', 'end'],
+    ['payment', 200, 'never', 'never', 'end'],
+    ['response', 200, 'never', 'look-first', 'go on'],
+  ])('an error in a 2xx proves no refusal, makes nobody wait, and is not tried again: %s, %i', (...row) => {
+    const [kind, status, chat, send, others] = row
     const error = new CliError(kind, 'x', { status, isInBody: true })
-    const [fate, retry, others] = row
-    const safe = meaning('refused', asking)
-    expect([fateOf(error), retryOf(error, safe), outlookOf(error)]).toEqual([fate, retry, others])
+    const fate = fateOf(error)
+    expect(fate).toBe('answered')
+    expect(meaning(fate, event)).toMatchObject({ sent: 'unknown', safeToRetry: false })
+    expect(meaning(fate, asking)).toMatchObject({ sent: 'yes', safeToRetry: true })
+    const retries = [asking, event].map((stakes) => retryOf(error, meaning(fate, stakes)))
+    expect([...retries, outlookOf(error)]).toEqual([chat, send, others])
     expect(decideRetry({ ...policy, repeat: 'always' }, { error }, moment)).toEqual({ again: false })
   })
 

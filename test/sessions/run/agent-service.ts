@@ -15,8 +15,8 @@ export type Fate =
   | 'refuses'
   | 'limits'
   | 'cuts'
-  /** It is answered with a status, and not taken. */
-  | { status: number; headers?: Record<string, string> }
+  /** It is answered with a status and an error, and not taken unless `isTaken` says so. */
+  | { status: number; headers?: Record<string, string>; error?: string; isTaken?: boolean }
 
 export interface AgentScript {
   /** What happened before. */
@@ -135,8 +135,11 @@ export function createAgentService(script: AgentScript): AgentService {
     else posts++
     if (!isTask) script.onPost?.()
     const fate = (isTask ? script.taskFate?.(tasks) : script.fate?.()) ?? 'takes'
-    if (typeof fate === 'object')
-      return reply(fate.status, '{"type":"error","error":{"type":"x","message":"no"}}', fate.headers)
+    if (typeof fate === 'object') {
+      const { status, headers, error = 'x', isTaken = false } = fate
+      if (isTaken) take(given)
+      return reply(status, `{"type":"error","error":{"type":"${error}","message":"no"}}`, headers)
+    }
     if (fate === 'limits') return reply(429, '{}', { 'retry-after': '0' })
     if (fate === 'refuses')
       return reply(400, '{"type":"error","error":{"type":"invalid_request_error","message":"no"}}')

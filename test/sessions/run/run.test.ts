@@ -550,6 +550,31 @@ describe('an answer whose fate is unknown', () => {
     },
   )
 
+  test.each(['rate_limit_error', 'forbidden', 'not_found_error', 'billing_error', 'overloaded_error'])(
+    'an error in a 200 refuses nothing, the list decides, and no second one is sent: %s',
+    async (error) => {
+      const taken = begin({ status: 200, error, isTaken: true })
+      const ended = await go({ world: { exchange: taken.exchange } })
+      expect({ code: ended.code, posts: taken.posts }).toEqual({ code: 0, posts: 1 })
+      expect(ended.audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown', 'accepted'])
+
+      const service = begin({ status: 200, error })
+      const { code, err, cwd } = await go({ world: { exchange: service.exchange } })
+      expect(err).toContain('it is not known whether the answer to t1 arrived')
+      const next = await go({ words: [], cwd, world: { exchange: service.exchange } })
+      expect({ codes: [code, next.code], posts: service.posts }).toEqual({ codes: [10, 10], posts: 1 })
+    },
+  )
+
+  test('an error in a 200 to the task: not known, and the same line sends it no second time', async () => {
+    const script = { rounds: [], taskFate: (): Fate => ({ status: 200, error: 'rate_limit_error' }) }
+    const service = createAgentService(script)
+    const { code, err, cwd } = await go({ world: { exchange: service.exchange } })
+    expect(err).toContain('the task may have been accepted')
+    const next = await go({ cwd, world: { exchange: service.exchange } })
+    expect({ codes: [code, next.code], tasks: service.tasks }).toEqual({ codes: [6, 10], tasks: 1 })
+  })
+
   test('Y52: one that a newer stop still waits for is sent again', async () => {
     const service = createAgentService({
       rounds: [[bash('t1', 'git status')]],
