@@ -90,7 +90,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   function describeSignal(exit: number, words: string): string {
     const { sent, retry } = calls
     const safeToRetry = retry === 'later'
-    const { resume } = summary
+    const resume = summary.resume?.()
     const error = { kind: 'signal', exit, message: oneLine(words, 2000), sent, safeToRetry, retry, resume }
     return `${escapeJson(JSON.stringify({ error }))}\n`
   }

@@ -115,7 +115,7 @@ function describeRun(
     cost: inText(cost),
     sessionUsage: sessionUsage ? usageByName(sessionUsage) : null,
     sessionCost: inText(sessionCost),
-    resume: (isSignal ? summary.resume : failure?.details.resume) ?? null,
+    resume: (isSignal ? summary.resume?.() : failure?.details.resume) ?? null,
     counts,
   }
 }

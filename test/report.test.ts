@@ -459,7 +459,7 @@ test('its kind, its request and the way on are those of the failure, or of a sig
     [{ exit: 130 }, { kind: null }],
   ] as const) {
     const { cwd, summary, report } = prepare()
-    Object.assign(summary, { requestId: 'req_1', resume: ['events', 'run'] })
+    Object.assign(summary, { requestId: 'req_1', resume: () => ['events', 'run'] })
     await report.write(end)
     expect(read(cwd)).toMatchObject({ exit: end.exit, ...expected })
   }

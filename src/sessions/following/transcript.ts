@@ -36,7 +36,7 @@ export interface TranscriptOptions {
   /** What becomes of the session when the run is interrupted; by default it can be followed again. */
   wayOn?: () => string
   /** The command of a run that goes on. */
-  resume?: readonly string[]
+  resume?: () => readonly string[]
 }
 
 /**
@@ -130,10 +130,11 @@ async function failureOf(
   { session, resume }: TranscriptOptions,
 ): Promise<CliError | undefined> {
   const { stop } = state
-  if (stop?.kind === 'waiting') return stillWaiting(context, session, state, { ids: stop.ids, resume })
+  if (stop?.kind === 'waiting')
+    return stillWaiting(context, session, state, { ids: stop.ids, resume: resume?.() })
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return undefined
   if (stop.kind === 'stuck' && stop.reason === 'budget_reached')
-    return budgetReached(context, { session, resume, budget: stop.budget })
+    return budgetReached(context, { session, resume: resume?.(), budget: stop.budget })
   const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
   return new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
     sent: 'yes',

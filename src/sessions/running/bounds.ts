@@ -36,8 +36,8 @@ export interface BoundedRun {
   caller: Caller
   parts: SessionParts & Pick<RequestParts, 'isEndured'>
   audit: Audit
-  /** The command that goes on, with a new message unless the session waits for a reply; of the flags `without` is left out. */
-  resume(how: { waits: boolean; without: string[] }): string[]
+  /** The command that goes on, by a new message or as the session stands; of the flags `without` is left out. */
+  resume(how: { byMessage: boolean; without: string[] }): string[]
 }
 
 /**
@@ -131,6 +131,16 @@ export class Bounds {
   /** The flags whose bounds were reached: with one of them the same command would stop at once. */
   get reached(): string[] {
     return [...this.#reached]
+  }
+
+  /** An interrupt was sent. */
+  get isInterrupted(): boolean {
+    return this.#course.is === 'interrupted'
+  }
+
+  /** The command that goes on with the session if nobody follows it any more. */
+  resume(): string[] {
+    return this.#run.resume({ byMessage: this.isInterrupted, without: this.reached })
   }
 
   /** A caller whose run is over, too, once a session that was interrupted is left alone. */
@@ -332,7 +342,7 @@ export class Bounds {
   #stopped(why: string, details: CliError['details'] = {}): CliError {
     // What waits for a reply does not go on by a message, but by the reply.
     const waits = this.#course.is === 'reached' && this.#follower?.state.stop?.kind === 'waiting'
-    const resume = this.#run.resume({ waits, without: this.reached })
+    const resume = this.#run.resume({ byMessage: !waits, without: this.reached })
     return new CliError('stopped', why, { sent: 'yes', resume, ...details })
   }
 

@@ -28,8 +28,8 @@ export interface SessionRun extends ListedSession {
   task: RunTask | undefined
   /** What the answer has to be, which a task tells the agent. */
   schema: WantedAnswer['schema']
-  /** The command that goes on with the session. */
-  resume: string[]
+  /** The command that goes on with the session now. */
+  resume(): string[]
 }
 
 /**
@@ -37,13 +37,13 @@ export interface SessionRun extends ListedSession {
  * task waits for the one before, too: what came before that is not its answer.
  */
 export async function isTakenUp(run: SessionRun): Promise<boolean> {
-  const { audit, context, task, resume } = run
+  const { audit, context, task } = run
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return false
   try {
     await requireShown(run, earlier, task && sentEvents(task.body, []))
   } catch (error) {
-    throw error instanceof CliError && error.kind === 'unknown' ? error.with({ resume }) : error
+    throw error instanceof CliError && error.kind === 'unknown' ? error.with({ resume: run.resume() }) : error
   }
   if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
   if (!task) return false
@@ -87,7 +87,7 @@ const looksFirst = `the task may have been accepted: ${byAudit}`
  * that it arrived.
  */
 export async function sendAgain(run: SessionRun, follower: Follower, text: string): Promise<SessionEvent[]> {
-  const { audit, resume } = run
+  const { audit } = run
   const rest = [...follower.state.stops].at(-1)
   if (rest !== undefined && audit.askedAfter === rest) return [await findAsked(run, rest)]
   const body = messageOf(text)
@@ -101,7 +101,7 @@ export async function sendAgain(run: SessionRun, follower: Follower, text: strin
     throw new CliError(
       'unknown',
       `it is not known whether the message to ask again arrived: ${error.message}`,
-      { sent: 'unknown', retry: 'look-first', resume },
+      { sent: 'unknown', retry: 'look-first', resume: run.resume() },
     )
   }
 }
@@ -169,7 +169,7 @@ async function findAsked(run: SessionRun, rest: string): Promise<SessionEvent> {
     sent: 'unknown',
     retry: 'look-first',
     consequence: `look with '${run.parts.look}': with another audit file it is asked again`,
-    resume: run.resume,
+    resume: run.resume(),
   })
 }
 

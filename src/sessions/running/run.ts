@@ -67,10 +67,9 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
   const given = await readEvents(context, options, words)
   const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
   const task: RunTask | undefined = body && { body, hash: hashOf(body), isAccepted: false }
-  const resume = resumption(context, session)
   const caller = createCaller(context, settings, {
     wayOn() {
-      if (task?.isAccepted !== false) return describeResume(resume).join('\n  ')
+      if (task?.isAccepted !== false) return describeResume(run.resume()).join('\n  ')
       return options.audit !== undefined && context.calls.sent !== 'no' ? byAudit : undefined
     },
   })
@@ -84,6 +83,19 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
   const previews = createPreviews(lasting, options, settings.values, !wanted.isAlone && !options.ids)
   const isAudited = options.audit !== undefined
   const { schema } = wanted
+  const bounds = new Bounds(
+    {
+      context: lasting,
+      caller,
+      // What it asks for beside is not wanted on stdout.
+      parts: { ...parts, isEndured: true },
+      audit,
+      resume: ({ byMessage, without }) =>
+        byMessage ? resumptionByMessage(run, without) : resumption(context, session, { without }),
+    },
+    options,
+  )
+  const resume = () => bounds.resume()
   const run: SessionRun = { context: lasting, caller, parts, audit, isAudited, task, schema, resume }
   try {
     if ((await isTakenUp(run)) && task) {
@@ -92,18 +104,6 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
     }
     if (!run.task) context.summary.resume = resume
     const before = createCounter(run.task ? marksOf(sentEvents(run.task.body, [])) : [])
-    const bounds = new Bounds(
-      {
-        context: lasting,
-        caller,
-        // What it asks for beside is not wanted on stdout.
-        parts: { ...parts, isEndured: true },
-        audit,
-        resume: ({ waits, without }) =>
-          waits ? resumption(context, session, { without }) : resumptionByMessage(run, without),
-      },
-      options,
-    )
     // After a bound it would stop at once.
     context.calls.expectGoingOn(
       () => !bounds.isReached && (task === undefined || audit.task?.is === 'accepted'),
@@ -153,7 +153,7 @@ const sendFirst = (run: SessionRun, task: RunTask, known: Known): Promise<Sessio
     onAccepted() {
       const { context, resume } = run
       context.summary.resume = resume
-      context.calls.sayInstead(() => `the task was accepted; ${goesOn(resume)}`)
+      context.calls.sayInstead(() => `the task was accepted; ${goesOn(run)}`)
     },
   })
 
@@ -193,7 +193,7 @@ async function follow(
         bounds.add(items)
         await responder.react(items)
       },
-      wayOn: () => goesOn(resume, follower),
+      wayOn: () => goesOn(run, follower, bounds.isInterrupted),
       resume,
     })
     const failure = await bounds.end(await printed.then(noFailure, (error) => error))

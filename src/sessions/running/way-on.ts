@@ -32,10 +32,11 @@ export function resumptionByMessage(
 }
 
 /** What becomes of the session when nobody follows it, and how to go on with it. */
-export function goesOn(resume: string[], follower?: Follower): string {
+export function goesOn({ resume }: SessionRun, follower?: Follower, isInterrupted = false): string {
   const { stop, pending = [] } = follower?.state ?? {}
   const waits = stop?.kind === 'waiting' && pending.length > 0
-  return `the session ${waits ? 'waits for an answer' : 'goes on'}; ${describeResume(resume).join('\n  ')}`
+  const what = isInterrupted ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'goes on'
+  return `the session ${what}; ${describeResume(resume()).join('\n  ')}`
 }
 
 const isLate = ({ timers }: Context, { deadline }: Caller) => deadline > 0 && timers.now() >= deadline
@@ -50,9 +51,11 @@ export const explained = <T>(run: SessionRun, work: Promise<T>): Promise<T> =>
   })
 
 /** A failure must not look like a reason to send the task again. */
-function explainFailure(failure: unknown, { context, caller, task, resume, isAudited }: SessionRun): unknown {
+function explainFailure(failure: unknown, run: SessionRun): unknown {
+  const { context, caller, task, isAudited } = run
   const error = asStop(failure)
   if (!(error instanceof CliError)) return error
+  const resume = run.resume()
   if (isLate(context, caller) && error.kind === 'not-sent' && task?.isAccepted !== false)
     return new CliError('stopped', error.message, {
       sent: 'yes',

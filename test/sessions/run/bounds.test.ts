@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { CliError } from '../../../src/errors.ts'
@@ -432,6 +433,73 @@ describe('a run that reaches a bound', () => {
     const ended = await run(error.resume, world)
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('is done') })
   })
+
+  /** What a signal would say with --errors json at one moment of a run that is bounded. */
+  async function signalled(moment: 'before the interrupt' | 'as it is sent' | 'after it') {
+    const clock = createClock()
+    let add: (...events: Event[]) => void = () => {}
+    let isStill = false
+    let clean: (exit: number) => string = () => ''
+    let said = ''
+    const say = () => {
+      said ||= clean(143)
+    }
+    const whenShown = (text: string) => {
+      if (moment === 'after it' && text.includes('late')) say()
+      if (moment !== 'before the interrupt' || !text.includes('session.usage')) return
+      // The bound is looked at next, and no time passes from then on.
+      isStill = true
+      setImmediate(() => {
+        say()
+        add(rest)
+      })
+    }
+    const shown = new Writable({
+      write(chunk, _encoding, done) {
+        whenShown(String(chunk))
+        done()
+      },
+    })
+    const script: Script = {
+      work: [told(200)],
+      end: [{ ...says, content: 'late' }, rest],
+      onInterrupt() {
+        isStill = true
+        if (moment === 'as it is sent') say()
+      },
+      onStream: (adds) => {
+        add = adds
+      },
+    }
+    const { report } = await ran(script, ['--max-total-tokens', '100', '--errors', 'json'], {
+      timers: {
+        ...clock,
+        wait: (time: number, signal?: AbortSignal) =>
+          isStill ? new Promise<void>(() => {}) : clock.wait(time, signal),
+      },
+      stdout: { isTerminal: false, open: () => shown, writeNow: () => 0 },
+      onSignal(act: typeof clean) {
+        clean = act
+      },
+    })
+    const { message, resume } = JSON.parse(said).error
+    expect(report).toMatchObject({ kind: 'signal', resume })
+    return { message, resume }
+  }
+
+  const without = ['--report', 'report.json', '--errors', 'json']
+  test.each([
+    ['before the interrupt', 'the session goes on; to go on:', goOn(without).toSpliced(2, 1)],
+    ['as it is sent', 'to go on:', goOn(without)],
+    ['after it', 'the session was sent an interrupt; to go on:', goOn(without)],
+  ] as const)(
+    'names no bound that it would stop at, if a signal ends it %s',
+    async (moment, words, resume) => {
+      const said = await signalled(moment)
+      expect(said).toEqual({ message: expect.stringContaining(words), resume })
+      expect(said.message).not.toContain('--max-total-tokens')
+    },
+  )
 
   test('asks not again for an answer that fits a schema', async () => {
     const cwd = temporaryFolder()
