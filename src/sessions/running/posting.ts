@@ -5,11 +5,12 @@ import { readText, type SessionEvent } from '../../wire/sessions/session-event.t
 import type { Follower } from '../following/follower.ts'
 import { sentEvents } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
+import type { SessionParts } from '../session.ts'
 import type { WantedAnswer } from './answer.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import { hasArrived, type ListedSession, lookUntil } from './looking.ts'
 import { lineFor, longestDoubt } from './replying.ts'
-import { type Known, requireShown } from './task.ts'
+import { createSearch, type JournalTask, type Known } from './task.ts'
 
 /** Events that are sent once, before the session is followed. */
 export interface RunTask {
@@ -52,6 +53,34 @@ export async function isTakenUp(run: SessionRun): Promise<boolean> {
   )
   return true
 }
+
+/** Waits until the list shows a task that an earlier run has sent. Throws a `CliError` of kind `unknown` if it does not. */
+async function requireShown(
+  session: ListedSession,
+  task: JournalTask,
+  events: readonly SessionEvent[] | undefined,
+): Promise<void> {
+  const until = session.context.timers.now() + longestDoubt
+  if (await lookUntil(session, until, () => createSearch(task, events))) return
+  throw task.is === 'accepted' ? notShown(session.parts) : notKnown(session.parts, events !== undefined)
+}
+
+/** Nothing is in doubt: the same command goes on later. */
+const notShown = ({ look }: SessionParts) =>
+  new CliError('unknown', 'the task was accepted, but the session does not show it yet', {
+    sent: 'yes',
+    retry: 'later',
+    consequence: `look with '${look}'; the command to go on takes the session up as it is if --audit is left out of it`,
+  })
+
+const notKnown = ({ look }: SessionParts, isGivenAgain: boolean) =>
+  new CliError('unknown', 'it is not known whether the task arrived that an earlier run began to send', {
+    sent: 'unknown',
+    retry: 'look-first',
+    consequence: isGivenAgain
+      ? `look with '${look}': with another audit file it is sent again`
+      : `look with '${look}'; the command to go on takes the session up as it is if --audit is left out of it`,
+  })
 
 /** The run came to a good end, unless the service has not shown yet that it works on the task. */
 export function endTask({ audit }: SessionRun, follower: Follower): void {

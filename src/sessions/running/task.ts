@@ -1,12 +1,8 @@
 import { createHash } from 'node:crypto'
-import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import * as z from '../../wire/zod.ts'
 import { contentOf } from '../following/seen-events.ts'
-import type { SessionParts } from '../session.ts'
-import { type ListedSession, lookUntil } from './looking.ts'
-import { longestDoubt } from './replying.ts'
 
 /**
  * A task that the journal (the audit file) shows as sent, and not done. Each arrow is a line of the journal:
@@ -82,45 +78,19 @@ export function createCounter(marks: readonly string[]) {
 }
 
 /**
- * Waits until the list shows a task that an earlier run has sent, or of one that was accepted anything that came since;
- * `events` are the task's, if they are given again. Throws a `CliError` of kind `unknown` if it does not.
+ * Reads a list for whether it shows a task that an earlier run has sent, or of one that was accepted anything that came since;
+ * `events` are the task's, if they are given again.
  */
-export async function requireShown(
-  session: ListedSession,
-  { is, known }: JournalTask,
-  events: readonly SessionEvent[] | undefined,
-): Promise<void> {
-  const until = session.context.timers.now() + longestDoubt
-  const isShown = await lookUntil(session, until, () => {
-    const counter = createCounter(events ? marksOf(events) : (known.marks ?? []))
-    let isLater = known.last === undefined
-    let isPast = false
-    return {
-      add(item) {
-        counter.add(item)
-        isPast ||= isLater
-        isLater ||= item.event.id === known.last
-      },
-      result: () => counter.known.alike > known.alike || (is === 'accepted' && isPast) || undefined,
-    }
-  })
-  if (!isShown)
-    throw is === 'accepted' ? notShown(session.parts) : notKnown(session.parts, events !== undefined)
+export function createSearch({ is, known }: JournalTask, events: readonly SessionEvent[] | undefined) {
+  const counter = createCounter(events ? marksOf(events) : (known.marks ?? []))
+  let isLater = known.last === undefined
+  let isPast = false
+  return {
+    add(item: EventItem) {
+      counter.add(item)
+      isPast ||= isLater
+      isLater ||= item.event.id === known.last
+    },
+    result: () => counter.known.alike > known.alike || (is === 'accepted' && isPast) || undefined,
+  }
 }
-
-/** Nothing is in doubt: the same command goes on later. */
-const notShown = ({ look }: SessionParts) =>
-  new CliError('unknown', 'the task was accepted, but the session does not show it yet', {
-    sent: 'yes',
-    retry: 'later',
-    consequence: `look with '${look}'; the command to go on takes the session up as it is if --audit is left out of it`,
-  })
-
-const notKnown = ({ look }: SessionParts, isGivenAgain: boolean) =>
-  new CliError('unknown', 'it is not known whether the task arrived that an earlier run began to send', {
-    sent: 'unknown',
-    retry: 'look-first',
-    consequence: isGivenAgain
-      ? `look with '${look}': with another audit file it is sent again`
-      : `look with '${look}'; the command to go on takes the session up as it is if --audit is left out of it`,
-  })

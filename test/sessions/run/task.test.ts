@@ -2,7 +2,13 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
-import { type JournalTask, stepTask, type TaskLine } from '../../../src/sessions/running/task.ts'
+import {
+  createSearch,
+  type JournalTask,
+  marksOf,
+  stepTask,
+  type TaskLine,
+} from '../../../src/sessions/running/task.ts'
 import { type Exchange, type HttpResponse, readBody } from '../../../src/wire/exchange.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
@@ -417,5 +423,35 @@ describe('the states of a task', () => {
     [undefined, line('accepted'), undefined],
   ])('%j, then %j', (before, next, after) => {
     expect(stepTask(before, next)).toEqual(after)
+  })
+})
+
+/** Whether a list shows a task that an earlier run has sent, of which the last event before it is known, or nothing. */
+describe('a search for a task', () => {
+  const task = said('go')
+  const [old, other] = [
+    { ...said('before'), id: 'e1' },
+    { ...said('other'), id: 'e2' },
+  ]
+  test.each<[JournalTask['is'], string | undefined, alike: number, Event[], boolean]>([
+    ['posting', 'e1', 0, [], false],
+    ['posting', 'e1', 0, [old], false],
+    ['posting', 'e1', 0, [old, other], false],
+    ['posting', 'e1', 0, [old, task], true],
+    ['posting', 'e1', 1, [task, old], false],
+    ['posting', 'e1', 1, [task, old, task], true],
+    ['posting', undefined, 0, [other], false],
+    ['accepted', 'e1', 0, [old], false],
+    ['accepted', 'e1', 0, [old, other], true],
+    ['accepted', 'e1', 0, [other], false],
+    ['accepted', undefined, 0, [], false],
+    ['accepted', undefined, 0, [other], true],
+  ])('%s, after %s, with %i like it before: %j', (is, last, alike, events, isShown) => {
+    const known = { alike, last, marks: marksOf([task]) }
+    for (const given of [[task], undefined]) {
+      const search = createSearch({ hash: 'a', is, known }, given)
+      for (const event of events) search.add({ event, text: JSON.stringify(event) })
+      expect(search.result() ?? false).toBe(isShown)
+    }
   })
 })
