@@ -54,7 +54,7 @@ export class SessionState {
   #isEmpty = true
   #isBusy = true
   #idle: ReturnType<typeof readStopReason> | undefined
-  #refusal: ReturnType<typeof readStopDetails> = {}
+  #details: ReturnType<typeof readStopDetails> = {}
   /** The most that the session may cost, as it was told last. */
   #budget: Money | undefined
   #end: string | undefined
@@ -107,8 +107,7 @@ export class SessionState {
     if (type === 'requires_action' && eventIds?.length) return undefined
     if (type === undefined || type === 'end_turn') return { kind: 'done', reason: type ?? 'no reason given' }
     if (type === 'budget_reached') return { kind: 'stuck', reason: type, budget: this.#budget }
-    if (type !== 'refusal') return { kind: 'stuck', reason: type, why: this.#error }
-    const { category, explanation } = this.#refusal
+    const { category, explanation } = this.#details
     return { kind: 'stuck', reason: type, category, why: explanation ?? this.#error }
   }
 
@@ -192,7 +191,7 @@ export class SessionState {
     this.#end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
     if (!isIdle) return
     this.#idle = readStopReason(event)
-    this.#refusal = readStopDetails(event)
+    this.#details = readStopDetails(event)
     if (!isWaiting(this.#idle.type)) this.#open.clear()
   }
 }

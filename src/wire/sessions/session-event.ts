@@ -33,7 +33,7 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): {
   return { type: type || (eventIds?.length ? 'requires_action' : undefined), eventIds }
 }
 
-/** What a service says of a refusal, beside the reason or in it (public clients, 4). */
+/** What a service says of a stop, such as a refusal, beside the reason or in it (public clients, 4). */
 export function readStopDetails({ stop_details: beside, stop_reason: reason }: SessionEvent): {
   category?: string
   explanation?: string
