@@ -16,12 +16,15 @@ export interface BodyValues {
   bytesOf(text: string): Uint8Array
 }
 
+/** How much text is read beside the long strings. Bytes. */
+const mostText = 500 * 1024 * 1024
+
 /**
  * Cuts a body into its JSON values. It is one value, a list of chunks, several values in a row, or an event stream. Each
  * value has the name of the event that brought it, or `''`. Throws a `CliError` if the body is none of these.
  */
-export function readBodyValues(body: Uint8Array, contentType: string): BodyValues {
-  const { text, bytesOf } = cutOutLongStrings(body)
+export function readBodyValues(body: Uint8Array, contentType: string, most = mostText): BodyValues {
+  const { text, bytesOf } = cutOutLongStrings(body, most)
   const isJson = /^\s*[[{]/.test(text) || contentType.startsWith('text/html')
   const areEvents =
     contentType.startsWith('text/event-stream') || /^\s*(:|data\b|event\b|id\b|retry\b)/.test(text)
@@ -78,18 +81,15 @@ function readEvents(text: string): Read {
   return { values, form: 'events', failure }
 }
 
-/** How much text is read beside the long strings. Bytes. */
-const most = 500 * 1024 * 1024
-
 /** A string of this length or more is cut out. Bytes. */
 const long = 64 * 1024
 
 /**
  * A body's text with marks in place of its long strings, which stay as bytes: a large image would be copied several
- * times. A long string with an escape is not cut out. Throws a `CliError` if the text that is left does not fit into a
- * string.
+ * times. A long string with an escape is not cut out. Throws a `CliError` if more than `most` bytes are left: they would not
+ * fit into a string.
  */
-function cutOutLongStrings(body: Uint8Array): { text: string; bytesOf: BodyValues['bytesOf'] } {
+function cutOutLongStrings(body: Uint8Array, most: number): { text: string; bytesOf: BodyValues['bytesOf'] } {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
   // Random, so that no service can send it.
   const mark = crypto.randomUUID()

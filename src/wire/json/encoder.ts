@@ -40,9 +40,9 @@ function isShort(value: unknown): boolean {
 
 /**
  * Joins the parts of a JSON text as bytes in UTF-8. It makes no text of the whole, which would take twice the memory.
- * Returns `undefined` beyond `longestText` bytes.
+ * Returns `undefined` beyond `most` bytes.
  */
-export function encodeJson(parts: Iterable<JsonPart>): Uint8Array | undefined {
+export function encodeJson(parts: Iterable<JsonPart>, most = longestText): Uint8Array | undefined {
   let bytes: Buffer = Buffer.alloc(0)
   let size = 0
   for (const part of parts) {
@@ -55,7 +55,7 @@ export function encodeJson(parts: Iterable<JsonPart>): Uint8Array | undefined {
       // A UTF-16 unit takes three bytes at most.
       if (size + json.length * 3 > bytes.length) bytes = grown(bytes, size + json.length * 3)
       size += bytes.write(json, size)
-      if (size > longestText) return undefined
+      if (size > most) return undefined
       start = end
     }
   }

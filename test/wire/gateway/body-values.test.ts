@@ -111,6 +111,15 @@ describe('a long string stays as bytes', () => {
     expect([found.length < cut, bytesOf(found).length]).toEqual([true, cut])
   })
 
+  test('and does not count for how much text is read', () => {
+    const body = Buffer.from(`{"a":"${x(cut)}"}${x(1000)}`)
+    const { length } = `{"a":"${crypto.randomUUID()}0"}${x(1000)}`
+    expect(() => readBodyValues(body, json, length)).toThrow('the answer is not JSON')
+    expect(() => readBodyValues(body, json, length - 1)).toThrow(
+      expect.objectContaining({ kind: 'response', message: 'the answer is too long' }),
+    )
+  })
+
   test('and a text that only looks like a mark is left', () => {
     const { bytesOf } = readBodyValues(Buffer.from(`["${x(cut)}"]`), json)
     expect(Buffer.from(bytesOf('0')).toString()).toBe('0')

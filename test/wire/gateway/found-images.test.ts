@@ -132,6 +132,7 @@ describe('a data URI in a text', () => {
       `${open}!`,
       [`${png} ${data}\r\n${data}`],
     ]),
+    [`(a) ${uri}\n${data}`, `(a) \n${data}`, [`${png} ${data}`]],
     [`![a fox](${uri}) b`, 'a fox b', [`${png} ${data}`]],
     [`[fox](${uri} "title")`, 'fox', [`${png} ${data}`]],
     [`[b ${uri})`, '[b )', [`${png} ${data}`]],

@@ -63,3 +63,9 @@ test('the memory grows eightfold at least, for a piece at a time, so that few co
     8 * 3 * 2 ** 18,
   ])
 })
+
+test('a text may have as many bytes as are allowed, and no more', () => {
+  const parts: JsonPart[] = [{ json: '"' }, { text: '€\n' }, { json: '"' }]
+  const lengths = [6, 7, 8].map((most) => encodeJson(parts, most)?.length)
+  expect(lengths).toEqual([undefined, 7, 7])
+})

@@ -49,6 +49,7 @@ test.each([
 
 test.each([
   ['', 'it is empty'],
+  [' \n\t', 'it is empty'],
   ['{"a":1,}', 'line 1, column 8: property name expected'],
   ['\n x', 'line 2, column 2: value expected'],
   ['[\nx', 'line 2, column 1: value expected'],
