@@ -1,0 +1,140 @@
+import { expect, test } from 'vitest'
+import { CliError } from '../../src/errors.ts'
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { answering, run } from '../harness/run.ts'
+
+const now = Date.UTC(2026, 0, 1)
+const timers = { now: () => now, wait: async () => {}, random: () => 0 }
+
+/** What a program is told of a response. */
+async function told(exchange: Exchange, argv = ['chat', 'x']) {
+  const { err } = await run([...argv, '--retries', '0', '--errors', 'json'], { exchange, timers })
+  return JSON.parse(err).error
+}
+
+const answered = (status: number, headers: Record<string, string> = {}, body: string | Uint8Array = '{}') =>
+  told(answering(body, { status, headers }))
+
+test.each<[headers: Record<string, string>, body: string, seconds: number | undefined]>([
+  [{}, '{}', undefined],
+  [{ 'retry-after': '7' }, '{}', 7],
+  [{ 'retry-after': '0' }, '{}', 0],
+  [{ 'retry-after': '9'.repeat(400) }, '{}', Number.MAX_SAFE_INTEGER],
+  [{ 'retry-after': '' }, '{}', undefined],
+  [{ 'retry-after': '1.5' }, '{}', undefined],
+  [{ 'retry-after': '-1' }, '{}', undefined],
+  [{ 'retry-after': '7 s' }, '{}', undefined],
+  [{ 'retry-after': 'soon' }, '{}', undefined],
+  [{ 'retry-after': 'Thu, 01 Jan 2026 00:01:30 GMT' }, '{}', 90],
+  [{ 'retry-after': 'Wed, 31 Dec 2025 23:59:59 GMT' }, '{}', 0],
+  [{ 'retry-after': 'Mon, 01 Jan 2026 00:01:30 GMT' }, '{}', undefined],
+  [{ 'retry-after-ms': '1500' }, '{}', 1.5],
+  [{ 'retry-after-ms': '1500.5' }, '{}', 1.5005],
+  [{ 'retry-after-ms': '9'.repeat(400) }, '{}', Number.MAX_SAFE_INTEGER],
+  [{ 'retry-after-ms': '1500', 'retry-after': '7' }, '{}', 1.5],
+  ...['', 'x1', '1x', '1.', '.5', '1.5.5'].map((odd): [Record<string, string>, string, number] => [
+    { 'retry-after-ms': odd, 'retry-after': '7' },
+    '{}',
+    7,
+  ]),
+  [{}, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 30],
+  [{ 'retry-after': '7' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 7],
+  [{ 'retry-after': '0' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 0],
+])('%j and %s ask to be left alone for so many seconds: %s', async (headers, body, seconds) => {
+  expect((await answered(429, headers, body)).retryAfter).toBe(seconds)
+})
+
+test.each<[headers: Record<string, string>, body: string, id: string | undefined]>([
+  [{}, '{}', undefined],
+  ...['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-request-id', 'x-correlation-id'].map(
+    (name): [Record<string, string>, string, string] => [{ [name]: 'r1' }, '{}', 'r1'],
+  ),
+  [{ 'request-id': '', 'x-correlation-id': 'r2' }, '{}', 'r2'],
+  [{ 'x-correlation-id': 'r2', 'request-id': 'r1' }, '{}', 'r1'],
+  [{ id: 'r1' }, '{}', undefined],
+  [{}, '{"error":"x","request_id":"r3"}', 'r3'],
+  [{ 'request-id': 'r1' }, '{"error":"x","request_id":"r3"}', 'r1'],
+])('the request id of %j and %s is %s', async (headers, body, id) => {
+  expect((await answered(400, headers, body)).requestId).toBe(id)
+})
+
+test.each<[status: number, headers: Record<string, string>, kind: string]>([
+  [503, {}, 'service'],
+  [503, { 'retry-after': '7' }, 'rate-limited'],
+  [503, { 'retry-after': '0' }, 'rate-limited'],
+  [503, { 'retry-after': 'soon' }, 'service'],
+])('a %i with %j is of kind %s', async (status, headers, kind) => {
+  expect((await answered(status, headers)).kind).toBe(kind)
+})
+
+test.each<[location: string | undefined, target: string]>([
+  [undefined, ':'],
+  ['', ':'],
+  ['https://h.test/a/b?c=d#e', ', to https://h.test/a/b?c=d#e:'],
+  ['https://user:secret@h.test/a', ', to https://h.test/a:'],
+  ['//user:se@cret@h.test\\x@y/z', ', to //h.test\\y/z:'],
+  ['/a', ', to /a:'],
+])('a redirect to %s is told', async (location, target) => {
+  const { message, status } = await answered(302, location === undefined ? {} : { location })
+  expect({ message, status }).toEqual({ message: `redirect not followed${target} 302`, status: 302 })
+})
+
+test.each<[argv: string[], status: number, statusText: string, message: string]>([
+  [['chat', 'x'], 400, '', 'the gateway answered 400'],
+  [['chat', 'x'], 400, 'Bad Request', 'the gateway answered 400 Bad Request'],
+  [['events', 'list', '-s', 's'], 399, '', 'redirect not followed: 399'],
+  [['events', 'list', '-s', 's'], 404, '', 'the session service answered 404'],
+])('%j with status %i %s: %s', async (argv, status, statusText, message) => {
+  const exchange: Exchange = async (request) => ({
+    ...(await answering('{}', { status })(request)),
+    statusText,
+  })
+  expect((await told(exchange, argv)).message).toBe(message)
+})
+
+test.each([
+  ['false', 1],
+  ['False', 1],
+  ['true', 2],
+  ['no', 2],
+])('a 429 with x-should-retry: %s is asked %i times', async (value, count) => {
+  const exchange = answering('{}', { status: 429, headers: { 'x-should-retry': value } })
+  expect((await run(['chat', 'x', '--retries', '1'], { exchange })).requests).toHaveLength(count)
+})
+
+test.each<[body: string | Uint8Array, shown: unknown]>([
+  ['{"a":1}', { a: 1 }],
+  ['false', false],
+  ['words', 'words'],
+  ['', ''],
+  [Buffer.from('sch\xf6n', 'latin1'), 'sch\ufffdn'],
+])('the body %s of a failure is shown as %j', async (body, shown) => {
+  expect((await answered(400, {}, body)).body).toEqual(shown)
+})
+
+test('of a long body a mebibyte is read', async () => {
+  const mebibyte = 1024 * 1024
+  let given = 0
+  const exchange: Exchange = async (request) => ({
+    ...(await answering('', { status: 400 })(request)),
+    body: (async function* () {
+      for (; given < 3 * mebibyte; given += mebibyte / 2 + 1) yield Buffer.alloc(mebibyte / 2 + 1, 'x')
+    })(),
+  })
+  const { code, out } = await run(['api', 'agents', '/v1/x'], { exchange })
+  expect({ code, length: out.length, given }).toEqual({ code: 4, length: mebibyte, given: mebibyte / 2 + 1 })
+})
+
+const broken = (error: Error): Exchange => {
+  const body = async function* () {
+    yield Buffer.from('half of it')
+    throw error
+  }
+  return async (request) => ({ ...(await answering('', { status: 429 })(request)), body: body() })
+}
+
+test('the status counts even if the body breaks off, but a bug is a bug', async () => {
+  const reset = broken(new CliError('response', 'the connection was reset'))
+  expect(await told(reset)).toMatchObject({ kind: 'rate-limited', status: 429, body: 'half of it' })
+  expect(await told(broken(new TypeError('a bug')))).toMatchObject({ kind: 'unexpected' })
+})

@@ -1,0 +1,112 @@
+import { expect, test } from 'vitest'
+import { createPageTrail, elementsOf, onOneLine, readPage } from '../../src/wire/page.ts'
+
+const page = (text: string) => readPage(text, 'the list')
+const after = (value: string) => ({ name: 'after_id', value })
+
+test.each<[text: string, texts: string[], isMarked: boolean, next: object | undefined]>([
+  ['[]', [], false, undefined],
+  ['[1, {"a" : 2}]', ['1', '{"a" : 2}'], false, undefined],
+  ['{"data":[]}', [], false, undefined],
+  ['{"data":[{"id":"a"}]}', ['{"id":"a"}'], false, undefined],
+  ['\n{"data":[12345678901234567890,\n "x"]}', ['12345678901234567890', '"x"'], false, undefined],
+  ['{"data":[{"id":"a"}],"last_id":"b"}', ['{"id":"a"}'], false, undefined],
+  ['{"data":[],"next_page":null}', [], true, undefined],
+  ['{"data":[],"next_page":""}', [], true, undefined],
+  ['{"data":[],"next_page":"p 2"}', [], true, { name: 'page', value: 'p 2' }],
+  ['{"data":[],"next_page":0}', [], true, { name: 'page', value: '0' }],
+  ['{"data":[],"next_page":"p","has_more":false}', [], true, { name: 'page', value: 'p' }],
+  ['{"data":[],"next_page":"p","has_more":"?","last_id":{}}', [], true, { name: 'page', value: 'p' }],
+  ['{"data":[{"id":"a"}],"has_more":false}', ['{"id":"a"}'], true, undefined],
+  ['{"data":[{"id":"a"}],"has_more":null}', ['{"id":"a"}'], true, undefined],
+  ['{"data":[{"id":"a"}],"has_more":"yes"}', ['{"id":"a"}'], true, undefined],
+  ['{"data":[{"id":"a"},{"id":"b"}],"has_more":true}', ['{"id":"a"}', '{"id":"b"}'], true, after('b')],
+  ['{"data":[{"id":7}],"has_more":true}', ['{"id":7}'], true, after('7')],
+  ['{"data":[{"id":"a"}],"has_more":true,"last_id":"z"}', ['{"id":"a"}'], true, after('z')],
+  ['{"data":[{"id":"a"}],"has_more":true,"last_id":9}', ['{"id":"a"}'], true, after('9')],
+  ['{"data":[{"id":"a"}],"has_more":true,"last_id":null}', ['{"id":"a"}'], true, after('a')],
+  ['{"data":[{"id":"a"}],"has_more":true,"last_id":{}}', ['{"id":"a"}'], true, after('a')],
+  ['{"data":[],"next_page":null,"has_more":true,"last_id":"z"}', [], true, after('z')],
+])('the page %s has the items %j, says whether there is more: %j, and goes on by %j', (...row) => {
+  const [text, texts, isMarked, next] = row
+  const read = page(text)
+  expect(read).toMatchObject({ texts, isMarked, data: texts.map((each) => JSON.parse(each)) })
+  expect(read.next()).toEqual(next)
+})
+
+test.each([
+  ['{"data":[1],"next_page":{}}', 'the list: next_page must be a text or a number'],
+  ['{"data":[1],"next_page":true}', 'the list: next_page must be a text or a number'],
+  ...['{}', '{"id":""}', '{"id":null}', '{"id":["a"]}', 'null', '5'].map((last) => [
+    `{"data":[{"id":"a"},${last}],"has_more":true}`,
+    'the list has more, but does not say how to ask for it',
+  ]),
+  ['{"data":[],"has_more":true}', 'the list has more, but does not say how to ask for it'],
+  [
+    '{"data":[{"id":"a"}],"has_more":true,"last_id":""}',
+    'the list has more, but does not say how to ask for it',
+  ],
+])('the page %s does not say what comes next: %s', (text, message) => {
+  const read = page(text)
+  expect(read.isMarked).toBe(true)
+  expect(() => read.next()).toThrow(message)
+})
+
+test.each<[text: string, message: string, serviceMessage?: string]>([
+  ['', 'the list is not JSON'],
+  ['{"data":[', 'the list is not JSON'],
+  ['{}', 'the list has no data'],
+  ['{"data":null}', 'the list has no data'],
+  ['null', 'the list has no data'],
+  ['"words"', 'the list has no data', 'words'],
+  ['{"data":{}}', 'the list: data must be a list'],
+  ['{"data":0}', 'the list: data must be a list'],
+  ['{"data":""}', 'the list: data must be a list'],
+  ['{"message":"no such list"}', 'the service answered with an error', 'no such list'],
+  ['[{"type":"error","error":{"message":"later"}}]', 'the service answered with an error', 'later'],
+  ['{"title":"no list"}', 'the service answered with an error', 'no list'],
+  ['{"code":0,"message":"nothing here"}', 'the list has no data', 'nothing here'],
+])('%j is not a page: %s', (text, message, serviceMessage) => {
+  let failure: unknown
+  try {
+    page(text)
+  } catch (error) {
+    failure = error
+  }
+  expect(failure).toMatchObject({ kind: 'response', message, details: { serviceMessage } })
+})
+
+test('a mark of a page comes once, and none says nothing', () => {
+  const trail = createPageTrail('the list')
+  for (const mark of [undefined, 'a', undefined, 'b', 'A']) trail.addMark(mark, 'it repeats')
+  for (const mark of ['a', 'b'])
+    expect(() => trail.addMark(mark, 'it repeats')).toThrow('the list does not end: it repeats')
+})
+
+test('20 pages in a row may be empty', () => {
+  const trail = createPageTrail('the list')
+  const addEmpty = (count: number) => {
+    for (let left = count; left > 0; left--) trail.addPage(0)
+  }
+  addEmpty(20)
+  trail.addPage(1)
+  addEmpty(20)
+  expect(() => addEmpty(1)).toThrow('the list does not end: 21 pages in a row are empty')
+})
+
+test.each<[text: string, elements: string[]]>([
+  ['{"events":[{"a":\r\n1.0},[2, "x\\n"],\n\n3]}', ['{"a":1.0}', '[2, "x\\n"]', '3']],
+  ['  {"other":[1],"events":[2]}', ['2']],
+  ['{"events":[1],"events":[2]}', ['2']],
+  ['{"events":[]}', []],
+  ['{"events":{"0":1}}', []],
+  ['{"events":"[1]"}', []],
+  ['{"other":[1]}', []],
+  ['[[1]]', []],
+])('the elements of "events" in %j are %j', (text, elements) => {
+  expect(elementsOf(text, 'events')).toEqual(elements)
+})
+
+test('every line break is taken out, and nothing else', () => {
+  expect(onOneLine('\n{\r\n "a":\r1,\n\n\t"b":"\\n"}\r\n')).toBe('{ "a":1,\t"b":"\\n"}')
+})

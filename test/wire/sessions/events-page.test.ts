@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest'
+import type { CliError } from '../../../src/errors.ts'
+import { readEventItem, readEventsPage } from '../../../src/wire/sessions/events-page.ts'
+
+function failureOf(read: () => unknown): CliError | undefined {
+  try {
+    read()
+    return undefined
+  } catch (error) {
+    return error as CliError
+  }
+}
+
+const first = '{"id":"a", "type":"x"}'
+
+test.each<[text: string, events: object[], isMarked: boolean, next?: object]>([
+  ['[]', [], false],
+  [`[${first}]`, [{ id: 'a', type: 'x' }], false],
+  [`{"data":[${first}]}`, [{ id: 'a', type: 'x' }], false],
+  [`{"data":[${first}],"has_more":false}`, [{ id: 'a', type: 'x' }], true],
+  [`{"data":[${first}],"next_page":"p"}`, [{ id: 'a', type: 'x' }], true, { name: 'page', value: 'p' }],
+  ['{"data":[{"type":"x","id":5,"n":12345678901234567890}]}', [{ type: 'x' }], false],
+])('the page %s has the events %j, says whether there is more: %j, and goes on by %j', (...row) => {
+  const [text, events, isMarked, next] = row
+  const page = readEventsPage(text)
+  expect(page).toMatchObject({ items: events.map((event) => ({ event })), isMarked })
+  expect(page.next()).toEqual(next)
+  for (const { text: own } of page.items) expect(text).toContain(own)
+})
+
+test.each([
+  ['5', 'must be an object'],
+  ['null', 'must be an object'],
+  ['{"id":"b"}', 'type: is missing'],
+  ['{"id":"b","type":5}', 'type: must be text'],
+])('%s is not an event: those before it count, and then it is a failure', (other, problem) => {
+  for (const more of ['', ',"has_more":false', ',"next_page":"p"']) {
+    const { items, isMarked, next } = readEventsPage(`{"data":[${first},${other},${first}]${more}}`)
+    expect(items).toEqual([{ event: { id: 'a', type: 'x' }, text: first }])
+    expect(isMarked).toBe(true)
+    const message = `the list of events: [1]: ${problem}`
+    expect(failureOf(next)).toMatchObject({ kind: 'response', message })
+  }
+})
+
+test('what is not a page is called a list of events', () => {
+  expect(failureOf(() => readEventsPage('{"data":5}'))?.message).toBe(
+    'the list of events: data must be a list',
+  )
+})
+
+test.each<[data: string, name: string | undefined, text: string]>([
+  ['{"type":"x"}', undefined, '{"type":"x"}'],
+  ['{"type":"x"}', 'x', '{"type":"x"}'],
+  ['{"type":"x"}', 'error', '{"type":"x"}'],
+  ['{"type":\n"x",\r\n"n":1.0}', '', '{"type":"x","n":1.0}'],
+  [
+    '{"type":"session.error","error":{"message":"m"}}',
+    '',
+    '{"type":"session.error","error":{"message":"m"}}',
+  ],
+])('%j under the name %s is an event', (data, name, text) => {
+  expect(readEventItem(data, name)).toEqual({ event: JSON.parse(data), text })
+})
+
+test.each([
+  ['words', 'an event of the stream is not JSON'],
+  ['{"id":"a"}', 'an event of the stream: type: is missing'],
+  ['5', 'an event of the stream: must be an object'],
+  ['null', 'an event of the stream: must be an object'],
+])('%s is not an event: %s', (data, message) => {
+  expect(failureOf(() => readEventItem(data))).toMatchObject({ kind: 'response', message })
+})
+
+/** An error of the stream, what it is, and whether to open the stream again is of no use. */
+test.each<[data: string, name: string, kind: string, isPermanent: boolean, says: string | undefined]>([
+  ['out of order', 'error', 'response', false, 'out of order'],
+  ['"out of order"', 'error', 'response', false, 'out of order'],
+  ['"out of order"', '', 'response', false, 'out of order'],
+  ['{"error":{"type":"authentication_error","message":"m"}}', '', 'credentials', true, 'm'],
+  ['{"error":{"type":"not_found_error","message":"m"}}', 'error', 'refused', true, 'm'],
+  ['{"error":{"type":"billing_error","message":"m"}}', '', 'payment', true, 'm'],
+  ['{"error":{"type":"rate_limit_error","message":"m"}}', '', 'response', false, 'm'],
+  ['{"error":{"type":"overloaded_error","message":"m"}}', '', 'response', false, 'm'],
+  ['{"error":{"type":"odd"},"request_id":"r1"}', 'x', 'response', false, undefined],
+])('%s under the name %j ends the stream: %s, for good: %j', (data, name, kind, isPermanent, says) => {
+  const failure = failureOf(() => readEventItem(data, name))
+  expect(failure).toMatchObject({
+    kind,
+    message: 'the stream of events ended with an error',
+    details: { sent: 'yes', isPermanent, serviceMessage: says },
+  })
+  const body = data.startsWith('out') ? data : JSON.parse(data)
+  expect(failure?.details).toMatchObject({ body, requestId: body.request_id })
+})
