@@ -1,6 +1,7 @@
 import { usage } from '../errors.ts'
+import { describeBinary, findMimeType, isPdf } from '../io/file-kind.ts'
 import type { Input } from '../io/input.ts'
-import { decodeUtf8, describeBinary, findMimeType, isUtf16, tryDecodeUtf8 } from '../io/utf8.ts'
+import { decodeUtf8, isUtf16, tryDecodeUtf8 } from '../io/utf8.ts'
 import { longestText } from '../wire/json/encoder.ts'
 
 /** A file that goes into a request; stdin's text has no name. */
@@ -22,9 +23,8 @@ export async function readGivenFile(
   const bytes = await input.bytes(path, '-f -')
   const name = path === '-' ? 'stdin' : path
   if (bytes.length === 0) throw usage(`${name}: ${path === '-' ? 'it' : 'the file'} is empty`)
-  const isPdf = Buffer.from(bytes.subarray(0, 5)).toString('latin1') === '%PDF-'
   // Text is tried first: a sentence may begin with a magic number such as BMP's.
-  const text = isPdf || bytes.includes(0) ? undefined : tryDecodeUtf8(bytes)
+  const text = isPdf(bytes) || bytes.includes(0) ? undefined : tryDecodeUtf8(bytes)
   if (text !== undefined) return path === '-' ? { text } : { name: path, text }
   // Its byte order mark looks like the beginning of sound.
   const mimeType = isUtf16(bytes) ? undefined : await findMimeType(bytes)

@@ -1,5 +1,6 @@
 import { usage } from '../errors.ts'
 import { longestText } from '../wire/json/encoder.ts'
+import { describeBinary, findMimeType, isPdf, sampleLength } from './file-kind.ts'
 import { shellQuote } from './shell-quote.ts'
 
 /**
@@ -31,37 +32,14 @@ export async function readUtf8(bytes: Uint8Array, name: string, addedBy?: string
 /** The flag by which a file is added to a message. */
 export const fileFlag = (path: string): string => `-f ${shellQuote(path)}`
 
-/** Finds out by its first bytes what a file that is not text is. */
-export async function findMimeType(bytes: Uint8Array): Promise<string | undefined> {
-  const { fileTypeFromBuffer } = await import('file-type')
-  return (await fileTypeFromBuffer(bytes))?.mime
-}
-
-/** What a file is whose MIME type its bytes have shown, in words. */
-export function describeBinary(mimeType = ''): string {
-  const [family = '', kind = ''] = mimeType.split('/')
-  const short = kind.replace(/^x-/, '')
-  if (short === 'pdf') return 'a PDF file'
-  const named = new Map([
-    ['image', 'an image'],
-    ['audio', 'sound'],
-    ['video', 'a video'],
-  ]).get(family)
-  const what = named ?? 'binary data'
-  return short === '' ? what : `${what} (${named === undefined ? short : short.toUpperCase()})`
-}
-
 /** Whether bytes that are not UTF-8 are not text in another character set either. */
 const isBinary = (bytes: Uint8Array): boolean =>
   !isUtf16(bytes) &&
-  (Buffer.from(bytes.subarray(0, 5)).toString('latin1') === '%PDF-' ||
+  (isPdf(bytes) ||
     bytes.subarray(0, sampleLength).some((byte) => byte < 0x20 && !controlsOfTexts.includes(byte)))
 
 /** The bell, backspace, blanks and line ends, what ends a text of DOS, and Esc. */
 const controlsOfTexts = [0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1a, 0x1b]
-
-/** Enough for every magic number. Bytes. */
-const sampleLength = 4100
 
 /** The same, or `undefined` if the bytes are not UTF-8, or too long. */
 export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {

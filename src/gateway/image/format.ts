@@ -1,3 +1,5 @@
+import { findMimeType } from '../../io/file-kind.ts'
+
 /** The extension of each kind of image that is known. */
 const extensions = new Map(
   Object.entries({
@@ -32,25 +34,12 @@ export interface Format {
 /** Recognizes the kind of an image by its bytes, or if they do not show it, by its MIME type. */
 export async function recognizeFormat(bytes: Uint8Array, mimeType = ''): Promise<Format> {
   const claim = mimeType.replace(/;.*/s, '').trim().toLowerCase()
-  const found = await findType(bytes)
+  const found = await findMimeType(bytes)
   const isPlain = found === undefined || found === 'application/xml'
   if (claim === 'image/svg+xml' && isPlain) return { extension: 'svg', isMislabelled: false }
   // Bytes that are known not to be an image get no image's extension, whatever the service says.
   const extension = extensions.get(found ?? claim)
   return { extension, isMislabelled: claim !== '' && extensions.get(claim) !== extension }
-}
-
-const pngSignature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
-
-/** Enough for every magic number. Bytes. */
-const sampleLength = 4100
-
-async function findType(bytes: Uint8Array): Promise<string | undefined> {
-  const sample = bytes.subarray(0, sampleLength)
-  // The usual case first: loading the library takes time, and it recognizes a PNG only by whole chunks.
-  if (pngSignature.equals(sample.subarray(0, pngSignature.length))) return 'image/png'
-  const { fileTypeFromBuffer } = await import('file-type')
-  return (await fileTypeFromBuffer(sample))?.mime
 }
 
 /** Other extensions for the same kind. */
