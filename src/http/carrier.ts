@@ -1,11 +1,11 @@
 import { promises as fs } from 'node:fs'
 import type { Context, Host } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { oneLine } from '../io/escape.ts'
 import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 import type { OnStage } from './connect.ts'
+import { withLog } from './verbose.ts'
 
 /** What carries a run's requests. */
 export interface Carrier {
@@ -111,23 +111,4 @@ async function readCertificates(
     ? await fs.readFile(env.NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '')
     : ''
   return `${own}\n${extra}`
-}
-
-/** Shows on stderr what is sent and what comes back, secrets redacted. */
-function withLog(exchange: Exchange, { tell, secrets, timers }: Context): Exchange {
-  const log = (mark: '>' | '<', lines: string[]) => {
-    for (const line of lines) tell(`${mark} ${oneLine(secrets.redact(line), 4000)}`)
-  }
-  const lines = (headers: Record<string, string>) =>
-    Object.entries(secrets.redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
-
-  return async (request, onSent) => {
-    const start = timers.now()
-    const size = request.body ? [`(${request.body.length} bytes)`] : []
-    log('>', [`${request.method} ${request.url}`, ...lines(request.headers), ...size])
-    const response = await exchange(request, onSent)
-    const took = `after ${timers.now() - start} ms`
-    log('<', [`${response.status} ${response.statusText} (${took})`, ...lines(response.headers)])
-    return response
-  }
 }
