@@ -65,12 +65,15 @@ async function requireShown(
   throw task.is === 'accepted' ? notShown(session.parts) : notKnown(session.parts, events !== undefined)
 }
 
+const onceShown = (look: string) =>
+  `look with '${look}'; the command to go on does so once the session shows the task; without --audit it takes the session up as it is`
+
 /** Nothing is in doubt: the same command goes on later. */
 const notShown = ({ look }: SessionParts) =>
   new CliError('unknown', 'the task was accepted, but the session does not show it yet', {
     sent: 'yes',
     retry: 'later',
-    consequence: `look with '${look}'; the command to go on takes the session up as it is if --audit is left out of it`,
+    consequence: onceShown(look),
   })
 
 const notKnown = ({ look }: SessionParts, isGivenAgain: boolean) =>
@@ -79,7 +82,7 @@ const notKnown = ({ look }: SessionParts, isGivenAgain: boolean) =>
     retry: 'look-first',
     consequence: isGivenAgain
       ? `look with '${look}': with another audit file it is sent again`
-      : `look with '${look}'; the command to go on takes the session up as it is if --audit is left out of it`,
+      : onceShown(look),
   })
 
 /** The run came to a good end, unless the service has not shown yet that it works on the task. */

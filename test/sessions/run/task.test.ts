@@ -226,7 +226,7 @@ describe('Y135: a task of which it is not known whether it arrived', () => {
       if (arrives) continue
       expect(err).toContain('it is not known whether the task arrived that an earlier run began to send\n')
       expect(err).toContain(
-        "  look with 'parley events list -s s1'; the command to go on takes the session up",
+        "  look with 'parley events list -s s1'; the command to go on does so once the session shows the task; without --audit it takes",
       )
       expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson --tool ')
     }
@@ -283,7 +283,7 @@ describe('Y138: an accepted task that the list does not show yet', () => {
 
   test('ends with 10, with and without its words, and the answer of before is not its answer', async () => {
     let shown: number | undefined
-    const { service, cwd, again, journal } = open(
+    const { service, cwd, again, journal, timers } = open(
       { history: [said('old'), spoken('old'), rest], rounds: [[spoken('new')]], onList: () => shown },
       ['go', '--last'],
     )
@@ -303,15 +303,27 @@ describe('Y138: an accepted task that the list does not show yet', () => {
           posts: [],
         })
         expect(err).toContain('the task was accepted, but the session does not show it yet\n  look with ')
-        expect(err).toContain('takes the session up as it is if --audit is left out of it\n')
+        expect(err).toContain(
+          'the command to go on does so once the session shows the task; without --audit it takes the session up as it is\n',
+        )
         expect(err).toContain('  parley events run -s s1 --no-stdin')
       }
     }
     expect(taskLines(journal())).toEqual(['sent', 'accepted'])
+    // Both do what the words say.
+    const told = await again({}, ['--no-stdin', '--last', '--errors', 'json'])
+    const { resume } = JSON.parse(told.err).error as { resume: string[] }
+    const paste = async (words: string[]) => {
+      const { code, out } = await run(words, { cwd, timers, stdinKind: 'none', exchange: service.exchange })
+      return { code, out, tasks: service.tasks, journal: taskLines(journal()) }
+    }
+    shown = 3
+    const withoutAudit = resume.toSpliced(resume.indexOf('--audit'), 2)
+    const before = ['sent', 'accepted']
+    expect(await paste(withoutAudit)).toEqual({ code: 0, out: 'old\n', tasks: 1, journal: before })
     shown = undefined
-    const { code, out } = await again()
-    expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: 'new\n', tasks: 1 })
-    expect(taskLines(journal())).toEqual(['sent', 'accepted', 'done'])
+    const done = [...before, 'done']
+    expect(await paste(resume)).toEqual({ code: 0, out: 'new\n', tasks: 1, journal: done })
   })
 
   test('is taken up by what came since if the list leaves out what clients do', async () => {
