@@ -138,11 +138,16 @@ export const tooLate = (message: string): CliError =>
     deadline: true,
   })
 
-/** What is followed, or a batch, stops if the deadline passes while stdout is written. Any other error stays as it is. */
-export const asStop = (error: unknown): unknown =>
-  error instanceof CliError && error.kind === 'file' && error.details.deadline
-    ? new CliError('stopped', error.message, { ...error.details, sent: 'yes', retry: 'later' })
-    : error
+/**
+ * What is followed, or a batch, stops if the deadline passes while stdout is written, or if it cut a request that `isCut`
+ * knows. Any other error stays as it is.
+ */
+export function asStop(error: unknown, isCut: (error: CliError) => boolean = () => false): unknown {
+  if (!(error instanceof CliError)) return error
+  const { kind, message, details } = error
+  const isStop = (kind === 'file' && details.deadline) || isCut(error)
+  return isStop ? new CliError('stopped', message, { ...details, retry: 'later' }) : error
+}
 
 /** A check may stop when it has found more problems than these. */
 export const mostCounted = 1000

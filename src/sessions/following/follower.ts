@@ -54,12 +54,9 @@ export async function openFollower(
   try {
     return await readAndOpen(context, caller, parts, options)
   } catch (error) {
-    throw error instanceof CliError && isCutByDeadline(error) ? stoppedBy(error) : asStop(error)
+    throw asStop(error, isCutByDeadline)
   }
 }
-
-const stoppedBy = ({ message, details }: CliError) =>
-  new CliError('stopped', message, { ...details, retry: 'later' })
 
 async function readAndOpen(
   context: Context,
