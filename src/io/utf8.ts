@@ -79,9 +79,8 @@ const step = 64 * 1024
 function firstInvalid(bytes: Uint8Array): number {
   let valid = 0
   while (valid + step < bytes.length && isValidStart(bytes.subarray(valid, valid + step))) {
-    valid += step
-    // The next step begins at the start of a character.
-    while (((bytes[valid] ?? 0) & 0xc0) === 0x80) valid--
+    // The next step begins at the start of a character, of which all may be missing that follows.
+    valid = startOfCharacter(bytes, valid + step)
   }
   const start = valid
   let invalid = Math.min(valid + step, bytes.length)

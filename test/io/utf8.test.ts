@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest'
+import { decodeUtf8, isBlank, readUtf8 } from '../../src/io/utf8.ts'
+import { smallTexts } from '../wire/json/texts.ts'
+
+const latin1 = (text: string) => Buffer.from(text, 'latin1')
+const toLatin1 = 'iconv -f latin1 -t utf-8 converts it'
+const toUtf16 = 'iconv -f utf-16 -t utf-8 converts it'
+
+/** The offset of the first byte at which no whole character begins. */
+function firstInvalid(bytes: Buffer): number {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const isCharacter = (start: number, length: number) => {
+    try {
+      return (
+        start + length <= bytes.length && decoder.decode(bytes.subarray(start, start + length)) !== undefined
+      )
+    } catch {
+      return false
+    }
+  }
+  let at = 0
+  for (let length: number | undefined = 0; length !== undefined; at += length ?? 0)
+    length = [1, 2, 3, 4].find((each) => isCharacter(at, each))
+  return at
+}
+
+/** The bytes of characters of each length, whole and not. */
+const pieces = [
+  'a',
+  '\n',
+  '\xc3\xa9',
+  '\xe7\x8b\x90',
+  '\xf0\x9f\xa6\x9c',
+  '\xc3',
+  '\xe7\x8b',
+  '\xf0\x9f\xa6',
+  '\x90',
+  '\xff',
+]
+
+const failure = (bytes: Uint8Array) => {
+  try {
+    return decodeUtf8(bytes, 'x')
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+test.each([0, 64 * 1024 - 2, 64 * 1024 - 1, 2 * 64 * 1024 - 3])(
+  'after %i bytes of text the first bad byte is told, whatever stands there',
+  (length) => {
+    const start = latin1(`\n${'\xc3\xa9'.repeat(length)}`.slice(0, length).replace(/\xc3$/, 'x'))
+    for (const end of smallTexts(pieces, length > 0 ? 2 : 4)) {
+      const bytes = Buffer.concat([start, latin1(end)])
+      const place = firstInvalid(latin1(end)) + length
+      const line = bytes.subarray(0, place).toString('latin1').split('\n').length
+      const told = `x: not UTF-8 text: byte ${place}, on line ${line}, is not valid; ${toLatin1}`
+      expect({ end, told: failure(bytes) }).toEqual({
+        end,
+        told: place === bytes.length ? bytes.toString() : told,
+      })
+    }
+  },
+)
+
+test('a byte order mark is not a part of the text', () => {
+  expect(decodeUtf8(Buffer.from('\ufeffa\ufeff'), 'x')).toBe('a\ufeff')
+})
+
+const utf16 = (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le')
+const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
+const pdf = latin1('%PDF-1.7\n\xe2\xe3')
+const gzip = Buffer.from('1f8b0800000000000003', 'hex')
+const zeros = (length: number) => Buffer.concat([latin1('\xff'.padEnd(length)), Buffer.of(0)])
+
+test.each<[title: string, bytes: Uint8Array, addedBy: string | undefined, told: string]>([
+  ['an image', png, '-f a.png', 'x is an image (PNG), not text: add it with -f a.png'],
+  ['an image that is not taken', png, undefined, 'x is an image (PNG), not text'],
+  ['a PDF file', pdf, '-f a', 'x is a PDF file, not text: add it with -f a'],
+  ['an archive', gzip, '-f a', 'x is binary data (gzip), not text'],
+  ['zeros', zeros(4099), '-f a', 'x is binary data, not text'],
+  [
+    'what begins as text',
+    zeros(4100),
+    '-f a',
+    `x: not UTF-8 text: byte 0, on line 1, is not valid; ${toLatin1}`,
+  ],
+  ['UTF-16', utf16('a\0'), '-f a', `x: not UTF-8 text: byte 0, on line 1, is not valid; ${toUtf16}`],
+  ['UTF-16', utf16('a\0').swap16(), '-f a', `x: not UTF-8 text: byte 0, on line 1, is not valid; ${toUtf16}`],
+  ['half a mark', latin1('\xffa'), '-f a', `x: not UTF-8 text: byte 0, on line 1, is not valid; ${toLatin1}`],
+  ['half a mark', latin1('\xfea'), '-f a', `x: not UTF-8 text: byte 0, on line 1, is not valid; ${toLatin1}`],
+  ['Latin-1', latin1('a\n\xe9'), '-f a', `x: not UTF-8 text: byte 2, on line 2, is not valid; ${toLatin1}`],
+])('%s in place of text is told', async (_, bytes, addedBy, told) => {
+  await expect(readUtf8(bytes, 'x', addedBy)).rejects.toMatchObject({ kind: 'usage', message: told })
+})
+
+test('text may have control characters, and old texts have some of them', async () => {
+  expect(await readUtf8(Buffer.from('\ufeffa\0\x01'), 'x')).toBe('a\0\x01')
+  for (let code = 0; code < 0x20; code++) {
+    const { message } = (await readUtf8(Buffer.of(0xe9, code), 'x').catch((error) => error)) as Error
+    const isOfTexts = (code >= 0x07 && code <= 0x0d) || code === 0x1a || code === 0x1b
+    expect({ code, isText: !message.startsWith('x is binary data') }).toEqual({ code, isText: isOfTexts })
+  }
+})
+
+test.each([
+  ['', true],
+  [' \t\n\v\f\r ', true],
+  ['a', false],
+  [' \b', false],
+  ['\x0e ', false],
+  ['\n\n!', false],
+  ['\u00a0', false],
+])('%j is nothing but blanks: %j', (text, is) => expect(isBlank(Buffer.from(text))).toBe(is))
