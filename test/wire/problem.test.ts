@@ -1,0 +1,313 @@
+import { expect, test } from 'vitest'
+import { kindOf } from '../../src/wire/problem/kind.ts'
+import {
+  failureInBody,
+  failureInstead,
+  isErrorEnvelope,
+  type Problem,
+  readProblem,
+} from '../../src/wire/problem/problem.ts'
+import { parseReceived, parseReceivedBody, readErrorEvent } from '../../src/wire/received-json.ts'
+
+const x = (length: number) => 'x'.repeat(length)
+
+/** `message` in so many fields `error`, one in the other. */
+const nested = (depth: number): unknown => (depth === 0 ? 'm' : { error: nested(depth - 1) })
+
+test.each<[body: unknown, message: string | undefined]>([
+  ['words', 'words'],
+  [' \n', undefined],
+  ['  words\n', 'words'],
+  [{ message: '' }, undefined],
+  [{ message: ' m\n' }, 'm'],
+  [{ message: 5 }, undefined],
+  [{ Message: 'm' }, 'm'],
+  [{ msg: 'm' }, 'm'],
+  [{ message: null, msg: 'm' }, 'm'],
+  [{ message: { text: 'm' } }, undefined],
+  [{ issues: [{ message: 'a' }] }, 'a'],
+  [{ errors: ['a', { message: 'b' }, 5, null, ''] }, 'a; b'],
+  [{ errors: [] }, undefined],
+  [
+    { errors: Array.from({ length: 21 }, (_, i) => `${i}`) },
+    Array.from({ length: 20 }, (_, i) => i).join('; '),
+  ],
+  [{ error: 'a', error_description: 'b' }, 'a: b'],
+  [{ error: 'a', error_description: 'a' }, 'a'],
+  [{ error_description: 'b' }, 'b'],
+  [{ error: 'a', message: 'b' }, 'a'],
+  [{ fault: { faultstring: 'a' } }, 'a'],
+  [{ title: 'a', detail: 'b' }, 'a: b'],
+  [{ title: ' a ', detail: 'a' }, 'a'],
+  [{ title: 5, detail: 'b' }, 'b'],
+  [{ title: ' ', detail: 'b' }, 'b'],
+  [{ title: 'a' }, 'a'],
+  [{ loc: ['a', 0, { b: 1 }, null, 'c'], msg: 'm' }, 'a.0.c: m'],
+  [{ loc: Array(21).fill('a'), msg: 'm' }, `${Array(20).fill('a').join('.')}: m`],
+  [{ loc: 'a', msg: 'm' }, 'm'],
+  [{ loc: ['a'] }, undefined],
+  [nested(5), 'm'],
+  [nested(6), undefined],
+  [{ message: '{"message":"in JSON"}' }, 'in JSON'],
+  [{ message: ' [{"msg":"in JSON"}]' }, 'in JSON'],
+  [{ message: '{"a":1}' }, '{"a":1}'],
+  [{ message: '{"a"' }, '{"a"'],
+  [{ message: 'a {"message":"b"}' }, 'a {"message":"b"}'],
+  [[{ message: 'a' }, { message: 'b' }], 'a; b'],
+  [Object.create({ message: 'of a prototype' }), undefined],
+  ['data: {"message":"m"}\n\n', 'm'],
+  ['\n event: error\ndata: {"message":"m"}\n\n', 'm'],
+  [': \ndata: {"a":1}\n\ndata: {"message":"m"}\n\n', 'm'],
+  ['id: 1\ndata: {"message":"m"}\n\n', 'm'],
+  ['retry: 1\ndata: {"message":"m"}\n\n', 'm'],
+  ['data: words\n\n', 'data: words'],
+  ['a data: {"message":"m"}\n\n', 'a data: {"message":"m"}'],
+  ['<html><title> a\n</title></html>', 'a'],
+  [' <html><TITLE class="b">a</TITLE>', 'a'],
+  ['<html>no title</html>', undefined],
+  ['<title></title>', undefined],
+  ['a <title>b</title>', 'a <title>b</title>'],
+  ['<Error><Message>a</Message></Error>', 'a'],
+  ['<e:message a="b"><![CDATA[c]]></e:message>', 'c'],
+  ['<messages>a</messages>', undefined],
+  [`<message ${x(499)}>a</message>`, 'a'],
+  [`<message ${x(501)}>a</message>`, undefined],
+  [`<${x(40)}:message>a</message>`, 'a'],
+  [`<${x(41)}:message>a</message>`, undefined],
+  [5, undefined],
+  [null, undefined],
+])('of %j the message is %j', (body, message) => {
+  expect(readProblem(body).message).toBe(message)
+})
+
+test.each<[title: string, body: unknown, message: string | undefined]>([
+  ['a message', { message: x(64 * 1024 + 1) }, x(64 * 1024)],
+  ['words', x(64 * 1024 + 1), x(64 * 1024)],
+  ['a stream that goes on', `data: {"message":"m"}\n\n${x(64 * 1024)}`, 'm'],
+  ['the message of XML', `<message>${x(10_001)}</message>`, x(10_000)],
+  ['XML that begins late', `<${x(64 * 1024)}><message>a</message>`, undefined],
+])('of much text only the start is read: %s', (_, body, message) => {
+  expect(readProblem(body).message === message).toBe(true)
+})
+
+test.each<[body: unknown, problem: Problem]>([
+  [{ error: { type: 'a' } }, { type: 'a' }],
+  [{ type: 'error', error: { type: 'a', status: 'b', code: 5 } }, { type: 'a' }],
+  [{ error: { code: 5 } }, { type: '5' }],
+  [{ error: 'a' }, { type: 'a', message: 'a' }],
+  [{ error: 'a b' }, { message: 'a b' }],
+  [{ error: x(100) }, { type: x(100), message: x(100) }],
+  [{ error: x(101) }, { message: x(101) }],
+  [{ fault: { code: 'a' } }, { type: 'a' }],
+  [{ Code: 'a' }, { type: 'a' }],
+  [
+    { statusCode: 500, error: 'a' },
+    { type: '500', message: 'a' },
+  ],
+  [{ type: '', status: 'a' }, { type: 'a' }],
+  [[{ type: 'a' }, { type: 'b' }], { type: 'a' }],
+  [{ request_id: 'r' }, { requestId: 'r' }],
+  [{ requestId: 'r' }, { requestId: 'r' }],
+  [{ error: { RequestId: 'r' } }, { requestId: 'r' }],
+  [{ request_id: 5 }, {}],
+  [{ request_id: x(201) }, { requestId: x(200) }],
+  [
+    '<Error><Code>a</Code><Message>b</Message><RequestId>r</RequestId></Error>',
+    { type: 'a', message: 'b', requestId: 'r' },
+  ],
+  ['<Error><Code>a</Code><RequestId>r</RequestId></Error>', {}],
+  [
+    'data: {"error":{"type":"a","message":"b"},"request_id":"r"}\n\n',
+    { type: 'a', message: 'b', requestId: 'r' },
+  ],
+  ...['30s', '1.5s', '123456789.123456789s'].map((retryDelay): [unknown, Problem] => [
+    { error: { details: [{ a: 1 }, { retryDelay }] } },
+    { retryAfter: Number.parseFloat(retryDelay) },
+  ]),
+  ...['30', 's', '-1s', '1.s', '.5s', '30s ', ' 30s', '1234567890s', '1.1234567891s', 30, null].map(
+    (retryDelay): [unknown, Problem] => [{ error: { details: [{ retryDelay }] } }, {}],
+  ),
+  [{ error: { details: { retryDelay: '30s' } } }, {}],
+  [{ error: { details: [{ retryDelay: 5 }, { retryDelay: '3s' }] } }, { retryAfter: 3 }],
+])('the error %j is %j', (body, problem) => {
+  expect(readProblem(body)).toEqual(problem)
+})
+
+test.each<[body: unknown, is: boolean]>([
+  [{ type: 'error' }, true],
+  [{ type: 'an_error', message: 'm' }, true],
+  [{ type: 'an_error' }, false],
+  [{ type: 'an_error_of', message: 'm' }, false],
+  [{ type: 'about:blank', title: 'm' }, true],
+  [{ type: 'about:blank', title: 5, detail: 'm' }, false],
+  [{ type: 'blank', title: 'm' }, false],
+  [{ type: 5, message: 'm' }, true],
+  [[{ type: 'error' }, {}], true],
+  [[{}, { type: 'error' }], false],
+  [{ success: false }, true],
+  [{ success: 'false' }, false],
+  [{ error: 'm' }, true],
+  [{ error: '' }, false],
+  [{ error: 0 }, false],
+  [{ error: 1 }, true],
+  [{ error: false }, false],
+  [{ error: true }, true],
+  [{ error: { code: 200 } }, false],
+  [{ error: { code: 500 } }, true],
+  [{ error: {} }, false],
+  [{ error: [] }, false],
+  [{ error: ['m'] }, true],
+  [{ fault: { a: 1 } }, true],
+  ...[
+    'content',
+    'candidates',
+    'promptFeedback',
+    'data',
+    'choices',
+    'predictions',
+    'response',
+    'events',
+  ].flatMap((name): [unknown, boolean][] => [
+    [{ [name]: [1], message: 'm', code: 5 }, false],
+    [{ [name]: [], message: 'm' }, false],
+    [{ [name]: [], message: 'm', code: 5 }, true],
+  ]),
+  [{ other: [1], message: 'm' }, true],
+  [{ content: 'text', message: 'm' }, false],
+  [{ content: '', message: 'm', code: 5 }, true],
+  [{ content: 0, message: 'm', code: 5 }, false],
+  [{ code: 5 }, false],
+  [{ Code: 5, message: 'm' }, true],
+  [{ statusCode: 500, message: 'm' }, true],
+  [{ code: 0, message: 'm' }, false],
+  [{ code: 'OK', message: 'm' }, false],
+  [{ code: 'Success', message: 'm' }, false],
+  [{ code: '204', message: 'm' }, false],
+  [{ code: 2000, message: 'm' }, true],
+  [{ code: 'not ok', message: 'm' }, true],
+  [{ code: { a: 1 }, message: 'm' }, true],
+  [{ message: 'm' }, true],
+  [{ message: 'm', success: true }, false],
+  [{ message: 'm', ok: true }, false],
+  [{ message: 'm', ok: 'true' }, true],
+  [{ message: 'm', status: 'success' }, false],
+  [{ message: 'm', status: 200 }, false],
+  [{ message: 'm', status: 500 }, true],
+  ['message', false],
+  [undefined, false],
+])('%j is an error: %j', (body, is) => expect(isErrorEnvelope(body)).toBe(is))
+
+test.each<[names: string[], kind: string]>([
+  [[], 'response'],
+  [['odd'], 'response'],
+  [['odd', 'billing_error'], 'payment'],
+  [['rate_limit_error', 'billing_error'], 'rate-limited'],
+  ...[
+    ['credentials', 'authentication unauthenticated unauthorized permission permission_denied access_denied'],
+    ['credentials', 'forbidden invalid_token invalid_client invalid_api_key 401 403'],
+    [
+      'refused',
+      'invalid_request invalid_argument failed_precondition validation bad_request not_found 400 404',
+    ],
+    ['payment', 'billing payment_required 402'],
+    ['rate-limited', 'rate_limit resource_exhausted too_many_requests throttling slow_down 429'],
+    ['service', 'overloaded unavailable service_unavailable api internal internal_server server'],
+    ['service', 'timeout gateway_timeout deadline_exceeded 500 502 599'],
+  ].flatMap(([kind = '', names = '']) => names.split(' ').map((name): [string[], string] => [[name], kind])),
+  [['AccessDeniedException'], 'credentials'],
+  [['SlowDown'], 'rate-limited'],
+  [['RESOURCE_EXHAUSTED'], 'rate-limited'],
+  [['not_found_error'], 'refused'],
+  [['ValidationException'], 'refused'],
+  [['internalServerError'], 'service'],
+  [['error_not_found'], 'response'],
+  [['not_found_error_x'], 'response'],
+  [['5000'], 'response'],
+  [['1500'], 'response'],
+  [['50x'], 'response'],
+])('an error of the names %j is of kind %s', (names, kind) => expect(kindOf(names)).toBe(kind))
+
+test('a failure in a body has all that the body says', () => {
+  const body = [{ error: { type: 'overloaded_error', message: 'm' }, request_id: 'r' }]
+  expect(failureInBody(body)).toMatchObject({
+    kind: 'service',
+    message: 'the service answered with an error',
+    details: { isInBody: true, body, serviceMessage: 'm', requestId: 'r' },
+  })
+})
+
+const stream = 'data: {"a":1}\n\ndata: {"error":{"type":"billing_error","message":"m"}}\n\n'
+
+test.each<[body: unknown, kind: string, isInBody: true | undefined, says: string | undefined, id?: string]>([
+  [{ error: { type: 'billing_error', message: 'm' } }, 'payment', true, 'm'],
+  [{ choices: [1], message: 'm', request_id: 'r' }, 'response', undefined, 'm', 'r'],
+  ['words', 'response', undefined, 'words'],
+  ['', 'response', undefined, undefined],
+  [stream, 'payment', true, 'm'],
+  ['data: {"a":1}\n\n', 'response', undefined, 'data: {"a":1}'],
+  [
+    '<Error><Code>SlowDown</Code><Message>m</Message><RequestId>r</RequestId></Error>',
+    'rate-limited',
+    undefined,
+    'm',
+    'r',
+  ],
+  ['<Error><Message>m</Message></Error>', 'response', undefined, 'm'],
+  ['<title>503</title><code>503</code>', 'response', undefined, '503'],
+  [5, 'response', undefined, undefined],
+])('%j in place of an answer is a failure of kind %s', (body, kind, isInBody, serviceMessage, requestId) => {
+  const failure = failureInstead(body, 'no answer')
+  const message = isInBody ? 'the service answered with an error' : 'no answer'
+  expect([failure.kind, failure.message]).toEqual([kind, message])
+  expect(failure.details).toEqual({ body, isInBody, serviceMessage, requestId })
+})
+
+const failureOf = (read: () => unknown) => {
+  try {
+    return { value: read() }
+  } catch (error) {
+    const { kind, message, details } = error as ReturnType<typeof failureInBody>
+    return { kind, message, body: details.body, says: details.serviceMessage }
+  }
+}
+const odd = (message: string, more: object = {}) => ({
+  kind: 'response',
+  message,
+  body: undefined,
+  says: undefined,
+  ...more,
+})
+const deep = '['.repeat(1001) + ']'.repeat(1001)
+
+test.each<[body: string, contentType: string, read: object]>([
+  ['{"a":1}', 'application/json', { value: { a: 1 } }],
+  ['', 'application/json', odd('the answer is empty')],
+  [' \n', '', odd('the answer is empty')],
+  [deep, '', odd('the answer is nested more than 1000 deep')],
+  ['{"a"', '', odd('the answer is not JSON', { body: '{"a"' })],
+  [' [1', 'application/json; charset=utf-8', odd('the answer is not JSON', { body: ' [1' })],
+  ['"a', '', odd('the answer is not JSON', { body: '"a' })],
+  ['words', 'text/plain', odd('the answer (text/plain) is not JSON', { body: 'words', says: 'words' })],
+  ['a {', '', odd('the answer is not JSON', { body: 'a {', says: 'a {' })],
+])('the body %s of type %j is read as %j', (body, contentType, read) => {
+  expect(failureOf(() => parseReceivedBody(body, contentType))).toEqual(read)
+})
+
+test('of a long half JSON text the start is kept', () => {
+  const failure = failureOf(() => parseReceivedBody(`{${x(64 * 1024)}`, ''))
+  expect(failure.body === `{${x(64 * 1024 - 1)}`).toBe(true)
+})
+
+test.each<[text: string, read: object]>([
+  ['5', { value: 5 }],
+  [deep, odd('the list is nested more than 1000 deep')],
+  ['words', odd('the list is not JSON')],
+  [' \n<title>Sign in</title>', odd('the list is not JSON', { says: 'Sign in' })],
+  ['words <title>Sign in</title>', odd('the list is not JSON')],
+])('%s is read as %j', (text, read) => {
+  expect(failureOf(() => parseReceived(text, 'the list'))).toEqual(read)
+})
+
+test('the data of an error event is JSON, or words', () => {
+  expect(['{"a":1}', 'words', '{"a"'].map(readErrorEvent)).toEqual([{ a: 1 }, 'words', '{"a"'])
+})
