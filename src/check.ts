@@ -54,7 +54,7 @@ export async function checkProfile(asked: Context, { ask, session }: CheckOption
   const asks = ask ?? (await offerQuestions(asked, settings))
   // A person's answers take their time.
   const context = { ...asked, start: asked.timers.now() }
-  context.limit.deadline = deadlineOf(context, settings) || Infinity
+  context.limit.deadline = deadlineOf(context, settings)
   const trying = {
     ask: asks,
     session: session || context.host.env.PARLEY_SESSION || undefined,

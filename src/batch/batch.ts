@@ -54,7 +54,7 @@ export async function answerBatch<C extends LineRequest>(
     return
   }
   try {
-    const deadline = deadlineOf(context, settings) || Infinity
+    const deadline = deadlineOf(context, settings)
     const { input, results } = await open(context, { options, work, source, deadline })
     await answer(context, { options, work, input, results, deadline })
     results?.close()

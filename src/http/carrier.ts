@@ -17,7 +17,7 @@ export interface Carrier {
 interface CarrierNeeds {
   /** Seconds: the longest silence; 0 for none. */
   timeout: number
-  /** Milliseconds since the epoch; 0 for none. */
+  /** Milliseconds since the epoch; Infinity for none. */
   deadline: number
   /** Many requests follow each other. */
   keepsConnections: boolean
@@ -78,9 +78,9 @@ async function createNetwork(
     }),
     async tryConnection(url, onStage) {
       const { openConnection } = await import('./connect.ts')
-      const left = deadline > 0 ? Math.max(1, deadline - timers.now()) : 0
-      const limits = [connect.timeout, left].filter((limit) => limit > 0)
-      const timeout = limits.length > 0 ? Math.min(...limits) : 0
+      const left = Math.max(1, deadline - timers.now())
+      const longest = Math.min(connect.timeout || Infinity, left)
+      const timeout = longest === Infinity ? 0 : longest
       const never = new AbortController()
       const opening = { signal: never.signal, meanwhile: () => {}, onStage }
       const { socket } = await openConnection(url, { ...connect, timeout }, opening)

@@ -89,7 +89,7 @@ export interface RetryPolicy {
   retryUnknown: boolean
   /** What all calls have to wait for is not tried again here. */
   leavesRefusals?: boolean
-  /** Milliseconds since the epoch; 0 for none. */
+  /** Milliseconds since the epoch; Infinity for none. */
   deadline: number
 }
 
@@ -146,7 +146,7 @@ export function decideRetry(
   if (wait > longestWait) {
     return { again: false, because: `the service asks to wait ${Math.ceil(wait / 1000)} s, more than 60 s` }
   }
-  if (policy.deadline > 0 && now + wait >= policy.deadline) {
+  if (now + wait >= policy.deadline) {
     return {
       again: false,
       because: `the next attempt, in ${(wait / 1000).toFixed(1)} s, would be past the deadline`,

@@ -14,7 +14,7 @@ export interface TimeLimits {
 export interface TimeLimitOptions {
   /** Milliseconds: the longest silence; 0 for none. */
   timeout: number
-  /** Milliseconds since the epoch; 0 for none. */
+  /** Milliseconds since the epoch; Infinity for none. */
   deadline: number
   timers: Timers
   /** Called once, when one of them is over. */
@@ -28,9 +28,9 @@ export function createTimeLimits({ timeout, deadline, timers, onEnd }: TimeLimit
   /** How often bytes came. */
   let refreshes = 0
   const cancelDeadline =
-    deadline > 0
-      ? callAfter(timers, deadline - timers.now(), () => onEnd('the deadline passed', true))
-      : undefined
+    deadline === Infinity
+      ? undefined
+      : callAfter(timers, deadline - timers.now(), () => onEnd('the deadline passed', true))
 
   function start(): void {
     refreshes++

@@ -70,7 +70,7 @@ export function afterFailure(
 
 /** Milliseconds until the deadline. */
 export const timeLeft = ({ context, caller: { deadline } }: Omit<Patient, 'repeat'>): number =>
-  deadline > 0 ? deadline - context.timers.now() : Infinity
+  deadline - context.timers.now()
 
 /** Throws a `CliError` after the deadline. */
 export function requireTime(patient: Omit<Patient, 'repeat'>): void {

@@ -12,7 +12,7 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   const address = baseUrl ?? agentsUrl
   if (profile.name === demoName && address) throw usage(`${address.flag}: the demo profile has no network`)
   const resolved = resolveSettings({ flags: flags.settings, profile: atHome(profile, host), env: host.env })
-  limit.deadline = deadlineOf(context, resolved) || Infinity
+  limit.deadline = deadlineOf(context, resolved)
   return resolved
 }
 
@@ -42,6 +42,6 @@ const atHome = (profile: Profile, { stdout }: Pick<Context['host'], 'stdout'>): 
     ? { ...profile, values: { ...profile.values, stream: true } }
     : profile
 
-/** When the run has to be over, in milliseconds since the epoch; 0 for no deadline. */
+/** When the run has to be over, in milliseconds since the epoch; Infinity for no deadline. */
 export const deadlineOf = ({ start }: Context, { values }: Pick<ResolvedSettings, 'values'>): number =>
-  values.deadline > 0 ? start + values.deadline * 1000 : 0
+  values.deadline > 0 ? start + values.deadline * 1000 : Infinity

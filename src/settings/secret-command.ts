@@ -17,7 +17,7 @@ export interface SecretCommand {
 export interface RunLimits {
   /** Milliseconds; 0 for none. */
   timeout: number
-  /** Milliseconds since the epoch; 0 for none. */
+  /** Milliseconds since the epoch; Infinity for none. */
   deadline: number
   /** Ends it when it is aborted, with a reason such as `was not wanted any more`. */
   signal: AbortSignal
@@ -38,7 +38,7 @@ export async function runSecretCommand(
 ): Promise<string> {
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
   const { stdin, stderr: terminal, env, platform } = context.host
-  const left = deadline > 0 ? Math.max(0, deadline - context.timers.now()) : Infinity
+  const left = Math.max(0, deadline - context.timers.now())
   const longest = Math.min(longestRun, timeout > 0 ? timeout : Infinity)
   const isCut = left < longest
   const within = longest < longestRun ? `the timeout of ${longest / 1000} s` : `${longest / 1000} s`

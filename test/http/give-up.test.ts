@@ -15,7 +15,7 @@ test('a request that is given up closes its connection, and is not to be sent ag
   const exchange = createHttpExchange({
     connections: createConnections({ timeout: 0, ca: undefined, findProxy: undefined }),
     timeout: 0,
-    deadline: 0,
+    deadline: Infinity,
     open,
     timers: realTimers,
   })

@@ -18,7 +18,7 @@ const reading = endpoints.listEvents
 const asking = endpoints.chat
 const event = endpoints.sendEvents
 
-const policy: Omit<RetryPolicy, 'repeat'> = { retries: 1, retryUnknown: false, deadline: 0 }
+const policy: Omit<RetryPolicy, 'repeat'> = { retries: 1, retryUnknown: false, deadline: Infinity }
 const moment = { attempt: 1, now: 0, random: 0 }
 
 /** What each status means: its kind, what became of the request, who tries again, and what it means for other calls. */
@@ -199,7 +199,7 @@ describe('another attempt', () => {
   /** What is decided after an attempt that failed. */
   const decide = (
     { attempt = 1, random = 1, now = 0 }: Partial<typeof moment>,
-    { retryAfter, deadline = 0 }: { retryAfter?: number; deadline?: number } = {},
+    { retryAfter, deadline = Infinity }: { retryAfter?: number; deadline?: number } = {},
   ) =>
     decideRetry(
       { ...policy, repeat: 'failed', retries: 9, deadline },

@@ -5,7 +5,7 @@ import { realTimers } from '../../src/timers.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-const limited = (timeout: number, deadline = 0) => {
+const limited = (timeout: number, deadline = Infinity) => {
   const ends: string[] = []
   const limits = createTimeLimits({
     timeout,

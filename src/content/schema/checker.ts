@@ -30,7 +30,7 @@ interface Thread {
   end(): void
 }
 
-/** `deadline`: milliseconds since the epoch, 0 for none. */
+/** `deadline`: milliseconds since the epoch, Infinity for none. */
 export function createChecker(context: Context, schema: string, deadline: number): Checker {
   let thread: Thread | undefined
   let last: Promise<unknown> = Promise.resolve()
@@ -94,7 +94,7 @@ function startThread(schema: string): Thread {
 
 interface CheckLimit {
   what: string
-  /** Milliseconds since the epoch; 0 for none. */
+  /** Milliseconds since the epoch; Infinity for none. */
   deadline: number
 }
 
@@ -115,7 +115,7 @@ async function whenLate(
   const end = usedTime() + longestCheck
   for (;;) {
     const left = end - usedTime()
-    const toDeadline = deadline > 0 ? deadline - timers.now() : Infinity
+    const toDeadline = deadline - timers.now()
     if (toDeadline <= 0)
       return notUnderstood(`the deadline passed while ${what} was checked`).with({ deadline: true })
     if (left <= 0 || signal.aborted) return notUnderstood(`the check of ${what} took longer than 10 s`)

@@ -182,7 +182,7 @@ async function readConversation(
   if (given) throw usage(`--thread and ${given.name} both give a body: use only one of them`)
   const { openConversation } = await import('./conversation.ts')
   const { dryRun, curl } = context.flags
-  const deadline = deadlineOf(context, { values }) || Infinity
+  const deadline = deadlineOf(context, { values })
   return openConversation(context, name, { deadline, isPreview: Boolean(dryRun || curl) })
 }
 

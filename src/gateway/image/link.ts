@@ -16,7 +16,7 @@ export interface Image {
 export interface LinkClient {
   exchange(): Promise<Exchange>
   retries: number
-  /** Milliseconds since the epoch, 0 for none. */
+  /** Milliseconds since the epoch; Infinity for none. */
   deadline: number
 }
 

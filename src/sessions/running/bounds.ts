@@ -156,7 +156,7 @@ export class Bounds {
 
   get #deadline(): number {
     const { deadline } = this.#run.caller
-    return this.#course.is === 'interrupted' ? Math.min(this.#course.until, deadline || Infinity) : deadline
+    return this.#course.is === 'interrupted' ? Math.min(this.#course.until, deadline) : deadline
   }
 
   /** The session came to rest, or was not followed to it: returns why that is a stop at a bound, or `error` if it is none. */

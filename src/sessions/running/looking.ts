@@ -34,7 +34,7 @@ export async function lookUntil<T>(
   begin: () => ListReading<T>,
 ): Promise<T | undefined> {
   const { timers } = context
-  const end = Math.min(until, caller.deadline || Infinity)
+  const end = Math.min(until, caller.deadline)
   for (let count = 0; ; count++) {
     try {
       const reading = begin()

@@ -11,7 +11,7 @@ export interface Workplace {
   /** The service's address. */
   address: string | undefined
   session: string
-  /** When the run has to be over: milliseconds since the epoch, 0 for no deadline. */
+  /** When the run has to be over: milliseconds since the epoch, Infinity for no deadline. */
   deadline: number
 }
 
@@ -85,7 +85,7 @@ async function lockAudit(context: Context, { session, deadline }: Workplace, pat
 
 const waiting = ({ note, timers }: Context, name: string, deadline: number) => ({
   name,
-  deadline: deadline || Infinity,
+  deadline,
   timers,
   note,
 })

@@ -39,7 +39,7 @@ export function goesOn({ resume }: SessionRun, follower?: Follower, isInterrupte
   return `the session ${what}; ${describeResume(resume()).join('\n  ')}`
 }
 
-const isLate = ({ timers }: Context, { deadline }: Caller) => deadline > 0 && timers.now() >= deadline
+const isLate = ({ timers }: Context, { deadline }: Caller) => timers.now() >= deadline
 
 /** These say how the session ended, or what is not known of it. */
 const endings: readonly Kind[] = ['waiting', 'stuck', 'denied', 'unknown']

@@ -204,7 +204,7 @@ async function exchangeText(
 /** Reads from a session without anything between. */
 const callerOf = ({ exchange }: SessionService) =>
   ({
-    deadline: 0,
+    deadline: Infinity,
     call: async (_, { query }, read) => {
       const response = await exchange({
         method: 'GET',
