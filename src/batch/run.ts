@@ -10,7 +10,7 @@ import {
   type Sinks,
   type Tally,
 } from './record.ts'
-import { answer, begin, createSchedule, decide, leave, meaningOf, refuse, type State } from './schedule.ts'
+import { answer, begin, createSchedule, decide, effectOf, leave, refuse, type State } from './schedule.ts'
 
 /** What a line is asked with, beside itself. */
 export interface Asking {
@@ -231,16 +231,16 @@ interface Landed<C extends LineRequest> {
 
 function fail<C extends LineRequest>(run: BatchRun<C>, landed: Landed<C>, error: unknown): void {
   if (!(error instanceof CliError)) throw error
-  const meaning = meaningOf(error)
-  if (meaning === 'not asked') throw error
-  if (meaning === 'again') takeBack(run, landed, error)
+  const effect = effectOf(error)
+  if (effect === 'not asked') throw error
+  if (effect === 'again') takeBack(run, landed, error)
   else {
     const { line, ticket, now } = landed
     run.schedule = answer(run.schedule, ticket, { isOk: false, now })
     // One that was cut off has not counted itself.
     const attempts = line.spent.attempts + (error.details.attempts === undefined ? 1 : 0)
     run.recorder.addFailure(line, error.with({ attempts }))
-    if (meaning === 'all') stop(run, error)
+    if (effect === 'all') stop(run, error)
   }
 }
 

@@ -55,13 +55,13 @@ const limitReached = (tokens: number, most: number) =>
   new CliError('stopped', `the answers took ${tokensInWords(tokens)}, and --max-total-tokens is ${most}`)
 
 /**
- * A failure's meaning for a batch:
+ * What a failure does to a batch:
  * - `again`: the line is asked again, after a pause of all;
  * - `line`: the line has failed;
  * - `all`: the line has failed, and every other one would;
  * - `not asked`: a setting is missing or wrong, so that neither this line nor any other can be asked.
  */
-export function meaningOf(failure: CliError): 'again' | 'line' | 'all' | 'not asked' {
+export function effectOf(failure: CliError): 'again' | 'line' | 'all' | 'not asked' {
   const { kind, details } = failure
   const outlook = outlookOf(failure)
   if (outlook === 'wait') return 'again'

@@ -1,8 +1,8 @@
 import type { CliError, FailureDetails, Kind } from '../errors.ts'
 import type { Fate, Meaning, Repeat, Retry } from '../fate.ts'
 
-/** What a status or a cause means: one line for each. */
-interface StatusMeaning {
+/** What a status or a cause means: a row for each. */
+interface StatusRow {
   /** None if no status came: the kind says what came in its place. */
   on?: On
   kind: Kind
@@ -19,8 +19,8 @@ interface StatusMeaning {
 /** The statuses, or an answer that broke off. A 503 is limited if it has `Retry-After`. */
 type On = readonly number[] | 'limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
 
-/** The first line that fits counts. */
-const table: readonly StatusMeaning[] = [
+/** The first row that fits counts. */
+const table: readonly StatusRow[] = [
   { kind: 'not-sent', fate: 'not-sent', passes: true, again: 'all', others: 'wait' },
   { kind: 'unknown', fate: 'sent', passes: true, again: 'reading' },
   { kind: 'response', fate: 'sent' },
@@ -36,10 +36,10 @@ const table: readonly StatusMeaning[] = [
   { kind: 'file', fate: 'answered', others: 'end' },
 ]
 
-/** What a line is chosen by. */
+/** What a row is chosen by. */
 type Sign = Pick<FailureDetails, 'status' | 'brokeOff'>
 
-function isOn({ on }: StatusMeaning, { status = 0, brokeOff }: Sign, hasRetryAfter = true): boolean {
+function isOn({ on }: StatusRow, { status = 0, brokeOff }: Sign, hasRetryAfter = true): boolean {
   if (on === 'broken off') return brokeOff === true
   if (on === 'limited 503') return status === 503 && hasRetryAfter
   if (on === '3xx and 4xx') return status >= 300 && status < 500
@@ -50,12 +50,12 @@ function isOn({ on }: StatusMeaning, { status = 0, brokeOff }: Sign, hasRetryAft
 export const refusesSecret = (status: number | undefined): boolean => status === 401 || status === 403
 
 export const kindOfStatus = (status: number, hasRetryAfter: boolean): Kind =>
-  table.find((line) => isOn(line, { status }, hasRetryAfter))?.kind ?? 'response'
+  table.find((row) => isOn(row, { status }, hasRetryAfter))?.kind ?? 'response'
 
-function meaningOf({ kind, details }: CliError): Omit<StatusMeaning, 'on' | 'kind'> {
-  const ofKind = table.filter((line) => line.kind === kind)
-  // A failure that no request is the cause of has no line.
-  const found: Omit<StatusMeaning, 'on' | 'kind'> = ofKind.find((line) => isOn(line, details)) ??
+function rowOf({ kind, details }: CliError): Omit<StatusRow, 'on' | 'kind'> {
+  const ofKind = table.filter((row) => row.kind === kind)
+  // A failure that no request is the cause of has no row.
+  const found: Omit<StatusRow, 'on' | 'kind'> = ofKind.find((row) => isOn(row, details)) ??
     ofKind[0] ?? { fate: 'answered' }
   const { status = 0 } = details
   if (status < 200 || status >= 300) return found
@@ -66,19 +66,19 @@ function meaningOf({ kind, details }: CliError): Omit<StatusMeaning, 'on' | 'kin
 
 /** Whether whoever asked may ask for the same again, after a call that came to this. */
 export function retryOf(failure: CliError, { safeToRetry }: Meaning): Retry {
-  const { passes } = meaningOf(failure)
+  const { passes } = rowOf(failure)
   if (safeToRetry) return passes ? 'later' : 'never'
   return passes || failure.kind === 'response' ? 'look-first' : 'never'
 }
 
 /** What a failed attempt has come to. */
-export const fateOf = (failure: CliError): Fate => meaningOf(failure).fate
+export const fateOf = (failure: CliError): Fate => rowOf(failure).fate
 
 /** What a failure of one call means for the others of a run: to `wait` is to ask for this one again too. */
 export function outlookOf(failure: CliError): 'go on' | 'wait' | 'end' {
   // The service itself said that it would refuse it again.
   if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'go on'
-  return meaningOf(failure).others ?? 'go on'
+  return rowOf(failure).others ?? 'go on'
 }
 
 export interface RetryPolicy {
@@ -102,7 +102,7 @@ export interface FailedAttempt {
 
 /** Whether a request may be sent again by itself after a failure of this kind. */
 function mayRepeat({ repeat, retryUnknown, leavesRefusals }: RetryPolicy, error: CliError): boolean {
-  const { again } = meaningOf(error)
+  const { again } = rowOf(error)
   if (error.details.isPermanent) return false
   if (again === 'all') return !leavesRefusals
   if (again === 'repeatable') return repeat !== 'not-taken'
@@ -113,7 +113,7 @@ function mayRepeat({ repeat, retryUnknown, leavesRefusals }: RetryPolicy, error:
 export function mayPass(error: CliError, repeat: Repeat): boolean {
   const { isPermanent } = error.details
   if (isPermanent && error.kind !== 'not-sent') return false
-  const { again, passes } = meaningOf(error)
+  const { again, passes } = rowOf(error)
   return again === 'all' || (repeat === 'always' && passes === true)
 }
 

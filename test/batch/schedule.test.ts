@@ -5,9 +5,9 @@ import {
   begin,
   createSchedule,
   decide,
+  effectOf,
   leave,
   mayBegin,
-  meaningOf,
   refuse,
   type Schedule,
   type State,
@@ -486,6 +486,6 @@ test.each([
   ['not asked', 'credentials', {}],
   ['not asked', 'usage', {}],
   ['not asked', 'file', {}],
-] as const)('%s: what a failure means for a batch: %s %o', (meaning, kind, details) => {
-  expect(meaningOf(failure(kind, details))).toBe(meaning)
+] as const)('%s: what a failure does to a batch: %s %o', (effect, kind, details) => {
+  expect(effectOf(failure(kind, details))).toBe(effect)
 })
