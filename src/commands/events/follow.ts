@@ -5,7 +5,7 @@ import { createCaller, printFailureBody } from '../../http/call.ts'
 import { streamParts } from '../../sessions/following/event-stream.ts'
 import { type Follower, openFollower, withPieces } from '../../sessions/following/follower.ts'
 import { createPreviews, type LiveFlags } from '../../sessions/following/previews.ts'
-import { createEventPrinter, printTranscript } from '../../sessions/following/transcript.ts'
+import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 import type { SessionState } from '../../sessions/session-state.ts'
 import { readSettings } from '../../settings/read-settings.ts'
@@ -54,7 +54,7 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
   let follower: Follower | undefined
   try {
     follower = await openFollower(context, caller, parts, following)
-    await printTranscript(context, follower, { session, ids, markdown, stays, canStay: true })
+    await followAndPrint(context, follower, { session, ids, markdown, stays, canStay: true })
   } catch (error) {
     await printFailureBody(context, error)
     throw error

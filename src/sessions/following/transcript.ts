@@ -31,7 +31,7 @@ export interface TranscriptOptions {
   certain?: string
   /** Events that were sent: only what comes after them is printed. */
   sent?: readonly SessionEvent[]
-  /** Called after each part of news; may answer what waits. */
+  /** Called after each part of news, and waited for; may reply to what waits. */
   react?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** What becomes of the session when the run is interrupted; by default it can be followed again. */
   wayOn?: () => string
@@ -40,10 +40,11 @@ export interface TranscriptOptions {
 }
 
 /**
- * Prints a session's events until it stops. Throws a `CliError` if it stopped before its work was done: kinds
- * `waiting` and `stuck`; or of kind `stopped`.
+ * Follows a session until it stops, and prints its events. It drives a run: what waits is replied to by `react`, after each
+ * part of news, and only then is there more to follow. Throws a `CliError` if the session stopped before its work was done:
+ * kinds `waiting` and `stuck`; or of kind `stopped`.
  */
-export function printTranscript(
+export function followAndPrint(
   context: Context,
   follower: Follower,
   options: TranscriptOptions,

@@ -11,7 +11,7 @@ import { createAsker } from '../confirming/asker.ts'
 import { FollowedTurn, isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { createPreviews, type LiveFlags } from '../following/previews.ts'
-import { printTranscript } from '../following/transcript.ts'
+import { followAndPrint } from '../following/transcript.ts'
 import { openBefore, sentEvents } from '../sending/delivery.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionOptions, sessionParts } from '../session.ts'
@@ -182,7 +182,7 @@ async function follow(
     const refusal = words === undefined ? undefined : bounds.refusal()
     if (refusal) throw refusal
     const sent = words === undefined ? task : await sendAgain(run, follower, words)
-    const printed = printTranscript(context, follower, {
+    const followed = followAndPrint(context, follower, {
       session,
       ids,
       markdown: wanted.markdown,
@@ -196,7 +196,7 @@ async function follow(
       wayOn: () => goesOn(run, follower, bounds.isInterrupted),
       resume,
     })
-    const failure = await bounds.end(await printed.then(noFailure, (error) => error))
+    const failure = await bounds.end(await followed.then(noFailure, (error) => error))
     if (failure) throw failure
     if (sent?.some(isTask) || !(await isInterrupted(run, follower))) return
     // The interrupt that was sent has come to its end.

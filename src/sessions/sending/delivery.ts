@@ -62,8 +62,8 @@ export async function deliverEvents(
     )
     if (follower) {
       const sent = sentEvents(parts.body, events)
-      const { printTranscript } = await loadTranscript()
-      await printTranscript(context, follower, { session, ids, markdown, certain: accepted, sent })
+      const { followAndPrint } = await loadTranscript()
+      await followAndPrint(context, follower, { session, ids, markdown, certain: accepted, sent })
     } else {
       const isShown = context.output.isTerminal && !ids && !context.flags.raw
       const isTold = isShown && said !== undefined && !context.flags.quiet
