@@ -147,9 +147,7 @@ function unwrap(value: unknown, failure: (error: unknown) => Error): unknown {
   const isOpen = !isObject(value) || isAnswer(value)
   const inner = isOpen ? undefined : envelopes.map((name) => Object.hasOwn(value, name) && value[name])
   const answer = inner?.find((each) => isAnswer(each) || (isObject(each) && isErrorEnvelope(each)))
-  // A message beside an answer, such as `"message": "ok"`, is not an error.
-  const isFailed = answer === undefined ? isErrorEnvelope(value) : isObject(value) && Boolean(value.error)
-  if (isFailed) throw failure(value)
+  if (isErrorEnvelope(value)) throw failure(value)
   if (answer === undefined) return value
   if (isErrorEnvelope(answer)) throw failure(answer)
   return answer

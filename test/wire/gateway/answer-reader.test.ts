@@ -119,6 +119,8 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
       [{ response: native(candidate('a')) }, 'a', 'open'],
       [{ data: { content: 'b' }, message: 'ok' }, 'b', 'open'],
       [{ data: { content: 'c' }, code: 40101, msg: 'odd' }, 'c', 'open'],
+      [{ error: {}, response: { content: 'd' } }, 'd', 'open'],
+      [{ error: { code: 0, message: '' }, data: { content: 'e' } }, 'e', 'open'],
       [{ response: 5, data: { type: 'message_stop' } }, '', 'ended'],
     ],
   ],
@@ -161,6 +163,7 @@ describe('an error in a stream ends it', () => {
     ['words', 'error', 'words', false],
     [{ response: { error: { message: 'inside' } } }, '', 'inside', false],
     [{ error: 'beside', response: { content: 'a' } }, '', 'beside', false],
+    [{ success: false, message: 'beside', data: { content: 'a' } }, '', 'beside', false],
     [{ data: { error: { message: 'in data' } }, other: 1 }, '', 'in data', false],
   ])('%j of the name %j', (value, event, serviceMessage, brokeOff) => {
     const reader = createAnswerReader()
