@@ -38,6 +38,16 @@ function read(type: string, pieces: Uint8Array[]) {
   }
 }
 
+function failureOf(read: () => void): { message?: string; body?: unknown } {
+  try {
+    read()
+    return {}
+  } catch (error) {
+    const { message, details } = error as CliError
+    return { message, body: details.body }
+  }
+}
+
 const chunk = (text: string, more: object = {}) =>
   JSON.stringify({ candidates: [{ content: { parts: [{ text }] }, ...more }] })
 const last = chunk('b', { finishReason: 'STOP' })
@@ -222,7 +232,61 @@ test('an answer may begin with almost 64 KiB of blanks, beyond which its form is
 test('of something else no more than 1 Mi characters are read', () => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   for (let pieces = 0; pieces < 16; pieces++) decoder.push(Buffer.alloc(64 * 1024, 'x'))
-  expect(() => decoder.push(Buffer.from('x'))).toThrow('the answer is not JSON')
+  const { message, body } = failureOf(() => decoder.push(Buffer.from('y')))
+  expect({ message, isBody: body === 'x'.repeat(64 * 1024) }).toEqual({
+    message: 'the answer is not JSON',
+    isBody: true,
+  })
+})
+
+test.each<[isStreamed: boolean | undefined, type: string, isWhole: boolean]>([
+  [undefined, '', true],
+  [false, 'text/plain', true],
+  [true, 'Application/JSON; charset=utf-8', true],
+  [true, json, true],
+  [true, '', false],
+  [true, 'text/plain', false],
+  [true, 'x-application/json', false],
+])('one native value without an end, asked for as a stream: %j, of type %j, is whole: %j', (...row) => {
+  const [isStreamed, type, isWhole] = row
+  const decoder = createAnswerDecoder(type, { text: () => undefined }, isStreamed)
+  decoder.push(Buffer.from(chunk('a')))
+  const { message } = failureOf(() => decoder.end())
+  expect({ message, progress: decoder.progress() }).toEqual(
+    isWhole ? { message: undefined, progress: 'ended' } : { message: tooEarly, progress: 'open' },
+  )
+})
+
+test.each([
+  ['{"content":', '{"content":'],
+  [`${message} words\n`, `${message}\nwords`],
+  [`${message} words`, `${message}words`],
+])('of half an answer, %j, what came is told: %j', (given, told) => {
+  const decoder = createAnswerDecoder(json, { text: () => undefined })
+  const read = () => {
+    decoder.push(Buffer.from(given))
+    decoder.end()
+  }
+  expect(failureOf(read)).toEqual({ message: 'the answer is not JSON', body: told })
+})
+
+test('what follows the end of a list is not read', () => {
+  let text = ''
+  const decoder = createAnswerDecoder(`${json}; charset=klingon`, {
+    text: (more) => {
+      text += more
+    },
+  })
+  for (const piece of [`[${chunk('a')}]\n`, '\xe9\n', '\xe9']) decoder.push(Buffer.from(piece, 'latin1'))
+  decoder.end()
+  expect([text, decoder.progress()]).toEqual(['a', 'ended'])
+})
+
+test('nor is what came with it', () => {
+  const decoder = createAnswerDecoder(`${json}; charset=klingon`, { text: () => undefined })
+  decoder.push(Buffer.from(`[${chunk('a')}]\n\xe9`, 'latin1'))
+  decoder.end()
+  expect(decoder.progress()).toBe('ended')
 })
 
 test('a stream that breaks off is told from an answer that is wrong', () => {

@@ -138,6 +138,10 @@ test.each<[usageMetadata: object, counts: NativePiece['summary']]>([
     { promptTokenCount: 1, totalTokenCount: '9' },
     { inputTokens: 1, outputTokens: null },
   ],
+  [
+    { promptTokenCount: '1', totalTokenCount: 9 },
+    { inputTokens: null, outputTokens: null },
+  ],
   [{ totalTokenCount: 9 }, {}],
   [
     { promptTokenCount: 1, totalTokenCount: 9 },
