@@ -83,6 +83,13 @@ test.each<[what: string, items: EventItem[], found: boolean]>([
   expect(sightings.map(({ judgement }) => judgement.use.id)).toEqual(found ? ['u1'] : [])
 })
 
+test('one without an id is found, too', () => {
+  const { id: _, ...event } = use('u1', 'allow').event as { id: string; type: string }
+  const denied = { allowed: new Map(), others: new Map() }
+  const sightings = [itemOf(event), ended].flatMap((item) => findUnasked(denied, item, rules))
+  expect(sightings.map(({ judgement }) => judgement.use.id)).toEqual([''])
+})
+
 test('one that the policy allows is not looked for', () => {
   const denied = { allowed: new Map(), others: new Map() }
   const allowing = { ...rules, policy: { rules: [], fallback: { decision: 'allow' } } } as const

@@ -1,0 +1,338 @@
+import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { Context } from '../../../src/context.ts'
+import { type Audit, isAudit, openAudit, readEntries } from '../../../src/sessions/running/audit.ts'
+import { createSteadyClock } from '../../harness/clock.ts'
+import { homeVariables, ownerOnly, temporaryFolder } from '../../harness/run.ts'
+
+const time = '2026-01-01T00:00:00.000Z'
+
+/** A line of the session `s1` that is not about a tool use. */
+const line = (fields: object) => JSON.stringify({ time, session: 's1', toolUse: null, ...fields })
+
+/** Opens an audit in a folder of its own, in which the file may be already. */
+async function open(content?: string | Uint8Array, cwd = temporaryFolder()) {
+  const path = join(cwd, 'a.ndjson')
+  if (content !== undefined) writeFileSync(path, content)
+  const timers = { ...createSteadyClock(1), now: () => Date.parse(time) }
+  const host = { env: homeVariables(cwd), cwd, platform: process.platform, uid: process.getuid?.() }
+  const context = { host, timers, note() {}, cleanups: new Set() } as unknown as Context
+  const workplace = { address: 'https://agents.test', session: 's1', deadline: 0 }
+  const audit = await openAudit(context, workplace, 'a.ndjson')
+  return { audit, path, read: () => readFileSync(path, 'utf8') }
+}
+
+/** What these lines say to the next run, and to the run that writes them itself. */
+async function afterLines<T>(lines: string[], look: (audit: Audit) => T): Promise<T> {
+  const { audit } = await open(lines.map((each) => `${each}\n`).join(''))
+  const found = look(audit)
+  audit.close()
+  return found
+}
+
+const use = (event: string, more: object = {}) => line({ toolUse: 't1', event, ...more })
+const result = (text: string, more: object = {}) => ({
+  result: { type: 'user.tool_result', content: [{ type: 'text', text }], ...more },
+})
+const at = Date.parse(time)
+
+test.each<[title: string, lines: string[], reply: object | undefined]>([
+  ['nothing', [], undefined],
+  ['a decision', [use('decision')], { is: 'deciding' }],
+  ['a start', [use('decision'), use('start')], { is: 'working' }],
+  ['an end', [use('end', result('a'))], { is: 'ready', result: { text: 'a', isError: false } }],
+  [
+    'an end with an error',
+    [use('end', result('a', { is_error: true }))],
+    { is: 'ready', result: { text: 'a', isError: true } },
+  ],
+  [
+    'an end with an odd error',
+    [use('end', result('a', { is_error: 'true' }))],
+    { is: 'ready', result: { text: 'a', isError: false } },
+  ],
+  ['an end of an earlier version', [use('start'), use('end')], { is: 'working' }],
+  ['an end alone of an earlier version', [use('end')], undefined],
+  ['a post', [use('sent', { rest: 'r1' })], { is: 'posting', sent: { at, rests: new Set(['r1']) } }],
+  ['a post before any rest', [use('sent')], { is: 'posting', sent: { at, rests: new Set() } }],
+  ['a post after an odd rest', [use('sent', { rest: 5 })], { is: 'posting', sent: { at, rests: new Set() } }],
+  [
+    'a post at an odd time',
+    [use('sent', { time: 'noon' })],
+    { is: 'posting', sent: { at: Number.NaN, rests: new Set() } },
+  ],
+  [
+    'an acceptance',
+    [use('sent', { rest: 'r1' }), use('accepted')],
+    { is: 'settled', sent: { at, rests: new Set(['r1']) } },
+  ],
+  ['a refusal', [use('sent'), use('refused')], { is: 'deciding' }],
+  [
+    'a doubt',
+    [use('sent', { rest: 'r1' }), use('unknown')],
+    { is: 'in-doubt', sent: { at, rests: new Set(['r1']) } },
+  ],
+  ['lines that are not of a reply', ['done', 'not-asked', 'interrupt'].map((event) => use(event)), undefined],
+  ['another tool use', [use('decision', { toolUse: 't2' })], undefined],
+  ['an odd tool use', [use('decision', { toolUse: ['t1'] })], undefined],
+  ['another session', [use('decision', { session: 's2' })], undefined],
+  ['an empty line after others', [use('decision'), '', ''], { is: 'deciding' }],
+  [
+    'a torn line between others',
+    [use('decision'), use('start').slice(0, 40), use('decision')],
+    { is: 'deciding' },
+  ],
+])('of a reply a journal with %s tells how far it got', async (_, lines, reply) => {
+  expect(await afterLines(lines, ({ earlier }) => earlier.get('t1'))).toEqual(reply)
+})
+
+const known = { alike: 1, last: 'e1', marks: ['m'] }
+const task = (event: string, more: object = {}) => line({ task: 'h1', event, ...more })
+
+test.each<[title: string, lines: string[], task: object | undefined]>([
+  ['nothing', [], undefined],
+  ['it sent', [task('sent', { known })], { hash: 'h1', is: 'posting', known }],
+  [
+    'it sent by an earlier version',
+    [task('sent')],
+    { hash: 'h1', is: 'posting', known: { alike: Infinity } },
+  ],
+  [
+    'it sent beside what is odd',
+    [task('sent', { known: { alike: '1' } })],
+    { hash: 'h1', is: 'posting', known: { alike: Infinity } },
+  ],
+  ['it accepted', [task('sent', { known }), task('accepted')], { hash: 'h1', is: 'accepted', known }],
+  ['it in doubt', [task('sent', { known }), task('unknown')], { hash: 'h1', is: 'posting', known }],
+  ['it refused', [task('sent', { known }), task('refused')], undefined],
+  ['it done', [task('sent', { known }), task('accepted'), task('done')], undefined],
+  [
+    'another one done',
+    [task('sent', { known }), task('done', { task: 'h2' })],
+    { hash: 'h1', is: 'posting', known },
+  ],
+  ['an odd one', [task('sent', { known, task: 5 })], undefined],
+  ['one of another session', [task('sent', { known, session: 's2' })], undefined],
+  [
+    'a line that is not of a task',
+    [task('sent', { known }), task('start')],
+    { hash: 'h1', is: 'posting', known },
+  ],
+])('of a task a journal with %s tells how far it got', async (_, lines, told) => {
+  expect(await afterLines(lines, (audit) => audit.task)).toEqual(told)
+})
+
+test.each<[title: string, lines: string[], after: string | undefined]>([
+  ['nothing', [], undefined],
+  ['a message that asks', [line({ event: 'sent', again: 'r1' })], 'r1'],
+  ['one before any rest', [line({ event: 'sent', again: '' })], ''],
+  ['two', [line({ event: 'sent', again: 'r1' }), line({ event: 'sent', again: 'r2' })], 'r2'],
+  [
+    'one that was refused',
+    [line({ event: 'sent', again: 'r1' }), line({ event: 'refused', again: 'r1' })],
+    undefined,
+  ],
+  ['one in doubt', [line({ event: 'sent', again: 'r1' }), line({ event: 'unknown', again: 'r1' })], 'r1'],
+  [
+    'one that was accepted',
+    [line({ event: 'sent', again: 'r1' }), line({ event: 'accepted', again: 'r1' })],
+    'r1',
+  ],
+  ['an odd one', [line({ event: 'sent', again: 5 })], undefined],
+  ['one, and another refusal', [line({ event: 'sent', again: 'r1' }), line({ event: 'refused' })], 'r1'],
+])('of messages that ask again a journal with %s tells the last rest before it', async (_, lines, after) => {
+  expect(await afterLines(lines, ({ askedAfter }) => askedAfter)).toBe(after)
+})
+
+const begun = line({ event: 'interrupt', rest: 'r1' })
+
+test.each<[title: string, lines: string[], interrupt: object | undefined]>([
+  ['nothing', [], undefined],
+  ['one', [begun], { after: 'r1' }],
+  ['one before any rest', [line({ event: 'interrupt', rest: '' })], { after: '' }],
+  ['one of an earlier version', [line({ event: 'interrupt' })], { after: undefined }],
+  ['two', [begun, line({ event: 'interrupt', rest: 'r2' })], { after: 'r2' }],
+  ['one that was refused', [begun, line({ event: 'refused' })], undefined],
+  ['one that was accepted', [begun, line({ event: 'accepted' })], { after: 'r1' }],
+  ['a reply refused', [begun, use('refused')], { after: 'r1' }],
+  ['a task refused', [begun, task('refused')], { after: 'r1' }],
+  ['a message refused', [begun, line({ event: 'refused', again: 'r1' })], { after: 'r1' }],
+  ['a task after it', [begun, task('sent')], undefined],
+  ['a message after it', [begun, line({ event: 'sent', again: 'r1' })], { after: 'r1' }],
+  ['a task in doubt after it', [begun, task('unknown')], { after: 'r1' }],
+])('of interrupts a journal with %s tells whether one may have arrived', async (_, lines, interrupt) => {
+  expect(await afterLines(lines, (audit) => audit.interrupt)).toEqual(interrupt)
+})
+
+test('what a run adds is on the disk, and counts', async () => {
+  const { audit, read } = await open()
+  expect(audit).toMatchObject({ task: undefined, askedAfter: undefined, interrupt: undefined })
+  audit.add({ toolUse: null, event: 'sent', task: 'h1', known: { alike: 1 } })
+  expect(audit.task).toEqual({ hash: 'h1', is: 'posting', known: { alike: 1 } })
+  audit.add({ toolUse: null, event: 'accepted', task: 'h1' })
+  expect(audit.task?.is).toBe('accepted')
+  audit.add({ toolUse: null, event: 'interrupt', rest: 'r1' })
+  expect(audit.interrupt).toEqual({ after: 'r1' })
+  const head = `{"time":"${time}","session":"s1","toolUse":null`
+  expect(read()).toBe(
+    [
+      `${head},"task":"h1","event":"sent","known":{"alike":1}}\n`,
+      `${head},"task":"h1","event":"accepted"}\n`,
+      `${head},"event":"interrupt","rest":"r1"}\n`,
+    ].join(''),
+  )
+  audit.close()
+})
+
+test('the fields of a line have an order, and the input its spelling', async () => {
+  const { audit, read } = await open()
+  audit.add({
+    reason: 'why',
+    known: { alike: 0 },
+    rest: 'r1',
+    result: { type: 'x' },
+    rule: 0,
+    by: 'rule',
+    decision: { decision: 'allow' } as never,
+    event: 'decision',
+    input: '{"n":1.0}',
+    name: 'n',
+    server: 's',
+    type: 't',
+    again: 'r0',
+    task: 'h1',
+    toolUse: 't1',
+  })
+  audit.close()
+  expect(read()).toBe(
+    `{"time":"${time}","session":"s1","toolUse":"t1","task":"h1","again":"r0","type":"t","server":"s","name":"n",` +
+      '"input":{"n":1.0},"event":"decision","decision":{"decision":"allow"},"by":"rule","rule":0,"result":{"type":"x"},' +
+      '"rest":"r1","known":{"alike":0},"reason":"why"}\n',
+  )
+})
+
+test.each([
+  ['an empty file', '', ''],
+  ['whole lines', `${use('start')}\n`, ''],
+  ['a torn line', `${use('start')}\n${use('end').slice(0, 30)}`, '\n'],
+])('after %s a line begins on its own', async (_, content, end) => {
+  const { audit, read } = await open(content)
+  audit.add({ toolUse: null, event: 'interrupt' })
+  audit.close()
+  expect(read()).toBe(
+    `${content}${end}{"time":"${time}","session":"s1","toolUse":null,"event":"interrupt"}\n`,
+  )
+})
+
+test('its file is for its user alone, also if it was there (needs POSIX files)', async () => {
+  const modeOf = async (cwd: string) => {
+    const { audit, path } = await open(undefined, cwd)
+    audit.close()
+    return statSync(path).mode & 0o777
+  }
+  expect(await modeOf(temporaryFolder())).toBe(ownerOnly)
+  for (const [mode, left] of [
+    [0o644, 0o600],
+    [0o601, 0o600],
+    [0o700, 0o700],
+  ] as const) {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'a.ndjson'), '')
+    chmodSync(join(cwd, 'a.ndjson'), mode)
+    expect(await modeOf(cwd)).toBe(left)
+  }
+})
+
+describe('a file that is no place for an audit is named', () => {
+  test('a link (needs POSIX files)', async () => {
+    const cwd = temporaryFolder()
+    symlinkSync('elsewhere', join(cwd, 'a.ndjson'))
+    await expect(open(undefined, cwd)).rejects.toMatchObject({
+      kind: 'file',
+      message: 'the audit file a.ndjson: it is a link',
+    })
+  })
+
+  test('one in a folder that is not there', async () => {
+    const cwd = join(temporaryFolder(), 'not', 'there')
+    await expect(open(undefined, cwd)).rejects.toMatchObject({
+      kind: 'file',
+      message: expect.stringMatching(/^the audit file a\.ndjson: /),
+    })
+  })
+
+  test('a folder', async () => {
+    const cwd = temporaryFolder()
+    mkdirSync(join(cwd, 'a.ndjson'))
+    await expect(open(undefined, cwd)).rejects.toMatchObject({ kind: 'file' })
+  })
+})
+
+test('after a failure its locks are free', async () => {
+  const cwd = temporaryFolder()
+  await expect(open('text\n', cwd)).rejects.toThrow('the audit file a.ndjson: it holds something else')
+  const { audit } = await open('', cwd)
+  audit.close()
+  const again = await open('', cwd)
+  again.audit.close()
+})
+
+const entriesOf = async (text: string) => {
+  const chunks = (async function* () {
+    yield Buffer.from(text)
+  })()
+  const found: string[] = []
+  for await (const { entry, text: own } of readEntries(chunks, 'x')) {
+    expect(entry).toEqual(JSON.parse(own))
+    found.push(String(entry.event))
+  }
+  return found.join(' ')
+}
+
+const opening = '{"time":"2026-01-01T00:00:00.000Z","session":"'
+
+test.each<[text: string, events: string]>([
+  ['', ''],
+  [line({ event: 'start' }), 'start'],
+  [`${line({ event: 'start' })}\n\n\n${line({ event: 'end' })}\n`, 'start end'],
+  [`${opening}\n${line({ event: 'end' })}`, 'end'],
+  [`${opening}s1","eve\n`, ''],
+  ['{\n', ''],
+  ['{"time":"9\n', ''],
+])('%j is an audit, with the events %s', async (text, events) => {
+  expect(await entriesOf(text)).toBe(events)
+  expect(isAudit(text)).toBe(text.startsWith(line({ event: 'start' })))
+})
+
+test.each([
+  '\n',
+  `\n${line({ event: 'start' })}`,
+  'text',
+  '{}',
+  '[]',
+  'null',
+  '5',
+  `${line({ event: 'start' })}\ntext`,
+  `${line({ event: 'start' })}\n{}`,
+  line({ event: 'other' }),
+  line({ event: 'constructor' }),
+  line({ event: ['start'] }),
+  line({ event: 'start', time: 5 }),
+  line({ event: 'start', session: 5 }),
+  `[${line({ event: 'start' })}]`,
+  '{"time":"2026-01-01x',
+  'x{"time":"',
+  '{"when":"',
+])('%j is something else', async (text) => {
+  await expect(entriesOf(text)).rejects.toMatchObject({
+    kind: 'file',
+    message: 'the audit file x: it holds something else',
+  })
+})
+
+test('every event of an audit is known', async () => {
+  const all = 'decision start end sent accepted refused unknown not-asked interrupt done'
+  const text = all.split(' ').map((event) => `${line({ event })}\n`)
+  expect(await entriesOf(text.join(''))).toBe(all)
+})
