@@ -3,6 +3,7 @@ import { addValue } from '../argv/flags.ts'
 import { didYouMean } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
+import type { Caller } from '../http/call.ts'
 import { agentHeaders } from '../http/request.ts'
 import { type ResolvedSettings, requireValid } from '../settings/resolve.ts'
 import { profileFlag } from '../settings/service-settings.ts'
@@ -39,6 +40,13 @@ export interface SessionParts {
   headers: Record<string, string>
   /** The command that shows what became of what was sent. */
   look: string
+}
+
+/** A session, and the way to it. Each part of a run adds what it needs besides. */
+export interface SessionAccess {
+  context: Context
+  caller: Caller
+  parts: SessionParts
 }
 
 /** Throws a usage error if no session is named. */

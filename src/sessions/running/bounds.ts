@@ -1,8 +1,6 @@
 import { tokensInWords } from '../../content/tokens.ts'
-import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
-import type { RequestParts } from '../../http/request.ts'
 import { formatMoney, toMinor } from '../../io/money.ts'
 import { callAfter } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -15,7 +13,7 @@ import { isOfMainThread, isTask } from '../following/followed-turn.ts'
 import type { Follower } from '../following/follower.ts'
 import { endure, freshPatience, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
-import type { SessionParts } from '../session.ts'
+import type { SessionAccess } from '../session.ts'
 import { isWork } from '../session-state.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { Audit } from './audit.ts'
@@ -30,11 +28,7 @@ export interface BoundFlags {
 }
 
 /** What a run works with. */
-export interface BoundedRun {
-  context: Context
-  /** For requests about the session, of which nothing is printed. */
-  caller: Caller
-  parts: SessionParts & Pick<RequestParts, 'isEndured'>
+export interface BoundedRun extends SessionAccess {
   audit: Audit
   /** The command that goes on, by a new message or as the session stands; of the flags `without` is left out. */
   resume(how: { byMessage: boolean; without: string[] }): string[]
@@ -329,7 +323,7 @@ export class Bounds {
       readReceipt(quiet, response, { isPrinted: false, onAccepted() {} })
     for (let patience = freshPatience(context.timers.now()); ; ) {
       try {
-        await caller.call(endpoints.sendEvents, { ...parts, body, isAside: true }, read)
+        await caller.call(endpoints.sendEvents, { ...parts, body, ...unseen }, read)
         return
       } catch (error) {
         // What may have arrived shows by the rest.
@@ -368,7 +362,7 @@ export class Bounds {
     const late = new AbortController()
     const cancel = callAfter(context.timers, longestAnswer, () => late.abort())
     return caller
-      .call(endpoints.readSession, { ...parts, isAside: true, once: late.signal }, async (response) => {
+      .call(endpoints.readSession, { ...parts, ...unseen, once: late.signal }, async (response) => {
         const session = tryParseJson(Buffer.from(await readBody(response.body, longestSession)).toString())
         return isObject(session) ? readUsage(session.usage) : undefined
       })
@@ -402,6 +396,9 @@ export class Bounds {
     )
   }
 }
+
+/** What is asked beside the work is not shown, and not wanted on stdout. */
+const unseen = { isAside: true, isEndured: true }
 
 /** Bytes. */
 const longestSession = 2 ** 20

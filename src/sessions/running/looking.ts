@@ -1,18 +1,9 @@
-import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import type { Caller } from '../../http/call.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { endure, freshPatience, isCutByDeadline } from '../patience.ts'
-import type { SessionParts } from '../session.ts'
+import type { SessionAccess } from '../session.ts'
 import { longestDoubt } from './replying.ts'
-
-/** A session whose list is asked. */
-export interface ListedSession {
-  context: Context
-  caller: Caller
-  parts: SessionParts
-}
 
 /** What is made of one reading of a list. */
 export interface ListReading<T> {
@@ -29,7 +20,7 @@ const waits = [100, 250, 500, 1_000, 2_000]
  * each reading. Throws a `CliError`.
  */
 export async function lookUntil<T>(
-  { context, caller, parts }: ListedSession,
+  { context, caller, parts }: SessionAccess,
   until: number,
   begin: () => ListReading<T>,
 ): Promise<T | undefined> {
@@ -52,7 +43,7 @@ export async function lookUntil<T>(
 
 /** Whether the list shows an event that was posted and not answered. Throws a `CliError`. */
 export async function hasArrived(
-  session: ListedSession,
+  session: SessionAccess,
   isIt: (item: EventItem) => boolean,
 ): Promise<boolean> {
   const until = session.context.timers.now() + longestDoubt

@@ -5,10 +5,10 @@ import { readText, type SessionEvent } from '../../wire/sessions/session-event.t
 import type { Follower } from '../following/follower.ts'
 import { sentEvents } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
-import type { SessionParts } from '../session.ts'
+import type { SessionAccess, SessionParts } from '../session.ts'
 import type { WantedAnswer } from './answer.ts'
 import type { Audit, AuditEntry } from './audit.ts'
-import { hasArrived, type ListedSession, lookUntil } from './looking.ts'
+import { hasArrived, lookUntil } from './looking.ts'
 import { lineFor, longestDoubt } from './replying.ts'
 import { createSearch, type JournalTask, type Known } from './task.ts'
 
@@ -21,7 +21,7 @@ export interface RunTask {
 }
 
 /** A run, from its first request to its end. */
-export interface SessionRun extends ListedSession {
+export interface SessionRun extends SessionAccess {
   audit: Audit
   /** The same command goes on, too: by its audit it knows what it sent. */
   isAudited: boolean
@@ -56,7 +56,7 @@ export async function isTakenUp(run: SessionRun): Promise<boolean> {
 
 /** Waits until the list shows a task that an earlier run has sent. Throws a `CliError` of kind `unknown` if it does not. */
 async function requireShown(
-  session: ListedSession,
+  session: SessionAccess,
   task: JournalTask,
   events: readonly SessionEvent[] | undefined,
 ): Promise<void> {

@@ -1,12 +1,10 @@
-import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import type { Caller } from '../../http/call.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { endure, freshPatience, type Patience, type Patient, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
-import type { SessionParts } from '../session.ts'
+import type { SessionAccess } from '../session.ts'
 import { sessionCommand } from '../session-command.ts'
 import { SessionState } from '../session-state.ts'
 import type { Audit, AuditEntry } from './audit.ts'
@@ -23,10 +21,7 @@ import {
 } from './replying.ts'
 
 /** A session whose tool uses get replies. */
-export interface RunningSession {
-  context: Context
-  caller: Caller
-  parts: SessionParts
+export interface RunningSession extends SessionAccess {
   state: SessionState
   audit: Audit
   /** Nothing may be begun any more: what waits is left open. */

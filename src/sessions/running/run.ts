@@ -14,7 +14,7 @@ import { createPreviews, type LiveFlags } from '../following/previews.ts'
 import { followAndPrint } from '../following/transcript.ts'
 import { openBefore, sentEvents } from '../sending/delivery.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
-import { type SessionOptions, sessionParts } from '../session.ts'
+import { type SessionAccess, type SessionOptions, sessionParts } from '../session.ts'
 import { resumption } from '../session-command.ts'
 import {
   type AnswerOptions,
@@ -27,7 +27,7 @@ import {
 } from './answer.ts'
 import { openAudit } from './audit.ts'
 import { type BoundFlags, Bounds } from './bounds.ts'
-import { type ListedSession, lookUntil } from './looking.ts'
+import { lookUntil } from './looking.ts'
 import { byAudit, endTask, isTakenUp, type RunTask, type SessionRun, sendAgain, sendTask } from './posting.ts'
 import { Responder } from './responder.ts'
 import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
@@ -87,8 +87,7 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
     {
       context: lasting,
       caller,
-      // What it asks for beside is not wanted on stdout.
-      parts: { ...parts, isEndured: true },
+      parts,
       audit,
       resume: ({ byMessage, without }) =>
         byMessage ? resumptionByMessage(run, without) : resumption(context, session, { without }),
@@ -226,7 +225,7 @@ const noFailure = () => undefined
 const longestWait = 2_000
 
 /** Whether the last that a client did was to interrupt the session: a stream may leave out what clients do. */
-async function isInterrupted(session: ListedSession, { turn, state }: Follower): Promise<boolean> {
+async function isInterrupted(session: SessionAccess, { turn, state }: Follower): Promise<boolean> {
   if (turn.isInterrupted) return true
   const rest = [...state.stops].at(-1)
   const isListed = await lookUntil(session, session.context.timers.now() + longestWait, () => {
