@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
 import { addAnswer } from '../summary.ts'
-import type { AnswerSummary } from '../wire/gateway/answer.ts'
+import type { AnswerSummary } from '../wire/gateway/answer-fields.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { groupDigits, inAndOut, usageOf } from './tokens.ts'
 

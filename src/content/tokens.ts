@@ -1,6 +1,6 @@
 import { CliError } from '../errors.ts'
 import { addAnswer, type Summary } from '../summary.ts'
-import type { AnswerSummary } from '../wire/gateway/answer.ts'
+import type { AnswerSummary } from '../wire/gateway/answer-fields.ts'
 import { createAnswerReader } from '../wire/gateway/answer-reader.ts'
 import { addTokens, type TokenCount } from '../wire/token-count.ts'
 

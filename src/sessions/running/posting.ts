@@ -6,11 +6,11 @@ import type { Follower } from '../following/follower.ts'
 import { sentEvents } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess, SessionParts } from '../session.ts'
-import type { WantedAnswer } from './answer.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import { hasArrived, lookUntil } from './looking.ts'
 import { lineFor, longestDoubt } from './replying.ts'
 import { createSearch, type JournalTask, type Known } from './task.ts'
+import type { WantedAnswer } from './wanted-answer.ts'
 
 /** Events that are sent once, before the session is followed. */
 export interface RunTask {

@@ -16,6 +16,13 @@ import { openBefore, sentEvents } from '../sending/delivery.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionAccess, type SessionOptions, sessionParts } from '../session.ts'
 import { resumption } from '../session-command.ts'
+import { openAudit } from './audit.ts'
+import { type BoundFlags, Bounds } from './bounds.ts'
+import { lookUntil } from './looking.ts'
+import { byAudit, endTask, isTakenUp, type RunTask, type SessionRun, sendAgain, sendTask } from './posting.ts'
+import { Responder } from './responder.ts'
+import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
+import { createCounter, hashOf, type Known, marksOf } from './task.ts'
 import {
   type AnswerOptions,
   askForSchema,
@@ -24,14 +31,7 @@ import {
   keepingAnswer,
   readAnswerFlags,
   type WantedAnswer,
-} from './answer.ts'
-import { openAudit } from './audit.ts'
-import { type BoundFlags, Bounds } from './bounds.ts'
-import { lookUntil } from './looking.ts'
-import { byAudit, endTask, isTakenUp, type RunTask, type SessionRun, sendAgain, sendTask } from './posting.ts'
-import { Responder } from './responder.ts'
-import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
-import { createCounter, hashOf, type Known, marksOf } from './task.ts'
+} from './wanted-answer.ts'
 import { explained, goesOn, interrupted, resumptionByMessage } from './way-on.ts'
 
 export interface RunOptions

@@ -4,9 +4,9 @@ import type { Caller } from '../../http/call.ts'
 import { describeResume } from '../../io/failure.ts'
 import type { Follower } from '../following/follower.ts'
 import { resumption } from '../session-command.ts'
-import { askForSchema } from './answer.ts'
 import { messageOf, type SessionRun } from './posting.ts'
 import { hashOf } from './task.ts'
+import { askForSchema } from './wanted-answer.ts'
 
 /** What a session did before it was interrupted is not the answer to its last task. */
 export const interrupted = (run: SessionRun, without: string[]) =>

@@ -3,7 +3,7 @@ import { createArraySplitter, createSequenceSplitter } from '../json/splitter.ts
 import { notUnderstood } from '../problem/not-understood.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isTerminator, type SseEvent } from '../sse.ts'
-import type { AnswerSummary } from './answer.ts'
+import type { AnswerSummary } from './answer-fields.ts'
 import { type AnswerReader, createAnswerReader, type Progress } from './answer-reader.ts'
 
 /** Turns an answer's bytes into its text, whatever form the body has. */

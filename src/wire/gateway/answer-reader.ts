@@ -1,7 +1,7 @@
 import { isObject } from '../json/parse.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
 import { failureInBody, isErrorEnvelope, readProblem } from '../problem/problem.ts'
-import { type AnswerPiece, type AnswerSummary, mayHaveText } from './answer.ts'
+import { type AnswerPiece, type AnswerSummary, mayHaveText } from './answer-fields.ts'
 import { isMessage, isMessageEvent, readMessage, readMessageEvent, textDelta } from './message.ts'
 import { isNative, type NativePiece, readNative } from './native.ts'
 

@@ -11,7 +11,7 @@ import {
   toBlock,
   toBlocks,
   tokenCount,
-} from './answer.ts'
+} from './answer-fields.ts'
 
 const Block = z.lazily(() => z.looseObject({ type: shownText(), text: optionalText() }))
 const Blocks = z.lazily(() => z.array(Block()))

@@ -12,7 +12,7 @@ import {
   shownText,
   toBlocks,
   tokenCount,
-} from './answer.ts'
+} from './answer-fields.ts'
 
 /** A name, or its number in the family's binary form. */
 const shownName = z.lazily(() => shown(z.union([z.string(), z.number()])))

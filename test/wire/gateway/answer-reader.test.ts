@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type AnswerSummary, mayHaveText } from '../../../src/wire/gateway/answer.ts'
+import { type AnswerSummary, mayHaveText } from '../../../src/wire/gateway/answer-fields.ts'
 import { createAnswerReader, type Progress } from '../../../src/wire/gateway/answer-reader.ts'
 
 type Step = [value: unknown, text: string, progress: Progress, event?: string]

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { AnswerSummary } from '../../../src/wire/gateway/answer.ts'
+import type { AnswerSummary } from '../../../src/wire/gateway/answer-fields.ts'
 import {
   isMessage,
   isMessageEvent,
