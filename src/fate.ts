@@ -129,10 +129,10 @@ export interface Calls {
   /** As long as `isSo` says so, the same command goes on with what this run has done, in place of doing it again. */
   expectGoingOn(isSo: () => boolean): void
   /**
-   * Has this said of an interrupted run in place of what its calls came to. While another call that changes something is under
-   * way that call counts; after it this is said again.
+   * Has this said of an interrupted run in place of what its calls came to, after what is certain by then. While another call
+   * that changes something is under way, what is certain and that call count; after it this is said again.
    */
-  sayInstead(words: () => string | undefined): void
+  sayInstead(words: () => string | undefined, certain?: string): void
   /** While `work` is not done, this is said before all that an interrupted run says. */
   sayFirst<T>(words: () => string | undefined, work: () => Promise<T>): Promise<T>
   /** What a person is told if the run is interrupted now. */
@@ -142,6 +142,8 @@ export interface Calls {
 export function createCalls(): Calls {
   /** Those that change something, and are under way or ended after the last one began; with whether they are over. */
   const told = new Map<Call, boolean>()
+  /** What those that ended before mean for running the same command again. */
+  const past = new Set<Retry>()
   /** How to go on after the last one that began. */
   let wayOnOfLast: CallOptions['wayOn']
   const underWay = createCrowd<Call>()
@@ -151,14 +153,15 @@ export function createCalls(): Calls {
   let words: () => string | undefined = () => undefined
   /** What was said instead. */
   let own: (() => string | undefined) | undefined
+  let certain: string | undefined
   let first: () => string | undefined = () => undefined
 
   function describe(): string | undefined {
     const all = [...told]
     const open = all.filter(([, isOver]) => !isOver)
-    const meant = (open.length > 0 ? open : all).map(([call]) => call.meaning().interrupted)
-    const said = [countEach(meant), wayOnOfLast?.()].filter((each) => each !== undefined)
-    return said.join('; ') || undefined
+    const meant = countEach((open.length > 0 ? open : all).map(([call]) => call.meaning().interrupted))
+    const isAfter = certain !== undefined && meant !== undefined
+    return inTurn([certain, isAfter ? `after that ${meant}` : meant, wayOnOfLast?.()])
   }
 
   return {
@@ -174,7 +177,12 @@ export function createCalls(): Calls {
       if (!isReading || !isChanging) underWay.add(call)
       // What only reads takes nothing away.
       if (isOneOfMany || isReading) return call
-      for (const [other, isOver] of told) if (isOver) told.delete(other)
+      for (const [other, isOver] of told) {
+        if (!isOver) continue
+        told.delete(other)
+        // An answer that was read, and was not what was wanted, takes nothing away.
+        if (!other.meaning().safeToRetry) past.add(retryAfter(other))
+      }
       told.set(call, false)
       wayOnOfLast = wayOn
       words = describe
@@ -186,10 +194,11 @@ export function createCalls(): Calls {
     },
     get retry() {
       if (!isChanging || this.sent === 'no') return 'later'
-      const all = [...told.keys()]
-      if (all.some((call) => call.fate() !== 'done' && !call.meaning().safeToRetry)) return 'look-first'
+      const last = [...told.keys()].map(retryAfter)
+      if (last.includes('look-first')) return 'look-first'
       if (goesOn()) return 'later'
-      return all.length === 0 || all.some((call) => call.fate() === 'done') ? 'never' : 'later'
+      if (last.length === 0 || last.includes('never') || past.has('never')) return 'never'
+      return past.has('look-first') ? 'look-first' : 'later'
     },
     expectChange() {
       isChanging = true
@@ -202,9 +211,10 @@ export function createCalls(): Calls {
     expectGoingOn(isSo) {
       goesOn = isSo
     },
-    sayInstead(instead) {
-      own = instead
-      words = instead
+    sayInstead(instead, isCertain) {
+      certain = isCertain
+      own = () => inTurn([isCertain, instead()])
+      words = own
     },
     async sayFirst(said, work) {
       first = said
@@ -214,8 +224,17 @@ export function createCalls(): Calls {
         first = () => undefined
       }
     },
-    lastWords: () => [first(), words()].filter((each) => each !== undefined).join('; ') || undefined,
+    lastWords: () => inTurn([first(), words()]),
   }
+}
+
+const inTurn = (said: readonly (string | undefined)[]): string | undefined =>
+  said.filter((each) => each !== undefined).join('; ') || undefined
+
+/** Whether the same command may be run again after a call. */
+function retryAfter(call: Call): Retry {
+  if (call.fate() === 'done') return 'never'
+  return call.meaning().safeToRetry ? 'later' : 'look-first'
 }
 
 function track(stakes: Stakes, onEnd: () => void): Call {

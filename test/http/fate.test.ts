@@ -107,13 +107,13 @@ describe('how far the requests of a run got', () => {
 })
 
 /** A run of which calls begin, and come to something, each by its name. */
-function startRun() {
+function startRun(stakes: Stakes = event) {
   const calls = createCalls()
   const begun = new Map<string, Call>()
   return {
     calls,
     begin: (name: string, options?: Parameters<typeof calls.begin>[1]) =>
-      void begun.set(name, calls.begin(event, options)),
+      void begun.set(name, calls.begin(stakes, options)),
     end(name: string, fate: Fate) {
       begun.get(name)?.reach(fate)
       begun.get(name)?.end()
@@ -168,6 +168,21 @@ describe('the last words of an interrupted run', () => {
     end('b', 'refused')
     expect(calls.lastWords()).toBe('the task was accepted')
   })
+
+  test('keep what is certain before a call that is under way', () => {
+    const { calls, begin, end } = startRun()
+    begin('task')
+    calls.sayInstead(() => 'the session goes on', 'the task was accepted')
+    end('task', 'done')
+    expect(calls.lastWords()).toBe('the task was accepted; the session goes on')
+    begin('a', { wayOn: () => 'go on with a' })
+    expect(calls.lastWords()).toBe(`the task was accepted; after that ${nothing}; go on with a`)
+    end('a', 'done')
+    expect(calls.lastWords()).toBe('the task was accepted; the session goes on')
+    begin('b')
+    calls.sayInstead(() => undefined, 'the task was accepted')
+    expect(calls.lastWords()).toBe('the task was accepted')
+  })
 })
 
 test('what is said first stands before the rest, until its work is done', async () => {
@@ -215,6 +230,46 @@ describe('whether a run that is interrupted may be run again', () => {
     first.reach('done')
     second.reach('refused')
     expect(calls.retry).toBe('never')
+  })
+
+  test.each<[string, Stakes, first: Fate, then: Fate, string]>([
+    ['an event was accepted, and nothing of the next was sent', event, 'done', 'not-sent', 'never'],
+    ['an event was accepted, and the next refused', event, 'done', 'refused', 'never'],
+    ['an event was accepted, and the next is in doubt', event, 'done', 'sent', 'look-first'],
+    ['an event is in doubt, and nothing of the next was sent', event, 'failed', 'not-sent', 'look-first'],
+    ['an event is in doubt, and the next was refused', event, 'sent', 'refused', 'look-first'],
+    ['an event is in doubt, and the next was accepted', event, 'answered', 'done', 'never'],
+    ['an event was refused, and so was the next', event, 'refused', 'refused', 'later'],
+    ['an answer was read, and the next request refused', asking, 'done', 'refused', 'later'],
+    ['an answer was cut off, and the next request refused', asking, 'answered', 'refused', 'later'],
+  ])('one of which %s', (_, stakes, first, then, retry) => {
+    const { calls, begin, end } = startRun(stakes)
+    calls.expectChange()
+    begin('a')
+    end('a', first)
+    begin('b')
+    end('b', then)
+    expect(calls.retry).toBe(retry)
+  })
+
+  test('what was done, or is in doubt, counts however many calls follow; one that would go on has it in its audit', () => {
+    for (const [first, retry] of [
+      ['done', 'never'],
+      ['sent', 'look-first'],
+    ] as const) {
+      const { calls, begin, end } = startRun()
+      calls.expectChange()
+      begin('a')
+      end('a', first)
+      for (const name of ['b', 'c', 'd']) {
+        begin(name)
+        expect(calls.retry).toBe(retry)
+        end(name, 'refused')
+        expect(calls.retry).toBe(retry)
+      }
+      calls.expectGoingOn(() => true)
+      expect(calls.retry).toBe('later')
+    }
   })
 
   test('one that would go on may, unless something is in doubt', () => {

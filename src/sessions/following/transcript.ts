@@ -106,9 +106,9 @@ function begin(
   }: TranscriptOptions,
 ): void {
   context.calls.sayInstead(() => {
-    if (!stays || !state.stop) return certain === undefined ? wayOn() : `${certain}; ${wayOn()}`
+    if (!stays || !state.stop) return wayOn()
     return `the session is idle; to follow it again: ${sessionCommand(context, 'follow', session)}`
-  })
+  }, certain)
   if (!context.host.stderr.isTerminal && (!state.isEmpty || sent)) return
   const isSent = sent !== undefined
   context.note(describeStart(state, { session, isSent, stays, canStay, now: context.timers.now() }))

@@ -145,6 +145,8 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
   }
 }
 
+const accepted = 'the task was accepted'
+
 /** Sends the task, and says from then on how to go on with it. */
 const sendFirst = (run: SessionRun, task: RunTask, known: Known): Promise<SessionEvent[]> =>
   sendTask(run, task, {
@@ -152,7 +154,7 @@ const sendFirst = (run: SessionRun, task: RunTask, known: Known): Promise<Sessio
     onAccepted() {
       const { context, resume } = run
       context.summary.resume = resume
-      context.calls.sayInstead(() => `the task was accepted; ${goesOn(run)}`)
+      context.calls.sayInstead(() => goesOn(run), accepted)
     },
   })
 
@@ -187,7 +189,7 @@ async function follow(
       markdown: wanted.markdown,
       isAside: wanted.isAlone,
       sent,
-      certain: sent && 'the task was accepted',
+      certain: sent && accepted,
       async react(items) {
         bounds.add(items)
         await responder.react(items)

@@ -54,8 +54,7 @@ export async function deliverEvents(
         isPrinted: !follow,
         onAccepted() {
           isAccepted = true
-          const words = follow ? `${accepted}; ${goesOn(context, session)}` : accepted
-          context.calls.sayInstead(() => words)
+          context.calls.sayInstead(() => (follow ? goesOn(context, session) : undefined), accepted)
           for (const line of said?.words ?? []) context.tell(context.wrap(line))
         },
       }),

@@ -243,3 +243,58 @@ describe('Y230: an interrupted run says whether the same line goes on', () => {
     expect(await interrupt(words, rounds)).toEqual(expected)
   })
 })
+
+describe('Y230: a signal while the service has a later request wait does not make it safe to send the task again', () => {
+  const end: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+  const says: Event = { type: 'agent.message', content: [{ type: 'text', text: 'not JSON' }] }
+  const used: Event = { type: 'span.model_request_end', model_usage: { input_tokens: 1000 } }
+
+  test.each<[what: string, words: string[], rounds: Event[][], agent: Event, retry: string]>([
+    ['a reply', ['--policy', 'p.json'], [[use]], end, 'never'],
+    ['a reply, of a run with an audit', ['--policy', 'p.json', '--audit', 'a.ndjson'], [[use]], end, 'later'],
+    ['a message to ask again', ['--schema', 's.json', '--schema-retries', '1'], [[says]], end, 'never'],
+    ['the interrupt at a bound', ['--max-total-tokens', '100'], [[says]], used, 'never'],
+    [
+      'the interrupt at a bound, of a run with an audit',
+      ['--max-total-tokens', '100', '--audit', 'a.ndjson'],
+      [[says]],
+      used,
+      'never',
+    ],
+  ])('%s', async (_, words, rounds, last, retry) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
+    writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
+    const service = createAgentService({ rounds, end: last, timers: clock })
+    let clean: (exit: number) => string = () => ''
+    let said = ''
+    let isLimited = false
+    const exchange: Exchange = async (request, onSent) => {
+      if (request.method !== 'POST' || service.tasks === 0 || isLimited)
+        return service.exchange(request, onSent)
+      isLimited = true
+      return answering('{}', { status: 429, headers: { 'retry-after': '20' } })(request)
+    }
+    const argv = ['events', 'run', 'Pay the invoice', '-s', 's1', '--no-stdin', '--errors', 'json', ...words]
+    await run(argv, {
+      cwd,
+      exchange,
+      timers: {
+        ...clock,
+        wait(milliseconds, signal) {
+          if (milliseconds === 20_000 && said === '') said = clean(143)
+          return clock.wait(milliseconds, signal)
+        },
+      },
+      onSignal(act) {
+        clean = act
+      },
+    })
+    const { error } = JSON.parse(said)
+    expect(error).toMatchObject({ kind: 'signal', sent: 'yes', retry, safeToRetry: retry === 'later' })
+    expect(error.message).toMatch(
+      /^interrupted: (.* kept as .*; )?the task was accepted; after that nothing was accepted; to go on:/,
+    )
+    expect(error.resume.slice(0, 2)).toEqual(['events', 'run'])
+  })
+})
