@@ -11,12 +11,14 @@ export interface BodyParts {
   /** One more user turn. */
   turn: Part[]
   /** Instructions to the model: `systemInstruction` of the native format. */
-  system?: string
+  system?: string | undefined
   /** Numbers as JSON spells them. */
   maxOutputTokens?: string
   temperature?: string
   /** The answer is asked for in a form that a schema says. */
   hasSchema?: boolean
+  /** It is asked for as a stream by the body, which not all services read. */
+  isStream?: boolean
   assignments: Assignment[]
 }
 
@@ -25,12 +27,13 @@ export interface BodyParts {
  * usage error for a body that is not a generation request.
  */
 export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
-  const { given, assignments, system, temperature, maxOutputTokens } = parts
+  const { given, assignments, system, temperature, maxOutputTokens, isStream } = parts
   const config = Object.entries({ temperature, maxOutputTokens }).filter(([, json]) => json !== undefined)
   const turn = { role: 'user', parts: parts.turn }
   const instruction = system === undefined ? {} : { systemInstruction: instruct(system) }
+  const stream = isStream ? { stream: true } : {}
   if (!given) {
-    const body = encode(newBody({ contents: [turn], ...instruction }, config))
+    const body = encode(newBody({ contents: [turn], ...instruction, ...stream }, config))
     return assignments.length === 0 ? body : change(Buffer.from(body).toString(), assignments)
   }
   const isOther = await isOfOtherEndpoint(given)
@@ -41,6 +44,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const own: Assignment[] = [
     ...Object.entries(instruction).map(([name, value]) => assigning([name], toText(value))),
     ...config.map(([name, json]) => assigning(['generationConfig', name], json ?? '')),
+    ...(isStream ? [assigning(['stream'], 'true')] : []),
   ]
   if (parts.turn.length > 0) {
     own.unshift(appending(['contents'], toText(turn)))

@@ -15,9 +15,9 @@ export function buildTrial(
   { values }: ResolvedSettings,
   { stream }: { stream: boolean },
 ): Promise<{ endpoint: Endpoint; parts: RequestParts }> {
-  const prompt = { turn: [{ text: 'Say hello.' }], text: '' }
+  const question = { turn: [{ text: 'Say hello.' }], text: '' }
   const options = { stream, maxOutputTokens: String(longestAnswer) }
-  return buildChatRequest({ prompt, system: undefined, assignments: [] }, undefined, { options, values })
+  return buildChatRequest(question, { options, values })
 }
 
 /**

@@ -13,7 +13,7 @@ import { deadlineOf, readSettings } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
-import { type Assignment, assigning, parseAssignment } from '../../wire/json/edit.ts'
+import { type Assignment, parseAssignment } from '../../wire/json/edit.ts'
 import type { Conversation } from './conversation.ts'
 
 export interface ChatOptions extends QuestionOptions, SchemaOptions {
@@ -38,8 +38,12 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   const question = await readQuestion(context, words, options)
   const file = await openOutput(context, options.output)
   const conversation = await readConversation(context, options, { question, values })
-  const asked = withSchema(question, schema)
-  const { endpoint, parts } = await buildChatRequest(asked, conversation?.given, { options, values })
+  const { endpoint, parts } = await buildChatRequest(question, {
+    history: conversation?.given,
+    schema,
+    options,
+    values,
+  })
 
   let isAnswered = false
   const caller = createCaller(file ? withoutRaw(context) : context, settings, {
@@ -65,13 +69,8 @@ export async function ask(context: Context, options: ChatOptions, words: string[
       const answer = await printAnswer(lasting, response, { ...printing, isLast })
       if ('failure' in answer) return answer
       isAnswered = true
-      const { prompt, system } = question
-      await conversation?.add({
-        question: prompt.turn,
-        answer: answer.text,
-        role: values.answerRole,
-        system,
-      })
+      const { turn, system } = question
+      await conversation?.add({ question: turn, answer: answer.text, role: values.answerRole, system })
       return answer
     })
   const asking =
@@ -127,12 +126,11 @@ interface QuestionOptions extends PromptOptions {
 }
 
 /** What a person asks. */
-interface Question {
-  prompt: Prompt
+interface Question extends Prompt {
   /** The text of `--system`. */
-  system: string | undefined
-  hasSchema?: boolean
-  assignments: Assignment[]
+  system?: string | undefined
+  /** Those of `--set`. */
+  assignments?: Assignment[]
 }
 
 /** Reads the question from words, flags, files and stdin. Throws a usage error. */
@@ -140,7 +138,7 @@ async function readQuestion(context: Context, words: string[], options: Question
   const assignments = (options.set ?? []).map(parseAssignment)
   // Before the prompt, which would use up a stdin that `--system @-` asks for.
   const system = await readSystem(context, options.system)
-  return { prompt: await readPrompt(context.input, words, options), system, assignments }
+  return { ...(await readPrompt(context.input, words, options)), system, assignments }
 }
 
 async function readSystem({ input }: Context, given: string | undefined): Promise<string | undefined> {
@@ -161,24 +159,13 @@ export async function readSchema(
   return openSchema(context, settings, options)
 }
 
-function withSchema(question: Question, schema: AnswerSchema | undefined): Question {
-  if (!schema) return question
-  const { prompt, system, assignments } = question
-  return {
-    prompt: { ...prompt, turn: [...prompt.turn, ...schema.parts] },
-    system,
-    hasSchema: true,
-    assignments: [...schema.assignments, ...assignments],
-  }
-}
-
 async function readConversation(
   context: Context,
   { thread: name }: ChatOptions,
   { question, values }: { question: Question; values: Settings },
 ): Promise<Conversation | undefined> {
   if (name === undefined) return undefined
-  const { given } = question.prompt
+  const { given } = question
   if (given) throw usage(`--thread and ${given.name} both give a body: use only one of them`)
   const { openConversation } = await import('./conversation.ts')
   const { dryRun, curl } = context.flags
@@ -186,21 +173,36 @@ async function readConversation(
   return openConversation(context, name, { deadline, isPreview: Boolean(dryRun || curl) })
 }
 
-/** Builds the request. `history` is the body that the question is added to, if the prompt has none. */
+interface ChatRequestOptions {
+  /** The body that the question is added to, if it has none. */
+  history?: Prompt['given']
+  /** What the answer must fit, which is asked for beside the question. */
+  schema?: AnswerSchema | undefined
+  options: ChatOptions
+  values: Settings
+}
+
+/** Builds the request. */
 export async function buildChatRequest(
-  { prompt, ...asked }: Question,
-  history: Prompt['given'],
-  { options, values }: { options: ChatOptions; values: Settings },
+  { given, turn, system, assignments = [] }: Question,
+  { history, schema, options, values }: ChatRequestOptions,
 ): Promise<{ endpoint: Endpoint; parts: RequestParts }> {
   const { model, temperature, maxOutputTokens, stream: isStream = values.stream } = options
-  const given = prompt.given ?? history
-  const { turn } = prompt
-  const body = await buildBody({ given, turn, temperature, maxOutputTokens, ...asked })
+  const body = await buildBody({
+    given: given ?? history,
+    turn: [...turn, ...(schema?.parts ?? [])],
+    system,
+    temperature,
+    maxOutputTokens,
+    hasSchema: schema !== undefined,
+    isStream: isStream && values.streamVia === 'body',
+    assignments: [...(schema?.assignments ?? []), ...assignments],
+  })
   return {
     endpoint: isStream && values.streamVia === 'path' ? endpoints.streamChat : endpoints.chat,
     parts: {
       params: { family: values.family, model: chooseModel(model, values) },
-      body: isStream && values.streamVia === 'body' ? await askForStream(body) : body,
+      body,
       query: isStream && values.streamVia !== 'body' ? 'alt=sse' : undefined,
       headers: isStream ? { Accept: 'text/event-stream, application/json' } : undefined,
     },
@@ -209,13 +211,6 @@ export async function buildChatRequest(
 
 export const chooseModel = (given: string | undefined, { chatModel, family }: Settings): string =>
   given ?? chatModel ?? `${family}-2.5-pro`
-
-const askForStream = (body: Uint8Array) =>
-  buildBody({
-    given: { text: Buffer.from(body).toString(), name: 'the body' },
-    turn: [],
-    assignments: [assigning(['stream'], 'true')],
-  })
 
 async function openOutput(context: Context, name: string | undefined): Promise<FileOutput | undefined> {
   if (name === undefined || name === '-') return undefined

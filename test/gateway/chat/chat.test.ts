@@ -67,6 +67,21 @@ describe('asking', () => {
     expect(ended.err).toContain(said)
   })
 
+  test.each([
+    ['words', ['x'], '', '{"contents":[{"role":"user","parts":[{"text":"x"}]}],"stream":true}'],
+    [
+      'words and fields',
+      ['x', '--temperature', '0.20'],
+      '',
+      '{"contents":[{"role":"user","parts":[{"text":"x"}]}],"stream":true,"generationConfig":{"temperature":0.20}}',
+    ],
+    ['a body', [], '{ "contents": [], "n": 1.0 }', '{ "contents": [], "n": 1.0,"stream":true }'],
+    ['--set comes last', ['--set', 'stream=null'], '{"contents":[]}', '{"contents":[],"stream":null}'],
+  ])('a stream that the body asks for is a field of it: %s', async (_, words, stdin, body) => {
+    const ended = await run(['chat', ...words, '--stream', '--stream-via', 'body'], { stdin })
+    expect(ended.requests[0]?.text).toBe(body)
+  })
+
   test('of headers that differ only in case the last one counts', async () => {
     const { requests } = await run(['chat', 'x', '-H', 'Authorization: a', '-H', 'authorization: b'])
     const names = Object.keys(requests[0]?.headers ?? {}).filter((name) => /^authorization$/i.test(name))
