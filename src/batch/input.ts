@@ -3,6 +3,7 @@ import { createReadStream, promises as fs } from 'node:fs'
 import { nothingSpent, type Spent } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { asFileFailure, CliError, mostCounted, usage, usageProblems } from '../errors.ts'
+import { letSignalsCome } from '../io/input.ts'
 import { absolutePath } from '../io/paths.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
@@ -94,6 +95,8 @@ export async function openSource({ input, host }: Context, name: string): Promis
 async function* readFile(path: string, name: string): AsyncGenerator<Uint8Array> {
   try {
     yield* createReadStream(path, { highWaterMark: 256 * 1024 })
+    // stdin has a name, too: /dev/stdin.
+    await letSignalsCome()
   } catch (error) {
     throw asFileFailure(error, name)
   }

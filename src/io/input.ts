@@ -180,7 +180,7 @@ async function* withHint(stream: Readable, timers: Timers, onIdle: () => void): 
  * A Ctrl-C also ends the program that writes to the pipe, and its end may be seen before the signal: then a request would
  * be sent that nobody wants any more.
  */
-async function letSignalsCome(): Promise<void> {
+export async function letSignalsCome(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
 }
 

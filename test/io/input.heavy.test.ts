@@ -33,6 +33,22 @@ test.each<[string, string, Parameters<typeof type>[2]]>([
   },
 )
 
+test('G31: nor is a line of a batch asked whose end was not written (needs script)', async () => {
+  const server = await serve((socket) => socket.destroy())
+  const env = { ...credentials, ...pointedAt(server), EVENT: '"Delete it"' }
+  const before = '(read -r line < /dev/tty; printf "%s" "$EVENT"; echo written >&2; exec sleep 60)'
+  const typed: [string, string][] = [
+    ['0 done', '\n'],
+    ['written', '\x03'],
+  ]
+  const command = `${before} | "$NODE" "$PARLEY" chat --batch /dev/stdin`
+  const runs = Array.from({ length: 48 }, () => type(command, temporaryFolder(), [...typed], env))
+  for (const { screen } of await Promise.all(runs))
+    expect(screen).toMatch(/\^C.*parley: interrupted: 0 ok · 0 failed/s)
+  expect(server.requests).toEqual([])
+  server.close()
+})
+
 test('P05: a terminal that - asks for is told how the text ends (needs script)', async () => {
   const typed: [string, string][] = [['waiting for stdin', 'Say hello\n\x04']]
   const { screen } = await type('"$NODE" "$PARLEY" chat - --dry-run', temporaryFolder(), typed, credentials)
