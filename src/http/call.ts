@@ -112,7 +112,8 @@ export function createCaller(
         ? wayToMendAddress(signed.url, settings, { endpoint, isKnown: isObject(body) })
         : undefined
     }
-    const { exchange: carry } = await carrier()
+    const { exchange: carry, checkWay } = await carrier()
+    checkWay?.(new URL(signed.url))
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     const call = calls.begin({ ...endpoint, look: parts.look }, { isOneOfMany, wayOn })
     const sending = sendRequest(signed, {

@@ -10,6 +10,8 @@ import { withLog } from './verbose.ts'
 /** What carries a run's requests. */
 export interface Carrier {
   exchange: Exchange
+  /** Throws a `CliError` if the environment names a proxy on the way to a URL that cannot be used. */
+  checkWay?(url: URL): void
   /** Opens a connection and closes it again. Throws as `openConnection` does. Absent if there is no network. */
   tryConnection?(url: URL, onStage: OnStage): Promise<void>
 }
@@ -76,6 +78,7 @@ async function createNetwork(
       open: cleanups,
       timers,
     }),
+    checkWay: (url) => void connect.findProxy?.(url),
     async tryConnection(url, onStage) {
       const { openConnection } = await import('./connect.ts')
       const left = Math.max(1, deadline - timers.now())

@@ -30,7 +30,7 @@ const bareProxy = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 
 function parseProxy(given: string, variable: string): HttpProxy {
   const text = bareProxy.test(given) ? `http://${given}` : given
-  const problem = (what: string) => new CliError('credentials', `${variable} ${what}`)
+  const problem = (what: string) => unusable(variable, what)
   // `proxy:8080` looks like a scheme too: only the slashes show which it is.
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text))
     throw problem('must begin with http:// or https://, or be HOST:PORT')
@@ -51,9 +51,12 @@ function decode(text: string, variable: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new CliError('credentials', `${variable} has a user name or password that is not percent-encoded`)
+    throw unusable(variable, 'has a user name or password that is not percent-encoded')
   }
 }
+
+const unusable = (variable: string, what: string) =>
+  new CliError('credentials', `${variable} ${what}`, { sent: 'no', consequence: 'nothing was sent' })
 
 /** Whether NO_PROXY names the host: by itself, as a suffix, with a port, as a block of addresses, or by `*`. */
 function isExempt(url: URL, list: string): boolean {

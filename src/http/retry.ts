@@ -25,6 +25,7 @@ const table: readonly StatusRow[] = [
   { kind: 'unknown', fate: 'sent', passes: true, again: 'reading' },
   { kind: 'response', fate: 'sent' },
   { on: 'broken off', kind: 'response', fate: 'sent', passes: true },
+  { kind: 'credentials', fate: 'not-sent', others: 'end' },
   { on: [401, 403, 407], kind: 'credentials', fate: 'refused', others: 'end' },
   { on: [402], kind: 'payment', fate: 'refused', others: 'end' },
   { on: [408, 425], kind: 'service', fate: 'failed', passes: true, again: 'repeatable' },

@@ -1,6 +1,9 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { expect, test } from 'vitest'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
 import { findProxy, openTunnel } from '../../src/http/proxy.ts'
+import { run, temporaryFolder } from '../harness/run.ts'
 import { serve } from '../harness/server.ts'
 
 const proxy = 'http://proxy.test:8080'
@@ -76,4 +79,42 @@ test('a proxy keeps its user name and password apart from its address', () => {
   expect(found).toMatchObject({ variable: 'https_proxy' })
   expect(found?.url.href).toBe('https://proxy.test/')
   expect(found?.authorization).toBe(`Basic ${Buffer.from('user:p@ss:').toString('base64')}`)
+})
+
+/** A proxy that wants a password, at the address that is given out. */
+async function refusing(): Promise<string> {
+  const server = await serve((socket) => void socket.end('HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n'))
+  onTestFinished(() => server.close())
+  return server.url
+}
+
+test.each<[what: string, proxy: () => Promise<string>, attempts: number]>([
+  ['refuses', refusing, 1],
+  ['has no address', async () => 'zzz', 0],
+  ['is of another kind', async () => 'socks5://127.0.0.1:1', 0],
+  ['has a password that cannot be read', async () => 'http://user:%@127.0.0.1:1', 0],
+])('nothing was sent if the proxy %s', async (_, proxy, attempts) => {
+  const cwd = temporaryFolder()
+  const env = { HTTPS_PROXY: await proxy() }
+  const world = { cwd, env, exchange: 'network' } as const
+  const argv = ['events', 'send', 'hi', '-s', 'sesn_1', '--no-stdin', '--report', 'report.json']
+  const { code, err } = await run([...argv, '--errors', 'json'], world)
+  expect(code).toBe(3)
+  expect(JSON.parse(err).error).toMatchObject({ kind: 'credentials', sent: 'no', retry: 'never' })
+  expect(JSON.parse(err).error.attempts ?? 0).toBe(attempts)
+  const report = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
+  expect(report).toMatchObject({ exit: 3, sent: 'no', attempts })
+  expect((await run(argv, world)).err).toContain('\n  nothing was sent\n')
+})
+
+test.each([
+  ['refuses', refusing],
+  ['has no address', async () => 'zzz'],
+])('no line of a batch counts as asked if the proxy %s', async (_, proxy) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'lines'), '"a"\n"b"\n"c"\n')
+  const world = { cwd, env: { HTTPS_PROXY: await proxy() }, exchange: 'network' } as const
+  const { code, out, err } = await run(['chat', '--batch', 'lines', '--errors', 'json'], world)
+  expect([code, out]).toEqual([3, ''])
+  expect(JSON.parse(err).error).toMatchObject({ kind: 'credentials', sent: 'no' })
 })

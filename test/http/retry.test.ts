@@ -54,6 +54,7 @@ describe('status', () => {
     ['not-sent', 'not-sent', 'everybody', 'wait'],
     ['unknown', 'sent', 'who reads', 'go on'],
     ['response', 'sent', 'nobody', 'go on'],
+    ['credentials', 'not-sent', 'nobody', 'end'],
     ['file', 'answered', 'nobody', 'end'],
   ] as const)('without a status: %s is %s, tried again by %s, and others %s', (...row) => {
     const [kind, fate, who, others] = row
@@ -120,6 +121,7 @@ describe('status', () => {
 test.each<[what: string, error: CliError, fate: Fate, asking: Retry, sending: Retry]>([
   ['nothing left', new CliError('not-sent', 'x'), 'not-sent', 'later', 'later'],
   ['an unknown name', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent', 'later', 'later'],
+  ['a proxy that refuses', new CliError('credentials', 'x'), 'not-sent', 'never', 'never'],
   ['401', new CliError('credentials', 'x', { status: 401 }), 'refused', 'never', 'never'],
   ['402', new CliError('payment', 'x', { status: 402 }), 'refused', 'never', 'never'],
   ['400', new CliError('refused', 'x', { status: 400 }), 'refused', 'never', 'never'],
