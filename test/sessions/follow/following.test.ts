@@ -465,6 +465,15 @@ test('what was sent is undone until each of it was shown, and has had its turn',
   expect(unnamed.isUndone).toBe(false)
 })
 
+test('if nothing was sent, nothing is searched for or doubted', () => {
+  const ledger = new SeenEvents()
+  ledger.giveUp()
+  expect([ledger.isDoubtful(toItem('ask1')), ledger.isSearching, ledger.isUndone, ledger.isLost]).toEqual(
+    Array(4).fill(false),
+  )
+  expect(stream(ledger, 'ask1')).toEqual(['ask1'])
+})
+
 test.each<[string, object, object]>([
   ['another type', { type: 'user.message' }, { type: 'user.define_outcome' }],
   ['another tool use', { tool_use_id: 'a' }, { tool_use_id: 'b' }],
