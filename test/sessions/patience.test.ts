@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest'
 import { CliError, type FailureDetails, type Kind } from '../../src/errors.ts'
-import { afterFailure, afterResponse, freshPatience, waitPatiently } from '../../src/sessions/patience.ts'
+import {
+  afterFailure,
+  afterResponse,
+  endure,
+  freshPatience,
+  type Patient,
+  requireTime,
+  waitPatiently,
+} from '../../src/sessions/patience.ts'
 
 const minutes = 60_000
 const failure = (kind: Kind, details: FailureDetails = {}) => new CliError(kind, 'x', details)
@@ -51,18 +59,116 @@ test('each response is a beginning of five minutes', () => {
   expect(afterFailure(patience, failure('not-sent'), options)).toBeDefined()
 })
 
-test('the waits double up to 8 s, unless the service asks for more, and the deadline ends them', async () => {
+const start = Date.UTC(2026, 0, 1)
+const tooLate = {
+  kind: 'stopped',
+  message: 'the deadline passed while the session was followed',
+  details: { sent: 'yes', retry: 'later', deadline: true },
+}
+
+/** Someone who is patient until a deadline, by a clock that only waits move; with what was waited and told. */
+function patientUntil(deadline: number, hasNewSecrets = false) {
   const waited: number[] = []
-  const timers = {
-    now: () => 0,
-    wait: async (milliseconds: number) => void waited.push(milliseconds),
-    random: () => 1,
+  const told: string[] = []
+  let now = start
+  const wait = async (milliseconds: number) => {
+    waited.push(milliseconds)
+    now += milliseconds
   }
-  const patient = { context: { timers, note() {} }, caller: { deadline: 30_000, forgetSecrets: () => false } }
-  let patience = freshPatience(0)
-  for (let i = 0; i < 7; i++) patience = await waitPatiently({ ...patient, repeat: 'always' }, patience)
-  await waitPatiently({ ...patient, repeat: 'always' }, { ...patience, askedWait: 20_000 })
-  const late = waitPatiently({ ...patient, repeat: 'always' }, { ...patience, askedWait: 40_000 })
-  await expect(late).rejects.toMatchObject({ kind: 'stopped', details: { deadline: true } })
-  expect(waited).toEqual([250, 500, 1000, 2000, 4000, 8000, 8000, 20_000, 30_000])
+  const timers = { now: () => now, wait, random: () => 1 }
+  const patient: Patient = {
+    context: { timers, note: (line) => void told.push(line) },
+    caller: { deadline, forgetSecrets: () => hasNewSecrets },
+    repeat: 'always',
+  }
+  return { patient, waited, told }
+}
+
+test.each<[string, CliError, object]>([
+  ['a service that cannot be reached', failure('not-sent'), { askedWait: 0 }],
+  [
+    'a 429 that asks for a wait',
+    failure('rate-limited', { status: 429, retryAfter: 1.5 }),
+    { askedWait: 1500 },
+  ],
+  ['an answer that is not understood', failure('response'), { failures: 1 }],
+  ['a 401, if there are new secrets', failure('credentials', { status: 401 }), { hasNewSecrets: true }],
+])('%s is told, and takes only its own part of the patience', (_, error, changes) => {
+  const patience = { ...freshPatience(start), waited: 3 }
+  const { patient, told } = patientUntil(start + 1, true)
+  expect(endure(patient, patience, error)).toEqual({ ...patience, ...changes })
+  expect(told).toEqual(['x; trying again'])
+})
+
+test('what the service says of a failure is told on one line', () => {
+  const { patient, told } = patientUntil(Infinity)
+  endure(patient, freshPatience(start), failure('service', { status: 503, serviceMessage: 'a\nb\u001b' }))
+  expect(told).toEqual(['x: a b^[; trying again'])
+})
+
+test.each<[string, unknown]>([
+  ['a bug', new TypeError('x')],
+  ['what does not pass by waiting', failure('refused', { status: 404 })],
+  ['a 401 without new secrets', failure('credentials', { status: 401 })],
+  ['a failure at a deadline that was not cut by it', failure('refused', { deadline: true })],
+  ['one that is for good', failure('refused', { isPermanent: true })],
+])('%s is thrown as it is', (_, error) => {
+  const { patient, told } = patientUntil(start + 1)
+  expect(() => endure(patient, freshPatience(start), error)).toThrow(error as Error)
+  expect(told).toEqual([])
+})
+
+test('after the deadline it is the deadline that ends it, but for a bug', () => {
+  const passing = failure('not-sent')
+  const cut = failure('not-sent', { deadline: true, isPermanent: true })
+  for (const [deadline, error] of [
+    [start, passing],
+    [start - 1, passing],
+    [start + 1, cut],
+    [Infinity, cut],
+  ] as const) {
+    const { patient, told } = patientUntil(deadline)
+    expect(() => endure(patient, freshPatience(start), error)).toThrow(expect.objectContaining(tooLate))
+    expect(told).toEqual([])
+  }
+  const { patient } = patientUntil(start)
+  expect(() => endure(patient, freshPatience(start), new TypeError('a bug'))).toThrow('a bug')
+})
+
+test.each([
+  [start + 1, false],
+  [start, true],
+  [start - 1, true],
+  [Infinity, false],
+])('the deadline %f is over: %j', (deadline, isOver) => {
+  const check = expect(() => requireTime(patientUntil(deadline).patient))
+  if (isOver) check.toThrow(expect.objectContaining(tooLate))
+  else check.not.toThrow()
+})
+
+test('the waits double up to 8 s, unless the service asks for more', async () => {
+  const { patient, waited } = patientUntil(Infinity)
+  let patience = { ...freshPatience(start), failures: 2 }
+  for (let i = 0; i < 7; i++) patience = await waitPatiently(patient, patience)
+  patience = await waitPatiently(patient, { ...patience, askedWait: 20_000 })
+  expect(waited).toEqual([250, 500, 1000, 2000, 4000, 8000, 8000, 20_000])
+  expect(patience).toEqual({ ...freshPatience(start), failures: 2, waited: 8 })
+})
+
+test.each([
+  [9999, [9999], true],
+  [10_000, [10_000], false],
+  [10_001, [10_000], false],
+])('a wait of %i ms of the last 10 s: %j', async (askedWait, wait, isInTime) => {
+  const { patient, waited } = patientUntil(start + 10_000)
+  const left = waitPatiently(patient, { ...freshPatience(start), askedWait })
+  if (isInTime) await left
+  else await expect(left).rejects.toMatchObject(tooLate)
+  expect(waited).toEqual(wait)
+})
+
+test('after the deadline nothing is waited', async () => {
+  const { patient, waited } = patientUntil(start - 5)
+  await expect(waitPatiently(patient, freshPatience(start))).rejects.toMatchObject(tooLate)
+  expect(waited).toEqual([0])
 })

@@ -18,7 +18,7 @@ async function open(content?: string | Uint8Array, cwd = temporaryFolder()) {
   const timers = { ...createSteadyClock(1), now: () => Date.parse(time) }
   const host = { env: homeVariables(cwd), cwd, platform: process.platform, uid: process.getuid?.() }
   const context = { host, timers, note() {}, cleanups: new Set() } as unknown as Context
-  const workplace = { address: 'https://agents.test', session: 's1', deadline: 0 }
+  const workplace = { address: 'https://agents.test', session: 's1', deadline: Infinity }
   const audit = await openAudit(context, workplace, 'a.ndjson')
   return { audit, path, read: () => readFileSync(path, 'utf8') }
 }
