@@ -1,0 +1,138 @@
+import { expect, test } from 'vitest'
+import type { Context } from '../../../src/context.ts'
+import { CliError } from '../../../src/errors.ts'
+import { readReceipt } from '../../../src/sessions/sending/receipt.ts'
+import type { Exchange } from '../../../src/wire/exchange.ts'
+import { run } from '../../harness/run.ts'
+
+interface Response {
+  body: string
+  /** By default it has no type. */
+  type?: string
+  /** Why the body breaks off. */
+  cut?: Error
+}
+
+const reset = new CliError('response', 'the connection was reset')
+
+async function* bodyOf({ body, cut }: Response) {
+  if (body !== '') yield Buffer.from(body)
+  if (cut) throw cut
+}
+
+function responding(response: Response): Exchange {
+  const headers: Record<string, string> = {}
+  if (response.type !== undefined) headers['content-type'] = response.type
+  return async () => ({ status: 202, statusText: '', headers, body: bodyOf(response), close() {} })
+}
+
+const send = (response: Response, ...more: string[]) =>
+  run(['events', 'send', 'x', '-s', 's', ...more], { exchange: responding(response) })
+
+const none = 'parley: events accepted; the response names none\n'
+const empty = 'parley: events accepted; the response was empty\n'
+
+test.each<[body: string, type: string | undefined, out: string, note: string]>([
+  ['{"data":[{"id":"e1","type":"user.message"}]}', undefined, 'e1\tuser.message\t\t\n', ''],
+  ['{"data":[{"type":"user.message"}],"x":1}', 'text/html', '\tuser.message\t\t\n', ''],
+  ['{"data":[]}', undefined, '', none],
+  ['{"data":null}', undefined, '', none],
+  ['{}', undefined, '', none],
+  ['', undefined, '', empty],
+  ['', 'text/html', '', empty],
+  [' \n', 'text/html', '', empty],
+])('the response %j of type %s is a receipt', async (body, type, out, note) => {
+  const ended = await send({ body, ...(type === undefined ? {} : { type }) })
+  expect(ended).toMatchObject({ code: 0, out, err: note })
+})
+
+const accepted = 'the event was accepted (202), but its receipt'
+const other = 'the response (202) is not a receipt: it'
+
+test.each<[response: Response, message: string, body?: unknown]>([
+  [{ body: '{"data":[{"id":', cut: reset }, `${accepted} is incomplete: the connection was reset`],
+  // Nothing came, but what was to come.
+  ...['application/json', 'text/json; x', 'application/problem+JSON', undefined].flatMap(
+    (type): [Response, string][] =>
+      ['', ' \n'].map((body) => [
+        { body, cut: reset, ...(type === undefined ? {} : { type }) },
+        `${accepted} is incomplete: the connection was reset`,
+      ]),
+  ),
+  [{ body: '', type: 'text/html', cut: reset }, `${other} is incomplete: the connection was reset`, ''],
+  [{ body: '', type: 'text/jsonx', cut: reset }, `${other} is incomplete: the connection was reset`, ''],
+  [{ body: 'w', cut: reset }, `${other} is incomplete: the connection was reset: w`, 'w'],
+  [{ body: '{}', cut: reset }, `${other} is incomplete: the connection was reset: {}`, '{}'],
+  // What begins as a receipt is one.
+  [{ body: '{"data":[{' }, `${accepted} is not JSON`],
+  [{ body: '\n { "data" : [ ' }, `${accepted} is not JSON`],
+  [{ body: '{"data":[{}]}' }, `${accepted} has another shape: data[0].type: is missing`],
+  [
+    { body: '{"data":[1,{"type":5}]}' },
+    `${accepted} has another shape: data[0]: must be an object; data[1].type: must be text`,
+  ],
+  [{ body: '{"data":5}' }, `${other} has another shape: data: must be a list`, { data: 5 }],
+  [{ body: '[]' }, `${other} has another shape: must be an object`, []],
+  [{ body: '5' }, `${other} has another shape: must be an object`, 5],
+  [{ body: 'x{"data":[' }, `${other} is not JSON: x{"data":[`, 'x{"data":['],
+  [{ body: '{x"data":[' }, `${other} is not JSON: {x"data":[`, '{x"data":['],
+  [{ body: '{"data"x:[' }, `${other} is not JSON: {"data"x:[`, '{"data"x:['],
+  [{ body: '{"data":x[' }, `${other} is not JSON: {"data":x[`, '{"data":x['],
+  [{ body: '<title>Sign in</title>' }, `${other} is not JSON: Sign in`, '<title>Sign in</title>'],
+  [
+    { body: '{"data":[],"error":"no"}' },
+    'the service answered 202 with an error: no',
+    { data: [], error: 'no' },
+  ],
+])('the response %j is a failure: %s', async (response, message, body) => {
+  const isAccepted = message.startsWith(accepted)
+  const { code, out, err } = await send(response, '--errors', 'json')
+  expect([code, out]).toEqual([8, ''])
+  expect(JSON.parse(err).error).toEqual({
+    kind: 'response',
+    exit: 8,
+    status: 202,
+    message,
+    sent: isAccepted ? 'yes' : 'unknown',
+    safeToRetry: false,
+    retry: 'look-first',
+    attempts: 1,
+    ...(isAccepted ? {} : { body }),
+  })
+  expect((await send(response)).err.includes('  do not send it again\n')).toBe(isAccepted)
+})
+
+test('a bug while it is read is a bug', async () => {
+  expect((await send({ body: '{"data":[', cut: new TypeError('x') })).code).toBe(1)
+})
+
+/** What happens, in its order, and the failure. */
+async function read(response: Response, flags: { raw?: boolean } = {}) {
+  const steps: string[] = []
+  const output = { isTerminal: false, write: async (text: unknown) => void steps.push(`out ${text}`) }
+  const context = { flags, output, note: (line: string) => steps.push(line) } as unknown as Context
+  const { status, headers, body } = await responding(response)({ method: 'GET', url: '', headers: {} })
+  const accept = () => steps.push('accept')
+  const readable = { status, headers, body, accept } as unknown as Parameters<typeof readReceipt>[1]
+  const onAccepted = () => steps.push('accepted')
+  const failure = await readReceipt(context, readable, { isPrinted: true, onAccepted }).catch(
+    (error: CliError) => error,
+  )
+  return { steps, failure }
+}
+
+test('that it was accepted is said before anything else can fail', async () => {
+  expect((await read({ body: '{"data":[{}]}' })).steps).toEqual(['accept', 'accepted'])
+  expect((await read({ body: '' })).steps).toEqual([
+    'accept',
+    'accepted',
+    'events accepted; the response was empty',
+  ])
+  expect((await read({ body: '{"data":5}' })).steps).toEqual([])
+})
+
+test('of a receipt that the deadline cuts off the deadline is known', async () => {
+  const late = reset.with({ deadline: true })
+  for (const body of ['{"data":[', 'w'])
+    expect((await read({ body, cut: late })).failure).toMatchObject({ details: { deadline: true } })
+})
