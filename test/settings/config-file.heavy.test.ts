@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { binary, execute, home, nobody, start } from '../harness/process.ts'
+import { binary, execute, home, nobody } from '../harness/process.ts'
 import { configFolder, credentials, message, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
 import { bare, content, settled, token } from './settled.ts'
@@ -393,15 +393,44 @@ describe('many writers', () => {
     expect(leftovers(folder)).toEqual([])
   })
 
-  test('a signal while the lock is waited for, or held, leaves nothing behind', async () => {
-    const { folder, path, text, world } = settled()
+  /**
+   * Has a signal come when the lock is asked for the so-manieth time, and no time pass until then: a test that sent it
+   * might come too late.
+   */
+  const signalAt = (attempt: number) => `
+    performance.now = () => 0
+    const fs = require('node:fs')
+    const { openSync } = fs
+    let attempts = 0
+    fs.openSync = (name, ...how) => {
+      const isTaken = /config[.]json[.]lock$/.test(name)
+      if (isTaken && ++attempts === ${attempt}) process.kill(process.pid, 'SIGTERM')
+      return openSync(name, ...how)
+    }`
+
+  const set = (cwd: string, attempt: number) => {
+    const preload = join(cwd, 'preload.cjs')
+    writeFileSync(preload, signalAt(attempt))
+    const program = [process.execPath, '--require', preload, binary]
+    return execute(['config', 'set', 'timeout', '5'], { cwd, env: bare, program })
+  }
+
+  test('a signal while the lock is waited for leaves nothing behind (needs signals)', async () => {
+    const { cwd, folder, path, text } = settled()
     const before = text()
     writeFileSync(`${path}.lock`, '')
-    const { child, ended } = start(['config', 'set', 'timeout', '5'], world)
-    setTimeout(() => child.kill('SIGTERM'), 500)
-    expect(await ended).toMatchObject({ signal: 'SIGTERM', out: '' })
+    expect(await set(cwd, 3)).toMatchObject({ signal: 'SIGTERM', out: '' })
     expect(text()).toBe(before)
     expect(leftovers(folder)).toEqual(['config.json.lock'])
+  })
+
+  test('a signal while the lock is held leaves nothing behind (needs signals)', async () => {
+    const { cwd, folder, text } = settled()
+    const { code, signal } = await set(cwd, 1)
+    // It is heard of when the lock is free again, and the run may be over by then.
+    expect([code, signal]).toEqual(code === null ? [null, 'SIGTERM'] : [0, null])
+    expect(JSON.parse(text()).profiles.default).toMatchObject({ timeout: 5 })
+    expect(leftovers(folder)).toEqual([])
   })
 
   test('C09: on a full disk the old file stays (needs unshare)', () => {
