@@ -83,9 +83,11 @@ export class FollowedTurn {
 }
 
 function interrupts(event: SessionEvent): boolean | undefined {
-  if (event.type !== 'user.interrupt') return event.type.startsWith('user.') ? false : undefined
+  if (event.type !== 'user.interrupt') return isOfClient(event) ? false : undefined
   return isOfMainThread(event) ? true : undefined
 }
+
+export const isOfClient = ({ type }: SessionEvent): boolean => type.startsWith('user.')
 
 export const isTask = ({ type }: SessionEvent): boolean =>
   type === 'user.message' || type === 'user.define_outcome'

@@ -166,6 +166,9 @@ async function readAndOpen(
     get isUndone() {
       return ledger.isUndone
     },
+    get showsClients() {
+      return ledger.showsClients
+    },
     news,
     close: () => stream.close(),
   }
@@ -192,6 +195,8 @@ export interface Follower {
   isNew(item: EventItem): boolean
   /** Whether the service never showed that it worked on all that was sent. */
   readonly isUndone: boolean
+  /** Whether the turn has all that clients did last: streams may leave that out. */
+  readonly showsClients: boolean
   /**
    * What is new, part by part, until the session stops; of events just sent, what comes after them. A part may be
    * empty; the first comes before anything is decided. Between two parts more may be sent and be added to the state:

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { isWork, SessionState } from '../session-state.ts'
-import { FollowedTurn, type KeyedEvent } from './followed-turn.ts'
+import { FollowedTurn, isOfClient, type KeyedEvent } from './followed-turn.ts'
 
 /** How many lists have to leave out the ids of a receipt, and show what was sent, until its content counts. */
 const mostDoubts = 4
@@ -22,6 +22,7 @@ export class SeenEvents {
   readonly #unplaced = new Map<string, KeyedItem>()
   #early: EventItem[] = []
   #taken = 0
+  #showsClients = false
 
   /** Adds what was there before anything was done, page by page. */
   addPast(items: readonly EventItem[]): void {
@@ -41,6 +42,7 @@ export class SeenEvents {
   addConnection(): void {
     this.#early = []
     this.#taken = 0
+    this.#showsClients = false
   }
 
   /** Whether an event of a stream is new. One without an id that says what another has said may be new or not. */
@@ -56,6 +58,7 @@ export class SeenEvents {
 
   /** An event that is known, or only a piece of one, came again. */
   addAgain({ event, text }: EventItem): void {
+    this.#showsClients ||= isOfClient(event)
     this.#sent?.addProgress(event)
     this.state.addAgain(event, text)
   }
@@ -65,6 +68,7 @@ export class SeenEvents {
     const { isLost } = this
     const sent = this.#sent
     const keyed = withKey(item)
+    this.#showsClients ||= isOfClient(item.event)
     sent?.addProgress(item.event)
     if (sent?.find(keyed)) {
       sent.isStreamed = true
@@ -138,6 +142,11 @@ export class SeenEvents {
   /** Some of what was sent was not shown yet, or waits for its turn: the session may have stopped in the turn before. */
   get isUndone(): boolean {
     return this.#sent?.isUndone ?? false
+  }
+
+  /** The stream has shown what a client did: of what clients did since it leaves nothing out. */
+  get showsClients(): boolean {
+    return this.#showsClients
   }
 
   readonly #isUnknown = ({ key }: KeyedItem) => !this.#known.has(key)

@@ -153,8 +153,11 @@ export class Bounds {
     return this.#course.is === 'interrupted' ? Math.min(this.#course.until, deadline) : deadline
   }
 
-  /** The session came to rest, or was not followed to it: returns why that is a stop at a bound, or `error` if it is none. */
-  async end(error?: unknown): Promise<unknown> {
+  /**
+   * The session came to rest, by an interrupt that is not this run's if `isCut`, or was not followed to it. Returns why that is
+   * a stop at a bound, or `error` if it is none.
+   */
+  async end(error: unknown, isCut: boolean): Promise<unknown> {
     if (this.#failure) return this.#failure
     if (this.#isAtRest && this.#isShown && !this.#spending.isTold) {
       this.#addSession(await this.#ask())
@@ -177,9 +180,7 @@ export class Bounds {
     }
     if (error !== undefined) return error
     if (course.is === 'interrupted') return this.#stopped(course.why)
-    // One that was interrupted by an earlier run, or by another client, did not.
-    if (!this.#follower?.turn.isInterrupted)
-      this.#run.context.warn(`${course.why}; the turn has ended by itself`)
+    if (!isCut) this.#run.context.warn(`${course.why}; the turn has ended by itself`)
     return undefined
   }
 

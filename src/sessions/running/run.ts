@@ -197,11 +197,13 @@ async function follow(
       wayOn: () => goesOn(run, follower, bounds.isInterrupted),
       resume,
     })
-    const failure = await bounds.end(await followed.then(noFailure, (error) => error))
+    const error: unknown = await followed.then(noFailure, (error) => error)
+    const isCut = error === undefined && !bounds.isInterrupted && (await isInterrupted(run, follower))
+    const failure = await bounds.end(error, isCut)
     if (failure) throw failure
-    if (sent?.some(isTask) || !(await isInterrupted(run, follower))) return
-    // The interrupt that was sent has come to its end.
-    if (task) endTask(run, follower)
+    if (!isCut) return
+    // An interrupt that was sent has come to its end, a task that was interrupted has not.
+    if (sent && !sent.some(isTask)) endTask(run, follower)
     throw interrupted(run, bounds.reached)
   }
   const { turn } = follower
@@ -227,8 +229,9 @@ const noFailure = () => undefined
 const longestWait = 2_000
 
 /** Whether the last that a client did was to interrupt the session: a stream may leave out what clients do. */
-async function isInterrupted(session: SessionAccess, { turn, state }: Follower): Promise<boolean> {
-  if (turn.isInterrupted) return true
+async function isInterrupted(session: SessionAccess, follower: Follower): Promise<boolean> {
+  const { turn, state, showsClients } = follower
+  if (turn.isInterrupted || showsClients) return turn.isInterrupted
   const rest = [...state.stops].at(-1)
   const isListed = await lookUntil(session, session.context.timers.now() + longestWait, () => {
     const listed = new FollowedTurn()

@@ -474,6 +474,28 @@ test('if nothing was sent, nothing is searched for or doubted', () => {
   expect(stream(ledger, 'ask1')).toEqual(['ask1'])
 })
 
+test.each<[what: string, past: string, act: (ledger: SeenEvents) => void, showsClients: boolean]>([
+  ['nothing yet', 'ask0', () => {}, false],
+  ['what only the agent did', 'ask0', (ledger) => stream(ledger, 'run1 say1'), false],
+  ['what was sent', 'ask0', (ledger) => stream(ledger, 'ask1'), true],
+  ['what another client did', 'ask0', (ledger) => stream(ledger, 'ask1 allow1:use1'), true],
+  ['what the list had shown', 'ask0', (ledger) => ledger.addAgain(toItem('ask0')), true],
+  ['what the agent did, and the list what was sent', '', (ledger) => list(ledger, 'ask1 say1'), false],
+  [
+    'what was sent, before it was cut',
+    '',
+    (ledger) => {
+      stream(ledger, 'ask1')
+      ledger.addConnection()
+    },
+    false,
+  ],
+])('a stream that has shown %s', (_, past, act, showsClients) => {
+  const ledger = seen(past, 'ask1')
+  act(ledger)
+  expect(ledger.showsClients).toBe(showsClients)
+})
+
 test.each<[string, object, object]>([
   ['another type', { type: 'user.message' }, { type: 'user.define_outcome' }],
   ['another tool use', { tool_use_id: 'a' }, { tool_use_id: 'b' }],

@@ -164,6 +164,49 @@ describe('--last prints only the answer', () => {
     expect({ code, out }).toEqual({ code: 15, out: '' })
   })
 
+  const used: Event = { type: 'span.model_request_end', model_usage: { input_tokens: 1000 } }
+  describe.each([
+    ['show', true],
+    ['leave out', false],
+  ])('Y126: the turn of its own task is interrupted by another client, and streams %s that', (_, echoes) => {
+    const rounds = [[says('half'), used, { type: 'user.interrupt' }, rest]]
+
+    test.each([
+      ['has no answer', []],
+      ['is not said to have ended by itself, over a bound', ['--max-total-tokens', '100']],
+    ])('%s: 15, and how to go on', async (_, flags) => {
+      const { code, out, err } = await go(['do it', '--last', ...flags], { rounds, echoes })
+      expect({ code, out }).toEqual({ code: 15, out: '' })
+      expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
+      expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json --last$/m)
+      expect(err).not.toContain('ended by itself')
+    })
+
+    test('is not done by the audit: the same line sends the task no second time, and finds it interrupted', async () => {
+      const cwd = temporaryFolder()
+      const service = createAgentService({ rounds, echoes })
+      for (const note of ['', 'it is not sent again, the session is taken up\n']) {
+        const { code, err } = await go(['do it', '--audit', 'a.ndjson'], {
+          cwd,
+          rounds: [],
+          more: { exchange: service.exchange },
+        })
+        expect({ code, tasks: service.tasks }).toEqual({ code: 15, tasks: 1 })
+        expect(err).toContain(note)
+      }
+      expect(readFileSync(join(cwd, 'a.ndjson'), 'utf8')).not.toContain('"done"')
+    })
+
+    test('one that is not interrupted is as ever: the list is asked only if streams leave that out', async () => {
+      const { code, out, requests } = await go(['do it', '--last'], { rounds: [[says('all'), rest]], echoes })
+      expect({ code, out }).toEqual({ code: 0, out: 'all\n' })
+      const since = requests.slice(requests.findIndex(({ method }) => method === 'POST') + 1)
+      const lists = since.filter(({ url }) => !url.includes('/stream'))
+      // One to find what was sent, and one for this.
+      expect(lists.length).toBe(echoes ? 0 : 2)
+    })
+  })
+
   test('Y126: so has one that the run itself interrupts and sends no task; the same line interrupts it anew', async () => {
     const service = createAgentService({ history: [task('one'), says('of one'), rest], rounds: [] })
     const cwd = temporaryFolder()
