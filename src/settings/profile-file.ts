@@ -20,7 +20,7 @@ const ProfileFile = z.lazily(() =>
   z.looseObject({
     version: z.optional(z.unknown()),
     current: z.optional(z.string()),
-    profiles: z.optional(z.record(z.string(), z.record(z.string(), z.unknown()))),
+    profiles: z.optional(z.record(z.record(z.unknown()))),
   }),
 )
 export type ProfileFile = z.infer<ReturnType<typeof ProfileFile>>

@@ -65,6 +65,25 @@ export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   return schema
 }
 
+/** An object with any keys: with `__proto__` too, which zod neither checks nor keeps. */
+export function record<T extends z.ZodMiniType>(value: T): z.ZodMiniRecord<z.ZodMiniString, T> {
+  const schema = z.record(z.string(), value)
+  const { run } = schema._zod
+  schema._zod.run = (payload, context) => {
+    const own = Object.getOwnPropertyDescriptor(payload.value ?? {}, '__proto__')
+    run(payload, context)
+    if (own === undefined || payload.issues.length > 0) return payload
+    const part = { value: own.value, issues: [] as typeof payload.issues }
+    value._zod.run(part, context)
+    payload.issues.push(
+      ...part.issues.map((issue) => ({ ...issue, path: ['__proto__', ...(issue.path ?? [])] })),
+    )
+    Object.defineProperty(payload.value, '__proto__', { ...own, value: part.value })
+    return payload
+  }
+  return schema
+}
+
 /** A schema that is built when it is first used: a run uses few of them, and to build takes longer than to parse. */
 export function lazily<T>(build: () => T): () => T {
   let schema: T | undefined

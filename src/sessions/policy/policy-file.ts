@@ -23,7 +23,7 @@ const PolicyFile = z.lazily(() =>
       z.strictObject({
         tool: Pattern(),
         server: z.optional(Pattern()),
-        input: z.optional(z.record(z.string(), Pattern())),
+        input: z.optional(z.record(Pattern())),
         decision: z.enum(decisions),
         reason: z.optional(Reason()),
         examples: z.optional(

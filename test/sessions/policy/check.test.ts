@@ -301,6 +301,28 @@ describe('what cannot be checked is 2', () => {
   })
 })
 
+test('an allow that names a field with the name of what objects inherit from does not allow an input without it', async () => {
+  const text = `{"rules":[
+    {"tool":"bash","input":{"command":"ls *","__proto__":"x"},"decision":"allow"},
+    {"tool":"bash","input":{"__proto__":"x"},"decision":"allow"}],"default":{"decision":"deny"}}`
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'p.json'), text)
+  const uses = ['{"command":"ls -l"}', '{}', '{"command":"ls -l","__proto__":"x"}', '{"__proto__":"x"}']
+  const events = uses.map((input, at) => ({
+    id: `t${at}`,
+    type: 'agent.tool_use',
+    name: 'bash',
+    input: JSON.parse(input),
+  }))
+  const { out } = await check(['p.json', 'e.ndjson'], {
+    files: { 'p.json': text, 'e.ndjson': lines(events) },
+  })
+  expect(out.split('\n').map((line) => line.split('\t')[0])).toEqual(['deny', 'deny', 'allow', 'allow', ''])
+  const argv = ['events', 'run', 'use bash {"command":"ls -l"}', '-s', 's1', '--policy', 'p.json', '--last']
+  const ran = await run(argv, { cwd })
+  expect(ran.code, ran.err).toBe(14)
+})
+
 const commands = ['git status', 'git a;b', 'rm x', 'cat ../a', '', 'a'] as const
 const pattern = fc.constantFrom('*', '**', 'git *', 'git status', '*rm *', 'a*')
 const rule = fc.record(
@@ -308,7 +330,11 @@ const rule = fc.record(
     tool: fc.constantFrom('bash', '*', 'read_*', 'create_issue'),
     decision: fc.constantFrom('allow', 'ask', 'deny'),
     server: fc.constantFrom('github', '*'),
-    input: fc.oneof(fc.record({ command: pattern }), fc.constant({})),
+    input: fc.oneof(
+      fc.record({ command: pattern }),
+      fc.dictionary(fc.constantFrom('command', '__proto__', 'constructor'), pattern, { maxKeys: 2 }),
+      fc.constant({}),
+    ),
     reason: fc.constantFrom('why', 'no'),
   },
   { requiredKeys: ['tool', 'decision'] },
@@ -319,7 +345,7 @@ const toolUse = fc.record({
   mcp_server_name: fc.constantFrom('github', undefined),
   input: fc.oneof(
     fc.record({ command: fc.constantFrom(...commands) }),
-    fc.constantFrom({}, { command: 'a', cwd: '/' }),
+    fc.constantFrom({}, { command: 'a', cwd: '/' }, JSON.parse('{"command":"a","__proto__":"a"}')),
   ),
 })
 

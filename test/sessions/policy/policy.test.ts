@@ -42,6 +42,11 @@ describe('an allow matches', () => {
       call('x', { a: { b: 'c', l: ['d'] } }),
     ],
     ['no input by no fields', { tool: 'x', input: {} }, call('x', {})],
+    [
+      'a field of any name',
+      { tool: 'x', input: JSON.parse('{"__proto__":"a*","constructor":"b"}') },
+      call('x', JSON.parse('{"__proto__":"ab","constructor":"b"}')),
+    ],
     ['dots that are no parent folder', { tool: 'x', input: { p: 'a/*' } }, call('x', { p: 'a/b..c/...' })],
     ['a .. that the rule itself has', { tool: 'x', input: { p: '../*' } }, call('x', { p: '../a' })],
     [
@@ -105,6 +110,11 @@ describe('an allow does not match', () => {
     ['an input that is no object', { tool: 'x', input: {} }, call('x', 'text')],
     ['an input that is null', { tool: 'x', input: {} }, call('x', null)],
     ['an inherited field', { tool: 'x', input: { 'constructor.name': '**' } }, call('x', {})],
+    [
+      'an input without a field that has the name of what it inherits from',
+      { tool: 'x', input: JSON.parse('{"a":"b","__proto__":"**"}') },
+      call('x', { a: 'b' }),
+    ],
     ['an MCP tool, without a server', { tool: '*' }, call('x', {}, { isMcp: true, server: 'github' })],
     ['an MCP tool of an unknown server', { tool: '*', server: '**' }, call('x', {}, { isMcp: true })],
     ['an unclear input', { tool: '**' }, call('x', {}, { isUnclear: true })],
@@ -306,17 +316,22 @@ const leaves = (value: unknown, place: string): string[] => {
   )
 }
 
+const names = fc.constantFrom('o', '__proto__')
+
 test('an allow matches where it names all that is in an input, and no more where it leaves one out', async () => {
   await fc.assert(
-    fc.asyncProperty(values, fc.nat(), async (value, which) => {
-      const named = leaves(value, 'o')
+    fc.asyncProperty(values, names, fc.nat(), async (value, name, which) => {
+      const input = Object.fromEntries([[name, value]])
+      const named = leaves(value, name)
       const rule = (paths: string[]) => ({
         tool: 'x',
         input: Object.fromEntries(paths.map((path) => [path, '**'])),
       })
-      expect(await isAllowed(rule(named), call('x', { o: value }))).toBe(true)
+      expect(await isAllowed(rule(named), call('x', input))).toBe(true)
       const left = named.toSpliced(which % named.length, 1)
-      expect(await isAllowed(rule(left), call('x', { o: value }))).toBe(false)
+      expect(await isAllowed(rule(left), call('x', input))).toBe(false)
+      const other = name === 'o' ? '__proto__' : 'o'
+      expect(await isAllowed(rule([...named, other]), call('x', input))).toBe(false)
     }),
   )
 })
@@ -342,6 +357,11 @@ test.each([
     'a field that is no path',
     '{"rules":[{"tool":"x","decision":"deny","input":{"a[":"b"}}]}',
     "rules[0].input: 'a[' is not a path",
+  ],
+  [
+    'a pattern that is no text',
+    '{"rules":[{"tool":"x","decision":"allow","input":{"__proto__":5}}]}',
+    'rules[0].input.__proto__: must be text',
   ],
   [
     'too many stars',
