@@ -406,6 +406,33 @@ test.each([
   expect(judge(schema, text)).toEqual([])
 })
 
+test.each([
+  [
+    '{"properties":{"__proto__":{"type":"string"}}}',
+    '{"__proto__":1}',
+    '$.__proto__: type: must be string, not 1',
+  ],
+  [
+    '{"patternProperties":{"__proto__":{"type":"string"}}}',
+    '{"a__proto__":1}',
+    '$.a__proto__: type: must be string, not 1',
+  ],
+  [
+    '{"items":{"properties":{"a":{"minimum":2},"__proto__":{"minimum":2}}}}',
+    '[{"a":2,"__proto__":1}]',
+    '$[0].__proto__: minimum: must be >= 2',
+  ],
+  [
+    '{"properties":{"__proto__":{}},"patternProperties":{"b":{}},"additionalProperties":false}',
+    '{"__proto__":1,"b":2}',
+    '',
+  ],
+  ['{"properties":{"__proto__":{}},"unevaluatedProperties":false}', '{"__proto__":1}', ''],
+  ['{"properties":{"__proto__":{"type":"string"}}}', '{"a__proto__":1,"__proto__b":1}', ''],
+])('a property has any name that a schema gives it: %s, %s', (schema, text, said) => {
+  expect(judge(JSON.parse(schema), text).join()).toBe(said)
+})
+
 test('what is under an unknown keyword may be referred to, whatever its name is', () => {
   const schema = { $ref: '#/components/nullable', components: { nullable: { type: 'integer' }, id: {} } }
   expect(judge(schema, '5')).toEqual([])

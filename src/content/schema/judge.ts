@@ -40,6 +40,7 @@ export function createJudge(schema: unknown): Judge {
     if (patterns.length > 0) return failing(patterns)
     for (const [, part] of parts)
       for (const [name, type] of validatorsOwn) if (typeof part[name] === type) delete part[name]
+    for (const [, part] of parts) nameAnew(part)
     const validate: ValidateFunction = validator.compile(schema as object)
     // Shows a schema that is its own part without end.
     validate(null)
@@ -58,6 +59,18 @@ const validatorsOwn = [
   ['nullable', 'boolean'],
   ['id', 'string'],
 ] as const
+
+/** The validator leaves out what `properties` and `patternProperties` have by this name, but not by a pattern for it. */
+const leftOut = '__proto__'
+
+function nameAnew(part: SchemaObject): void {
+  const own = (map: unknown, pattern: string): SchemaObject =>
+    isObject(map) && Object.hasOwn(map, leftOut) ? { [pattern]: map[leftOut] } : {}
+  const { properties, patternProperties } = part
+  const named = { ...own(properties, `^(${leftOut})$`), ...own(patternProperties, `(${leftOut})`) }
+  if (Object.keys(named).length > 0)
+    part.patternProperties = { ...(patternProperties as SchemaObject | undefined), ...named }
+}
 
 function describeRefusal(error: unknown, parts: readonly [place: string, schema: SchemaObject][]): string {
   if (error instanceof RangeError) return 'it refers to itself without end'
