@@ -33,25 +33,34 @@ const sizes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 
  * the second copy that joining chunks would make.
  */
 export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
+  const collected = collectBody(limit)
+  for await (const chunk of body) if (collected.add(chunk) >= limit) break
+  return collected.bytes()
+}
+
+/** The same for a body that something else reads. `add` returns how many bytes there are. */
+export function collectBody(limit = Infinity): { add(chunk: Uint8Array): number; bytes(): Uint8Array } {
   let whole: Uint8Array = Buffer.alloc(0)
   let size = 0
-  for await (const chunk of body) {
-    if (size === 0 && chunk.length < limit) {
-      // A short body is most often one chunk, and needs no copy.
-      whole = chunk
-      size = chunk.length
-      continue
-    }
-    const taken = chunk.length > limit - size ? chunk.subarray(0, limit - size) : chunk
-    const needed = size + taken.length
-    if (needed > whole.length) {
-      const larger = Buffer.allocUnsafeSlow(sizes.find((enough) => enough >= needed) ?? needed)
-      larger.set(whole.subarray(0, size))
-      whole = larger
-    }
-    whole.set(taken, size)
-    size = needed
-    if (size >= limit) break
+  return {
+    add(chunk) {
+      if (size === 0 && chunk.length < limit) {
+        // A short body is most often one chunk, and needs no copy.
+        whole = chunk
+        size = chunk.length
+        return size
+      }
+      const taken = chunk.length > limit - size ? chunk.subarray(0, limit - size) : chunk
+      const needed = size + taken.length
+      if (needed > whole.length) {
+        const larger = Buffer.allocUnsafeSlow(sizes.find((enough) => enough >= needed) ?? needed)
+        larger.set(whole.subarray(0, size))
+        whole = larger
+      }
+      whole.set(taken, size)
+      size = needed
+      return size
+    },
+    bytes: () => whole.subarray(0, size),
   }
-  return whole.subarray(0, size)
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { makeCertificate } from '../faults/certificates.ts'
+import { createSteadyClock } from '../harness/clock.ts'
 import { hurried, message, run, temporaryFolder } from '../harness/run.ts'
 import { response, type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 
@@ -62,6 +63,20 @@ test('connections are kept, and there are never more than places', async () => {
   expect([code, server.requests.length, timesAsked(server)]).toEqual([0, 200, [1]])
   expect(server.connections).toBe(5)
   expect(most).toBeLessThanOrEqual(5)
+})
+
+test('also if the end of a stream comes after the end of its answer', async () => {
+  const events = message('ok').replaceAll('\n', '')
+  const stop = 'event: message_stop\ndata: {}\n\n'
+  const part = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
+  const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
+  const script: Script = (socket) => {
+    socket.write(`${head}${part(`data: ${events}\n\n${stop}`)}`, () =>
+      setImmediate(() => socket.write(part(''))),
+    )
+  }
+  const { code, server } = await ask(40, 4, script, {}, { timers: createSteadyClock() })
+  expect([code, server.requests.length, server.connections]).toEqual([0, 40, 4])
 })
 
 describe('a server that closes a connection while it is idle', () => {

@@ -1,4 +1,11 @@
-import { type AnswerEnd, cutOf, type Footer, printUsage, requireUncut } from '../../content/footer.ts'
+import {
+  type AnswerEnd,
+  countPart,
+  cutOf,
+  type Footer,
+  printUsage,
+  requireUncut,
+} from '../../content/footer.ts'
 import { createLayout } from '../../content/layout.ts'
 import { keepText } from '../../content/rescue.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
@@ -10,9 +17,9 @@ import { type Keeper, keepingPart } from '../../io/kept-part.ts'
 import type { Output } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createWaiting, type Waiting } from '../../io/spinner.ts'
-import { callAfter, type Timers } from '../../timers.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
-import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+import { readAnswerBody } from '../answer-body.ts'
 
 /** An answer that was printed. */
 export interface Answer extends AnswerEnd {
@@ -145,10 +152,11 @@ interface AnswerReading {
 
 /** Reads an answer to its end, and prints it meanwhile. */
 async function read(
-  { flags, cleanups, timers }: Context,
+  context: Context,
   response: HttpResponse,
   { output, printer, waiting, keepsText, isStreamed }: AnswerReading,
 ): Promise<Answer> {
+  const { flags, cleanups, timers } = context
   const isRaw = flags.raw ?? false
   const raw = createRawPrinter(output)
   const text = watchText(keepsText)
@@ -160,11 +168,10 @@ async function read(
     raw: isRaw ? raw.add : undefined,
   }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
-  const body = createAnswerBody(response, decoder, { takesRest: isRaw, timers })
   const shown = isRaw ? raw : printer
   let failure: unknown
 
-  function take(chunk: Uint8Array): void {
+  async function take(chunk: Uint8Array): Promise<void> {
     try {
       if (failure) raw.add(chunk)
       else decoder.push(chunk)
@@ -172,21 +179,24 @@ async function read(
       // With --raw, bytes that are not understood are printed too: the service sent them.
       if (!isRaw || !decoder.isVerbatim()) throw error
       failure = error
-      body.finish()
     }
+    await shown.write()
   }
+
+  const progress = () => (failure ? 'ended' : decoder.progress())
+  const rest = () => (isRaw && decoder.isVerbatim() ? 'taken' : 'left')
 
   cleanups.add(printer.breakLine)
   waiting.show('waiting for the answer')
   try {
-    for await (const chunk of body.chunks()) {
-      take(chunk)
-      await shown.write()
-    }
+    const { received } = decoder
+    const { isAssumed } = await readAnswerBody(response, { progress, received }, { take, rest, timers })
     if (failure) throw failure
     decoder.end()
     await shown.end()
+    return { summary: decoder.summary, ...text.read(), isAssumed }
   } catch (error) {
+    countPart(context.summary, decoder.summary)
     await shown.write()
     printer.breakLine()
     throw error
@@ -194,7 +204,6 @@ async function read(
     waiting.stop()
     cleanups.delete(printer.breakLine)
   }
-  return { summary: decoder.summary, ...text.read(), isAssumed: body.isAssumed }
 }
 
 function watchText(keepsText: boolean) {
@@ -208,103 +217,5 @@ function watchText(keepsText: boolean) {
       isDamaged ||= text.includes('\ufffd')
     },
     read: () => ({ text: pieces.join(''), isBlank, isDamaged }),
-  }
-}
-
-/** An answer's body, read as far as the service said that it goes. */
-interface AnswerBody {
-  chunks(): AsyncGenerator<Uint8Array>
-  /** From now on only the bytes that have already come are wanted. */
-  finish(): void
-  /** The service did not end the stream; it is taken as whole, because nothing more came. */
-  readonly isAssumed: boolean
-}
-
-/** How long a stream that may be whole must be silent until it is taken as whole. Milliseconds. */
-const longestSilence = 15_000
-
-/** How long the bytes after an answer's end are read, if all bytes are wanted. Milliseconds. */
-const longestRest = 1000
-
-/**
- * Reads a body up to the answer's end, which `decoder` knows; what fails after that is ignored. With `takesRest` it also
- * reads what follows the end.
- */
-function createAnswerBody(
-  response: HttpResponse,
-  decoder: AnswerDecoder,
-  { takesRest, timers }: { takesRest: boolean; timers: Timers },
-): AnswerBody {
-  let isFinished = false
-  const limit = createLimit(response, decoder, timers)
-
-  async function* chunks(): AsyncGenerator<Uint8Array> {
-    try {
-      limit.startWait()
-      for await (const chunk of response.body) {
-        const received = decoder.received()
-        const wasFinished = isFinished
-        limit.endWait()
-        if (!isFinished) limit.stop()
-        yield chunk
-        isFinished ||= decoder.progress() === 'ended'
-        if (isFinished && !(takesRest && decoder.isVerbatim())) return
-        if (!isFinished) limit.watchSilence(decoder.received() > received)
-        else if (!wasFinished) limit.watchRest()
-        if (limit.isAssumed()) return
-        limit.startWait()
-      }
-    } catch (error) {
-      if (!isFinished) throw error
-    } finally {
-      limit.stop()
-    }
-  }
-
-  return {
-    chunks,
-    finish() {
-      isFinished = true
-    },
-    get isAssumed() {
-      return limit.isAssumed()
-    },
-  }
-}
-
-/** Closes a body that stays open, once the answer is whole or may be. */
-function createLimit(response: HttpResponse, decoder: AnswerDecoder, timers: Timers) {
-  let isAssumed = false
-  let stopTimer: (() => void) | undefined
-  let waitingSince = 0
-  /** How long nothing of the answer has come, while it was waited for: comments are silence too. Milliseconds. */
-  let silence = 0
-
-  function assumeEnd(): void {
-    isAssumed = true
-    response.close()
-  }
-
-  return {
-    isAssumed: () => isAssumed,
-    startWait() {
-      waitingSince = timers.now()
-    },
-    endWait() {
-      silence += timers.now() - waitingSince
-    },
-    watchSilence(hasText: boolean) {
-      const isSettled = decoder.progress() === 'settled'
-      if (hasText || !isSettled) silence = 0
-      if (silence >= longestSilence) assumeEnd()
-      else if (isSettled) stopTimer = callAfter(timers, longestSilence - silence, assumeEnd)
-    },
-    watchRest() {
-      stopTimer = callAfter(timers, longestRest, response.close)
-    },
-    stop() {
-      stopTimer?.()
-      stopTimer = undefined
-    },
   }
 }

@@ -1,17 +1,20 @@
-import { cutOf } from '../../content/footer.ts'
+import { assumed, cutOf } from '../../content/footer.ts'
 import type { AnswerSchema } from '../../content/schema/schema.ts'
-import { countAnswer, countAttempts, type Spent, tokensOf } from '../../content/tokens.ts'
+import { countAnswer, countAttempts, type Spent, tokensOf, usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
+import { CliError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { createSecretRenewal } from '../../http/credentials.ts'
 import { pathSegment, type RequestParts } from '../../http/request.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
+import type { Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { type HttpResponse, readBody } from '../../wire/exchange.ts'
+import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
+import { readAnswerBody } from '../answer-body.ts'
 import { buildLineBody, type LineParts, readLineParts } from '../line-body.ts'
 import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
 
@@ -40,6 +43,12 @@ export async function readChatLines(
   const quiet = { ...context, flags: { ...flags, raw: false } }
   const caller = createCaller(quiet, settings, { isOneOfMany: true })
   const withFreshSecret = createSecretRenewal(caller)
+  let isAssumedTold = false
+
+  function sayAssumed(index: number): void {
+    if (!isAssumedTold) context.warn(`line ${index}: ${assumed}`)
+    isAssumedTold = true
+  }
 
   const requestOf = (call: ChatLineRequest) => ({
     params: { family: values.family, model: call.model },
@@ -54,13 +63,14 @@ export async function readChatLines(
     },
     preview: async (call: ChatLineRequest) => void (await caller.preview(endpoints.chat, requestOf(call))),
     async ask(
-      { call, spent }: { call: ChatLineRequest; spent: Spent },
+      { call, spent, index }: { call: ChatLineRequest; spent: Spent; index: number },
       { onRetry }: Pick<RequestParts, 'onRetry'>,
     ) {
       const start = timers.now()
       const onAnswer = (summary: AnswerSummary) => countAnswer(spent, context.summary, summary)
       const askOnce = (body: Uint8Array, isLast: boolean) => {
-        const how = { isRaw, failOnCut, schema, isLast, onAnswer }
+        const onAssumed = () => sayAssumed(index)
+        const how = { isRaw, failOnCut, schema, isLast, onAnswer, onAssumed, timers }
         const request = { ...requestOf({ ...call, body }), onRetry }
         return withFreshSecret(() =>
           countAttempts(spent, () =>
@@ -85,6 +95,9 @@ interface LineReading {
   isLast: boolean
   /** Called once it is known what an answer took. */
   onAnswer(summary: AnswerSummary): void
+  /** Called if the service did not end the stream. */
+  onAssumed(): void
+  timers: Timers
 }
 
 const withSchemaParts = (parts: LineParts, schema: AnswerSchema | undefined): LineParts => ({
@@ -93,22 +106,33 @@ const withSchemaParts = (parts: LineParts, schema: AnswerSchema | undefined): Li
   assignments: [...(schema?.assignments ?? []), ...parts.assignments],
 })
 
-/** Reads a whole answer as the result of a line. Throws a `CliError`. */
+/** Reads a whole answer as the result of a line. Throws a `CliError`, with what came of an answer that is not whole. */
 async function readLine(
   response: HttpResponse & { attempts: number },
-  { isRaw, failOnCut, schema, isLast, onAnswer }: LineReading,
+  { isRaw, failOnCut, schema, isLast, onAnswer, onAssumed, timers }: LineReading,
 ) {
-  const bytes = await readBody(response.body)
   const contentType = response.headers['content-type'] ?? ''
   const pieces: string[] = []
+  const chunks: Uint8Array[] = []
   const decoder = createAnswerDecoder(contentType, { text: (text) => void pieces.push(text), raw: undefined })
-  decoder.push(bytes)
-  decoder.end()
   const { summary } = decoder
+  function take(chunk: Uint8Array): void {
+    if (isRaw) chunks.push(chunk)
+    decoder.push(chunk)
+  }
+  let end: { isAssumed: boolean }
+  try {
+    end = await readAnswerBody(response, decoder, { take, rest: () => 'skipped', timers })
+    decoder.end()
+  } catch (error) {
+    if (usageOf(summary)) onAnswer(summary)
+    throw withPart(error, pieces.join(''))
+  }
   onAnswer(summary)
   const text = pieces.join('')
-  const cut = cutOf({ summary, isBlank: text.trim() === '' })
+  const cut = cutOf({ summary, isBlank: text.trim() === '', ...end })
   if (failOnCut && cut !== undefined) throw notUnderstood(cut).with({ answer: text })
+  if (end.isAssumed) onAssumed()
   const checked = await schema?.check(text, cut)
   const { model, stopReason } = summary
   const known = { model, stopReason, attempts: response.attempts }
@@ -116,12 +140,20 @@ async function readLine(
     if (isLast) throw checked.failure
     return { ...known, ...checked }
   }
-  const content = isRaw ? { response: readJson(bytes, contentType) } : (checked ?? { text })
+  const content = isRaw ? { response: readJson(Buffer.concat(chunks), contentType) } : (checked ?? { text })
   return { ...known, content }
 }
 
+const withPart = (error: unknown, answer: string): unknown =>
+  error instanceof CliError && answer !== '' ? error.with({ answer }) : error
+
+/** Throws a `CliError`, with the answer, if it cannot stand in a line of JSON. */
 function readJson(bytes: Uint8Array, contentType: string): string {
   const text = new TextDecoder().decode(bytes)
-  parseReceivedBody(text, contentType)
+  try {
+    parseReceivedBody(text, contentType)
+  } catch (error) {
+    throw withPart(error, text)
+  }
   return text
 }

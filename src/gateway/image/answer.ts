@@ -1,34 +1,47 @@
 import { rescue } from '../../content/rescue.ts'
+import { usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import { type HttpResponse, readBody } from '../../wire/exchange.ts'
-import { brokenOff } from '../../wire/gateway/answer-decoder.ts'
+import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
+import { brokenOff, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
 import { createAnswerReader } from '../../wire/gateway/answer-reader.ts'
-import { type BodyValues, readBodyValues } from '../../wire/gateway/body-values.ts'
+import { type BodyValues, createShortening, readBodyValues } from '../../wire/gateway/body-values.ts'
 import { type Findings, findImages } from '../../wire/gateway/found-images.ts'
 import { isObject } from '../../wire/json/parse.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
+import { readAnswerBody } from '../answer-body.ts'
 
 export interface ImageAnswer extends Findings {
   summary: AnswerSummary
+  /** The service did not end the stream. */
+  isAssumed: boolean
   /** What else is wrong with the answer. */
   failure?: CliError
 }
 
+/** How an answer is read. */
+export interface ImageReading {
+  /** Called with what an answer took, also if it is not one, as far as that is known. */
+  onSummary(summary: AnswerSummary): void
+  /** The connection can carry the next request. */
+  isOneOfMany?: boolean
+}
+
 /**
  * Reads an answer. Throws a `CliError` if it has no image, with the reason and the text that the service gave instead.
- * That answer was paid for, so it is kept in a file. With `--raw` its bytes are printed as they come, and only what is
- * not JSON or an error is a failure: for all else there is a warning. `onSummary` is called before that is judged.
+ * That answer was paid for, so it is kept in a file. Of an answer that breaks off the images count that came whole. With
+ * `--raw` its bytes are printed as they come, and only what is not JSON or an error is a failure: for all else there is a
+ * warning.
  */
 export async function readImageAnswer(
   context: Context,
   response: HttpResponse,
-  onSummary = (_: AnswerSummary) => {},
+  reading: ImageReading,
 ): Promise<ImageAnswer> {
-  const { bytes, failure: broken } = await readBytes(context, response)
+  const { bytes, failure: broken, isAssumed } = await readBytes(context, response, reading)
   const rescueBody = async (failure: CliError) => {
     const what = broken ? 'the part that came' : 'the answer'
     const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
@@ -36,24 +49,27 @@ export async function readImageAnswer(
       ? failure
       : rescue(context, failure, { bytes, extension, what })
   }
-  if (broken) throw await rescueBody(broken)
+  if (broken && context.flags.raw) throw broken
   try {
     const read = readBodyValues(bytes, response.headers['content-type'] ?? '')
-    const answer = context.flags.raw ? understandRaw(context, read) : understand(read, onSummary)
+    const answer = context.flags.raw ? understandRaw(context, read) : understand(read, reading.onSummary)
+    const failure = broken ?? answer.failure
     // Now: decoding the images overwrites the memory that the answer is in.
-    return read.failure ? { ...answer, failure: await rescueBody(read.failure) } : answer
+    return { ...answer, isAssumed, failure: failure && read.failure ? await rescueBody(failure) : failure }
   } catch (error) {
-    throw error instanceof CliError && !isErrorAnswer(error) ? await rescueBody(error) : error
+    throw error instanceof CliError && !isErrorAnswer(error) ? await rescueBody(broken ?? error) : error
   }
 }
 
 /** The answer is an error of the service's, and has nothing else to keep. */
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-function understand(read: BodyValues, onSummary: (summary: AnswerSummary) => void): ImageAnswer {
+type Understood = Omit<ImageAnswer, 'isAssumed'>
+
+function understand(read: BodyValues, onSummary: ImageReading['onSummary']): Understood {
   const findings = findImages(read)
   const { summary, failure } = summarize(read, findings.images.length > 0)
-  if (!failure || findings.images.length > 0) onSummary(summary)
+  if (!failure || findings.images.length > 0 || usageOf(summary)) onSummary(summary)
   if (findings.images.length > 0) return { ...findings, summary, failure }
   if (failure) throw failure
   const said = [...findings.texts, ...findings.reasons].join(' ')
@@ -63,7 +79,7 @@ function understand(read: BodyValues, onSummary: (summary: AnswerSummary) => voi
 const noImage = ({ stopReason }: AnswerSummary) =>
   `the answer has no image${stopReason ? `: ${stopReason}` : ''}`
 
-function understandRaw(context: Context, read: BodyValues): ImageAnswer {
+function understandRaw(context: Context, read: BodyValues): Understood {
   const findings = findImages(read)
   const { summary, failure } = summarize(read, true)
   const envelope = read.values.find(({ value }) => isErrorEnvelope(value))
@@ -72,35 +88,54 @@ function understandRaw(context: Context, read: BodyValues): ImageAnswer {
   return { ...findings, summary, failure }
 }
 
-/** Reads all that comes, also if it breaks off. */
-async function readBytes(
-  { flags, output }: Context,
-  { body }: HttpResponse,
-): Promise<{ bytes: Uint8Array; failure: CliError | undefined }> {
-  let failure: CliError | undefined
-  async function* untilBroken(): AsyncGenerator<Uint8Array> {
-    try {
-      yield* body
-    } catch (error) {
-      if (!(error instanceof CliError)) throw error
-      failure = error
-    }
+/**
+ * Reads all that comes of an answer, also if it breaks off, and with `--raw` prints it meanwhile; of one of many nothing is
+ * printed.
+ */
+export async function readBytes(
+  { flags, output, timers }: Context,
+  response: HttpResponse,
+  { isOneOfMany = false }: Pick<ImageReading, 'isOneOfMany'>,
+): Promise<{ bytes: Uint8Array; failure: CliError | undefined; isAssumed: boolean }> {
+  const collected = collectBody()
+  const end = createEndFinder(response.headers['content-type'] ?? '')
+  const printer = flags.raw && !isOneOfMany ? createRawPrinter(output) : undefined
+  async function take(chunk: Uint8Array): Promise<void> {
+    collected.add(chunk)
+    end.push(chunk)
+    printer?.add(chunk)
+    await printer?.write()
   }
-  const read = untilBroken()
-  const bytes = await readBody(flags.raw ? printed(read, createRawPrinter(output)) : read)
-  return { bytes, failure }
+  const after = isOneOfMany ? 'skipped' : 'left'
+  const rest = () => (printer ? 'taken' : after)
+  let failure: CliError | undefined
+  let isAssumed = false
+  try {
+    ;({ isAssumed } = await readAnswerBody(response, end, { take, rest, timers }))
+    await printer?.end()
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    failure = error
+  }
+  return { bytes: collected.bytes(), failure, isAssumed }
 }
 
-async function* printed(
-  body: AsyncIterable<Uint8Array>,
-  printer: ReturnType<typeof createRawPrinter>,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of body) {
-    printer.add(chunk)
-    await printer.write()
-    yield chunk
+/** Finds where an answer ends, without a copy of its images. One that is not understood is read to the body's end. */
+function createEndFinder(contentType: string) {
+  const decoder = createAnswerDecoder(contentType, { text() {} })
+  const shorten = createShortening()
+  let isUnderstood = true
+  return {
+    received: decoder.received,
+    progress: () => (isUnderstood ? decoder.progress() : 'open'),
+    push(chunk: Uint8Array): void {
+      try {
+        if (isUnderstood) for (const piece of shorten(chunk)) decoder.push(piece)
+      } catch {
+        isUnderstood = false
+      }
+    },
   }
-  await printer.end()
 }
 
 /**
@@ -129,6 +164,15 @@ function summarize(
   const isOpen = form === 'events' || form === 'sequence'
   if (isOpen && hasEnd && summary.stopReason === undefined) failure ??= brokenOff()
   return { summary, failure }
+}
+
+/** What the rest says of an answer of which nothing else is wanted, as far as it is understood. */
+export function summaryOfBytes(bytes: Uint8Array, contentType: string): AnswerSummary {
+  try {
+    return summarize(readBodyValues(bytes, contentType), true).summary
+  } catch {
+    return {}
+  }
 }
 
 /** A piece of a stream that has an end of its own, also in an envelope as some gateways add it. */

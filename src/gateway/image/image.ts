@@ -1,5 +1,5 @@
 import { buildBody } from '../../content/body.ts'
-import { type Footer, printEnd } from '../../content/footer.ts'
+import { countPart, type Footer, printEnd } from '../../content/footer.ts'
 import { type PromptOptions, readPrompt } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
@@ -12,6 +12,7 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { profileFlag } from '../../settings/service-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
+import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { parseAssignment } from '../../wire/json/edit.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
@@ -47,23 +48,31 @@ export async function makeImages(context: Context, options: ImageOptions, words:
   if (await caller.preview(endpoints.image, parts)) return
   const client = { exchange: caller.exchange, retries: values.retries, deadline: caller.deadline }
   await caller.call(endpoints.image, parts, async (response) => {
-    const { images, texts, summary, failure } = await receive(context, response, footer)
+    const { images, texts, summary, isAssumed, failure } = await receive(context, response, footer)
     try {
       if (destination) await saveAnswer(context, images, { options, destination, client })
     } finally {
       printTexts(context, texts)
-      printEnd(context, { summary, isBlank: false, isDamaged: false }, footer)
+      printEnd(context, { summary, isBlank: false, isDamaged: false, isAssumed }, footer)
     }
     if (failure) throw failure
   })
 }
 
 /** An image is large, and may be made while its answer comes. */
-async function receive(context: Context, response: HttpResponse, { start }: Footer): Promise<ImageAnswer> {
+async function receive(context: Context, response: HttpResponse, footer: Footer): Promise<ImageAnswer> {
   // What is printed as it comes is a sign of life itself.
-  const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image', start)
+  const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image', footer.start)
+  let known: AnswerSummary = {}
   try {
-    return await readImageAnswer(context, response)
+    return await readImageAnswer(context, response, {
+      onSummary(summary) {
+        known = summary
+      },
+    })
+  } catch (error) {
+    countPart(context.summary, known)
+    throw error
   } finally {
     stop?.()
   }

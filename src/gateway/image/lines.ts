@@ -1,4 +1,5 @@
-import { countAnswer, countAttempts, type Spent, summaryOf, tokensOf } from '../../content/tokens.ts'
+import { assumed } from '../../content/footer.ts'
+import { countAnswer, countAttempts, type Spent, summaryOf, tokensOf, usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
@@ -7,12 +8,12 @@ import { pathSegment, type RequestParts } from '../../http/request.ts'
 import { isFolderName } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { type HttpResponse, readBody } from '../../wire/exchange.ts'
+import type { HttpResponse } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
 import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { buildLineBody, readLineParts } from '../line-body.ts'
-import { readImageAnswer } from './answer.ts'
+import { readBytes, readImageAnswer, summaryOfBytes } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { chooseModel, type ImageOptions } from './image.ts'
 import type { LinkClient } from './link.ts'
@@ -53,12 +54,19 @@ export async function readImageLines(
   /** Before anything is sent for it: an answer is paid for, and has to have a place. */
   async function createReader(
     name: string,
-    onAnswer: (summary: AnswerSummary) => void,
+    events: LineEvents,
   ): Promise<(response: HttpResponse) => Promise<ImageLineAnswer>> {
-    if (flags.raw) return (response) => readRaw(response, onAnswer)
+    if (flags.raw) return (response) => readRaw(quiet, response, events)
     const replaces = options.force ?? false
     const destination = await chooseDestination(quiet, { output: folder, name, replaces })
-    return (response) => readLine(quiet, response, { options, destination, client, onAnswer })
+    return (response) => readLine(quiet, response, { options, destination, client, ...events })
+  }
+
+  let isAssumedTold = false
+
+  function sayAssumed(index: number): void {
+    if (!isAssumedTold) context.warn(`line ${index}: ${assumed}`)
+    isAssumedTold = true
   }
 
   return {
@@ -71,13 +79,14 @@ export async function readImageLines(
     },
     preview: async (call: ImageLineRequest) => void (await caller.preview(endpoints.image, requestOf(call))),
     async ask(
-      { call, spent }: { call: ImageLineRequest; spent: Spent },
+      { call, spent, index }: { call: ImageLineRequest; spent: Spent; index: number },
       { number, onRetry }: { number: string } & Pick<RequestParts, 'onRetry'>,
     ) {
       const start = timers.now()
-      const read = await createReader(`${number}-${call.name}`, (summary) =>
-        countAnswer(spent, context.summary, summary),
-      )
+      const read = await createReader(`${number}-${call.name}`, {
+        onSummary: (summary) => countAnswer(spent, context.summary, summary),
+        onAssumed: () => sayAssumed(index),
+      })
       const answer = await withFreshSecret(() =>
         countAttempts(spent, () =>
           caller.call(endpoints.image, { ...requestOf(call), onRetry }, async (response) => ({
@@ -97,12 +106,17 @@ function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string
   throw usage('--batch saves many images: -o must be a folder, with a / at its end')
 }
 
-interface ImageTarget {
+interface LineEvents {
+  /** Called once it is known what an answer took. */
+  onSummary(summary: AnswerSummary): void
+  /** Called if the service did not end the stream. */
+  onAssumed(): void
+}
+
+interface ImageTarget extends LineEvents {
   options: ImageOptions
   destination: Destination
   client: LinkClient
-  /** Called once it is known what an answer took. */
-  onAnswer(summary: AnswerSummary): void
 }
 
 /** What an answer has, but for what the call knows of it. */
@@ -114,9 +128,13 @@ interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
 async function readLine(
   context: Context,
   response: HttpResponse,
-  { options, destination, client, onAnswer }: ImageTarget,
+  { options, destination, client, onSummary, onAssumed }: ImageTarget,
 ): Promise<ImageLineAnswer> {
-  const { images, texts, summary, failure } = await readImageAnswer(context, response, onAnswer)
+  const { images, texts, summary, failure, isAssumed } = await readImageAnswer(context, response, {
+    onSummary,
+    isOneOfMany: true,
+  })
+  if (isAssumed) onAssumed()
   const { wanted, links } = sortImages(images, options.download)
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
@@ -140,14 +158,25 @@ const withPlaces = (failure: CliError, places: string[]): CliError =>
     ? failure
     : new CliError(failure.kind, `${failure.message}; there is ${places.join(', ')}`, failure.details)
 
-/** With `--raw` nothing is saved. */
+/** With `--raw` nothing is saved. Throws a `CliError`, with what came of an answer that is not whole. */
 async function readRaw(
+  context: Context,
   response: HttpResponse,
-  onAnswer: (summary: AnswerSummary) => void,
+  { onSummary, onAssumed }: LineEvents,
 ): Promise<ImageLineAnswer> {
-  const text = new TextDecoder().decode(await readBody(response.body))
-  const value = parseReceivedBody(text, response.headers['content-type'] ?? '')
-  if (isErrorEnvelope(value)) throw failureInBody(value)
-  onAnswer(summaryOf(value))
+  const { bytes, failure, isAssumed } = await readBytes(context, response, { isOneOfMany: true })
+  if (isAssumed) onAssumed()
+  const contentType = response.headers['content-type'] ?? ''
+  const text = new TextDecoder().decode(bytes)
+  try {
+    if (failure) throw failure
+    const value = parseReceivedBody(text, contentType)
+    if (isErrorEnvelope(value)) throw failureInBody(value)
+    onSummary(summaryOf(value))
+  } catch (error) {
+    const known = summaryOfBytes(bytes, contentType)
+    if (usageOf(known)) onSummary(known)
+    throw error instanceof CliError && error.details.body === undefined ? error.with({ answer: text }) : error
+  }
   return { content: { response: text } }
 }

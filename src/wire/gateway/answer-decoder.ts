@@ -11,7 +11,7 @@ export interface AnswerDecoder {
   readonly summary: AnswerSummary
   /** In the middle of a value it is never `settled`. */
   progress(): Progress
-  /** How many values have brought text. */
+  /** How many values have brought text, or an image. */
   received(): number
   /** `--raw` prints the body as it is, including what follows the answer's end. */
   isVerbatim(): boolean

@@ -18,7 +18,7 @@ export type Progress = 'open' | 'finished' | 'settled' | 'ended'
 export interface AnswerReader {
   readonly summary: AnswerSummary
   progress(): Progress
-  /** How many values brought text. */
+  /** How many values brought text, or an image. */
   received(): number
   /** Reads a whole body, in the documented shape or in the family's native one; returns its text. */
   addBody(value: unknown): string
@@ -60,6 +60,7 @@ export function createAnswerReader(isStreamed = false): AnswerReader {
     finish = { ...finish, ...piece.finish }
     // A chunk's counts are of all that came so far: none of an earlier chunk's may stay.
     if (piece.hasUsage) for (const count of counts) delete summary[count]
+    if (piece.hasImage && piece.text === '') received++
     return addPiece(piece)
   }
 

@@ -56,6 +56,7 @@ export interface NativePiece extends AnswerPiece {
   /** Whether the candidate that is printed, and the others, are finished; absent if the chunk has none. */
   finish: { first?: boolean; others?: boolean }
   hasCall: boolean
+  hasImage: boolean
   hasUsage: boolean
 }
 
@@ -93,6 +94,7 @@ export function readNative(value: unknown): NativePiece {
       ...(others.length > 0 ? { others: others.every(({ finishReason }) => reasonOf(finishReason)) } : {}),
     },
     hasCall: parts.some((part) => isSet(part, 'functionCall') || isSet(part, 'function_call')),
+    hasImage: parts.some((part) => isSet(part, 'inlineData') || isSet(part, 'inline_data')),
     hasUsage: usageMetadata !== undefined,
     hasUnknown:
       parts.some((part) => typeof part.text !== 'string' && mayHaveText(part)) || isUnread(first, all),

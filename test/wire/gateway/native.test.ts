@@ -7,6 +7,7 @@ const read = (value: object, { text = '', summary = {}, ...more }: Partial<Nativ
     summary,
     finish: {},
     hasCall: false,
+    hasImage: false,
     hasUsage: false,
     hasUnknown: false,
     ...more,
@@ -166,8 +167,11 @@ test.each<[part: object, has: Partial<NativePiece>]>([
   [{ content: 'a' }, { hasUnknown: true }],
   [{ text: null, parts: ['a'] }, { hasUnknown: true }],
   [{ text: '', content: 'a' }, {}],
-  [{ inlineData: { data: 'x' } }, {}],
-])('the part %j is a call, or may have text', (part, has) => read(parts({}, part, {}), { ...open, ...has }))
+  [{ inlineData: { data: 'x' } }, { hasImage: true }],
+  [{ inline_data: { data: 'x' } }, { hasImage: true }],
+])('the part %j is a call, an image, or may have text', (part, has) =>
+  read(parts({}, part, {}), { ...open, ...has }),
+)
 
 test.each<[candidate: object, hasUnknown: boolean]>([
   [{ content: { text: 'a' } }, true],

@@ -1,0 +1,165 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { CliError } from '../../src/errors.ts'
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { createPatientClock } from '../harness/clock.ts'
+import { run, temporaryFolder } from '../harness/run.ts'
+import { inline, png } from './image/image.ts'
+
+const json = JSON.stringify
+const event = (value: object) => `data: ${json(value)}\n\n`
+const usageMetadata = { promptTokenCount: 900, candidatesTokenCount: 70 }
+const chunk = (part: object, finishReason?: string) => ({
+  candidates: [{ content: { parts: [part] }, finishReason }],
+  usageMetadata,
+})
+const sse = 'text/event-stream'
+
+/** A service whose answer begins with these pieces, and whose connection is open for ten minutes more. */
+async function answered(argv: string[], pieces: (string | Uint8Array)[], type = sse) {
+  const cwd = temporaryFolder()
+  const timers = createPatientClock()
+  let isClosed = false
+  const exchange: Exchange = async () => {
+    const closed = new AbortController()
+    async function* body() {
+      for (const piece of pieces) yield Buffer.from(piece as string)
+      await timers.wait(600_000, closed.signal)
+      if (!closed.signal.aborted)
+        throw new CliError('response', 'the answer broke off: no byte came for 600 s', { brokeOff: true })
+    }
+    const close = () => {
+      isClosed = true
+      closed.abort()
+    }
+    return { status: 200, statusText: '', headers: { 'content-type': type }, body: body(), close }
+  }
+  writeFileSync(join(cwd, 'in.ndjson'), '"one"\n')
+  const env = { PARLEY_IMAGE_MODEL: 'alpha-image', TMPDIR: temporaryFolder() }
+  const words = [...argv, '--report', 'report.json']
+  const ended = await run(words, { cwd, env, timers, exchange, stdinKind: 'none' })
+  const read = (name: string) => readFileSync(join(cwd, name))
+  return { ...ended, isClosed, read, report: JSON.parse(read('report.json').toString()) }
+}
+
+const batch = ['--batch', 'in.ndjson', '--retries', '0']
+const message = [
+  event({ type: 'message_start', message: { usage: { input_tokens: 900 } } }),
+  event({ type: 'content_block_delta', delta: { type: 'text_delta', text: 'Hi' } }),
+  event({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 70 } }),
+  event({ type: 'message_stop' }),
+]
+const ends: [string, string[], string][] = [
+  ['message_stop', message, sse],
+  ['message_stop, all in one piece', [message.join('')], sse],
+  ['[DONE]', [event(chunk({ text: 'Hi' }, 'STOP')), 'data: [DONE]\n\n'], sse],
+  ['the bracket of a list', [`[${json(chunk({ text: 'Hi' }, 'STOP'))}`, ']'], 'application/json'],
+]
+
+describe('an answer ends where the service says so, though the connection stays open', () => {
+  test.each(ends)('chat: %s', async (_, pieces, type) => {
+    expect(await answered(['chat', 'x'], pieces, type)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+  })
+
+  test.each(ends)('a line of a batch: %s', async (_, pieces, type) => {
+    const ended = await answered(['chat', ...batch], pieces, type)
+    expect(ended).toMatchObject({ code: 0, isClosed: true, report: { usage: { totalTokens: 970 } } })
+    expect(JSON.parse(ended.out)).toMatchObject({ ok: true, text: 'Hi', usage: { totalTokens: 970 } })
+  })
+
+  const part = inline(png())
+  const picture: [string, (string | Uint8Array)[], string][] = [
+    ['[DONE]', [event(chunk(part, 'STOP')), 'data: [DONE]\n\n'], sse],
+    ['the bracket of a list', [`[${json(chunk(part, 'STOP'))}`, ']'], 'application/json'],
+    [
+      'a large one',
+      [event(chunk(inline(Buffer.concat([png(), Buffer.alloc(300_000)])), 'STOP')), 'data: [DONE]\n\n'],
+      sse,
+    ],
+  ]
+
+  test.each(picture)('image: %s', async (_, pieces, type) => {
+    const ended = await answered(['image', 'fox'], pieces, type)
+    expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '' })
+    expect(ended.read('fox.png').subarray(0, 8)).toEqual(png().subarray(0, 8))
+  })
+
+  test.each(picture)('a line of a batch of images: %s', async (_, pieces, type) => {
+    const ended = await answered(['image', ...batch], pieces, type)
+    expect(ended).toMatchObject({ code: 0, report: { usage: { totalTokens: 970 } } })
+    expect(JSON.parse(ended.out)).toMatchObject({ ok: true, files: ['1-one.png'] })
+  })
+
+  test('a native stream without an end is whole after 15 s of silence, with a warning', async () => {
+    const said = 'the service did not end the stream; it is taken as whole after 15 s of silence'
+    const text = [event(chunk({ text: 'Hi' }, 'STOP'))]
+    expect(await answered(['chat', ...batch], text)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('"text":"Hi"'),
+      err: expect.stringContaining(`line 1: ${said}`),
+    })
+    expect(await answered(['chat', ...batch, '--fail-on-cut'], text)).toMatchObject({
+      code: 8,
+      out: expect.stringContaining('"body":"Hi"'),
+    })
+    const one = await answered(['image', 'fox'], [event(chunk(part, 'STOP'))])
+    expect(one).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${said}\n` })
+    const many = await answered(['image', ...batch], [event(chunk(part, 'STOP'))])
+    expect(many).toMatchObject({ code: 0, err: expect.stringContaining(`line 1: ${said}`) })
+  })
+})
+
+describe('what came of an answer that breaks off is kept, and counted', () => {
+  test('chat', async () => {
+    const ended = await answered(['chat', 'x'], message.slice(0, 2))
+    expect(ended).toMatchObject({ code: 8, out: 'Hi', report: { usage: { inputTokens: 900 } } })
+  })
+
+  test('a line of a batch', async () => {
+    const ended = await answered(['chat', ...batch], message.slice(0, 3))
+    expect(ended).toMatchObject({ code: 8, report: { usage: { totalTokens: 970 } } })
+    expect(JSON.parse(ended.out)).toMatchObject({
+      ok: false,
+      error: { kind: 'response', retry: 'later', body: 'Hi' },
+      usage: { totalTokens: 970 },
+    })
+  })
+
+  test('--max-total-tokens counts it', async () => {
+    const ended = await answered(['chat', ...batch, '--max-total-tokens', '970'], message.slice(0, 3))
+    expect(ended.err).toContain('970 tokens')
+  })
+
+  const some = [event(chunk(inline(png()))), event(chunk(inline(png(9)))).slice(0, -20)]
+
+  test('image: the pictures that came whole are saved', async () => {
+    const ended = await answered(['image', 'fox'], some)
+    expect(ended).toMatchObject({ code: 8, out: 'fox.png\n', report: { usage: { totalTokens: 970 } } })
+    expect(ended.read('fox.png')).toEqual(png())
+    expect(ended.err).toMatch(/the answer broke off: no byte came for 600 s; the part that came is kept as /)
+  })
+
+  test('image without a picture', async () => {
+    const ended = await answered(['image', 'fox'], [event(chunk({ text: 'I will' }))])
+    expect(ended).toMatchObject({ code: 8, out: '', report: { usage: { totalTokens: 970 } } })
+    expect(ended.err).toMatch(/broke off: no byte came for 600 s; the part that came is kept as /)
+  })
+
+  test('a line of a batch of images', async () => {
+    const ended = await answered(['image', ...batch], some)
+    expect(ended).toMatchObject({ code: 8, report: { usage: { totalTokens: 970 } } })
+    expect(JSON.parse(ended.out)).toMatchObject({ ok: false, usage: { totalTokens: 970 } })
+    expect(ended.read('1-one.png')).toEqual(png())
+  })
+
+  test('a line of a batch with --raw', async () => {
+    const raw = await answered(['chat', ...batch, '--raw'], [message.join('')])
+    expect(JSON.parse(raw.out)).toMatchObject({ ok: false, error: { body: message.join('') } })
+    const images = await answered(['image', ...batch, '--raw'], some)
+    expect(JSON.parse(images.out)).toMatchObject({
+      error: { body: some.join('') },
+      usage: { totalTokens: 970 },
+    })
+  })
+})
