@@ -14,6 +14,11 @@ const x = (length: number) => 'x'.repeat(length)
 /** `message` in so many fields `error`, one in the other. */
 const nested = (depth: number): unknown => (depth === 0 ? 'm' : { error: nested(depth - 1) })
 
+/** The same as JSON in JSON. */
+const inJson = (depth: number): object => ({
+  message: depth === 0 ? 'm' : JSON.stringify(inJson(depth - 1)),
+})
+
 test.each<[body: unknown, message: string | undefined]>([
   ['words', 'words'],
   [' \n', undefined],
@@ -46,12 +51,18 @@ test.each<[body: unknown, message: string | undefined]>([
   [{ loc: Array(21).fill('a'), msg: 'm' }, `${Array(20).fill('a').join('.')}: m`],
   [{ loc: 'a', msg: 'm' }, 'm'],
   [{ loc: ['a'] }, undefined],
+  [[[[[['m']]]]], 'm'],
+  [[[[[[['m']]]]]], undefined],
   [nested(5), 'm'],
   [nested(6), undefined],
+  [inJson(2), 'm'],
+  [inJson(3), '{"message":"m"}'],
   [{ message: '{"message":"in JSON"}' }, 'in JSON'],
   [{ message: ' [{"msg":"in JSON"}]' }, 'in JSON'],
   [{ message: '{"a":1}' }, '{"a":1}'],
   [{ message: '{"a"' }, '{"a"'],
+  [{ message: '"a"' }, '"a"'],
+  [{ message: '"[a]"' }, '"[a]"'],
   [{ message: 'a {"message":"b"}' }, 'a {"message":"b"}'],
   [[{ message: 'a' }, { message: 'b' }], 'a; b'],
   [Object.create({ message: 'of a prototype' }), undefined],
@@ -62,6 +73,7 @@ test.each<[body: unknown, message: string | undefined]>([
   ['retry: 1\ndata: {"message":"m"}\n\n', 'm'],
   ['data: words\n\n', 'data: words'],
   ['a data: {"message":"m"}\n\n', 'a data: {"message":"m"}'],
+  ['a\ndata: {"message":"m"}\n\n', 'a\ndata: {"message":"m"}'],
   ['<html><title> a\n</title></html>', 'a'],
   [' <html><TITLE class="b">a</TITLE>', 'a'],
   ['<html>no title</html>', undefined],
@@ -83,6 +95,7 @@ test.each<[body: unknown, message: string | undefined]>([
 test.each<[title: string, body: unknown, message: string | undefined]>([
   ['a message', { message: x(64 * 1024 + 1) }, x(64 * 1024)],
   ['words', x(64 * 1024 + 1), x(64 * 1024)],
+  ['a stream that begins late', `:${x(64 * 1024)}\n\ndata: {"message":"m"}\n\n`, `:${x(64 * 1024 - 1)}`],
   ['a stream that goes on', `data: {"message":"m"}\n\n${x(64 * 1024)}`, 'm'],
   ['the message of XML', `<message>${x(10_001)}</message>`, x(10_000)],
   ['XML that begins late', `<${x(64 * 1024)}><message>a</message>`, undefined],
@@ -180,6 +193,9 @@ test.each<[body: unknown, is: boolean]>([
   [{ Code: 5, message: 'm' }, true],
   [{ statusCode: 500, message: 'm' }, true],
   [{ code: 0, message: 'm' }, false],
+  [{ Code: 0, message: 'm' }, false],
+  [{ statusCode: 200, message: 'm' }, false],
+  [{ code: [200], message: 'm' }, true],
   [{ code: 'OK', message: 'm' }, false],
   [{ code: 'Success', message: 'm' }, false],
   [{ code: '204', message: 'm' }, false],
@@ -222,6 +238,7 @@ test.each<[names: string[], kind: string]>([
   [['internalServerError'], 'service'],
   [['error_not_found'], 'response'],
   [['not_found_error_x'], 'response'],
+  [['invalid_error_request'], 'response'],
   [['5000'], 'response'],
   [['1500'], 'response'],
   [['50x'], 'response'],

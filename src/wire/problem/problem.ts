@@ -27,8 +27,7 @@ function readText(text: string): Problem {
     const value = tryParseJson(data)
     if (messageOf(value) !== undefined) return readProblem(value)
   }
-  const { isError: _, ...problem } = readMarkup(text)
-  return problem
+  return readMarkup(text)
 }
 
 const requestIdIn = (value: unknown): string | undefined => {
@@ -118,16 +117,16 @@ export function failureInBody(value: unknown): CliError {
  * is in the body, or one of kind `response` with the message `otherwise`. Both have the body and its message.
  */
 export function failureInstead(body: unknown, otherwise: string): CliError {
-  if (typeof body !== 'string' && isErrorEnvelope(body)) return failureInBody(body)
+  if (isErrorEnvelope(body)) return failureInBody(body)
   if (typeof body === 'string') {
     const event = eventsIn(body)
       .map(({ data }) => tryParseJson(data))
       .find(isErrorEnvelope)
     if (event !== undefined) return failureInBody(event).with({ body })
   }
-  const markup = typeof body === 'string' ? readMarkup(body) : undefined
+  const code = typeof body === 'string' ? readMarkup(body).type : undefined
   const { message, requestId } = readProblem(body)
-  const kind = markup?.isError && markup.type !== undefined ? kindOf([markup.type]) : 'response'
+  const kind = code === undefined ? 'response' : kindOf([code])
   return new CliError(kind, otherwise, {
     body,
     serviceMessage: message,
@@ -146,7 +145,7 @@ const field = (value: unknown, ...names: string[]): unknown =>
   names
     .filter((name) => isObject(value) && Object.hasOwn(value, name))
     .map((name) => (value as Record<string, unknown>)[name])
-    .find((found) => found !== undefined && found !== null)
+    .find((found) => found !== null)
 
 const wordsOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value.slice(0, longest).trim() : undefined
@@ -206,26 +205,16 @@ function namesOf(value: unknown): string[] {
 const isGood = (code: unknown): boolean =>
   /^(?:0|2\d\d|ok|success)$/i.test(typeof code === 'number' || typeof code === 'string' ? String(code) : '')
 
-/** What a body that is not JSON says about an error. */
-interface TextProblem {
-  type?: string
-  message?: string
-  requestId?: string
-  /** It is an error in XML, not only words. */
-  isError: boolean
-}
-
-/** Reads XML, an HTML page, or plain words. */
-function readMarkup(text: string): TextProblem {
+/** Reads XML, an HTML page, or plain words; only an error in XML has a type. */
+function readMarkup(text: string): Problem {
   const start = text.slice(0, longest)
-  if (!/^\s*</.test(start)) return { message: start.trim() || undefined, isError: false }
+  if (!/^\s*</.test(start)) return { message: start.trim() || undefined }
   const message = contentOf(start, 'message')
-  if (message === undefined) return { message: contentOf(start, 'title'), isError: false }
+  if (message === undefined) return { message: contentOf(start, 'title') }
   return {
     type: contentOf(start, 'code'),
     message,
     requestId: contentOf(start, 'requestid'),
-    isError: true,
   }
 }
 
