@@ -39,18 +39,27 @@ export interface RunLockOptions {
  * Takes the lock of what a run keeps to its end: a conversation, an audit, results, a session. Another run is waited for,
  * without a deadline as long as it takes. Throws a `CliError` of kind `file` at the deadline.
  */
-export const lockForRun = (path: string, { name, deadline, timers, note }: RunLockOptions): Promise<Lock> =>
-  lock(path, {
-    name,
-    longest: deadline - timers.now(),
-    silence: 5000,
-    kind: 'file',
-    consequence: 'nothing was sent',
-    onWait: () => note(`waiting for another parley that uses ${name}`),
-  }).catch((error: unknown) => {
-    // The other run will end.
-    throw error instanceof CliError ? error.with({ retry: 'later', deadline: true }) : error
-  })
+export const lockForRun = (path: string, options: RunLockOptions): Promise<Lock> => watchForRun(path)(options)
+
+/** The same for one that is taken after another: if nobody holds it any more, it shows while the other is waited for. */
+export function watchForRun(path: string): (options: RunLockOptions) => Promise<Lock> {
+  const silence = 5000
+  const holder = watch(`${path}.lock`, silence)
+  try {
+    holder.isSilent()
+  } catch {
+    // What is wrong with it is told when it is taken.
+  }
+  return async ({ name, deadline, timers, note }) => {
+    const longest = deadline - timers.now()
+    const onWait = () => note(`waiting for another parley that uses ${name}`)
+    const failing = { kind: 'file', consequence: 'nothing was sent' } as const
+    return lock(path, { name, longest, silence, onWait, ...failing }, holder).catch((error: unknown) => {
+      // The other run will end.
+      throw error instanceof CliError ? error.with({ retry: 'later', deadline: true }) : error
+    })
+  }
+}
 
 /** How often a holder shows that it is alive. Milliseconds. */
 const beat = 1000
@@ -59,13 +68,17 @@ const beat = 1000
 const aWhile = 2000
 
 /** Waits for the lock of a file, which is a file beside it. Throws a `CliError` if it does not become free. */
-export async function lock(path: string, { longest, onWait, ...options }: LockOptions): Promise<Lock> {
-  const file = `${path}.lock`
-  const [holder, guard] = [watch(file, options.silence), watch(`${file}.clearing`, options.silence)]
+export async function lock(
+  path: string,
+  { longest, onWait, ...options }: LockOptions,
+  holder = watch(`${path}.lock`, options.silence),
+): Promise<Lock> {
+  const file = holder.name
+  const guard = watch(`${file}.clearing`, options.silence)
   const start = performance.now()
   let made = holder.tryToMake()
   for (let isReported = false; made === undefined; made = holder.tryToMake()) {
-    if (holder.isSilent()) clear(holder, guard)
+    if (holder.isSilent() && clear(holder, guard)) continue
     const waited = performance.now() - start
     if (waited > longest) throw stuck(file, { name: path, ...options })
     if (!isReported && waited > aWhile) {
@@ -132,19 +145,21 @@ function watch(name: string, silence: number): Watched {
 }
 
 /**
- * Removes a lock that was left behind. Only one of the waiting processes may do this, and it looks again first: a
- * second one would remove the lock that the first has taken since.
+ * Removes a lock that was left behind, and returns whether it did. Only one of the waiting processes may do this, and it
+ * looks again first: a second one would remove the lock that the first has taken since.
  */
-function clear(holder: Watched, guard: Watched): void {
+function clear(holder: Watched, guard: Watched): boolean {
   const file = guard.tryToMake()
   if (file === undefined) {
     if (guard.isSilent()) rmSync(guard.name, { force: true })
-    return
+    return false
   }
   try {
     // In an earlier version the lock was a folder.
     const isFolder = lookAt(holder.name)?.isDirectory() ?? false
-    if (holder.isSilent()) rmSync(holder.name, { force: true, recursive: isFolder })
+    if (!holder.isSilent()) return false
+    rmSync(holder.name, { force: true, recursive: isFolder })
+    return true
   } finally {
     closeSync(file)
     rmSync(guard.name, { force: true })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Context } from '../../context.ts'
 import { asFileFailure, CliError, fileProblem } from '../../errors.ts'
 import { openCacheFolder } from '../../io/cache-folder.ts'
-import { type Lock, lockForRun } from '../../io/lock.ts'
+import { type Lock, lockForRun, watchForRun } from '../../io/lock.ts'
 import { absolutePath } from '../../io/paths.ts'
 
 /** What a run works on. */
@@ -38,10 +38,11 @@ export async function lockSession(
   }
   context.cleanups.add(release)
   try {
+    // A run that was killed may have left both.
+    const takeAudit = audit === undefined ? undefined : watchAudit(context, workplace, audit)
     const ofSession = await lockHere(context, workplace)
     if (ofSession) locks.push({ lock: ofSession, name: `the session ${workplace.session}` })
-    if (audit !== undefined)
-      locks.push({ lock: await lockAudit(context, workplace, audit), name: `the audit file ${audit}` })
+    if (takeAudit) locks.push({ lock: await takeAudit(), name: `the audit file ${audit}` })
   } catch (error) {
     release()
     throw error
@@ -73,14 +74,14 @@ async function lockHere(
   }
 }
 
-async function lockAudit(context: Context, { session, deadline }: Workplace, path: string): Promise<Lock> {
+/** Returns what takes the lock of an audit file. */
+function watchAudit(context: Context, { session, deadline }: Workplace, path: string): () => Promise<Lock> {
   const end = `.${/^[\w-]{1,64}$/.test(session) ? session : digest(session)}`
-  const name = `${path} for ${session}`
-  return lockForRun(absolutePath(context.host, path) + end, waiting(context, name, deadline)).catch(
-    (error) => {
+  const take = watchForRun(absolutePath(context.host, path) + end)
+  return () =>
+    take(waiting(context, `${path} for ${session}`, deadline)).catch((error) => {
       throw asFileFailure(error, `the lock of the audit file, ${path}${end}.lock`)
-    },
-  )
+    })
 }
 
 const waiting = ({ note, timers }: Context, name: string, deadline: number) => ({

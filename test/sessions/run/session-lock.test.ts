@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
@@ -87,6 +87,35 @@ describe('Y131: a session that another run works on', () => {
     writeFileSync(join(cwd, 'go'), '')
     expect((await first).code).toBe(0)
   })
+})
+
+test('Y131: a run that was killed, and had an audit, is waited for once', async () => {
+  const { service, cwd } = open({ rounds: [], timers: clock })
+  const locks: string[] = []
+  const parley = () =>
+    run(['events', 'run', 'do it', '-s', 's1', '--audit', 'a', '--no-stdin'], {
+      cwd,
+      timers: clock,
+      exchange(request) {
+        const cache = join(cwd, '.cache/parley')
+        if (locks.length === 0) locks.push(join(cwd, 'a.s1.lock'), ...paths(cache))
+        return service.exchange(request)
+      },
+    })
+  const paths = (folder: string) => readdirSync(folder).map((name) => join(folder, name))
+  expect((await parley()).code).toBe(0)
+  expect(locks).toHaveLength(2)
+  for (const name of locks) writeFileSync(name, '')
+  // Time passes by how often it is looked at.
+  let now = 0
+  const clocks = vi.spyOn(performance, 'now').mockImplementation(() => (now += 300))
+  const { code, err } = await parley()
+  clocks.mockRestore()
+  expect({ code, err }).toEqual({
+    code: 0,
+    err: 'parley: waiting for another parley that uses session s1\n',
+  })
+  expect(locks.map((name) => existsSync(name))).toEqual([false, false])
 })
 
 describe('Y132: where no lock can be kept', () => {
