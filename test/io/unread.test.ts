@@ -40,9 +40,6 @@ const words = 'stdout: the deadline passed before all of it was written'
 
 describe('O11: a stdout that takes nothing ends at the deadline', () => {
   test.each<[string, string[], string]>([
-    ['an answer', ['chat', 'hi'], message(long)],
-    ['a short answer', ['chat', 'hi'], message('hi')],
-    ['an answer with --raw', ['chat', 'hi', '--raw'], message(long)],
     ['any body', ['api', 'gateway', '/v1/models'], long],
     ['the items of pages', ['api', 'agents', '/v1/sessions', '--paginate'], page],
     ['a list', ['events', 'list', '-s', 's1'], page],
@@ -52,10 +49,18 @@ describe('O11: a stdout that takes nothing ends at the deadline', () => {
     expect(failure).toMatchObject({ code: 11, kind: 'file', message: words, deadline: true })
   })
 
-  test('a stream: 11', async () => {
-    const exchange = answering(`data: ${chunk}\n\n`, { headers: { 'content-type': 'text/event-stream' } })
-    const failure = await runUnread(['chat', 'hi', '--stream'], { exchange })
-    expect(failure).toMatchObject({ code: 11, message: words, sent: 'yes', deadline: true })
+  test.each<[string, string[], string, type: string, kept: string]>([
+    ['an answer', [], message(long), 'application/json', long],
+    ['a short answer', [], message('hi'), 'application/json', 'hi'],
+    ['an answer with --raw', ['--raw'], message(long), 'application/json', long],
+    ['a stream', ['--stream'], `data: ${chunk}\n\n`, 'text/event-stream', long],
+  ])('%s: 11, and its text is kept', async (_, flags, body, type, kept) => {
+    const cwd = temporaryFolder()
+    const exchange = answering(body, { headers: { 'content-type': type } })
+    const failure = await runUnread(['chat', 'hi', ...flags], { cwd, exchange, env: { TMPDIR: cwd } })
+    expect(failure).toMatchObject({ code: 11, kind: 'file', sent: 'yes', deadline: true })
+    expect(failure.message).toBe(`${words}; the text of the answer is kept as ${failure.kept}`)
+    expect(readFileSync(failure.kept, 'utf8')).toBe(kept)
   })
 
   test('O15: a pipe that -o names, too: 11, and the answer is kept (needs FIFOs)', async () => {

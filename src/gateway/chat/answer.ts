@@ -31,6 +31,8 @@ export interface Answer extends AnswerEnd {
 export interface Printing {
   /** Takes the place of stdout. */
   file: FileOutput | undefined
+  /** Whether stdout takes no more. */
+  isUnprinted?(): boolean
   /** As Markdown; otherwise the text is printed as it is. */
   isLaidOut: boolean
   keepsText: boolean
@@ -50,30 +52,41 @@ export const printAnswer = (
   response: ReadableResponse,
   { isLast, ...printing }: Printing & { isLast: boolean },
 ): Promise<Answer | Mismatch> => {
-  const { schema, file } = printing
+  const { schema, file, isUnprinted = () => false, keepsText } = printing
   const held = schema && createHeldAnswer(context, file)
-  return keepingPart(context, held ?? file, async () => {
+  const text = watchText(keepsText || schema !== undefined)
+  const unprinted: Keeper = {
+    keep: () => (isUnprinted() ? keepText(context, text.read().text) : undefined),
+  }
+  return keepingPart(context, held ?? file ?? unprinted, async () => {
     const answer = held
-      ? await printFitting(context, response, { ...printing, schema, held, isLast })
-      : await printText(context, response, printing)
+      ? await printFitting(context, response, { ...printing, schema, held, isLast, text })
+      : await printText(context, response, { ...printing, text })
     if (!('failure' in answer)) await file?.commit()
     return answer
   })
 }
 
-async function printText(context: Context, response: HttpResponse, printing: Printing): Promise<Answer> {
-  const { file, isLaidOut, keepsText, isStreamed, failOnCut, footer } = printing
+interface PrintingText extends Printing {
+  text: WatchedText
+}
+
+async function printText(
+  context: Context,
+  response: HttpResponse,
+  { file, isLaidOut, text, isStreamed, failOnCut, footer }: PrintingText,
+): Promise<Answer> {
   const waiting = createWaiting(context, footer.start)
   const output = file ?? waiting.over(context.output)
   const printer = isLaidOut
     ? await createLayout({ ...context, output }, waiting)
     : createAnswerPrinter(output)
-  const answer = await read(context, response, { output, printer, waiting, keepsText, isStreamed })
+  const answer = await read(context, response, { output, printer, waiting, text, isStreamed })
   if (failOnCut) requireUncut(context, answer, footer)
   return answer
 }
 
-interface Fitting extends Printing {
+interface Fitting extends PrintingText {
   schema: AnswerSchema
   held: HeldAnswer
   isLast: boolean
@@ -83,7 +96,7 @@ interface Fitting extends Printing {
 async function printFitting(
   context: Context,
   response: ReadableResponse,
-  { schema, held, isLast, file, isStreamed, failOnCut, footer }: Fitting,
+  { schema, held, isLast, file, text, isStreamed, failOnCut, footer }: Fitting,
 ): Promise<Answer | Mismatch> {
   const waiting = createWaiting(context, footer.start)
   const output = file ?? waiting.over(context.output)
@@ -91,7 +104,7 @@ async function printFitting(
     output,
     printer: held,
     waiting,
-    keepsText: true,
+    text,
     isStreamed,
   })
   response.accept()
@@ -146,7 +159,7 @@ interface AnswerReading {
   printer: AnswerPrinter
   /** Shown until there is some text, and again if the printer waits. */
   waiting: Waiting
-  keepsText: boolean
+  text: WatchedText
   isStreamed: boolean
 }
 
@@ -154,12 +167,11 @@ interface AnswerReading {
 async function read(
   context: Context,
   response: HttpResponse,
-  { output, printer, waiting, keepsText, isStreamed }: AnswerReading,
+  { output, printer, waiting, text, isStreamed }: AnswerReading,
 ): Promise<Answer> {
   const { flags, cleanups, timers } = context
   const isRaw = flags.raw ?? false
   const raw = createRawPrinter(output)
-  const text = watchText(keepsText)
   const sink = {
     text(piece: string) {
       text.add(piece)
@@ -205,6 +217,8 @@ async function read(
     cleanups.delete(printer.breakLine)
   }
 }
+
+type WatchedText = ReturnType<typeof watchText>
 
 function watchText(keepsText: boolean) {
   const pieces: string[] = []
