@@ -108,12 +108,19 @@ export function endure(patient: Patient, patience: Patience, error: unknown): Pa
   return left
 }
 
-/** Waits before the next attempt, longer each time. Throws a `CliError` if the deadline comes first: no attempt has time. */
-export async function waitPatiently(patient: Patient, patience: Patience): Promise<Patience> {
+/**
+ * Waits before the next attempt, longer each time, or until nobody wants it. Throws a `CliError` if the deadline comes first:
+ * no attempt has time.
+ */
+export async function waitPatiently(
+  patient: Patient,
+  patience: Patience,
+  unwanted?: AbortSignal,
+): Promise<Patience> {
   const { waited, askedWait } = patience
   const wait = Math.max(backoff(waits, waited), askedWait)
   const left = timeLeft(patient)
-  await patient.context.timers.wait(Math.min(wait, Math.max(left, 0)))
-  if (left <= wait) throw tooLate()
+  await patient.context.timers.wait(Math.min(wait, Math.max(left, 0)), unwanted)
+  if (left <= wait && !unwanted?.aborted) throw tooLate()
   return { ...patience, waited: waited + 1, askedWait: 0 }
 }

@@ -36,12 +36,14 @@ export interface BoundedRun extends SessionAccess {
 
 /**
  * Whether the run is within its bounds. `reached`: a usage said that it is not, and nothing is replied to any more; while
- * the session works a timer runs, since it may come to rest by itself. `interrupted`: it did not, so an interrupt is in the
- * journal, and is posted once.
+ * the session works a timer runs, since it may come to rest by itself. `interrupting`: it did not, so an interrupt is in the
+ * journal, and is posted until it may have been taken; if the session rests before, that is given up, and it is `reached`
+ * again. `interrupted`: it may have been taken, or there is no more to do.
  */
 type BoundsCourse =
   | { is: 'within' }
   | { is: 'reached'; why: string; cancel: (() => void) | undefined }
+  | { is: 'interrupting'; why: string; until: number; cancel(): void }
   | { is: 'interrupted'; why: string; until: number }
 
 /**
@@ -73,6 +75,8 @@ export class Bounds {
   #isRounded = false
   #interruptShown: InterruptShown
   #cancelAsking = () => {}
+  /** What the last interrupt that was begun is to come to. */
+  #interrupting = Promise.resolve()
 
   constructor(run: BoundedRun, flags: BoundFlags) {
     this.#run = run
@@ -134,7 +138,7 @@ export class Bounds {
 
   /** The command that goes on with the session if nobody follows it any more. */
   resume(): string[] {
-    return this.#run.resume({ byMessage: this.isInterrupted, without: this.reached })
+    return this.#run.resume({ byMessage: this.#until < Infinity, without: this.reached })
   }
 
   /** A caller whose run is over, too, once a session that was interrupted is left alone. */
@@ -149,15 +153,19 @@ export class Bounds {
   }
 
   get #deadline(): number {
-    const { deadline } = this.#run.caller
-    return this.#course.is === 'interrupted' ? Math.min(this.#course.until, deadline) : deadline
+    return Math.min(this.#until, this.#run.caller.deadline)
   }
 
-  /**
-   * The session came to rest, by an interrupt that is not this run's if `isCut`, or was not followed to it. Returns why that is
-   * a stop at a bound, or `error` if it is none.
-   */
-  async end(error: unknown, isCut: boolean): Promise<unknown> {
+  /** Until when a session that is interrupted is waited for. */
+  get #until(): number {
+    const course = this.#course
+    return course.is === 'interrupting' || course.is === 'interrupted' ? course.until : Infinity
+  }
+
+  /** The session came to rest, or was not followed to it: returns why that is a stop at a bound, or `error` if it is none. */
+  async end(error?: unknown): Promise<unknown> {
+    const wasInterrupting = this.#course.is === 'interrupting'
+    await this.#giveUp()
     if (this.#failure) return this.#failure
     if (this.#isAtRest && this.#isShown && !this.#spending.isTold) {
       this.#addSession(await this.#ask())
@@ -177,11 +185,16 @@ export class Bounds {
           `${course.why}; an interrupt was sent, and it has not come to rest: it may go on`,
         )
       }
+      if (wasInterrupting && error.kind === 'stopped' && deadline) return this.#notTaken(course.why)
     }
     if (error !== undefined) return error
-    if (course.is === 'interrupted') return this.#stopped(course.why)
-    if (!isCut) this.#run.context.warn(`${course.why}; the turn has ended by itself`)
-    return undefined
+    return course.is === 'interrupted' ? this.#stopped(course.why) : undefined
+  }
+
+  /** The turn has ended by itself: warns of a bound that it is over. */
+  tellExcess(): void {
+    const course = this.#course
+    if (course.is !== 'within') this.#run.context.warn(`${course.why}; the turn has ended by itself`)
   }
 
   /** What the run took, for a person; empty if that is not known. */
@@ -191,7 +204,14 @@ export class Bounds {
 
   close(): void {
     this.#cancelAsking()
-    if (this.#course.is === 'reached') this.#course.cancel?.()
+    void this.#giveUp()
+  }
+
+  /** Nothing more is begun to interrupt the session, and what was begun has come to something. */
+  async #giveUp(): Promise<void> {
+    const course = this.#course
+    if (course.is === 'reached' || course.is === 'interrupting') course.cancel?.()
+    await this.#interrupting
   }
 
   /** Why nothing more may be sent, after a bound. */
@@ -211,7 +231,8 @@ export class Bounds {
 
   #check(): void {
     const course = this.#course
-    if (course.is === 'interrupted') return
+    if (course.is === 'interrupting' && this.#isAtRest) course.cancel()
+    if (course.is === 'interrupting' || course.is === 'interrupted') return
     const isReached = course.is === 'reached'
     const excesses = this.#excesses()
     for (const { flag } of excesses) this.#reached.add(flag)
@@ -224,7 +245,9 @@ export class Bounds {
 
   /** Gives the session the time to come to rest by itself. */
   #wait(): () => void {
-    return callAfter(this.#run.context.timers, grace, () => void this.#interrupt())
+    return callAfter(this.#run.context.timers, grace, () => {
+      this.#interrupting = this.#interrupt()
+    })
   }
 
   get #isAtRest(): boolean {
@@ -272,24 +295,29 @@ export class Bounds {
       this.#course = { is: 'reached', why, cancel: undefined }
       return
     }
-    this.#course = { is: 'interrupted', why, until: context.timers.now() + longestEnd }
+    const until = context.timers.now() + longestEnd
+    this.#course = { is: 'interrupted', why, until }
     if (audit.interrupt && this.#interruptShown !== 'over') {
       const doubt =
         'an earlier run began to interrupt this turn, and nothing shows that another one has begun'
       context.note(`${why}: by the audit ${doubt}: it is not interrupted again before a new task`)
       return
     }
+    const unwanted = new AbortController()
+    this.#course = { is: 'interrupting', why, until, cancel: () => unwanted.abort() }
     try {
       const rest = [...(this.#follower?.state.stops ?? [])].at(-1) ?? ''
       audit.add({ toolUse: null, event: 'interrupt', rest, reason: why })
       context.note(`${why}: the session is interrupted`)
-      await this.#post().catch((error: unknown) => {
+      const refusal = await this.#post(unwanted.signal).catch((error: unknown) => {
         if (!(error instanceof CliError)) throw error
-        this.#failure = this.#stopped(
-          `${why}; it goes on, since the interrupt was not taken: ${error.message}`,
-        )
-        audit.add({ toolUse: null, event: 'refused', reason: error.message })
+        return error
       })
+      if (refusal) audit.add({ toolUse: null, event: 'refused', reason: refusal.message })
+      this.#course = { is: 'interrupted', why, until }
+      if (!refusal) return
+      if (unwanted.signal.aborted) this.#course = { is: 'reached', why, cancel: undefined }
+      else this.#failure = this.#notTaken(why, refusal)
     } catch (error) {
       this.#failure = error
     }
@@ -310,8 +338,8 @@ export class Bounds {
     else if (shown === 'rested' && isWork(event)) this.#interruptShown = 'over'
   }
 
-  /** It is sent again only if it was certainly not taken. Throws a `CliError` if it was not taken at all. */
-  async #post(): Promise<void> {
+  /** It is sent again only if it was certainly not taken, and is still wanted. Throws a `CliError` if it was not taken at all. */
+  async #post(unwanted: AbortSignal): Promise<void> {
     const { context, caller, parts } = this.#run
     const body = Buffer.from('{"events":[{"type":"user.interrupt"}]}')
     const patient = {
@@ -324,14 +352,21 @@ export class Bounds {
       readReceipt(quiet, response, { isPrinted: false, onAccepted() {} })
     for (let patience = freshPatience(context.timers.now()); ; ) {
       try {
-        await caller.call(endpoints.sendEvents, { ...parts, body, ...unseen }, read)
+        await caller.call(endpoints.sendEvents, { ...parts, body, ...unseen, once: unwanted }, read)
         return
       } catch (error) {
         // What may have arrived shows by the rest.
         if (!(error instanceof CliError) || lineFor(error.details.fate) !== 'refused') return
-        patience = await waitPatiently(patient, endure(patient, patience, error))
+        if (!unwanted.aborted)
+          patience = await waitPatiently(patient, endure(patient, patience, error), unwanted)
+        if (unwanted.aborted) throw error
       }
     }
+  }
+
+  #notTaken(why: string, { message }: Partial<CliError> = {}): CliError {
+    const because = message === undefined ? '' : `: ${message}`
+    return this.#stopped(`${why}; it goes on, since the interrupt was not taken${because}`)
   }
 
   #stopped(why: string, details: CliError['details'] = {}): CliError {

@@ -197,11 +197,12 @@ async function follow(
       wayOn: () => goesOn(run, follower, bounds.isInterrupted),
       resume,
     })
-    const error: unknown = await followed.then(noFailure, (error) => error)
-    const isCut = error === undefined && !bounds.isInterrupted && (await isInterrupted(run, follower))
-    const failure = await bounds.end(error, isCut)
+    const failure = await bounds.end(await followed.then(noFailure, (error) => error))
     if (failure) throw failure
-    if (!isCut) return
+    if (!(await isInterrupted(run, follower))) {
+      bounds.tellExcess()
+      return
+    }
     // An interrupt that was sent has come to its end, a task that was interrupted has not.
     if (sent && !sent.some(isTask)) endTask(run, follower)
     throw interrupted(run, bounds.reached)

@@ -7,7 +7,7 @@ import { CliError } from '../../../src/errors.ts'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { encodeSseEvent } from '../../../src/wire/sse.ts'
-import { createClock } from '../../harness/clock.ts'
+import { createClock, createPatientClock } from '../../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 
 type Event = { id?: string; type: string } & Record<string, unknown>
@@ -34,7 +34,7 @@ interface Script {
   /** What follows an interrupt that was taken. */
   end?: Event[]
   /** What becomes of the nth post of an interrupt. */
-  fate?(count: number): 'takes' | 'loses' | number
+  fate?(count: number): 'takes' | 'loses' | 'limits' | number
   /** What the service says of the session, when asked. */
   asked?(count: number): object | 'hangs'
   onInterrupt?(): void
@@ -63,10 +63,10 @@ function service({
     for (const wake of listeners) wake()
   }
   add(...history)
-  const reply = (status: number, value: unknown) => ({
+  const reply = (status: number, value: unknown, headers: Record<string, string> = {}) => ({
     status,
     statusText: '',
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', ...headers },
     body: (async function* () {
       yield Buffer.from(JSON.stringify(value))
     })(),
@@ -115,6 +115,7 @@ function service({
     onInterrupt?.()
     const what = fate(++counts.interrupts)
     if (typeof what === 'number') return reply(what, {})
+    if (what === 'limits') return reply(429, {}, { 'retry-after': '20' })
     if (what === 'takes') {
       counts.taken++
       add(...sent)
@@ -269,6 +270,73 @@ describe('a run that reaches a bound', () => {
     ])
     expect(code).toBe(15)
     expect(counts.interrupts).toBe(times)
+  })
+
+  /** A run whose interrupt the service has wait for longer than the session works: `then` is what happens meanwhile. */
+  async function limited(then: Event[], { flags = [] as string[], isQueued = false } = {}) {
+    const clock = createPatientClock()
+    let add: (...events: Event[]) => void = () => {}
+    let waits = 0
+    const script: Script = {
+      isQueued,
+      work: [says, request(200)],
+      fate: (count) => (count === 1 ? 'limits' : 'takes'),
+      onStream: (adds) => {
+        add = adds
+      },
+    }
+    const timers = {
+      ...clock,
+      wait(milliseconds: number, signal?: AbortSignal) {
+        if (milliseconds !== 20_000) return clock.wait(milliseconds, signal)
+        waits++
+        add(...then)
+        // It is over before its time, or never.
+        return new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
+      },
+    }
+    const cwd = temporaryFolder()
+    const argv = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson'), ...flags]
+    const ended = await ran(script, argv, { timers })
+    const lines = readFileSync(join(cwd, 'a.ndjson'), 'utf8').trimEnd().split('\n')
+    return { ...ended, waits, journal: lines.map((line) => JSON.parse(line).event) }
+  }
+
+  test('is not interrupted any more once it rests by itself while the interrupt has to wait: its answer counts', async () => {
+    const { code, out, err, counts, waits, journal } = await limited([rest], { flags: ['--last'] })
+    expect({ code, out, waits, interrupts: counts.interrupts }).toEqual({
+      code: 0,
+      out: 'so far\n',
+      waits: 1,
+      interrupts: 1,
+    })
+    expect(err).toContain('--max-total-tokens is 100; the turn has ended by itself\n')
+    // A later run may interrupt a turn of its own.
+    expect(journal).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
+  })
+
+  test('is interrupted anew if it rests and works again while the interrupt has to wait', async () => {
+    const then = [rest, running, request(50)]
+    const { code, counts, waits, journal } = await limited(then, { isQueued: true })
+    expect({ code, waits, interrupts: counts.interrupts }).toEqual({ code: 15, waits: 1, interrupts: 2 })
+    expect(journal).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'interrupt'])
+  })
+
+  test('that is terminated while the interrupt has to wait ends as ever, and is not interrupted', async () => {
+    const { code, counts, journal } = await limited([{ type: 'session.status_terminated' }])
+    expect({ code, interrupts: counts.interrupts }).toEqual({ code: 13, interrupts: 1 })
+    expect(journal).toEqual(['sent', 'accepted', 'interrupt', 'refused'])
+  })
+
+  test('is over after 30 s if its interrupt has to wait for longer, and the same line again may post one', async () => {
+    const cwd = temporaryFolder()
+    const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]
+    const late = await ran({ work: [request(200)], fate: () => 'limits' }, flags, { timers: createClock() })
+    expect(late.code).toBe(15)
+    expect(late.err).toContain('it goes on, since the interrupt was not taken')
+    const { exchange, counts } = service({ history: late.events, work: [] })
+    const again = await run(['events', 'run', '-s', 's', '--no-stdin', ...flags], { cwd, exchange })
+    expect([again.code, counts.interrupts]).toEqual([15, 1])
   })
 
   test('is over at once if its interrupt is refused, and the same line again may post one', async () => {
