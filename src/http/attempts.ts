@@ -43,7 +43,7 @@ export async function sendRequest(request: HttpRequest, options: AttemptOptions)
     const { error } = result
     const before = call.fate()
     call.reach(fateOf(error))
-    const failure = withEarlier(error, call, furthest)
+    const failure = withEarlier(error, furthest)
     const decision = decideRetry(policy, result, { attempt, now: timers.now(), random: timers.random() })
     const end = (because?: string, deadline?: boolean) =>
       explain(
@@ -81,11 +81,12 @@ async function tryOnce(
   return { ...response, head }
 }
 
-/** If the last attempt sent nothing but one before it did, that one counts. */
-function withEarlier(failure: CliError, call: Call, furthest: CliError | undefined): CliError {
+/** If the last attempt sent nothing but one before it did, that one is the call's failure: that nothing was sent is not true. */
+function withEarlier(failure: CliError, furthest: CliError | undefined): CliError {
   if (failure.kind !== 'not-sent' || !furthest) return failure
+  const { deadline } = failure.details
   const message = `${failure.message}; before that, ${furthest.message}`
-  return new CliError(call.fate() === 'sent' ? 'unknown' : 'not-sent', message, failure.details)
+  return new CliError(furthest.kind, message, { ...furthest.details, deadline })
 }
 
 /** A failure of reading a response, or of writing it anywhere, with what is known of its call. */

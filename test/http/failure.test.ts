@@ -400,12 +400,27 @@ describe('over the network', () => {
     expect(server.requests).toHaveLength(3)
   })
 
-  test.each<[string, (socket: Socket) => void, number, string, string]>([
-    ['a reset', (socket) => socket.resetAndDestroy(), 10, 'unknown', 'was reset'],
-    ['a 500', (socket) => socket.end(response('{}', '500 Oops')), 9, 'yes', 'answered 500 Oops'],
+  const told = (status: string) => response('{"error":{"message":"no room"}}', status)
+
+  test.each<[string, (socket: Socket) => void, number, object, string]>([
+    ['a reset', (socket) => socket.resetAndDestroy(), 10, { kind: 'unknown', sent: 'unknown' }, 'was reset'],
+    [
+      'a 500',
+      (socket) => socket.end(told('500 Oops')),
+      7,
+      { kind: 'service', sent: 'yes', status: 500, body: { error: { message: 'no room' } } },
+      'answered 500 Oops',
+    ],
+    [
+      'a 429',
+      (socket) => socket.end(told('429 Slow')),
+      6,
+      { kind: 'rate-limited', sent: 'yes', status: 429, retry: 'later' },
+      'answered 429 Slow',
+    ],
   ])(
     'that the last attempt was refused does not undo an earlier one: %s',
-    async (_, act, code, sent, said) => {
+    async (_, act, code, failure, said) => {
       const argv = ['chat', 'x', '--retry-unknown', '--retries', '1']
       for (const flags of [[], ['--errors', 'json']]) {
         server = await serve((socket) => {
@@ -416,7 +431,7 @@ describe('over the network', () => {
         expect(ended.code).toBe(code)
         expect(ended.err).toMatch(new RegExp(`connection refused; before that, .*${said}`))
         expect(ended.err).not.toContain('nothing was sent')
-        if (flags.length > 0) expect(JSON.parse(ended.err).error).toMatchObject({ sent, attempts: 2 })
+        if (flags.length > 0) expect(JSON.parse(ended.err).error).toMatchObject({ ...failure, attempts: 2 })
         await server.close()
       }
     },
