@@ -112,22 +112,26 @@ function wayToConfirm(
   return fits(named) ? `${named}\n${orDeny}` : `answer with: ${command} --pending`
 }
 
-/** One way for each kind of tool use that needs a result. A run can carry it out, too. */
+/** One way for each kind of tool use that needs a result. A run can carry it out, too, unless it has a command for it. */
 function waysToGiveResults(
   context: Context,
   session: string,
   state: SessionState,
   { ids, resume }: OpenUses,
 ): string[] {
-  const kinds = new Map(ids.map((id) => [state.toolUse(id)?.type ?? '', state.toolUse(id)?.name ?? '']))
-  return [...kinds].map(([type, name]) => {
-    const same = ids.filter((id) => state.toolUse(id)?.type === type)
+  const types = new Set(ids.map((id) => state.toolUse(id)?.type ?? ''))
+  return [...types].map((type) => {
+    const same = ids.filter((id) => (state.toolUse(id)?.type ?? '') === type)
     const way = `give a result with: ${resultCommand(context, session, type, same)}`
-    if (!resume) return way
+    const name = same.map((id) => state.toolUse(id)?.name ?? '').find((each) => !hasCommand(context, each))
+    if (!resume || name === undefined) return way
     const tool = isSafeWord(name) && !name.includes('=') ? name : 'NAME'
     return `${way}\nor have a command give it: ${quoteWords(['parley', ...resume, '--tool', `${tool}=COMMAND`])}`
   })
 }
+
+const hasCommand = ({ flags }: Context, tool: string): boolean =>
+  flags.given.some(({ flag, value }) => flag === '--tool' && value?.startsWith(`${tool}=`))
 
 /** The command that gives the result of tool uses of a type. */
 export function resultCommand(context: Context, session: string, type: string, ids: string[]): string {

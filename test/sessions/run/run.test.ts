@@ -261,6 +261,24 @@ test.each([
   expect(followed.err).not.toContain('--tool ')
 })
 
+test('a tool that has a command already, and stays open by a rule, is not told to be given one', async () => {
+  const uses = [custom('c1', 'deploy'), custom('c2', 'other')]
+  const policy = { rules: [{ tool: '*', decision: 'ask' }] }
+  const world = () => ({
+    exchange: createAgentService({ history: [...uses, waits('c1', 'c2')], rounds: [] }).exchange,
+  })
+  const one = await go({ policy, words: ['--tool', 'deploy=echo hi'], world: world() })
+  expect(one.err).toContain(" --tool 'deploy=echo hi' --tool other=COMMAND\n")
+  const both = await go({
+    policy,
+    words: ['--tool', 'deploy=echo hi', '--tool', 'other=echo a=b'],
+    world: world(),
+  })
+  expect(both.code).toBe(12)
+  expect(both.err).toContain('give a result with: ')
+  expect(both.err).not.toContain('COMMAND')
+})
+
 test('V63 a run does not advise --stay, which it does not have', async () => {
   const exchange = answering(
     '{"data":[{"id":"i","type":"session.status_idle","stop_reason":{"type":"end_turn"}}]}',
