@@ -5,8 +5,7 @@ import { createRawPrinter } from '../io/raw-printer.ts'
 import { tryDecodeUtf8 } from '../io/utf8.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf } from '../settings/service-settings.ts'
-import { type HttpResponse, readBody } from '../wire/exchange.ts'
-import { type Cursor, createPageTrail, readPage } from '../wire/page.ts'
+import { type Cursor, createPageTrail, type Page, readList, readPage } from '../wire/page.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { readPath } from './path.ts'
 import type { ApiRequest } from './request.ts'
@@ -22,11 +21,19 @@ export async function paginate(
   const address = settings.values[addressOf(endpoint.service)]
   let next = { path: endpoint.path, query: parts.query }
   let by = 'next_page'
+  const add = ({ texts }: Page) => {
+    for (const item of texts) printer.add(`${item}\n`)
+  }
   for (;;) {
     trail.addMark(`${next.path}?${next.query ?? ''}`, `${by} repeats`)
     const request = { ...parts, query: next.query }
-    const page = await caller.call({ ...endpoint, path: next.path }, request, read)
-    for (const item of page.texts) printer.add(`${item}\n`)
+    const page = await caller
+      .call({ ...endpoint, path: next.path }, request, ({ body }) => readList(body, read, add))
+      .catch(async (error: unknown) => {
+        await printer.end()
+        throw error
+      })
+    add(page)
     await printer.write()
     const cursor = page.next()
     if (!cursor) return printer.end()
@@ -36,7 +43,7 @@ export async function paginate(
   }
 }
 
-const read = async ({ body }: HttpResponse) => readPage(decode(await readBody(body)), 'the list')
+const read = (bytes: Uint8Array) => readPage(decode(bytes), 'the list')
 
 function decode(bytes: Uint8Array): string {
   const text = tryDecodeUtf8(bytes)

@@ -1,4 +1,5 @@
-import { childrenOf, findChild, skipBlanks } from './json/scanner.ts'
+import { collectBody } from './exchange.ts'
+import { childrenOf, createWalk, findChild, skipBlanks } from './json/scanner.ts'
 import { notUnderstood } from './problem/not-understood.ts'
 import { failureInBody, failureInstead, isErrorEnvelope } from './problem/problem.ts'
 import { parseReceived } from './received-json.ts'
@@ -20,6 +21,58 @@ export interface Page {
   /** How to go on, if there is more. Throws a `CliError` if the page says that there is more, but not how to ask. */
   next(): Cursor | undefined
 }
+
+/**
+ * Reads a body with a list by `read`. Of one that breaks off, `keep` is given what `read` makes of the elements that came
+ * whole, before the failure is thrown.
+ */
+export async function readList<T>(
+  body: AsyncIterable<Uint8Array>,
+  read: (bytes: Uint8Array) => T,
+  keep: (start: T) => void,
+): Promise<T> {
+  const collected = collectBody()
+  try {
+    for await (const chunk of body) collected.add(chunk)
+    return read(collected.bytes())
+  } catch (error) {
+    try {
+      const start = closeAfterLast(collected.bytes())
+      if (start) keep(read(start))
+    } catch {
+      // It is not the beginning of such a list.
+    }
+    throw error
+  }
+}
+
+/** A list, bare or in an object, that was cut off: up to its last whole element, and closed there. */
+function closeAfterLast(bytes: Uint8Array): Uint8Array | undefined {
+  // A place in the text is then one in the bytes, and nothing but ASCII is looked for.
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+  let depth = 0
+  /** The brackets that are open on the first two levels. */
+  let open = ''
+  let cut: { end: number; closing: string } | undefined
+  createWalk()(text, (mark, place) => {
+    const isEnd = mark === ']' || mark === '}'
+    if (mark === '[' || mark === '{') {
+      if (depth < 2) open = open.slice(0, depth) + mark
+      depth++
+    } else if (isEnd) depth--
+    if (depth < 1 || depth > 2 || !(isEnd || mark === ',')) return
+    const closing = closings.get(open.slice(0, depth))
+    if (closing !== undefined) cut = { end: isEnd ? place + 1 : place, closing }
+  })
+  return cut && Buffer.concat([bytes.subarray(0, cut.end), Buffer.from(cut.closing)])
+}
+
+/** What closes a list, and an object in which one has ended, by the brackets that are open. */
+const closings = new Map([
+  ['[', ']'],
+  ['{[', ']}'],
+  ['{', '}'],
+])
 
 /** How a page says that there is more: by the next one's token or number, or by the id to go on after. */
 const Continuation = z.looseObject({

@@ -367,6 +367,17 @@ describe('pages', () => {
     expect(refused.requests).toHaveLength(1)
   })
 
+  test('that break off, or come with what is not JSON, are printed up to their last whole item', async () => {
+    for (const cut of ['{"data":[{"id":2},{"n":1.0},{"id":', '[ {"id":2},\n{"n":1.0} , 3']) {
+      let count = 0
+      const { code, out, err } = await api(['agents', '/v1/x', '--paginate'], {
+        exchange: (request) => answering(count++ === 0 ? '{"data":[1],"next_page":"a"}' : cut)(request),
+      })
+      expect({ code, out }).toEqual({ code: 8, out: '1\n{"id":2}\n{"n":1.0}\n' })
+      expect(err).toContain('the list is not JSON')
+    }
+  })
+
   test.each([
     ['without data', [{ items: [] }], 'the list has no data'],
     [

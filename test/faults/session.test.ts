@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { response, type Script } from '../harness/server.ts'
-import { event, sseHead } from './answers.ts'
+import { chunked, closing, event, headOf, resetting, sseHead } from './answers.ts'
 import { faultsInside, type Row } from './rows.ts'
 
 const follow = ['events', 'follow']
@@ -623,6 +623,57 @@ faultsInside('Y: a list as it was asked for', [
     out: 'a\n',
     reqs: 1,
     err: ['the list of events: [1]: type'],
+  },
+  ...(
+    [
+      [
+        'by FIN in its third event',
+        '{"data":[\n{"id":"a","type":"t"} , {"id":"b","type":"t"},{"id":"c",',
+        'a\nb\n',
+      ],
+      [
+        'after its last event',
+        '{"next_page":"p","data":[{"id":"a","type":"t"},{"id":"b","type":"t"}',
+        'a\nb\n',
+      ],
+      ['after its list', '{"data":[{"id":"a","type":"t"}],"next_pa', 'a\n'],
+      ['without an object around it', '[{"id":"a","type":"t","x":["]",[{"y":1},', ''],
+      ['without an object around it, after an event', '[{"id":"a","type":"t","x":["]",[{"y":1}]]},', 'a\n'],
+      ['in its first event', '{"data":[{"id":"a","type":', ''],
+      ['and is an error', '{"error":{"message":"no"},"data":[{"id":"a","type":"t"},', ''],
+      ['and has no data', '{"items":[{"id":"a","type":"t"},', ''],
+    ] as const
+  ).map(
+    ([where, start, out]): Row => ({
+      name: `Y85 a list that breaks off ${where}`,
+      argv: ['events', 'list', '--ids'],
+      script: closing(headOf('200 OK', 'transfer-encoding: chunked') + chunked(start)),
+      code: 8,
+      out,
+      reqs: 1,
+      err: ['the answer broke off'],
+    }),
+  ),
+  {
+    name: 'Y85 a list that breaks off by RST at its second page, raw',
+    argv: ['events', 'list', '--raw'],
+    script: (socket, request, count, requests) => {
+      const start = '{"data":[{"id":"b",\n"type":"t","n":1.0},{"id":"c"'
+      if (count === 1) socket.write(page({ next_page: 'p1' }, { id: 'a', type: 't' }))
+      else resetting(headOf('200 OK', 'content-length: 900') + start)(socket, request, count, requests)
+    },
+    code: 8,
+    out: '{"id":"a","type":"t"}\n{"id":"b","type":"t","n":1.0}\n',
+    reqs: 2,
+  },
+  {
+    name: 'Y85 a list whose JSON has no end, though the answer is whole',
+    argv: ['events', 'list', '--ids'],
+    script: session({ lists: [response('{"data":[{"id":"a","type":"t"},{"id":')] }),
+    code: 8,
+    out: 'a\n',
+    reqs: 1,
+    err: ['the list of events is not JSON'],
   },
   {
     name: 'Y86 a history with the newest first, though one time is 5 ms off',

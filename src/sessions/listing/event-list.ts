@@ -2,8 +2,7 @@ import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { readBody } from '../../wire/exchange.ts'
-import { type Cursor, createPageTrail } from '../../wire/page.ts'
+import { type Cursor, createPageTrail, readList } from '../../wire/page.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 
@@ -101,7 +100,7 @@ export async function* listEvents(
 /**
  * The pages as the service gives them. If full ones are wanted after some, the list begins anew with `again`, for a page
  * may be named by its number. Of a list that does not say that it is all more is asked for. Throws a `CliError`, also if
- * nobody can say whether the list is all.
+ * nobody can say whether the list is all; what had come of a page that breaks off is given before.
  */
 async function* readPages(
   caller: Caller,
@@ -109,40 +108,55 @@ async function* readPages(
   query: ListQuery,
   wantsFull: () => boolean,
 ): AsyncGenerator<EventItem[] | 'again'> {
+  /** Of a page that breaks off. */
+  let came: EventItem[] = []
   const readPage = (asked: ListQuery, cursor?: Cursor) =>
     caller.call(
       endpoints.listEvents,
       { ...parts, query: toQuery(asked, cursor) || undefined, isEndured: true },
-      async ({ body }) => readEventsPage(new TextDecoder().decode(await readBody(body))),
+      ({ body }) =>
+        readList(body, readEvents, ({ items }) => {
+          came = items
+        }),
     )
   let { limit } = query
   let trail = createPageTrail('the list of events')
-  for (let cursor: Cursor | undefined; ; ) {
-    const isFirst = cursor === undefined
-    const { items, isMarked, next } = await readPage({ ...query, limit }, cursor)
-    trail.addMark(items[0]?.event.id, 'its pages repeat')
-    yield items
-    cursor = next()
-    if (!cursor) {
-      if (isMarked || !isFirst || !usualPages.includes(items.length)) return
-      const whole = await readPage({ ...query, limit: largestPage }).catch(refusal)
-      if (whole) yield whole.items.slice(items.length)
-      if (Math.max(items.length, whole?.items.length ?? 0) < largestPage) return
-      throw notUnderstood(
-        `the list of events ends after ${largestPage}, and does not say whether there are more`,
-      )
+  /** How many of a page were given before it is asked for again, whole. */
+  let known = 0
+  try {
+    for (let cursor: Cursor | undefined; ; ) {
+      const isFirst = cursor === undefined
+      const { items, isMarked, next } = await readPage({ ...query, limit }, cursor)
+      trail.addMark(items[0]?.event.id, 'its pages repeat')
+      yield items
+      cursor = next()
+      if (!cursor) {
+        if (isMarked || !isFirst || !usualPages.includes(items.length)) return
+        known = items.length
+        const whole = await readPage({ ...query, limit: largestPage }).catch(refusal)
+        if (whole) yield whole.items.slice(known)
+        if (Math.max(known, whole?.items.length ?? 0) < largestPage) return
+        throw notUnderstood(
+          `the list of events ends after ${largestPage}, and does not say whether there are more`,
+        )
+      }
+      if (limit !== undefined && limit < smallPage && wantsFull()) {
+        limit = undefined
+        cursor = undefined
+        trail = createPageTrail('the list of events')
+        yield 'again'
+        continue
+      }
+      trail.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
+      trail.addPage(items.length)
     }
-    if (limit !== undefined && limit < smallPage && wantsFull()) {
-      limit = undefined
-      cursor = undefined
-      trail = createPageTrail('the list of events')
-      yield 'again'
-      continue
-    }
-    trail.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
-    trail.addPage(items.length)
+  } catch (error) {
+    yield came.slice(known)
+    throw error
   }
 }
+
+const readEvents = (bytes: Uint8Array) => readEventsPage(new TextDecoder().decode(bytes))
 
 /** A service that knows no such limit has given all. */
 function refusal(error: unknown): undefined {
