@@ -676,6 +676,41 @@ faultsInside('Y: a list as it was asked for', [
     err: ['the list of events is not JSON'],
   },
   {
+    name: 'Y85 a list whose second page is an error, of which nothing stands among its events',
+    argv: ['events', 'list', '--raw', '--retries', '0'],
+    script: session({ lists: [a, response('{"error":{"message":"boom"}}', '500 Oh')] }),
+    code: 7,
+    out: '{"id":"a","type":"t"}\n',
+    reqs: 2,
+    err: ['boom'],
+  },
+  ...[[], ['--history']].map(
+    (more): Row => ({
+      name: `Y85 a stream that is refused after a cut, of which nothing stands among its events ${more}`,
+      argv: [...follow, '--raw', ...more],
+      script: session({
+        lists: [list({ id: 'a', type: 't' }), list({ id: 'a', type: 't' }, { id: 'b', type: 't' })],
+        stream(socket, count) {
+          const forbidden = response('{"error":{"message":"boom"}}', '403 No')
+          if (count > 1) socket.write(forbidden)
+          else socket.end(sseHead + event({ id: 'b', type: 't' }))
+        },
+      }),
+      code: 3,
+      out: `${more.length > 0 ? '{"id":"a","type":"t"}\n' : ''}{"id":"b","type":"t"}\n`,
+      reqs: 4,
+      err: ['boom'],
+    }),
+  ),
+  {
+    name: 'Y85 a list whose first page is an error, raw',
+    argv: ['events', 'list', '--raw', '--retries', '0'],
+    script: session({ lists: [response('{"error":{"message":"boom"}}', '500 Oh')] }),
+    code: 7,
+    out: '{"error":{"message":"boom"}}',
+    reqs: 1,
+  },
+  {
     name: 'Y86 a history with the newest first, though one time is 5 ms off',
     argv: follow,
     script: session({ lists: [list(...newestFirst.map((value, i) => at([4, 3.995, 4, 1][i] ?? 0, value)))] }),

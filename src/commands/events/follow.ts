@@ -47,7 +47,9 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
   const session = parts.params.session
   const { markdown } = settings.values
   const print = createEventPrinter(context, { ids, markdown })
+  let hasPast = false
   const showPast = async (items: readonly EventItem[], state: SessionState) => {
+    hasPast ||= items.length > 0
     for (const item of items) await print(item, state)
   }
   const following = { showPast: hasHistory ? showPast : undefined, stays, previews }
@@ -56,7 +58,8 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
     follower = await openFollower(context, caller, parts, following)
     await followAndPrint(context, follower, { session, ids, markdown, stays, canStay: true })
   } catch (error) {
-    await printFailureBody(context, error)
+    // Among events, a line each, it would be taken for one.
+    if (!hasPast && !follower?.progress.last) await printFailureBody(context, error)
     throw error
   } finally {
     follower?.close()

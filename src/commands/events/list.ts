@@ -63,7 +63,8 @@ export async function run(context: Context, options: ListFlags): Promise<void> {
       }
     }
   } catch (error) {
-    await printFailureBody(context, error)
+    // Among events, a line each, it would be taken for one.
+    if (count === 0) await printFailureBody(context, error)
     throw error
   } finally {
     await print.end()
