@@ -63,10 +63,8 @@ const [interval, longestAnswer] = [30_000, 5000]
 export class Bounds {
   readonly #run: BoundedRun
   readonly #flags: BoundFlags
-  /** Of this run alone: it is what is told. */
+  /** What the run used is told. The bounds hold for its whole turn, or whoever goes on with one would begin at nothing. */
   readonly #spending = new Spending()
-  /** Of the turn, also if an earlier run began it: the bounds hold for it, or whoever goes on would begin at nothing. */
-  readonly #turn = new Spending()
   #follower: Follower | undefined
   #course: BoundsCourse = { is: 'within' }
   /** The flags whose bounds were reached. */
@@ -86,22 +84,16 @@ export class Bounds {
 
   addPast(items: readonly EventItem[]): void {
     for (const { event } of items) {
-      this.#spending.add(event)
-      this.#turn.addPast(event)
+      this.#spending.addPast(event)
       this.#lookForTurn(event)
     }
   }
 
   /** A task is about to be sent, or the session is taken up without one. */
   async begin(hasTask: boolean): Promise<void> {
-    if (hasTask) {
-      this.#spending.begin()
-      this.#turn.begin()
-    } else this.#spending.takeUp()
-    if (!this.#isShown || !this.#spending.lacksBase) return
-    const usage = await this.#ask()
-    this.#spending.addBase(usage)
-    if (hasTask) this.#turn.addBase(usage)
+    if (hasTask) this.#spending.begin()
+    else this.#spending.takeUp()
+    if (this.#isShown && this.#spending.lacksBase) this.#spending.addBase(await this.#ask())
   }
 
   /** From here on the session is followed. */
@@ -114,7 +106,6 @@ export class Bounds {
   add(items: readonly EventItem[]): void {
     for (const { event } of items) {
       this.#spending.add(event)
-      this.#turn.add(event)
       this.#lookForTurn(event)
     }
     this.#tell()
@@ -168,7 +159,7 @@ export class Bounds {
     await this.#giveUp()
     if (this.#failure) return this.#failure
     if (this.#isAtRest && this.#isShown && !this.#spending.isTold) {
-      this.#addSession(await this.#ask())
+      this.#spending.addSession(await this.#ask())
       this.#tell()
       this.#check()
     }
@@ -264,14 +255,14 @@ export class Bounds {
   }
 
   #excessOfTokens(): string | undefined {
-    const { tokens } = this.#turn.least
+    const { tokens } = this.#spending.least
     const { maxTotalTokens } = this.#flags
     if (maxTotalTokens === undefined || tokens === undefined || tokens < maxTotalTokens) return undefined
     return `the run took ${this.#atLeast}${tokensInWords(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
   }
 
   #excessOfCost(): string | undefined {
-    const { cost } = this.#turn.least
+    const { cost } = this.#spending.least
     const { maxCost } = this.#flags
     if (maxCost === undefined || !cost) return undefined
     const { amount, isExact } = toMinor(maxCost, cost.currency)
@@ -283,7 +274,7 @@ export class Bounds {
   }
 
   get #atLeast(): string {
-    return this.#turn.isPartial ? 'at least ' : ''
+    return this.#spending.isPartial ? 'at least ' : ''
   }
 
   /** Posts one interrupt, unless the session came to rest or an earlier run began to. It stands in the journal before. */
@@ -376,17 +367,12 @@ export class Bounds {
     return new CliError('stopped', why, { sent: 'yes', resume, ...details })
   }
 
-  #addSession(usage: SessionUsage | undefined): void {
-    this.#spending.addSession(usage)
-    this.#turn.addSession(usage)
-  }
-
   /** While the session works, until the run is over. */
   #askAgain(): void {
     this.#cancelAsking = callAfter(this.#run.context.timers, interval, async () => {
       this.#askAgain()
       if (this.#isAtRest || this.#course.is !== 'within') return
-      this.#addSession(await this.#ask())
+      this.#spending.addSession(await this.#ask())
       this.#tell()
       this.#check()
     })
@@ -418,7 +404,7 @@ export class Bounds {
 
   #warnIfUnknown(): void {
     const { maxCost, maxTotalTokens } = this.#flags
-    const { tokens, cost } = this.#turn.run
+    const { tokens, cost } = this.#spending.turn
     const unknown = [
       ...(maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
         ? ['--max-total-tokens']

@@ -13,8 +13,49 @@ export interface Figures {
 /** Nothing was used before: the usage of a session that is new. */
 const unused = 'unused'
 
+/** What was used since a task, or since the session was taken up. */
+class Span {
+  /** The session's usage at its beginning; `undefined` if that is not known. */
+  base: SessionUsage | typeof unused | undefined = unused
+  /** A usage of the whole session came since. */
+  isTold = false
+  #requests: SessionUsage | undefined
+  #lacksRequest = false
+  /** The tokens of the requests that can be read. */
+  least: number | undefined
+
+  begin(base: Span['base']): void {
+    this.base = base
+    this.isTold = false
+    this.#requests = undefined
+    this.#lacksRequest = false
+    this.least = undefined
+  }
+
+  addRequest(usage: SessionUsage | undefined): void {
+    if (!usage) {
+      this.#lacksRequest = true
+      return
+    }
+    this.#requests = this.#requests ? sum(this.#requests, usage) : usage
+    this.least = (this.least ?? 0) + readable(usage.tokens)
+  }
+
+  /** A request has not told its usage, and nothing else tells it. */
+  get lacksSome(): boolean {
+    return !this.isTold && this.#lacksRequest
+  }
+
+  /** What is told of it, by what the session has used now. */
+  told(now: SessionUsage | undefined): SessionUsage | undefined {
+    if (!this.isTold) return this.#requests
+    if (!now || this.base === undefined) return undefined
+    return this.base === unused ? now : difference(now, this.base)
+  }
+}
+
 /**
- * What a run, or all of its turn, and its session have used, by the session's events. The first of these that is told counts alone:
+ * What a run, all of its turn, and its session have used, by the session's events. The first of these that is told counts alone:
  *
  *   - the difference of two usages of the whole session, of which the first is the last one before the task. A new
  *     session had used nothing; one that had worked, and told nothing, leaves the turn's unknown
@@ -23,37 +64,32 @@ const unused = 'unused'
 export class Spending {
   /** Of the whole session, as it was told last. */
   #session: SessionUsage | undefined
-  #base: SessionUsage | typeof unused | undefined = unused
-  /** A usage of the whole session came since the task. */
-  #isTold = false
   #hasWorked = false
   /** It has worked since it was told last what it used. */
   #isBehind = false
-  #requests: SessionUsage | undefined
-  /** The tokens of theirs that can be read. */
-  #leastOfRequests: number | undefined
-  #lacksRequest = false
+  /** Of this run alone. */
+  readonly #run = new Span()
+  /** Of the turn, also if an earlier run began it. */
+  readonly #turn = new Span()
+  /** Those that begin with this run. */
+  #begun: readonly Span[] = [this.#run, this.#turn]
   readonly #currencies = new Set<string>()
 
   /** An event from before this run sent anything. The last task of the session begins the turn, unless one is sent. */
   addPast(event: SessionEvent): void {
-    if (isTask(event)) this.begin()
+    if (isTask(event)) this.#turn.begin(this.#now)
     this.add(event)
   }
 
   /** A session is taken up as it stands: what came before is not of this run, also if it is of the same turn. */
   takeUp(): void {
-    this.begin()
-    if (this.#isBehind) this.#base = undefined
+    this.#begun = [this.#run]
+    this.#run.begin(this.#isBehind ? undefined : this.#now)
   }
 
   /** A task is about to be sent: what came before it is not of its turn. */
   begin(): void {
-    this.#base = this.#session ?? (this.#hasWorked ? undefined : unused)
-    this.#isTold = false
-    this.#requests = undefined
-    this.#leastOfRequests = undefined
-    this.#lacksRequest = false
+    for (const span of this.#begun) span.begin(this.#now)
   }
 
   add(event: SessionEvent): void {
@@ -68,78 +104,83 @@ export class Spending {
 
   /** A usage of the whole session that the service was asked for. One that is behind what it told since says nothing. */
   addSession(usage: SessionUsage | undefined): void {
-    if (!usage || (this.#session && isBehind(usage, this.#session))) return
-    this.#note(usage)
-    this.#session = usage
-    this.#isTold = true
-    this.#isBehind = false
+    if (!this.#addUsage(usage)) return
+    this.#run.isTold = true
+    this.#turn.isTold = true
   }
 
-  /** The service may know what the session had used before the task, and has not told it. */
+  /** The service may know what the session had used before the run, and has not told it. */
   get lacksBase(): boolean {
-    return this.#base === undefined
+    return this.#run.base === undefined
   }
 
-  /** The base of an older session, which the service was asked for before the task was sent. */
+  /** The base of an older session, which the service was asked for before anything was sent. */
   addBase(usage: SessionUsage | undefined): void {
-    if (!usage) return
-    this.addSession(usage)
-    this.begin()
+    this.#addUsage(usage)
+    if (usage) this.begin()
   }
 
-  /** The service has told a usage of the whole session since the task. */
+  /** The service has told a usage of the whole session since the run began. */
   get isTold(): boolean {
-    return this.#isTold
+    return this.#run.isTold
   }
 
-  /** Of the turn. */
   get run(): Figures {
-    return this.#lacksSome ? {} : this.#told
+    return this.#figuresOf(this.#run)
+  }
+
+  get turn(): Figures {
+    return this.#figuresOf(this.#turn)
+  }
+
+  get session(): Figures {
+    return this.#inFigures(this.#session)
   }
 
   /** Some of what the turn has used is not told, or cannot be read. */
   get isPartial(): boolean {
-    return this.#lacksSome || this.#told.tokens?.totalTokens === null
-  }
-
-  /** A request of the turn has not told its usage, and nothing else tells it. */
-  get #lacksSome(): boolean {
-    return !this.#isTold && this.#lacksRequest
+    return this.#turn.lacksSome || this.#toldOfTurn.tokens?.totalTokens === null
   }
 
   /** What the turn has used at least. */
   get least(): { tokens: number | undefined; cost: Money | undefined } {
-    const { tokens, cost } = this.#told
-    return { tokens: this.#isTold ? tokens && readable(tokens) : this.#leastOfRequests, cost }
+    const { tokens, cost } = this.#toldOfTurn
+    return { tokens: this.#turn.isTold ? tokens && readable(tokens) : this.#turn.least, cost }
   }
 
-  get #told(): Figures {
-    if (!this.#isTold) return this.#figuresOf(this.#requests)
-    const [now, base] = [this.#session, this.#base]
-    if (!now || base === undefined) return {}
-    return this.#figuresOf(base === unused ? now : difference(now, base))
+  get #toldOfTurn(): Figures {
+    return this.#inFigures(this.#turn.told(this.#session))
   }
 
-  get session(): Figures {
-    return this.#figuresOf(this.#session)
+  /** What the session has used by now, as far as that is known. */
+  get #now(): Span['base'] {
+    return this.#session ?? (this.#hasWorked ? undefined : unused)
+  }
+
+  #addUsage(usage: SessionUsage | undefined): boolean {
+    if (!usage || (this.#session && isBehind(usage, this.#session))) return false
+    this.#note(usage)
+    this.#session = usage
+    this.#isBehind = false
+    return true
   }
 
   #addRequest(usage: SessionUsage | undefined): void {
-    if (!usage) {
-      this.#lacksRequest = true
-      return
-    }
-    this.#note(usage)
-    this.#requests = this.#requests ? sum(this.#requests, usage) : usage
-    this.#leastOfRequests = (this.#leastOfRequests ?? 0) + readable(usage.tokens)
+    if (usage) this.#note(usage)
+    this.#run.addRequest(usage)
+    this.#turn.addRequest(usage)
   }
 
   #note({ cost }: SessionUsage): void {
     if (cost) this.#currencies.add(cost.currency)
   }
 
+  #figuresOf(span: Span): Figures {
+    return span.lacksSome ? {} : this.#inFigures(span.told(this.#session))
+  }
+
   /** Of two currencies there is no sum. */
-  #figuresOf(usage: SessionUsage | undefined): Figures {
+  #inFigures(usage: SessionUsage | undefined): Figures {
     if (!usage) return {}
     const { tokens, cost } = usage
     const counts = Object.values(tokens) as TokenCount[]

@@ -211,6 +211,21 @@ const rows: Record<string, Row> = {
     run: { tokens: { inputTokens: 2 }, cost: undefined },
     session: { cost: undefined },
   },
+  'requests in two currencies have no cost': {
+    now: [
+      request(1, 1, '5'),
+      {
+        type: 'span.model_request_end',
+        model_usage: { input_tokens: 2, list_cost: { amount: '9', currency: 'EUR' } },
+      },
+    ],
+    run: { cost: undefined },
+  },
+  'nor does one say anything of the run that is behind what was told before': {
+    past: [task, says, told(40, 10, '187')],
+    now: [told(30, 10, '150')],
+    run: {},
+  },
   'a usage that is behind says nothing': {
     now: [told(40, 10, '187'), told(30, 10, '150')],
     run: { tokens: { inputTokens: 40 }, cost: usd(187) },
@@ -235,10 +250,11 @@ describe('what a run has used', () => {
     for (const event of past) spending.addPast(event as never)
     if (sends) spending.begin()
     for (const event of now) spending.add(event as never)
-    expect(spending.run).toMatchObject(run)
-    if (Object.keys(run).length === 0) expect(spending.run).toEqual({})
-    if ('tokens' in run)
-      expect(spending.run.tokens).toEqual(run.tokens && expect.objectContaining(run.tokens))
+    for (const figures of sends ? [spending.run, spending.turn] : [spending.turn]) {
+      expect(figures).toMatchObject(run)
+      if (Object.keys(run).length === 0) expect(figures).toEqual({})
+      if ('tokens' in run) expect(figures.tokens).toEqual(run.tokens && expect.objectContaining(run.tokens))
+    }
     if (session) expect(spending.session).toMatchObject(session)
   })
 
@@ -262,11 +278,23 @@ describe('what a run that takes a session up has used', () => {
     ['in a turn whose work the service tells', [task, told(10, 5), says], usage(20, 5), 25],
   ])('%s', (_, past, asked, total) => {
     const spending = new Spending()
-    for (const event of past) spending.add(event as never)
+    for (const event of past) spending.addPast(event as never)
     spending.takeUp()
     if (spending.lacksBase) spending.addBase(asked && readUsage(asked as never))
     spending.add(told(40, 10) as never)
     expect(spending.run.tokens?.totalTokens).toBe(total)
+    // The turn began before.
+    expect(spending.turn.tokens?.totalTokens).toBe(50)
+  })
+
+  test('what the service says when it is asked for the base does not count as told of the turn', () => {
+    const spending = new Spending()
+    for (const event of [task, request(9, 9)]) spending.addPast(event as never)
+    spending.takeUp()
+    spending.addBase(readUsage(usage(9, 9)))
+    spending.add(request(1, 2) as never)
+    const totals = [spending.run, spending.turn].map(({ tokens }) => tokens?.totalTokens)
+    expect([totals, spending.least.tokens]).toEqual([[3, 21], 21])
   })
 })
 
