@@ -17,7 +17,7 @@ export interface Workplace {
 
 /** The right to work on a session, which one run has at a time. */
 export interface SessionLock {
-  /** Throws a `CliError` of kind `file` if another run may have it by now, since this one seemed dead. */
+  /** Throws a `CliError` of kind `file` if another run may have it by now, since this one seemed dead, or has released it. */
   requireHeld(): void
   release(): void
 }
@@ -32,9 +32,11 @@ export async function lockSession(
   audit: string | undefined,
 ): Promise<SessionLock> {
   const locks: { lock: Lock; name: string }[] = []
+  let isReleased = false
   const release = () => {
+    isReleased = true
     context.cleanups.delete(release)
-    for (const { lock } of locks.splice(0)) lock.release()
+    for (const { lock } of locks) lock.release()
   }
   context.cleanups.add(release)
   try {
@@ -49,6 +51,7 @@ export async function lockSession(
   }
   return {
     requireHeld() {
+      if (isReleased) throw new CliError('file', `the run that worked on ${workplace.session} is over`)
       const lost = locks.find(({ lock }) => !lock.isHeld())
       if (!lost) return
       const why = `its lock is gone, so another run may work on ${workplace.session}`

@@ -10,6 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { describe, expect, test, vi } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import { createPatientClock } from '../../harness/clock.ts'
@@ -166,4 +167,30 @@ test('Y133: a run that lost its lock does nothing more of which another could kn
   expect(err).toContain('the session s1: its lock is gone, so another run may work on s1')
   expect(err).toContain('parley events run -s s1 --no-stdin')
   expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([lock])
+})
+
+test.each([
+  ['with a lock', '.cache'],
+  ['where no lock can be kept (needs POSIX files)', 'p.json'],
+])('Y133: a run that a signal has cleaned up after begins nothing more: %s', async (_, cache) => {
+  const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: 'ask' }
+  const { service, cwd } = open({ rounds: [[use]] })
+  let clean: (exit: number) => string = () => ''
+  const shown = new Writable({
+    write(chunk, _, done) {
+      if (String(chunk).includes('agent.tool_use')) clean(143)
+      done()
+    },
+  })
+  const { code } = await run(['events', 'run', 'do it', '-s', 's1', '--no-stdin', '--policy', 'p.json'], {
+    cwd,
+    env: { XDG_CACHE_HOME: join(cwd, cache) },
+    timers: clock,
+    exchange: service.exchange,
+    stdout: { isTerminal: false, open: () => shown, writeNow: () => 0 },
+    onSignal(act) {
+      clean = act
+    },
+  })
+  expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
 })
