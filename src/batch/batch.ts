@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { Sent } from '../fate.ts'
 import { escapeJson } from '../io/escape.ts'
-import { absolutePath, realPath, realPlace } from '../io/paths.ts'
+import { absolutePath, realPlace } from '../io/paths.ts'
 import { deadlineOf, readSettings } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { type BatchOptions, checkBatchFlags, mostFailedOf } from './flags.ts'
@@ -88,8 +88,9 @@ async function open<C extends LineRequest>(
   // With --resume the ledger has to know the results first, else nothing is made before the input is known to be good.
   const checked = isResumed ? undefined : await read()
   if (name === undefined) return { input: checked ?? (await read()), results: undefined }
+  const given = absolutePath(host, name)
   // Only what is resumed is made through a link.
-  const path = (isResumed ? realPlace : realPath)(absolutePath(host, name))
+  const path = isResumed ? realPlace(given) : given
   const { tokensOf } = work
   const results = await openResults({ path, name, isResumed, ledger, tokensOf, deadline, timers, note })
   cleanups.add(results.close)

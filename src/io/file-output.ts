@@ -1,11 +1,11 @@
-import fs, { closeSync, constants, existsSync, openSync, promises, type Stats } from 'node:fs'
+import fs, { closeSync, constants, existsSync, lstatSync, openSync, promises, type Stats } from 'node:fs'
 import type { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { asFileFailure, CliError, fileProblem, usage } from '../errors.ts'
 import { inTime } from '../timers.ts'
 import { notTaken, type Output, type WriteLimit } from './output.ts'
-import { absolutePath, isFolderName } from './paths.ts'
+import { absolutePath, isFolderName, realPlace } from './paths.ts'
 import { createTemporaryFile, type TemporaryFile } from './temporary-file.ts'
 
 export interface KeptPart {
@@ -37,7 +37,8 @@ interface WhereWritten extends WriteLimit {
 
 /**
  * Prepares to write a file, without changing it yet: throws a `CliError` of kind `file` if it cannot be written. A
- * device or a pipe is written directly, a pipe until the deadline, and of a link its target. A file keeps its mode; a new one gets `mode`, by
+ * device or a pipe is written directly, a pipe until the deadline, and of a link its target, which may not
+ * be there yet. A file keeps its mode; a new one gets `mode`, by
  * default that of any new file.
  */
 export async function openFileOutput(
@@ -47,8 +48,13 @@ export async function openFileOutput(
 ): Promise<FileOutput> {
   if (name === '') throw usage('a file must have a name')
   const path = absolutePath(host, name)
-  const target = await promises.realpath(path).catch(() => path)
-  const existing = await promises.stat(target).catch(() => undefined)
+  const target = realPlace(path)
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false
+  const existing = await promises.stat(target).catch((error: NodeJS.ErrnoException) => {
+    // A link that leads to itself has no place.
+    if (error.code === 'ELOOP') throw asFileFailure(error, name)
+    return undefined
+  })
   if (existing?.isDirectory() || isFolderName(name, host.platform))
     throw new CliError('file', `${name}: it is a folder`)
   const isRegular = existing === undefined || existing.isFile()
@@ -57,12 +63,12 @@ export async function openFileOutput(
     await promises.access(path, constants.W_OK).catch((error) => {
       const isFolder = path !== target && (error as NodeJS.ErrnoException).code === 'ENOENT'
       throw isFolder
-        ? new CliError('file', `${name}: there is no folder ${dirname(name)}/`)
+        ? new CliError('file', `${name}: there is no folder ${dirname(isLink ? target : name)}/`)
         : asFileFailure(error, name)
     })
   }
   const pipe = existing?.isFIFO() ? await openPipe(target, name) : undefined
-  const shown = target === path ? name : target
+  const shown = isLink ? target : name
   const special = pipe ? createPipeSink(pipe, name, until) : createDeviceSink(target)
   const sink = isRegular ? createFileSink(target, shown, existing?.mode ?? mode) : special
   const wrapped = (work: Promise<void>) =>

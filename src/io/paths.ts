@@ -9,7 +9,7 @@ export const absolutePath = (host: { readonly cwd: string }, name: string): stri
  * The target of a link that leads somewhere, else the path itself. The system's own words for it: if upper and lower case
  * are one, so are two spellings of a file.
  */
-export function realPath(path: string): string {
+function realPath(path: string): string {
   try {
     return realpathSync.native(path)
   } catch {

@@ -5,7 +5,7 @@ import type { Crowd } from '../../crowd.ts'
 import { asFileFailure, CliError } from '../../errors.ts'
 import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
-import { absolutePath, realPath } from '../../io/paths.ts'
+import { absolutePath, realPlace } from '../../io/paths.ts'
 import { readUtf8 } from '../../io/utf8.ts'
 import { appending } from '../../wire/json/edit.ts'
 
@@ -105,7 +105,7 @@ function hasOther(text: string, system: string | undefined): boolean {
 /** The file to lock and to replace. Throws if it cannot be written. */
 async function findTarget(context: Context, name: string): Promise<string> {
   const path = absolutePath(context.host, name)
-  const target = realPath(path)
+  const target = realPlace(path)
   if (existsSync(path) && !statSync(path).isFile())
     throw new CliError('file', `${name}: it is not a regular file`)
   // Before a lock is made beside it.

@@ -1,5 +1,13 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, existsSync, lstatSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { promisify } from 'node:util'
@@ -317,6 +325,36 @@ describe('files', () => {
     expect(JSON.parse(readFileSync(join(cwd, 'empty.json'), 'utf8')).contents).toHaveLength(2)
     expect((await run(['chat', 'x', '--thread', 'new.json'], { cwd })).code).toBe(0)
     expect(modeOf('new.json')).toBe(ownerOnly)
+  })
+
+  test('through a link, also to what is not there yet (needs POSIX files)', async () => {
+    const cwd = temporaryFolder()
+    const there = (name: string) => readFileSync(join(cwd, 'there', name), 'utf8')
+    const isLink = (name: string) => lstatSync(join(cwd, name)).isSymbolicLink()
+    mkdirSync(join(cwd, 'there'))
+    for (const [link, target] of [
+      ['link.txt', 'there/a.txt'],
+      ['link.json', 'second'],
+      ['second', 'there/t.json'],
+      ['lost.txt', 'nowhere/a.txt'],
+      ['loop', 'loop'],
+    ] as const)
+      symlinkSync(target, join(cwd, link))
+    const argv = ['chat', 'x', '-o', 'link.txt', '--thread', 'link.json']
+    for (const turns of [2, 4]) {
+      const ended = await run(argv, { cwd, exchange: answering(message('Uno')) })
+      expect(ended.code).toBe(0)
+      expect([isLink('link.txt'), isLink('link.json'), there('a.txt')]).toEqual([true, true, 'Uno\n'])
+      expect(JSON.parse(there('t.json')).contents).toHaveLength(turns)
+    }
+    const lost = await run(['chat', 'x', '-o', 'lost.txt'], { cwd })
+    expect(lost).toMatchObject({ code: 11, requests: [] })
+    expect(lost.err).toContain('lost.txt: there is no folder ')
+    expect(await run(['chat', 'x', '-o', 'loop'], { cwd })).toMatchObject({
+      code: 11,
+      err: expect.stringContaining('loop: too many symbolic links'),
+      requests: [],
+    })
   })
 
   test('--thread keeps the conversation, its spelling and its unknown fields', async () => {
