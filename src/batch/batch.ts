@@ -16,7 +16,7 @@ import {
   type Source,
 } from './input.ts'
 import { createLedger } from './ledger.ts'
-import { asTheyCome, inOrder, type LineAnswer, type Turns } from './record.ts'
+import { asTheyCome, inOrder, type LineAnswer, type Result, type Turns } from './record.ts'
 import { type BatchContext, createBatchReport, withStatusLine } from './report.ts'
 import { openResults, type ResultsFile } from './results-file.ts'
 import { type Asking, type Outcome, runBatch } from './run.ts'
@@ -103,7 +103,7 @@ async function answer<C extends LineRequest>(
 ): Promise<void> {
   const { concurrency = defaultConcurrency, maxTotalTokens: mostTokens = Infinity } = options
   const { maxFailed } = options
-  const turns = options.unordered ? asTheyCome() : inOrder(4 * concurrency)
+  const turns: Turns<Result> = options.unordered ? asTheyCome() : inOrder(4 * concurrency)
   const report = createBatchReport(context, { input, isResumable: results !== undefined })
   context.calls.expectGoingOn(() => options.resume === true)
   const interrupted = new AbortController()
@@ -159,20 +159,20 @@ async function answer<C extends LineRequest>(
 const widthOf = (lastNumber: number | undefined) => (lastNumber === undefined ? 6 : `${lastNumber}`.length)
 
 /** Prints the results that wait for their turn, when a signal ends the run at once. */
-function printHeld({ output }: BatchContext, turns: Turns): void {
-  for (const line of turns.takeHeld()) {
-    void output.write(`${output.isTerminal ? escapeJson(line) : line}\n`).catch(() => {})
+function printHeld({ output }: BatchContext, turns: Turns<Result>): void {
+  for (const { text } of turns.takeHeld()) {
+    void output.write(`${output.isTerminal ? escapeJson(text) : text}\n`).catch(() => {})
   }
 }
 
 /** Why the batch stopped, else the failure of the first line that failed, if more failed than may. */
 function throwFailure(
-  { stop, failure, mayPass, tally: { ok, failed, skipped } }: Outcome,
+  { stop, failure, mayPass, tally: { ok, failed, lost = 0, skipped } }: Outcome,
   { maxFailed, resume, results }: BatchOptions,
   { total, sent }: { total: number | undefined; sent: Sent },
 ): void {
   // Without --resume the same command would pay for the answers once more, or be refused by its own results.
-  const isSpent = !resume && (ok > 0 || (results !== undefined && failed > 0))
+  const isSpent = !resume && (ok + lost > 0 || (results !== undefined && failed > 0))
   const retryOf = ({ retry }: CliError['details']) => (isSpent && retry === 'later' ? 'never' : retry)
   if (stop instanceof CliError) {
     // After a deadline the same command goes on.

@@ -7,6 +7,8 @@ import type { Line, LineRequest } from './input.ts'
 export interface Tally {
   ok: number
   failed: number
+  /** What came for these was not printed, so that they are neither. */
+  lost?: number
   /** Done by an earlier run. */
   skipped: number
   /** Of all answers that say it, an earlier run's too. */
@@ -33,12 +35,18 @@ export interface LineAnswer {
   seconds: number
 }
 
+/** A line's result as it is written, without its line break. */
+export interface Result {
+  text: string
+  outcome: 'ok' | 'failed'
+}
+
 /** The places that results go to. */
 export interface Sinks {
   /** Throws as stdout does; `flush` resolves when everything is written. */
   output: { write(text: string): Promise<void>; flush(): Promise<void> }
   /** Decides when a result goes to the output, if there are no `results`. */
-  turns: Turns
+  turns: Turns<Result>
   /** Takes each result as it comes, in place of the output. Throws a `CliError` if it cannot. */
   results?: {
     append(line: string): void
@@ -90,36 +98,43 @@ export function createRecorder(
   let unprinted = 0
   let printing = Promise.resolve()
 
-  function print(result: string): void {
+  /** What was counted and is not printed does not count. */
+  function print({ text, outcome }: Result, isCounted = true): void {
     unprinted++
     printing = printing
-      .then(() => output.write(`${result}\n`))
-      .catch(failToPrint)
+      .then(() => output.write(`${text}\n`))
+      .catch((error: unknown) => {
+        if (isCounted) tally[outcome]--
+        tally.lost = (tally.lost ?? 0) + 1
+        failToPrint(error)
+      })
       .then(() => void unprinted--)
   }
 
-  const failToPrint = (error: unknown) =>
-    onError(error instanceof OutputClosed ? readerGone() : asStop(error))
+  const failToPrint = (error: unknown) => {
+    const failure = error instanceof OutputClosed ? readerGone() : asStop(error)
+    onError(failure instanceof CliError ? failure.with({ consequence: notPrinted }) : failure)
+  }
 
-  function record(line: Line<LineRequest>, outcome: 'ok' | 'failed', result: string): void {
-    if (keep(line, result)) tally[outcome]++
+  function record(line: Line<LineRequest>, result: Result): void {
+    if (keep(line, result)) tally[result.outcome]++
     tally.skipped = countSkipped()
     onProgress?.(tally, line.index)
   }
 
   /** Returns whether the result is, or will be, where the next run or a reader looks for it. */
-  function keep(line: Line<LineRequest>, result: string): boolean {
+  function keep(line: Line<LineRequest>, result: Result): boolean {
     if (!results) {
       for (const ready of turns.finish(line.place ?? 0, result)) print(ready)
       return true
     }
     try {
-      results.append(result)
+      results.append(result.text)
       return true
     } catch (error) {
       onError(error instanceof CliError ? error.with({ consequence: onStdout }) : error)
       // It was paid for.
-      print(result)
+      print(result, false)
       return false
     }
   }
@@ -148,12 +163,12 @@ export function createRecorder(
       note(`line ${line.index}: the answer does not say how many tokens it took; it counts as none`)
     },
     addAnswer(line, answer) {
-      record(line, 'ok', formatAnswer(line, answer))
+      record(line, { outcome: 'ok', text: formatAnswer(line, answer) })
     },
     addFailure(line, error) {
       if (!first || line.index < first.index) first = { index: line.index, error }
       mayPass ||= error.details.retry === 'later'
-      record(line, 'failed', formatFailure(line, describe(error)))
+      record(line, { outcome: 'failed', text: formatFailure(line, describe(error)) })
     },
     printed: () => printing,
     async end() {
@@ -171,24 +186,26 @@ export function createRecorder(
 
 const onStdout = 'the results that it did not take are on stdout, and do not count'
 
+const notPrinted = 'the results that it did not take are lost, and do not count'
+
 const readerGone = () => new CliError('file', 'stdout: its reader has gone')
 
 /** Puts results that come in any order into the order in which their lines were begun. */
-export interface Turns {
+export interface Turns<R = string> {
   /** Another line may be begun. */
   readonly haveRoom: boolean
   /** A line is begun. Returns its place. */
   open(): number
   /** A line's result is there. Returns the results whose turn it is now. */
-  finish(place: number, result: string): string[]
+  finish(place: number, result: R): R[]
   /** The results that wait for one before them. They are given out by this. */
-  takeHeld(): string[]
+  takeHeld(): R[]
 }
 
 /** Fewer than `size` results wait at any time. */
-export function inOrder(size: number): Turns {
+export function inOrder<R = string>(size: number): Turns<R> {
   /** Each at its place, modulo the size. */
-  const held: (string | undefined)[] = []
+  const held: (R | undefined)[] = []
   let opened = 0
   let next = 0
   return {
@@ -198,7 +215,7 @@ export function inOrder(size: number): Turns {
     open: () => opened++,
     finish(place, result) {
       held[place % size] = result
-      const ready: string[] = []
+      const ready: R[] = []
       for (let first = held[next % size]; first !== undefined; first = held[next % size]) {
         held[next++ % size] = undefined
         ready.push(first)
@@ -213,7 +230,7 @@ export function inOrder(size: number): Turns {
 }
 
 /** Gives each result out at once. */
-export const asTheyCome = (): Turns => ({
+export const asTheyCome = <R = string>(): Turns<R> => ({
   haveRoom: true,
   open: () => 0,
   finish: (_, result) => [result],

@@ -715,6 +715,30 @@ describe('the end of a batch', () => {
     expect(JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))).toMatchObject({ kind, sent })
   })
 
+  test.each<[string, number, string[]]>([
+    ['in order', 0, []],
+    ['as they come', 0, ['--unordered']],
+    ['after the first', 1, ['--concurrency', '1']],
+  ])('results that a full stdout does not take do not count: %s', async (_, taken, flags) => {
+    let left = taken
+    const stdout = new Writable({
+      write: (_chunk, _encoding, done) =>
+        done(left-- > 0 ? null : Object.assign(new Error(), { code: 'ENOSPC' })),
+    })
+    const cwd = folderWith(3)
+    const world = { cwd, stdout: { isTerminal: false, open: () => stdout, writeNow: () => 0 } }
+    const { code, err } = await run([...batch, ...flags, '--report', 'report.json'], world)
+    expect(code).toBe(11)
+    expect(err).toMatch(
+      new RegExp(`^parley: ${taken} ok · 0 failed · ${3 - taken} not done · .*; without --results the rest`),
+    )
+    expect(err).toContain(
+      'parley: stdout: no space left on the disk\n  the results that it did not take are lost, and do not count\n',
+    )
+    const report = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
+    expect(report.counts).toMatchObject({ ok: taken, failed: 0, notDone: 3 - taken })
+  })
+
   test('an empty input is done', async () => {
     expect(await run(batch, { cwd: folderWith('\n\n') })).toMatchObject({ code: 0, out: '', requests: [] })
   })
