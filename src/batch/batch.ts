@@ -175,9 +175,9 @@ function throwFailure(
   const isSpent = !resume && (ok + lost > 0 || (results !== undefined && failed > 0))
   const retryOf = ({ retry }: CliError['details']) => (isSpent && retry === 'later' ? 'never' : retry)
   if (stop instanceof CliError) {
-    // After a deadline the same command goes on.
-    const goesOn = stop.kind === 'stopped' && stop.details.deadline && resume
-    throw stop.with({ sent, retry: goesOn ? 'later' : retryOf(stop.details) })
+    // After a deadline the same command goes on, or begins anew.
+    const goesOn = stop.kind === 'stopped' && stop.details.deadline
+    throw stop.with({ sent, retry: retryOf(goesOn ? { retry: 'later' } : stop.details) })
   }
   if (stop !== undefined) throw stop
   if (!failure || failed <= (maxFailed ? mostFailedOf(maxFailed, total) : 0)) return

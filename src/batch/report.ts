@@ -115,6 +115,8 @@ export function createBatchReport(context: BatchContext, { input, isResumable }:
     const left = leftOf(tally, input.total)
     if (left === 0 && tally.failed === 0) return ''
     if (isResumable) return '; the same command with --resume goes on'
+    if (left !== undefined && left === input.total && !tally.lost)
+      return `; ${context.calls.sent === 'no' ? 'nothing was sent: ' : ''}the same command begins anew`
     if (left === undefined) return '; if lines are left, they cannot be resumed without --results'
     return left === 0 ? '' : '; without --results the rest cannot be resumed'
   }

@@ -71,6 +71,8 @@ interface BatchRun<C extends LineRequest> extends State<Line<C>> {
   race: Race
   /** Each makes one request that is under way fail at once. */
   cuts: Crowd<(error: CliError) => void>
+  /** Why the last of them was refused. */
+  refusal: CliError | undefined
   /** Why the batch stops: the first reason counts. */
   reason: unknown
 }
@@ -153,6 +155,7 @@ function createRun<C extends LineRequest>(
     recorder,
     race: createRace(timers),
     cuts: createCrowd(),
+    refusal: undefined,
     reason: undefined,
   }
   return run
@@ -166,7 +169,8 @@ function stop<C extends LineRequest>(run: BatchRun<C>, because: unknown): void {
 
 function cut<C extends LineRequest>(run: BatchRun<C>): void {
   const deadline = true
-  stop(run, new CliError('stopped', 'the deadline passed', { deadline }))
+  const because = run.refused.length > 0 && run.refusal ? `; before that, ${run.refusal.message}` : ''
+  stop(run, new CliError('stopped', `the deadline passed${because}`, { deadline }))
   run.deadline = Infinity
   for (const fail of run.cuts)
     fail(new CliError('unknown', 'the deadline passed', { sent: 'unknown', retry: 'later', deadline }))
@@ -254,6 +258,7 @@ function takeBack<C extends LineRequest>(
 ): void {
   const { deadline, timers, onPause } = run.options
   run.refused.push(line)
+  run.refusal = error
   const before = run.schedule.pause
   run.schedule = refuse(run.schedule, ticket, { error, now, deadline, random: timers.random() })
   const { pause, places } = run.schedule

@@ -694,6 +694,31 @@ describe('the end of a batch', () => {
     expect(JSON.parse(err).error).toMatchObject(error)
   })
 
+  test.each<[string, string[], string, string]>([
+    ['without results', [], 'later', 'nothing was sent: the same command begins anew'],
+    ['with results', ['--results', 'r'], 'later', 'the same command with --resume goes on'],
+  ])('a deadline while nobody is there may be run again, and says why: %s', async (_, flags, retry, way) => {
+    const cwd = folderWith(3)
+    const argv = [...batch, ...flags, '--deadline', '3s']
+    const asJson = await run([...argv, '--errors', 'json'], { cwd, exchange: refused, timers: createClock() })
+    const { message, ...error } = JSON.parse(asJson.err).error
+    expect(message).toBe('the deadline passed; before that, connection refused')
+    expect(error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'no', safeToRetry: true, retry })
+    // Whoever obeys is not refused by what the first run left.
+    const again = await run(argv, { cwd, exchange: refused, timers: createClock() })
+    expect(again.code).toBe(15)
+    expect(again.err).toContain(`0 ok · 0 failed · 3 not done · 3 s; ${way}\n`)
+  })
+
+  test('a deadline while the service refuses may be run again, and says why', async () => {
+    const exchange = status(429)
+    const argv = [...batch, '--deadline', '3s', '--errors', 'json']
+    const { err } = await run(argv, { cwd: folderWith(3), exchange, timers: createClock() })
+    const { message, ...error } = JSON.parse(err).error
+    expect(message).toMatch(/^the deadline passed; before that, the gateway answered 429/)
+    expect(error).toMatchObject({ kind: 'stopped', sent: 'yes', retry: 'later' })
+  })
+
   const refused: Exchange = async () => {
     throw new CliError('not-sent', 'connection refused')
   }
