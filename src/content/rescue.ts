@@ -41,9 +41,9 @@ export function keepText({ host }: Pick<Context, 'host'>, text: string): KeptPar
   const path = newPath(host, 'txt')
   try {
     replaceFileNow(path, text, 0o600)
-    return { fate: `is kept as ${path}`, name: path }
+    return { outcome: `is kept as ${path}`, name: path }
   } catch (error) {
-    return { fate: `could not be kept in ${dirname(path)}: ${fileProblem(error)}` }
+    return { outcome: `could not be kept in ${dirname(path)}: ${fileProblem(error)}` }
   }
 }
 

@@ -10,7 +10,7 @@ import { createTemporaryFile, type TemporaryFile } from './temporary-file.ts'
 
 export interface KeptPart {
   /** What became of it: `is kept as …`. */
-  fate: string
+  outcome: string
   /** Its file, if it could be kept. */
   name?: string
 }
@@ -130,7 +130,7 @@ function keepPart(file: TemporaryFile, target: string, name: string): KeptPart |
       const suffix = number === 1 ? '.part' : `.part-${number}`
       if (!file.link(target + suffix)) continue
       const kept = name + suffix
-      return { fate: `is kept as ${kept}`, name: kept }
+      return { outcome: `is kept as ${kept}`, name: kept }
     }
   } catch (error) {
     return notKept(name, error)
@@ -141,7 +141,7 @@ function keepPart(file: TemporaryFile, target: string, name: string): KeptPart |
 }
 
 const notKept = (name: string, error: unknown): KeptPart => ({
-  fate: `could not be kept as ${name}.part: ${fileProblem(error)}`,
+  outcome: `could not be kept as ${name}.part: ${fileProblem(error)}`,
 })
 
 // With plain descriptors: Node 26 throws if a `FileHandle` is collected that a broken answer left open.
@@ -179,7 +179,7 @@ function createPipeSink(pipe: Socket, name: string, { limit, timers }: WriteLimi
       await finish((done) => pipe.end(done))
       isWhole = true
     },
-    keep: () => (isWhole ? undefined : { fate: 'is not kept' }),
+    keep: () => (isWhole ? undefined : { outcome: 'is not kept' }),
     discard: () => void pipe.destroy(),
   }
 }
@@ -197,7 +197,7 @@ function createDeviceSink(path: string): Sink {
       await close(file)
       isWhole = true
     },
-    keep: () => (file !== undefined && !isWhole ? { fate: 'is not kept' } : undefined),
+    keep: () => (file !== undefined && !isWhole ? { outcome: 'is not kept' } : undefined),
     discard() {},
   }
 }

@@ -26,9 +26,9 @@ export async function keepingPart<T>(
   if (!keeper) return work()
   const keep = () => {
     const words = calls.lastWords() ?? (keeper.isWhole ? undefined : 'the answer was cut off')
-    const outcome = keeper.keep()
-    if (!outcome) return
-    const told = tellKept(outcome, keeper.isWhole ? 'the answer' : undefined)
+    const part = keeper.keep()
+    if (!part) return
+    const told = tellKept(part, keeper.isWhole ? 'the answer' : undefined)
     calls.sayInstead(() => oneLine(words === undefined ? told : `${words}; ${told}`, 2000))
   }
   cleanups.add(keep)
@@ -42,7 +42,7 @@ export async function keepingPart<T>(
 }
 
 /** What became of the part that came, or of an answer that is whole, but not as it was asked for. */
-export const tellKept = ({ fate }: KeptPart, what = 'the part that came'): string => `${what} ${fate}`
+export const tellKept = ({ outcome }: KeptPart, what = 'the part that came'): string => `${what} ${outcome}`
 
 /** The same failure, with what became of the answer, as far as it came. */
 export const withPart = (failure: CliError, part: KeptPart | undefined): CliError =>

@@ -109,7 +109,7 @@ function withAnswer(
   { thread, text }: { thread: string | undefined; text: string },
 ): CliError {
   if (text.trim() === '') return failure
-  const part = thread === undefined ? keepText(context, text) : { fate: `is in ${thread}`, name: thread }
+  const part = thread === undefined ? keepText(context, text) : { outcome: `is in ${thread}`, name: thread }
   const told = part && `; ${tellKept(part, 'the text of the answer')}`
   return new CliError(failure.kind, `${failure.message}${told}`, { ...failure.details, kept: part?.name })
 }
