@@ -57,6 +57,26 @@ faultsInside('Y: what is no session', [
       err: err as string[],
     }),
   ),
+  ...[
+    ['application/json', '{"data":['],
+    ['text/plain', event(say('e1', 'new'))],
+  ].map(
+    ([type, begin]): Row => ({
+      name: `Y01 a stream that is ${type} and never ends is not waited for`,
+      argv: follow,
+      script: session({
+        lists: [list()],
+        stream: (socket) => {
+          socket.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\nconnection: close\r\n\r\n${begin}`)
+          const timer = setInterval(() => socket.write('\n'), 50)
+          socket.on('close', () => clearInterval(timer))
+        },
+      }),
+      code: 8,
+      reqs: 2,
+      err: [`is not a stream of events: it is ${type}`],
+    }),
+  ),
   {
     name: 'Y02 a stream that is an error ends by its type',
     argv: follow,

@@ -1,7 +1,7 @@
 import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
-import type { Timers } from '../../timers.ts'
+import { callAfter, type Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json/parse.ts'
@@ -37,7 +37,7 @@ export async function openEventStream(
   const answer = await caller.open(endpoints.followEvents, { ...asked, isEndured: true })
   const type = answer.headers['content-type'] ?? ''
   if (answer.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
-    throw answer.complete(await explainWrongAnswer(answer))
+    throw answer.complete(await explainWrongAnswer(answer, timers))
   }
   const decoder = createSseDecoder({ acceptsBare: true })
   const items = readItems(answer, decoder)
@@ -100,13 +100,15 @@ function ignoreCut(error: unknown): { done: true; value: undefined } {
   throw error
 }
 
-/** How much is read of an answer that is not a stream of events. Bytes. */
-const longestWrongAnswer = 256 * 1024
+/** How much is read of an answer that is not a stream of events, in bytes, and for how long, in milliseconds. */
+const [longestWrongAnswer, longestReading] = [256 * 1024, 5000]
 
-/** What came in place of a stream of events: an error of its type, else an error that names what it is. */
-async function explainWrongAnswer(response: HttpResponse): Promise<CliError> {
+/** What came in place of a stream of events, which may never end: an error of its type, else an error that names what it is. */
+async function explainWrongAnswer(response: HttpResponse, timers: Timers): Promise<CliError> {
   const { status, headers } = response
-  const text = new TextDecoder().decode(await readBody(response.body, longestWrongAnswer))
+  const cancel = callAfter(timers, longestReading, () => response.close())
+  const bytes = await readBody(response.body, longestWrongAnswer).finally(cancel)
+  const text = new TextDecoder().decode(bytes)
   response.close()
   const what = status === 204 ? 'empty (204)' : headers['content-type']
   const failure = failureInstead(
