@@ -43,7 +43,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   try {
     await keepingPart(context, file, async () => {
       if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
-      else await caller.call(endpoint, parts, (answer) => printAnswer(printWhole, answer))
+      else await caller.call(endpoint, parts, (answer) => printAnswer(printWhole, answer, file))
       await file?.commit()
       if (file && options.output !== undefined) context.summary.files?.push(options.output)
     })
@@ -54,7 +54,11 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   }
 }
 
-async function printAnswer(print: Printer, answer: HttpResponse): Promise<void> {
+async function printAnswer(
+  print: Printer,
+  answer: HttpResponse,
+  file: FileOutput | undefined,
+): Promise<void> {
   const start = createStart()
   await print.head(answer)
   try {
@@ -66,7 +70,10 @@ async function printAnswer(print: Printer, answer: HttpResponse): Promise<void> 
     await print.end()
   }
   const value = start.parse()
-  if (isErrorEnvelope(value)) throw failureInBody(value)
+  if (!isErrorEnvelope(value)) return
+  file?.discard()
+  const failure = failureInBody(value)
+  throw file && !file.isDirect ? failure.with({ head: answer, rawBody: start.bytes() }) : failure
 }
 
 /** An error in a 2xx is no longer than this. Bytes. */
@@ -82,7 +89,10 @@ function createStart() {
       if (size <= longestError) chunks.push(chunk)
       else chunks.length = 0
     },
-    parse: (): unknown => (size > longestError ? undefined : tryParseJson(Buffer.concat(chunks).toString())),
+    bytes: () => Buffer.concat(chunks),
+    parse(): unknown {
+      return size > longestError ? undefined : tryParseJson(this.bytes().toString())
+    },
   }
 }
 

@@ -17,6 +17,8 @@ export interface KeptPart {
 
 /** A file for an answer: a temporary file beside it until the answer is whole. */
 export interface FileOutput extends Output {
+  /** It is a device or a pipe, where what was written cannot be taken back. */
+  readonly isDirect: boolean
   /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
@@ -77,6 +79,7 @@ export async function openFileOutput(
     })
   return {
     isTerminal: false,
+    isDirect: !isRegular,
     write: (chunk) => wrapped(sink.write(chunk)),
     async flush() {},
     commit: () => wrapped(sink.commit()),

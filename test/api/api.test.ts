@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -141,9 +141,21 @@ describe('the answer', () => {
       out: body,
     })
     const cwd = temporaryFolder()
-    const filed = await api(['agents', '/v1/x', '-o', 'a'], { cwd, exchange: answering(body) })
-    expect(filed).toMatchObject({ code: 7, out: '' })
-    expect(existsSync(join(cwd, 'a'))).toBe(false)
+    for (const [flags, head] of [
+      [[], ''],
+      [['--include'], 'HTTP/1.1 200\ncontent-type: application/json\n\n'],
+    ] as const) {
+      const filed = await api(['agents', '/v1/x', '-o', 'a', ...flags], { cwd, exchange: answering(body) })
+      expect(filed).toMatchObject({ code: 7, out: head + body })
+      expect(filed.err).not.toContain('kept')
+      expect(readdirSync(cwd)).toEqual([])
+    }
+  })
+
+  test('that is an error under a 200 is printed once if -o is a device (needs /dev/full)', async () => {
+    const exchange = answering('{"type":"error","error":{"type":"overloaded_error"}}')
+    const ended = await api(['agents', '/v1/x', '-o', '/dev/null'], { exchange })
+    expect(ended).toMatchObject({ code: 7, out: '' })
   })
 
   test.each([200, 404])('has its head before it with --include, under status %i', async (status) => {
