@@ -32,6 +32,9 @@ interface Responding extends RunningSession {
   toolTimeout: number
 }
 
+/** Why an id that a person may answer is left to one. */
+const answeredIds = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
+
 /** The waits before each look at a list that may lag. Milliseconds. */
 const lags = [0, 250, 500, 1_000, 2_000]
 
@@ -123,7 +126,7 @@ export class Responder {
     const uses = await this.#read(valid)
     for (const id of ids.filter((each) => !uses.some((use) => use.id === each))) {
       this.#replies.leave(id)
-      const why = valid.includes(id) ? 'nothing is known of it' : 'its id is not valid'
+      const why = valid.includes(id) ? 'nothing is known of it' : answeredIds
       context.note(`${id} is not answered: ${why}`)
     }
     return uses

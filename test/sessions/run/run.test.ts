@@ -975,11 +975,17 @@ describe('the audit as a journal', () => {
   })
 })
 
-test('Y62: ids that are no ids are not answered', async () => {
-  const service = createAgentService({ rounds: [[bash('t 1', 'git status'), bash('t2', 'git status')]] })
-  const { code } = await go({ world: { exchange: service.exchange } })
+test('Y62: an id of other signs is not answered by rules: a person is told why, and how to', async () => {
+  const service = createAgentService({ rounds: [[bash('call:1.x', 'git status'), bash('t2', 'git status')]] })
+  const { code, err } = await go({ world: { exchange: service.exchange } })
   expect(code).toBe(12)
   expect([...service.taken.keys()]).toEqual(['t2'])
+  const why = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
+  expect(err).toContain(`call:1.x is not answered: ${why}\n`)
+  expect(err).toContain('answer with: parley events confirm -s s1 call:1.x --allow\n')
+  const confirm = ['events', 'confirm', '-s', 's1', 'call:1.x', '--allow']
+  expect((await run(confirm, { exchange: service.exchange })).code).toBe(0)
+  expect([...service.taken.keys()]).toEqual(['t2', 'call:1.x'])
 })
 
 test('the deadline while the session works is 15, with how to go on', async () => {
