@@ -18,7 +18,7 @@ import { parseAssignment } from '../../wire/json/edit.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { type ImageAnswer, readImageAnswer } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
-import { type LinkClient, rescueLinks } from './link.ts'
+import { type LinkClient, rescueLinks, whyNotFetched } from './link.ts'
 import { nameFrom, promptOf } from './name.ts'
 import { printLine, printPath, saveImages, sortImages } from './saving.ts'
 
@@ -124,7 +124,10 @@ async function saveAnswer(
 ): Promise<void> {
   context.calls.sayInstead(() => 'the answer had come; an image whose path was not printed is lost')
   const { wanted, links } = sortImages(images, download)
-  for (const uri of links) context.note(`an image is only linked to, --download fetches it: ${uri}`)
+  for (const uri of links) {
+    const why = whyNotFetched(uri)
+    context.note(`an image is only linked to, ${why ? `and ${why}` : '--download fetches it'}: ${uri}`)
+  }
   if (wanted.length === 0 && output === '-') {
     throw await rescueLinks(context, notUnderstood('the answer has only links to images'), links)
   }

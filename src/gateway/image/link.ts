@@ -40,13 +40,12 @@ async function fetchOnce(
   uri: string,
   { exchange, retries, deadline }: LinkClient,
 ): Promise<Image> {
-  const url = URL.canParse(uri) ? new URL(uri) : undefined
-  if (url?.protocol !== 'https:') throw notFetched(uri, 'only https links are fetched')
-  if (url.username || url.password) throw notFetched(uri, 'it contains a user name or password')
+  const why = whyNotFetched(uri)
+  if (why !== undefined) throw notFetched(uri, why)
   const headers = { Accept: 'image/*', 'Accept-Encoding': 'identity', 'User-Agent': 'parley-cli' }
   try {
     const call = context.calls.begin(link, { isOneOfMany: true })
-    const request = { method: 'GET', url: url.href, headers }
+    const request = { method: 'GET', url: new URL(uri).href, headers }
     const response = await sendRequest(request, {
       endpoint: link,
       call,
@@ -60,6 +59,13 @@ async function fetchOnce(
     if (!(error instanceof CliError)) throw error
     throw notFetched(uri, reasonOf(error))
   }
+}
+
+/** Why a link is never fetched; `undefined` if it may be. */
+export function whyNotFetched(uri: string): string | undefined {
+  const url = URL.canParse(uri) ? new URL(uri) : undefined
+  if (url?.protocol !== 'https:') return 'only https links are fetched'
+  return url.username || url.password ? 'it contains a user name or password' : undefined
 }
 
 /** The gateway did its part: every failure here is about the link. */

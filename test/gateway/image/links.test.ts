@@ -39,6 +39,10 @@ describe('links', () => {
     const ended = await image(['x', '--download'], parts({ fileData: { fileUri } }))
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })
     expect(ended.requests).toHaveLength(1)
+    const printed = await image(['x'], parts({ fileData: { fileUri } }))
+    expect(printed.code).toBe(0)
+    expect(printed.err).toMatch(/an image is only linked to, and (only https links|it contains a user name)/)
+    expect(printed.err).not.toContain('--download')
   })
 
   test('one that cannot be fetched is exit 8 and told, for the image was paid for', async () => {
