@@ -4,7 +4,9 @@ import { looks, type Span } from './canvas.ts'
 const longestSpan = 200
 /** The longest address, in characters. */
 const longestAddress = 1000
-/** How far back it is looked for the beginning of a word, in characters. */
+/** A span has at most so many characters with its marks and addresses: for as long it is kept back, and read again. */
+const longestSource = 2 * longestSpan + longestAddress
+/** How far back it is looked for the beginning of a word or of a run, in characters. */
 const longestPast = 10
 
 /** How the address of a link is shown: behind its text, or as the terminal's own link. */
@@ -18,8 +20,8 @@ interface InlineOptions {
 
 /**
  * The emphasis, code and links of one line. What cannot be part of a span is written at once. A span is kept back until its
- * end has come; one that has no end on its line, or shows more than 200 characters, is text as it came. Which
- * of the two it is depends on the text alone, not on the pieces in which it comes.
+ * end has come; one that has no end on its line, shows more than 200 characters, or is several times as long with its
+ * addresses, is text as it came. Which of the two it is depends on the text alone, not on the pieces in which it comes.
  */
 export class Inline {
   readonly #write: (spans: readonly Span[]) => void
@@ -127,10 +129,15 @@ function readTokens(text: string, from: number, isEnd: boolean): { tokens: Inlin
     if (!token.role) shown += token.text.length
     tokens.push(token)
     at = token.end
-    while (openers[0] && shown - openers[0].after > longestSpan) openers.shift()
+    while (openers[0] && !reaches(openers[0], at)) openers.shift()
   }
   const end = isEnd ? text.length : (openers[0]?.token.at ?? at)
   return { tokens: tokens.filter((token) => token.at < end), end }
+
+  /** Whether a span that begins there may end here. */
+  function reaches({ token, after }: Opener, end: number): boolean {
+    return shown - after <= longestSpan && end - token.end <= longestSource
+  }
 
   function closeEmphasis(closing: InlineToken, isInWord = false): boolean {
     const index = openers.findLastIndex(({ token }) => token.text === closing.text)
@@ -139,7 +146,7 @@ function readTokens(text: string, from: number, isEnd: boolean): { tokens: Inlin
     // What cannot end it in the middle of a word leaves it open.
     if (isInWord && !(letters.test(inside) && inside.length > 1)) return false
     if (!opener) return splitThree(closing)
-    const isSpan = shown - opener.after <= longestSpan && /[^*_~\s]/.test(inside)
+    const isSpan = reaches(opener, closing.at) && /[^*_~\s]/.test(inside)
     // `__init__` is a name more often than it is bold.
     if (!isSpan || (closing.text === '__' && /^\w+$/.test(inside))) {
       openers = openers.slice(0, index)
@@ -194,7 +201,7 @@ function readTokens(text: string, from: number, isEnd: boolean): { tokens: Inlin
     const index = openers.findLastIndex(({ token }) => token.text === '[' || token.text === '![')
     const opener = openers[index]
     if (!opener) return false
-    const isWhole = shown - opener.after <= longestSpan && opener.token.end < closing.at
+    const isWhole = reaches(opener, closing.at) && opener.token.end < closing.at
     const address = isWhole ? readAddress(text, closing.end, isEnd) : undefined
     if (address === undefined) {
       openers = openers.filter((each) => each !== opener)
@@ -229,6 +236,7 @@ function readToken(
     token: { at, end, text: text.slice(at, end), kind: 'text' } as InlineToken,
   })
   const next = text[at + 1]
+  if (isRestOfRun(text, at)) return asText(endOfRun(text, at))
   switch (text[at]) {
     case '\\':
       if (next === undefined && !isEnd) return undefined
@@ -269,12 +277,13 @@ function nextSpecial(text: string, from: number): number {
 
 function readCode(text: string, at: number, isEnd: boolean): { token: InlineToken } | undefined {
   const start = endOfRun(text, at)
-  if (start === text.length && !isEnd) return undefined
   const count = start - at
+  if (count > longestSpan) return { token: { at, end: start, text: text.slice(at, start), kind: 'text' } }
+  if (start === text.length && !isEnd) return undefined
   const ticks = text.slice(at, start)
   for (let close = text.indexOf('`', start); close >= 0 && close - start <= longestSpan; ) {
     const end = endOfRun(text, close)
-    if (end === text.length && !isEnd) return undefined
+    if (end === text.length && !isEnd && end - close <= count) return undefined
     const code = text.slice(start, close)
     if (end - close === count && code.trim() !== '') {
       // A blank on both sides is there for the backticks in it.
@@ -287,6 +296,11 @@ function readCode(text: string, at: number, isEnd: boolean): { token: InlineToke
   return { token: { at, end: start, text: ticks, kind: 'text' } }
 }
 
+/** Whether a mark is the rest of a run that is too long for one, and of which all before it is written. */
+const isRestOfRun = (text: string, at: number): boolean =>
+  '*_~`'.includes(text[at] ?? ' ') &&
+  text.slice(Math.max(0, at - longestPast), at) === text[at]?.repeat(longestPast)
+
 function endOfRun(text: string, at: number): number {
   let end = at
   while (text[end] === text[at]) end++
@@ -297,7 +311,8 @@ function endOfRun(text: string, at: number): number {
 function readRun(text: string, at: number, isEnd: boolean): { token: InlineToken; run: MarkRun } | undefined {
   const end = endOfRun(text, at)
   // A full stop after it counts only with what follows it.
-  if (!isEnd && (end === text.length || (text[end] === '.' && end + 1 === text.length))) return undefined
+  const isDecided = isEnd || end - at > longestSpan
+  if (!isDecided && (end === text.length || (text[end] === '.' && end + 1 === text.length))) return undefined
   const mark = text.slice(at, end)
   const emphasis = emphases.get(mark)
   const opens = isBeginning(text, at, mark) && isBegun(mark, text[end] ?? ' ')

@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest'
 import { growsWithItsText } from '../../harness/steps.ts'
-import { print } from './print.ts'
+import { print, printPieces } from './print.ts'
 
 describe('the work that a text takes grows as it does', () => {
   const units = [
@@ -45,5 +45,19 @@ describe('the work that a text takes grows as it does', () => {
     '%j and %j',
     (start, unit) =>
       growsWithItsText((size) => print(start.padEnd(size, unit), { columns: 80, isColoured: true })),
+  )
+
+  const link = `[a](http://b.c/${'d'.repeat(980)})`
+  const inPieces = [...units, '~', '***', '*a', '\\*', '*a* '].map((unit) => [unit, unit] as const)
+
+  test.each([
+    ...inPieces,
+    ['a link with a long address', link],
+    ['a mark and such a link', `*${link}`],
+  ] as const)('in pieces: %j', (_, unit) =>
+    growsWithItsText((size) => {
+      const text = 'a *'.padEnd(size, unit)
+      return printPieces(text.match(/.{1,4}/gs) ?? [], { columns: 80, isColoured: true })
+    }),
   )
 })

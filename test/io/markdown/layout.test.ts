@@ -257,3 +257,28 @@ describe('code is coloured', () => {
     expect(await coloured(`\`\`\`${language}\n${code}\n\`\`\`\n`)).toBe(shown)
   })
 })
+
+describe('how long a span may be, however it comes', () => {
+  const address = `https://a.b/${'c'.repeat(900)}`
+  const link = `[d](${address})`
+  const shown = `d<2;4> (${address})</>`
+  const inBold = `<1>d</><1;2;4> (${address})</>`
+  const run = (mark: string) => `x ${mark.repeat(203)}y${mark}${mark} z`
+
+  test.each([
+    ['an address does not count', `**${link}** e`, `${inBold} e\n`],
+    ['but two of the longest are too many', `**${link} ${link}** e`, `**${shown} ${shown}** e\n`],
+    ['a run of stars', run('*'), `${run('*')}\n`],
+    ['a run of underscores', run('_'), `${run('_')}\n`],
+    ['a run of tildes', run('~'), `${run('~')}\n`],
+    ['a run of backticks', run('`'), `${run('`')}\n`],
+    ['as many backticks', `${'`'.repeat(201)}y${'`'.repeat(201)}`, `${'`'.repeat(201)}y${'`'.repeat(201)}\n`],
+    ['fewer backticks', `x ${'`'.repeat(200)}y${'`'.repeat(200)}`, 'x <36>y</>\n'],
+  ])('%s', async (_, text, expected) => {
+    for (const size of [1, 3, 10, 201, 5000]) {
+      const pieces = text.match(new RegExp(`.{1,${size}}`, 'g')) ?? []
+      const written = tagged((await printPieces(pieces, { isColoured: true })).join(''))
+      expect(written).toBe(expected)
+    }
+  })
+})
