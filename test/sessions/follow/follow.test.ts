@@ -393,24 +393,24 @@ describe('--raw: what fails on the way', () => {
     expect(failing).toBeGreaterThan(4)
   })
 
-  test('the failure that ends the following comes after the events', async () => {
+  test('after events the failure that ends the following is told on stderr alone', async () => {
     const gone = '{"type":"error","error":{"type":"not_found_error","message":"gone"}}'
     server = await serve((socket, request) => {
       const isStream = /^GET \S+\/stream /.test(request)
       socket.write(isStream ? response(gone, '404 Not Found') : pageOf({}, say('a', 'one')))
     })
     const ended = await over(server, 'follow', '--history', '--raw')
-    expect(ended).toMatchObject({ code: 4, out: `${rawLines(say('a', 'one'))}${gone}` })
+    expect(ended).toMatchObject({ code: 4, out: rawLines(say('a', 'one')) })
+    expect(ended.err).toContain('404 Not Found\n  the service says: gone\n')
   })
 
-  test('the failure that ends a list comes after its events', async () => {
+  test('after events the failure that ends a list is told on stderr alone', async () => {
     let lists = 0
     const pages = [pageOf({ next_page: 'p1' }, say('a', 'one'), say('b', 'two')), html]
     server = await serve((socket) => void socket.write(pages[lists++] ?? html))
-    expect(await over(server, 'list', '--order', 'asc', '--raw', '--retries', '0')).toMatchObject({
-      code: 7,
-      out: `${rawLines(say('a', 'one'), say('b', 'two'))}<html>bad gateway</html>`,
-    })
+    const ended = await over(server, 'list', '--order', 'asc', '--raw', '--retries', '0')
+    expect(ended).toMatchObject({ code: 7, out: rawLines(say('a', 'one'), say('b', 'two')) })
+    expect(ended.err).toContain('502 Bad Gateway\n')
   })
 
   test('a larger page that is refused prints nothing', async () => {
