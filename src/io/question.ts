@@ -1,5 +1,5 @@
 import type { Crowd } from '../crowd.ts'
-import { usage } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import type { Stdin } from './input.ts'
 import { createKeyboard, type Keyboard } from './keyboard.ts'
 import type { StdStream } from './output.ts'
@@ -11,11 +11,18 @@ import type { StdStream } from './output.ts'
 export interface Questioner {
   /**
    * Resolves with the typed line. A hidden answer is not shown. What was typed before the question is dropped, and what
-   * is pasted is a part of the line, however many lines it has. Throws a usage error if the input ends (Ctrl-D).
+   * is pasted is a part of the line, however many lines it has. Throws `InputEnded` if the input ends (Ctrl-D).
    */
   ask(question: string, options?: { isHidden?: boolean }): Promise<string>
-  /** Releases the terminal, so that the process can end. */
+  /** Releases the terminal, so that the process can end. What is written next begins on a new line. */
   close(): Promise<void>
+}
+
+/** There was no answer, and there will be none. */
+export class InputEnded extends CliError {
+  constructor() {
+    super('usage', 'the input ended before the question was answered')
+  }
 }
 
 export interface QuestionerOptions {
@@ -28,19 +35,25 @@ export interface QuestionerOptions {
 
 export function createQuestioner(options: QuestionerOptions): Questioner {
   const keyboard = createKeyboard(options.stdin)
+  /** The question that waits for its answer. */
+  let field: Field | undefined
   return {
     async ask(question, { isHidden = false } = {}) {
       const { rowsOf, withoutLast } = await import('./width.ts')
-      const field = openField(question, { ...options, isHidden, rowsOf })
+      const opened = openField(question, { ...options, isHidden, rowsOf })
+      field = opened
       try {
         await dropTyped(keyboard, options.stdin)
-        field.show('')
-        return (await readLine(keyboard, { field, stdin: options.stdin, withoutLast })).trim()
+        opened.show('')
+        return (await readLine(keyboard, { field: opened, stdin: options.stdin, withoutLast })).trim()
       } finally {
-        field.close()
+        opened.close()
       }
     },
-    close: () => keyboard.close(),
+    close() {
+      field?.close()
+      return keyboard.close()
+    },
   }
 }
 
@@ -140,7 +153,7 @@ async function readLine(keyboard: Keyboard, { field, stdin, withoutLast }: LineE
   for (;;) {
     const key = await readKey(keyboard)
     if (key === '\r' || key === '\n') return typed
-    if (key === undefined || (key === keys.end && typed === '')) throw ended()
+    if (key === undefined || (key === keys.end && typed === '')) throw new InputEnded()
     // The signal ends the process while this waits for the next key, and the cleanups restore the terminal.
     if (key === keys.interrupt) stdin.interrupt?.()
     else if (key === keys.suspend && stdin.suspend) await field.suspend()
@@ -172,7 +185,7 @@ async function readPasted(keyboard: Keyboard, stdin: Stdin): Promise<string> {
   let text = ''
   for (;;) {
     const key = await readKey(keyboard)
-    if (key === undefined) throw ended()
+    if (key === undefined) throw new InputEnded()
     if (key === pasted.end) return text.replaceAll('\r\n', '\n').replaceAll('\r', '\n')
     if (key === keys.interrupt) stdin.interrupt?.()
     else if (/^[\n\r\t]$|^\P{Cc}/u.test(key)) text += key
@@ -196,5 +209,3 @@ const keys = {
   suspend: '\x1a',
   delete: '\x7f',
 }
-
-const ended = () => usage('the input ended before the question was answered')

@@ -15,7 +15,7 @@ interface World {
   /** By default a pipe, or a terminal. */
   stdinKind?: Host['stdin']['kind']
   /** What a person types, where stdin is a terminal. */
-  typed?: string
+  typed?: string | AsyncIterable<string>
   env?: Record<string, string>
   /** Which of stdout and stderr are terminals. */
   tty?: ('stdout' | 'stderr')[]
@@ -123,8 +123,9 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
   }
 }
 
-async function* pieces(stdin: NonNullable<World['stdin']>): AsyncGenerator<Uint8Array> {
-  for (const piece of Array.isArray(stdin) ? stdin : [stdin]) yield Buffer.from(piece as string)
+async function* pieces(stdin: NonNullable<World['stdin'] | World['typed']>): AsyncGenerator<Uint8Array> {
+  const isOne = typeof stdin === 'string' || stdin instanceof Uint8Array
+  for await (const piece of isOne ? [stdin] : stdin) yield Buffer.from(piece as string)
 }
 
 function collector(isTerminal: boolean): { end: StdStream; bytes(): Uint8Array } {

@@ -3,7 +3,7 @@ import { CliError, usage } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import { layOutJson } from '../../io/json-lines.ts'
 import type { Span } from '../../io/markdown/canvas.ts'
-import { createQuestioner, type Questioner } from '../../io/question.ts'
+import { createQuestioner, InputEnded, type Questioner } from '../../io/question.ts'
 import { type Style, wantsColour } from '../../io/style.ts'
 import { childrenOf, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import { isLongerThan } from '../../wire/sessions/characters.ts'
@@ -15,8 +15,9 @@ import type { PendingUse } from './pending.ts'
 export interface Asker {
   /**
    * Asks about each tool use, showing all that is known of it; returns the verdicts, by id. One that is left open has
-   * none. Throws a usage error if there is no terminal, or if one of them cannot be shown whole. What ends it before the last
-   * question, a signal too, says that the verdicts before are lost.
+   * none, and so have all from where the input ends (Ctrl-D), as after q. Throws a usage error if there is no terminal, or
+   * if one of them cannot be shown whole. What else ends it before the last question, a signal too, says that the verdicts
+   * before are lost.
    */
   ask(uses: readonly PendingUse[]): Promise<Map<string, Verdict>>
   /** Releases the terminal. */
@@ -63,7 +64,7 @@ export function createAsker(context: Context, look: string): Asker {
     questioner ??= createQuestioner({ ...host, cleanups })
     const question = `  allow ${style.bold(briefly(use, columns()))}? ${keys} `
     for (;;) {
-      const said = readVerdict(await questioner.ask(question))
+      const said = await questioner.ask(question).then(readVerdict, quitAtEnd)
       if (said !== undefined && said !== 'too long') return said
       if (said === undefined) explain()
       else print(`${breakMessage(`  the reason has more than ${longestReason} characters`)}\n`)
@@ -99,6 +100,8 @@ export function createAsker(context: Context, look: string): Asker {
       try {
         await calls.sayFirst(lost, askAll)
       } catch (error) {
+        // What is said next does not begin beside a question that is open.
+        await questioner?.close()
         const words = lost()
         if (!(error instanceof CliError) || words === undefined) throw error
         throw new CliError(error.kind, `${error.message}; ${words}`, error.details)
@@ -107,6 +110,11 @@ export function createAsker(context: Context, look: string): Asker {
     },
     close: async () => questioner?.close(),
   }
+}
+
+function quitAtEnd(error: unknown): 'quit' {
+  if (error instanceof InputEnded) return 'quit'
+  throw error
 }
 
 const keys = '[y/n/s/q]'

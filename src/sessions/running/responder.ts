@@ -171,7 +171,7 @@ export class Responder {
     try {
       return await this.#with.asker.ask(uses.map(({ id, name, text }) => ({ id, name, text })))
     } catch (error) {
-      // The person left, or cannot be shown all of it: then it stays open.
+      // The person cannot be shown all of it: then it stays open.
       if (!(error instanceof CliError) || error.kind !== 'usage') throw error
       this.#with.context.note(error.message)
       return new Map()

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
+import { createPatientClock } from '../../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { type } from '../../harness/typing.ts'
 import { createAgentService } from '../run/agent-service.ts'
@@ -111,11 +112,21 @@ test.each([
   expect(err).not.toContain('[y/n/s/q]')
 })
 
-test('V26: the end of the input answers nothing', async () => {
-  const { code, requests, err } = await ask([{ id: 't1' }, { id: 't2' }], 'y\n')
-  expect({ code, requests }).toEqual({ code: 2, requests: [] })
-  expect(err).toContain('the input ended before the question was answered')
-})
+test.each([
+  ['before the first answer', '', []],
+  ['in a line', 'y', []],
+  ['after an answer', 'y\n', ['allow']],
+  ['in a line after an answer', 'n\ny', ['deny']],
+  ['by Ctrl-D', 'y\n\x04', ['allow']],
+  ['and then a line', 'y\n\x04y\n', ['allow']],
+])(
+  'V26, G35: the end of the input answers nothing, and what was answered before is sent: %s',
+  async (_, typed, sent) => {
+    const { code, err, verdicts } = await ask([{ id: 't1' }, { id: 't2' }], typed)
+    expect({ code, verdicts }).toEqual({ code: 12, verdicts: sent })
+    expect(err).toContain(`s waits for an answer\n  ${sent.length > 0 ? 't2' : 't1'}: bash`)
+  },
+)
 
 /** As a service spells it, which no parser keeps. */
 const spelled = `{"data":[{"id":"t1","type":"agent.mcp_tool_use","name":"read","na\\u006de":"rm","mcp_server_name":"files",
@@ -353,23 +364,48 @@ describe('G34: a run that ends at the second of two questions', () => {
     return { code: ended.code, posted, said: said.trimStart(), err }
   }
 
-  test('says of a run that the answer is lost, and that the session waits', async () => {
+  test('by a signal says of a run that the answer is lost, and that the session waits; at the end of the input sends it', async () => {
     const { code, posted, said, err } = await endAtSecond(['events', 'run', 'go'], false)
     expect({ code, posted, said }).toEqual({
       code: 12,
-      posted: 1,
+      posted: 2,
       said: `parley: interrupted: ${lost}; the task was accepted; the session waits for an answer; to go on:\n  parley events run -s s1\n`,
     })
-    expect(err).toContain(`parley: the input ended before the question was answered; ${lost}\n`)
+    expect(err).toContain('✗ bash denied: not today\n')
+    expect(err).not.toContain('lost')
   })
 
-  test('says of confirm that the answer is lost, and nothing was sent', async () => {
+  test('by a signal says of confirm that the answer is lost, and nothing was sent; at the end of the input sends it', async () => {
     const { code, posted, said, err } = await endAtSecond(['events', 'confirm', '--pending'], true)
     expect({ code, posted, said }).toEqual({
-      code: 2,
-      posted: 0,
+      code: 12,
+      posted: 1,
       said: `parley: interrupted: ${lost}; nothing was sent\n`,
     })
-    expect(err).toContain(`parley: the input ended before the question was answered; ${lost}\n`)
+    expect(err).toContain('✗ bash denied: not today\n')
+    expect(err).not.toContain('lost')
   })
+})
+
+/** Nobody types. */
+async function* silence(): AsyncGenerator<string> {
+  await new Promise(() => {})
+}
+
+test.each([
+  ['run', ['run', 'go']],
+  ['confirm', ['confirm', '--pending']],
+])('what is said when the deadline passes at a question begins on a line of its own: %s', async (_, argv) => {
+  const timers = createPatientClock()
+  const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
+  const history = argv[0] === 'run' ? [] : [use, isWhatWaits(['t1'])]
+  const { exchange } = createAgentService({ history, rounds: [[use]], timers })
+  const { err } = await run(['events', ...argv, '-s', 's1', '--deadline', '9'], {
+    exchange,
+    timers,
+    typed: silence(),
+    env: { NO_COLOR: '1' },
+    tty: ['stdout', 'stderr'],
+  })
+  expect(err).toMatch(/\[y\/n\/s\/q\] \nparley: (.*\nparley: )?the deadline passed while a question was open/)
 })
