@@ -1,0 +1,12 @@
+import { expect, test } from 'vitest'
+import { type Endpoint, endpoints } from '../../src/wire/endpoints.ts'
+
+test('what reads may always be repeated, what is paid for if it failed, what acts only if it was not taken', () => {
+  const all: [string, Endpoint][] = Object.entries(endpoints)
+  for (const [name, { method, service, repeat }] of all) {
+    const allowed = method === 'GET' ? 'always' : service === 'gateway' ? 'failed' : 'not-taken'
+    expect({ name, repeat }).toEqual({ name, repeat: allowed })
+  }
+  const proved = all.filter(([, { isProvedByReceipt }]) => isProvedByReceipt)
+  expect(proved.map(([name]) => name)).toEqual(['sendEvents'])
+})
