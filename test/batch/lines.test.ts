@@ -32,6 +32,14 @@ test('what is not UTF-8, or too long, is bad, and the lines after it are read', 
   ])
 })
 
+test('a line may be just as long as is allowed', async () => {
+  const whole = `${'x'.repeat(10)}\n${'y'.repeat(11)}\n${'z'.repeat(10)}`
+  for (const size of [1, 7, 100]) {
+    const lines = await gather(readLines(streamOf(whole, size), 10))
+    expect(lines.map((line) => 'text' in line && line.text[0])).toEqual(['x', false, 'z'])
+  }
+})
+
 test('lines and the places where they end are the same, however the bytes are cut', async () => {
   const text = fc.string({ unit: fc.constantFrom('a', '\n', '\r', 'é'), maxLength: 60 })
   await fc.assert(
