@@ -11,15 +11,19 @@ const time = '2026-01-01T00:00:00.000Z'
 /** A line of the session `s1` that is not about a tool use. */
 const line = (fields: object) => JSON.stringify({ time, session: 's1', toolUse: null, ...fields })
 
+/** Opens an audit, or none, for runs at home in a folder. */
+function openIn(cwd: string, file: string | undefined, deadline = Infinity) {
+  const timers = { ...createSteadyClock(1), now: () => Date.parse(time) }
+  const host = { env: homeVariables(cwd), cwd, platform: process.platform, uid: process.getuid?.() }
+  const context = { host, timers, note() {}, cleanups: new Set() } as unknown as Context
+  return openAudit(context, { address: 'https://agents.test', session: 's1', deadline }, file)
+}
+
 /** Opens an audit in a folder of its own, in which the file may be already. */
 async function open(content?: string | Uint8Array, cwd = temporaryFolder()) {
   const path = join(cwd, 'a.ndjson')
   if (content !== undefined) writeFileSync(path, content)
-  const timers = { ...createSteadyClock(1), now: () => Date.parse(time) }
-  const host = { env: homeVariables(cwd), cwd, platform: process.platform, uid: process.getuid?.() }
-  const context = { host, timers, note() {}, cleanups: new Set() } as unknown as Context
-  const workplace = { address: 'https://agents.test', session: 's1', deadline: Infinity }
-  const audit = await openAudit(context, workplace, 'a.ndjson')
+  const audit = await openIn(cwd, 'a.ndjson')
   return { audit, path, read: () => readFileSync(path, 'utf8') }
 }
 
@@ -152,6 +156,7 @@ test.each<[title: string, lines: string[], interrupt: object | undefined]>([
   ['one', [begun], { after: 'r1' }],
   ['one before any rest', [line({ event: 'interrupt', rest: '' })], { after: '' }],
   ['one of an earlier version', [line({ event: 'interrupt' })], { after: undefined }],
+  ['one after an odd rest', [line({ event: 'interrupt', rest: 5 })], { after: undefined }],
   ['two', [begun, line({ event: 'interrupt', rest: 'r2' })], { after: 'r2' }],
   ['one that was refused', [begun, line({ event: 'refused' })], undefined],
   ['one that was accepted', [begun, line({ event: 'accepted' })], { after: 'r1' }],
@@ -258,15 +263,40 @@ describe('a file that is no place for an audit is named', () => {
     const cwd = join(temporaryFolder(), 'not', 'there')
     await expect(open(undefined, cwd)).rejects.toMatchObject({
       kind: 'file',
-      message: expect.stringMatching(/^the audit file a\.ndjson: /),
+      message: expect.stringMatching(/^the audit file a\.ndjson: (?!it is)/),
     })
   })
 
   test('a folder', async () => {
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, 'a.ndjson'))
-    await expect(open(undefined, cwd)).rejects.toMatchObject({ kind: 'file' })
+    await expect(open(undefined, cwd)).rejects.toMatchObject({
+      kind: 'file',
+      message: expect.stringMatching(/^the audit file a\.ndjson: (?!it is a link)/),
+    })
   })
+
+  test('a device (needs POSIX files)', async () => {
+    await expect(openIn(temporaryFolder(), '/dev/null')).rejects.toMatchObject({
+      kind: 'file',
+      message: 'the audit file /dev/null: it is not a regular file',
+    })
+  })
+})
+
+test('without a file nothing is kept, but the session is for this run alone', async () => {
+  const cwd = temporaryFolder()
+  const audit = await openIn(cwd, undefined)
+  expect([...audit.earlier, audit.task, audit.askedAfter, audit.interrupt]).toEqual(Array(3).fill(undefined))
+  audit.add({ toolUse: null, event: 'interrupt' })
+  expect(audit.interrupt).toBeUndefined()
+  await expect(openIn(cwd, undefined, at)).rejects.toMatchObject({
+    kind: 'file',
+    details: { deadline: true },
+  })
+  audit.close()
+  const next = await openIn(cwd, undefined, at)
+  next.close()
 })
 
 test('after a failure its locks are free', async () => {

@@ -2,13 +2,6 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
-import {
-  createSearch,
-  type JournalTask,
-  marksOf,
-  stepTask,
-  type TaskLine,
-} from '../../../src/sessions/running/task.ts'
 import { type Exchange, type HttpResponse, readBody } from '../../../src/wire/exchange.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
@@ -418,52 +411,3 @@ test('Y136: killed at each request and each line of the journal, the same line s
   }
   expect(new Set(ends)).toEqual(new Set(['sent accepted done 0', 'sent accepted 10', 'sent 10']))
 }, 120_000)
-
-describe('the states of a task', () => {
-  const known = { alike: 1 }
-  const of = (is: JournalTask['is']): JournalTask => ({ hash: 'a', is, known })
-  const line = (event: 'accepted' | 'refused' | 'unknown' | 'done', hash = 'a'): TaskLine => ({ event, hash })
-
-  test.each([
-    [undefined, { event: 'sent', hash: 'a', known } as const, of('posting')],
-    [{ ...of('accepted'), hash: 'b' }, { event: 'sent', hash: 'a', known } as const, of('posting')],
-    [of('posting'), line('accepted'), of('accepted')],
-    [of('posting'), line('unknown'), of('posting')],
-    [of('posting'), line('refused'), undefined],
-    [of('accepted'), line('done'), undefined],
-    [of('accepted'), line('done', 'b'), of('accepted')],
-    [undefined, line('accepted'), undefined],
-  ])('%j, then %j', (before, next, after) => {
-    expect(stepTask(before, next)).toEqual(after)
-  })
-})
-
-/** Whether a list shows a task that an earlier run has sent, of which the last event before it is known, or nothing. */
-describe('a search for a task', () => {
-  const task = said('go')
-  const [old, other] = [
-    { ...said('before'), id: 'e1' },
-    { ...said('other'), id: 'e2' },
-  ]
-  test.each<[JournalTask['is'], string | undefined, alike: number, Event[], boolean]>([
-    ['posting', 'e1', 0, [], false],
-    ['posting', 'e1', 0, [old], false],
-    ['posting', 'e1', 0, [old, other], false],
-    ['posting', 'e1', 0, [old, task], true],
-    ['posting', 'e1', 1, [task, old], false],
-    ['posting', 'e1', 1, [task, old, task], true],
-    ['posting', undefined, 0, [other], false],
-    ['accepted', 'e1', 0, [old], false],
-    ['accepted', 'e1', 0, [old, other], true],
-    ['accepted', 'e1', 0, [other], false],
-    ['accepted', undefined, 0, [], false],
-    ['accepted', undefined, 0, [other], true],
-  ])('%s, after %s, with %i like it before: %j', (is, last, alike, events, isShown) => {
-    const known = { alike, last, marks: marksOf([task]) }
-    for (const given of [[task], undefined]) {
-      const search = createSearch({ hash: 'a', is, known }, given)
-      for (const event of events) search.add({ event, text: JSON.stringify(event) })
-      expect(search.result() ?? false).toBe(isShown)
-    }
-  })
-})

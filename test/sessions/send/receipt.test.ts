@@ -103,7 +103,17 @@ test.each<[response: Response, message: string, body?: unknown]>([
 })
 
 test('a bug while it is read is a bug', async () => {
-  expect((await send({ body: '{"data":[', cut: new TypeError('x') })).code).toBe(1)
+  const { code, err } = await send({ body: '{"data":[', cut: new TypeError('x') })
+  expect(code).toBe(1)
+  expect(err).toContain('TypeError at receipt.test.ts:')
+})
+
+test('what is printed of a receipt is its events, its ids, or all of it', async () => {
+  const body = '{"data":[ {"id":"e1","type":"user.message"}]}'
+  expect((await send({ body }, '--ids')).out).toBe('e1\n')
+  expect((await send({ body }, '--raw')).out).toBe(body)
+  const terminal = { exchange: responding({ body: '{"data":[]}' }), tty: ['stdout' as const] }
+  expect((await run(['events', 'send', 'x', '-s', 's'], terminal)).out).toBe('')
 })
 
 /** What happens, in its order, and the failure. */

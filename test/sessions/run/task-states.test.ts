@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest'
+import {
+  createCounter,
+  createSearch,
+  hashOf,
+  type JournalTask,
+  Known,
+  marksOf,
+  stepTask,
+  type TaskLine,
+} from '../../../src/sessions/running/task.ts'
+import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
+
+const said = (text: string): SessionEvent => ({ type: 'user.message', content: [{ type: 'text', text }] })
+
+describe('the states of a task', () => {
+  const known = { alike: 1 }
+  const of = (is: JournalTask['is']): JournalTask => ({ hash: 'a', is, known })
+  const line = (event: 'accepted' | 'refused' | 'unknown' | 'done', hash = 'a'): TaskLine => ({ event, hash })
+
+  test.each([
+    [undefined, { event: 'sent', hash: 'a', known } as const, of('posting')],
+    [{ ...of('accepted'), hash: 'b' }, { event: 'sent', hash: 'a', known } as const, of('posting')],
+    [of('posting'), line('accepted'), of('accepted')],
+    [of('posting'), line('unknown'), of('posting')],
+    [of('posting'), line('refused'), undefined],
+    [of('accepted'), line('done'), undefined],
+    [of('accepted'), line('done', 'b'), of('accepted')],
+    [of('posting'), line('accepted', 'b'), of('posting')],
+    [undefined, undefined, undefined],
+    [of('accepted'), undefined, of('accepted')],
+    [undefined, line('accepted'), undefined],
+  ])('%j, then %j', (before, next, after) => {
+    expect(stepTask(before, next)).toEqual(after)
+  })
+})
+
+/** Whether a list shows a task that an earlier run has sent, of which the last event before it is known, or nothing. */
+describe('a search for a task', () => {
+  const task = said('go')
+  const [old, other] = [
+    { ...said('before'), id: 'e1' },
+    { ...said('other'), id: 'e2' },
+  ]
+  test.each<[JournalTask['is'], string | undefined, alike: number, SessionEvent[], boolean]>([
+    ['posting', 'e1', 0, [], false],
+    ['posting', 'e1', 0, [old], false],
+    ['posting', 'e1', 0, [old, other], false],
+    ['posting', 'e1', 0, [old, task], true],
+    ['posting', 'e1', 1, [task, old], false],
+    ['posting', 'e1', 1, [task, old, task], true],
+    ['posting', undefined, 0, [other], false],
+    ['accepted', 'e1', 0, [old], false],
+    ['accepted', 'e1', 0, [old, other], true],
+    ['accepted', 'e1', 0, [other], false],
+    ['accepted', undefined, 0, [], false],
+    ['accepted', undefined, 0, [other], true],
+  ])('%s, after %s, with %i like it before: %j', (is, last, alike, events, isShown) => {
+    const known = { alike, last, marks: marksOf([task]) }
+    for (const given of [[task], undefined]) {
+      const search = createSearch({ hash: 'a', is, known }, given)
+      for (const event of events) search.add({ event, text: JSON.stringify(event) })
+      expect(search.result() ?? false).toBe(isShown)
+    }
+  })
+})
+
+test('a task is known by its bytes, and its events by what they say', () => {
+  expect(hashOf(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
+  expect(hashOf(Buffer.from('go'))).not.toBe(hashOf(Buffer.from('go ')))
+  const [first, ...others] = marksOf([said('a'), { ...said('a'), id: 'e1' }, said('b')])
+  expect(first).toMatch(/^user\.message [0-9a-f]{32}$/)
+  expect(others).toHaveLength(1)
+})
+
+test('a list is counted for what says the same, and the last of its ids', async () => {
+  const task = [said('a'), said('b')]
+  const counter = createCounter(marksOf(task))
+  const none = { alike: 0, last: undefined, marks: marksOf(task) }
+  expect(counter.known).toEqual(none)
+  const item = (event: SessionEvent) => ({ event, text: '' })
+  await counter.addAll([said('a'), said('c'), { ...said('b'), type: 'system.message' }].map(item))
+  expect(counter.known).toEqual({ ...none, alike: 1 })
+  counter.add(item({ ...said('b'), id: 'e1' }))
+  expect(counter.known).toEqual({ ...none, alike: 2, last: 'e1' })
+})
+
+test('a task of an earlier version has no marks: nothing is like it', () => {
+  for (const [is, isShown] of [
+    ['posting', undefined],
+    ['accepted', true],
+  ] as const) {
+    const search = createSearch({ hash: 'a', is, known: { alike: 0, last: 'e1' } }, undefined)
+    for (const id of ['e1', 'e2']) search.add({ event: { ...said('go'), id }, text: '' })
+    expect(search.result()).toBe(isShown)
+  }
+})
+
+test.each<[known: unknown, isKnown: boolean]>([
+  [{ alike: 0 }, true],
+  [{ alike: 1, last: 'e1', marks: ['m'] }, true],
+  [{}, false],
+  [{ alike: '1' }, false],
+  [{ alike: 1, last: 5 }, false],
+  [{ alike: 1, marks: 'm' }, false],
+  [{ alike: 1, marks: [5] }, false],
+])('%j is what was known: %j', (known, isKnown) => {
+  expect(Known().safeParse(known).success).toBe(isKnown)
+})
