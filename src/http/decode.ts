@@ -12,32 +12,36 @@ type Body = AsyncIterable<Uint8Array>
 const plain = ['', 'identity', 'none', 'utf-8', 'utf8']
 
 /** How many codings are decoded, one after another. */
-const most = 5
+const mostCodings = 5
 
 /**
  * Decodes a `Content-Encoding`, although none was asked for, and limits the body's length. A coding that is unknown,
- * or does not fit the body, is a failure of the body alone: the status still counts.
+ * or does not fit the body, is a failure of the body alone: the status still counts. So is a body of more than `most` bytes.
  */
-export function decodeBody(response: HttpResponse): HttpResponse {
+export function decodeBody(response: HttpResponse, most = longest): HttpResponse {
   const codings = (response.headers['content-encoding'] ?? '')
     .split(',')
     .map((coding) => coding.trim().toLowerCase())
     .filter((coding) => !plain.includes(coding))
-  return { ...response, body: bounded(codings.length === 0 ? response.body : decode(response, codings)) }
+  return {
+    ...response,
+    body: bounded(codings.length === 0 ? response.body : decode(response, codings), most),
+  }
 }
 
-async function* bounded(body: Body): AsyncGenerator<Uint8Array> {
+async function* bounded(body: Body, most: number): AsyncGenerator<Uint8Array> {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > longest) throw unreadable('it is longer than 512 MiB')
+    if (size > most) throw unreadable('it is longer than 512 MiB')
     yield chunk
   }
 }
 
 async function* decode(response: HttpResponse, codings: string[]): AsyncGenerator<Uint8Array> {
   const decoders = createDecoders(await import('node:zlib'))
-  const unknown = codings.length > most ? codings.join(', ') : codings.find((name) => !decoders.has(name))
+  const unknown =
+    codings.length > mostCodings ? codings.join(', ') : codings.find((name) => !decoders.has(name))
   if (unknown !== undefined) {
     response.close()
     throw unreadable(`its encoding, ${unknown}, is unknown`)

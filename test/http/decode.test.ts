@@ -1,5 +1,8 @@
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { CliError } from '../../src/errors.ts'
+import { decodeBody } from '../../src/http/decode.ts'
+import { readBody } from '../../src/wire/exchange.ts'
 import { answering, run } from '../harness/run.ts'
 
 const text = '{"said":"hello, hello, hello, hello, hello"}\n'
@@ -32,12 +35,18 @@ test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: str
   ['deflate without its head', 'deflate', deflateRawSync(text)],
   ['deflate without its head', 'deflate', deflateRawSync(text, { level: 0 })],
   ['gzip', 'identity, gzip', gzipSync(text)],
+  ['a long text', 'gzip', gzipSync('x'.repeat(1000)), 'x'.repeat(1000)],
+  // A length by which it looks like deflate with its head, and a bit by which it does.
+  ['deflate without its head', 'deflate', deflateRawSync('x'.repeat(23), { level: 0 }), 'x'.repeat(23)],
+  ['deflate without its head', 'deflate', Buffer.from('080500faff68656c6c6f010000ffff', 'hex'), 'hello'],
   ['gzip of brotli', 'br,  gzip', gzipSync(brotliCompressSync(text))],
   ['three codings', 'deflate, br, gzip', gzipSync(brotliCompressSync(deflateSync(text)))],
   ['gzip of gzip', 'gzip, gzip', gzipSync(gzipSync(text))],
   // Some proxies repeat the word and leave the body as it is.
   ['gzip', 'gzip, gzip', gzipSync(text)],
   ['gzip', 'gzip,gzip,gzip,gzip,gzip', gzipSync(text)],
+  ['gzip of what is almost gzip', 'gzip, gzip', gzipSync('\x1fa'), '\x1fa'],
+  ['gzip of what is almost gzip', 'gzip, gzip', gzipSync(Buffer.of(0x61, 0x8b)), 'a\ufffd'],
 ])('%s under the content encoding %j is decoded, however it is cut', async (_, coding, body, out = text) => {
   for (const size of [body.length, 1, 3])
     expect(await printed(coding, body, size)).toEqual({ code: 0, out, err: '' })
@@ -63,4 +72,60 @@ test.each<[coding: string, body: Uint8Array, why: string]>([
   const { code, out, err } = await printed(coding, body)
   expect({ code, isStart: text.startsWith(out) }).toEqual({ code: 8, isStart: true })
   expect(err).toContain(`parley: the answer cannot be read: ${why}\n`)
+})
+
+/** A response in gzip, with a body of this kind. */
+const response = (body: AsyncIterable<Uint8Array>, coding = 'gzip') => ({
+  status: 200,
+  statusText: '',
+  headers: { 'content-encoding': coding },
+  body,
+  close() {},
+})
+
+async function* piecesOf(...pieces: Uint8Array[]) {
+  yield* pieces
+}
+
+test.each([
+  ['as it is', 'identity', [Buffer.from('12345'), Buffer.from('67890')]],
+  ['after it was decoded', 'gzip', [gzipSync('1234567890')]],
+])('a body may be just as long as is allowed, %s', async (_, coding, pieces) => {
+  const read = (most: number) => readBody(decodeBody(response(piecesOf(...pieces), coding), most).body)
+  expect(Buffer.from(await read(10)).toString()).toBe('1234567890')
+  await expect(read(9)).rejects.toMatchObject({
+    kind: 'response',
+    message: 'the answer cannot be read: it is longer than 512 MiB',
+  })
+})
+
+test('a body that breaks off does so for its own reason', async () => {
+  const body = async function* () {
+    yield gzipSync(text).subarray(0, 20)
+    throw new CliError('response', 'the connection was reset')
+  }
+  await expect(readBody(decodeBody(response(body())).body)).rejects.toThrow('the connection was reset')
+})
+
+test.each(['gzip', 'gzip, gzip'])('a body under %s that is left early is closed', async (coding) => {
+  let isClosed = false
+  const body = async function* () {
+    try {
+      for (;;) yield gzipSync('x'.repeat(100_000))
+    } finally {
+      isClosed = true
+    }
+  }
+  for await (const _ of decodeBody(response(body(), coding)).body) break
+  expect(isClosed).toBe(true)
+})
+
+test('a body that cannot be closed is left', async () => {
+  const body = { [Symbol.asyncIterator]: () => ({ next: async () => ({ value: gzipSync(text) }) }) }
+  const read: string[] = []
+  for await (const piece of decodeBody(response(body as AsyncIterable<Uint8Array>)).body) {
+    read.push(Buffer.from(piece).toString())
+    break
+  }
+  expect(read).toEqual([text])
 })

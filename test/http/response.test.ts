@@ -29,7 +29,7 @@ test.each<[headers: Record<string, string>, body: string, seconds: number | unde
   [{ 'retry-after': 'Wed, 31 Dec 2025 23:59:59 GMT' }, '{}', 0],
   [{ 'retry-after': 'Mon, 01 Jan 2026 00:01:30 GMT' }, '{}', undefined],
   [{ 'retry-after-ms': '1500' }, '{}', 1.5],
-  [{ 'retry-after-ms': '1500.5' }, '{}', 1.5005],
+  [{ 'retry-after-ms': '1500.25' }, '{}', 1.50025],
   [{ 'retry-after-ms': '9'.repeat(400) }, '{}', Number.MAX_SAFE_INTEGER],
   [{ 'retry-after-ms': '1500', 'retry-after': '7' }, '{}', 1.5],
   ...['', 'x1', '1x', '1.', '.5', '1.5.5'].map((odd): [Record<string, string>, string, number] => [
@@ -112,17 +112,27 @@ test.each<[body: string | Uint8Array, shown: unknown]>([
   expect((await answered(400, {}, body)).body).toEqual(shown)
 })
 
-test('of a long body a mebibyte is read', async () => {
+test.each([0, 1])('of a long body a mebibyte is read, in pieces of half of it and %i bytes', async (more) => {
   const mebibyte = 1024 * 1024
+  const piece = mebibyte / 2 + more
   let given = 0
   const exchange: Exchange = async (request) => ({
     ...(await answering('', { status: 400 })(request)),
     body: (async function* () {
-      for (; given < 3 * mebibyte; given += mebibyte / 2 + 1) yield Buffer.alloc(mebibyte / 2 + 1, 'x')
+      for (; given < 3 * mebibyte; given += piece) yield Buffer.alloc(piece, 'x')
     })(),
   })
   const { code, out } = await run(['api', 'agents', '/v1/x'], { exchange })
-  expect({ code, length: out.length, given }).toEqual({ code: 4, length: mebibyte, given: mebibyte / 2 + 1 })
+  expect({ code, length: out.length, given }).toEqual({ code: 4, length: mebibyte, given: piece })
+})
+
+test('the head of a failure is printed with its body', async () => {
+  const exchange = answering('{"a":1}', { status: 404, headers: { 'request-id': 'r1' } })
+  const { code, out } = await run(['api', 'agents', '/v1/x', '--include'], { exchange })
+  expect({ code, out }).toEqual({
+    code: 4,
+    out: 'HTTP/1.1 404\ncontent-type: application/json\nrequest-id: r1\n\n{"a":1}',
+  })
 })
 
 const broken = (error: Error): Exchange => {

@@ -6,14 +6,23 @@ test.each<[address: string, problem: string | undefined]>([
   ['HTTP://h.test:8080/a%20b/', undefined],
   ['https://h.test:65535', undefined],
   ['https://[::1]', undefined],
-  ...['', 'h.test', 'h.test:443', '/x', 'ftp://h.test', 'x https', 'wss://h.test', 'data:x', '+://x'].map(
-    (text): [string, string] => [
-      text,
-      text.includes(' ')
-        ? 'must not contain blanks or control characters'
-        : 'must begin with https:// or http://',
-    ],
-  ),
+  ...[
+    '',
+    'h.test',
+    'h.test/https://h.test',
+    'h.test:443',
+    '/x',
+    'ftp://h.test',
+    'x https',
+    'wss://h.test',
+    'data:x',
+    '+://x',
+  ].map((text): [string, string] => [
+    text,
+    text.includes(' ')
+      ? 'must not contain blanks or control characters'
+      : 'must begin with https:// or http://',
+  ]),
   ...['https://', 'https://:443', 'https://h:99999', 'http://[', 'X+1.y-://[', 'https://a b'].map(
     (text): [string, string] => [
       text,
@@ -58,6 +67,8 @@ test.each([
   ['a.localhost', false],
   ['::2', false],
   ['h[::1]', false],
+  ['local[host', false],
+  ['local]host', false],
   ['', false],
 ])('the host %s is this machine: %j', (host, is) => expect(isLoopback(host)).toBe(is))
 

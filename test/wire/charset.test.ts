@@ -23,6 +23,7 @@ test.each<[contentType: string, bytes: Uint8Array | string, text: string]>([
   // What is UTF-8 is read as that, whatever it is called.
   ['text/x; charset=latin1', 'schön 狐\nschön', 'schön 狐\nschön'],
   ['text/x; charset=latin1', '\ufeffschön', 'schön'],
+  ['text/x; charset=latin1', '\ufeffa\n\ufeffb', 'a\n\ufeffb'],
   ['text/x; charset=klingon', 'schön\nschön', 'schön\nschön'],
   ['text/x; charset=x-utf-8', 'schön', 'schön'],
   ['text/x; charset=utf-16', 'schön\n', 'schön\n'],
@@ -49,12 +50,15 @@ test.each<[contentType: string, bytes: Uint8Array | string, text: string]>([
 test('what is certain comes at once: each character of UTF-8, else each whole line', () => {
   const text = Buffer.from('a狐\nb狐')
   expect(decode('', text, 3)).toEqual(['a', '狐\nb', '狐', ''])
+  expect(decode('a/b; charset=utf8', text, 3)).toEqual(decode('', text, 3))
   expect(decode('a/b; charset=latin1', text, 3)).toEqual(['', 'a狐\n', '', 'b狐'])
   expect(decode('a/b; charset=latin1', latin1('\xe9\nb\xe9'), 1)).toEqual(['', 'é\n', '', '', 'bé'])
 })
 
 test.each([
   ['klingon', '\xe9'],
+  ['x-utf-8', '\xe9'],
+  ['utf8mb4', '\xe9'],
   ['klingon', 'plain\n\xe9\n'],
   ['klingon', 'zero\0'],
 ])('an unknown character set, %s, is a failure at the first line that needs it: %j', (charset, text) => {

@@ -22,6 +22,7 @@ test.each<[usage: unknown, tokens: SessionTokens | undefined]>([
   [{ cache_creation: { a: 'x' }, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
   [{ cache_creation: {}, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
   [{ cache_creation: {} }, undefined],
+  [{ cache_creation: { a: 'x', b: 2 } }, { cacheCreationInputTokens: null }],
   [{ cache_creation: { a: null, b: 2 } }, { cacheCreationInputTokens: 2 }],
   [{ cache_creation: { a: null } }, undefined],
   [{ cache_creation: [1], cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
