@@ -52,6 +52,22 @@ const citedPages = (text: string) =>
 const isThere = ({ path, heading }: { path: string; heading: string | undefined }) =>
   existsSync(join(root, path)) && (heading === undefined || headingsOf(read(path)).includes(heading))
 
+test('the modules that are mutated, and their tests, are in the repository', () => {
+  const modules: { files: string[]; tests: string[] }[] = Object.values(
+    JSON.parse(read('test/mutants/modules.json')),
+  )
+  const paths = modules
+    .flatMap(({ files, tests }) => [...files, ...tests])
+    // Of a pattern for all of a folder the folder.
+    .map((pattern) => pattern.replace(/\/\*.*/, ''))
+    .flatMap((pattern) => {
+      const [, before, names = '', after] = /^(.*)\{(.*)\}(.*)$/.exec(pattern) ?? [pattern, '', pattern, '']
+      return names.split(',').map((name) => `${before}${name}${after}`)
+    })
+  expect(paths.length).toBeGreaterThan(30)
+  expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
+})
+
 test('what comments cite is in the repository', () => {
   const comments = files.flatMap((file) => commentsOf(read(file)).map((text) => ({ file, text })))
   const cited = comments.flatMap(({ file, text }) => [

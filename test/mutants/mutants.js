@@ -1,7 +1,7 @@
 // Changes the pure modules in every small way, and tells which changes no test notices: npm run proof:mutants [module...]
 
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 const version = '9.6.1'
@@ -47,13 +47,15 @@ function mutate(name, { files, tests, equal = {} }) {
     allowEmpty: true,
   }
   writeFileSync(config, JSON.stringify(options))
+  rmSync(report, { force: true })
   const loaded = files.flatMap(expand)
   const env = { ...process.env, MUTANTS_TESTS: tests.join(' '), MUTANTS_FILES: loaded.join(' ') }
   const { status } = spawnSync(process.execPath, [`${stryker}/core/bin/stryker.js`, 'run', config], {
     env,
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  if (status !== 0) return undefined
+  // There is none if no test could be loaded.
+  if (status !== 0 || !existsSync(report)) return undefined
   const { files: found, testFiles } = JSON.parse(readFileSync(report, 'utf8'))
   const count = Object.values(testFiles).flatMap(({ tests }) => tests).length
   const mutants = Object.entries(found).flatMap(([file, { source, mutants }]) =>

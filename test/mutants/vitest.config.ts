@@ -1,7 +1,23 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type Plugin } from 'vitest/config'
+
+/**
+ * A schema is built once, by the first test that needs it: only this one would try a change of it. So each test builds
+ * its own.
+ */
+const buildAnew: Plugin = {
+  name: 'build-anew',
+  enforce: 'pre',
+  transform(code, id) {
+    if (!id.endsWith('/src/wire/zod.ts')) return undefined
+    const anew = code.replace('schema ??= build()', 'schema = build()')
+    if (anew === code) throw new Error(`${id} keeps a schema in another way`)
+    return anew
+  },
+}
 
 /** The tests that speak to the module that is mutated; the names of their files come from `mutants.js`. */
 export default defineConfig({
+  plugins: [buildAnew],
   test: {
     include: (process.env.MUTANTS_TESTS ?? '').split(' '),
     setupFiles: ['test/mutants/load.ts', 'test/harness/leave-out.ts'],
