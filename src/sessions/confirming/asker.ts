@@ -6,7 +6,7 @@ import type { Span } from '../../io/markdown/canvas.ts'
 import { createQuestioner, InputEnded, type Questioner } from '../../io/question.ts'
 import { type Style, wantsColour } from '../../io/style.ts'
 import { childrenOf, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
-import { isLongerThan } from '../../wire/sessions/characters.ts'
+import { DenyMessage, longestDenyMessage } from '../../wire/sessions/send-events.ts'
 import { startOf } from '../../wire/text-start.ts'
 import type { Decision } from '../policy/policy.ts'
 import type { PendingUse } from './pending.ts'
@@ -67,7 +67,7 @@ export function createAsker(context: Context, look: string): Asker {
       const said = await questioner.ask(question).then(readVerdict, quitAtEnd)
       if (said !== undefined && said !== 'too long') return said
       if (said === undefined) explain()
-      else print(`${breakMessage(`  the reason has more than ${longestReason} characters`)}\n`)
+      else print(`${breakMessage(`  the reason has more than ${longestDenyMessage} characters`)}\n`)
     }
   }
 
@@ -125,14 +125,11 @@ const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q
 const describeLost = (given: number, all: number): string | undefined =>
   given === 0 ? undefined : `your answer to ${given} of ${all} tool uses is lost`
 
-/** Of a `deny_message`, in characters (session events, 8). */
-const longestReason = 10_000
-
 /** `undefined` for what is not an answer. */
 function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | undefined {
   const [, word = '', reason = ''] = /^(\S+)\s*(.*)$/s.exec(typed) ?? []
   if (/^no?$/i.test(word)) {
-    if (isLongerThan(reason, longestReason)) return 'too long'
+    if (!DenyMessage().safeParse(reason).success) return 'too long'
     return reason === '' ? { decision: 'deny' } : { decision: 'deny', reason }
   }
   if (reason !== '') return undefined

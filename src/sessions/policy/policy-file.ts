@@ -2,6 +2,7 @@ import { usage, usageProblems } from '../../errors.ts'
 import { readFieldPath } from '../../wire/json/edit.ts'
 import { describeIssues, describeJsonError, parseJson } from '../../wire/json/parse.ts'
 import { findRepeatedKey } from '../../wire/json/scanner.ts'
+import { DenyMessage } from '../../wire/sessions/send-events.ts'
 import * as z from '../../wire/zod.ts'
 import { longestPattern, mostStars } from './pattern.ts'
 import { type Decision, matches, type Policy, type Rule } from './policy.ts'
@@ -9,9 +10,6 @@ import { type Decision, matches, type Policy, type Rule } from './policy.ts'
 const decisions = ['allow', 'ask', 'deny'] as const satisfies Decision[]
 
 const Pattern = z.lazily(() => z.string().check(z.maxLength(longestPattern)))
-
-/** A service accepts no longer one. */
-const Reason = z.lazily(() => z.string().check(z.maxLength(10_000)))
 
 const Example = z.lazily(() =>
   z.strictObject({ name: z.string(), server: z.optional(z.string()), input: z.optional(z.unknown()) }),
@@ -25,13 +23,13 @@ const PolicyFile = z.lazily(() =>
         server: z.optional(Pattern()),
         input: z.optional(z.record(Pattern())),
         decision: z.enum(decisions),
-        reason: z.optional(Reason()),
+        reason: z.optional(DenyMessage()),
         examples: z.optional(
           z.strictObject({ match: z.optional(z.array(Example())), miss: z.optional(z.array(Example())) }),
         ),
       }),
     ),
-    default: z.optional(z.strictObject({ decision: z.enum(decisions), reason: z.optional(Reason()) })),
+    default: z.optional(z.strictObject({ decision: z.enum(decisions), reason: z.optional(DenyMessage()) })),
   }),
 )
 type PolicyFile = z.infer<ReturnType<typeof PolicyFile>>

@@ -1,4 +1,5 @@
-import { isLongerThan } from './characters.ts'
+import * as z from '../zod.ts'
+import { ToolUseId } from './send-events.ts'
 
 type Fields = Record<string, unknown>
 
@@ -7,6 +8,8 @@ const blockKinds = new Map<unknown, string[]>([
   ['user.tool_result', ['text', 'image', 'document', 'search_result']],
   ['user.custom_tool_result', ['text', 'image', 'document', 'search_result']],
 ])
+
+const Rubric = z.lazily(() => z.string().check(z.maxLength(262144)))
 
 /**
  * What public clients of such services would find odd about an event (public clients, 5). The
@@ -26,11 +29,11 @@ export function warnAbout(event: unknown): string[] {
     const { type: kind, content: text } = (typeof rubric === 'object' && rubric ? rubric : {}) as Fields
     if (rubric !== undefined && kind !== 'text' && kind !== 'file')
       warnings.push("rubric is usually {type: 'text'|'file'}")
-    if (typeof text === 'string' && isLongerThan(text, 262144))
+    if (typeof text === 'string' && !Rubric().safeParse(text).success)
       warnings.push('rubric.content is longer than 262144')
     if (typeof iterations === 'number' && iterations > 20) warnings.push('max_iterations is more than 20')
   }
-  if (typeof customId === 'string' && (customId === '' || isLongerThan(customId, 128))) {
+  if (typeof customId === 'string' && !ToolUseId().safeParse(customId).success) {
     warnings.push('custom_tool_use_id is usually 1 to 128 characters long')
   }
   return warnings

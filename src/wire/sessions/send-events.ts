@@ -1,14 +1,18 @@
 import { didYouMean } from '../../argv/spelling.ts'
 import { mostCounted } from '../../errors.ts'
 import * as z from '../zod.ts'
-import { isLongerThan } from './characters.ts'
 import { type SentType, sentTypes } from './event-types.ts'
 
-const characters = (minimum: 0 | 1, maximum: number) =>
-  z.string().check(
-    z.refine((text) => text.length >= minimum, 'must not be empty'),
-    z.refine((text) => !isLongerThan(text, maximum), `must be at most ${maximum} characters long`),
-  )
+// zod counts characters, as the page does: an emoji is one.
+const filled = z.lazily(() => z.minLength(1, 'must not be empty'))
+
+/** The id of a tool use (session events, 8). */
+export const ToolUseId = z.lazily(() => z.string().check(filled(), z.maxLength(128)))
+
+export const longestDenyMessage = 10_000
+
+/** Why a tool use is denied (session events, 8). */
+export const DenyMessage = z.lazily(() => z.string().check(z.maxLength(longestDenyMessage)))
 
 /** A text block is checked; a block of another type, which the specification does not show, is accepted. */
 const ContentBlock = z.lazily(() =>
@@ -24,7 +28,7 @@ const ContentBlock = z.lazily(() =>
 const TextBlock = z.lazily(() =>
   z.looseObject({
     type: z.literal('text', 'must be text blocks only'),
-    text: characters(1, Infinity),
+    text: z.string().check(filled()),
   }),
 )
 
@@ -37,8 +41,8 @@ const event = <T extends SentType, S extends z.core.$ZodLooseShape>(type: T, sha
 const ToolConfirmation = z.lazily(() =>
   event('user.tool_confirmation', {
     result: z.enum(['allow', 'deny']),
-    tool_use_id: characters(1, 128),
-    deny_message: z.nullish(characters(0, 10000)),
+    tool_use_id: ToolUseId(),
+    deny_message: z.nullish(DenyMessage()),
   }).check(
     z.refine(({ result, deny_message: message }) => message == null || result === 'deny', {
       path: ['deny_message'],

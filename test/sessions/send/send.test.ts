@@ -161,6 +161,7 @@ describe('every rule of the specification, at its boundary', () => {
   test.each<[string, object[]]>([
     ['an id of 1 character', [confirmation({ tool_use_id: 'a' })]],
     ['an id of 128 characters', [confirmation({ tool_use_id: '👍'.repeat(128) })]],
+    ['an id of 128 halves of characters', [confirmation({ tool_use_id: '\ud83d'.repeat(128) })]],
     ['a deny message of 10000 characters', [confirmation({ deny_message: '👍'.repeat(10000) })]],
     ['a deny message of null', [confirmation({ deny_message: null })]],
     ['null with allow', [confirmation({ result: 'allow', deny_message: null })]],
@@ -194,6 +195,16 @@ describe('every rule of the specification, at its boundary', () => {
       'an id of 129',
       [confirmation({ tool_use_id: 'a'.repeat(129) })],
       'events[0].tool_use_id: must be at most 128',
+    ],
+    [
+      'an id of 129 characters of two units each',
+      [confirmation({ tool_use_id: '👍'.repeat(129) })],
+      'events[0].tool_use_id: must be at most 128 characters long',
+    ],
+    [
+      'an id of 129 halves of characters',
+      [confirmation({ tool_use_id: '\ud83d'.repeat(129) })],
+      'events[0].tool_use_id: must be at most 128 characters long',
     ],
     [
       'an id that is missing',
