@@ -53,15 +53,12 @@ export interface Meaning {
   failed?: string
 }
 
-const mayBeAccepted = (look: string) =>
-  `the event may have been accepted: look with '${look}' before sending again`
+const mayBeAccepted = (look: string | undefined) =>
+  `the event may have been accepted: look${look === undefined ? '' : ` with '${look}'`} before sending again`
 
 const mayBeDone = 'the request was sent; whether it was carried out is not known'
 
-export function meaning(
-  fate: Fate,
-  { repeat, isProvedByReceipt = false, look = 'parley events list' }: Stakes,
-): Meaning {
+export function meaning(fate: Fate, { repeat, isProvedByReceipt = false, look }: Stakes): Meaning {
   const isOnce = repeat === 'not-taken'
   // An interrupted reading leaves nothing in doubt.
   const doubt = isProvedByReceipt ? mayBeAccepted(look) : repeat === 'always' ? undefined : mayBeDone

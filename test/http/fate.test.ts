@@ -4,12 +4,14 @@ import { endpoints } from '../../src/wire/endpoints.ts'
 
 const reading = endpoints.listEvents
 const asking = endpoints.chat
-const event = endpoints.sendEvents
+const event = { ...endpoints.sendEvents, look: 'parley events list -s s1' }
 const once: Stakes = { repeat: 'not-taken' }
 
 const nothing = 'nothing was sent'
 const doubt = 'the request was sent; whether it was carried out is not known'
-const eventDoubt = "the event may have been accepted: look with 'parley events list' before sending again"
+const eventDoubt =
+  "the event may have been accepted: look with 'parley events list -s s1' before sending again"
+const unseen = 'the event may have been accepted: look before sending again'
 const left = 'the request was sent; it may have been carried out'
 const failure = 'the request was answered with a failure'
 
@@ -33,6 +35,7 @@ test.each<[string, Fate, Stakes, string, boolean, string | undefined, string | u
   ['an event', 'sent', event, 'unknown', false, eventDoubt, eventDoubt],
   ['an event', 'answered', event, 'unknown', false, eventDoubt, eventDoubt],
   ['an event', 'done', event, 'yes', false, undefined, undefined],
+  ['an event that nothing shows', 'sent', endpoints.sendEvents, 'unknown', false, unseen, unseen],
   ['another POST', 'not-sent', once, 'no', true, nothing, nothing],
   ['another POST', 'refused', once, 'yes', true, undefined, 'nothing was accepted'],
   ['another POST', 'failed', once, 'yes', false, doubt, failure],
