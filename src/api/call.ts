@@ -151,13 +151,11 @@ function createPrinter(
 ): Printer {
   const printer = createRawPrinter(output)
   let isFirst = true
-  let isLineOpen = false
   /** JSON that waits for its end. */
   let held: Uint8Array[] | undefined
   let size = 0
 
   function print(chunk: Uint8Array): Promise<void> {
-    isLineOpen = chunk.at(-1) !== 0x0a
     printer.add(chunk)
     return printer.write()
   }
@@ -198,8 +196,6 @@ function createPrinter(
     },
     async end() {
       await printPage()
-      if (isLineOpen && output.isTerminal) printer.add('\n')
-      isLineOpen = false
       await printer.end()
     },
   }

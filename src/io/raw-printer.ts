@@ -1,18 +1,22 @@
 import { escapeJson } from './escape.ts'
 import type { Output } from './output.ts'
 
-/** Prints bytes as they came; on a terminal, control characters become JSON escapes. */
+/** Prints bytes as they came; on a terminal, control characters become JSON escapes, and the last line is ended. */
 export interface RawPrinter {
   add(chunk: Uint8Array | string): void
   /** Writes what was added; resolves when there is room for more. */
   write(): Promise<void>
   /** Waits until everything is written. */
   end(): Promise<void>
+  /** As an `AnswerPrinter` does. */
+  breakLine(): boolean
 }
 
 export function createRawPrinter(output: Output): RawPrinter {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let pending: (Uint8Array | string)[] = []
+  /** On a terminal. */
+  let isInLine = false
   const shown = (chunk: Uint8Array | string) => {
     if (!output.isTerminal) return chunk
     return escapeJson(typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }))
@@ -24,18 +28,31 @@ export function createRawPrinter(output: Output): RawPrinter {
     async write() {
       const chunks = pending
       pending = []
-      for (const chunk of chunks) await output.write(shown(chunk))
+      for (const chunk of chunks) {
+        const text = shown(chunk)
+        if (typeof text === 'string' && text !== '') isInLine = output.isTerminal && !text.endsWith('\n')
+        await output.write(text)
+      }
     },
     async end() {
       await this.write()
+      if (isInLine) await output.write('\n')
+      isInLine = false
       await output.flush()
+    },
+    breakLine() {
+      const isBroken = isInLine
+      isInLine = false
+      if (isBroken) output.write('\n').catch(() => {})
+      return isBroken
     },
   }
 }
 
 /** Prints a whole body; resolves when there is room for more. */
-export function printRaw(output: Output, bytes: Uint8Array): Promise<void> {
+export async function printRaw(output: Output, bytes: Uint8Array): Promise<void> {
   const printer = createRawPrinter(output)
   printer.add(bytes)
-  return printer.write()
+  await printer.write()
+  printer.breakLine()
 }

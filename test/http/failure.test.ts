@@ -227,7 +227,7 @@ test('--raw of a failure shows what could control a terminal as JSON escapes', a
   const ended = await run(['chat', 'x', '--raw'], { exchange, tty: ['stdout'] })
   expect(ended).toMatchObject({
     code: 4,
-    out: '{"a":"\\u009b\\u202e\\u007f"}\\u000d\n\tno JSON \\u001b]0;x\\u0007',
+    out: '{"a":"\\u009b\\u202e\\u007f"}\\u000d\n\tno JSON \\u001b]0;x\\u0007\n',
   })
 })
 

@@ -198,7 +198,7 @@ async function read(
   const progress = () => (failure ? 'ended' : decoder.progress())
   const rest = () => (isRaw && decoder.isVerbatim() ? 'taken' : 'left')
 
-  cleanups.add(printer.breakLine)
+  cleanups.add(shown.breakLine)
   waiting.show('waiting for the answer')
   try {
     const { received } = decoder
@@ -210,11 +210,11 @@ async function read(
   } catch (error) {
     countPart(context.summary, decoder.summary)
     await shown.write()
-    printer.breakLine()
+    shown.breakLine()
     throw error
   } finally {
     waiting.stop()
-    cleanups.delete(printer.breakLine)
+    cleanups.delete(shown.breakLine)
   }
 }
 

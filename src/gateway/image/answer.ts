@@ -115,6 +115,7 @@ export async function readBytes(
     await printer?.end()
   } catch (error) {
     if (!(error instanceof CliError)) throw error
+    printer?.breakLine()
     failure = error
   }
   return { bytes: collected.bytes(), failure, isAssumed }

@@ -103,6 +103,21 @@ describe('asking', () => {
     expect(ended).toMatchObject({ code: 0, out: body })
   })
 
+  test.each<[string, string[], string, number, Parameters<typeof answering>[1]]>([
+    ['an answer', ['chat', 'x'], message('Hi'), 0, {}],
+    ['an answer with a line end', ['chat', 'x'], `${message('Hi')}\n`, 0, {}],
+    ['half an answer', ['chat', 'x'], '{"content":[', 8, {}],
+    ['a refusal', ['chat', 'x'], '{"error":{}}', 4, { status: 400 }],
+    ['an answer without an image', ['image', 'x', '-m', 'm'], message('Hi'), 0, {}],
+    ['half an image', ['image', 'x', '-m', 'm'], '{"content":[', 8, {}],
+    ['a receipt', ['events', 'send', 'x', '-s', 's'], '{"data":[]}', 0, {}],
+  ])('--raw ends its last line on a terminal: %s', async (_, argv, body, code, more) => {
+    const exchange = answering(body, more)
+    const ended = await run([...argv, '--raw'], { exchange, tty: ['stdout', 'stderr'] })
+    expect(ended).toMatchObject({ code, out: `${body.trimEnd()}\n` })
+    expect((await run([...argv, '--raw'], { exchange })).out).toBe(body)
+  })
+
   test('the footer is for terminals, and for --usage', async () => {
     const piped = await run(['chat', 'x'])
     expect(piped.err).toBe('')

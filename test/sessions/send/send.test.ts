@@ -421,7 +421,7 @@ describe('the receipt', () => {
     const world: Parameters<typeof run>[1] = { exchange: answering(evil), tty: ['stdout'] }
     expect((await send(['x', '--ids'], world)).out).toBe('^[[2J\\u009b\\u202e\n')
     expect((await send(['x', '--raw'], world)).out).toBe(
-      '{"data":[{"id":"\\u001b[2J\\u009b\\u202e","type":"t"}]}',
+      '{"data":[{"id":"\\u001b[2J\\u009b\\u202e","type":"t"}]}\n',
     )
   })
 
