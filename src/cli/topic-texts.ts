@@ -61,7 +61,7 @@ A script need not know the table: with --errors json the field "retry" of a fail
   later       the same command may be run again, and does no harm
   look-first  an event may have arrived: look with 'parley events list' before
 
-An error under status 200 has the exit code of its type. It does not prove that an event was refused: look first, whatever the code.
+An error under status 200 has the exit code of its type. It does not prove that an event was refused: look first, whatever the code. An error in a stream is 8. Only in the stream of a session it is 3, 4 or 5, if its type says that it does not pass (credentials, request or payment).
 
 "deadline":true is in a failure that --deadline made. The "error" of a line of a batch has both fields, too. A batch that has answers is "later" only with --resume: any other would ask for them once more. The command that goes on with a session, if there is one, is the field "resume".
 

@@ -789,6 +789,33 @@ faultsInside('Y: a stream that goes wrong', [
       err: ['the stream of events ended with an error', 'the service says: the session is gone'],
     }),
   ),
+  ...(
+    [
+      ['authentication_error', 3],
+      ['permission_error', 3],
+      ['not_found_error', 4],
+      ['invalid_request_error', 4],
+      ['billing_error', 5],
+    ] as const
+  ).flatMap(([type, code]) =>
+    [sendAndFollow, ['events', 'run', 'go on', '--no-stdin']].map(
+      (argv): Row => ({
+        name: `Y88 an error that does not pass ends what was sent by its type, and is no reason to send it again: ${type}, ${argv[1]}`,
+        argv: [...argv, '--errors', 'json'],
+        script: session({
+          lists: [list(message0)],
+          stream: streams(event({ type: 'error', error: { type, message: 'the session is gone' } }, 'error')),
+        }),
+        code,
+        reqs: 3,
+        err: [
+          '"message":"the stream of events ended with an error',
+          'the session is gone',
+          '"sent":"yes","safeToRetry":false,"retry":"look-first"',
+        ],
+      }),
+    ),
+  ),
   {
     name: 'Y89 an error that may pass is shown, and tried again',
     argv: follow,

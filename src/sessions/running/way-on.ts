@@ -2,6 +2,7 @@ import type { Context } from '../../context.ts'
 import { asStop, CliError, type Kind } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import { describeResume } from '../../io/failure.ts'
+import { isToldForGood } from '../../wire/sessions/events-page.ts'
 import type { Follower } from '../following/follower.ts'
 import { resumption } from '../session-command.ts'
 import { messageOf, type SessionRun } from './posting.ts'
@@ -83,7 +84,9 @@ function explainFailure(failure: unknown, run: SessionRun): unknown {
   const { rawBody: _, retryAfter: __, ...details } = error.details
   // By its audit the same command takes the session up.
   const goesOn = isAudited && (details.retry ?? 'never') !== 'never'
-  return new CliError('response', `the session could not be followed: ${error.message}`, {
+  const isTold = isToldForGood(error)
+  const message = isTold ? error.message : `the session could not be followed: ${error.message}`
+  return new CliError(isTold ? error.kind : 'response', message, {
     ...details,
     ...known,
     retry: goesOn ? 'later' : 'look-first',

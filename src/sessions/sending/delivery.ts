@@ -3,6 +3,7 @@ import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import { refusesSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
+import { isToldForGood } from '../../wire/sessions/events-page.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
 import type { Previews } from '../following/previews.ts'
@@ -137,7 +138,8 @@ function afterAcceptance(error: CliError, command: string): CliError {
   const { consequence = way } = error.details
   // Any other kind would mean that the command can be run again, now or after a fix.
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
-  if (error.kind === 'response') return error.with({ ...known, retry: 'look-first', consequence })
+  if (error.kind === 'response' || isToldForGood(error))
+    return error.with({ ...known, retry: 'look-first', consequence })
   const { rawBody: __, retryAfter: ___, ...details } = error.details
   return new CliError('response', `the session could not be followed: ${error.message}`, {
     ...details,

@@ -1,4 +1,4 @@
-import { CliError } from '../../errors.ts'
+import { CliError, type Kind } from '../../errors.ts'
 import { describeIssues } from '../json/parse.ts'
 import { type Cursor, onOneLine, readPage } from '../page.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
@@ -54,10 +54,16 @@ export function readEventItem(data: string, name = ''): EventItem {
   return { event: parsed.data, text: onOneLine(data) }
 }
 
+const permanent: readonly Kind[] = ['credentials', 'refused', 'payment']
+
+/** Whether a service told an error that does not pass in a stream, or in place of one: its kind says why following ended. */
+export const isToldForGood = ({ kind, details: { isPermanent, status = 200 } }: CliError): boolean =>
+  isPermanent === true && status < 300 && permanent.includes(kind)
+
 function streamFailure(value: unknown): CliError {
   const { kind, details } = failureInstead(value, '')
   const { body, serviceMessage, requestId } = details
-  const isPermanent = kind === 'credentials' || kind === 'refused' || kind === 'payment'
+  const isPermanent = permanent.includes(kind)
   const message = 'the stream of events ended with an error'
   return new CliError(isPermanent ? kind : 'response', message, {
     sent: 'yes',

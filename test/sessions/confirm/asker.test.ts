@@ -120,7 +120,7 @@ test.each([
   ['by Ctrl-D', 'y\n\x04', ['allow']],
   ['and then a line', 'y\n\x04y\n', ['allow']],
 ])(
-  'V26, G35: the end of the input answers nothing, and what was answered before is sent: %s',
+  'V26: the end of the input answers nothing, and what was answered before is sent: %s',
   async (_, typed, sent) => {
     const { code, err, verdicts } = await ask([{ id: 't1' }, { id: 't2' }], typed)
     expect({ code, verdicts }).toEqual({ code: 12, verdicts: sent })
