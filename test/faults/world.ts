@@ -41,8 +41,8 @@ export interface World {
 /** What the program compiled is kept here for all processes, so that each starts sooner. */
 const cache = temporaryFolder()
 
-/** What hangs is stopped then, long after any machine is done with what does not. Milliseconds. */
-const hardStop = 120_000
+/** What hangs is stopped then, long after any machine is done with what does not; in a proof, before it is given up. Milliseconds. */
+const hardStop = process.env.TEST_PROOF ? 12_000 : 120_000
 
 /** Makes a home, a working and a temporary folder, which are empty. */
 export function makeFolders(): string {
