@@ -93,7 +93,7 @@ faultsOnce('V: terminal safety', [
     shell: onTerminal('parley chat hi --raw 2>err'),
     script: answering(response('{"content":[],"x":"\u009b\u007f\u202e"}')),
     code: 0,
-    out: '{"content":[],"x":"\\u009b\\u007f\\u202e"}',
+    out: '{"content":[],"x":"\\u009b\\u007f\\u202e"}\r\n',
     reqs: 1,
     files: ['cwd/err'],
   },
