@@ -11,7 +11,7 @@ export interface Fault {
   left: number
 }
 
-const form = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x(\\d+))?$`)
+const form = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x(0*[1-9]\\d*))?$`)
 
 /** Reads `--fault`: `429x2`, `chat:500`, `cut`; without a count it happens every time. Throws a usage error. */
 export function parseFault(spec: string, endpoints: readonly string[]): Fault {
@@ -19,7 +19,7 @@ export function parseFault(spec: string, endpoints: readonly string[]): Fault {
   const [, endpoint, kind, times] = found ?? []
   if (!found || (endpoint !== undefined && !endpoints.includes(endpoint))) {
     throw usage(
-      `--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES], with ${faultKinds.join(', ')} or a status for KIND and one of ${endpoints.join(', ')} for ENDPOINT`,
+      `--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES], with ${faultKinds.join(', ')} or a status for KIND, one of ${endpoints.join(', ')} for ENDPOINT, and TIMES from 1`,
     )
   }
   return {

@@ -107,6 +107,30 @@ test('W12: fails as it is told to, as often as asked', async () => {
   expect((await chat(served)).code).toBe(0)
 })
 
+test.each(['429x0', 'chat:resetx0', 'cutx00', 'x1', '429x'])(
+  'a fault that never happens is refused: %s',
+  async (fault) => {
+    const { code, err } = await run(['serve', '--fault', fault, '--port', '65536'])
+    expect(code).toBe(2)
+    expect(err).toContain(`--fault ${fault}: must be [ENDPOINT:]KIND[xTIMES]`)
+  },
+)
+
+test.each([
+  ['127.0.0.1', []],
+  ['0.0.0.0', ['parley: listening on 0.0.0.0: other machines may reach it']],
+])('says whether other machines may reach it: %s', async (host, said) => {
+  const served = await serve('--host', host)
+  await new Promise((resolve) => served.child.once('close', resolve).kill())
+  expect(served.log.filter((line) => line.includes('machines'))).toEqual(said)
+})
+
+test('an address that it cannot listen on is not said to be reached', async () => {
+  const { code, err } = await run(['serve', '--host', '203.0.113.1'])
+  expect(code).toBe(11)
+  expect(err).toMatch(/^parley: cannot listen on 203.0.113.1:0: it is not an address of this machine\n/)
+})
+
 test('--rate answers 429 with Retry-After beyond so many a second, and goes on answering', async () => {
   const served = await serve('--rate', '2', '--fault', 'chat:500x1')
   const answers = await Promise.all(Array.from({ length: 40 }, () => call(served)))
