@@ -81,6 +81,13 @@ export const examples = [
   "PARLEY_ACCESS_TOKEN=t parley chat --base-url http://127.0.0.1:8080 'Say hello'",
 ]
 
+const listenProblems = new Map<string | undefined, string>([
+  ['EADDRINUSE', 'the port is in use'],
+  ['EADDRNOTAVAIL', 'it is not an address of this machine'],
+  ['ENOTFOUND', 'no such host'],
+  ['EAI_AGAIN', 'the name cannot be looked up at the moment'],
+])
+
 export async function run(
   { output, note, host, cleanups, secrets, calls, timers, flags }: Context,
   options: ServeOptions,
@@ -103,7 +110,6 @@ export async function run(
     seed: options.seed,
     streamStyles: options.streamStyle ?? [],
   })
-  if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
   const logs = [
     ...(flags.quiet ? [] : [logToStream(host.stderr.open())]),
     ...(options.log === undefined ? [] : [await logToFile(absolutePath(host, options.log), options.log)]),
@@ -122,9 +128,10 @@ export async function run(
     },
   }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ERR_SOCKET_BAD_PORT') throw usage('--port must be from 0 to 65535')
-    const why = error.code === 'EADDRINUSE' ? 'the port is in use' : fileProblem(error)
+    const why = listenProblems.get(error.code) ?? fileProblem(error)
     throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
   })
+  if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
   const address = `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${server.port}`
   await output.write(
     `${JSON.stringify({ baseUrl: address, agentsUrl: address, accessToken, apiKey, ...session })}\n`,

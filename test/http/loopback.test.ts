@@ -35,11 +35,4 @@ describe.each([
     expect(code).toBe(isHere ? 9 : 3)
     expect(err.includes('ALL_PROXY')).toBe(!isHere)
   })
-
-  test(`serve warns ${isHere ? 'of nothing' : 'that others may reach it'}`, async () => {
-    const address = host.replace(/^\[|\]$/g, '')
-    const { code, err } = await run(['serve', '--host', address, '--port', '65536'])
-    expect(code).toBe(2)
-    expect(err.includes(`listening on ${address}: other machines may reach it`)).toBe(!isHere)
-  })
 })
