@@ -465,13 +465,15 @@ test('what was sent is undone until each of it was shown, and has had its turn',
   expect(unnamed.isUndone).toBe(false)
 })
 
-test('if nothing was sent, nothing is searched for or doubted', () => {
+test('if nothing was sent, and nothing has come, nothing is searched for, doubted or shown', () => {
   const ledger = new SeenEvents()
   ledger.giveUp()
-  expect([ledger.isDoubtful(toItem('ask1')), ledger.isSearching, ledger.isUndone, ledger.isLost]).toEqual(
-    Array(4).fill(false),
+  const { isSearching, isUndone, isLost, showsClients } = ledger
+  expect([ledger.isDoubtful(toItem('ask1')), isSearching, isUndone, isLost, showsClients]).toEqual(
+    Array(5).fill(false),
   )
   expect(stream(ledger, 'ask1')).toEqual(['ask1'])
+  expect(ledger.showsClients).toBe(true)
 })
 
 test.each<[what: string, past: string, act: (ledger: SeenEvents) => void, showsClients: boolean]>([
