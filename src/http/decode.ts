@@ -7,6 +7,7 @@ import { notUnderstood } from '../wire/problem/not-understood.ts'
 const longest = 512 * 1024 * 1024
 
 type Body = AsyncIterable<Uint8Array>
+type Zlib = typeof import('node:zlib')
 
 /** The words that servers write for no coding: a word for none, or a character set. */
 const plain = ['', 'identity', 'none', 'utf-8', 'utf8']
@@ -55,13 +56,19 @@ async function* decode(response: HttpResponse, codings: string[]): AsyncGenerato
   }, response.body)
 }
 
-/** The decoder for each coding, given the first two bytes of the body. */
-const createDecoders = (zlib: typeof import('node:zlib')) =>
-  new Map<string, (start: Uint8Array) => Transform>([
-    ['gzip', () => zlib.createGunzip()],
-    ['x-gzip', () => zlib.createGunzip()],
-    ['deflate', (start) => (startsAsZlib(start) ? zlib.createInflate() : zlib.createInflateRaw())],
-    ['br', () => zlib.createBrotliDecompress()],
+type Decoding = (body: Body) => Body
+
+/** The decoding for each coding, given the first two bytes of the body. */
+const createDecoders = (zlib: Zlib) =>
+  new Map<string, (start: Uint8Array) => Decoding>([
+    ['gzip', () => (body) => gunzip(body, zlib)],
+    ['x-gzip', () => (body) => gunzip(body, zlib)],
+    [
+      'deflate',
+      (start) => (body) =>
+        decompress(body, startsAsZlib(start) ? zlib.createInflate() : zlib.createInflateRaw()),
+    ],
+    ['br', () => (body) => decompress(body, zlib.createBrotliDecompress())],
   ])
 
 const startsAsGzip = ([first, second]: Uint8Array) => first === 0x1f && second === 0x8b
@@ -73,7 +80,7 @@ const startsAsZlib = ([first = 0, second = 0]: Uint8Array) =>
 /** Decodes one coding. `choose` gets the first two bytes, and returns `undefined` to leave the body as it is. */
 async function* decodeOne(
   body: Body,
-  choose: (start: Uint8Array) => Transform | undefined,
+  choose: (start: Uint8Array) => Decoding | undefined,
 ): AsyncGenerator<Uint8Array> {
   const chunks = body[Symbol.asyncIterator]()
   let start: Uint8Array = new Uint8Array()
@@ -83,9 +90,8 @@ async function* decodeOne(
     if (start.length >= 2) break
   }
   const whole = continued(start, chunks)
-  const decoder = start.length > 0 ? choose(start) : undefined
-  if (decoder) yield* decompress(whole, decoder)
-  else yield* whole
+  const decoding = start.length > 0 ? choose(start) : undefined
+  yield* decoding ? decoding(whole) : whole
 }
 
 async function* continued(start: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -104,10 +110,125 @@ async function* decompress(body: Body, decoder: Transform): AsyncGenerator<Uint8
   try {
     yield* source.pipe(decoder)
   } catch (error) {
-    throw error instanceof CliError ? error : unreadable('it cannot be decompressed')
+    throw error instanceof CliError ? error : notCompressed()
   } finally {
     source.destroy()
   }
 }
+
+/**
+ * Reads the members of gzip, one after another. What follows them and does not begin one is left out, as by gzip(1) and
+ * curl; for Node it would be an error, and cost what came before it.
+ */
+async function* gunzip(body: Body, zlib: Zlib): AsyncGenerator<Uint8Array> {
+  const source = createSource(body)
+  try {
+    do {
+      await skipHead(source)
+      let sum = 0
+      let size = 0
+      for await (const piece of source.through(zlib.createInflateRaw())) {
+        sum = zlib.crc32(piece, sum)
+        size += piece.length
+        yield piece
+      }
+      const end = await source.take(8)
+      if (end.readUInt32LE(0) !== sum || end.readUInt32LE(4) !== size % 2 ** 32) throw notCompressed()
+    } while (startsAsGzip(await source.peek(2)))
+  } finally {
+    source.close()
+  }
+}
+
+/** The parts of a member's head, by the bits that say that they are there (RFC 1952). */
+const [hasSum, hasExtra, hasName, hasComment] = [2, 4, 8, 16]
+
+/** A name or a comment has as many bytes at most. */
+const longestName = 64 * 1024
+
+async function skipHead({ take }: Source): Promise<void> {
+  const head = await take(10)
+  const [, , method, flags = 0] = head
+  if (!startsAsGzip(head) || method !== 8) throw notCompressed()
+  const has = (part = 0) => (flags & part) !== 0
+  if (has(hasExtra)) await take((await take(2)).readUInt16LE(0))
+  for (const part of [hasName, hasComment]) {
+    let length = 0
+    while (has(part) && (await take(1))[0] !== 0) if (++length > longestName) throw notCompressed()
+  }
+  if (has(hasSum)) await take(2)
+}
+
+/** A body of which pieces of any size can be read. */
+interface Source {
+  /** The next bytes. Throws a `CliError` if there are fewer. */
+  take(count: number): Promise<Buffer>
+  /** The same, which stay; fewer at the body's end. */
+  peek(count: number): Promise<Buffer>
+  /** Decodes as many of the next bytes as the decoder takes. */
+  through(decoder: Transform & { bytesWritten: number }): AsyncGenerator<Uint8Array>
+  close(): void
+}
+
+function createSource(body: Body): Source {
+  const chunks = body[Symbol.asyncIterator]()
+  let ahead: Buffer = Buffer.alloc(0)
+  /** What is read, and not taken yet. */
+  let coming: Promise<IteratorResult<Uint8Array>> | undefined
+
+  async function peek(count: number): Promise<Buffer> {
+    while (ahead.length < count) {
+      coming ??= chunks.next()
+      const { done, value } = await coming
+      if (done) break
+      coming = undefined
+      ahead = Buffer.concat([ahead, value])
+    }
+    return ahead.subarray(0, count)
+  }
+
+  return {
+    peek,
+    async take(count) {
+      const bytes = await peek(count)
+      if (bytes.length < count) throw notCompressed()
+      ahead = ahead.subarray(count)
+      return bytes
+    },
+    async *through(decoder) {
+      /** What the decoder was given, but for what it has long taken. */
+      const given: Uint8Array[] = []
+      let taken = 0
+      let isOver = false
+      async function* feed(): AsyncGenerator<Uint8Array> {
+        for (;;) {
+          if (ahead.length === 0) {
+            coming ??= chunks.next()
+            const { done, value } = await coming
+            // By then the decoder may have its end: what came is for the next.
+            if (isOver || done) return
+            coming = undefined
+            ahead = Buffer.from(value.buffer, value.byteOffset, value.length)
+          }
+          for (; given[0] && taken + given[0].length <= decoder.bytesWritten; given.shift())
+            taken += given[0].length
+          const next = ahead
+          ahead = Buffer.alloc(0)
+          given.push(next)
+          yield next
+        }
+      }
+      yield* decompress(feed(), decoder)
+      isOver = true
+      ahead = Buffer.concat([...given, ahead]).subarray(decoder.bytesWritten - taken)
+    },
+    close() {
+      // Not waited for: it comes after what the body is waited for.
+      chunks.return?.().catch(() => {})
+    },
+  }
+}
+
+const notCompressed = () => unreadable('it cannot be decompressed')
 
 const unreadable = (why: string) => notUnderstood(`the answer cannot be read: ${why}`)

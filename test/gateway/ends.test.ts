@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { constants, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
@@ -17,7 +18,7 @@ const chunk = (part: object, finishReason?: string) => ({
 const sse = 'text/event-stream'
 
 /** A service whose answer begins with these pieces, and whose connection is open for ten minutes more. */
-async function answered(argv: string[], pieces: (string | Uint8Array)[], type = sse) {
+async function answered(argv: string[], pieces: (string | Uint8Array)[], type = sse, coding?: string) {
   const cwd = temporaryFolder()
   const timers = createPatientClock()
   let isClosed = false
@@ -33,7 +34,8 @@ async function answered(argv: string[], pieces: (string | Uint8Array)[], type = 
       isClosed = true
       closed.abort()
     }
-    return { status: 200, statusText: '', headers: { 'content-type': type }, body: body(), close }
+    const headers = { 'content-type': type, ...(coding === undefined ? {} : { 'content-encoding': coding }) }
+    return { status: 200, statusText: '', headers, body: body(), close }
   }
   writeFileSync(join(cwd, 'in.ndjson'), '"one"\n')
   const env = { PARLEY_IMAGE_MODEL: 'alpha-image', TMPDIR: temporaryFolder() }
@@ -66,6 +68,12 @@ describe('an answer ends where the service says so, though the connection stays 
     const ended = await answered(['chat', ...batch], pieces, type)
     expect(ended).toMatchObject({ code: 0, isClosed: true, report: { usage: { totalTokens: 970 } } })
     expect(JSON.parse(ended.out)).toMatchObject({ ok: true, text: 'Hi', usage: { totalTokens: 970 } })
+  })
+
+  test.each(['chat x', 'chat --batch in.ndjson'])('%s: in gzip', async (command) => {
+    const unfinished = gzipSync(message.join(''), { finishFlush: constants.Z_SYNC_FLUSH })
+    const ended = await answered(command.split(' '), [unfinished], sse, 'gzip')
+    expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('Hi') })
   })
 
   const part = inline(png())

@@ -1,4 +1,4 @@
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, crc32, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import { decodeBody } from '../../src/http/decode.ts'
@@ -7,6 +7,23 @@ import { answering, run } from '../harness/run.ts'
 
 const text = '{"said":"hello, hello, hello, hello, hello"}\n'
 const twice = Buffer.concat([gzipSync('{"said":'), gzipSync('"hello"}\n')])
+
+/** The same member with an extra field, a name, a comment, and a sum of its head. */
+function withLongHead(member: Buffer): Buffer {
+  const head = Buffer.from(member.subarray(0, 10))
+  head[3] = 2 | 4 | 8 | 16
+  const fields = Buffer.concat([head, Buffer.from('\x03\0abcname\0said\0', 'latin1')])
+  const sum = Buffer.alloc(4)
+  sum.writeUInt32LE(crc32(fields))
+  return Buffer.concat([fields, sum.subarray(0, 2), member.subarray(10)])
+}
+
+/** Of which one byte of its sum or its length is another one. */
+function damaged(member: Buffer, place: number): Buffer {
+  const copy = Buffer.from(member)
+  copy[copy.length - place] = (copy.at(-place) as number) ^ 1
+  return copy
+}
 
 /** What `api` prints of a body under a `Content-Encoding`, which comes in pieces of this size. */
 async function printed(coding: string | undefined, body: Uint8Array, size = body.length) {
@@ -29,6 +46,15 @@ test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: str
   ['gzip', 'GZip', gzipSync(text)],
   ['gzip', 'x-gzip', gzipSync(text)],
   ['two members of gzip', 'gzip', twice, '{"said":"hello"}\n'],
+  ['gzip with something behind it', 'gzip', Buffer.concat([gzipSync(text), Buffer.from('garbage')])],
+  ['gzip with zeros behind it', 'gzip', Buffer.concat([gzipSync(text), Buffer.alloc(9)])],
+  [
+    'two members with something behind them',
+    'gzip',
+    Buffer.concat([twice, Buffer.from('\n')]),
+    '{"said":"hello"}\n',
+  ],
+  ['gzip with a long head', 'gzip', withLongHead(gzipSync(text))],
   ['brotli', 'br', brotliCompressSync(text)],
   ['deflate', 'deflate', deflateSync(text)],
   ['deflate with another head', 'deflate', deflateSync(text, { level: 9 })],
@@ -66,11 +92,16 @@ test.each<[coding: string, body: Uint8Array, why: string]>([
   ['gzip, br', gzipSync(text), 'it cannot be decompressed'],
   ['gzip', gzipSync(text).subarray(0, -9), 'it cannot be decompressed'],
   ['gzip', Buffer.from('\x1f'), 'it cannot be decompressed'],
+  ['gzip', gzipSync(text).subarray(0, -1), 'it cannot be decompressed'],
+  ['gzip', gzipSync(text).subarray(0, 5), 'it cannot be decompressed'],
+  ['gzip', damaged(gzipSync(text), 1), 'it cannot be decompressed'],
+  ['gzip', damaged(gzipSync(text), 8), 'it cannot be decompressed'],
+  ['gzip', Buffer.concat([gzipSync(text), gzipSync(text).subarray(0, -9)]), 'it cannot be decompressed'],
   ['br', brotliCompressSync(text).subarray(0, -3), 'it cannot be decompressed'],
   ['deflate', deflateSync(text).subarray(0, -5), 'it cannot be decompressed'],
 ])('under %j the body is not what was said', async (coding, body, why) => {
   const { code, out, err } = await printed(coding, body)
-  expect({ code, isStart: text.startsWith(out) }).toEqual({ code: 8, isStart: true })
+  expect({ code, isStart: (text + text).startsWith(out) }).toEqual({ code: 8, isStart: true })
   expect(err).toContain(`parley: the answer cannot be read: ${why}\n`)
 })
 
