@@ -53,6 +53,9 @@ export class SessionState {
   readonly #open = new Set<string>()
   #isEmpty = true
   #isBusy = true
+  /** The service said that it is idle, and no event did. */
+  #isToldIdle = false
+  #showsRests = false
   #idle: ReturnType<typeof readStopReason> | undefined
   #details: ReturnType<typeof readStopDetails> = {}
   /** The most that the session may cost, as it was told last. */
@@ -67,6 +70,8 @@ export class SessionState {
   add(event: SessionEvent, text?: string): void {
     const { type } = event
     this.#isEmpty = false
+    // What comes next says that it goes on.
+    if (this.#isToldIdle) this.expectWork()
     if (isToolUse(event)) this.#addToolUse(event, text)
     // An answer may be added when it is sent, and come again when the service shows it, later than what came of it.
     const isKnown = isAnswer(type) && !this.#addAnswer(event)
@@ -75,8 +80,10 @@ export class SessionState {
     if (type === 'user.message') this.#error = undefined
     if (type === 'session.error') this.#error = readErrorMessage(event)
     if (type === 'session.usage') this.#budget = readBudget(event.budget)
-    if (isStop(event)) this.#addStop(event)
-    else if (isWork(event) && !isKnown) this.#isBusy = true
+    if (isStop(event)) {
+      this.#addStop(event)
+      this.#showsRests ||= this.stop?.kind === 'done'
+    } else if (isWork(event) && !isKnown) this.#isBusy = true
   }
 
   /** An event that was added before came again: a tool use has to be the same each time. */
@@ -88,6 +95,18 @@ export class SessionState {
   /** Something was sent to the session that it has not shown yet, so that it has not stopped for good. */
   expectWork(): void {
     this.#isBusy = true
+    this.#isToldIdle = false
+  }
+
+  /** The service said that it is idle, when nothing more came. */
+  addTold(): void {
+    this.#addStop({ type: 'session.status_idle' })
+    this.#isToldIdle = true
+  }
+
+  /** An event has shown a rest that waits for nothing, so that each is shown. */
+  get showsRests(): boolean {
+    return this.#showsRests
   }
 
   /** Nothing has happened in it. */

@@ -198,6 +198,47 @@ test('an answer is a reply if a client gave it, and belongs to the tool use that
   ])
 })
 
+test.each<[words: string, showsRests: boolean]>([
+  ['', false],
+  ['message1 say1', false],
+  ['message1 say1 done1', true],
+  ['message1 say1 done1 message2 say2', true],
+  ['message1 say1 idle1', true],
+  ['use1 wait1:use1', false],
+  ['use1 idle1', false],
+  ['use1 wait1:use1 confirm1:use1', false],
+  ['message1 gone1', false],
+])('after %s it shows its rests: %s', (words, showsRests) => {
+  expect(after(words).showsRests).toBe(showsRests)
+})
+
+test('it rests if the service says so, until something comes or is sent', () => {
+  const state = after('message1 run1 say1')
+  const done = { kind: 'done', reason: 'no reason given' }
+  const tell = () => {
+    expect(state.stop).toBeUndefined()
+    state.addTold()
+    expect([state.stop, state.stopReason, state.showsRests, [...state.stops]]).toEqual([
+      done,
+      undefined,
+      false,
+      [],
+    ])
+  }
+  tell()
+  state.add(toEvent('say2'))
+  tell()
+  state.expectWork()
+  tell()
+  // A rest that an event showed is none that something takes back but work.
+  state.add(toEvent('done1'))
+  state.add(toEvent('say3'))
+  expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
+  const open = after('use1 say1')
+  open.addTold()
+  expect(open.stop).toEqual(waiting('use1'))
+})
+
 test('it knows when it stopped, at which events, and whether anything has happened', () => {
   const state = after('')
   expect(state.isEmpty).toBe(true)

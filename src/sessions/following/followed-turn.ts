@@ -14,6 +14,8 @@ interface Moment {
   interrupts?: boolean
   /** What the agent says in the main thread. */
   message?: SessionEvent
+  /** Whether the turn may end with it; absent if it says nothing of that. */
+  mayEnd?: boolean | undefined
 }
 
 /**
@@ -72,14 +74,28 @@ export class FollowedTurn {
     return this.#moments.findLast(({ interrupts }) => interrupts !== undefined)?.interrupts === true
   }
 
+  /** Nothing is left to do by what it shows: the last was a message of the agent, or an interrupt. */
+  get mayHaveEnded(): boolean {
+    return this.#moments.findLast(({ mayEnd }) => mayEnd !== undefined)?.mayEnd === true
+  }
+
   #momentOf({ event, key }: KeyedEvent, isOwn: boolean): Moment {
     return {
       key,
       isTask: isTask(event) && (isOwn || !this.#hasOwnTask),
       interrupts: interrupts(event),
-      message: event.type === 'agent.message' && isOfMainThread(event) ? event : undefined,
+      message: isMessage(event) ? event : undefined,
+      mayEnd: mayEnd(event),
     }
   }
+}
+
+const isMessage = (event: SessionEvent) => event.type === 'agent.message' && isOfMainThread(event)
+
+/** Spans, usages and types that nobody knows may come after the end. */
+function mayEnd(event: SessionEvent): boolean | undefined {
+  if (isMessage(event) || interrupts(event)) return true
+  return /^(agent|user|system|session\.(status_|error))/.test(event.type) ? false : undefined
 }
 
 function interrupts(event: SessionEvent): boolean | undefined {

@@ -14,6 +14,7 @@ import {
   timeLeft,
   waitPatiently,
 } from '../patience.ts'
+import { readSession } from '../read-session.ts'
 import { isToolUse, type SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import type { FollowedTurn } from './followed-turn.ts'
@@ -103,14 +104,16 @@ async function readAndOpen(
     if (effect.do === 'list') {
       if (effect.after > 0) await context.timers.wait(effect.after)
       requireTime(patient)
+      const session = effect.asks ? await readSession({ context, caller, parts }) : undefined
       const items: EventItem[] = []
       for await (const page of listOldestFirst(caller, parts)) for (const item of page) items.push(item)
       addResponse()
-      return { is: 'list', items }
+      return { is: 'list', items, isIdle: session?.status === 'idle' }
     }
     if (effect.do === 'listen') {
-      const next = await stream.next(Math.max(0, Math.min(effect.atMost, timeLeft(patient))))
-      if (next === 'silence') return { is: 'silence' }
+      const atMost = Math.max(0, Math.min(effect.atMost, timeLeft(patient)))
+      const next = await stream.next(atMost)
+      if (next === 'silence') return { is: 'silence', of: atMost }
       addResponse()
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }

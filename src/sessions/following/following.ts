@@ -17,6 +17,10 @@ import type { SeenEvents } from './seen-events.ts'
  * is believed when the stream has ended, or has been listened to for a moment and is silent. As long as the service has
  * something left to do of what was sent, a rest is doubted for a while.
  *
+ * Some services send no event for the rest of a plain turn (public clients, 4). If the agent has spoken, and nothing came
+ * for long after that, the service is asked before the list is read. That it is idle is a rest if the list has nothing new,
+ * until something comes.
+ *
  * `next` is the state when what was sent is placed, and the list is to be read at `lookAt`. `pauses` is how long the
  * stream is listened to before each look at the list, and `waits` how long nothing is done before each.
  */
@@ -44,12 +48,12 @@ interface Course {
 
 /** What came of what was to be done. */
 export type FollowingInput =
-  /** The list was read to its end. */
-  | { is: 'list'; items: readonly EventItem[] }
+  /** The list was read to its end; `isIdle` if the service had said that the session is. */
+  | { is: 'list'; items: readonly EventItem[]; isIdle?: boolean }
   /** The stream brought an event. */
   | { is: 'event'; item: EventItem }
-  /** The stream brought nothing for as long as it was listened to. */
-  | { is: 'silence' }
+  /** The stream brought nothing for so many milliseconds. */
+  | { is: 'silence'; of: number }
   /** The stream ended. */
   | { is: 'ended' }
   /** Another stream was opened. */
@@ -63,8 +67,8 @@ export type FollowingInput =
 export type Effect =
   /** Show these events, or none. */
   | { do: 'show'; items: EventItem[]; of: 'event' | 'list' }
-  /** Wait, then read the list. */
-  | { do: 'list'; after: number }
+  /** Wait, then read the list; `asks` whether the session is idle before that. */
+  | { do: 'list'; after: number; asks?: boolean }
   /** Wait for the next event of the stream, but no longer than that. */
   | { do: 'listen'; atMost: number }
   /** Open another stream, as the last one ended, or something went wrong. */
@@ -98,7 +102,7 @@ const lookWaits = [0, 250, 500, 1_000]
 /** The same for what no stream has brought, because one was cut: until `quiet`. */
 const cutPauses = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
 
-const readList: Effect = { do: 'list', after: 0 }
+const readList = { do: 'list', after: 0 } as const
 
 /** The beginning, when a first stream is open. `sent` was sent since, so that this stream brings all that follows it. */
 export function begin(ledger: SeenEvents, stays: boolean, sent?: readonly SessionEvent[]): Advance {
@@ -112,13 +116,13 @@ export function begin(ledger: SeenEvents, stays: boolean, sent?: readonly Sessio
 export function step(state: Following, input: FollowingInput, now: number): Advance {
   switch (input.is) {
     case 'list':
-      return takeList(state, input.items, now)
+      return takeList(state, input, now)
     case 'event':
       return takeEvents(state, input.item, now)
     case 'shown':
       return input.of === 'event' ? endOr(state, now, goOn) : goOn(state, now)
     case 'silence':
-      return endOr(state, now, () => ({ state: pauseLess(state), effect: readList }))
+      return endOr(state, now, () => ({ state: pauseLess(state), effect: lookAfter(state, input.of) }))
     case 'ended':
       return endOr(state, now, () => ({ state, effect: { do: 'connect', because: 'ended' } }))
     case 'opened':
@@ -143,9 +147,18 @@ function open({ course }: Following): Advance {
   return { state, effect: readList }
 }
 
-function takeList(state: Following, items: readonly EventItem[], now: number): Advance {
+function lookAfter({ course: { ledger, stays } }: Following, silence: number): Effect {
+  return silence >= quiet && !stays && ledger.mayRest ? { ...readList, asks: true } : readList
+}
+
+function takeList(
+  state: Following,
+  { items, isIdle }: Extract<FollowingInput, { is: 'list' }>,
+  now: number,
+): Advance {
   const { ledger } = state.course
   const news = ledger.addList(items)
+  if (isIdle && news.length === 0 && ledger.mayRest) ledger.state.addTold()
   if (state.is === 'placing')
     return { state: ledger.isLost ? lookLater(state, now) : placed(state), effect: show(news, 'list') }
   if (state.is === 'comparing' && ledger.isIn(items, state.item))

@@ -4,14 +4,13 @@ import type { Caller } from '../../http/call.ts'
 import { formatMoney, toMinor } from '../../io/money.ts'
 import { callAfter } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { readBody } from '../../wire/exchange.ts'
-import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { isOfMainThread, isTask } from '../following/followed-turn.ts'
 import type { Follower } from '../following/follower.ts'
 import { endure, freshPatience, waitPatiently } from '../patience.ts'
+import { readSession } from '../read-session.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess } from '../session.ts'
 import { isWork } from '../session-state.ts'
@@ -56,8 +55,8 @@ type InterruptShown = 'no' | 'begun' | 'last' | 'rested' | 'over'
 /** How long a session may take to come to rest: by itself, and when it was interrupted. Milliseconds. */
 const [grace, longestEnd] = [1000, 30_000]
 
-/** How often a session that works is asked what it costs, and how long an answer may take. Milliseconds. */
-const [interval, longestAnswer] = [30_000, 5000]
+/** How often a session that works is asked what it costs. Milliseconds. */
+const interval = 30_000
 
 /** What a run uses, as it is told, and the bounds at which it is stopped. */
 export class Bounds {
@@ -343,7 +342,11 @@ export class Bounds {
       readReceipt(quiet, response, { isPrinted: false, onAccepted() {} })
     for (let patience = freshPatience(context.timers.now()); ; ) {
       try {
-        await caller.call(endpoints.sendEvents, { ...parts, body, ...unseen, once: unwanted }, read)
+        await caller.call(
+          endpoints.sendEvents,
+          { ...parts, body, isAside: true, isEndured: true, once: unwanted },
+          read,
+        )
         return
       } catch (error) {
         // What may have arrived shows by the rest.
@@ -378,18 +381,10 @@ export class Bounds {
     })
   }
 
-  /** What the service says that the session has used. It need not know, and is not waited for long. */
+  /** What the service says that the session has used. */
   async #ask(): Promise<SessionUsage | undefined> {
-    const { context, caller, parts } = this.#run
-    const late = new AbortController()
-    const cancel = callAfter(context.timers, longestAnswer, () => late.abort())
-    return caller
-      .call(endpoints.readSession, { ...parts, ...unseen, once: late.signal }, async (response) => {
-        const session = tryParseJson(Buffer.from(await readBody(response.body, longestSession)).toString())
-        return isObject(session) ? readUsage(session.usage) : undefined
-      })
-      .catch(() => undefined)
-      .finally(cancel)
+    const session = await readSession(this.#run)
+    return session && readUsage(session.usage)
   }
 
   /** Has the report, also one that a signal makes, say what is known by now. */
@@ -418,12 +413,6 @@ export class Bounds {
     )
   }
 }
-
-/** What is asked beside the work is not shown, and not wanted on stdout. */
-const unseen = { isAside: true, isEndured: true }
-
-/** Bytes. */
-const longestSession = 2 ** 20
 
 /** Whether the session says that its work is done. One that waits for replies may go on with the same turn. */
 function endsTurn(event: SessionEvent): boolean {

@@ -12,6 +12,15 @@ const types: Record<string, string> = {
   i: 'user.interrupt',
   j: 'user.interrupt',
   c: 'user.tool_confirmation',
+  h: 'agent.thinking',
+  u: 'agent.tool_use',
+  w: 'agent.tool_result',
+  m: 'system.message',
+  n: 'session.status_running',
+  e: 'session.error',
+  s: 'span.model_request_end',
+  v: 'session.usage',
+  x: 'a.type.of.tomorrow',
   r: 'session.status_idle',
 }
 const event = (id: string): Keyed => ({
@@ -96,6 +105,32 @@ test.each<[script: string, isInterrupted: boolean]>([
   ['t1 c1 [t1 +i1 c1]', false],
 ])('after %s it is interrupted: %s', (script, isInterrupted) => {
   expect(read(script).isInterrupted).toBe(isInterrupted)
+})
+
+test.each<[script: string, mayHaveEnded: boolean, sent?: string]>([
+  ['', false],
+  ['t1', false],
+  ['t1 n1', false],
+  ['t1 a1', true],
+  ['t1 a1 s1 v1 x1', true],
+  ['t1 a1 b1', false],
+  ['t1 a1 h1', false],
+  ['t1 a1 u1', false],
+  ['t1 a1 u1 w1', false],
+  ['t1 u1 w1 a1', true],
+  ['t1 a1 c1', false],
+  ['t1 a1 m1', false],
+  ['t1 a1 n1', false],
+  ['t1 a1 e1', false],
+  ['t1 a1 r1', false],
+  ['t1 u1 i1', true],
+  ['t1 u1 j1', false],
+  ['a1 t1*', false, 't1'],
+  ['t1 a1 [t1 a1 +u1]', false],
+  ['t1 a1 [t1 +u1 a1]', true],
+])('after %s it may have ended: %s', (script, mayHaveEnded, sent) => {
+  const turn = read(script, sent)
+  expect(turn.mayHaveEnded).toBe(mayHaveEnded)
 })
 
 test.each([undefined, null, '', 'th1'])(

@@ -50,6 +50,8 @@ interface Script {
   stays?: boolean
   /** What is sent when an event is shown, or `''`: nothing. */
   answers?: Record<string, string>
+  /** Whether the service says that the session is idle, each time it is asked; the last one stays. */
+  idle?: boolean[]
 }
 
 /** Carries out what is to be done, on a clock of its own; returns that, and what was shown, in their order. */
@@ -60,12 +62,14 @@ function follow({
   stream = '',
   stays = false,
   answers = {},
+  idle = [false],
 }: Script): string[] {
   const ledger = new SeenEvents()
   ledger.addPast(toItems(past))
   const coming = stream.split(' ').filter(Boolean)
   const trace: string[] = []
   let listed = 0
+  let asked = 0
   let now = 0
 
   function carryOut(effect: Effect): FollowingInput {
@@ -77,9 +81,11 @@ function follow({
     }
     if (effect.do === 'list') {
       now += effect.after
+      if (effect.asks) trace.push('ask')
+      const isIdle = effect.asks ? idle[Math.min(asked++, idle.length - 1)] : undefined
       const list = lists[Math.min(listed++, lists.length - 1)] ?? ''
       trace.push(effect.after > 0 ? `list after ${effect.after}` : 'list')
-      return list === '!' ? { is: 'failed' } : { is: 'list', items: toItems(list) }
+      return list === '!' ? { is: 'failed' } : { is: 'list', items: toItems(list), isIdle }
     }
     if (effect.do !== 'listen') {
       trace.push('connect')
@@ -92,7 +98,7 @@ function follow({
     if (item) return { is: 'event', item }
     now += effect.atMost
     trace.push(`silence of ${effect.atMost}`)
-    return { is: 'silence' }
+    return { is: 'silence', of: effect.atMost }
   }
 
   let { state, effect } = begin(
@@ -123,7 +129,7 @@ describe('a followed session, step by step', () => {
     [
       'whose stream repeats old events',
       { past: 'run1 say1', lists: ['run1 say1', 'run1 say1 done1'], stream: 'run1 say1 run1' },
-      'list, silence of 30000, list, done1, silence of 0, end at 30000',
+      'list, silence of 30000, ask, list, done1, silence of 0, end at 30000',
     ],
     [
       'whose list is late: what was between comes at the end',
@@ -181,6 +187,76 @@ describe('a followed session, step by step', () => {
     ],
   ])('%s', (_, script, steps) => {
     expect(follow(script).join(', ')).toBe(steps)
+  })
+})
+
+describe('a session whose service shows no rest of a plain turn', () => {
+  const past = 'ask0 run0 say0'
+  const whole = `${past} ask1 run1 say1`
+  const sent = { past, sent: 'ask1', stream: 'ask1 run1 say1' }
+  const asks = 'silence of 30000, ask, list'
+
+  test.each<[string, Script, string]>([
+    [
+      'rests if it says that it is idle',
+      { ...sent, lists: [whole], idle: [true] },
+      `run1, say1, ${asks}, silence of 0, end at 30000`,
+    ],
+    [
+      'that it works is no rest',
+      { ...sent, lists: [whole], idle: [false, false, true] },
+      `run1, say1, ${asks}, ${asks}, ${asks}, silence of 0, end at 90000`,
+    ],
+    [
+      'that is taken up as it stands rests, too',
+      { past, idle: [true] },
+      `list, ${asks}, silence of 0, end at 30000`,
+    ],
+    [
+      'has gone on by what the list shows',
+      { ...sent, lists: [`${whole} use1`, `${whole} use1 say2`], idle: [true] },
+      `run1, say1, ${asks}, use1, silence of 30000, list, say2, ${asks}, silence of 0, end at 90000`,
+    ],
+    [
+      'goes on after it said that it is idle',
+      { ...sent, stream: 'ask1 run1 say1 - say2', lists: [whole, `${whole} say2`], idle: [true] },
+      `run1, say1, ${asks}, say2, ${asks}, silence of 0, end at 60000`,
+    ],
+    [
+      'is asked again when the list could not be read',
+      { ...sent, lists: ['!', whole], idle: [true, false, true] },
+      `run1, say1, ${asks}, connect, list, silence of 250, list, silence of 500, list, silence of 1000, list, ` +
+        `silence of 2000, list, silence of 4000, list, silence of 8000, list, silence of 16000, list, ` +
+        `${asks}, ${asks}, silence of 0, end at 121750`,
+    ],
+    [
+      'rests, too, if one for a tool use was shown, that was answered, and it has spoken since',
+      {
+        past,
+        sent: 'ask1',
+        stream: 'ask1 use1 wait1:use1 say1',
+        lists: [`${past} ask1 use1 wait1:use1 allow1:use1 say1`],
+        answers: { 'wait1:use1': 'allow1:use1' },
+        idle: [true],
+      },
+      `use1, wait1:use1, say1, ${asks}, allow1:use1, ${asks}, silence of 0, end at 60000`,
+    ],
+  ])('%s', (_, script, steps) => {
+    expect(follow(script).join(', ')).toBe(steps)
+  })
+
+  test.each<[string, Script]>([
+    ['followed until it is terminated', { past, stays: true }],
+    [
+      'nothing but what was sent has come since',
+      { past, sent: 'ask1', lists: [`${past} ask1`], stream: 'ask1' },
+    ],
+    ['it said that it runs since', { past: `${past} ask1 say1 run1` }],
+    ['a tool use is under way', { past: `${past} use1` }],
+    ['an event has shown a rest before', { past: `${past} done0 ask1 run1 say1` }],
+    ['what was sent is not found', { past, sent: 'ask1', lists: [past], stream: '- - - - -' }],
+  ])('is not asked if %s', (_, script) => {
+    expect(follow({ ...script, idle: [true] })).not.toContain('ask')
   })
 })
 
@@ -316,14 +392,17 @@ function describeTurn({ state, effect }: Advance): string {
   if (effect.do === 'show')
     return `${state.is}: show ${effect.items.map(({ text }) => text).join(' ') || 'nothing'} of the ${effect.of}`
   if (effect.do === 'listen') return `${state.is}: listen for ${effect.atMost}`
-  if (effect.do === 'list') return `${state.is}: list${effect.after > 0 ? ` after ${effect.after}` : ''}`
+  if (effect.do === 'list') {
+    const when = effect.after > 0 ? ` after ${effect.after}` : ''
+    return `${state.is}: ${effect.asks ? 'ask, then ' : ''}list${when}`
+  }
   return `${state.is}: ${effect.do}${effect.do === 'connect' ? `, ${effect.because}` : ''}`
 }
 
 const news: Record<Kind, FollowingInput> = {
   list: toList('run1 say1 say2'),
   event: { is: 'event', item: toItem('say3') },
-  silence: { is: 'silence' },
+  silence: { is: 'silence', of: 250 },
   ended: { is: 'ended' },
   opened: { is: 'opened' },
   failed: { is: 'failed' },
@@ -675,6 +754,16 @@ describe('a session that has stopped: each state and what comes', () => {
       )
     },
   )
+
+  test.each<[State, number, string]>([
+    ['joining', 30_000, 'joining: ask, then list'],
+    ['joining', 29_999, 'joining: list'],
+    ['behind', 30_000, 'behind: ask, then list'],
+    ['current', 30_000, 'current: ask, then list'],
+    ['current', 500, 'current: list'],
+  ])('%s, the agent spoke, and nothing came for %i: %s', (state, of, turn) => {
+    expect(describeTurn(step(states[state]('run1 say0'), { is: 'silence', of }, 0))).toBe(turn)
+  })
 
   test('placing: not before what was sent is shown', () => {
     expect(describeTurn(step(states.placing('done1'), news.silence, 0))).toBe('placing: list')

@@ -582,7 +582,7 @@ describe('a run that reaches a bound', () => {
 describe('--max-cost', () => {
   test('is kept while the session works: the service is asked what it costs', async () => {
     const asked = (count: number) => ({ usage: usage(10, count * 100) })
-    const { code, err, report, counts } = await ran({ work: [says], asked }, ['--max-cost', '2.5'])
+    const { code, err, report, counts } = await ran({ work: [says, running], asked }, ['--max-cost', '2.5'])
     expect(code).toBe(15)
     expect(err).toContain('the run cost $3.00, and --max-cost is 2.5')
     expect(counts).toMatchObject({ interrupts: 1, asked: 3 })

@@ -1134,3 +1134,68 @@ describe('events confirm --policy', () => {
     },
   )
 })
+
+describe('Y232: a service that shows no rest of a plain turn', () => {
+  const says = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
+
+  /** What it says of the session each time it is asked; the last one stays. */
+  async function quiet(words: string[], answers: string[], more: Partial<AgentScript> = {}) {
+    const end = { type: 'span.model_request_end' }
+    const service = createAgentService({ rounds: [[says('the answer')]], end, ...more })
+    let asked = 0
+    const exchange: Exchange = (request) => {
+      if (!request.url.endsWith('/sessions/s1')) return service.exchange(request)
+      const answer = answers[Math.min(asked++, answers.length - 1)] ?? ''
+      return answering(answer, { status: answer === '' ? 404 : 200 })(request)
+    }
+    const { code, out } = await run(['events', ...words, '-s', 's1'], {
+      timers: clock,
+      stdin: '',
+      exchange,
+    })
+    return { code, out, asked }
+  }
+
+  test.each([
+    ['run', ['run', 'do it', '--last'], 'the answer\n'],
+    ['send --follow', ['send', 'do it', '--follow'], expect.stringContaining('\nthe answer\n')],
+  ])('%s is asked what it does, once it is silent after a message: idle is a rest', async (_, words, out) => {
+    const busy = '{"status":"running"}'
+    const ended = await quiet(words, [busy, '{"status":"idle"}'])
+    expect(ended).toEqual({ code: 0, out, asked: 2 })
+  })
+
+  test('a session that is taken up as it stands rests, too', async () => {
+    const history = [{ type: 'user.message', content: 'go' }, says('of before')]
+    const taken = await quiet(['run', '--last'], ['{"status":"idle"}'], { history, rounds: [] })
+    expect(taken).toEqual({ code: 0, out: 'of before\n', asked: 1 })
+  })
+
+  test.each([
+    ['{"status":"running"}'],
+    ['{"status":"rescheduling"}'],
+    ['{"status":["idle"]}'],
+    ['{"usage":{}}'],
+    ['["idle"]'],
+    ['idle'],
+    [''],
+  ])('what is not idle is none: %j', async (answer) => {
+    const { code, out, asked } = await quiet(['run', 'do it', '--last', '--deadline', '2m'], [answer])
+    expect({ code, out }).toEqual({ code: 15, out: '' })
+    expect(asked).toBeGreaterThan(1)
+  })
+
+  test.each<[string, Partial<AgentScript>]>([
+    [
+      'a tool that the service carries out takes long',
+      { rounds: [[says('first'), bash('t1', 'make', { evaluated_permission: 'allow' })]] },
+    ],
+    [
+      'the service has shown a rest before',
+      { history: [says('hi'), { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }] },
+    ],
+  ])('it is not asked if %s', async (_, script) => {
+    const { code, asked } = await quiet(['run', 'do it', '--deadline', '2m'], ['{"status":"idle"}'], script)
+    expect({ code, asked }).toEqual({ code: 15, asked: 0 })
+  })
+})

@@ -1,0 +1,35 @@
+import type { Context } from '../context.ts'
+import type { Caller } from '../http/call.ts'
+import type { RequestParts } from '../http/request.ts'
+import { callAfter } from '../timers.ts'
+import { endpoints } from '../wire/endpoints.ts'
+import { readBody } from '../wire/exchange.ts'
+import { isObject, tryParseJson } from '../wire/json/parse.ts'
+
+/** How long an answer may take, in milliseconds, and how long it may be, in bytes. */
+const [longestWait, longestAnswer] = [5000, 2 ** 20]
+
+/** What the service says of a session. It need not know, is not waited for long, and nothing is said of a failure. */
+export async function readSession({
+  context,
+  caller,
+  parts,
+}: {
+  context: Context
+  caller: Caller
+  parts: RequestParts
+}): Promise<Record<string, unknown> | undefined> {
+  const late = new AbortController()
+  const cancel = callAfter(context.timers, longestWait, () => late.abort())
+  return caller
+    .call(
+      endpoints.readSession,
+      { ...parts, isAside: true, isEndured: true, once: late.signal },
+      async (response) => {
+        const session = tryParseJson(Buffer.from(await readBody(response.body, longestAnswer)).toString())
+        return isObject(session) ? session : undefined
+      },
+    )
+    .catch(() => undefined)
+    .finally(cancel)
+}
