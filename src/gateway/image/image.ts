@@ -35,7 +35,8 @@ export interface ImageOptions extends PromptOptions {
 }
 
 /** Asks for images, saves them and prints their paths. */
-export async function makeImages(context: Context, options: ImageOptions, words: string[]): Promise<void> {
+export async function makeImages(context: Context, given: ImageOptions, words: string[]): Promise<void> {
+  const options = given.output === '/dev/stdout' ? { ...given, output: '-' } : given
   const footer: Footer = { start: context.timers.now(), isAsked: options.usage }
   const settings = await readSettings(context)
   const { values } = settings

@@ -40,9 +40,7 @@ export async function saveImages(
   for (const found of images) {
     try {
       const image = await load(context, found, options.client)
-      if (images.length > options.destination.capacity)
-        throw await rescue(context, tooMany(images.length), image)
-      await saveImage(context, image, options)
+      await saveImage(context, image, { ...options, count: images.length })
     } catch (error) {
       if (error instanceof CliError) failures.push(error)
       else if (error instanceof OutputClosed) closed = error
@@ -70,9 +68,10 @@ function summarize(failures: CliError[], count: number): CliError {
 async function saveImage(
   context: Context,
   { bytes, mimeType }: Image,
-  { destination, onSaved }: SaveOptions,
+  { destination, onSaved, count }: SaveOptions & { count: number },
 ): Promise<void> {
   const { extension, isMislabelled } = await recognizeFormat(bytes, mimeType)
+  if (count > destination.capacity) throw await rescue(context, tooMany(count), { bytes, extension })
   if (extension === undefined) {
     const claim = mimeType ? ` (it is called ${mimeType})` : ''
     throw await rescue(context, new CliError('response', `the service sent no known kind of image${claim}`), {

@@ -66,18 +66,19 @@ describe('stdout and stderr', () => {
     expect(ended).toMatchObject({ code, out: body, files: [], kept: [] })
   })
 
-  test('-o - writes the bytes of one image, and nothing else', async () => {
-    const ended = await image(['x', '-o', '-'], parts({ text: 'hi' }, inline(png())))
+  test.each(['-', '/dev/stdout'])('-o %s writes the bytes of one image, and nothing else', async (output) => {
+    const ended = await image(['x', '-o', output], parts({ text: 'hi' }, inline(png())))
     expect(ended).toMatchObject({ code: 0, err: '| hi\n', files: [] })
     expect(Buffer.from(ended.outBytes)).toEqual(png())
   })
 
-  test('-o - keeps several images in the temporary folder', async () => {
-    const ended = await image(['x', '-o', '-'], parts(inline(png(1)), inline(png(2))))
+  test('-o - keeps several images in the temporary folder, by their kinds', async () => {
+    const ended = await image(['x', '-o', '-'], parts(inline(png(1)), inline(jpeg, 'image/jpeg')))
     expect(ended).toMatchObject({ code: 11, out: '' })
     expect(ended.err).toContain('only one image')
     expect(ended.kept).toHaveLength(2)
     for (const name of ended.kept) expect(ended.err).toContain(name)
+    expect(ended.kept.map((name) => name.slice(-4)).sort()).toEqual(['.jpg', '.png'])
   })
 
   test('I16, V13: -o - refuses a terminal before anything is sent', async () => {
