@@ -164,7 +164,9 @@ export const countProblems = ({ length }: readonly string[]): string =>
 /** The short words for a file system error (`no such file or directory`), without the path that Node adds. */
 export function fileProblem(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
-  return (code && fileProblems[code]) || code || message
+  // `EXDEV: cross-device link not permitted, link 'a' -> 'b'`
+  const words = /^E[A-Z0-9]+: ([^,]+)/.exec(message)?.[1]
+  return (code && fileProblems[code]) || words || code || message
 }
 
 /** A file's failure with its name in the message; what is a `CliError` already stays as it is. */
@@ -179,6 +181,8 @@ const fileProblems: Record<string, string> = {
   ENOTDIR: 'a part of its path is not a folder',
   EEXIST: 'it already exists',
   ENOSPC: 'no space left on the disk',
+  EDQUOT: 'the quota of the disk is used up',
+  EFBIG: 'it would be larger than a file may be (ulimit -f says how large that is)',
   EROFS: 'the disk is read-only',
   ELOOP: 'too many symbolic links',
   ENAMETOOLONG: 'the name is too long',

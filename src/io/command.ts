@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { win32 } from 'node:path'
 import type { Crowd } from '../crowd.ts'
+import { fileProblem } from '../errors.ts'
 import { callAfter, type Timers } from '../timers.ts'
 
 /** A command of the user's, which the shell runs. */
@@ -102,7 +103,7 @@ function watch(child: ChildProcess, isOver: AbortController, stop: () => void): 
     child.stderr?.on('data', (bytes: Buffer) => {
       tail = Buffer.concat([tail, bytes]).subarray(-longestTail)
     })
-    child.once('error', (error: NodeJS.ErrnoException) => end(`could not be run (${error.code})`))
+    child.once('error', (error: NodeJS.ErrnoException) => end(`could not be run: ${fileProblem(error)}`))
     child.once('close', (code, signal) => end(describeEnd(code, signal)))
   })
 }

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
@@ -252,6 +254,16 @@ test.each([
   const { requests, code } = await run(['chat', '-i', '-', '--set', assignment], { stdin: body })
   expect(code).toBe(sent === undefined ? 2 : 0)
   expect(requests.map(({ text }) => text)).toEqual(sent === undefined ? [] : [sent])
+})
+
+test("a file that cannot be read for a reason without words of ours gets the system's (needs FIFOs)", async () => {
+  const cwd = temporaryFolder()
+  const server = createServer().listen(join(cwd, 'socket'))
+  await once(server, 'listening')
+  const ended = await run(['chat', 'x', '-f', 'socket'], { cwd })
+  server.close()
+  expect(ended).toMatchObject({ code: 11, requests: [] })
+  expect(ended.err).toMatch(/^parley: socket: [a-z ]+\n$/)
 })
 
 describe('input that is wrong gets one line, and nothing is sent', () => {

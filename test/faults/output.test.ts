@@ -130,6 +130,16 @@ faults('O: output', [
     err: ['no space left on the disk; the answer is kept as '],
   },
   {
+    name: 'O04 a file that is larger than one may be',
+    shell: '(ulimit -f 1; parley chat hi -o answer)',
+    script: answering(response(megabyte)),
+    code: 11,
+    reqs: 1,
+    err: [
+      'answer: it would be larger than a file may be (ulimit -f says how large that is); nor could it be',
+    ],
+  },
+  {
     name: 'O04 a file on a full disk (>)',
     shell: `${small('parley chat hi > small/answer')}; (${takeKept}) | wc -c`,
     script: answering(response(megabyte)),
