@@ -78,6 +78,7 @@ function attempt(
     url,
     connections,
     onError: fail,
+    onTaken: limits.refresh,
     handler: {
       onRequestStart() {
         reached = 'sent'
@@ -136,10 +137,15 @@ interface DispatchOptions {
   handler: Dispatcher.DispatchHandler
   /** Called when there is no connection, or it did not take the request. */
   onError(error: Error): void
+  /** The connection has taken more of the request's body. */
+  onTaken(): void
 }
 
 /** Sends a request over a connection; the handler gets the response. */
-function dispatch(request: HttpRequest, { url, connections, handler, onError }: DispatchOptions): Dispatched {
+function dispatch(
+  request: HttpRequest,
+  { url, connections, handler, onError, onTaken }: DispatchOptions,
+): Dispatched {
   let opening: AbortController | undefined
   let isClosed = false
   let connection: Connection | undefined
@@ -155,7 +161,8 @@ function dispatch(request: HttpRequest, { url, connections, handler, onError }: 
     bytesBefore = taken.socket.bytesRead
     const isStale = taken.isUsed
     const expecting = expectingAnswer(handler, taken)
-    taken.client.dispatch(optionsOf(request, url), isStale ? replacing(expecting, again) : expecting)
+    const options = optionsOf(request, url, onTaken)
+    taken.client.dispatch(options, isStale ? replacing(expecting, again) : expecting)
   }
 
   const again = () => void send().catch(onError)
@@ -206,13 +213,28 @@ function replacing(handler: Dispatcher.DispatchHandler, again: () => void): Disp
   }
 }
 
-const optionsOf = ({ method, headers, body }: HttpRequest, url: URL) => ({
-  origin: url.origin,
-  path: url.pathname + url.search,
-  method: method as 'POST',
-  headers,
-  body: body ?? null,
-})
+function optionsOf({ method, headers, body }: HttpRequest, url: URL, onTaken: () => void) {
+  const isLong = body !== undefined && body.length > longestPiece
+  return {
+    origin: url.origin,
+    path: url.pathname + url.search,
+    method: method as 'POST',
+    headers: isLong ? { ...headers, 'content-length': `${body.length}` } : headers,
+    // undici's types do not know that it takes what can be iterated.
+    body: isLong ? (inPieces(body, onTaken) as unknown as Uint8Array) : (body ?? null),
+  }
+}
+
+/** Bytes. */
+const longestPiece = 64 * 1024
+
+/** The pieces of a body, each of which is asked for when those before it were taken: of a whole one nothing would be told. */
+function* inPieces(body: Uint8Array, onTaken: () => void): Generator<Uint8Array> {
+  for (let start = 0; start < body.length; start += longestPiece) {
+    if (start > 0) onTaken()
+    yield body.subarray(start, start + longestPiece)
+  }
+}
 
 /** Names a failure by how far the request got, never by its error code: a reset happens at every stage. */
 function failure(reached: Fate, url: URL, what: string): CliError {

@@ -1,8 +1,9 @@
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { createCrowd } from '../../src/crowd.ts'
 import { createConnections } from '../../src/http/connections.ts'
 import { createHttpExchange } from '../../src/http/exchange.ts'
 import { realTimers } from '../../src/timers.ts'
-import { serve } from '../harness/server.ts'
+import { response, serve } from '../harness/server.ts'
 
 const request = (url: string, { signal }: AbortController) => ({ method: 'GET', url, headers: {}, signal })
 
@@ -26,4 +27,69 @@ test('a request that is given up closes its connection, and is not to be sent ag
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({ kind: 'not-sent' })
   expect(open.size).toBe(0)
   expect(server.requests).toHaveLength(1)
+})
+
+test('an upload that moves is not silent, however long it takes', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const body = new Uint8Array(64 * 2 ** 20)
+  let size = 0
+  let passed = 0
+  const slow = await serve(() => {}, {
+    onConnection: (socket) =>
+      socket.on('data', (chunk) => {
+        size += chunk.length
+        // Of what the system holds for both sides, much is read before the other one knows.
+        const step = chunk.length / 2 ** 14
+        vi.advanceTimersByTime(step)
+        passed += step
+        if (size > body.length) socket.write(response('{}'))
+      }),
+  })
+  onTestFinished(() => slow.close())
+  const exchange = createHttpExchange({
+    connections: createConnections({ timeout: 0, ca: undefined, findProxy: undefined }),
+    timeout: 1000,
+    deadline: Infinity,
+    open: createCrowd(),
+    timers: realTimers,
+  })
+  const answer = await exchange({ method: 'POST', url: slow.url, headers: {}, body })
+  expect(answer.status).toBe(200)
+  expect(passed).toBeGreaterThan(4000)
+  answer.close()
+})
+
+test('an upload that stands still is', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  let read = () => {}
+  const isOpen = new Promise<void>((resolve) => {
+    read = resolve
+  })
+  const mute = await serve(() => {}, {
+    onConnection: (socket) => void socket.once('data', () => read()).once('data', () => socket.pause()),
+  })
+  onTestFinished(() => mute.close())
+  const exchange = createHttpExchange({
+    connections: createConnections({ timeout: 0, ca: undefined, findProxy: undefined }),
+    timeout: 1000,
+    deadline: Infinity,
+    open: createCrowd(),
+    timers: realTimers,
+  })
+  const asked = exchange({ method: 'POST', url: mute.url, headers: {}, body: new Uint8Array(64 * 2 ** 20) })
+  const failed = expect(asked).rejects.toMatchObject({
+    kind: 'unknown',
+    message: expect.stringContaining('1 s'),
+  })
+  await isOpen
+  let isOver = false
+  void failed.then(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    vi.advanceTimersByTime(1001)
+    await new Promise(setImmediate)
+  }
 })
