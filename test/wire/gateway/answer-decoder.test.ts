@@ -231,9 +231,11 @@ test('an answer may begin with almost 64 KiB of blanks, beyond which its form is
 
 test('of something else no more than 1 Mi characters are read', () => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
-  for (let pieces = 0; pieces < 16; pieces++) decoder.push(Buffer.alloc(64 * 1024, 'x'))
+  decoder.push(Buffer.from('y'))
+  for (let pieces = 1; pieces < 16; pieces++) decoder.push(Buffer.alloc(64 * 1024, 'x'))
+  decoder.push(Buffer.alloc(64 * 1024 - 1, 'x'))
   const { message, body } = failureOf(() => decoder.push(Buffer.from('y')))
-  expect({ message, isBody: body === 'x'.repeat(64 * 1024) }).toEqual({
+  expect({ message, isBody: body === `y${'x'.repeat(64 * 1024 - 1)}` }).toEqual({
     message: 'the answer is not JSON',
     isBody: true,
   })

@@ -145,6 +145,16 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
   expect(reader.summary).toEqual(summary)
 })
 
+test.each([
+  ['an image', [{ inlineData: { data: 'x' } }]],
+  ['a text', [{ text: 'a' }]],
+  ['an image with a text', [{ text: 'a' }, { inlineData: { data: 'x' } }]],
+])('a value that brings %s counts once, and settles an answer with a reason', (_, parts) => {
+  const reader = createAnswerReader()
+  reader.addEvent(native({ content: { parts }, ...stop }))
+  expect([reader.received(), reader.progress()]).toEqual([1, 'settled'])
+})
+
 test('a terminator ends an answer', () => {
   const reader = createAnswerReader()
   expect(reader.progress()).toBe('open')
