@@ -99,6 +99,8 @@ interface OpenLine {
 
 /** What any part of a run can add to. */
 export interface Run {
+  /** When it began, in milliseconds since the epoch. */
+  start: number
   limit: Limit
   /**
    * Called when the run ends, in any way: to stop a spinner, end a line, remove a temporary file. Synchronous. One that
@@ -115,8 +117,6 @@ export interface Run {
 export interface Context extends Run {
   host: Host
   flags: SharedFlags
-  /** When the run began, in milliseconds since the epoch. */
-  start: number
   input: Input
   output: Output
   timers: Timers

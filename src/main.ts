@@ -24,16 +24,12 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const secrets = createSecrets()
   const summary = createSummary()
   const calls = createCalls()
-  const report = createReport(argv, {
-    host,
-    summary,
-    calls,
-    secrets,
-    start: host.timers.now(),
-  })
+  const start = host.timers.now()
+  const report = createReport(argv, { host, summary, calls, secrets, start })
   let ending: Promise<number> | undefined
   const limit = { deadline: Infinity }
   const run: Run = {
+    start,
     limit,
     cleanups,
     openLine: {},

@@ -121,7 +121,11 @@ export function createBatchReport(context: BatchContext, { input, isResumable }:
     return left === 0 ? '' : '; without --results the rest cannot be resumed'
   }
 
-  const describeEnd = () => `${formatEnd(standing())}${describeWayOn()}`
+  function describeEnd(): string {
+    // With what was waited for before the first line.
+    const seconds = (timers.now() - context.start) / 1000
+    return `${formatEnd({ ...standing(), seconds })}${describeWayOn()}`
+  }
 
   context.calls.sayInstead(describeEnd)
   context.cleanups.add(status.remove)
@@ -183,7 +187,7 @@ export interface Standing {
   lines?: number
   /** Requests that were sent again. */
   retries?: number
-  /** Since this run's start. */
+  /** Since its first line was read; at its end since the run's start. */
   seconds: number
   /** The rest of a pause, in seconds. */
   pause?: number

@@ -33,7 +33,6 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
     ...run,
     host,
     flags,
-    start: timers.now(),
     note,
     warn,
     tell,

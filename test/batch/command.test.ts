@@ -764,6 +764,24 @@ describe('the end of a batch', () => {
     expect(report.counts).toMatchObject({ ok: taken, failed: 0, notDone: 3 - taken })
   })
 
+  test('what a run waited for before its first line is in its time, as in that of the report', async () => {
+    const clock = createClock()
+    let waited = 0
+    const stdin = Object.defineProperty([''], 0, {
+      get() {
+        waited = 60_000
+        return 'Be brief'
+      },
+    })
+    const cwd = folderWith(1)
+    const timers = { ...clock, now: () => clock.now() + waited }
+    const argv = [...batch, '--system', '@-', '--report', 'report.json']
+    const { code, err } = await run(argv, { cwd, stdin, timers })
+    expect(code).toBe(0)
+    expect(err).toMatch(/^parley: 1 ok · 0 failed · \d+ tokens · 1 min 0 s\n$/)
+    expect(JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8')).seconds).toBe(60)
+  })
+
   test('an empty input is done', async () => {
     expect(await run(batch, { cwd: folderWith('\n\n') })).toMatchObject({ code: 0, out: '', requests: [] })
   })

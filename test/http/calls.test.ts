@@ -50,6 +50,7 @@ async function startRun(
     host,
     { given: [], quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
     {
+      start: 0,
       limit: { deadline: Infinity },
       cleanups: new Set(),
       openLine: {},

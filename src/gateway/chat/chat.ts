@@ -32,7 +32,7 @@ export interface ChatOptions extends QuestionOptions, SchemaOptions {
 
 /** Asks a model and prints its answer. */
 export async function ask(context: Context, options: ChatOptions, words: string[]): Promise<void> {
-  const footer: Footer = { start: context.timers.now(), isAsked: options.usage }
+  const footer: Footer = { start: context.start, isAsked: options.usage }
   const settings = await readSettings(context)
   const { values } = settings
   const schema = await readSchema(context, settings, options)

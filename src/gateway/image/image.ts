@@ -37,7 +37,7 @@ export interface ImageOptions extends PromptOptions {
 /** Asks for images, saves them and prints their paths. */
 export async function makeImages(context: Context, given: ImageOptions, words: string[]): Promise<void> {
   const options = given.output === '/dev/stdout' ? { ...given, output: '-' } : given
-  const footer: Footer = { start: context.timers.now(), isAsked: options.usage }
+  const footer: Footer = { start: context.start, isAsked: options.usage }
   const settings = await readSettings(context)
   const { values } = settings
   const model = chooseModel(options, settings)
