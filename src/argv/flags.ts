@@ -17,6 +17,9 @@ export class FileFlag extends Option {
   }
 }
 
+/** By flags that do nothing alone, or beside others: one of `needs` has to be there, and none of `bars`. */
+export type Companions = Record<string, { needs?: readonly string[]; bars?: readonly string[] }>
+
 /** A flag with the name of a file to send. The shell may turn `-f *.md` into more words than the flag's one value. */
 export class InputFlag extends FileFlag {
   constructor(flags: string, description: string) {

@@ -46,7 +46,7 @@ export async function answerBatch<C extends LineRequest>(
   const context = withStatusLine(outer)
   const settings = await readSettings(context)
   const work = await readWork(context, settings)
-  checkBatchFlags(options, context.flags.curl)
+  checkBatchFlags(context.flags.curl)
   const source = await openSource(context, options.batch ?? '')
   if (context.flags.dryRun) {
     const { lines } = await readInput(source, work.prepare, createLedger(), options.share)

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { FileFlag, InputFlag, parseCount } from '../argv/flags.ts'
+import { type Companions, FileFlag, InputFlag, parseCount } from '../argv/flags.ts'
 import { usage } from '../errors.ts'
 import type { Share } from './input.ts'
 
@@ -21,17 +21,6 @@ export interface MaxFailed {
   /** As the person wrote it. */
   text: string
 }
-
-/** Flags that many requests have, and one has not. */
-const others = [
-  'concurrency',
-  'results',
-  'resume',
-  'unordered',
-  'share',
-  'maxFailed',
-  'maxTotalTokens',
-] as const
 
 /** The flags of `--batch`, which `parley help batch` lists. */
 export const batchFlags = (): Option[] => [
@@ -58,17 +47,15 @@ export function declareBatchFlags(command: Command): void {
   for (const option of batchFlags()) command.addOption(option.hideHelp())
 }
 
-/** Throws a usage error for a flag of `--batch` without it. */
-export function refuseBatchFlags(options: BatchOptions): void {
-  const flag = others.find((name) => options[name] !== undefined)
-  if (flag === undefined) return
-  const spelled = flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-  throw usage(`--${spelled} goes with --batch only`)
+/** Of these, and of those that are for one answer. */
+export const batchCompanions: Companions = {
+  ...Object.fromEntries(batchFlags().map(({ long }) => [long, { needs: ['--batch'] }])),
+  '--resume': { needs: ['--results'] },
+  '--usage': { bars: ['--batch'] },
 }
 
-/** Throws a usage error for flags that do not go together. */
-export function checkBatchFlags({ results, resume }: BatchOptions, curl: boolean | undefined): void {
-  if (resume && results === undefined) throw usage('--resume needs --results FILE')
+/** Throws a usage error for a flag that is for one request. */
+export function checkBatchFlags(curl: boolean | undefined): void {
   if (curl) throw usage('--curl shows one request, --batch has many: use --dry-run')
 }
 

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { Companions } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 
 /** What a command's module exports. */
@@ -7,6 +8,7 @@ interface CommandModule {
   declare?(command: Command): void
   /** Paragraphs of its help. */
   notes?: readonly string[]
+  companions?: Companions
   /** Commands that run as printed. */
   examples: readonly string[]
   /** Returns an exit code if that is not 0 and nothing failed. */

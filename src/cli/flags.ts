@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { addValue, FileFlag, HeaderFlag, InputFlag } from '../argv/flags.ts'
+import { addValue, type Companions, FileFlag, HeaderFlag, InputFlag } from '../argv/flags.ts'
 import type { GivenFlag, SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
 import { flagOf, isRequestFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
@@ -106,6 +106,18 @@ export function readSharedFlags(commands: (Command & { given: readonly Given[] }
         .filter((name) => isRequestFlag(name) && given[name] !== undefined)
         .map((name) => [name, { value: given[name], flag: flagOf(name) }]),
     ),
+  }
+}
+
+/** Throws a usage error for a flag that would do nothing. One that asks for none (0) gets what it asks for. */
+export function requireCompanions(given: readonly GivenFlag[], companions: Companions = {}): void {
+  const has = (flag: string) => given.some((each) => each.flag === flag)
+  for (const { flag, value } of given) {
+    const { needs, bars = [] } = (Object.hasOwn(companions, flag) && companions[flag]) || {}
+    if (value === '0') continue
+    if (needs && !needs.some(has)) throw usage(`${flag} works only with ${needs.join(' or ')}`)
+    const bar = bars.find(has)
+    if (bar !== undefined) throw usage(`${flag} does nothing with ${bar}`)
   }
 }
 

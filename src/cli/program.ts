@@ -15,6 +15,7 @@ import {
   isHelpFlag,
   pointToSharedFlags,
   readSharedFlags,
+  requireCompanions,
 } from './flags.ts'
 import { addExamples, addNote, emboldenHeadings, fold, helpForm } from './help-text.ts'
 import { ParleyCommand } from './parley-command.ts'
@@ -240,6 +241,7 @@ async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Prom
     if (commands.some(({ given }) => given.some(({ option }) => namesFile(option))))
       await requireDistinctFiles(commands, parse)
     await parse.report.open()
+    requireCompanions(flags.given, module?.companions)
     const context = await createContext(parse.host, flags, parse.run)
     if (entry.sends) parse.run.calls.expectChange()
     parse.exitCode = (await module?.run(context, command.opts() as never, command.args, parse)) ?? 0

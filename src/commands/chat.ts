@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { FileFlag, InputFlag, parseRetries, TextFlag } from '../argv/flags.ts'
-import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
+import { type Companions, FileFlag, InputFlag, parseRetries, TextFlag } from '../argv/flags.ts'
+import { type BatchOptions, batchCompanions, declareBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
 import type { ChatOptions } from '../gateway/chat/chat.ts'
@@ -38,6 +38,13 @@ export const notes = [
   'With --thread or --report an answer is read to its end, also if the reader of stdout has gone (| head -1).',
 ]
 
+export const companions: Companions = {
+  ...batchCompanions,
+  '--schema-retries': { needs: ['--schema'] },
+  '--stream': { bars: ['--batch'] },
+  '--markdown': { bars: ['--batch', '--raw', '--schema'] },
+}
+
 export const examples = [
   "parley chat --profile demo 'Say hello'",
   "git diff | parley chat 'Review this:' --stream",
@@ -52,7 +59,6 @@ export async function run(
   words: string[],
 ): Promise<void> {
   if (options.batch !== undefined) return runBatch(context, options, words)
-  refuseBatchFlags(options)
   const { ask } = await import('../gateway/chat/chat.ts')
   return ask(context, options, words)
 }

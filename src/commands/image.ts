@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { FileFlag } from '../argv/flags.ts'
-import { type BatchOptions, declareBatchFlags, refuseBatchFlags } from '../batch/flags.ts'
+import { type Companions, FileFlag } from '../argv/flags.ts'
+import { type BatchOptions, batchCompanions, declareBatchFlags } from '../batch/flags.ts'
 import type { Context } from '../context.ts'
 import type { ImageOptions } from '../gateway/image/image.ts'
 import { declarePromptFlags } from '../gateway/prompt-flags.ts'
@@ -30,6 +30,16 @@ export const notes = [
   "Files are named after the prompt, and no file is overwritten: the next free number is added to the name. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
 ]
 
+const saving = { bars: ['--raw'] }
+
+export const companions: Companions = {
+  ...batchCompanions,
+  '--output': saving,
+  '--force': saving,
+  '--download': saving,
+  '--preview': { bars: ['--raw', '--batch'] },
+}
+
 export const examples = [
   "parley image --profile demo 'a red fox'",
   "parley image -f a-red-fox.png 'the same in snow' -o snow.png",
@@ -43,7 +53,6 @@ export async function run(
   words: string[],
 ): Promise<void> {
   if (options.batch !== undefined) return runBatch(context, options, words)
-  refuseBatchFlags(options)
   const { makeImages } = await import('../gateway/image/image.ts')
   return makeImages(context, options, words)
 }

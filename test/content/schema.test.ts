@@ -640,7 +640,7 @@ test('the built program checks too, and ends', async () => {
 test('flags that need each other', async () => {
   const alone = await run(['chat', 'hi', '--schema-retries', '1'])
   expect(alone).toMatchObject({ code: 2, requests: [] })
-  expect(alone.err).toContain('--schema-retries goes with --schema only')
+  expect(alone.err).toContain('--schema-retries works only with --schema')
   const missing = await run(['chat', 'hi', '--schema', 'nowhere'])
   expect(missing).toMatchObject({ code: 11, requests: [] })
   const preview = await ask(fitting, person, '--dry-run')

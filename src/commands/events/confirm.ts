@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { FileFlag, TextFlag } from '../../argv/flags.ts'
+import { type Companions, FileFlag, TextFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { type ConfirmOptions, confirmToolUses } from '../../sessions/confirming/confirm.ts'
 import { declareSessionFlags, refuseSessionWord } from '../../sessions/session.ts'
@@ -28,6 +28,11 @@ export function declare(command: Command): void {
 export const notes = [
   'Without ids it answers what waits according to stdin or -i: what the last session.status_idle there lists. Input without one is user.tool_confirmation events, which are sent as they are. Without --allow, --deny and --policy it shows each on a terminal and asks: y allows it, n denies it, n REASON tells the agent why, s leaves it open. q, or Ctrl-D, stops asking: what was answered before is sent, and the rest stays open. If something stays open the exit code is 12.',
 ]
+
+export const companions: Companions = {
+  '--message': { needs: ['--deny'] },
+  '--audit': { needs: ['--policy'] },
+}
 
 export const examples = [
   'parley events confirm -s sesn_1 toolu_1 --allow',

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import {
   addValue,
+  type Companions,
   FileFlag,
   failOnEmptyFlag,
   InputFlag,
@@ -51,6 +52,11 @@ export const notes = [
   '--max-total-tokens and --max-cost stop a run by an interrupt, and at least one model request late: the service tells only afterwards what was used. If a run takes up a turn, all of the turn counts, but --report and the footer tell what came since this run began. The command that goes on is printed.',
   "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer; 14: something was denied; 15: the deadline or a bound stopped it. A deadline that passes before the task was sent is 9: nothing was sent, and the same line may be run again.",
 ]
+
+export const companions: Companions = {
+  '--tool-timeout': { needs: ['--tool'] },
+  '--schema-retries': { needs: ['--schema'] },
+}
 
 export const examples = [
   "parley events run 'Test it' -s sesn_1 --policy rules.json --audit log.ndjson",

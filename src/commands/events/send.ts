@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
-import { failOnEmptyFlag, InputFlag, liveFlags } from '../../argv/flags.ts'
+import { type Companions, failOnEmptyFlag, InputFlag, liveFlags } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
-import { usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import type { LiveFlags } from '../../sessions/following/previews.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/delivery.ts'
@@ -32,6 +31,8 @@ export function declare(command: Command): void {
   for (const flag of liveFlags()) command.addOption(flag)
 }
 
+export const companions: Companions = { '--live': { needs: ['--follow'] } }
+
 export const examples = [
   "parley events send -s sesn_1 'Summarise the report' --follow",
   'parley events send -s sesn_1 --tool-result toolu_1=@out.txt',
@@ -43,7 +44,6 @@ export async function run(context: Context, options: SendOptions, words: string[
   refuseSessionWord(context, options, { words, asText: '; --message sends it as text' })
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
-  if (options.live && !options.follow) throw usage('--live works only with --follow')
   const body = await requireEvents(context, options, words)
   const { markdown } = settings.values
   const following = options.follow ? await import('../../sessions/following/previews.ts') : undefined

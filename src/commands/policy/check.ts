@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { Companions } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { checkPolicy, type PolicyCheckOptions } from '../../sessions/checking/policy-check.ts'
 import { declareSessionFlags } from '../../sessions/session.ts'
@@ -15,6 +16,16 @@ export const notes = [
   "Checks the file and the examples in it. Of each tool use in EVENTS it says what the policy would do, by which rule, and what became of it then: allow, deny, result (a client gave one), unasked (the service ran it), or open. EVENTS are what 'parley events list --raw' and 'follow --raw' print, a page of the service, or the file of --audit.",
   "--raw prints a line of JSON each. On stderr it names each rule that matched nothing. 'parley help policy' describes the rules.",
 ]
+
+const asking = { needs: ['--session'] }
+
+export const companions: Companions = {
+  '--dry-run': asking,
+  '--curl': asking,
+  '--header': asking,
+  '--beta': asking,
+  '--no-beta': asking,
+}
 
 export const examples = [
   'parley policy check rules.json',

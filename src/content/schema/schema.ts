@@ -50,10 +50,7 @@ export async function openSchema(
   settings: ResolvedSettings,
   { schema: name, schemaRetries: retries = 0 }: SchemaOptions,
 ): Promise<AnswerSchema | undefined> {
-  if (name === undefined) {
-    if (retries > 0) throw usage('--schema-retries goes with --schema only')
-    return undefined
-  }
+  if (name === undefined) return undefined
   const source = await context.input.text(name, '--schema -')
   if (tryParseJson(source) === undefined)
     throw usage(`--schema ${name}: not valid JSON: ${await describeJsonError(source)}`)

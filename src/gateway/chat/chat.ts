@@ -247,7 +247,6 @@ function wantsLayout(
   { markdown }: Settings,
 ): boolean {
   const isFile = options.output !== undefined && options.output !== '-'
-  if (options.markdown && flags.raw) throw usage('--markdown lays out text: it does not go with --raw')
   if (options.markdown && isFile)
     throw usage('--markdown is for what is printed: it does not go with -o FILE')
   const isWanted = options.markdown ?? (markdown && output.isTerminal)

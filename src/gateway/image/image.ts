@@ -102,12 +102,10 @@ async function readBody(
 /** Where the images go; `undefined` if none is to be saved. */
 async function openDestination(
   context: Context,
-  { output, preview, force: replaces = false }: ImageOptions,
+  { output, force: replaces = false }: ImageOptions,
   name: string,
 ): Promise<Destination | undefined> {
   const { raw, dryRun, curl } = context.flags
-  if (raw && output !== undefined) context.note('--raw saves nothing: -o is ignored')
-  if (raw && preview) context.note('--preview: --raw saves nothing, nothing is shown')
   return raw || dryRun || curl ? undefined : chooseDestination(context, { output, name, replaces })
 }
 

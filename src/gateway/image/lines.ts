@@ -38,7 +38,6 @@ export async function readImageLines(
 ) {
   const { values } = settings
   const { flags, timers } = context
-  if (options.preview) throw usage('--preview shows the images of one answer: --batch has many')
   const folder = readFolder(options, context.host.platform)
   const parts = await readLineParts(context, words, options)
   const quiet = { ...context, flags: { ...flags, raw: false } }

@@ -40,7 +40,7 @@ export async function checkPolicy(
   if (events !== undefined && options.session !== undefined)
     throw usage('EVENTS and --session exclude each other')
   const policy = await readPolicy(await input.text(file, 'the policy'), file)
-  if (options.session === undefined) requireNoRequest(context, options)
+  if (events === undefined && options.session === undefined) requireNoUses(context, options)
   const uses =
     options.session !== undefined
       ? await askSession(context, options)
@@ -66,10 +66,9 @@ export async function checkPolicy(
   })
 }
 
-/** Only a session that is read is asked anything. */
-function requireNoRequest({ flags }: Context, { beta }: PolicyCheckOptions): void {
-  const given = flags.dryRun ? '--dry-run' : flags.curl ? '--curl' : beta === undefined ? undefined : '--beta'
-  if (given) throw usage(`${given} works only with --session: nothing else is asked`)
+function requireNoUses({ flags }: Context, { failOnDeny }: PolicyCheckOptions): void {
+  const given = failOnDeny ? '--fail-on-deny' : flags.raw ? '--raw' : undefined
+  if (given) throw usage(`${given} works only with EVENTS or --session`)
 }
 
 /** The tool uses of a session, as the service's list shows them; nothing if the request was only shown. */

@@ -107,9 +107,8 @@ async function askAndSend(confirming: Confirming, found: SessionRecord): Promise
 }
 
 function requireClear(options: ConfirmOptions, ids: string[], { flags }: Context): void {
-  const { allow, deny, message, pending, input } = options
+  const { allow, deny, pending, input } = options
   if (allow && deny) throw usage('--allow and --deny exclude each other')
-  if (message !== undefined && !deny) throw usage('--message works only with --deny')
   requireAlone(options, flags)
   const places = [ids.length > 0, pending, input !== undefined]
   if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
@@ -117,13 +116,10 @@ function requireClear(options: ConfirmOptions, ids: string[], { flags }: Context
 
 /** A policy takes the place of all other flags that decide. */
 function requireAlone(
-  { policy, audit, allow, deny, message, follow }: ConfirmOptions,
+  { policy, allow, deny, message, follow }: ConfirmOptions,
   { dryRun, curl }: Context['flags'],
 ): void {
-  if (policy === undefined) {
-    if (audit !== undefined) throw usage('--audit works only with --policy')
-    return
-  }
+  if (policy === undefined) return
   if (allow || deny || message !== undefined) throw usage('--policy excludes --allow, --deny and --message')
   if (follow) throw usage("--policy excludes --follow: 'parley events run' without a task does both")
   if (dryRun || curl) throw usage('--dry-run and --curl send nothing, so they cannot ask what is pending')

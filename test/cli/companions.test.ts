@@ -1,0 +1,71 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Command } from 'commander'
+import { expect, test } from 'vitest'
+import { entries } from '../../src/cli/command-tree.ts'
+import type { Entry } from '../../src/cli/entry.ts'
+import { declareRequestFlags } from '../../src/cli/flags.ts'
+import { run, temporaryFolder } from '../harness/run.ts'
+
+const confirm = ['events', 'confirm', '-s', 's', 't1']
+
+test.each([
+  ['events run hi -s s --tool-timeout 5', '--tool-timeout works only with --tool'],
+  ['events run hi -s s --schema-retries 1', '--schema-retries works only with --schema'],
+  ['events send hi -s s --live', '--live works only with --follow'],
+  [`${confirm.join(' ')} --allow --audit a`, '--audit works only with --policy'],
+  [`${confirm.join(' ')} --allow --message no`, '--message works only with --deny'],
+  ['chat hi --schema-retries 1', '--schema-retries works only with --schema'],
+  ['chat hi --max-failed 5%', '--max-failed works only with --batch'],
+  ['image hi --share 1/2', '--share works only with --batch'],
+  ['chat --batch b.nd --resume', '--resume works only with --results'],
+  ['chat --batch b.nd --stream', '--stream does nothing with --batch'],
+  ['chat --batch b.nd --markdown', '--markdown does nothing with --batch'],
+  ['chat --batch b.nd --usage', '--usage does nothing with --batch'],
+  ['image --batch b.nd -o d/ --usage', '--usage does nothing with --batch'],
+  ['image --batch b.nd -o d/ --preview', '--preview does nothing with --batch'],
+  ['chat hi --markdown --raw', '--markdown does nothing with --raw'],
+  ['chat --raw hi --markdown', '--markdown does nothing with --raw'],
+  ['chat hi --markdown --schema s.json', '--markdown does nothing with --schema'],
+  ['image hi --raw -o a.png', '--output does nothing with --raw'],
+  ['image hi --raw --force', '--force does nothing with --raw'],
+  ['image hi --raw --download', '--download does nothing with --raw'],
+  ['image hi --raw --preview', '--preview does nothing with --raw'],
+  ['policy check p.json --fail-on-deny', '--fail-on-deny works only with EVENTS or --session'],
+  ['policy check p.json --raw', '--raw works only with EVENTS or --session'],
+  ['policy check p.json --header a:b', '--header works only with --session'],
+  ['policy check p.json --no-beta', '--no-beta works only with --session'],
+])('a flag that would do nothing is named: %s', async (line, said) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'b.nd'), '"a"\n')
+  writeFileSync(join(cwd, 's.json'), '{}')
+  writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
+  const { code, out, err, requests } = await run(line.split(' '), { cwd, env: { PARLEY_IMAGE_MODEL: 'm' } })
+  expect({ code, out, err, requests }).toEqual({ code: 2, out: '', err: `parley: ${said}\n`, requests: [] })
+})
+
+test.each([
+  'chat hi --schema-retries 0',
+  'chat --batch b.nd --no-stream --no-markdown',
+  'events send hi -s s --no-live',
+])('a flag that says what would be so anyway is no error: %s', async (line) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'b.nd'), '"a"\n')
+  expect(await run(line.split(' '), { cwd })).toMatchObject({ code: 0 })
+})
+
+test('a flag that needs another, or bars one, is one of its command, and so is that', async () => {
+  const check = async (group: Record<string, Entry>): Promise<void> => {
+    for (const [name, entry] of Object.entries(group)) {
+      if (entry.group) await check(entry.group)
+      const module = await entry.load?.()
+      const command = new Command(name)
+      module?.declare?.(command)
+      declareRequestFlags(command)
+      const flags = command.options.map(({ long }) => long)
+      for (const [flag, { needs = [], bars = [] }] of Object.entries(module?.companions ?? {}))
+        expect(flags).toEqual(expect.arrayContaining([flag, ...needs, ...bars]))
+    }
+  }
+  await check(entries)
+})
