@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPageTrail, elementsOf, onOneLine, readPage } from '../../src/wire/page.ts'
+import { createPageTrail, elementsOf, onOneLine, readList, readPage } from '../../src/wire/page.ts'
 
 const page = (text: string) => readPage(text, 'the list')
 const after = (value: string) => ({ name: 'after_id', value })
@@ -112,4 +112,61 @@ test.each<[text: string, elements: string[]]>([
 
 test('every line break is taken out, and nothing else', () => {
   expect(onOneLine('\n{\r\n "a":\r1,\n\n\t"b":"\\n"}\r\n')).toBe('{ "a":1,\t"b":"\\n"}')
+})
+
+/** What is kept of a list that breaks off after a text, and the failure. */
+async function keptOf(text: string, read = (bytes: Uint8Array) => Buffer.from(bytes).toString()) {
+  const body = async function* () {
+    for (const byte of Buffer.from(text)) yield Uint8Array.of(byte)
+    throw new Error('cut')
+  }
+  const kept: string[] = []
+  const failure = await readList(body(), read, (start) => void kept.push(start)).catch(
+    (error: Error) => error,
+  )
+  return { kept, failure }
+}
+
+test.each<[text: string, kept: string | undefined]>([
+  ['', undefined],
+  ['words', undefined],
+  ['5,', undefined],
+  ['[', undefined],
+  ['[1', undefined],
+  ['[1,', '[1]'],
+  ['[1, 2', '[1]'],
+  ['[{"a":[1,2]}', '[{"a":[1,2]}]'],
+  ['[[1],[2],[3', '[[1],[2]]'],
+  ['["]é",', '["]é"]'],
+  ['[{"a":1,"b":', undefined],
+  ['{"data":[', undefined],
+  ['{"data":[1', undefined],
+  ['{"data":[1,', '{"data":[1]}'],
+  ['{"data":[{"a":{"b":1}},{"a"', '{"data":[{"a":{"b":1}}]}'],
+  ['{"data":[[1],[2', '{"data":[[1]]}'],
+  ['{"data":[1]', '{"data":[1]}'],
+  ['{"data":[1],"next_page":"p', '{"data":[1]}'],
+  ['{"x":{"y":1},"data":[1,2', '{"x":{"y":1},"data":[1]}'],
+  ['{"x":[{"y":[1,2', undefined],
+  ['{"x":1,"data":[', '{"x":1}'],
+  ['{"x":{"y":1,', undefined],
+  ['{"x":{"y":1}', '{"x":{"y":1}}'],
+])('of a list that breaks off after %s the whole elements are kept: %s', async (text, kept) => {
+  const { kept: found, failure } = await keptOf(text)
+  expect(found).toEqual(kept === undefined ? [] : [kept])
+  expect(failure).toEqual(new Error('cut'))
+})
+
+test('a beginning that cannot be read is left, and a list that comes whole is read', async () => {
+  const fail = () => {
+    throw new Error('not a list')
+  }
+  expect(await keptOf('[1,', fail)).toEqual({ kept: [], failure: new Error('cut') })
+  const body = async function* () {
+    yield* [Buffer.from('[1,'), Buffer.from('2]')]
+  }
+  const kept: unknown[] = []
+  const read = (bytes: Uint8Array) => JSON.parse(Buffer.from(bytes).toString())
+  expect(await readList(body(), read, (start) => kept.push(start))).toEqual([1, 2])
+  expect(kept).toEqual([])
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { CliError } from '../../../src/errors.ts'
-import { readEventItem, readEventsPage } from '../../../src/wire/sessions/events-page.ts'
+import { CliError, type Kind } from '../../../src/errors.ts'
+import { isToldForGood, readEventItem, readEventsPage } from '../../../src/wire/sessions/events-page.ts'
 
 function failureOf(read: () => unknown): CliError | undefined {
   try {
@@ -92,4 +92,19 @@ test.each<[data: string, name: string, kind: string, isPermanent: boolean, says:
   })
   const body = data.startsWith('out') ? data : JSON.parse(data)
   expect(failure?.details).toMatchObject({ body, requestId: body.request_id })
+})
+
+test.each<[kind: Kind, status: number | undefined, isPermanent: boolean | undefined, is: boolean]>([
+  ['credentials', undefined, true, true],
+  ['refused', 200, true, true],
+  ['payment', 299, true, true],
+  ['refused', 300, true, false],
+  ['refused', 400, true, false],
+  ['refused', 200, undefined, false],
+  ['refused', 200, false, false],
+  ['service', 200, true, false],
+  ['response', 200, true, false],
+])('a failure of kind %s under status %s that is permanent, %s, was told for good: %j', (...row) => {
+  const [kind, status, isPermanent, is] = row
+  expect(isToldForGood(new CliError(kind, 'x', { status, isPermanent }))).toBe(is)
 })
