@@ -57,9 +57,7 @@ ${formatList(exitRows(), width)}
 
 A script need not know the table: with --errors json the field "retry" of a failure says it.
 
-  never       the same would come, or something has to be mended first
-  later       the same command may be run again, and does no harm
-  look-first  an event may have arrived: look with 'parley events list' before
+${formatList(retries, width)}
 
 An error under status 200 has the exit code of its type. It does not prove that an event was refused: look first, whatever the code. An error in a stream is 8. Only in the stream of a session it is 3, 4 or 5, if its type says that it does not pass (credentials, request or payment).
 
@@ -67,6 +65,12 @@ An error under status 200 has the exit code of its type. It does not prove that 
 
 A signal ends parley by that signal: a shell sees 130 or 143. With --errors json it is a line of the same form, of the kind "signal".
 `
+
+const retries: [string, string][] = [
+  ['never', 'the same would come, or something has to be mended first'],
+  ['later', 'the same command may be run again, and does no harm'],
+  ['look-first', "an event may have arrived: look with 'parley events list' before"],
+]
 
 const profiles: Topic =
   () => `A profile is a named set of settings in your profile file ('parley config path' prints its path). The first of these asks for everything, the second tries it:
