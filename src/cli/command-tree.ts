@@ -74,6 +74,7 @@ export const entries: Record<string, Entry> = {
       check: {
         summary: 'try the addresses and credentials of a profile',
         isRequest: true,
+        without: ['--raw', '--dry-run', '--curl'],
         load: () => import('../commands/config/check.ts'),
       },
       set: {

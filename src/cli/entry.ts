@@ -28,6 +28,8 @@ export interface Entry {
   summary: string
   /** Sends requests, so it has the shared flags for requests. */
   isRequest?: true
+  /** Those of them that do not apply to it. */
+  without?: readonly string[]
   /** Its requests change something; those of the others only read. */
   sends?: true
   load?: (() => Promise<CommandModule>) | undefined

@@ -3,6 +3,7 @@ import { addValue, type Companions, FileFlag, HeaderFlag, InputFlag } from '../a
 import type { GivenFlag, SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
 import { flagOf, isRequestFlag, type SettingName, settingNames, settingOf } from '../settings/table.ts'
+import type { Entry } from './entry.ts'
 import { addNote } from './help-text.ts'
 
 /** A flag as it was given; without a value it is empty. */
@@ -44,11 +45,21 @@ export function declareRequestFlags(command: Command): void {
 }
 
 /** Ends a command's help with a pointer to the shared flags. */
-export function pointToSharedFlags(command: Command, isRequest: boolean): void {
+export function pointToSharedFlags(command: Command, { isRequest, without = [] }: Entry): void {
   const flags = isRequest
-    ? '--profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url)'
-    : '--profile NAME, -q, --errors json, --color WHEN'
-  addNote(command, `Shared flags: ${flags}: see 'parley help settings'.`)
+    ? [
+        '--profile NAME',
+        '--raw',
+        '--dry-run',
+        '--curl',
+        '-H',
+        '-q',
+        '-v',
+        'and each setting (--timeout, --base-url)',
+      ]
+    : ['--profile NAME', '-q', '--errors json', '--color WHEN']
+  const shown = flags.filter((flag) => !without.includes(flag))
+  addNote(command, `Shared flags: ${shown.join(', ')}: see 'parley help settings'.`)
 }
 
 export const isHelpFlag = (word: string): boolean => word === '--help' || word === '-h'
@@ -75,16 +86,21 @@ function settingFlag(name: SettingName): Option {
 
 /**
  * The shared flags that were given, before or after the command's name; the innermost counts. `commands` goes from
- * the root to the command that was called. Throws a usage error for a flag that this command does not have.
+ * the root to the command that was called. Throws a usage error for a flag that this command does not have, or that is one
+ * of `without`.
  */
-export function readSharedFlags(commands: (Command & { given: readonly Given[] })[]): SharedFlags {
+export function readSharedFlags(
+  commands: (Command & { given: readonly Given[] })[],
+  { without = [] }: Pick<Entry, 'without'>,
+): SharedFlags {
   const called = commands.at(-1) as Command
   const given: Record<string, unknown> = {}
   for (const command of commands) {
     for (const [name, value] of Object.entries(command.opts())) {
       if (command.getOptionValueSource(name) !== 'cli') continue
       const option = command.options.find((candidate) => candidate.attributeName() === name)
-      if (!called.options.some((candidate) => candidate.attributeName() === name)) {
+      const isThere = called.options.some((candidate) => candidate.attributeName() === name)
+      if (!isThere || without.includes(option?.long ?? '')) {
         throw usage(`${option?.long} does not apply to '${called.name()}'`)
       }
       given[name] = value

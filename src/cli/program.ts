@@ -233,11 +233,11 @@ async function prepare(command: ParleyCommand, entry: Entry, parse: Parse): Prom
   if (module) addExamples(command, module.examples)
   if (entry.isRequest) declareRequestFlags(command)
   else declareGeneralFlags(command)
-  pointToSharedFlags(command, entry.isRequest ?? false)
+  pointToSharedFlags(command, entry)
   command.usage(command.usage().replace('[options]', '[flags]'))
   command.action(async () => {
     const commands = pathOf(command)
-    const flags = readSharedFlags(commands)
+    const flags = readSharedFlags(commands, entry)
     if (commands.some(({ given }) => given.some(({ option }) => namesFile(option))))
       await requireDistinctFiles(commands, parse)
     await parse.report.open()

@@ -21,10 +21,6 @@ export const examples = ['parley config check', 'parley config check -s sesn_1 -
 
 export async function run(context: Context, options: CheckFlags): Promise<void> {
   const { flags } = context
-  for (const flag of ['raw', 'dryRun', 'curl'] as const) {
-    const spelled = { raw: '--raw', dryRun: '--dry-run', curl: '--curl' }[flag]
-    if (flags[flag]) throw usage(`${spelled} does not apply to 'check'`)
-  }
   if (flags.retryUnknown) throw usage('--retry-unknown works only with chat, image and api')
   const { checkProfile } = await import('../../check.ts')
   return checkProfile(context, options)
