@@ -139,8 +139,8 @@ export interface Calls {
 export function createCalls(): Calls {
   /** Those that change something, and are under way or ended after the last one began; with whether they are over. */
   const told = new Map<Call, boolean>()
-  /** What those that ended before mean for running the same command again. */
-  const past = new Set<Retry>()
+  /** What those that ended before say against running the same command again. */
+  const past = new Set<Retry | undefined>()
   /** How to go on after the last one that began. */
   let wayOnOfLast: CallOptions['wayOn']
   const underWay = createCrowd<Call>()
@@ -178,7 +178,7 @@ export function createCalls(): Calls {
         if (!isOver) continue
         told.delete(other)
         // An answer that was read, and was not what was wanted, takes nothing away.
-        if (!other.meaning().safeToRetry) past.add(retryAfter(other))
+        if (!other.meaning().safeToRetry) past.add(objectionOf(other))
       }
       told.set(call, false)
       wayOnOfLast = wayOn
@@ -191,7 +191,7 @@ export function createCalls(): Calls {
     },
     get retry() {
       if (!isChanging || this.sent === 'no') return 'later'
-      const last = [...told.keys()].map(retryAfter)
+      const last = [...told.keys()].map(objectionOf)
       if (last.includes('look-first')) return 'look-first'
       if (goesOn()) return 'later'
       if (last.length === 0 || last.includes('never') || past.has('never')) return 'never'
@@ -228,10 +228,10 @@ export function createCalls(): Calls {
 const inTurn = (said: readonly (string | undefined)[]): string | undefined =>
   said.filter((each) => each !== undefined).join('; ') || undefined
 
-/** Whether the same command may be run again after a call. */
-function retryAfter(call: Call): Retry {
+/** What a call says against running the same command again. */
+function objectionOf(call: Call): Retry | undefined {
   if (call.fate() === 'done') return 'never'
-  return call.meaning().safeToRetry ? 'later' : 'look-first'
+  return call.meaning().safeToRetry ? undefined : 'look-first'
 }
 
 function track(stakes: Stakes, onEnd: () => void): Call {
