@@ -44,7 +44,10 @@ export async function isTakenUp(run: SessionRun): Promise<boolean> {
   try {
     await requireShown(run, earlier, task && sentEvents(task.body, []))
   } catch (error) {
-    throw error instanceof CliError && error.kind === 'unknown' ? error.with({ resume: run.resume() }) : error
+    // A task that may never have arrived is sent again or waited for, and both need its words.
+    const isLost = task !== undefined && earlier.is === 'posting'
+    const isUnknown = error instanceof CliError && error.kind === 'unknown'
+    throw isUnknown && !isLost ? error.with({ resume: run.resume() }) : error
   }
   if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
   if (!task) return false
@@ -66,7 +69,7 @@ async function requireShown(
 }
 
 const onceShown = (look: string) =>
-  `look with '${look}'; the command to go on does so once the session shows the task; without --audit it takes the session up as it is`
+  `look with '${look}'\nonce the session shows the task, the command below goes on with it; without --audit it takes the session up as it is`
 
 /** Nothing is in doubt: the same command goes on later. */
 const notShown = ({ look }: SessionParts) =>
@@ -77,11 +80,11 @@ const notShown = ({ look }: SessionParts) =>
   })
 
 const notKnown = ({ look }: SessionParts, isGivenAgain: boolean) =>
-  new CliError('unknown', 'it is not known whether the task arrived that an earlier run began to send', {
+  new CliError('unknown', 'an earlier run began to send the task, and it is not known whether it arrived', {
     sent: 'unknown',
     retry: 'look-first',
     consequence: isGivenAgain
-      ? `look with '${look}': with another audit file it is sent again`
+      ? `look with '${look}'\nonce the session shows it, the same command goes on with it; to send it again, name another --audit file`
       : onceShown(look),
   })
 
@@ -196,11 +199,12 @@ async function findAsked(run: SessionRun, rest: string): Promise<SessionEvent> {
     }
   })
   if (found) return found
-  const problem = 'it is not known whether the message to ask again arrived that an earlier run began to send'
+  const problem =
+    'an earlier run began to send the message that asks again, and it is not known whether it arrived'
   throw new CliError('unknown', problem, {
     sent: 'unknown',
     retry: 'look-first',
-    consequence: `look with '${run.parts.look}': with another audit file it is asked again`,
+    consequence: `look with '${run.parts.look}'\nto ask again, name another --audit file`,
     resume: run.resume(),
   })
 }

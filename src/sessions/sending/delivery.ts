@@ -96,6 +96,8 @@ export async function openBefore(
     return await openFollower(context, caller, reading, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
+    // Nobody was asked for the session yet: it is not the session's fault.
+    if (error.details.fate === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details
     // This one says where the secret came from that was refused.

@@ -497,3 +497,17 @@ describe('at most once', () => {
     expect(server.requests[0]).toBe(server.requests[1])
   })
 })
+
+test.each([
+  [['run', 'x', '-s', 's'], { PARLEY_API_KEY: '' }, 3, 'no API key for the session service'],
+  [['send', 'x', '--follow', '-s', 's'], { PARLEY_API_KEY: '' }, 3, 'no API key for the session service'],
+  [['run', 'x', '-s', '..'], {}, 2, "the session id must not be '..'"],
+  [['send', 'x', '--follow', '-s', '..'], {}, 2, "the session id must not be '..'"],
+])(
+  'what is wrong before a session is asked for is not said to be its fault: %j',
+  async (argv, env, code, said) => {
+    const ended = await run(['events', ...argv], { env })
+    expect(ended).toMatchObject({ code, out: '', requests: [] })
+    expect(ended.err.startsWith(`parley: ${said}`)).toBe(true)
+  },
+)
