@@ -32,6 +32,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     start,
     limit,
     cleanups,
+    abandoned: createCrowd(),
     openLine: {},
     secrets,
     summary,
@@ -75,6 +76,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     cleanUp(cleanups)
     hasEnded?.()
     host.leaveAfter?.(lateEnd() - host.timers.now())
+    if ([...run.abandoned].length > 0) host.leaveWhenWritten?.()
   }
 
   /** Milliseconds since the epoch: what nobody takes by then is given up. Infinity without a deadline. */
