@@ -147,11 +147,16 @@ async function answer<C extends LineRequest>(
   const { tally, stop } = outcome
   report.sum(tally)
   if (stop === undefined && input.unmatched > 0)
-    context.note(`${input.unmatched} of the results belong to no line of the input`)
-  if (input.moved > 0)
     context.note(
-      `the lines stand in another order now: the index of ${input.moved} results is that of before; the hash tells them apart`,
+      `${input.unmatched} of the results ${input.unmatched === 1 ? 'belongs' : 'belong'} to no line of the input`,
     )
+  if (input.moved > 0) {
+    const kept =
+      input.moved === 1
+        ? '1 result keeps its earlier index'
+        : `${input.moved} results keep their earlier index`
+    context.note(`the lines stand in another order now: ${kept}; the hash tells them apart`)
+  }
   throwFailure(outcome, options, { total: input.total, sent: context.calls.sent })
 }
 

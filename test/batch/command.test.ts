@@ -545,10 +545,14 @@ describe('--results and --resume', () => {
     const { code, err, requests } = await run([...results, '--resume'], { cwd, exchange })
     expect({ code, asked: requests.map(promptOf) }).toEqual({ code: 0, asked: ['9'] })
     expect(err).toContain(
-      'parley: the lines stand in another order now: the index of 3 results is that of before; the hash tells them apart\n',
+      'parley: the lines stand in another order now: 3 results keep their earlier index; the hash tells them apart\n',
     )
     expect(new Set(resultsOf(cwd).map(({ hash }) => hash)).size).toBe(4)
     expect(indexes(resultsOf(cwd)).toSorted()).toEqual([1, 1, 2, 3])
+    writeFileSync(join(cwd, 'in.ndjson'), '"p 8"\n"p 9"\n')
+    expect((await run([...results, '--resume'], { cwd, exchange })).err).toContain(
+      'another order now: 1 result keeps its earlier index;',
+    )
   })
 
   test('an id with another request is named, and nothing is sent', async () => {
