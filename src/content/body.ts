@@ -5,9 +5,15 @@ import { describeIssues, describeJsonError, isObject, parseJson } from '../wire/
 
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
 
+/** The text of a body that the person gave, its name in messages, and what is said if it is not JSON. */
+export interface GivenBody {
+  text: string
+  name: string
+  hint?: string
+}
+
 export interface BodyParts {
-  /** The text of a body that the person gave, and its name in messages. */
-  given?: { text: string; name: string }
+  given?: GivenBody
   /** One more user turn. */
   turn: Part[]
   /** Instructions to the model: `systemInstruction` of the native format. */
@@ -86,16 +92,17 @@ async function change(text: string, assignments: readonly Assignment[]): Promise
   } catch (error) {
     throw error instanceof RangeError ? tooLong() : error
   }
-  await check(changed, 'the body')
+  await check({ text: changed, name: 'the body' })
   return encode([{ json: changed }])
 }
 
-async function check(text: string, name: string): Promise<unknown> {
+async function check({ text, name, hint }: GivenBody): Promise<unknown> {
   let body: unknown
   try {
     body = parseJson(text)
   } catch {
-    throw usage(`${name}: not valid JSON: ${await describeJsonError(text)}`)
+    const problem = `${name}: not valid JSON: ${await describeJsonError(text)}`
+    throw usage(hint === undefined ? problem : `${problem}; ${hint}`)
   }
   const { GenerateRequest } = await import('../wire/gateway/generate-request.ts')
   const parsed = GenerateRequest.safeParse(body)
@@ -104,7 +111,7 @@ async function check(text: string, name: string): Promise<unknown> {
 }
 
 /** Checks a given body. One with `messages` and no `contents` belongs to another endpoint of the gateway. */
-async function isOfOtherEndpoint({ text, name }: { text: string; name: string }): Promise<boolean> {
-  const body = await check(text, name)
+async function isOfOtherEndpoint(given: GivenBody): Promise<boolean> {
+  const body = await check(given)
   return isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
 }

@@ -1,7 +1,7 @@
 import { usage } from '../errors.ts'
 import type { Input } from '../io/input.ts'
 import { type Neighbour, refuseStrayFiles } from '../io/stray-files.ts'
-import type { Part } from './body.ts'
+import type { GivenBody, Part } from './body.ts'
 import { type FileKinds, readGivenFile } from './files.ts'
 
 export interface PromptOptions {
@@ -13,8 +13,7 @@ export interface PromptOptions {
 }
 
 export interface Prompt {
-  /** The text of a body that the person gave, and its name in messages. */
-  given?: { text: string; name: string }
+  given?: GivenBody
   /** The user's turn; empty if the body has it all. */
   turn: Part[]
   /** The words of the turn, to name a file by. */
@@ -48,7 +47,10 @@ export async function readPrompt(input: Input, words: string[], options: PromptO
     }
   }
   const text = await readStdinPrompt(input, files.length > 0)
-  if (/^\s*\{/.test(text)) return { given: { text, name: 'stdin' }, turn: files, text: '' }
+  if (/^\s*\{/.test(text)) {
+    const hint = "to send text, give it as words, or '-' for stdin"
+    return { given: { text, name: 'stdin', hint }, turn: files, text: '' }
+  }
   return { turn: [...(text === '' ? [] : [{ text }]), ...files], text }
 }
 
@@ -70,9 +72,9 @@ export async function readFileParts(input: Input, paths: readonly string[] = [])
 
 /** Without words stdin is the prompt or a body; with files it may be empty. */
 async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
-  if (input.stdinKind === 'terminal' && !hasFiles) {
+  if (!hasFiles && !input.readsStdin) throw usage('no prompt: give one as words, or with -i FILE')
+  if (!hasFiles && input.stdinKind === 'terminal')
     throw usage('no prompt: give one as words, through a pipe, or with -i FILE')
-  }
   if (hasFiles) return input.pipedBeside('the prompt')
   const text = await input.stdin('the prompt')
   if (text.trim() === '') throw usage('no prompt: stdin is empty, and no words were given')

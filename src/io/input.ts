@@ -29,6 +29,8 @@ export interface Stdin {
 /** What a command reads: stdin, once, and files. Texts must be UTF-8. */
 export interface Input {
   readonly stdinKind: Stdin['kind']
+  /** False with `--no-stdin`. */
+  readonly readsStdin: boolean
   /** Waits for a person's answer, no longer than to the deadline. */
   inTime<T>(work: Promise<T>, whatGoesOn: string): Promise<T>
   /** All of stdin, for one reader only; `reader` is its name in the message that a second one gets. */
@@ -121,6 +123,7 @@ export function createInput(options: InputOptions): Input {
 
   return {
     stdinKind: readsStdin ? stdin.kind : 'none',
+    readsStdin,
     inTime: (work, whatGoesOn) =>
       inTime(work, { time: limit.deadline, timers }, () =>
         tooLate(`the deadline passed while ${whatGoesOn}`),

@@ -307,6 +307,27 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
     ['a blank prompt', ['chat', ' '], undefined, 2, 'the prompt is empty'],
     ['no prompt on a terminal', ['chat'], undefined, 2, 'no prompt'],
     [
+      'no prompt with --no-stdin',
+      ['chat', '--thread', 't', '--no-stdin'],
+      'never read',
+      2,
+      'parley: no prompt: give one as words, or with -i FILE',
+    ],
+    [
+      'no events with --no-stdin',
+      ['events', 'send', '-s', 's', '--no-stdin'],
+      'never read',
+      2,
+      'parley: no events: give words, flags',
+    ],
+    [
+      'a prompt that begins as a body does',
+      ['chat'],
+      '{hello} x',
+      2,
+      "property name expected; to send text, give it as words, or '-' for stdin",
+    ],
+    [
       'no UTF-8 on stdin',
       ['chat', 'x'],
       Buffer.from('ok \xff', 'latin1'),

@@ -59,8 +59,9 @@ export async function requireEvents(
 ): Promise<Uint8Array> {
   const { input: path, eventFlags = [], file = [] } = options
   const isBare = path === undefined && eventFlags.length + words.length + file.length === 0
-  const isTyped = context.input.stdinKind === 'terminal'
-  const body = await readEvents(context, isBare && !isTyped ? { ...options, input: '-' } : options, words)
+  const { stdinKind, readsStdin } = context.input
+  const isPiped = readsStdin && stdinKind !== 'terminal'
+  const body = await readEvents(context, isBare && isPiped ? { ...options, input: '-' } : options, words)
   if (!body) throw usage('no events: give words, flags, or JSON through a pipe or with -i FILE')
   return body
 }
