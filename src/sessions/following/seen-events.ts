@@ -146,8 +146,7 @@ export class SeenEvents {
 
   /** The agent may be at rest, though this service's events do not say so. */
   get mayRest(): boolean {
-    const { stop, showsRests } = this.state
-    return stop === undefined && !showsRests && !this.isSearching && this.turn.mayHaveEnded
+    return !this.state.showsRests && !this.isSearching && this.turn.mayHaveEnded
   }
 
   /** The stream has shown what a client did: of what clients did since it leaves nothing out. */

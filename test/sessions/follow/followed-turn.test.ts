@@ -21,6 +21,7 @@ const types: Record<string, string> = {
   s: 'span.model_request_end',
   v: 'session.usage',
   x: 'a.type.of.tomorrow',
+  y: 'x.agent.tool_use',
   r: 'session.status_idle',
 }
 const event = (id: string): Keyed => ({
@@ -112,7 +113,7 @@ test.each<[script: string, mayHaveEnded: boolean, sent?: string]>([
   ['t1', false],
   ['t1 n1', false],
   ['t1 a1', true],
-  ['t1 a1 s1 v1 x1', true],
+  ['t1 a1 s1 v1 x1 y1', true],
   ['t1 a1 b1', false],
   ['t1 a1 h1', false],
   ['t1 a1 u1', false],
