@@ -16,7 +16,7 @@ export const entries: Record<string, Entry> = {
   },
   events: {
     summary: 'send events to an agent session, and read them',
-    note: "A session is made elsewhere, and -s ID or PARLEY_SESSION names it. If the service has these endpoints, 'parley api agents /v1/sessions' lists the sessions, and with -i FILE it makes one as the service's documents say. With '--profile demo' any name is a session.",
+    note: "These commands do not make a session: -s ID or PARLEY_SESSION names one that is there. If the service has these endpoints, 'parley api agents /v1/sessions' lists the sessions, and with -i FILE it makes one; the service's documents say what the file has to hold. With '--profile demo' any name is a session.",
     group: {
       send: {
         summary: 'send events to a session',

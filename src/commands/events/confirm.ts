@@ -15,7 +15,7 @@ export function declare(command: Command): void {
     .addOption(
       new FileFlag(
         '-i, --input <file>',
-        'a record of events, or confirmations, from a file or - for stdin',
+        'recorded events, or confirmations, from a file or - for stdin',
         'reads',
       ),
     )
@@ -26,7 +26,8 @@ export function declare(command: Command): void {
 }
 
 export const notes = [
-  'Without ids it answers what waits according to stdin or -i: what the last session.status_idle there lists. Input without one is user.tool_confirmation events, which are sent as they are. Without --allow, --deny and --policy it shows each on a terminal and asks: y allows it, n denies it, n REASON tells the agent why, s leaves it open. q, or Ctrl-D, stops asking: what was answered before is sent, and the rest stays open. If something stays open the exit code is 12.',
+  'Without ids it reads events from stdin or -i, and answers the tool uses that the last session.status_idle there lists. If no session.status_idle is there, all of them have to be user.tool_confirmation events, which are sent as they are.',
+  'Without --allow, --deny and --policy it shows each tool use on a terminal and asks: y allows it, n denies it, n REASON also tells the agent why, s leaves it open. q or Ctrl-D stops asking: what was answered before is sent, and the rest stays open. The exit code is 12 if anything stays open.',
 ]
 
 export const companions: Companions = {

@@ -28,7 +28,7 @@ export function declare(command: Command): void {
 }
 
 export const notes = [
-  "It ends when the session stops: exit 0 at the end of a turn, 12 when tool uses wait for an answer ('parley events confirm'), 13 when the session was terminated or is stuck, 15 at the --deadline, also if it passes before the session has answered.",
+  "It ends when the session stops. Exit 0: the turn ended. 12: tool uses wait for an answer ('parley events confirm'). 13: the session was terminated or is stuck. 15: the --deadline passed, also if nothing had come by then.",
 ]
 
 export const examples = [

@@ -27,7 +27,7 @@ export function declare(command: Command): void {
 }
 
 export const notes = [
-  'On a terminal few events that were chosen with --type or --limit are shown whole.',
+  'On a terminal, events that --type or --limit chose are shown whole if they are few.',
   `Types: ${eventTypes.join(', ')}. A service may have others.`,
 ]
 

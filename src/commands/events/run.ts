@@ -21,17 +21,21 @@ export function declare(command: Command): void {
   command
     .addOption(new InputFlag('-i, --input <file>', 'events as JSON, or - for stdin'))
     .addOption(new FileFlag('--policy <file>', 'the rules that decide about tool uses', 'reads'))
-    .addOption(new FileFlag('--audit <file>', 'record decisions and answers, to go on by it', 'keeps'))
-    .option('--tool <name=command>', 'carry out a tool by a command, repeatable', addValue)
+    .addOption(new FileFlag('--audit <file>', 'keep decisions and answers: the same line goes on', 'keeps'))
+    .option(
+      '--tool <name=command>',
+      'carry out a tool by a command, repeatable; it is done once nothing holds its stdout',
+      addValue,
+    )
     .option('--tool-timeout <seconds>', 'the longest time for a command (default 600)')
-    .option('--max-total-tokens <n>', 'interrupt it once the run took so many', parseCount)
-    .option('--max-cost <amount>', 'the same by its list cost: 2.50', parseAmount)
+    .option('--max-total-tokens <n>', 'interrupt the agent once the run took so many', parseCount)
+    .option('--max-cost <amount>', 'the same by list cost, such as 2.50', parseAmount)
   declareEventFlags(command, { isListed: false })
   command
     .option('--no-validate', 'send what was given, if it is JSON')
     .addOption(failOnEmptyFlag())
     .option('--ids', 'print only the ids of the tool uses that wait')
-    .option('--last', 'print only the answer: what was said last')
+    .option('--last', "print only the agent's answer")
     .addOption(
       new FileFlag(
         '-o, --output <file>',
@@ -40,17 +44,17 @@ export function declare(command: Command): void {
       ).mayReplace('--file'),
     )
     .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8', 'reads'))
-    .option('--schema-retries <n>', 'ask again so often if it does not fit', parseRetries)
+    .option('--schema-retries <n>', 'how often to ask again if it does not fit', parseRetries)
     .option('--fail-on-cut', 'exit 8 if there is no answer')
   for (const flag of liveFlags()) command.addOption(flag)
 }
 
 export const notes = [
   "The flags for events that 'parley events send --help' shows work here too.",
-  'The answer is what the agent said last in the main thread since the last task, once the session rests (exit 0 or 14). --schema tells the agent the form, and judges the answer alone.',
-  'Only one run at a time may work on a session, on all machines together. On one machine the second one waits. With --audit the same line goes on: a task that the file shows as sent is sent again only once it is done.',
-  '--max-total-tokens and --max-cost stop a run by an interrupt, and at least one model request late: the service tells only afterwards what was used. If a run takes up a turn, all of the turn counts, but --report and the footer tell what came since this run began. The command that goes on is printed.',
-  "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer; 14: something was denied; 15: the deadline or a bound stopped it. A deadline that passes before the task was sent is 9: nothing was sent, and the same line may be run again.",
+  'The answer is the last message of the main thread after the task, once the session is at rest (exit 0 or 14). --schema tells the agent which form it must have, and checks only the answer, nothing that came before.',
+  'Let only one run at a time work on a session. On one machine a second one waits by itself. After a kill, run the same line again, with --audit: a task that the file shows as sent is not sent again before it was done.',
+  '--max-total-tokens and --max-cost interrupt the agent, at least one model request too late: the service tells only afterwards what a request used. A run that takes up a turn counts all of it; its footer and --report have only what came since the run began. The command that goes on is printed.',
+  "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer. 14: something was denied. 15: the deadline or a bound stopped it. If the deadline passes before the task is sent, it is 9: run the same line again.",
 ]
 
 export const companions: Companions = {

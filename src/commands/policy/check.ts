@@ -13,8 +13,8 @@ export function declare(command: Command): void {
 }
 
 export const notes = [
-  "Checks the file and the examples in it. Of each tool use in EVENTS it says what the policy would do, by which rule, and what became of it then: allow, deny, result (a client gave one), unasked (the service ran it), or open. EVENTS are what 'parley events list --raw' and 'follow --raw' print, a page of the service, or the file of --audit.",
-  "--raw prints a line of JSON each. On stderr it names each rule that matched nothing. 'parley help policy' describes the rules.",
+  "It checks the file and its examples. For each tool use in EVENTS it prints what the policy would do, by which rule, and what became of the tool use when it was recorded: allow, deny, result (a client gave one), unasked (the service ran it without asking) or open. EVENTS is what 'parley events list --raw' or 'follow --raw' printed, a page of the service's list, or a file of --audit.",
+  "--raw prints a line of JSON for each. stderr names the rules that matched nothing. 'parley help policy' describes the rules.",
 ]
 
 const asking = { needs: ['--session'] }

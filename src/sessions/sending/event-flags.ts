@@ -23,8 +23,8 @@ const flags: [name: string, value: string, about: string][] = [
   ['custom-tool-result', '<id=text>', 'the result of a custom tool use, or ID=@FILE'],
   ['custom-tool-error', '<id=text>', 'why a custom tool use failed, or ID=@FILE'],
   ['outcome', '<text>', 'what to work toward, or @FILE'],
-  ['rubric', '<text>', 'how the outcome before it is judged, or @FILE'],
-  ['max-iterations', '<n>', 'the most attempts at the outcome before it'],
+  ['rubric', '<text>', 'how that outcome is judged, or @FILE'],
+  ['max-iterations', '<n>', 'the most attempts at that outcome'],
   ['system', '<text>', 'privileged context, sent last, or @FILE'],
   ['event', '<json>', 'any event, as it is, or @FILE'],
 ]
