@@ -53,6 +53,7 @@ describe('a search for a task', () => {
     ['accepted', 'e1', 0, [old], false],
     ['accepted', 'e1', 0, [old, other], true],
     ['accepted', 'e1', 0, [other], false],
+    ['accepted', 'e1', 0, [other, other], false],
     ['accepted', undefined, 0, [], false],
     ['accepted', undefined, 0, [other], true],
   ])('%s, after %s, with %i like it before: %j', (is, last, alike, events, isShown) => {
