@@ -160,3 +160,23 @@ test('a body that cannot be closed is left', async () => {
   }
   expect(read).toEqual([text])
 })
+
+const plain = gzipSync(text)
+/** The same with a name of so many bytes in its head. */
+const named = (length: number) => {
+  const head = Buffer.from(plain.subarray(0, 10))
+  head[3] = 8
+  return Buffer.concat([head, Buffer.alloc(length, 'n'), Buffer.of(0), plain.subarray(10)])
+}
+const withByte = (place: number, byte: number) => plain.map((each, at) => (at === place ? byte : each))
+
+test.each<[title: string, body: Uint8Array, isRead: boolean]>([
+  ['a name', named(1), true],
+  ['the longest name', named(64 * 1024), true],
+  ['a longer name', named(64 * 1024 + 1), false],
+  ['another first byte', withByte(0, 0x1e), false],
+  ['another second byte', withByte(1, 0x8a), false],
+  ['another method', withByte(2, 7), false],
+])('gzip with %s in its head is read, or not', async (_, body, isRead) => {
+  expect((await printed('gzip', body)).out).toBe(isRead ? text : '')
+})
