@@ -258,6 +258,15 @@ describe('profiles', () => {
     },
   )
 
+  test('a profile of any name is checked', async () => {
+    const { env } = world({ profiles: JSON.parse('{"__proto__":5}') })
+    const { code, err } = await run(['config', 'profiles'], { env })
+    expect({ code, err }).toEqual({
+      code: 3,
+      err: expect.stringContaining('profiles.__proto__: must be an object'),
+    })
+  })
+
   test('C22: delete tells of what still chooses the profile, and of nothing where another is current', async () => {
     const { env, also } = world({ current: 'other', profiles: { work, other: {} } })
     const named = await run(['config', 'delete', 'work'], also({ PARLEY_PROFILE: 'work' }))
