@@ -51,18 +51,26 @@ function wrap(message: string, { columns, widthOf, added: indentation }: Room): 
   return [...lines, line]
 }
 
-/** The words of a message. A command is one of them, since it is there to be pasted. */
+/**
+ * The words of a message. A command is one of them, since it is there to be pasted, and so is a number with what it
+ * counts: a lone `s` on the next line would have to be looked back for.
+ */
 function unitsOf(message: string): string[] {
   const words = message.split(' ').filter((word) => word !== '')
   const units: string[] = []
   for (let at = 0; at < words.length; at++) {
     const word = words[at] as string
-    const end = endOfCommand(words, at)
+    const end = isCount(words, at) ? at + 1 : endOfCommand(words, at)
     units.push(end === at ? word : words.slice(at, end + 1).join(' '))
     at = end
   }
   return units
 }
+
+const isCount = (words: readonly string[], at: number): boolean =>
+  /^\d[\d,.]*$/.test(words[at] ?? '') &&
+  /^[a-z]+[,;:.)]*$/.test(words[at + 1] ?? '') &&
+  words[at + 1] !== 'parley'
 
 /** The last word of the command that begins here: in quotes, or to the end of the message. If none begins, this word. */
 function endOfCommand(words: readonly string[], at: number): number {

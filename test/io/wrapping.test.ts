@@ -50,6 +50,14 @@ test('a note is broken as a failure is, and wide characters count as two', async
   expect(narrow.err).toBe('parley: PARLEY_PROFILE\n  (漢字漢字) overrides it\n')
 })
 
+test('a number is not parted from what it counts', async () => {
+  const answer = message('Hi', { usage: { input_tokens: 1700, output_tokens: 2300 } })
+  for (let columns = 24; columns < 60; columns++) {
+    const { err } = await run(['chat', 'hi'], { ...terminal, columns, exchange: answering(answer) })
+    expect(err).toMatch(/1,700 tokens[\s\S]*2,300 out[\s\S]*\d s\n/)
+  }
+})
+
 test('a footer is broken between words, too', async () => {
   const answer = message('Hi', { usage: { input_tokens: 17, output_tokens: 23, cache_read_input_tokens: 5 } })
   const wide = await run(['chat', 'hi'], { ...terminal, columns: 200, exchange: answering(answer) })
