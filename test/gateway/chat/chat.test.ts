@@ -103,6 +103,22 @@ describe('asking', () => {
     expect(ended).toMatchObject({ code: 0, out: body })
   })
 
+  test('a long answer is in the thread as it came, also where a character was cut', async () => {
+    const cwd = temporaryFolder()
+    const long = 'x'.repeat(16_384)
+    const chunk = (text: string) =>
+      `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text }] } }] })}\n\n`
+    const body = [`${long}\ud83d`, `\ude00${long}`, long, ' end'].map(chunk).join('')
+    const exchange = answering(`${body}data: [DONE]\n\n`, {
+      headers: { 'content-type': 'text/event-stream' },
+    })
+    const { code, out } = await run(['chat', 'x', '--stream', '--thread', 't.json'], { cwd, exchange })
+    const text = `${long}\u{1f600}${long}${long} end`
+    expect([code, out === `${text}\n`]).toEqual([0, true])
+    const { contents } = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
+    expect(contents[1].parts[0].text === text).toBe(true)
+  })
+
   test.each<[string, string[], string, number, Parameters<typeof answering>[1]]>([
     ['an answer', ['chat', 'x'], message('Hi'), 0, {}],
     ['an answer with a line end', ['chat', 'x'], `${message('Hi')}\n`, 0, {}],
