@@ -44,8 +44,6 @@ export interface Host extends ProcessInfo {
   expectEnd?(report: () => void): () => void
   /** The process ends after so many milliseconds, or Infinity, whatever stdout and stderr have not taken. */
   leaveAfter?(milliseconds: number): void
-  /** The process ends when stdout and stderr have taken everything, whatever else goes on in it. */
-  leaveWhenWritten?(): void
   /** Has `report` called for an error that nothing caught, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
   /** Milliseconds that the processors have worked for this process, in all its threads. */
@@ -109,8 +107,6 @@ export interface Run {
    * leaves the cursor of a terminal at the beginning of a line returns true.
    */
   cleanups: Crowd<() => unknown>
-  /** What goes on, and cannot be stopped, though nobody waits for it any more: the look-up of a name. */
-  abandoned: Crowd<object>
   openLine: OpenLine
   secrets: Secrets
   summary: Summary

@@ -32,7 +32,6 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     start,
     limit,
     cleanups,
-    abandoned: createCrowd(),
     openLine: {},
     secrets,
     summary,
@@ -76,7 +75,6 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     cleanUp(cleanups)
     hasEnded?.()
     host.leaveAfter?.(lateEnd() - host.timers.now())
-    if ([...run.abandoned].length > 0) host.leaveWhenWritten?.()
   }
 
   /** Milliseconds since the epoch: what nobody takes by then is given up. Infinity without a deadline. */

@@ -102,27 +102,6 @@ export function leaveAfter(milliseconds: number): void {
   if (milliseconds < Infinity) setTimer(() => process.exit(), milliseconds).unref()
 }
 
-/** Ends the process when stdout and stderr have taken everything, or cannot. */
-export function leaveWhenWritten(): void {
-  process.stdout.write('', () => process.stderr.write('', () => setImmediate(leave)))
-}
-
-/**
- * An exit waits for Node's threads, also for one in which the system looks up a name. Another program takes the place of the
- * whole process at once, threads and all, and here it is one that only has the exit code; Node can do that from 22.15 on,
- * and not on Windows.
- */
-function leave(): void {
-  const { execPath, exitCode = 0 } = process
-  const { execve } = process as { execve?(file: string, words: string[], env: object): never }
-  try {
-    execve?.call(process, execPath, ['node', '-e', `process.exit(${exitCode})`], {})
-  } catch {
-    // There is no such way on this system.
-  }
-  process.exit()
-}
-
 /** Has an error reported that nothing caught, and ends the process with the exit code that it gets. */
 export function onCrash(report: (error: unknown) => Promise<number>): void {
   process.on('uncaughtException', async (error) => process.exit(await report(error).catch(() => 1)))

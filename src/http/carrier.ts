@@ -54,7 +54,7 @@ async function createDemo(context: Context): Promise<Carrier> {
 }
 
 async function createNetwork(
-  { host, input, cleanups, abandoned, timers, warn }: Context,
+  { host, input, cleanups, timers, warn }: Context,
   { values, origins }: ResolvedSettings,
   { timeout, deadline, keepsConnections }: CarrierNeeds,
 ): Promise<Carrier> {
@@ -69,7 +69,6 @@ async function createNetwork(
     timeout: values.connectTimeout * 1000,
     ca: await readCertificates(input, values.cacert, { origin: origins.cacert?.name, env: host.env }),
     findProxy: await loadProxies(host.env),
-    abandoned,
   }
   return {
     exchange: createHttpExchange({

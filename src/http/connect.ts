@@ -1,6 +1,5 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import type { SecureContext, TLSSocket } from 'node:tls'
-import type { Crowd } from '../crowd.ts'
 import { CliError } from '../errors.ts'
 import { setTimer } from '../timers.ts'
 import type { HttpProxy } from './proxy.ts'
@@ -13,8 +12,6 @@ export interface ConnectOptions {
   ca: string | undefined
   /** Finds the proxy to use for a URL. */
   findProxy?: ((url: URL) => HttpProxy | undefined) | undefined
-  /** Gets what goes on after it was given up, for as long as it does. */
-  abandoned?: Crowd<object>
 }
 
 /** How far a connection got. Through a proxy the name is the proxy's, and without TLS there is no last one. */
@@ -36,7 +33,7 @@ interface ConnectionOpening {
  */
 export async function openConnection(
   url: URL,
-  { timeout, ca, findProxy, abandoned }: ConnectOptions,
+  { timeout, ca, findProxy }: ConnectOptions,
   { signal, meanwhile, onStage = () => {} }: ConnectionOpening,
 ): Promise<PausableSocket> {
   const proxy = findProxy?.(url)
@@ -53,15 +50,7 @@ export async function openConnection(
     timeout > 0 ? setTimer(() => giveUp(`no connection within ${timeout / 1000} s`), timeout) : undefined
   signal.addEventListener('abort', onAbort)
   try {
-    const socket = await openWay(url, {
-      proxy,
-      ca,
-      sockets,
-      signal: over.signal,
-      abandoned,
-      meanwhile,
-      onStage,
-    })
+    const socket = await openWay(url, { proxy, ca, sockets, signal: over.signal, meanwhile, onStage })
     over.signal.throwIfAborted()
     socket.setNoDelay(true)
     return makePausable(socket)
@@ -79,17 +68,13 @@ interface Way {
   ca: string | undefined
   /** Every socket on the way is added, so that all can be destroyed. */
   sockets: Socket[]
-  /** Gives up a name look-up, which has no socket, and cannot be stopped. */
+  /** Stops a name look-up, which has no socket. */
   signal: AbortSignal
-  abandoned: ConnectOptions['abandoned']
   meanwhile(): void
   onStage: OnStage
 }
 
-async function openWay(
-  url: URL,
-  { proxy, ca, sockets, signal, abandoned, meanwhile, onStage }: Way,
-): Promise<Socket> {
+async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile, onStage }: Way): Promise<Socket> {
   const first = proxy?.url ?? url
   let trusting: Promise<SecureContext> | undefined
   const trust = () => {
@@ -116,7 +101,7 @@ async function openWay(
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })
   }
-  let socket = await openTcp(first, { sockets, signal, abandoned, onFound, explain })
+  let socket = await openTcp(first, { sockets, signal, onFound, explain })
   if (proxy) {
     if (first.protocol === 'https:') socket = await secure(socket, first)
     const { openTunnel } = await import('./proxy.ts')
@@ -131,21 +116,21 @@ async function openWay(
 
 type Explain = (error: Error, host: URL) => CliError
 
-interface TcpOptions extends Pick<Way, 'sockets' | 'signal' | 'abandoned'> {
+interface TcpOptions extends Pick<Way, 'sockets' | 'signal'> {
   /** Called when the first connection has been started. */
   onFound(): void
   explain: Explain
 }
 
-async function openTcp(url: URL, { explain, ...options }: TcpOptions): Promise<Socket> {
+async function openTcp(url: URL, { sockets, signal, onFound, explain }: TcpOptions): Promise<Socket> {
   const [host, port] = [hostOf(url), portOf(url)]
   if (isIP(host)) {
     const socket = connectTcp({ host, port })
-    options.sockets.push(socket)
-    options.onFound()
+    sockets.push(socket)
+    onFound()
     return ready(socket, 'connect', (error) => explain(error, url))
   }
-  return dial(host, { port, ...options }).catch((error) => {
+  return dial(host, { port, sockets, signal, onFound }).catch((error) => {
     throw explain(error, url)
   })
 }
@@ -178,19 +163,22 @@ const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443
 /** How long an address is tried before the next one is tried as well. Milliseconds. */
 const headStart = 250
 
-interface DialOptions extends Omit<TcpOptions, 'explain'> {
+interface DialOptions {
   port: number
+  /** Every socket is added, so that all can be destroyed. */
+  sockets: Socket[]
+  /** Stops the name look-up; it does not stop the sockets. */
+  signal: AbortSignal
+  /** Called when the addresses are known and the first connection has been started. */
+  onFound(): void
 }
 
 /**
  * Connects to the address of a name that answers first. They are started one after another, and all are tried until
  * one connects. Throws Node's error; if several fail, an `AggregateError`.
  */
-async function dial(
-  name: string,
-  { port, sockets, signal, abandoned, onFound }: DialOptions,
-): Promise<Socket> {
-  const addresses = await findAddresses(name, { signal, abandoned })
+async function dial(name: string, { port, sockets, signal, onFound }: DialOptions): Promise<Socket> {
+  const addresses = await findAddresses(name, signal)
   return new Promise((resolve, reject) => {
     const failures: Error[] = []
     const tried: Socket[] = []
@@ -230,22 +218,13 @@ async function dial(
   })
 }
 
-async function findAddresses(
-  name: string,
-  { signal, abandoned }: Pick<Way, 'signal' | 'abandoned'>,
-): Promise<string[]> {
+async function findAddresses(name: string, signal: AbortSignal): Promise<string[]> {
   // An address needs no look-up, and what does it takes time to load.
   const { lookup } = await import('node:dns')
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
-    const giveUp = () => {
-      abandoned?.add(giveUp)
-      reject(signal.reason)
-    }
-    signal.addEventListener('abort', giveUp)
+    signal.addEventListener('abort', () => reject(signal.reason))
     lookup(name, { all: true }, (error, found) => {
-      signal.removeEventListener('abort', giveUp)
-      abandoned?.delete(giveUp)
       if (error) reject(error)
       else resolve(found.map(({ address }) => address))
     })

@@ -26,7 +26,6 @@ const needs: Record<string, () => boolean> = {
   Linux: () => process.platform === 'linux',
   signals: () => isPosix,
   FIFOs: () => isPosix,
-  'process.execve': () => isPosix && 'execve' in process,
   'POSIX files': () => isPosix,
   'symbolic links': () => isPosix || canLink(),
   'control characters in names': () => isPosix,
