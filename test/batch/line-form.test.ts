@@ -28,6 +28,11 @@ describe('forms of a line', () => {
     expect(readForm(line)).toEqual({ model: expect.stringMatching(/^[mx]$/), body: left })
   })
 
+  test('of a long name that a line cannot have the start is told', () => {
+    const read = () => readForm(JSON.stringify({ prompt: 'p', ['k'.repeat(51)]: 1 }))
+    expect(read).toThrow(`it has "${'k'.repeat(50)}", which a line of this form cannot have`)
+  })
+
   test('any body is left as it is spelled, but for its model', () => {
     const blank = fc.constantFrom('', ' ', '  ')
     const value = fc.oneof(fc.constantFrom('1.10', '-0', '1e400', '"\\u0041"'), fc.json())

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { describeBinary } from '../../src/io/file-kind.ts'
+import { describeBinary, findMimeType } from '../../src/io/file-kind.ts'
 
 test.each([
   [undefined, 'binary data'],
@@ -14,3 +14,9 @@ test.each([
   ['application/pdf', 'a PDF file'],
   ['application/x-pdf', 'a PDF file'],
 ])('the MIME type %s is %s', (mimeType, words) => expect(describeBinary(mimeType)).toBe(words))
+
+test('a PNG is known by its signature, whatever follows', async () => {
+  const signature = Buffer.from('89504e470d0a1a0a', 'hex')
+  expect(await findMimeType(signature)).toBe('image/png')
+  expect(await findMimeType(signature.subarray(1))).toBeUndefined()
+})

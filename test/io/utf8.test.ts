@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { decodeUtf8, isBlank, readUtf8 } from '../../src/io/utf8.ts'
+import { decodeUtf8, fileFlag, isBlank, readUtf8 } from '../../src/io/utf8.ts'
 import { smallTexts } from '../wire/json/texts.ts'
 
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
@@ -33,6 +33,7 @@ const pieces = [
   '\xf0\x9f\xa6\x9c',
   '\xc3',
   '\xe7\x8b',
+  '\xe0\xa4',
   '\xf0\x9f\xa6',
   '\x90',
   '\xff',
@@ -89,6 +90,12 @@ test.each<[title: string, bytes: Uint8Array, addedBy: string | undefined, told: 
   ['UTF-16', utf16('a\0').swap16(), '-f a', `x: not UTF-8 text: byte 0, on line 1, is not valid; ${toUtf16}`],
   ['half a mark', latin1('\xffa'), '-f a', `x: not UTF-8 text: byte 0, on line 1, is not valid; ${toLatin1}`],
   ['half a mark', latin1('\xfea'), '-f a', `x: not UTF-8 text: byte 0, on line 1, is not valid; ${toLatin1}`],
+  [
+    'half a mark that comes late',
+    latin1('a\xfe'),
+    '-f a',
+    `x: not UTF-8 text: byte 1, on line 1, is not valid; ${toLatin1}`,
+  ],
   ['Latin-1', latin1('a\n\xe9'), '-f a', `x: not UTF-8 text: byte 2, on line 2, is not valid; ${toLatin1}`],
 ])('%s in place of text is told', async (_, bytes, addedBy, told) => {
   await expect(readUtf8(bytes, 'x', addedBy)).rejects.toMatchObject({ kind: 'usage', message: told })
@@ -112,3 +119,7 @@ test.each([
   ['\n\n!', false],
   ['\u00a0', false],
 ])('%j is nothing but blanks: %j', (text, is) => expect(isBlank(Buffer.from(text))).toBe(is))
+
+test('the flag that adds a file can be pasted', () => {
+  expect(fileFlag('a b.png')).toBe("-f 'a b.png'")
+})
