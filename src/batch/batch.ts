@@ -187,14 +187,13 @@ function throwFailure(
   if (stop !== undefined) throw stop
   if (!failure || failed <= (maxFailed ? mostFailedOf(maxFailed, total) : 0)) return
   const counted = `${failed} of ${ok + failed + skipped} requests failed`
-  const which = maxFailed
-    ? `, more than --max-failed ${maxFailed.text} allows, the first of them: `
-    : ', the first of them: '
-  const message = `${counted}${which}${failure.message}`
-  throw new CliError(failure.kind, message, {
-    ...failure.details,
+  const limit = maxFailed ? `, more than --max-failed ${maxFailed.text} allows` : ''
+  const { index, error } = failure
+  const which = failed === 1 ? `line ${index}` : `the first of them, line ${index}`
+  throw new CliError(error.kind, `${counted}${limit}, ${which}: ${error.message}`, {
+    ...error.details,
     sent,
     // A line that would fail again takes nothing from one that may not.
-    retry: resume && mayPass ? 'later' : retryOf(failure.details),
+    retry: resume && mayPass ? 'later' : retryOf(error.details),
   })
 }

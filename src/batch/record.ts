@@ -59,11 +59,16 @@ export interface Sinks {
   onProgress?(tally: Tally, index: number): void
 }
 
+export interface LineFailure {
+  index: number
+  error: CliError
+}
+
 /** Writes a result for each line, and keeps the sums. */
 export interface Recorder {
   readonly tally: Tally
   /** Of the failed line with the lowest number. */
-  readonly failure: CliError | undefined
+  readonly failure: LineFailure | undefined
   /** One of the failed lines may be asked again. */
   readonly mayPass: boolean
   /** One more result could wait for its turn, and stdout has taken all that it was given. */
@@ -93,7 +98,7 @@ export function createRecorder(
   const { tokens, isPartial } = earlier
   const tally: Tally = { ok: 0, failed: 0, skipped: countSkipped(), tokens, earlierTokens: tokens, isPartial }
   let mayPass = false
-  let first: { index: number; error: CliError } | undefined
+  let first: LineFailure | undefined
   let isUnmeteredTold = false
   let unprinted = 0
   let printing = Promise.resolve()
@@ -142,7 +147,7 @@ export function createRecorder(
   return {
     tally,
     get failure() {
-      return first?.error
+      return first
     },
     get mayPass() {
       return mayPass

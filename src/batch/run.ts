@@ -6,6 +6,7 @@ import {
   createRecorder,
   type EarlierTokens,
   type LineAnswer,
+  type LineFailure,
   type Recorder,
   type Sinks,
   type Tally,
@@ -57,7 +58,7 @@ export interface Outcome {
   /** Why it ended before all lines were asked. */
   stop: unknown
   /** Of the failed line with the lowest number. */
-  failure: CliError | undefined
+  failure: LineFailure | undefined
   /** One of the failed lines may be asked again. */
   mayPass: boolean
 }

@@ -293,7 +293,18 @@ describe('what comes of it', () => {
     const lines = ended.err.trimEnd().split('\n')
     expect(lines).toHaveLength(1)
     expect(JSON.parse(lines[0] ?? '').error).toMatchObject({ exit: 7, sent: 'yes' })
-    expect(JSON.parse(lines[0] ?? '').error.message).toMatch(/^3 of 8 requests failed/)
+    const said = /^3 of 8 requests failed, the first of them, line 2: the gateway answered 500/
+    expect(JSON.parse(lines[0] ?? '').error.message).toMatch(said)
+  })
+
+  test('a batch says in which line one request failed', async () => {
+    const exchange = byPrompt({ 3: status(400) })
+    const ended = await run([...batch, '--max-failed', '0'], { cwd: folderWith(4), exchange })
+    expect(ended.err).toContain(
+      '1 of 4 requests failed, more than --max-failed 0 allows, line 3: the gateway',
+    )
+    const plain = await run(batch, { cwd: folderWith(4), exchange })
+    expect(plain.err).toContain('1 of 4 requests failed, line 3: the gateway answered 400')
   })
 
   test('a 500 is tried again within its line', async () => {

@@ -88,7 +88,7 @@ describe('a batch', () => {
       [6, { kind: 'service', attempts: 3 }],
       [9, { kind: 'service', attempts: 3 }],
     ])
-    expect({ tally, stop, kind: first?.kind }).toEqual({
+    expect({ tally, stop, kind: first?.error.kind }).toEqual({
       tally: { ok: 7, failed: 3, skipped: 0, tokens: 7, earlierTokens: 0 },
       stop: undefined,
       kind: 'response',
@@ -160,7 +160,7 @@ describe('where a service refuses for now', () => {
     const ask: Ask<TestCall> = () =>
       Promise.reject(failure('rate-limited', { isPermanent: true, attempts: 1 }))
     const { tally, stop, failure: first } = await play(linesOf(3), ask)
-    expect([tally.failed, stop, first?.kind]).toEqual([3, undefined, 'rate-limited'])
+    expect([tally.failed, stop, first?.error.kind]).toEqual([3, undefined, 'rate-limited'])
   })
 
   test('a pipe that is silent keeps no line from being asked again', async () => {
