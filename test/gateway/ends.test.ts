@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { constants, gzipSync } from 'node:zlib'
@@ -17,7 +18,10 @@ const chunk = (part: object, finishReason?: string) => ({
 })
 const sse = 'text/event-stream'
 
-/** A service whose answer begins with these pieces, and whose connection is open for ten minutes more. */
+/**
+ * A service whose answer begins with these pieces, and whose connection is open for ten minutes more; if it is coded, until
+ * it is closed, for the clock does not see that a piece is decoded.
+ */
 async function answered(argv: string[], pieces: (string | Uint8Array)[], type = sse, coding?: string) {
   const cwd = temporaryFolder()
   const timers = createPatientClock()
@@ -26,7 +30,8 @@ async function answered(argv: string[], pieces: (string | Uint8Array)[], type = 
     const closed = new AbortController()
     async function* body() {
       for (const piece of pieces) yield Buffer.from(piece as string)
-      await timers.wait(600_000, closed.signal)
+      if (coding === undefined) await timers.wait(600_000, closed.signal)
+      else await once(closed.signal, 'abort')
       if (!closed.signal.aborted)
         throw new CliError('response', 'the answer broke off: no byte came for 600 s', { brokeOff: true })
     }
