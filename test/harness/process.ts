@@ -82,6 +82,7 @@ export function start(argv: string[], world: World = {}): Started {
     cwd,
     env: {
       PATH: process.env.PATH,
+      TMPDIR: process.env.TMPDIR,
       ...homeVariables(cwd),
       XDG_CACHE_HOME: cache,
       LOCALAPPDATA: cache,
