@@ -30,8 +30,9 @@ export function warnAbout(event: unknown): string[] {
     if (rubric !== undefined && kind !== 'text' && kind !== 'file')
       warnings.push("rubric is usually {type: 'text'|'file'}")
     if (typeof text === 'string' && !Rubric().safeParse(text).success)
-      warnings.push('rubric.content is longer than 262144')
-    if (typeof iterations === 'number' && iterations > 20) warnings.push('max_iterations is more than 20')
+      warnings.push('rubric.content is usually at most 262144 characters long')
+    if (typeof iterations === 'number' && iterations > 20)
+      warnings.push('max_iterations is usually at most 20')
   }
   if (typeof customId === 'string' && !ToolUseId().safeParse(customId).success) {
     warnings.push('custom_tool_use_id is usually 1 to 128 characters long')

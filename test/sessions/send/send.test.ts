@@ -308,7 +308,7 @@ describe('every rule of the specification, at its boundary', () => {
       '[{"type":"user.define_outcome","max_iterations":21},{"type":"user.message","content":[{"type":"video"}]}]'
     const ended = await send([], { stdin, exchange: answering('{"data":[]}') })
     expect(ended.code).toBe(0)
-    expect(ended.err).toContain('parley: events[0]: max_iterations is more than 20')
+    expect(ended.err).toContain('parley: events[0]: max_iterations is usually at most 20')
     expect(ended.err).toContain("parley: events[1]: a block of type 'video' is unusual")
   })
 
