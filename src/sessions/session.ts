@@ -95,5 +95,13 @@ export function refuseSessionWord(
 function requireBeta(id: string, vendor: string): void {
   if (knownBetas.includes(id)) return
   const way = `-H '${vendor}-beta: ${id}' sends it anyway`
-  throw usage(`--beta: there is no documented beta '${id}'${didYouMean(id, knownBetas)}; ${way}`)
+  // People know a beta by its name, and look for its date.
+  const latest = knownBetas
+    .filter((known) => undated(known) === id)
+    .toSorted()
+    .at(-1)
+  const meant = latest ? ` (did you mean ${latest}?)` : didYouMean(id, knownBetas)
+  throw usage(`--beta: there is no documented beta '${id}'${meant}; ${way}`)
 }
+
+const undated = (beta: string) => beta.replace(/-\d{4}-\d\d-\d\d$/, '')

@@ -316,6 +316,8 @@ describe('every rule of the specification, at its boundary', () => {
     const ended = await send(['x', '--beta', 'skils-2025-10-02'])
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toContain("(did you mean skills-2025-10-02?); -H 'vendor-beta: skils-2025-10-02'")
+    const undated = await send(['x', '--beta', 'computer-use'])
+    expect(undated.err).toContain("'computer-use' (did you mean computer-use-2025-11-24?)")
     const own = await send(['x', '-H', 'vendor-beta: new-1'])
     expect(own.requests[0]?.headers).toMatchObject({ 'vendor-beta': 'new-1' })
     const env = { PARLEY_BETAS: 'nope' }
