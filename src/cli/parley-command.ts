@@ -4,6 +4,7 @@ import { type CliError, usage } from '../errors.ts'
 import { quoteWords } from '../io/shell-quote.ts'
 import type { Neighbour } from '../io/stray-files.ts'
 import { flagOf, settingNames } from '../settings/table.ts'
+import type { Entry } from './entry.ts'
 import { type Given, isHelpFlag, isShared } from './flags.ts'
 import { describeUnknownFlag } from './unknown-flag.ts'
 
@@ -12,6 +13,8 @@ const flagAsKey = (word: string) => settingNames.find((name) => flagOf(name) ===
 
 /** commander takes any next word as a flag's value; here a word that begins with a hyphen is an error. */
 export class ParleyCommand extends Command {
+  /** The commands of a group; those of a group in it are commands only once it is called. */
+  children: Record<string, Entry> = {}
   /** The flags that were given here, with their values, in the order written. */
   readonly given: Given[] = []
 
@@ -40,11 +43,7 @@ export class ParleyCommand extends Command {
   private checkWords({ operands, unknown }: { operands: string[]; unknown: string[] }): void {
     const isGroup = this.commands.length > 0
     if (unknown.length > 0 && (!isGroup || operands.length === 0)) {
-      const place = {
-        path: this.path,
-        options: this.options,
-        children: this.commands.map((each) => each.name()),
-      }
+      const place = { path: this.path, options: this.options, children: this.children }
       throw usage(describeUnknownFlag(unknown, place))
     }
     if (isGroup) return

@@ -187,6 +187,7 @@ function addCommands(parent: ParleyCommand, children: Record<string, Entry>, par
     loaders.delete(called)
     return load?.()
   })
+  parent.children = children
   for (const [name, entry] of Object.entries(children)) {
     const command = parent
       .command(name)

@@ -1,13 +1,14 @@
 import type { Option } from 'commander'
 import { didYouMean } from '../argv/spelling.ts'
 import { quoteWords } from '../io/shell-quote.ts'
+import type { Entry } from './entry.ts'
 
 interface FlagPlace {
   /** The words of the command, without `parley`. */
   path: readonly string[]
   options: readonly Option[]
   /** The commands of a group. */
-  children: readonly string[]
+  children: Record<string, Entry>
 }
 
 /** Says that there is no such flag, and what was probably meant. `words` begin with the flag, as it was typed. */
@@ -26,13 +27,23 @@ export function describeUnknownFlag(words: readonly string[], place: FlagPlace):
 
 function wayOn(words: readonly string[], name: string, { path, children }: FlagPlace): string {
   const group = ['parley', ...path].join(' ')
-  if (children.length === 0) return `; '${group} --help' lists the flags`
-  const child = words.find((word) => children.includes(word)) ?? children[0]
-  const whole = quoteWords(words.filter((word) => word !== child))
+  if (isLeaf(children)) return `; '${group} --help' lists the flags`
+  let rest = words
+  let command = group
+  for (let among = children; !isLeaf(among); ) {
+    const names = Object.keys(among)
+    const child = names.find((each) => rest.includes(each)) ?? (names[0] as string)
+    rest = rest.filter((word) => word !== child)
+    command += ` ${child}`
+    among = among[child]?.group ?? {}
+  }
+  const whole = quoteWords(rest)
   // After a flag that no command has there may be a secret.
   const shown = isShortFlag(name) && whole.length <= 60 ? whole : `${name} …`
-  return `: a command's own flags go after its name, as in: ${group} ${child} ${shown}`
+  return `: a command's own flags go after its name, as in: ${command} ${shown}`
 }
+
+const isLeaf = (children: Record<string, Entry>) => Object.keys(children).length === 0
 
 /** Whether some command has such a flag. */
 const isShortFlag = (name: string) => /^-[mfiosX]$/.test(name)
@@ -73,8 +84,10 @@ const pointers: readonly Pointer[] = [
 
 function pointTo(name: string, { path, options, children }: FlagPlace): string | undefined {
   const rows = pointers.filter(([flags]) => flags.includes(name))
-  if (children.length === 0)
-    return rows.find(([, , needs]) => options.some(({ long }) => long === needs))?.[1]
+  if (isLeaf(children)) return rows.find(([, , needs]) => options.some(({ long }) => long === needs))?.[1]
   const [, says] = path.length === 0 && !isShortFlag(name) ? (rows.at(-1) ?? []) : []
-  return says && `${says}; flags go after the command's name, as in: parley ${children[0]} "Say hello"`
+  return (
+    says &&
+    `${says}; flags go after the command's name, as in: parley ${Object.keys(children)[0]} "Say hello"`
+  )
 }

@@ -82,6 +82,8 @@ test.each([
   [['--model', 'X', 'hi'], 'parley chat --model …'],
   [['--model=canary', 'hi'], 'parley chat --model …'],
   [['events', '-s', 's1', 'list'], 'parley events list -s s1'],
+  [['-s', 's1', 'events', 'list'], 'parley events list -s s1'],
+  [['-s', 's1', 'events'], 'parley events send -s s1'],
   [['-q', '-m', 'X', 'hi'], 'parley chat -m X hi'],
   [['-k', 'canary', 'chat', 'hi'], 'parley chat -k …'],
 ])("P62: a command's flag before its name: %j", async (argv, command) => {
