@@ -32,7 +32,7 @@ function wayOn(words: readonly string[], name: string, { path, children }: FlagP
   let command = group
   for (let among = children; !isLeaf(among); ) {
     const names = Object.keys(among)
-    const child = names.find((each) => rest.includes(each)) ?? (names[0] as string)
+    const child = rest.find((word) => names.includes(word)) ?? (names[0] as string)
     rest = rest.filter((word) => word !== child)
     command += ` ${child}`
     among = among[child]?.group ?? {}

@@ -82,6 +82,7 @@ test.each([
   [['--model', 'X', 'hi'], 'parley chat --model …'],
   [['--model=canary', 'hi'], 'parley chat --model …'],
   [['events', '-s', 's1', 'list'], 'parley events list -s s1'],
+  [['-m', 'X', 'image', 'chat'], 'parley image -m X chat'],
   [['-s', 's1', 'events', 'list'], 'parley events list -s s1'],
   [['-s', 's1', 'events'], 'parley events send -s s1'],
   [['-q', '-m', 'X', 'hi'], 'parley chat -m X hi'],
