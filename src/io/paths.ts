@@ -1,4 +1,4 @@
-import { readlinkSync, realpathSync } from 'node:fs'
+import { existsSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 
 /** The whole path of a name. The current folder may be gone, and is asked for only if the name begins there. */
@@ -23,7 +23,8 @@ const mostLinks = 40
 /** The place of a file, or the one where a file of this name would be made: a link may lead to what is not there yet. */
 export function realPlace(path: string, links = mostLinks): string {
   const place = join(realPath(dirname(path)), basename(path))
-  const target = links > 0 ? targetOf(place) : undefined
+  // What is there may have no name, as a pipe at /dev/stdout: the words of its link lead nowhere.
+  const target = links > 0 && !existsSync(place) ? targetOf(place) : undefined
   return target === undefined ? realPath(place) : realPlace(resolve(dirname(place), target), links - 1)
 }
 

@@ -13,6 +13,7 @@ import { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
+import { execute } from '../../harness/process.ts'
 import { answering, credentials, message, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
 import { pointedAt, response, serve } from '../../harness/server.ts'
 
@@ -386,6 +387,12 @@ describe('files', () => {
       err: expect.stringContaining('loop: too many symbolic links'),
       requests: [],
     })
+  })
+
+  test('into a pipe that has no name, by the link that stands for it (needs sh)', async () => {
+    const argv = ['chat', 'x', '--profile', 'demo', '-q', '-o', '/dev/stdout']
+    const ended = await execute(argv, { within: ['sh', '-c', '"$@" | cat', 'sh'] })
+    expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('You said: “x”'), err: '' })
   })
 
   test('--thread keeps the conversation, its spelling and its unknown fields', async () => {
