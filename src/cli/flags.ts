@@ -125,12 +125,12 @@ export function readSharedFlags(
   }
 }
 
-/** Throws a usage error for a flag that would do nothing. One that asks for none (0) gets what it asks for. */
+/** Throws a usage error for a flag that would do nothing, unless it asks for that. */
 export function requireCompanions(given: readonly GivenFlag[], companions: Companions = {}): void {
   const has = (flag: string) => given.some((each) => each.flag === flag)
   for (const { flag, value } of given) {
-    const { needs, bars = [] } = (Object.hasOwn(companions, flag) && companions[flag]) || {}
-    if (value === '0') continue
+    const { needs, bars = [], none } = (Object.hasOwn(companions, flag) && companions[flag]) || {}
+    if (value !== undefined && value === none) continue
     if (needs && !needs.some(has)) throw usage(`${flag} works only with ${needs.join(' or ')}`)
     const bar = bars.find(has)
     if (bar !== undefined) throw usage(`${flag} does nothing with ${bar}`)

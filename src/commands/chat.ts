@@ -40,7 +40,7 @@ export const notes = [
 
 export const companions: Companions = {
   ...batchCompanions,
-  '--schema-retries': { needs: ['--schema'] },
+  '--schema-retries': { needs: ['--schema'], none: '0' },
   '--stream': { bars: ['--batch'] },
   '--markdown': { bars: ['--batch', '--raw', '--schema'] },
 }

@@ -58,8 +58,8 @@ export const notes = [
 ]
 
 export const companions: Companions = {
-  '--tool-timeout': { needs: ['--tool'] },
-  '--schema-retries': { needs: ['--schema'] },
+  '--tool-timeout': { needs: ['--tool'], none: '0' },
+  '--schema-retries': { needs: ['--schema'], none: '0' },
 }
 
 export const examples = [
