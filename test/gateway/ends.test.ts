@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { constants, gzipSync } from 'node:zlib'
@@ -19,10 +18,7 @@ const chunk = (part: object, finishReason?: string) => ({
 })
 const sse = 'text/event-stream'
 
-/**
- * A service whose answer begins with these pieces, and whose connection is open for ten minutes more; if it is coded, until
- * it is closed, for the clock does not see that a piece is decoded.
- */
+/** A service whose answer begins with these pieces, and whose connection is open for ten minutes more. */
 async function answered(argv: string[], pieces: (string | Uint8Array)[], type = sse, coding?: string) {
   const cwd = temporaryFolder()
   // No clock sees that zlib is at work, which would not end before the ten minutes had passed.
@@ -32,8 +28,7 @@ async function answered(argv: string[], pieces: (string | Uint8Array)[], type = 
     const closed = new AbortController()
     async function* body() {
       for (const piece of pieces) yield Buffer.from(piece as string)
-      if (coding === undefined) await timers.wait(600_000, closed.signal)
-      else await once(closed.signal, 'abort')
+      await timers.wait(600_000, closed.signal)
       if (!closed.signal.aborted)
         throw new CliError('response', 'the answer broke off: no byte came for 600 s', { brokeOff: true })
     }
