@@ -34,7 +34,7 @@ export async function tryChat(
     await printAnswer({ ...context, output: silent }, response, {
       file: undefined,
       isLaidOut: false,
-      keepsText: false,
+      longestKept: 0,
       isStreamed: stream,
       failOnCut: false,
       schema: undefined,

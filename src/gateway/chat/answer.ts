@@ -23,7 +23,7 @@ import { readAnswerBody } from '../answer-body.ts'
 
 /** An answer that was printed. */
 export interface Answer extends AnswerEnd {
-  /** With `keepsText` or a schema: all of it, or the JSON that fits. */
+  /** As much of it as is kept; with a schema the JSON that fits. */
   text: string
 }
 
@@ -35,7 +35,8 @@ export interface Printing {
   isUnprinted?(): boolean
   /** As Markdown; otherwise the text is printed as it is. */
   isLaidOut: boolean
-  keepsText: boolean
+  /** So many characters of the text are kept; nothing of a longer one. */
+  longestKept: number
   /** It was asked for as a stream. */
   isStreamed: boolean
   failOnCut: boolean
@@ -52,11 +53,14 @@ export const printAnswer = (
   response: ReadableResponse,
   { isLast, ...printing }: Printing & { isLast: boolean },
 ): Promise<Answer | Mismatch> => {
-  const { schema, file, isUnprinted = () => false, keepsText } = printing
+  const { schema, file, isUnprinted = () => false, longestKept } = printing
   const held = schema && createHeldAnswer(context, file)
-  const text = watchText(keepsText || schema !== undefined)
+  const text = watchText(schema ? Infinity : longestKept)
   const unprinted: Keeper = {
-    keep: () => (isUnprinted() ? keepText(context, text.read().text) : undefined),
+    keep() {
+      const { text: kept } = text.read()
+      return isUnprinted() && kept !== '' ? keepText(context, kept) : undefined
+    },
   }
   return keepingPart(context, held ?? file ?? unprinted, async () => {
     const answer = held
@@ -226,14 +230,17 @@ const longestBlock = 16384
 
 type WatchedText = ReturnType<typeof watchText>
 
-function watchText(keepsText: boolean) {
-  const blocks: Buffer[] = []
+function watchText(longestKept: number) {
+  let blocks: Buffer[] = []
   let last = ''
+  let length = 0
   let isBlank = true
   let isDamaged = false
   return {
     add(text: string) {
-      if (keepsText) last += text
+      length += text.length
+      if (length <= longestKept) last += text
+      else [blocks, last] = [[], '']
       if (last.length > longestBlock) {
         blocks.push(Buffer.from(last, 'utf16le'))
         last = ''

@@ -30,6 +30,9 @@ export interface ChatOptions extends QuestionOptions, SchemaOptions {
   markdown?: boolean
 }
 
+/** So many characters of a text are kept for the case that stdout takes no more of it. */
+const longestUnprinted = 2 ** 22
+
 /** Asks a model and prints its answer. */
 export async function ask(context: Context, options: ChatOptions, words: string[]): Promise<void> {
   const footer: Footer = { start: context.start, isAsked: options.usage }
@@ -58,7 +61,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     file,
     isUnprinted: () => full !== undefined,
     isLaidOut,
-    keepsText: conversation !== undefined || file === undefined,
+    longestKept: conversation ? Infinity : file ? 0 : longestUnprinted,
     isStreamed: options.stream ?? values.stream,
     failOnCut: options.failOnCut ?? values.failOnCut,
     schema,
