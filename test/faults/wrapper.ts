@@ -67,7 +67,8 @@ function dues(argv: readonly string[], { code, err, requests }: Attempt): (strin
     case 15:
       return [argv.includes('follow') ? 'later' : 'never']
     default:
-      return ['never']
+      // What the session says after the event was accepted does not undo it.
+      return [mayHaveArrived && err.includes('the stream of events ended') ? 'look-first' : 'never']
   }
 }
 

@@ -171,6 +171,8 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
       stdin: '"a fox"\n',
     })
     expect(filesIn(join(cwd, 'pics'))).toHaveLength(1)
+    writeFileSync(join(cwd, 'dot.gif'), Buffer.from('GIF89a\x01\0\x01\0\0\0\0;', 'latin1'))
+    expect(await parley(['chat', '-f', 'dot.gif', 'What is it?', '--dry-run'])).toContain('image/gif')
   })
 
   test('events', async () => {
