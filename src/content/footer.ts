@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
-import { addAnswer, type Summary } from '../summary.ts'
+import { addAnswer } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-fields.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { groupDigits, inAndOut, usageOf } from './tokens.ts'
@@ -60,7 +60,16 @@ function cutsOf({
   return [...(isStopped ? [`${describeStop(stopReason)}${why}`] : []), ...(isAssumed ? [assumed] : [])]
 }
 
-export const assumed = 'the service did not end the stream; it is taken as whole after 15 s of silence'
+const assumed = 'the service did not end the stream; it is taken as whole after 15 s of silence'
+
+/** Says so of the first line of a batch whose answer is taken as whole, and of no other. */
+export function createAssumedWarning({ warn }: Pick<Context, 'warn'>): (line: number) => void {
+  let isTold = false
+  return (line) => {
+    if (!isTold) warn(`line ${line}: ${assumed}`)
+    isTold = true
+  }
+}
 
 const describeStop = (reason: string): string =>
   /^max_?tokens$/i.test(reason)
@@ -73,12 +82,6 @@ export function printUsage(context: Context, summary: AnswerSummary, { start, is
   addAnswer(context.summary, { ...summary, usage: usageOf(summary) })
   if (flags.verbose && summary.id !== undefined) note(`the id of the answer: ${oneLine(summary.id, 200)}`)
   if (isAsked || host.stderr.isTerminal) foot(describeUsage(summary, (timers.now() - start) / 1000))
-}
-
-/** Counts what is known of an answer that is not whole: it was paid for, too. */
-export function countPart(run: Summary, summary: AnswerSummary): void {
-  const usage = usageOf(summary)
-  if (usage) addAnswer(run, { ...summary, usage })
 }
 
 function describeUsage(summary: AnswerSummary, seconds: number): string {

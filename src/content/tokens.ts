@@ -95,6 +95,12 @@ export function countAnswer(spent: Spent, run: Summary, summary: AnswerSummary):
   }
 }
 
+/** Counts what is known of an answer that is not whole: it was paid for, too. */
+export function countPart(run: Summary, summary: AnswerSummary): void {
+  const usage = usageOf(summary)
+  if (usage) addAnswer(run, { ...summary, usage })
+}
+
 /** Counts the requests of a call, whatever becomes of it. */
 export async function countAttempts<T extends { attempts: number }>(
   spent: Spent,

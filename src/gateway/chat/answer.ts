@@ -1,14 +1,8 @@
-import {
-  type AnswerEnd,
-  countPart,
-  cutOf,
-  type Footer,
-  printUsage,
-  requireUncut,
-} from '../../content/footer.ts'
+import { type AnswerEnd, cutOf, type Footer, printUsage, requireUncut } from '../../content/footer.ts'
 import { createLayout } from '../../content/layout.ts'
 import { keepText } from '../../content/rescue.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
+import { countPart } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { type AnswerPrinter, createAnswerPrinter } from '../../io/answer-printer.ts'

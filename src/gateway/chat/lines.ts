@@ -1,4 +1,4 @@
-import { assumed, cutOf } from '../../content/footer.ts'
+import { createAssumedWarning, cutOf } from '../../content/footer.ts'
 import type { AnswerSchema } from '../../content/schema/schema.ts'
 import { countAnswer, countAttempts, type Spent, tokensOf, usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
@@ -43,12 +43,7 @@ export async function readChatLines(
   const quiet = { ...context, flags: { ...flags, raw: false } }
   const caller = createCaller(quiet, settings, { isOneOfMany: true })
   const withFreshSecret = createSecretRenewal(caller)
-  let isAssumedTold = false
-
-  function sayAssumed(index: number): void {
-    if (!isAssumedTold) context.warn(`line ${index}: ${assumed}`)
-    isAssumedTold = true
-  }
+  const warnAssumed = createAssumedWarning(context)
 
   const requestOf = (call: ChatLineRequest) => ({
     params: { family: values.family, model: call.model },
@@ -69,7 +64,7 @@ export async function readChatLines(
       const start = timers.now()
       const onAnswer = (summary: AnswerSummary) => countAnswer(spent, context.summary, summary)
       const askOnce = (body: Uint8Array, isLast: boolean) => {
-        const onAssumed = () => sayAssumed(index)
+        const onAssumed = () => warnAssumed(index)
         const how = { isRaw, failOnCut, schema, isLast, onAnswer, onAssumed, timers }
         const request = { ...requestOf({ ...call, body }), onRetry }
         return withFreshSecret(() =>

@@ -1,6 +1,7 @@
 import { buildBody } from '../../content/body.ts'
-import { countPart, type Footer, printEnd } from '../../content/footer.ts'
+import { type Footer, printEnd } from '../../content/footer.ts'
 import { type PromptOptions, readPrompt } from '../../content/prompt.ts'
+import { countPart } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'

@@ -1,4 +1,4 @@
-import { assumed } from '../../content/footer.ts'
+import { createAssumedWarning } from '../../content/footer.ts'
 import { countAnswer, countAttempts, type Spent, summaryOf, tokensOf, usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
@@ -61,12 +61,7 @@ export async function readImageLines(
     return (response) => readLine(quiet, response, { options, destination, client, ...events })
   }
 
-  let isAssumedTold = false
-
-  function sayAssumed(index: number): void {
-    if (!isAssumedTold) context.warn(`line ${index}: ${assumed}`)
-    isAssumedTold = true
-  }
+  const warnAssumed = createAssumedWarning(context)
 
   return {
     tokensOf,
@@ -84,7 +79,7 @@ export async function readImageLines(
       const start = timers.now()
       const read = await createReader(`${number}-${call.name}`, {
         onSummary: (summary) => countAnswer(spent, context.summary, summary),
-        onAssumed: () => sayAssumed(index),
+        onAssumed: () => warnAssumed(index),
       })
       const answer = await withFreshSecret(() =>
         countAttempts(spent, () =>
