@@ -7,19 +7,25 @@ import { response, serve } from '../harness/server.ts'
 
 const request = (url: string, { signal }: AbortController) => ({ method: 'GET', url, headers: {}, signal })
 
+type Options = Parameters<typeof createHttpExchange>[0]
+
+/** `timeout`: milliseconds of silence; 0 for any. */
+const openExchange = (timeout: number, open: Options['open']) =>
+  createHttpExchange({
+    connections: createConnections({ timeout: 0, ca: undefined, findProxy: undefined }),
+    timeout,
+    deadline: Infinity,
+    open,
+    timers: realTimers,
+  })
+
 const asked = new AbortController()
 const server = await serve(() => asked.abort())
 afterAll(() => server.close())
 
 test('a request that is given up closes its connection, and is not to be sent again', async () => {
   const open = new Set<() => void>()
-  const exchange = createHttpExchange({
-    connections: createConnections({ timeout: 0, ca: undefined, findProxy: undefined }),
-    timeout: 0,
-    deadline: Infinity,
-    open,
-    timers: realTimers,
-  })
+  const exchange = openExchange(0, open)
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({
     kind: 'unknown',
     details: { isPermanent: true },
@@ -47,13 +53,7 @@ test('an upload that moves is not silent, however long it takes', async () => {
       }),
   })
   onTestFinished(() => slow.close())
-  const exchange = createHttpExchange({
-    connections: createConnections({ timeout: 0, ca: undefined, findProxy: undefined }),
-    timeout: 1000,
-    deadline: Infinity,
-    open: createCrowd(),
-    timers: realTimers,
-  })
+  const exchange = openExchange(1000, createCrowd())
   const answer = await exchange({ method: 'POST', url: slow.url, headers: {}, body })
   expect(answer.status).toBe(200)
   expect(passed).toBeGreaterThan(4000)
@@ -71,13 +71,7 @@ test('an upload that stands still is', async () => {
     onConnection: (socket) => void socket.once('data', () => read()).once('data', () => socket.pause()),
   })
   onTestFinished(() => mute.close())
-  const exchange = createHttpExchange({
-    connections: createConnections({ timeout: 0, ca: undefined, findProxy: undefined }),
-    timeout: 1000,
-    deadline: Infinity,
-    open: createCrowd(),
-    timers: realTimers,
-  })
+  const exchange = openExchange(1000, createCrowd())
   const asked = exchange({ method: 'POST', url: mute.url, headers: {}, body: new Uint8Array(64 * 2 ** 20) })
   const failed = expect(asked).rejects.toMatchObject({
     kind: 'unknown',
