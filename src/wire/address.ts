@@ -1,6 +1,8 @@
 /** Why a text cannot be a service's address, in words that never quote it (it may contain a password), or `undefined`. */
 export function addressProblem(text: string): string | undefined {
   if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
+  // URL reads it as a slash, curl as a part of the user name: they would ask different hosts.
+  if (text.includes('\\')) return 'must not contain a backslash'
   if (!URL.canParse(text)) {
     return /^[a-z][a-z0-9+.-]*:\/\//i.test(text)
       ? 'is not a valid URL'

@@ -43,6 +43,9 @@ test.each<[address: string, problem: string | undefined]>([
   ['https://h.test/#a', 'must not contain a fragment'],
   ['https://h.test#', 'must not contain a fragment'],
   ['https://h.test:0', 'must not use port 0'],
+  ['https://h.test\\@evil.test', 'must not contain a backslash'],
+  ['https:\\\\h.test', 'must not contain a backslash'],
+  ['https://h.test/a\\b', 'must not contain a backslash'],
 ])('the address %j: %s', (address, problem) => expect(addressProblem(address)).toBe(problem))
 
 test.each([

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { run } from '../harness/run.ts'
+
+// What URL reads as a slash, curl reads as a part of the user name: the two would ask different hosts.
+test.each([
+  ['--base-url', 'chat hi', 'http://127.0.0.1\\@127.0.0.2:8080'],
+  ['--base-url', 'chat hi', 'https://gateway.test\\@evil.test'],
+  ['--base-url', 'image hi -m m', 'https://gateway.test/a\\b'],
+  ['--agents-url', 'events list -s sesn_1', 'https://agents.test\\@evil.test'],
+])('%s with a backslash is refused for %s: %s', async (flag, words, address) => {
+  for (const how of ['--dry-run', '--curl', '-q']) {
+    const { code, out, err, requests } = await run([...words.split(' '), flag, address, how])
+    expect({ code, out, requests }).toEqual({ code: 3, out: '', requests: [] })
+    expect(err).toContain('must not contain a backslash')
+  }
+})
+
+test('a backslash in an address of the environment is refused', async () => {
+  const env = { PARLEY_BASE_URL: 'http://127.0.0.1\\@127.0.0.2:8080' }
+  const { code, err, requests } = await run(['chat', 'hi'], { env })
+  expect({ code, requests }).toEqual({ code: 3, requests: [] })
+  expect(err).toContain('must not contain a backslash')
+})
