@@ -1,7 +1,9 @@
 /** The clock and chance, which a test can replace. */
 export interface Timers {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch. Somebody may set this clock back. */
   now(): number
+  /** Milliseconds of a clock that only goes forward: for how long something takes. */
+  steady(): number
   /** Resolves after so many milliseconds, or when the signal is aborted. */
   wait(milliseconds: number, signal?: AbortSignal): Promise<void>
   /** From 0 up to 1: for waits that are not to end all at once. */
@@ -44,6 +46,7 @@ export async function inTime<T>(
 
 export const realTimers: Timers = {
   now: Date.now,
+  steady: () => performance.now(),
   random: Math.random,
   wait: (milliseconds, signal) =>
     new Promise((resolve) => {

@@ -374,6 +374,7 @@ function dieAt(
         if (!isDead || existsSync(join(cwd, 'a.ndjson.s1.lock'))) live(grown)
         return timers.now()
       },
+      steady: () => timers.steady(),
       // A machine that is off wakes nobody.
       async wait(milliseconds: number, signal?: AbortSignal) {
         await timers.wait(milliseconds, signal)
