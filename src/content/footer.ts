@@ -89,7 +89,7 @@ function describeUsage(summary: AnswerSummary, seconds: number): string {
   const fields = [
     model,
     stopReason,
-    ...inAndOut(summary),
+    ...inAndOut(usageOf(summary) ?? {}),
     cachedTokens ? `${groupDigits(cachedTokens)} cached` : undefined,
     `${seconds.toFixed(1)} s`,
   ]

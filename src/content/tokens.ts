@@ -2,7 +2,7 @@ import { CliError } from '../errors.ts'
 import { addAnswer, type Summary } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-fields.ts'
 import { createAnswerReader } from '../wire/gateway/answer-reader.ts'
-import { addTokens, type TokenCount } from '../wire/token-count.ts'
+import { addTokens, sumOf, type TokenCount } from '../wire/token-count.ts'
 
 /** The tokens of an answer, as far as the service tells. */
 export interface TokenUsage {
@@ -19,16 +19,15 @@ export interface TokenUsage {
 export const tokensInWords = (count: number): string =>
   `${groupDigits(count)} ${count === 1 ? 'token' : 'tokens'}`
 
-/** What is told of the tokens that went in and came out: `12,282 tokens in`, `408 out`, or `unknown tokens in`. */
-export function inAndOut({
-  inputTokens,
-  outputTokens,
-}: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>): string[] {
+/** The tokens of an answer in words: `12,282 tokens in`, `408 out`, and `13,000 in all` if the total is more than both. */
+export function inAndOut({ inputTokens, outputTokens, totalTokens }: Partial<TokenUsage>): string[] {
   const told: string[] = []
   if (inputTokens !== undefined)
     told.push(`${inputTokens === null ? 'unknown tokens' : tokensInWords(inputTokens)} in`)
   if (outputTokens !== undefined)
     told.push(`${outputTokens === null ? 'unknown' : groupDigits(outputTokens)} out`)
+  if (typeof totalTokens === 'number' && totalTokens !== sumOf(inputTokens, outputTokens))
+    told.push(`${told.length > 0 ? groupDigits(totalTokens) : tokensInWords(totalTokens)} in all`)
   return told
 }
 
@@ -39,16 +38,12 @@ export const groupDigits = (number: number): string =>
 /** `undefined` if the service tells nothing. */
 export function usageOf(summary: AnswerSummary): TokenUsage | undefined {
   const { inputTokens, outputTokens, reasoningTokens } = summary
-  if (inputTokens === undefined && outputTokens === undefined) return undefined
-  const totalTokens = [inputTokens, outputTokens].filter((count) => count !== undefined).reduce(addTokens)
-  return {
-    inputTokens,
-    outputTokens,
-    cacheReadInputTokens: summary.cachedTokens,
-    cacheCreationInputTokens: summary.cacheCreationTokens,
-    reasoningTokens,
-    totalTokens,
-  }
+  const { cachedTokens: cacheReadInputTokens, cacheCreationTokens: cacheCreationInputTokens } = summary
+  const caches = [cacheReadInputTokens, cacheCreationInputTokens]
+  const totalTokens = summary.totalTokens ?? sumOf(inputTokens, outputTokens, ...caches)
+  if (totalTokens === undefined) return undefined
+  const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
+  return { ...counts, reasoningTokens, totalTokens }
 }
 
 /** What a result of a batch took that has the service's own answer (`--raw`). */

@@ -10,3 +10,9 @@ export function readTokenCount(value: unknown): TokenCount | undefined {
 /** A sum of which a part cannot be read is not known. */
 export const addTokens = (one: TokenCount, other: TokenCount): TokenCount =>
   one === null || other === null ? null : one + other
+
+/** The sum of those that are told; `undefined` if none is. */
+export function sumOf(...counts: (TokenCount | undefined)[]): TokenCount | undefined {
+  const told = counts.filter((count) => count !== undefined)
+  return told.length > 0 ? told.reduce(addTokens) : undefined
+}

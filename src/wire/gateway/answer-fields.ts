@@ -17,6 +17,8 @@ export interface AnswerSummary {
   cacheCreationTokens?: TokenCount
   /** A part of the output's. */
   reasoningTokens?: TokenCount
+  /** If it is absent, it is the sum of the input, the output and both caches. */
+  totalTokens?: TokenCount
 }
 
 /** What one JSON value adds to an answer. */

@@ -126,6 +126,7 @@ const counts = [
   'cachedTokens',
   'cacheCreationTokens',
   'reasoningTokens',
+  'totalTokens',
 ] as const
 
 /** If a value has no type of its own, the event's name is its type. */

@@ -1,5 +1,5 @@
 import { isObject } from '../json/parse.ts'
-import { addTokens, type TokenCount } from '../token-count.ts'
+import { sumOf, type TokenCount } from '../token-count.ts'
 import * as z from '../zod.ts'
 import {
   type AnswerPiece,
@@ -149,11 +149,14 @@ function restOf(total: TokenCount | undefined, part: TokenCount | undefined): To
 function countsOf(usage: NativeAnswer['usageMetadata']): AnswerPiece['summary'] {
   if (!usage) return {}
   const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount, totalTokenCount } = usage
-  const parts = [candidatesTokenCount, thoughtsTokenCount].filter((count) => count !== undefined)
+  const told = sumOf(candidatesTokenCount, thoughtsTokenCount)
+  const outputTokens = told === undefined ? restOf(totalTokenCount, promptTokenCount) : told
   return {
     inputTokens: promptTokenCount,
-    outputTokens: parts.length > 0 ? parts.reduce(addTokens) : restOf(totalTokenCount, promptTokenCount),
+    outputTokens,
     cachedTokens: usage.cachedContentTokenCount,
     reasoningTokens: thoughtsTokenCount,
+    // The cached tokens are a part of the prompt's.
+    totalTokens: totalTokenCount ?? sumOf(promptTokenCount, outputTokens),
   }
 }

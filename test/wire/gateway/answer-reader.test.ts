@@ -78,7 +78,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
       [{ usageMetadata: { promptTokenCount: 6 } }, '', 'open'],
       [{ candidates: [], responseId: 'j' }, '', 'open'],
     ],
-    { id: 'j', model: 'm', inputTokens: 6 },
+    { id: 'j', model: 'm', inputTokens: 6, totalTokens: 6 },
   ],
   [
     'the events of a message are whole with its end',

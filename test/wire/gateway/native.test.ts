@@ -40,7 +40,7 @@ test('a whole answer is read', () => {
       cachedContentTokenCount: 5,
     },
   }
-  const counts = { inputTokens: 1, outputTokens: 6, reasoningTokens: 4, cachedTokens: 5 }
+  const counts = { inputTokens: 1, outputTokens: 6, reasoningTokens: 4, cachedTokens: 5, totalTokens: 9 }
   read(answer, {
     text: 'ac',
     summary: { id: 'i', model: 'm', stopReason: 'STOP', stopMessage: 'why', ...counts },
@@ -132,32 +132,35 @@ test.each<[usageMetadata: object, counts: NativePiece['summary']]>([
       thoughtsTokenCount: {},
       cachedContentTokenCount: '5',
     },
-    { inputTokens: null, outputTokens: null, cachedTokens: null, reasoningTokens: null },
+    { inputTokens: null, outputTokens: null, cachedTokens: null, reasoningTokens: null, totalTokens: null },
   ],
-  [{ promptTokenCount: 1 }, { inputTokens: 1 }],
+  [{ promptTokenCount: 1 }, { inputTokens: 1, totalTokens: 1 }],
   [
     { promptTokenCount: 1, totalTokenCount: '9' },
-    { inputTokens: 1, outputTokens: null },
+    { inputTokens: 1, outputTokens: null, totalTokens: null },
   ],
   [
     { promptTokenCount: '1', totalTokenCount: 9 },
-    { inputTokens: null, outputTokens: null },
+    { inputTokens: null, outputTokens: null, totalTokens: 9 },
   ],
-  [{ totalTokenCount: 9 }, {}],
+  [{ totalTokenCount: 9 }, { totalTokens: 9 }],
   [
     { promptTokenCount: 1, totalTokenCount: 9 },
-    { inputTokens: 1, outputTokens: 8 },
+    { inputTokens: 1, outputTokens: 8, totalTokens: 9 },
   ],
   [
     { promptTokenCount: 9, totalTokenCount: 9 },
-    { inputTokens: 9, outputTokens: 0 },
+    { inputTokens: 9, outputTokens: 0, totalTokens: 9 },
   ],
-  [{ promptTokenCount: 10, totalTokenCount: 9 }, { inputTokens: 10 }],
+  [
+    { promptTokenCount: 10, totalTokenCount: 9 },
+    { inputTokens: 10, totalTokens: 9 },
+  ],
   [
     { promptTokenCount: 1, totalTokenCount: 9, candidatesTokenCount: 2 },
-    { inputTokens: 1, outputTokens: 2 },
+    { inputTokens: 1, outputTokens: 2, totalTokens: 9 },
   ],
-  [{ thoughtsTokenCount: 4 }, { outputTokens: 4, reasoningTokens: 4 }],
+  [{ thoughtsTokenCount: 4 }, { outputTokens: 4, reasoningTokens: 4, totalTokens: 4 }],
 ])('the counts of %j', (usageMetadata, summary) => read({ usageMetadata }, { summary, hasUsage: true }))
 
 test.each<[part: object, has: Partial<NativePiece>]>([

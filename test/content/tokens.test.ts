@@ -1,0 +1,85 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+
+const native = (usageMetadata: object) =>
+  JSON.stringify({
+    candidates: [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }],
+    usageMetadata,
+  })
+
+const cached = {
+  input_tokens: 10,
+  output_tokens: 10,
+  cache_read_input_tokens: 150_000,
+  cache_creation_input_tokens: 50_000,
+}
+
+describe('the total of an answer is that of the service, else the sum of all that it tells', () => {
+  test.each<[what: string, body: string, total: number | null, footer: string]>([
+    ['a total alone', native({ totalTokenCount: 1000 }), 1000, '· 1,000 tokens in all ·'],
+    [
+      'a total that has more in it than the parts',
+      native({ promptTokenCount: 4, candidatesTokenCount: 5, totalTokenCount: 1000 }),
+      1000,
+      '· 4 tokens in · 5 out · 1,000 in all ·',
+    ],
+    [
+      'native parts: what was cached is a part of the prompt',
+      native({
+        promptTokenCount: 4,
+        candidatesTokenCount: 5,
+        thoughtsTokenCount: 6,
+        cachedContentTokenCount: 3,
+      }),
+      15,
+      '· 4 tokens in · 11 out · 3 cached ·',
+    ],
+    [
+      'a message with both caches',
+      message('Hi', { usage: cached }),
+      200_020,
+      '· 10 tokens in · 10 out · 200,020 in all · 150,000 cached ·',
+    ],
+    [
+      'a total that cannot be read, beside parts that can',
+      native({ promptTokenCount: 4, candidatesTokenCount: 5, totalTokenCount: 'many' }),
+      9,
+      '· 4 tokens in · 5 out ·',
+    ],
+    ['a total of nothing that can be read', native({ totalTokenCount: 'many' }), null, 'STOP ·'],
+  ])('%s', async (_, body, total, footer) => {
+    const cwd = temporaryFolder()
+    const exchange = answering(body)
+    const { code, err } = await run(['chat', 'x', '--usage', '--report', 'r'], { cwd, exchange })
+    expect(code).toBe(0)
+    expect(err).toContain(footer)
+    expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).usage.totalTokens).toBe(total)
+  })
+
+  test('of a stream of chunks the last one with counts tells it', async () => {
+    const chunks = [native({ totalTokenCount: 5000 }), native({ promptTokenCount: 1, totalTokenCount: 7 })]
+    const exchange = answering(chunks.map((chunk) => `data: ${chunk}\n\n`).join(''), {
+      headers: { 'content-type': 'text/event-stream' },
+    })
+    const cwd = temporaryFolder()
+    await run(['chat', 'x', '--stream', '--report', 'r'], { cwd, exchange })
+    expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).usage.totalTokens).toBe(7)
+  })
+
+  test.each<[what: string, body: string, most: string, count: number, ...flags: string[]]>([
+    ['a total alone', native({ totalTokenCount: 1000 }), '1500', 2],
+    ['caches', message('Hi', { usage: cached }), '100', 1],
+    ['a total alone, and --raw', native({ totalTokenCount: 1000 }), '1500', 2, '--raw'],
+  ])('--max-total-tokens counts %s', async (_, body, most, count, ...flags) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'in'), '"a"\n"b"\n"c"\n"d"\n"e"\n')
+    const argv = ['chat', '--batch', 'in', '--concurrency', '1', '--max-total-tokens', most, ...flags]
+    const results = ['--results', 'r.ndjson', '--resume']
+    const ended = await run([...argv, ...results], { cwd, exchange: answering(body) })
+    expect([ended.code, ended.requests.length]).toEqual([15, count])
+    expect(ended.err).not.toContain('does not say how many tokens')
+    expect(await run([...argv, ...results], { cwd })).toMatchObject({ code: 15, requests: [] })
+  })
+})
