@@ -9,17 +9,97 @@ import { failureInstead } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventItem } from '../../wire/sessions/events-page.ts'
 import { createSseDecoder, isKeepAlive, isTerminator, type SseDecoder } from '../../wire/sse.ts'
 
-/** A session's events as they happen, over one connection. */
-export interface EventStream {
+/** If so many characters of events wait to be taken, no more is read. */
+const mostWaiting = 8 * 2 ** 20
+
+/**
+ * A session's events as they happen, over one connection. It is read as they come, whether or not anybody takes them.
+ */
+export class EventStream {
+  readonly #response: OpenResponse
+  readonly #timers: Timers
+  readonly #decoder = createSseDecoder({ acceptsBare: true })
+  readonly #lastId: string | undefined
+  #arrived: EventItem[] = []
+  #size = 0
+  #end: { error?: unknown } | undefined
+  /** Somebody waits for an event, or the reading waits for room. */
+  #wake = () => {}
+  #goOn = () => {}
+
+  constructor(response: OpenResponse, timers: Timers, lastId: string | undefined) {
+    this.#response = response
+    this.#timers = timers
+    this.#lastId = lastId
+    void this.#read()
+  }
+
   /**
-   * The next event; `silence` if none comes within so many milliseconds, `end` if the connection ended, however it did.
-   * Throws a `CliError` for what is not an event, and when the deadline has passed.
+   * The next event; `silence` if none comes within so many milliseconds, or others were taken meanwhile, `end` if the
+   * connection ended, however it did. Throws a `CliError` for what is not an event, and when the deadline has passed.
    */
-  next(wait: number): Promise<EventItem | 'silence' | 'end'>
+  async next(wait: number): Promise<EventItem | 'silence' | 'end'> {
+    if (this.#arrived.length === 0 && !this.#end) await this.#comes(wait)
+    const [item] = this.#take(1)
+    if (item) return item
+    if (!this.#end) return 'silence'
+    if ('error' in this.#end) throw this.#end.error
+    return 'end'
+  }
+
+  /** All events that have come. */
+  takeAll(): EventItem[] {
+    const items = this.#take(this.#arrived.length)
+    if (items.length > 0) this.#wake()
+    return items
+  }
+
   /** The id after which another connection may go on, if the service gave one. */
-  readonly lastId: string | undefined
-  close(): void
+  get lastId(): string | undefined {
+    return this.#decoder.lastId() ?? this.#lastId
+  }
+
+  close(): void {
+    this.#response.close()
+    this.#goOn()
+  }
+
+  #take(count: number): EventItem[] {
+    const items = this.#arrived.splice(0, count)
+    for (const { text } of items) this.#size -= text.length
+    if (this.#size < mostWaiting) this.#goOn()
+    return items
+  }
+
+  async #comes(wait: number): Promise<void> {
+    const isOver = new AbortController()
+    const comes = new Promise<void>((resolve) => {
+      this.#wake = resolve
+    })
+    await Promise.race([comes, this.#timers.wait(wait, isOver.signal)])
+    isOver.abort()
+  }
+
+  async #read(): Promise<void> {
+    try {
+      for await (const item of readItems(this.#response, this.#decoder)) {
+        this.#arrived.push(item)
+        this.#size += item.text.length
+        this.#wake()
+        if (this.#size >= mostWaiting)
+          await new Promise<void>((resolve) => {
+            this.#goOn = resolve
+          })
+      }
+      this.#end = {}
+    } catch (error) {
+      this.#end = { error: this.#response.complete(error) }
+    }
+    this.#wake()
+  }
 }
+
+type OpenResponse = Awaited<ReturnType<Caller['open']>>
 
 /** What a request for a stream has beside a session's own parts. */
 export const streamParts = (parts: RequestParts): RequestParts => ({
@@ -39,40 +119,7 @@ export async function openEventStream(
   if (answer.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
     throw answer.complete(await explainWrongAnswer(answer, timers))
   }
-  const decoder = createSseDecoder({ acceptsBare: true })
-  const items = readItems(answer, decoder)
-  let coming: Promise<EventItem | 'end'> | undefined
-
-  async function take(): Promise<EventItem | 'end'> {
-    try {
-      const { done, value } = await items.next()
-      return done ? 'end' : value
-    } catch (error) {
-      throw answer.complete(error)
-    }
-  }
-
-  return {
-    async next(wait) {
-      coming ??= take()
-      const isOver = new AbortController()
-      const silence = timers.wait(wait, isOver.signal).then(() => 'silence' as const)
-      try {
-        const next = await Promise.race([coming, silence])
-        if (next !== 'silence') coming = undefined
-        return next
-      } finally {
-        isOver.abort()
-      }
-    },
-    get lastId() {
-      return decoder.lastId() ?? lastId
-    },
-    close() {
-      coming?.catch(() => {})
-      answer.close()
-    },
-  }
+  return new EventStream(answer, timers, lastId)
 }
 
 /** A header that could not be sent is left out: an event stream may say anything. */

@@ -39,6 +39,9 @@ export const withPieces = (parts: RequestParts): RequestParts => ({
   query: 'event_deltas%5B%5D=agent.message',
 })
 
+/** An older list, in milliseconds, may not be acted on. */
+const freshness = 1_000
+
 /** How long a list may take to show the first event of a session: the waits before each look. Milliseconds. */
 const firstWaits = [250, 500, 1_000, 1_500, 1_750]
 
@@ -98,6 +101,42 @@ async function readAndOpen(
   }
 
   let stream = await open()
+  /** When the list was last asked for, by both clocks: one of them may be set back, the other stands still in a sleep. */
+  let listedAt = { steady: -Infinity, now: -Infinity }
+  /** What was taken in beside the events that are brought in turn. */
+  let unshown: EventItem[] = []
+
+  async function readList(): Promise<EventItem[]> {
+    const askedAt = { steady: context.timers.steady(), now: context.timers.now() }
+    const items: EventItem[] = []
+    for await (const page of listOldestFirst(caller, parts)) for (const item of page) items.push(item)
+    addResponse()
+    listedAt = askedAt
+    return items
+  }
+
+  function takeStreamed(): void {
+    for (const item of stream.takeAll()) {
+      if (!isPiece(item.event) && ledger.isNew(item)) unshown.push(...ledger.addStreamed(item))
+      else ledger.addAgain(item)
+    }
+  }
+
+  function isListOld(): boolean {
+    const { timers } = context
+    return timers.steady() - listedAt.steady > freshness || timers.now() - listedAt.now > freshness
+  }
+
+  async function fresh(): Promise<void> {
+    requireTime(patient)
+    // What lies in the socket is read meanwhile.
+    await context.timers.wait(0)
+    takeStreamed()
+    if (!isListOld()) return
+    const items = await readList()
+    unshown.push(...ledger.addList(items))
+    takeStreamed()
+  }
 
   /** What comes of what is to be done. Throws a `CliError`. */
   async function carryOut(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<FollowingInput> {
@@ -105,9 +144,7 @@ async function readAndOpen(
       if (effect.after > 0) await context.timers.wait(effect.after)
       requireTime(patient)
       const session = effect.asks ? await readSession({ context, caller, parts }) : undefined
-      const items: EventItem[] = []
-      for await (const page of listOldestFirst(caller, parts)) for (const item of page) items.push(item)
-      addResponse()
+      const items = await readList()
       return { is: 'list', items, isIdle: session?.status === 'idle' }
     }
     if (effect.do === 'listen') {
@@ -132,7 +169,12 @@ async function readAndOpen(
   async function* news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     addResponse()
     let { state, effect } = begin(ledger, stays, sent)
-    while (effect.do !== 'end') {
+    for (;;) {
+      if (unshown.length > 0 && effect.do !== 'show' && effect.do !== 'connect') {
+        effect = { do: 'show', items: unshown, of: 'event' }
+        unshown = []
+      }
+      if (effect.do === 'end') return
       let input: FollowingInput
       if (effect.do === 'show') {
         if (effect.items.length > 0) patience = freshPatience(context.timers.now())
@@ -173,6 +215,7 @@ async function readAndOpen(
       return ledger.showsClients
     },
     news,
+    fresh,
     close: () => stream.close(),
   }
 }
@@ -207,5 +250,11 @@ export interface Follower {
    * Throws a `CliError`.
    */
   news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]>
+  /**
+   * Takes into the state all that the stream has brought by now and, if the last list is older than a second, first of
+   * all what the list shows. `news` brings it later. May be called at any time. Throws a `CliError` if the list cannot be
+   * read.
+   */
+  fresh(): Promise<void>
   close(): void
 }

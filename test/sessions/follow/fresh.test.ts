@@ -1,0 +1,179 @@
+import { describe, expect, test } from 'vitest'
+import type { Context } from '../../../src/context.ts'
+import type { Caller } from '../../../src/http/call.ts'
+import { openFollower } from '../../../src/sessions/following/follower.ts'
+import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
+import { createClock } from '../../harness/clock.ts'
+
+type Event = Record<string, unknown> & { type: string }
+
+const use = (id: string, command = 'ls'): Event => ({
+  id,
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: { command },
+})
+const waits = (id: string, ...ids: string[]): Event => ({
+  id,
+  type: 'session.status_idle',
+  stop_reason: { type: 'requires_action', event_ids: ids },
+})
+const begun: Event[] = [
+  { id: 'm', type: 'user.message', content: 'go' },
+  use('t1'),
+  use('t2'),
+  waits('w1', 't1', 't2'),
+]
+
+/** A session whose list and stream a test fills; `reads` counts what was asked for. */
+function createSession(listed: Event[]) {
+  const clock = createClock()
+  const reads = { lists: 0, chunks: 0 }
+  const list = { events: listed, fails: false }
+  const coming: Event[] = []
+  let wake = () => {}
+  async function* stream(): AsyncGenerator<Uint8Array> {
+    for (;;) {
+      const event = coming.shift()
+      if (event) {
+        reads.chunks++
+        yield Buffer.from(`data: ${JSON.stringify(event)}\n\n`)
+      } else
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+    }
+  }
+  const answer = (type: string, body: AsyncIterable<Uint8Array>): HttpResponse => ({
+    status: 200,
+    statusText: '',
+    headers: { 'content-type': type },
+    body,
+    close() {},
+  })
+  async function* page() {
+    yield Buffer.from(JSON.stringify({ data: list.events }))
+  }
+  const exchange: Exchange = async ({ url }) => {
+    if (url.endsWith('/stream')) return answer('text/event-stream', stream())
+    reads.lists++
+    if (list.fails) throw new Error('the list is away')
+    return answer('application/json', page())
+  }
+  const get = async (path: string) => ({
+    ...(await exchange({ method: 'GET', url: `https://agents.test${path}`, headers: {} })),
+    attempts: 1,
+    accept() {},
+    finish() {},
+    complete: (error: unknown) => error,
+  })
+  const caller = {
+    deadline: Infinity,
+    call: async (_, __, read) => read(await get('/events')),
+    open: () => get('/stream'),
+  } as Pick<Caller, 'deadline' | 'call' | 'open'> as Caller
+  const context = { timers: clock, note() {} } as Pick<Context, 'timers' | 'note'> as Context
+  return {
+    clock,
+    reads,
+    list,
+    open: () => openFollower(context, caller, { params: {} }),
+    bring(...events: Event[]) {
+      coming.push(...events)
+      wake()
+    },
+  }
+}
+
+/** Opens a follower, and takes its news up to where two tool uses wait. */
+async function openWaiting() {
+  const session = createSession(begun)
+  const follower = await session.open()
+  const news = follower.news()
+  while (follower.state.stop?.kind !== 'waiting') await news.next()
+  await news.next()
+  return { ...session, follower, news }
+}
+
+describe('before anything is done', () => {
+  test('an interrupt that the stream has brought counts, though nobody has asked for more news', async () => {
+    const { bring, follower } = await openWaiting()
+    bring({ id: 'i', type: 'user.interrupt' }, { id: 'd', type: 'session.status_idle', stop_reason: null })
+    await follower.fresh()
+    expect(follower.state.stop).toEqual({ kind: 'done', reason: 'no reason given' })
+  })
+
+  test('an answer that the stream has brought counts, and is brought later as news', async () => {
+    const { bring, follower, news } = await openWaiting()
+    bring({ id: 'c', type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny' })
+    await follower.fresh()
+    expect(follower.state.pending).toEqual(['t1'])
+    expect(follower.state.hasReply('t2')).toBe(true)
+    const { value } = await news.next()
+    expect(value?.map(({ event }: { event: Event }) => event.id)).toEqual(['c'])
+  })
+
+  test('no list is read if the last one is not older than a second', async () => {
+    const { reads, follower } = await openWaiting()
+    const before = reads.lists
+    await follower.fresh()
+    expect(reads.lists).toBe(before)
+  })
+
+  test('a list that is read after a second counts whole: tool uses, answers, other inputs, ends', async () => {
+    const { clock, list, follower, news } = await openWaiting()
+    await clock.wait(1001)
+    list.events = [
+      ...begun,
+      use('t1', 'rm -rf /'),
+      { id: 'r', type: 'user.tool_result', tool_use_id: 't2', content: 'x' },
+      use('t3'),
+      waits('w2', 't1', 't3'),
+    ]
+    await follower.fresh()
+    expect(follower.state.pending).toEqual(['t1', 't3'])
+    expect(follower.state.toolUse('t1')?.isContradicted).toBe(true)
+    expect(follower.state.toolUse('t3')?.name).toBe('bash')
+    const { value } = await news.next()
+    expect(value?.map(({ event }: { event: Event }) => event.id)).toEqual(['r', 't3', 'w2'])
+    await clock.wait(1001)
+    list.events.push({ id: 'end', type: 'session.status_terminated' })
+    await follower.fresh()
+    expect(follower.state.stop?.kind).toBe('ended')
+  })
+
+  test('a list that cannot be read is a failure', async () => {
+    const { clock, list, follower } = await openWaiting()
+    await clock.wait(1001)
+    list.fails = true
+    await expect(follower.fresh()).rejects.toThrow('the list is away')
+  })
+
+  test('a wall clock that is set back does not make a list young', async () => {
+    const { clock, reads, follower } = await openWaiting()
+    await clock.wait(1001)
+    const now = clock.now()
+    clock.now = () => now - 3_600_000
+    const before = reads.lists
+    await follower.fresh()
+    expect(reads.lists).toBe(before + 1)
+  })
+})
+
+test('a stream that nobody takes anything from is read until some megabytes wait, and no further', async () => {
+  const { bring, clock, reads, open } = createSession(begun.slice(0, 1))
+  const follower = await open()
+  const text = 'x'.repeat(2 ** 20)
+  bring(...Array.from({ length: 40 }, (_, i) => ({ id: `e${i}`, type: 'agent.thinking', text })))
+  await clock.wait(1)
+  await clock.wait(1)
+  const waiting = reads.chunks
+  expect(waiting).toBeGreaterThan(4)
+  expect(waiting).toBeLessThan(16)
+  const brought: unknown[] = []
+  for await (const items of follower.news()) {
+    brought.push(...items.map(({ event }) => event.id))
+    if (brought.length === 39) bring({ id: 'd', type: 'session.status_terminated' })
+  }
+  expect(brought).toEqual([...Array.from({ length: 40 }, (_, i) => `e${i}`), 'd'])
+})
