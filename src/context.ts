@@ -99,7 +99,7 @@ interface OpenLine {
 
 /** What any part of a run can add to. */
 export interface Run {
-  /** When it began, in milliseconds since the epoch. */
+  /** When it began, by the forward clock. */
   start: number
   limit: Limit
   /**

@@ -77,7 +77,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     host.leaveAfter?.(lateEnd() - host.timers.now())
   }
 
-  /** Milliseconds since the epoch: what nobody takes by then is given up. Infinity without a deadline. */
+  /** By the forward clock: what nobody takes by then is given up. Infinity without a deadline. */
   function lateEnd(): number {
     return Math.max(limit.deadline, host.timers.now() + longestRest)
   }

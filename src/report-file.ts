@@ -23,7 +23,7 @@ export interface ReportSource {
   summary: Summary
   calls: Calls
   secrets: Secrets
-  /** When the run began: milliseconds since the epoch. */
+  /** When the run began, by the forward clock. */
   start: number
 }
 

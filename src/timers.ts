@@ -1,9 +1,9 @@
-/** The clock and chance, which a test can replace. */
+/** The clocks and chance, which a test can replace. */
 export interface Timers {
-  /** Milliseconds since the epoch. Somebody may set this clock back. */
+  /** Milliseconds since some moment. This clock only goes forward: deadlines, pauses and durations are measured by it. */
   now(): number
-  /** Milliseconds of a clock that only goes forward: for how long something takes. */
-  steady(): number
+  /** Milliseconds since the epoch, by the clock on the wall, which may be set back. Only what is shown or kept needs it. */
+  date(): number
   /** Resolves after so many milliseconds, or when the signal is aborted. */
   wait(milliseconds: number, signal?: AbortSignal): Promise<void>
   /** From 0 up to 1: for waits that are not to end all at once. */
@@ -12,7 +12,7 @@ export interface Timers {
 
 /** When a run has to be over. */
 export interface Limit {
-  /** Milliseconds since the epoch; Infinity for none, and before the settings are read. */
+  /** By the forward clock; Infinity for none, and before the settings are read. */
   deadline: number
 }
 
@@ -30,7 +30,7 @@ export function callAfter({ wait }: Timers, milliseconds: number, act: () => voi
   return () => isOver.abort()
 }
 
-/** Resolves with `work`; throws what `late` makes if `time`, in milliseconds since the epoch, comes first. */
+/** Resolves with `work`; throws what `late` makes if `time`, by the forward clock, comes first. */
 export async function inTime<T>(
   work: Promise<T>,
   { time, timers }: { time: number; timers: Timers },
@@ -45,8 +45,8 @@ export async function inTime<T>(
 }
 
 export const realTimers: Timers = {
-  now: Date.now,
-  steady: () => performance.now(),
+  now: () => Math.floor(performance.now()),
+  date: Date.now,
   random: Math.random,
   wait: (milliseconds, signal) =>
     new Promise((resolve) => {

@@ -67,7 +67,7 @@ interface OpeningBatch<C extends LineRequest> {
   options: BatchOptions
   work: LineWork<C>
   source: Source
-  /** Milliseconds since the epoch, or Infinity. */
+  /** By the forward clock, or Infinity. */
   deadline: number
 }
 

@@ -56,7 +56,7 @@ export interface ResultsOptions {
   ledger: Ledger
   /** Finds the tokens of an answer if its line has no `usage`. */
   tokensOf(line: Record<string, unknown>): number | undefined
-  /** When the batch has to be over: milliseconds since the epoch, or Infinity. */
+  /** When the batch has to be over, by the forward clock, or Infinity. */
   deadline: number
   timers: Timers
   note(line: string): void

@@ -30,7 +30,7 @@ export type Ask<C extends LineRequest> = (line: Line<C>) => Promise<LineAnswer>
 /** Nothing is begun for a while, or for longer, because this was refused. */
 export interface Pause {
   error: CliError
-  /** Milliseconds since the epoch. */
+  /** By the forward clock. */
   until: number
   /** How many may be under way afterwards. */
   places: number
@@ -39,7 +39,7 @@ export interface Pause {
 export interface BatchRunOptions {
   /** The most requests at a time. */
   concurrency: number
-  /** Milliseconds since the epoch; Infinity for none. */
+  /** By the forward clock; Infinity for none. */
   deadline: number
   /** Nothing is begun once the answers took so many; Infinity for no limit. */
   mostTokens: number
@@ -273,7 +273,7 @@ interface Race {
   add(work: Promise<void>): void
   /**
    * Resolves once any of it has ended, at the earlier one of two times, or when it is woken. Only `until` is worth waiting
-   * for: with no work and no such time it throws, for nothing would ever happen. All in milliseconds since the epoch.
+   * for: with no work and no such time it throws, for nothing would ever happen. All by the forward clock.
    */
   next(times: { now: number; until: number; alarm: number }): Promise<void>
   wake(): void

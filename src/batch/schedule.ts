@@ -21,13 +21,13 @@ export interface State<Line extends object> {
   readonly failed: number
   /** How many may, or Infinity. */
   readonly mostFailed: number
-  /** Milliseconds since the epoch, or Infinity. */
+  /** By the forward clock, or Infinity. */
   deadline: number
 }
 
 export type Step<Line extends object> =
   | { do: 'ask'; line: Line }
-  /** Until this time (milliseconds since the epoch, or Infinity), or until anything under way has ended. */
+  /** Until this time (by the forward clock, or Infinity), or until anything under way has ended. */
   | { do: 'wait'; until: number }
   /** Begin nothing more. Without a reason it is the lines that failed. */
   | { do: 'finish'; because: CliError | undefined }
@@ -77,7 +77,7 @@ export interface Schedule {
   readonly inFlight: number
   /** Those to requests of this pause since the number of places last changed. */
   readonly answers: number
-  /** The pause that is, or the last one that was. Milliseconds since the epoch. */
+  /** The pause that is, or the last one that was. By the forward clock. */
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
   /** The pauses since the last success. Milliseconds. */
   readonly barren: { readonly pauses: number; readonly time: number }
@@ -86,9 +86,9 @@ export interface Schedule {
 /** The service, or the way to it, is not ready for a request: its line is asked again after a pause. */
 export interface Refusal {
   error: CliError
-  /** When it came. Milliseconds since the epoch. */
+  /** When it came. By the forward clock. */
   now: number
-  /** Milliseconds since the epoch; Infinity for none. */
+  /** By the forward clock; Infinity for none. */
   deadline: number
   /** Between 0 and 1. */
   random: number

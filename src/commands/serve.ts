@@ -123,7 +123,7 @@ export async function run(
     exchange,
     onRequest({ method, path, status }) {
       const what = oneLine(secrets.redact(`${method} ${path}`), 300)
-      const line = `${new Date(timers.now()).toISOString()} ${what} ${status ?? 'broken off'}`
+      const line = `${new Date(timers.date()).toISOString()} ${what} ${status ?? 'broken off'}`
       for (const log of logs) log.add(line)
     },
   }).catch((error: NodeJS.ErrnoException) => {

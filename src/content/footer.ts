@@ -16,7 +16,7 @@ export interface AnswerEnd {
 }
 
 export interface Footer {
-  /** When the run began: milliseconds since the epoch. */
+  /** When the run began, by the forward clock. */
   start: number
   /** `--usage`: also if stderr is not a terminal. */
   isAsked: boolean | undefined

@@ -75,7 +75,7 @@ async function tryOnce(
     if (!(error instanceof CliError)) throw error
     return { error }
   }
-  const head = await readHead(response.headers, timers.now())
+  const head = await readHead(response.headers, timers.date())
   if (response.status >= 300) return readErrorResponse(response, endpoint, head)
   call.reach('answered')
   return { ...response, head }

@@ -54,7 +54,7 @@ export interface Caller {
   exchange(): Promise<Exchange>
   /** Opens a connection and closes it again, as a `Carrier` does. Returns false if there is no network. */
   tryConnection(url: URL, onStage: OnStage): Promise<boolean>
-  /** When the run has to be over: milliseconds since the epoch, Infinity for no deadline. */
+  /** When the run has to be over, by the forward clock, Infinity for no deadline. */
   readonly deadline: number
   /** Forgets the secrets that commands printed, which may have expired. Returns whether there were any. */
   forgetSecrets(): boolean

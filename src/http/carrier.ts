@@ -19,7 +19,7 @@ export interface Carrier {
 interface CarrierNeeds {
   /** Seconds: the longest silence; 0 for none. */
   timeout: number
-  /** Milliseconds since the epoch; Infinity for none. */
+  /** By the forward clock; Infinity for none. */
   deadline: number
   /** Many requests follow each other. */
   keepsConnections: boolean

@@ -66,7 +66,7 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
     }
   }
 
-  const isFresh = ({ used }: KeptSession) => timers.now() - used < longest
+  const isFresh = ({ used }: KeptSession) => timers.date() - used < longest
 
   function write(file: string, sessions: KeptSession[]): void {
     const text = spell(sessions.filter(isFresh))

@@ -12,7 +12,7 @@ export interface ExchangeOptions {
   connections: Connections
   /** Milliseconds: the longest wait for the response's head, and the longest silence after it; 0 for none. */
   timeout: number
-  /** Milliseconds since the epoch; Infinity for none. */
+  /** By the forward clock; Infinity for none. */
   deadline: number
   /** For each open connection a function that closes it: whoever ends the run calls them all. */
   open: Crowd<() => void>

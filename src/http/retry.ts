@@ -90,7 +90,7 @@ export interface RetryPolicy {
   retryUnknown: boolean
   /** What all calls have to wait for is not tried again here. */
   leavesRefusals?: boolean
-  /** Milliseconds since the epoch; Infinity for none. */
+  /** By the forward clock; Infinity for none. */
   deadline: number
 }
 

@@ -14,7 +14,7 @@ export interface TimeLimits {
 export interface TimeLimitOptions {
   /** Milliseconds: the longest silence; 0 for none. */
   timeout: number
-  /** Milliseconds since the epoch; Infinity for none. */
+  /** By the forward clock; Infinity for none. */
   deadline: number
   timers: Timers
   /** Called once, when one of them is over. */

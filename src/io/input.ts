@@ -231,7 +231,7 @@ async function readFile(
 interface Reading {
   /** For messages. */
   name: string
-  /** Milliseconds since the epoch, or Infinity. */
+  /** By the forward clock, or Infinity. */
   deadline: number
   timers: Timers
   /** Called after 2 s without a byte. */

@@ -5,7 +5,7 @@ import type { StdStream } from './output.ts'
 interface LongRun {
   host: { stderr: Pick<StdStream, 'isTerminal'> }
   flags: { quiet?: boolean }
-  /** When it began: milliseconds since the epoch. */
+  /** When it began, by the forward clock. */
   start: number
   timers: Timers
   note(line: string): void

@@ -29,7 +29,7 @@ export interface LockOptions {
 export interface RunLockOptions {
   /** The file as the person wrote it, or what else is locked. */
   name: string
-  /** When the run has to be over: milliseconds since the epoch, or Infinity. */
+  /** When the run has to be over, by the forward clock, or Infinity. */
   deadline: number
   timers: Timers
   note(line: string): void

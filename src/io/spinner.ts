@@ -15,7 +15,7 @@ const delay = 300
 
 /**
  * Shows on a terminal that something is waited for, and for how long: after 300 ms, so that nothing quick ever loads it.
- * It needs a line of its own. `start` is when the wait began, in milliseconds since the epoch, by default now. Returns what
+ * It needs a line of its own. `start` is when the wait began, by the forward clock, by default now. Returns what
  * takes it away, which returns whether it was shown.
  */
 export function showSpinner(
@@ -67,7 +67,7 @@ export interface Waiting {
   over(output: Output): Output
 }
 
-/** The first wait began at `start`: milliseconds since the epoch. */
+/** The first wait began at `start`, by the forward clock. */
 export function createWaiting(stage: SpinnerStage, start: number): Waiting {
   let take: (() => boolean) | undefined
   let since: number | undefined = start

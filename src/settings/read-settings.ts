@@ -42,6 +42,6 @@ const atHome = (profile: Profile, { stdout }: Pick<Context['host'], 'stdout'>): 
     ? { ...profile, values: { ...profile.values, stream: true } }
     : profile
 
-/** When the run has to be over, in milliseconds since the epoch; Infinity for no deadline. */
+/** When the run has to be over, by the forward clock; Infinity for no deadline. */
 export const deadlineOf = ({ start }: Context, { values }: Pick<ResolvedSettings, 'values'>): number =>
   values.deadline > 0 ? start + values.deadline * 1000 : Infinity

@@ -17,7 +17,7 @@ export interface SecretCommand {
 export interface RunLimits {
   /** Milliseconds; 0 for none. */
   timeout: number
-  /** Milliseconds since the epoch; Infinity for none. */
+  /** By the forward clock; Infinity for none. */
   deadline: number
   /** Ends it when it is aborted, with a reason such as `was not wanted any more`. */
   signal: AbortSignal

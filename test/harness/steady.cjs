@@ -3,16 +3,19 @@
 const { performance } = require('node:perf_hooks')
 
 const [start, wait] = [Date.now(), setTimeout]
+const read = performance.now.bind(performance)
+const begun = read()
 let passed = 0
-let last = performance.now()
+let last = read()
 
 setInterval(() => {
-  const real = performance.now()
+  const real = read()
   passed += Math.min(real - last, 20)
   last = real
 }, 10).unref()
 
 Date.now = () => start + Math.floor(passed)
+performance.now = () => begun + passed
 
 globalThis.setTimeout = Object.assign((act, milliseconds, ...words) => {
   if (!(milliseconds >= 500)) return wait(act, milliseconds, ...words)

@@ -39,7 +39,7 @@ test('bytes that came while the process was held up are looked for first', () =>
 })
 
 test('a silence of our own making counts against nobody, but the deadline does', async () => {
-  const { limits, ends } = limited(1000, Date.now() + 5000)
+  const { limits, ends } = limited(1000, realTimers.now() + 5000)
   limits.start()
   limits.pause(true)
   limits.refresh()
@@ -50,7 +50,7 @@ test('a silence of our own making counts against nobody, but the deadline does',
 })
 
 test('nothing is waited for after the end, though a late reader still takes up what was held', () => {
-  const { limits } = limited(1000, Date.now() + 5000)
+  const { limits } = limited(1000, realTimers.now() + 5000)
   limits.start()
   limits.pause(true)
   limits.end()
@@ -61,7 +61,7 @@ test('nothing is waited for after the end, though a late reader still takes up w
 })
 
 test('a deadline of years does not pass at once', async () => {
-  const { ends } = limited(0, Date.now() + 2 ** 40)
+  const { ends } = limited(0, realTimers.now() + 2 ** 40)
   await vi.advanceTimersByTimeAsync(60_000)
   expect(ends).toEqual([])
 })

@@ -75,7 +75,7 @@ function patientUntil(deadline: number, hasNewSecrets = false) {
     waited.push(milliseconds)
     now += milliseconds
   }
-  const timers = { now: () => now, steady: () => now, wait, random: () => 1 }
+  const timers = { now: () => now, date: () => now, wait, random: () => 1 }
   const patient: Patient = {
     context: { timers, note: (line) => void told.push(line) },
     caller: { deadline, forgetSecrets: () => hasNewSecrets },

@@ -30,7 +30,7 @@ interface Thread {
   end(): void
 }
 
-/** `deadline`: milliseconds since the epoch, Infinity for none. */
+/** `deadline` is by the forward clock, Infinity for none. */
 export function createChecker(context: Context, schema: string, deadline: number): Checker {
   let thread: Thread | undefined
   let last: Promise<unknown> = Promise.resolve()
@@ -94,7 +94,7 @@ function startThread(schema: string): Thread {
 
 interface CheckLimit {
   what: string
-  /** Milliseconds since the epoch; Infinity for none. */
+  /** By the forward clock; Infinity for none. */
   deadline: number
 }
 

@@ -28,7 +28,7 @@ interface Turn {
 }
 
 export interface ConversationOptions {
-  /** When the run has to be over: milliseconds since the epoch, or Infinity. */
+  /** When the run has to be over, by the forward clock, or Infinity. */
   deadline: number
   /** Nothing will be added. */
   isPreview: boolean

@@ -16,7 +16,7 @@ export interface Image {
 export interface LinkClient {
   exchange(): Promise<Exchange>
   retries: number
-  /** Milliseconds since the epoch; Infinity for none. */
+  /** By the forward clock; Infinity for none. */
   deadline: number
 }
 

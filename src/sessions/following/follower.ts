@@ -102,12 +102,12 @@ async function readAndOpen(
 
   let stream = await open()
   /** When the list was last asked for, by both clocks: one of them may be set back, the other stands still in a sleep. */
-  let listedAt = { steady: -Infinity, now: -Infinity }
+  let listedAt = { now: -Infinity, date: -Infinity }
   /** What was taken in beside the events that are brought in turn. */
   let unshown: EventItem[] = []
 
   async function readList(): Promise<EventItem[]> {
-    const askedAt = { steady: context.timers.steady(), now: context.timers.now() }
+    const askedAt = { now: context.timers.now(), date: context.timers.date() }
     const items: EventItem[] = []
     for await (const page of listOldestFirst(caller, parts)) for (const item of page) items.push(item)
     addResponse()
@@ -124,7 +124,7 @@ async function readAndOpen(
 
   function isListOld(): boolean {
     const { timers } = context
-    return timers.steady() - listedAt.steady > freshness || timers.now() - listedAt.now > freshness
+    return timers.now() - listedAt.now > freshness || timers.date() - listedAt.date > freshness
   }
 
   async function fresh(): Promise<void> {
@@ -224,7 +224,7 @@ async function readAndOpen(
 interface FollowProgress {
   events: number
   toolUses: number
-  /** When the last event was brought: milliseconds since the epoch. */
+  /** When the last event was brought, by the forward clock. */
   last: { type: string; at: number } | undefined
 }
 

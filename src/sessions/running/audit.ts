@@ -141,7 +141,7 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
     },
     add(entry) {
       lock.requireHeld()
-      const now = timers.now()
+      const now = timers.date()
       write(file, `${toLine(entry, session, now)}\n`, path)
       task = stepTask(task, readTaskLine({ ...entry }))
       interrupt = stepInterrupt(interrupt, { ...entry })

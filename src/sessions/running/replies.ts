@@ -82,7 +82,7 @@ export class Replies {
     let patience = freshPatience(context.timers.now())
     for (let left = replies; left.length > 0 && !isStopped(); ) {
       const rests = new Set(state.stops)
-      const sent = { at: context.timers.now(), rests }
+      const sent = { at: context.timers.date(), rests }
       for (const { use } of left) this.take(use, { event: 'sent', sent }, { rest: [...rests].at(-1) })
       const outcome = await this.#send(left)
       if ('named' in outcome) {
@@ -180,7 +180,7 @@ export class Replies {
     const { context, state } = this.#session
     const reply = this.to(use.id)
     if (reply.is !== 'in-doubt') return
-    const next = look(reply, shownOf(use.id, seen), context.timers.now())
+    const next = look(reply, shownOf(use.id, seen), context.timers.date())
     if (seen.isAnswered(use.id)) {
       this.take(use, { event: 'accepted' })
       state.add({ type: 'user.tool_confirmation', tool_use_id: use.id })

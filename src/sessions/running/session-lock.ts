@@ -11,7 +11,7 @@ export interface Workplace {
   /** The service's address. */
   address: string | undefined
   session: string
-  /** When the run has to be over: milliseconds since the epoch, Infinity for no deadline. */
+  /** When the run has to be over, by the forward clock, Infinity for no deadline. */
   deadline: number
 }
 

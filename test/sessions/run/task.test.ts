@@ -363,18 +363,19 @@ function dieAt(
     live(true)
     return response
   }
+  const now = () => {
+    const grown = sizeOf() > size
+    size = sizeOf()
+    // A run that gave its lock back only says why it ended.
+    if (!isDead || existsSync(join(cwd, 'a.ndjson.s1.lock'))) live(grown)
+    return timers.now()
+  }
   return {
     exchange,
     timers: {
       random: timers.random,
-      now() {
-        const grown = sizeOf() > size
-        size = sizeOf()
-        // A run that gave its lock back only says why it ended.
-        if (!isDead || existsSync(join(cwd, 'a.ndjson.s1.lock'))) live(grown)
-        return timers.now()
-      },
-      steady: () => timers.steady(),
+      now,
+      date: now,
       // A machine that is off wakes nobody.
       async wait(milliseconds: number, signal?: AbortSignal) {
         await timers.wait(milliseconds, signal)

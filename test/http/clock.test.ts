@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { binary, execute } from '../harness/process.ts'
+import { serve } from '../harness/server.ts'
+
+/** The clock on the wall runs backwards. */
+const backwards = 'const read = Date.now; const start = read(); Date.now = () => 2 * start - read()'
+const program = [process.execPath, '--import', `data:text/javascript,${backwards}`, binary]
+
+const refusal = 'HTTP/1.1 429 No\r\nretry-after: 1\r\ncontent-length: 2\r\n\r\n{}'
+const answer = '{"content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn"}'
+const answered = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${answer.length}\r\n\r\n${answer}`
+
+test('a clock that is set back stretches neither a pause of a batch nor its deadline', async () => {
+  const server = await serve((socket, _, count) => {
+    if (count === 1) socket.write(refusal)
+    // The second line is never answered.
+    if (count === 2) socket.write(answered)
+  })
+  const env = { PARLEY_BASE_URL: server.url }
+  const argv = ['chat', '-m', 'm', '--batch', '-', '--concurrency', '1', '--deadline', '3']
+  const { code, out } = await execute(argv, { program, env, stdin: '"one"\n"two"\n' })
+  await server.close()
+  expect(code).toBe(15)
+  expect(out.match(/"ok":true/g)).toHaveLength(1)
+  expect(server.requests).toHaveLength(3)
+})
