@@ -91,12 +91,6 @@ export interface SharedFlags {
   settings: FlagSettings
 }
 
-/** A line of text that is half-written on a terminal, which no spinner may cover. */
-interface OpenLine {
-  /** Ends it, if there is one: what is said on stderr begins on a line of its own. Synchronous. */
-  end?: (() => unknown) | undefined
-}
-
 /** What any part of a run can add to. */
 export interface Run {
   /** When it began, by the forward clock. */
@@ -107,7 +101,6 @@ export interface Run {
    * leaves the cursor of a terminal at the beginning of a line returns true.
    */
   cleanups: Crowd<() => unknown>
-  openLine: OpenLine
   secrets: Secrets
   summary: Summary
   calls: Calls

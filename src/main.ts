@@ -32,7 +32,6 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     start,
     limit,
     cleanups,
-    openLine: {},
     secrets,
     summary,
     calls,

@@ -60,12 +60,6 @@ export class SettingArgument extends Argument {
 /** For commands that add a pipe's text to what was given otherwise. */
 export const failOnEmptyFlag = () => new Option('--fail-on-empty', 'exit 2 if stdin is empty')
 
-/** For commands that print what an agent says. */
-export const liveFlags = () => [
-  new Option('--live', 'on a terminal, show messages while they are made'),
-  new Option('--no-live', 'show messages when they are whole'),
-]
-
 /** For a flag that can be repeated. */
 export const addValue = (value: string, earlier: string[] | undefined): string[] => [
   ...(earlier ?? []),

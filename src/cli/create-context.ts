@@ -10,7 +10,6 @@ export async function createContext(host: Host, flags: SharedFlags, run: Run): P
   const { redact, redactJson } = run.secrets
   const wrap = await createWrapping(host.stderr)
   const print = (line: string) => {
-    if (host.stderr.isTerminal) run.openLine.end?.()
     host.stderr.open().write(`${line}\n`)
   }
   const tell = (line: string) => {

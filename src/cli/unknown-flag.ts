@@ -73,6 +73,7 @@ const pointers: readonly Pointer[] = [
   ],
   [['--key'], `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`, '--beta'],
   [['--key'], `${noFlag} 'parley config set accessToken', or PARLEY_ACCESS_TOKEN`, '--temperature'],
+  [['--live', '--no-live'], 'is gone: messages are printed when they are whole', '--beta'],
   [['-s'], '--system TEXT says how to answer', '--system'],
   [['-a', '--attachment'], '-f FILE adds a file', '--file'],
   [['--api-key'], `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`, '--base-url'],

@@ -77,7 +77,7 @@ export function createCaller(
   settings: ResolvedSettings,
   { isOneOfMany = false, timeout = settings.values.timeout, wayOn }: CallerOptions = {},
 ): Caller {
-  const { flags, summary, calls, timers, note, openLine } = context
+  const { flags, summary, calls, timers, note } = context
   const deadline = deadlineOf(context, settings)
   const credentials = createCredentials(context, settings)
   const build = createRequestBuilder(context, settings)
@@ -129,8 +129,7 @@ export function createCaller(
       isStopped: parts.isStopped,
       onRetry: parts.onRetry ?? ((failure, wait) => note(describeRetry(failure, wait))),
     })
-    const isHidden = parts.isAside || openLine.end !== undefined
-    const response = await (isHidden ? sending : showWaiting(sending)).catch(async (error: unknown) => {
+    const response = await (parts.isAside ? sending : showWaiting(sending)).catch(async (error: unknown) => {
       call.end()
       if (!parts.isEndured) await printFailureBody(context, error)
       throw error

@@ -17,7 +17,7 @@ const placing = new Set([
 /** The flags that also say how a session is followed. */
 const following = new Set([
   ...placing,
-  ...['--history', '--stay', '--ids', '--raw', '--live', '--no-live'],
+  ...['--history', '--stay', '--ids', '--raw'],
   ...['--quiet', '--verbose', '--errors', '--color', '--report'],
 ])
 

@@ -105,7 +105,6 @@ export const schemas = {
   schemaVia: z.lazily(() => z.enum(['prompt', 'native'])),
   failOnCut: toggle,
   markdown: toggle,
-  live: toggle,
   timeout: seconds,
   deadline: seconds,
   connectTimeout: seconds,

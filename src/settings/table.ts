@@ -55,12 +55,6 @@ export const settings = {
     noFlag: true,
     ownFlag: '--markdown',
   },
-  live: {
-    about: 'show what an agent says while it says it, on a terminal',
-    default: false,
-    noFlag: true,
-    ownFlag: '--live',
-  },
   timeout: {
     about: 'longest wait for an answer to start, and longest silence after; 0 is no limit',
     default: 600,

@@ -12,7 +12,6 @@ const confirm = ['events', 'confirm', '-s', 's', 't1']
 test.each([
   ['events run hi -s s --tool-timeout 5', '--tool-timeout works only with --tool'],
   ['events run hi -s s --schema-retries 1', '--schema-retries works only with --schema'],
-  ['events send hi -s s --live', '--live works only with --follow'],
   [`${confirm.join(' ')} --allow --audit a`, '--audit works only with --policy'],
   [`${confirm.join(' ')} --allow --message no`, '--message works only with --deny'],
   [`${confirm.join(' ')} --allow --audit 0`, '--audit works only with --policy'],
@@ -49,15 +48,14 @@ test.each([
   expect({ code, out, err, requests }).toEqual({ code: 2, out: '', err: `parley: ${said}\n`, requests: [] })
 })
 
-test.each([
-  'chat hi --schema-retries 0',
-  'chat --batch b.nd --no-stream --no-markdown',
-  'events send hi -s s --no-live',
-])('a flag that says what would be so anyway is no error: %s', async (line) => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'b.nd'), '"a"\n')
-  expect(await run(line.split(' '), { cwd })).toMatchObject({ code: 0 })
-})
+test.each(['chat hi --schema-retries 0', 'chat --batch b.nd --no-stream --no-markdown'])(
+  'a flag that says what would be so anyway is no error: %s',
+  async (line) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'b.nd'), '"a"\n')
+    expect(await run(line.split(' '), { cwd })).toMatchObject({ code: 0 })
+  },
+)
 
 test('a flag that needs another, or bars one, is one of its command, and so is that', async () => {
   const check = async (group: Record<string, Entry>): Promise<void> => {

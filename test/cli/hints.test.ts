@@ -22,6 +22,7 @@ test.each([
   ['events send -p hi', 'the words are the message, without a flag'],
   ['events run --prompt hi', 'the words are the task, without a flag'],
   ['chat hi --max-tokens 5', '--max-output-tokens N limits the answer'],
+  ['events follow --live', 'is gone: messages are printed when they are whole'],
   ['image hi -n 2', '--batch FILE makes many requests'],
   ['events list -n 2', '--limit N ends the list after N events'],
   ['chat -c hi', '--thread FILE keeps a conversation'],

@@ -53,7 +53,6 @@ async function startRun(
       start: 0,
       limit: { deadline: Infinity },
       cleanups: new Set(),
-      openLine: {},
       secrets: createSecrets(),
       summary: createSummary(),
       calls,

@@ -1,10 +1,8 @@
 import type { Command } from 'commander'
-import { liveFlags } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { createCaller, printFailureBody } from '../../http/call.ts'
 import { streamParts } from '../../sessions/following/event-stream.ts'
-import { type Follower, openFollower, withPieces } from '../../sessions/following/follower.ts'
-import { createPreviews, type LiveFlags } from '../../sessions/following/previews.ts'
+import { type Follower, openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
 import { declareSessionFlags, type SessionOptions, sessionParts } from '../../sessions/session.ts'
 import type { SessionState } from '../../sessions/session-state.ts'
@@ -12,7 +10,7 @@ import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 
-interface FollowFlags extends SessionOptions, LiveFlags {
+interface FollowFlags extends SessionOptions {
   history?: boolean
   stay?: boolean
   ids?: boolean
@@ -24,7 +22,6 @@ export function declare(command: Command): void {
     .option('--history', 'also print what happened before')
     .option('--stay', 'go on when the session stops, until it is terminated')
     .option('--ids', 'print only the ids of the tool uses that wait for an answer')
-  for (const flag of liveFlags()) command.addOption(flag)
 }
 
 export const notes = [
@@ -42,8 +39,7 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)
   const parts = sessionParts(context, settings, options)
-  const previews = createPreviews(context, options, settings.values, !ids)
-  if (await caller.preview(endpoints.followEvents, streamParts(previews ? withPieces(parts) : parts))) return
+  if (await caller.preview(endpoints.followEvents, streamParts(parts))) return
   const session = parts.params.session
   const { markdown } = settings.values
   const print = createEventPrinter(context, { ids, markdown })
@@ -52,7 +48,7 @@ export async function run(context: Context, options: FollowFlags): Promise<void>
     hasPast ||= items.length > 0
     for (const item of items) await print(item, state)
   }
-  const following = { showPast: hasHistory ? showPast : undefined, stays, previews }
+  const following = { showPast: hasHistory ? showPast : undefined, stays }
   let follower: Follower | undefined
   try {
     follower = await openFollower(context, caller, parts, following)

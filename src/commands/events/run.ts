@@ -5,7 +5,6 @@ import {
   FileFlag,
   failOnEmptyFlag,
   InputFlag,
-  liveFlags,
   parseAmount,
   parseCount,
   parseRetries,
@@ -46,7 +45,6 @@ export function declare(command: Command): void {
     .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8', 'reads'))
     .option('--schema-retries <n>', 'how often to ask again if it does not fit', parseRetries)
     .option('--fail-on-cut', 'exit 8 if there is no answer')
-  for (const flag of liveFlags()) command.addOption(flag)
 }
 
 export const notes = [

@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
-import { type Companions, failOnEmptyFlag, InputFlag, liveFlags } from '../../argv/flags.ts'
+import { failOnEmptyFlag, InputFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { createCaller } from '../../http/call.ts'
-import type { LiveFlags } from '../../sessions/following/previews.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/delivery.ts'
 import { declareEventFlags } from '../../sessions/sending/event-flags.ts'
 import { type EventsOptions, requireEvents } from '../../sessions/sending/request.ts'
@@ -14,7 +13,7 @@ import {
 } from '../../sessions/session.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 
-type SendOptions = SessionOptions & EventsOptions & DeliveryOptions & LiveFlags
+type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
 
 export function declare(command: Command): void {
   command.argument('[message...]', 'a message; piped text comes after it, or in place of -')
@@ -28,10 +27,7 @@ export function declare(command: Command): void {
     .addOption(failOnEmptyFlag())
     .option('--ids', 'print ids only; with --follow, ids of waiting tool uses')
     .option('--follow', 'then follow the session until it stops')
-  for (const flag of liveFlags()) command.addOption(flag)
 }
-
-export const companions: Companions = { '--live': { needs: ['--follow'] } }
 
 export const examples = [
   "parley events send -s sesn_1 'Summarise the report' --follow",
@@ -46,8 +42,6 @@ export async function run(context: Context, options: SendOptions, words: string[
   const parts = sessionParts(context, settings, options)
   const body = await requireEvents(context, options, words)
   const { markdown } = settings.values
-  const following = options.follow ? await import('../../sessions/following/previews.ts') : undefined
-  const previews = following?.createPreviews(context, options, settings.values, !options.ids)
-  const delivering = { ...options, markdown, previews }
+  const delivering = { ...options, markdown }
   await deliverEvents(context, createCaller(context, settings), { ...parts, body }, delivering)
 }

@@ -3,7 +3,6 @@ import { usage } from '../../errors.ts'
 import { type Caller, createCaller } from '../../http/call.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import type { Settings } from '../../settings/schemas.ts'
-import { createPreviews } from '../following/previews.ts'
 import { stillWaiting } from '../following/stop-text.ts'
 import { confirmation } from '../reply-events.ts'
 import { type DeliveryOptions, deliverEvents, type Said } from '../sending/delivery.ts'
@@ -70,8 +69,7 @@ function send(
   body: string,
   said?: Said,
 ): Promise<void> {
-  const previews = createPreviews(context, {}, values, !options.ids)
-  const delivering = { ...options, markdown: values.markdown, previews, said }
+  const delivering = { ...options, markdown: values.markdown, said }
   return deliverEvents(context, caller, { ...parts, body: Buffer.from(body) }, delivering)
 }
 

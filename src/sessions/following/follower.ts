@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { asStop, CliError, usage } from '../../errors.ts'
+import { asStop, usage } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
@@ -16,10 +16,9 @@ import {
 } from '../patience.ts'
 import { readSession } from '../read-session.ts'
 import { isToolUse, type SessionState } from '../session-state.ts'
-import { type EventStream, openEventStream } from './event-stream.ts'
+import { openEventStream } from './event-stream.ts'
 import type { FollowedTurn } from './followed-turn.ts'
 import { begin, type Effect, type FollowingInput, step } from './following.ts'
-import type { Previews } from './previews.ts'
 import { SeenEvents } from './seen-events.ts'
 
 export interface FollowOptions {
@@ -29,15 +28,7 @@ export interface FollowOptions {
   stays?: boolean
   /** A session in which nothing has happened is a usage error. */
   needsPast?: boolean
-  /** Messages are shown there while they are made. */
-  previews?: Previews | undefined
 }
-
-/** Asks for the pieces of messages (public clients, 3). */
-export const withPieces = (parts: RequestParts): RequestParts => ({
-  ...parts,
-  query: 'event_deltas%5B%5D=agent.message',
-})
 
 /** An older list, in milliseconds, may not be acted on. */
 const freshness = 1_000
@@ -66,7 +57,7 @@ async function readAndOpen(
   context: Context,
   caller: Caller,
   parts: RequestParts,
-  { showPast, stays = false, needsPast = false, previews }: FollowOptions,
+  { showPast, stays = false, needsPast = false }: FollowOptions,
 ): Promise<Follower> {
   const ledger = new SeenEvents()
   const patient = { context, caller, repeat: 'always' as const }
@@ -85,21 +76,7 @@ async function readAndOpen(
     if (!needsPast || !ledger.state.isEmpty) break
   }
   if (needsPast && ledger.state.isEmpty) throw usage('nothing has happened in this session yet')
-  let asksForPieces = previews !== undefined
-
-  async function open(lastId?: string): Promise<EventStream> {
-    const asked = asksForPieces ? withPieces(parts) : parts
-    try {
-      return await openEventStream(caller, asked, context.timers, lastId)
-    } catch (error) {
-      if (!asksForPieces || !(error instanceof CliError) || error.kind !== 'refused') throw error
-      asksForPieces = false
-      const plain = await open(lastId)
-      context.note(`messages are shown when they are whole: the service refuses previews: ${error.message}`)
-      return plain
-    }
-  }
-
+  const open = (lastId?: string) => openEventStream(caller, parts, context.timers, lastId)
   let stream = await open()
   /** When the list was last asked for, by both clocks: one of them may be set back, the other stands still in a sleep. */
   let listedAt = { now: -Infinity, date: -Infinity }
@@ -154,7 +131,6 @@ async function readAndOpen(
       addResponse()
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
-    await previews?.cut()
     requireTime(patient)
     if (effect.because === 'ended') context.note('the stream of events broke off; connecting again')
     const { lastId } = stream
@@ -163,8 +139,6 @@ async function readAndOpen(
     stream = await open(lastId)
     return { is: 'opened' }
   }
-
-  const isKnown = (id: string) => !ledger.isNew({ event: { id, type: '' }, text: '' })
 
   async function* news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     addResponse()
@@ -188,11 +162,8 @@ async function readAndOpen(
         addResponse()
         input = { is: 'shown', of: effect.of }
       } else {
-        // Until what was sent is found nobody can say what of it comes after.
-        if (effect.do === 'listen' && state.is !== 'placing') await previews?.show(isKnown)
         try {
           input = await carryOut(effect)
-          if (input.is === 'event' && isPiece(input.item.event)) previews?.add(input.item.event)
         } catch (error) {
           patience = endure(patient, patience, error)
           input = { is: 'failed' }
@@ -204,7 +175,6 @@ async function readAndOpen(
 
   return {
     state: ledger.state,
-    previews,
     turn: ledger.turn,
     progress,
     isNew: (item) => ledger.isNew(item),
@@ -235,8 +205,6 @@ export interface Follower {
   /** The turn of what was sent last; if nothing was sent, the session's last one. */
   readonly turn: FollowedTurn
   readonly progress: Readonly<FollowProgress>
-  /** Where messages are shown while they are made. */
-  readonly previews: Previews | undefined
   /** Whether an event that a list shows has not been brought, or was not there before. */
   isNew(item: EventItem): boolean
   /** Whether the service never showed that it worked on all that was sent. */

@@ -56,25 +56,23 @@ export function followAndPrint(
 
 async function print(context: Context, follower: Follower, options: TranscriptOptions): Promise<void> {
   const { ids = false, markdown, isAside = false, stays = false, sent, react } = options
-  const { state, previews } = follower
+  const { state } = follower
   const printEvent = isAside ? createAsidePrinter(context) : createEventPrinter(context, { ids, markdown })
   const printed = new Set<string>()
   let hasBegun = false
   const endLifeSigns = stays ? undefined : giveLifeSigns(context, () => describeProgress(context, follower))
   try {
     for await (const items of follower.news(sent)) {
-      for (const item of items) if (!(await previews?.meet(item))) await printEvent(item, state)
+      for (const item of items) await printEvent(item, state)
       if (!hasBegun) begin(context, state, options)
       hasBegun = true
       await react?.(items)
       if (ids && stays) await printWaiting(context, state, printed)
     }
-    await previews?.end()
   } finally {
     context.summary.id = follower.turn.answer?.id
     context.summary.stopReason = state.stopReason
     endLifeSigns?.()
-    await previews?.cut()
   }
   if (follower.isUndone)
     context.warn('the service does not show that it has worked on what was sent: its answer may come later')

@@ -10,7 +10,6 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createAsker } from '../confirming/asker.ts'
 import { FollowedTurn, isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
-import { createPreviews, type LiveFlags } from '../following/previews.ts'
 import { followAndPrint } from '../following/transcript.ts'
 import { openBefore, sentEvents } from '../sending/delivery.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
@@ -34,13 +33,7 @@ import {
 } from './wanted-answer.ts'
 import { explained, goesOn, interrupted, resumptionByMessage } from './way-on.ts'
 
-export interface RunOptions
-  extends SessionOptions,
-    EventsOptions,
-    ReplyFlags,
-    AnswerOptions,
-    LiveFlags,
-    BoundFlags {}
+export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags, AnswerOptions, BoundFlags {}
 
 /**
  * Sends a task, or takes a session up as it stands, and replies to what it waits for until nothing is left to do. Throws
@@ -80,7 +73,6 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
   const audit = await openAudit(context, workplace, options.audit)
   const asker = createAsker(context, parts.look)
   const lasting = { ...context, output: printWhileRead(context.output) }
-  const previews = createPreviews(lasting, options, settings.values, !wanted.isAlone && !options.ids)
   const isAudited = options.audit !== undefined
   const { schema } = wanted
   const bounds = new Bounds(
@@ -113,8 +105,8 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
     }
     const bounded = bounds.over(caller)
     const follower = run.task
-      ? await openBefore(lasting, bounded, { ...parts, body: run.task.body }, { showPast, previews })
-      : await explained(run, openFollower(lasting, bounded, parts, { showPast, needsPast: true, previews }))
+      ? await openBefore(lasting, bounded, { ...parts, body: run.task.body }, { showPast })
+      : await explained(run, openFollower(lasting, bounded, parts, { showPast, needsPast: true }))
     const { state } = follower
     const responder = new Responder({
       context: lasting,

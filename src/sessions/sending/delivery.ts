@@ -6,7 +6,6 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { isToldForGood } from '../../wire/sessions/events-page.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
-import type { Previews } from '../following/previews.ts'
 import type { SessionParts } from '../session.ts'
 import { goesOn, sessionCommand } from '../session-command.ts'
 import { isWork } from '../session-state.ts'
@@ -30,7 +29,6 @@ export interface Said {
 /** What is followed is printed as the settings say. */
 interface DeliveryPrinting extends DeliveryOptions {
   markdown: boolean
-  previews?: Previews | undefined
 }
 
 /** What is sent: the parts of a session's requests, and the events as JSON. */
@@ -43,11 +41,11 @@ export async function deliverEvents(
   context: Context,
   caller: Caller,
   parts: Delivery,
-  { ids = false, follow = false, markdown, previews, said }: DeliveryPrinting,
+  { ids = false, follow = false, markdown, said }: DeliveryPrinting,
 ): Promise<void> {
   if (await caller.preview(endpoints.sendEvents, parts)) return
   const session = parts.params.session
-  const follower = follow ? await openBefore(context, caller, parts, { previews }) : undefined
+  const follower = follow ? await openBefore(context, caller, parts) : undefined
   let isAccepted = false
   try {
     const events = await caller.call(endpoints.sendEvents, parts, (response) =>

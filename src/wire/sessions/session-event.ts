@@ -66,31 +66,6 @@ export function readBlockTypes({ content }: SessionEvent): string[] {
 export const isPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 
-const Piece = z.looseObject({
-  event: z.catch(z.optional(z.looseObject({ id: z.string(), type: z.string() })), undefined),
-  event_id: z.catch(z.optional(z.string()), undefined),
-  delta: z.catch(
-    z.optional(
-      z.looseObject({
-        index: z.catch(z.optional(z.number()), undefined),
-        content: z.looseObject({ type: z.literal('text'), text: z.string() }),
-      }),
-    ),
-    undefined,
-  ),
-})
-
-/** What a piece says: that an event begins, or more of the text of a block of one. */
-export function readPiece(piece: SessionEvent): {
-  start?: { id: string; type: string }
-  delta?: { id: string; block: number; text: string }
-} {
-  const { event, event_id: id, delta } = Piece.parse(piece)
-  if (piece.type === 'event_start') return { start: event }
-  if (id === undefined || !delta) return {}
-  return { delta: { id, block: delta.index ?? 0, text: delta.content.text } }
-}
-
 /** Whether the session stops with this event, for now or for good. */
 export const isStop = ({ type }: SessionEvent): boolean =>
   /^session\.(status_idle|status_terminated|deleted)$/.test(type)
