@@ -12,7 +12,6 @@ import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { isObject } from '../wire/json/parse.ts'
 import { completeFailure, sendRequest } from './attempts.ts'
 import { type Carrier, chooseCarrier } from './carrier.ts'
-import type { OnStage } from './connect.ts'
 import { createCredentials } from './credentials.ts'
 import { createRequestBuilder, type Request, type RequestParts } from './request.ts'
 import { refusesSecret } from './retry.ts'
@@ -52,8 +51,6 @@ export interface Caller {
   prepare(endpoint: Endpoint, parts: RequestParts): Promise<HttpRequest>
   /** What carries the requests, for one that is not to a service. */
   exchange(): Promise<Exchange>
-  /** Opens a connection and closes it again, as a `Carrier` does. Returns false if there is no network. */
-  tryConnection(url: URL, onStage: OnStage): Promise<boolean>
   /** When the run has to be over, by the forward clock, Infinity for no deadline. */
   readonly deadline: number
   /** Forgets the secrets that commands printed, which may have expired. Returns whether there were any. */
@@ -159,11 +156,6 @@ export function createCaller(
     deadline,
     prepare: async (endpoint, parts) => credentials.addTo(await build(endpoint, parts)),
     exchange: async () => (await carrier()).exchange,
-    async tryConnection(url, onStage) {
-      const { tryConnection } = await carrier()
-      await tryConnection?.(url, onStage)
-      return tryConnection !== undefined
-    },
     open,
     forgetSecrets: credentials.forget,
     async preview(endpoint, parts) {

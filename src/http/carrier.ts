@@ -4,7 +4,6 @@ import { CliError } from '../errors.ts'
 import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
-import type { OnStage } from './connect.ts'
 import { withLog } from './verbose.ts'
 
 /** What carries a run's requests. */
@@ -12,8 +11,6 @@ export interface Carrier {
   exchange: Exchange
   /** Throws a `CliError` if the environment names a proxy on the way to a URL that cannot be used. */
   checkWay?(url: URL): void
-  /** Opens a connection and closes it again. Throws as `openConnection` does. Absent if there is no network. */
-  tryConnection?(url: URL, onStage: OnStage): Promise<void>
 }
 
 interface CarrierNeeds {
@@ -79,16 +76,6 @@ async function createNetwork(
       timers,
     }),
     checkWay: (url) => void connect.findProxy?.(url),
-    async tryConnection(url, onStage) {
-      const { openConnection } = await import('./connect.ts')
-      const left = Math.max(1, deadline - timers.now())
-      const longest = Math.min(connect.timeout || Infinity, left)
-      const timeout = longest === Infinity ? 0 : longest
-      const never = new AbortController()
-      const opening = { signal: never.signal, meanwhile: () => {}, onStage }
-      const { socket } = await openConnection(url, { ...connect, timeout }, opening)
-      socket.destroy()
-    },
   }
 }
 

@@ -14,27 +14,19 @@ export interface ConnectOptions {
   findProxy?: ((url: URL) => HttpProxy | undefined) | undefined
 }
 
-/** How far a connection got. Through a proxy the name is the proxy's, and without TLS there is no last one. */
-export type Stage = 'name' | 'connection' | 'TLS'
-
-/** Called for each stage that is reached; `proxy` is the one on the way. */
-export type OnStage = (stage: Stage, proxy: HttpProxy | undefined) => void
-
 interface ConnectionOpening {
   signal: AbortSignal
   meanwhile(): void
-  onStage?: OnStage | undefined
 }
 
 /**
  * Opens a connection. Throws a `CliError` of kind `not-sent`, or `credentials` if the proxy wants other ones, that
- * says in plain words what is wrong. `signal` stops it; `meanwhile` is called while the network works, and `onStage` for
- * each stage that is reached.
+ * says in plain words what is wrong. `signal` stops it; `meanwhile` is called while the network works.
  */
 export async function openConnection(
   url: URL,
   { timeout, ca, findProxy }: ConnectOptions,
-  { signal, meanwhile, onStage = () => {} }: ConnectionOpening,
+  { signal, meanwhile }: ConnectionOpening,
 ): Promise<PausableSocket> {
   const proxy = findProxy?.(url)
   const way = proxy ? `${url.host}, through the proxy ${proxy.url.host}` : url.host
@@ -50,7 +42,7 @@ export async function openConnection(
     timeout > 0 ? setTimer(() => giveUp(`no connection within ${timeout / 1000} s`), timeout) : undefined
   signal.addEventListener('abort', onAbort)
   try {
-    const socket = await openWay(url, { proxy, ca, sockets, signal: over.signal, meanwhile, onStage })
+    const socket = await openWay(url, { proxy, ca, sockets, signal: over.signal, meanwhile })
     over.signal.throwIfAborted()
     socket.setNoDelay(true)
     return makePausable(socket)
@@ -71,10 +63,9 @@ interface Way {
   /** Stops a name look-up, which has no socket. */
   signal: AbortSignal
   meanwhile(): void
-  onStage: OnStage
 }
 
-async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile, onStage }: Way): Promise<Socket> {
+async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way): Promise<Socket> {
   const first = proxy?.url ?? url
   let trusting: Promise<SecureContext> | undefined
   const trust = () => {
@@ -93,7 +84,6 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile, onStag
 
   // Only now: earlier, work would delay the connection.
   const onFound = () => {
-    onStage('name', proxy)
     setImmediate(() => {
       meanwhile()
       // To read all certificates takes as long as to connect. An error is reported later, by `secure`.
@@ -107,11 +97,8 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile, onStag
     const { openTunnel } = await import('./proxy.ts')
     await openTunnel(socket, proxy, `${url.hostname}:${portOf(url)}`)
   }
-  onStage('connection', proxy)
   if (url.protocol !== 'https:') return socket
-  const secured = await secure(socket, url)
-  onStage('TLS', proxy)
-  return secured
+  return secure(socket, url)
 }
 
 type Explain = (error: Error, host: URL) => CliError

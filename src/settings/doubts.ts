@@ -12,11 +12,19 @@ const ownPaths: { [K in SettingName]?: RegExp } = {
 
 /** Why an address that is valid probably does not work: it has a part of the path that is added to it. */
 export function pathDoubt(name: SettingName, address: string): string | undefined {
+  const right = withoutOwnPath(name, address)
+  if (right === undefined) return undefined
+  const added = new URL(address).href.slice(right.length).replace(/\/$/, '')
+  return `${name} should probably end before ${added}, which is added to it: ${right}`
+}
+
+/** An address up to the path of a call that was pasted with it; `undefined` if it has none. */
+export function withoutOwnPath(name: SettingName, address: string): string | undefined {
+  const ownPath = ownPaths[name]
+  if (!ownPath) return undefined
   const { origin, pathname } = new URL(address)
-  const at = ownPaths[name] ? pathname.search(ownPaths[name]) : -1
-  if (at < 0) return undefined
-  const added = pathname.slice(at).replace(/\/$/, '')
-  return `${name} should probably end before ${added}, which is added to it: ${origin}${pathname.slice(0, at)}`
+  const at = pathname.search(ownPath)
+  return at < 0 ? undefined : `${origin}${pathname.slice(0, at)}`
 }
 
 /** Why a value of a profile, which is valid, may not work. */

@@ -3,7 +3,7 @@ import { CliError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import { type Profile, readProfile, readProfileIfAllowed } from './profiles.ts'
 import { anyBetas, type Settings, schemas } from './schemas.ts'
-import { type SettingName, secretOfCommand, settingNames, settingOf, variableOf } from './table.ts'
+import { type SettingName, secretOfCommand, settingNames, settingOf, settings, variableOf } from './table.ts'
 
 interface Origin {
   source: 'flag' | 'profile' | 'environment' | 'default'
@@ -121,10 +121,13 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
   }
 }
 
-/** Why a value is not valid, in words that follow its name and never quote it. */
-export function problemOf({ setting, value }: Pick<Candidate, 'setting' | 'value'>): string | undefined {
+/** Why a value is not valid, in words that follow its name and never quote a secret. `vendor` is in the names of headers. */
+export function problemOf(
+  { setting, value }: Pick<Candidate, 'setting' | 'value'>,
+  vendor: string = settings.vendor.default,
+): string | undefined {
   const issue = schemas[setting]().safeParse(value).error?.issues[0]
-  return issue?.message
+  return issue?.message.replace('{vendor}', () => vendor)
 }
 
 function parseValue(candidate: Candidate): unknown {
@@ -136,9 +139,9 @@ function parseValue(candidate: Candidate): unknown {
 }
 
 /** Throws a `CliError` that names the place of a value that is not valid, never the value. */
-export function requireValid(candidate: Candidate): void {
+export function requireValid(candidate: Candidate, vendor?: string): void {
   const { setting, origin } = candidate
-  const problem = problemOf(candidate)
+  const problem = problemOf(candidate, vendor)
   if (problem === undefined) return
   const place = origin.source === 'profile' ? `'${setting}' in ${origin.name}` : origin.name
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'

@@ -46,6 +46,8 @@ const count = z.lazily(() =>
 const toggle = z.lazily(() =>
   z.pipe(z.transform(toBoolean), z.boolean('must be true or false (or yes, no, on, off, 1, 0)')),
 )
+const notAddress = 'must be the name of a model, not an address'
+const model = z.lazily(() => text().check(z.regex(/^(?![a-z]+:\/\/)/i, notAddress)))
 const word = z.lazily(() =>
   z
     .string('must be text')
@@ -97,8 +99,8 @@ export const schemas = {
   vendor: word,
   agentsVersion: headerText,
   betas: betaList,
-  chatModel: text,
-  imageModel: text,
+  chatModel: model,
+  imageModel: model,
   answerRole: text,
   stream: toggle,
   streamVia: z.lazily(() => z.enum(['query', 'path', 'body'])),

@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
 import type { Questioner } from '../io/question.ts'
 import { createWrapping } from '../io/wrapping.ts'
-import { valueDoubt } from './doubts.ts'
+import { valueDoubt, withoutOwnPath } from './doubts.ts'
 import { readProfiles, requireProfilePath } from './profile-file.ts'
 import {
   changeProfile,
@@ -151,23 +151,30 @@ const defaultOf = (name: SettingName, { family = settingOf('family').default }: 
 const meaningOfEnter = (secret: unknown): string =>
   secret === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
 
-/** Asks until the answer is valid; `undefined` if there is none. */
+/** Asks until the answer is valid and can work; `undefined` if there is none. */
 async function askFor(
   name: SettingName,
   { current, questioner, say }: { current: unknown; questioner: Questioner; say(line: string): void },
 ): Promise<unknown> {
   const { about, secret: isHidden = false } = settingOf(name)
-  const shown = current === undefined ? '' : ` [${maskValue(name, current)}]`
+  let offered = current
+  const shown = () => (offered === undefined ? '' : ` [${maskValue(name, offered)}]`)
   const more = isHidden ? ` ${meaningOfEnter(current)}` : ''
   say(`${explanations[name] ?? about}${more}`)
   for (;;) {
     const typed = await questioner.ask(
-      `${margin}${oneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown}`)}: `,
+      `${margin}${oneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown()}`)}: `,
       { isHidden },
     )
-    if (typed === '') return undefined
+    if (typed === '') return offered === current ? undefined : offered
     const parsed = schemas[name]().safeParse(typed)
-    if (parsed.success) return parsed.data
-    say(`${name} ${parsed.error.issues[0]?.message}`)
+    if (!parsed.success) {
+      say(`${name} ${parsed.error.issues[0]?.message}`)
+      continue
+    }
+    const address = typeof parsed.data === 'string' ? withoutOwnPath(name, parsed.data) : undefined
+    if (address === undefined) return parsed.data
+    offered = address
+    say(`${name} ends before the path of a call, which parley adds to it.`)
   }
 }

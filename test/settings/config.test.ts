@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
+import { createEmulator } from '../../src/emulator/emulator.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 /** No credentials in the environment, and a profile file of one's own. */
@@ -48,14 +49,45 @@ describe('a value that is valid, and probably does not work, is kept with a warn
     expect(file().profiles.default).toEqual({ [name]: value })
   })
 
-  test('config init says it at the question, config check beside the address', async () => {
-    const { env } = world()
-    const typed = 'https://a.test/alpha_cli/v1beta\nt-1\r\n\n\n\nn\n'
-    const asked = await run(['config', 'init'], { env, typed })
-    const said = hint('baseUrl', '/alpha_cli/v1beta', 'https://a.test')
-    expect(asked.err).toContain(`  ${said}\n`)
+  test('config check says it beside the reason', async () => {
+    const profiles = { default: { baseUrl: 'https://a.test/alpha_cli/v1beta', accessToken: 't-123456' } }
+    const { env } = world({ profiles })
     const checked = await run(['config', 'check'], { env, stdin: '', exchange: answering('{}') })
-    expect(checked.out).toContain(`from profile 'default'; ${said}\n`)
+    const said = hint('baseUrl', '/alpha_cli/v1beta', 'https://a.test')
+    expect(checked.out).toContain(`--ask' tries it; ${said}\n`)
+  })
+
+  test.each([
+    ['\n', 'https://a.test/x'],
+    ['https://b.test\n', 'https://b.test'],
+  ])(
+    'config init asks again for an address with the path of a call, and offers the rest: %j',
+    async (next, kept) => {
+      const { env, file } = world()
+      const typed = `https://a.test/x/alpha_cli/v1beta\n${next}t-1\r\n\n\n\nn\n`
+      const asked = await run(['config', 'init'], { env, typed })
+      expect(asked.err).toContain(
+        '  baseUrl ends before the path of a call, which parley adds to it.\n  baseUrl [https://a.test/x]: ',
+      )
+      expect(file().profiles.default.baseUrl).toBe(kept)
+    },
+  )
+
+  test('an address is not the name of a model: config init asks again, config set refuses it', async () => {
+    const { env, file } = world()
+    const typed = 'https://a.test\nt-1\r\nhttps://a.test/m\nm-1\n\n\nn\n'
+    const asked = await run(['config', 'init'], { env, typed })
+    expect(asked.err).toContain('chatModel must be the name of a model, not an address\n')
+    expect(file().profiles.default.chatModel).toBe('m-1')
+    const set = await run(['config', 'set', 'imageModel', 'https://a.test/m'], { env })
+    expect(set).toMatchObject({ code: 2 })
+  })
+
+  test("an unknown beta is told with the name of the service's header", async () => {
+    const { env } = world({ profiles: { default: { vendor: 'acme' } } })
+    const { code, err } = await run(['config', 'set', 'betas', 'nope'], { env })
+    expect(code).toBe(2)
+    expect(err).toContain("-H 'acme-beta: …' sends it anyway")
   })
 })
 
@@ -581,7 +613,7 @@ describe('config init', () => {
     expect(file().profiles.default).toEqual({ baseUrl: 'https://a.test', accessToken: 't-1' })
     expect(ended.requests).toHaveLength(requests)
     expect(ended.err).toContain('Check it now? [Y/n] ')
-    expect(ended.out.includes('gateway\tcredential\t')).toBe(last.includes('\n\n') || last.includes('y'))
+    expect(ended.out.includes('gateway: ')).toBe(last.includes('\n\n') || last.includes('y'))
   })
 
   test.each([
@@ -591,8 +623,21 @@ describe('config init', () => {
     const typed = [...answers, last].join('')
     const ended = await run(['config', 'init'], { ...world(), typed, exchange: answering(message('Hi')) })
     expect(ended).toMatchObject({ code: 0, requests: [] })
-    expect(ended.out.includes('gateway\tcredential\t')).toBe(isChecked)
+    expect(ended.out.includes('gateway: ')).toBe(isChecked)
     expect(ended.err.match(/\[[Yy]\/[Nn]\] /g)).toHaveLength(isChecked ? 4 : 3)
+  })
+
+  test.each([
+    ['\n', true],
+    ['n\n', undefined],
+    ['', undefined],
+  ])('if the gateway streams it offers to have every chat stream: %j', async (last, stream) => {
+    const { env, file } = world()
+    const typed = [...answers, 'y\ny\n', last].join('')
+    const ended = await run(['config', 'init'], { env, typed, exchange: createEmulator({}) })
+    expect(ended.code).toBe(0)
+    expect(ended.err).toContain('Print every chat as it comes? [Y/n] ')
+    expect(file().profiles.default.stream).toBe(stream)
   })
 
   test('it tells whoever typed a wrong token, after it was saved', async () => {

@@ -14,7 +14,7 @@ export function declare(command: Command): void {
 }
 
 export const notes = [
-  'Of each service it tries the name, the connection, TLS and the credential: the key of the session service by reading one event of a session, which need not exist; the token of the gateway only with --ask, or after a yes on a terminal. Each line on stdout is ok, failed, or not tried, and says why. It exits 0 if nothing failed, else with the code of the first failure. A session service may be silent for 10 s, a model for 30 s, or for as long as --timeout on the command line says. --raw, --dry-run and --curl do not apply.',
+  'It prints one line for each service: ok, failed, or not tried, and why. The session service is asked for one event of the session, which need not exist, or without -s for one session. The gateway is tried only with --ask, or after a yes on a terminal: one short chat, and one that streams. The exit code is 0 if nothing failed, else that of the first failure. The session service may be silent for 10 s, a model for 30 s, or as long as --timeout says. --raw, --dry-run and --curl do not apply.',
 ]
 
 export const examples = ['parley config check', 'parley config check -s sesn_1 --ask']
@@ -23,5 +23,5 @@ export async function run(context: Context, options: CheckFlags): Promise<void> 
   const { flags } = context
   if (flags.retryUnknown) throw usage('--retry-unknown works only with chat, image and api')
   const { checkProfile } = await import('../../check.ts')
-  return checkProfile(context, options)
+  await checkProfile(context, options)
 }

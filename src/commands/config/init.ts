@@ -3,7 +3,7 @@ import { usage } from '../../errors.ts'
 import { createQuestioner } from '../../io/question.ts'
 
 export const notes = [
-  "It asks on a terminal; in a script use config set. At the end it offers to try what it has got, as 'parley config check' does.",
+  "It asks on a terminal; in a script use config set. At the end it offers to try what it has got, as 'parley config check' does, and if the gateway streams, to have every chat stream.",
 ]
 
 export const examples = ['parley config init', 'parley config init --profile work']
@@ -17,11 +17,8 @@ export async function run(context: Context): Promise<void> {
   const questioner = createQuestioner({ ...host, cleanups })
   try {
     if (!(await setUpProfile(context, questioner))) return
-    const { checkProfile, offerCheck } = await import('../../check.ts')
-    const check = await offerCheck(context, questioner)
-    // A command for a secret may ask something itself.
-    await questioner.close()
-    if (check) await checkProfile(context, check)
+    const { offerCheck } = await import('../../check.ts')
+    await offerCheck(context, questioner)
   } finally {
     await questioner.close()
   }

@@ -5,7 +5,7 @@ import { type CliError, usage } from '../../errors.ts'
 import { createQuestioner } from '../../io/question.ts'
 import { valueDoubt } from '../../settings/doubts.ts'
 import { changeProfile, replacedBy, withValue } from '../../settings/profiles.ts'
-import { explainProfile, noteOverride } from '../../settings/resolve.ts'
+import { explainProfile, noteOverride, problemOf } from '../../settings/resolve.ts'
 import { schemas } from '../../settings/schemas.ts'
 import { findSetting, isSpelling, type SettingName, settingNames, settingOf } from '../../settings/table.ts'
 
@@ -33,7 +33,8 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   context.calls.sayInstead(() => 'nothing was changed')
   const text = given === undefined || given === '-' ? await readValue(context, name) : given
   const parsed = schemas[name]().safeParse(text)
-  if (!parsed.success) throw usage(`${name} ${parsed.error.issues[0]?.message}`)
+  if (!parsed.success)
+    throw usage(`${name} ${problemOf({ setting: name, value: text }, await vendorOf(context))}`)
   let replaced: string[] = []
   let doubt: string | undefined
   context.calls.sayInstead(() => undefined)
@@ -47,6 +48,13 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   if (doubt !== undefined) context.warn(doubt)
   const { explanations } = await explainProfile(context)
   noteOverride(context, explanations, name)
+}
+
+/** The word in the names of the session service's headers. */
+async function vendorOf(context: Context): Promise<string | undefined> {
+  const { explanations } = await explainProfile(context)
+  const vendor = explanations.find(({ setting }) => setting === 'vendor')?.chosen?.value
+  return typeof vendor === 'string' ? vendor : undefined
 }
 
 /** `config set timeout=30`. What follows may be a secret. */
