@@ -61,6 +61,8 @@ const pointers: readonly Pointer[] = [
   [['-p', '--prompt'], 'the words are the message, without a flag', '--interrupt'],
   [['-p', '--prompt'], 'the words are the prompt, without a flag', '--temperature'],
   [['--max-tokens'], '--max-output-tokens N limits the answer', '--max-output-tokens'],
+  [['--schema-retries'], 'to ask again, run once more with a message that names the misfits', '--tool'],
+  [['--fail-on-cut'], 'no answer is exit 8 always, with --last, -o or --schema', '--tool'],
   [['-n'], '--limit N ends the list after N events', '--limit'],
   [['-n'], 'a request has one answer; --batch FILE makes many requests', '--batch'],
   [['-c', '--continue'], 'without a task it takes up the session as it is', '--tool'],

@@ -11,7 +11,6 @@ const confirm = ['events', 'confirm', '-s', 's', 't1']
 
 test.each([
   ['events run hi -s s --tool-timeout 5', '--tool-timeout works only with --tool'],
-  ['events run hi -s s --schema-retries 1', '--schema-retries works only with --schema'],
   [`${confirm.join(' ')} --allow --audit a`, '--audit works only with --policy'],
   [`${confirm.join(' ')} --allow --message no`, '--message works only with --deny'],
   [`${confirm.join(' ')} --allow --audit 0`, '--audit works only with --policy'],

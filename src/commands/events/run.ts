@@ -7,7 +7,6 @@ import {
   InputFlag,
   parseAmount,
   parseCount,
-  parseRetries,
 } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { type RunOptions, runTask } from '../../sessions/running/run.ts'
@@ -43,8 +42,6 @@ export function declare(command: Command): void {
       ).mayReplace('--file'),
     )
     .addOption(new FileFlag('--schema <file>', 'print JSON that fits this JSON Schema, or exit 8', 'reads'))
-    .option('--schema-retries <n>', 'how often to ask again if it does not fit', parseRetries)
-    .option('--fail-on-cut', 'exit 8 if there is no answer')
 }
 
 export const notes = [
@@ -57,7 +54,6 @@ export const notes = [
 
 export const companions: Companions = {
   '--tool-timeout': { needs: ['--tool'], none: '0' },
-  '--schema-retries': { needs: ['--schema'], none: '0' },
 }
 
 export const examples = [

@@ -113,7 +113,7 @@ function askingFor(
 }
 
 /** What is wrong with an answer, for the model. */
-export function explainMismatch({ failure: { message, details } }: Mismatch): string {
+function explainMismatch({ failure: { message, details } }: Mismatch): string {
   const problems = details.problems ?? [message]
   return `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
 }

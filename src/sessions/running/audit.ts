@@ -22,8 +22,6 @@ export interface AuditEntry {
   name?: string
   /** What a task is known by. */
   task?: string
-  /** Of a message that asks again for an answer: the id of the session's last rest before it, or empty. */
-  again?: string
   /** What the list showed before a task was sent. */
   known?: Known
   /** The tool's input as it is spelled. */
@@ -58,11 +56,6 @@ export interface Audit {
   earlier: ReadonlyMap<string, Reply>
   /** The last task of the session, if it is not done. */
   readonly task: JournalTask | undefined
-  /**
-   * Of the last message with which an earlier run asked again for an answer, unless it was certainly not taken: the id of the
-   * session's last rest before it, or empty.
-   */
-  askedAfter: string | undefined
   /** An interrupt that was begun since the last task, and not refused: it may have arrived. */
   readonly interrupt: BegunInterrupt | undefined
   /**
@@ -91,7 +84,6 @@ export async function openAudit(
       return {
         earlier: new Map(),
         task: undefined,
-        askedAfter: undefined,
         interrupt: undefined,
         add: held.requireHeld,
         close: held.release,
@@ -115,7 +107,6 @@ interface OpenAudit {
 async function readAudit({ timers }: Context, { file, path, session, lock }: OpenAudit): Promise<Audit> {
   const replies = new Map<string, Reply>()
   let task: JournalTask | undefined
-  let askedAfter: string | undefined
   let interrupt: BegunInterrupt | undefined
   for await (const { entry } of readEntries(readPieces(file), path)) {
     if (entry.session !== session) continue
@@ -125,14 +116,12 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
       replies.set(id, step(replies.get(id) ?? { is: 'deciding' }, line))
     }
     task = stepTask(task, readTaskLine(entry))
-    askedAfter = stepAsked(askedAfter, entry)
     interrupt = stepInterrupt(interrupt, entry)
   }
   if (constants.O_NOFOLLOW && (fstatSync(file).mode & 0o077) !== 0) fchmodSync(file, 0o600)
   if (!endsInNewline(file)) write(file, '\n', path)
   return {
     earlier: replies,
-    askedAfter,
     get task() {
       return task
     },
@@ -151,15 +140,6 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
       lock.release()
     },
   }
-}
-
-function stepAsked(
-  askedAfter: string | undefined,
-  { event, again }: Record<string, unknown>,
-): string | undefined {
-  if (typeof again !== 'string') return askedAfter
-  if (event === 'sent') return again
-  return event === 'refused' ? undefined : askedAfter
 }
 
 /** A new task is another turn. A refusal is of the interrupt if it is of nothing else. */
@@ -205,10 +185,10 @@ function write(file: number, text: string, name: string): void {
 
 /** The fields in their order, the input as it is spelled. */
 function toLine(entry: AuditEntry, session: string, now: number): string {
-  const { toolUse, task, again, type, server, name, input } = entry
+  const { toolUse, task, type, server, name, input } = entry
   const { event, decision, by, rule, result, rest, known, reason } = entry
   const time = new Date(now).toISOString()
-  const head = JSON.stringify({ time, session, toolUse, task, again, type, server, name }).slice(0, -1)
+  const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)
   const tail = JSON.stringify({ event, decision, by, rule, result, rest, known, reason }).slice(1)
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }

@@ -204,11 +204,6 @@ export class Bounds {
     await this.#interrupting
   }
 
-  /** Why nothing more may be sent, after a bound. */
-  refusal(): CliError | undefined {
-    return this.#course.is === 'within' ? undefined : this.#stopped(this.#course.why)
-  }
-
   /** Somebody looks at what it took, or it is bounded. */
   get #isShown(): boolean {
     const { host, flags } = this.#run.context

@@ -3,7 +3,6 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { endure, freshPatience, isCutByDeadline } from '../patience.ts'
 import type { SessionAccess } from '../session.ts'
-import { longestDoubt } from './replying.ts'
 
 /** What is made of one reading of a list. */
 export interface ListReading<T> {
@@ -39,22 +38,4 @@ export async function lookUntil<T>(
     if (timers.now() >= end) return undefined
     await timers.wait(Math.min(waits[count] ?? 2_000, end - timers.now()))
   }
-}
-
-/** Whether the list shows an event that was posted and not answered. Throws a `CliError`. */
-export async function hasArrived(
-  session: SessionAccess,
-  isIt: (item: EventItem) => boolean,
-): Promise<boolean> {
-  const until = session.context.timers.now() + longestDoubt
-  const isShown = await lookUntil(session, until, () => {
-    let isFound = false
-    return {
-      add(item) {
-        isFound ||= isIt(item)
-      },
-      result: () => isFound || undefined,
-    }
-  })
-  return isShown === true
 }

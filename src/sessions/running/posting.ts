@@ -1,13 +1,12 @@
 import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
 import { sentEvents } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess, SessionParts } from '../session.ts'
 import type { Audit, AuditEntry } from './audit.ts'
-import { hasArrived, lookUntil } from './looking.ts'
+import { lookUntil } from './looking.ts'
 import { lineFor, longestDoubt } from './replying.ts'
 import { createSearch, type JournalTask, type Known } from './task.ts'
 import type { WantedAnswer } from './wanted-answer.ts'
@@ -105,7 +104,7 @@ export async function sendTask(
     onAccepted()
   }
   try {
-    return await postOnce(run, { body: task.body, line: { task: task.hash }, known, onAccepted: accept })
+    return await postOnce(run, { body: task.body, task: task.hash, known, onAccepted: accept })
   } catch (error) {
     if (!(error instanceof CliError) || task.isAccepted) throw error
     throw run.audit.task?.is === 'posting' ? error.with({ consequence: looksFirst }) : error
@@ -116,55 +115,29 @@ export const byAudit = 'the same command with the same --audit goes on with it o
 
 const looksFirst = `the task may have been accepted: ${byAudit}`
 
-/**
- * Sends one more message to a session that rests, once; returns its event as it will be shown. If an earlier run has sent one
- * after the same rest, that one is returned. Throws a `CliError`: of kind `unknown` if the session's list does not show
- * that it arrived.
- */
-export async function sendAgain(run: SessionRun, follower: Follower, text: string): Promise<SessionEvent[]> {
-  const { audit } = run
-  const rest = [...follower.state.stops].at(-1)
-  if (rest !== undefined && audit.askedAfter === rest) return [await findAsked(run, rest)]
-  const body = messageOf(text)
-  try {
-    return await postOnce(run, { body, isEndured: true, line: { again: rest ?? '' } })
-  } catch (error) {
-    if (!(error instanceof CliError) || error.kind === 'file') throw error
-    if (lineFor(error.details.fate) === 'refused') throw error
-    const isSent = ({ event }: EventItem) => event.type === 'user.message' && readText(event) === text
-    if (await hasArrived(run, (item) => isSent(item) && follower.isNew(item))) return sentEvents(body, [])
-    throw new CliError(
-      'unknown',
-      `it is not known whether the message to ask again arrived: ${error.message}`,
-      { sent: 'unknown', retry: 'look-first', resume: run.resume() },
-    )
-  }
-}
-
 interface Post {
   body: Uint8Array
-  isEndured?: true
   /** What the journal knows it by. */
-  line: Pick<AuditEntry, 'task' | 'again'>
-  known?: Known
-  onAccepted?(): void
+  task: string
+  known: Known
+  onAccepted(): void
 }
 
 /** Posts events once, and returns them as they will be shown. Each step is in the journal before it is taken. */
 async function postOnce(
   { context, caller, parts, audit }: SessionRun,
-  { body, isEndured, line, known, onAccepted }: Post,
+  { body, task, known, onAccepted }: Post,
 ): Promise<SessionEvent[]> {
-  const write = (entry: Omit<AuditEntry, 'toolUse'>) => audit.add({ toolUse: null, ...line, ...entry })
+  const write = (entry: Omit<AuditEntry, 'toolUse'>) => audit.add({ toolUse: null, task, ...entry })
   let isAccepted = false
   write({ event: 'sent', known })
   try {
-    const named = await caller.call(endpoints.sendEvents, { ...parts, body, isEndured }, (response) =>
+    const named = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
       readReceipt(context, response, {
         isPrinted: false,
         onAccepted() {
           isAccepted = true
-          onAccepted?.()
+          onAccepted()
           write({ event: 'accepted' })
         },
       }),
@@ -179,34 +152,6 @@ async function postOnce(
     }
     throw error
   }
-}
-
-/**
- * The message with which an earlier run asked again, once the session shows it. Throws a `CliError` of kind `unknown` if it
- * does not.
- */
-async function findAsked(run: SessionRun, rest: string): Promise<SessionEvent> {
-  const until = run.context.timers.now() + longestDoubt
-  const found = await lookUntil(run, until, () => {
-    let isAfter = false
-    let message: SessionEvent | undefined
-    return {
-      add({ event }) {
-        if (isAfter && event.type === 'user.message') message = event
-        isAfter ||= event.id === rest
-      },
-      result: () => message,
-    }
-  })
-  if (found) return found
-  const problem =
-    'an earlier run began to send the message that asks again, and it is not known whether it arrived'
-  throw new CliError('unknown', problem, {
-    sent: 'unknown',
-    retry: 'look-first',
-    consequence: `look with '${run.parts.look}'\nto ask again, name another --audit file`,
-    resume: run.resume(),
-  })
 }
 
 /** The body of a message that says this. */

@@ -18,14 +18,14 @@ import { resumption } from '../session-command.ts'
 import { openAudit } from './audit.ts'
 import { type BoundFlags, Bounds } from './bounds.ts'
 import { lookUntil } from './looking.ts'
-import { byAudit, endTask, isTakenUp, type RunTask, type SessionRun, sendAgain, sendTask } from './posting.ts'
+import { byAudit, endTask, isTakenUp, type RunTask, type SessionRun, sendTask } from './posting.ts'
 import { Responder } from './responder.ts'
 import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 import { createCounter, hashOf, type Known, marksOf } from './task.ts'
 import {
   type AnswerOptions,
   askForSchema,
-  awaitAnswer,
+  checkAnswer,
   deliverAnswer,
   keepingAnswer,
   readAnswerFlags,
@@ -171,10 +171,8 @@ async function follow(
   const { context, parts, resume } = run
   const { host, note, timers, start } = context
   const { session } = parts.params
-  const followTurn = async (words: string | undefined) => {
-    const refusal = words === undefined ? undefined : bounds.refusal()
-    if (refusal) throw refusal
-    const sent = words === undefined ? task : await sendAgain(run, follower, words)
+  const followTurn = async () => {
+    const sent = task
     const followed = followAndPrint(context, follower, {
       session,
       ids,
@@ -202,9 +200,10 @@ async function follow(
   const { turn } = follower
   try {
     const failure = await keepingAnswer(context, wanted, follower, async () => {
-      const answer = await awaitAnswer(context, wanted, turn, (words) => explained(run, followTurn(words)))
+      await explained(run, followTurn())
+      const answer = await checkAnswer(wanted, turn)
       if ('failure' in answer) return answer.failure
-      await explained(run, deliverAnswer(context, wanted, answer.json))
+      await explained(run, deliverAnswer(context, wanted, answer.text))
       return undefined
     })
     return failure ?? responder.failure()

@@ -1,12 +1,7 @@
 import { openAnswerFile } from '../../content/answer-file.ts'
 import { createLayout } from '../../content/layout.ts'
 import { keepText } from '../../content/rescue.ts'
-import {
-  type AnswerSchema,
-  explainMismatch,
-  openSchema,
-  type SchemaOptions,
-} from '../../content/schema/schema.ts'
+import { type AnswerSchema, openSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
@@ -20,10 +15,10 @@ import { readText, type SessionEvent } from '../../wire/sessions/session-event.t
 import type { FollowedTurn } from '../following/followed-turn.ts'
 import type { Follower } from '../following/follower.ts'
 
-export interface AnswerOptions extends SchemaOptions {
+export interface AnswerOptions {
+  schema?: string
   last?: boolean
   output?: string
-  failOnCut?: boolean
   ids?: boolean
 }
 
@@ -35,7 +30,6 @@ export interface WantedAnswer {
   file: FileOutput | undefined
   /** Of the file, as it was given. */
   name: string | undefined
-  failOnCut: boolean
   /** On a terminal, what the agent says is laid out as Markdown. */
   markdown: boolean
 }
@@ -58,7 +52,6 @@ export async function readAnswerFlags(
     schema: await openSchema(context, settings, options),
     file: name === undefined ? undefined : await openAnswerFile(context, name),
     name,
-    failOnCut: options.failOnCut ?? settings.values.failOnCut,
     markdown: settings.values.markdown,
   }
 }
@@ -80,28 +73,19 @@ const takesBlocks = (event: { type?: unknown; content?: unknown } | null): boole
   event?.type === 'user.message' && Array.isArray(event.content)
 
 /**
- * Follows a turn to its answer. `follow` follows it to its end; words are sent first. Returns why the answer is not as it is
- * wanted, if it is not.
+ * The answer of a turn that has ended as it is printed, or why it is not what was asked for. Throws a `CliError` if to check
+ * it takes too long.
  */
-export async function awaitAnswer(
-  context: Context,
-  { schema, failOnCut, file, isAlone }: WantedAnswer,
-  turn: FollowedTurn,
-  follow: (words: string | undefined) => Promise<void>,
-): Promise<{ json: string } | { failure: CliError }> {
-  const ask = async (words: string | undefined) => {
-    await follow(words)
-    const text = textOf(turn.answer)
-    const lack = lackOf(turn.answer)
-    if (lack !== undefined && failOnCut) return { text, failure: notUnderstood(lack).with({ sent: 'yes' }) }
-    if (schema) return schema.check(text, lack)
-    if (lack !== undefined && (file || isAlone)) context.note(lack)
-    return { json: text }
-  }
-  if (!schema) return ask(undefined)
-  return schema.untilFits<string | undefined, { json: string }>(undefined, ask, (_, mismatch) =>
-    explainMismatch(mismatch),
-  )
+export async function checkAnswer(
+  { schema, file, isAlone }: WantedAnswer,
+  { answer }: FollowedTurn,
+): Promise<{ text: string } | { failure: CliError }> {
+  const text = textOf(answer)
+  const lack = lackOf(answer)
+  if (lack !== undefined && (schema || file || isAlone))
+    return { failure: notUnderstood(lack).with({ sent: 'yes' }) }
+  const checked = await schema?.check(text, undefined)
+  return checked && 'failure' in checked ? checked : { text: checked?.json ?? text }
 }
 
 /** Prints an answer, or writes its file. Throws a `CliError` of kind `file`. */

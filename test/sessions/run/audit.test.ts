@@ -127,28 +127,6 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
   expect(await afterLines(lines, (audit) => audit.task)).toEqual(told)
 })
 
-test.each<[title: string, lines: string[], after: string | undefined]>([
-  ['nothing', [], undefined],
-  ['a message that asks', [line({ event: 'sent', again: 'r1' })], 'r1'],
-  ['one before any rest', [line({ event: 'sent', again: '' })], ''],
-  ['two', [line({ event: 'sent', again: 'r1' }), line({ event: 'sent', again: 'r2' })], 'r2'],
-  [
-    'one that was refused',
-    [line({ event: 'sent', again: 'r1' }), line({ event: 'refused', again: 'r1' })],
-    undefined,
-  ],
-  ['one in doubt', [line({ event: 'sent', again: 'r1' }), line({ event: 'unknown', again: 'r1' })], 'r1'],
-  [
-    'one that was accepted',
-    [line({ event: 'sent', again: 'r1' }), line({ event: 'accepted', again: 'r1' })],
-    'r1',
-  ],
-  ['an odd one', [line({ event: 'sent', again: 5 })], undefined],
-  ['one, and another refusal', [line({ event: 'sent', again: 'r1' }), line({ event: 'refused' })], 'r1'],
-])('of messages that ask again a journal with %s tells the last rest before it', async (_, lines, after) => {
-  expect(await afterLines(lines, ({ askedAfter }) => askedAfter)).toBe(after)
-})
-
 const begun = line({ event: 'interrupt', rest: 'r1' })
 
 test.each<[title: string, lines: string[], interrupt: object | undefined]>([
@@ -172,7 +150,7 @@ test.each<[title: string, lines: string[], interrupt: object | undefined]>([
 
 test('what a run adds is on the disk, and counts', async () => {
   const { audit, read } = await open()
-  expect(audit).toMatchObject({ task: undefined, askedAfter: undefined, interrupt: undefined })
+  expect(audit).toMatchObject({ task: undefined, interrupt: undefined })
   audit.add({ toolUse: null, event: 'sent', task: 'h1', known: { alike: 1 } })
   expect(audit.task).toEqual({ hash: 'h1', is: 'posting', known: { alike: 1 } })
   audit.add({ toolUse: null, event: 'accepted', task: 'h1' })
@@ -205,13 +183,12 @@ test('the fields of a line have an order, and the input its spelling', async () 
     name: 'n',
     server: 's',
     type: 't',
-    again: 'r0',
     task: 'h1',
     toolUse: 't1',
   })
   audit.close()
   expect(read()).toBe(
-    `{"time":"${time}","session":"s1","toolUse":"t1","task":"h1","again":"r0","type":"t","server":"s","name":"n",` +
+    `{"time":"${time}","session":"s1","toolUse":"t1","task":"h1","type":"t","server":"s","name":"n",` +
       '"input":{"n":1.0},"event":"decision","decision":{"decision":"allow"},"by":"rule","rule":0,"result":{"type":"x"},' +
       '"rest":"r1","known":{"alike":0},"reason":"why"}\n',
   )
@@ -287,7 +264,7 @@ describe('a file that is no place for an audit is named', () => {
 test('without a file nothing is kept, but the session is for this run alone', async () => {
   const cwd = temporaryFolder()
   const audit = await openIn(cwd, undefined)
-  expect([...audit.earlier, audit.task, audit.askedAfter, audit.interrupt]).toEqual(Array(3).fill(undefined))
+  expect([...audit.earlier, audit.task, audit.interrupt]).toEqual(Array(2).fill(undefined))
   audit.add({ toolUse: null, event: 'interrupt' })
   expect(audit.interrupt).toBeUndefined()
   await expect(openIn(cwd, undefined, at)).rejects.toMatchObject({

@@ -4,7 +4,6 @@ import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { CliError } from '../../../src/errors.ts'
-import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { encodeSseEvent } from '../../../src/wire/sse.ts'
 import { createClock, createPatientClock } from '../../harness/clock.ts'
@@ -568,15 +567,6 @@ describe('a run that reaches a bound', () => {
       expect(said.message).not.toContain('--max-total-tokens')
     },
   )
-
-  test('asks not again for an answer that fits a schema', async () => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
-    const flags = ['--max-total-tokens', '100', '--schema', join(cwd, 's.json'), '--schema-retries', '2']
-    const { code, events } = await ran({ work: [says, told(200), rest] }, flags, { timers: realTimers })
-    expect(code).toBe(15)
-    expect(events.filter(({ type }) => type === 'user.message')).toHaveLength(1)
-  })
 })
 
 describe('--max-cost', () => {

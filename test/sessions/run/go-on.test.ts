@@ -51,7 +51,7 @@ describe('the command that goes on with a run', () => {
         '2024-01-01',
       ],
       ...['-H', 'X-Trace: a b', '--tool', "x=jq '.a' | cat", '--tool-timeout', '5', '--policy', 'p.json'],
-      ...['--last', '-o', 'a.txt', '--schema', 's.json', '--schema-retries', '2', '--fail-on-cut'],
+      ...['--last', '-o', 'a.txt', '--schema', 's.json'],
       ...['--agents-url', 'https://other.test', '--retries', '1', '--no-validate', '--audit', 'a.ndjson'],
     ]
     const sent = [
@@ -254,7 +254,6 @@ describe('Y230: a signal while the service has a later request wait does not mak
   test.each<[what: string, flags: string[], rounds: Event[][], agent: Event, retry: string, words?: string]>([
     ['a reply', ['--policy', 'p.json'], [[use]], end, 'never'],
     ['a reply, of a run with an audit', ['--policy', 'p.json', '--audit', 'a.ndjson'], [[use]], end, 'later'],
-    ['a message to ask again', ['--schema', 's.json', '--schema-retries', '1'], [[says]], end, 'never'],
     [
       'the interrupt at a bound',
       ['--max-total-tokens', '100'],

@@ -44,20 +44,18 @@ test(
 )
 
 const says = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
-const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
-/** An agent that has to be asked twice for an answer that fits. */
+/** An agent whose answer fits. */
 const rounds = (): Event[][] => [
   [says('I begin'), use('t1'), custom('c1')],
   [use('t2')],
-  [says('no verdict'), rest],
   [says('once more'), use('t3')],
   [says('{"verdict": 1.0}')],
 ]
 
 const flags = [
   ...['--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs; sleep 0.02', '--deadline', '6'],
-  ...['--schema', 's.json', '--schema-retries', '1', '-o', 'a.json'],
+  ...['--schema', 's.json', '-o', 'a.json'],
 ]
 
 /** The command that a run with these flags prints which is asked to end. */
@@ -106,10 +104,8 @@ test(
         expect(['', '{"verdict": 1.0}\n']).toContain(written)
       }
       const said = service.events.filter(({ type }) => type === 'user.message')
-      const tasks = said.map((event) => JSON.stringify(event).includes('This is wrong'))
       // Of a task, too, it may not be known in time whether it arrives.
-      const few = ended.code === 10 ? [[]] : []
-      expect([...few, [false], [false, true]], ended.err).toContainEqual(tasks)
+      expect(ended.code === 10 ? [0, 1] : [1], ended.err).toContain(said.length)
       expect(answered(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
       // It may have been killed before the command did anything.
       if (existsSync(join(cwd, 'runs'))) expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('c1\n')

@@ -121,7 +121,7 @@ describe('Y134: the same line again', () => {
 
   test.each([
     ['', []],
-    [' for a form of the answer', ['--schema', 'number.json', '--schema-retries', '0']],
+    [' for a form of the answer', ['--schema', 'number.json']],
   ])('Y218: goes on after an interrupt with words%s that the journal does not have', async (_, more) => {
     const { service, again, cwd } = open({ rounds: [], end: { type: 'session.status_running' } })
     writeFileSync(join(cwd, 'number.json'), '{"type":"number"}')
