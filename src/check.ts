@@ -169,7 +169,7 @@ async function offerQuestions(
   try {
     return await agrees(questioner, wrap(costly))
   } finally {
-    await questioner.close()
+    questioner.close()
   }
 }
 

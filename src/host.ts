@@ -36,7 +36,6 @@ export function createProcessHost(): Host {
         return identify(0)
       },
       open: () => process.stdin,
-      isLive: true,
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),
       interrupt,
       onContinue,

@@ -76,18 +76,11 @@ export function onContinue(act: () => void): () => void {
   return () => void process.off('SIGCONT', act)
 }
 
-/** Stops the whole job, as Ctrl-Z does, and resolves when it goes on. A job that no shell could wake is not stopped. */
-export function suspend(): Promise<void> {
-  return new Promise((resolve) => {
-    const goOn = () => {
-      clearTimeout(timer)
-      process.off('SIGCONT', goOn)
-      resolve()
-    }
-    const timer = setTimeout(goOn, 200)
-    process.once('SIGCONT', goOn)
-    process.kill(0, 'SIGTSTP')
-  })
+/** Stops the whole job, as Ctrl-Z does. If no shell could wake the job, it is not stopped, and resumes at once. */
+export function suspend(): void {
+  const timer = setTimeout(() => process.emit('SIGCONT', 'SIGCONT'), 200)
+  process.once('SIGCONT', () => clearTimeout(timer))
+  process.kill(0, 'SIGTSTP')
 }
 
 /** While a run has not ended, the process fails: an empty event loop alone would end it with exit code 0. */

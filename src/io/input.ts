@@ -14,16 +14,14 @@ export interface Stdin {
   /** Of a regular file: its device and inode, as `1:2`. */
   readonly file?: string | undefined
   open(): Readable
-  /** A person types here, and may have typed before there was a question. */
-  isLive?: boolean
-  /** Of a terminal: whether keys, Ctrl-C too, are delivered one by one and are not shown. */
+  /** Only of a terminal on which a person types: whether keys, Ctrl-C too, are delivered one by one and are not shown. */
   setRaw?(isRaw: boolean): void
   /** Does what Ctrl-C does while the terminal is not raw. */
   interrupt?(): void
-  /** Calls `act` whenever the stopped run goes on, as by fg, until what it returns is called. */
+  /** Calls `act` whenever the stopped run resumes, as by fg, until what it returns is called. */
   onContinue?(act: () => void): () => void
-  /** Does what Ctrl-Z does while the terminal is not raw, and resolves when the run goes on. */
-  suspend?: (() => Promise<void>) | undefined
+  /** Does what Ctrl-Z does while the terminal is not raw. */
+  suspend?: (() => void) | undefined
 }
 
 /** What a command reads: stdin, once, and files. Texts must be UTF-8. */

@@ -1,4 +1,3 @@
-import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
 import { oneLine } from './escape.ts'
 
@@ -27,22 +26,3 @@ export function clip(text: string, width: number): string {
 /** Adds blanks to a text, up to `width` columns. */
 export const pad = (text: string, width: number): string =>
   text + ' '.repeat(Math.max(0, width - widthOf(text)))
-
-/** A text but for its last character, as a person sees it. */
-export const withoutLast = (text: string): string =>
-  text.slice(0, [...characters.segment(text)].at(-1)?.index ?? 0)
-
-/** How many rows of a terminal a text fills that begins at the left; its colours fill nothing. */
-export function rowsOf(text: string, columns: number): number {
-  let rows = 1
-  let room = columns
-  for (const { segment } of characters.segment(stripVTControlCharacters(text))) {
-    const width = widthOf(segment)
-    if (width > room || segment === '\n') {
-      rows++
-      room = columns
-    }
-    room -= width
-  }
-  return rows
-}

@@ -95,7 +95,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     uid: process.getuid?.(),
     stdin: {
       kind: world.stdinKind ?? (world.stdin === undefined ? 'terminal' : 'pipe'),
-      open: () => Readable.from(pieces(world.stdin ?? world.typed ?? '')),
+      open: () => Readable.from(pieces(world.stdin ?? linesOf(world.typed ?? ''))),
     },
     stdout: world.stdout ?? { ...stdout.end, columns: world.columns },
     stderr: world.stderr ?? { ...stderr.end, columns: world.columns },
@@ -122,6 +122,10 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     err: Buffer.from(stderr.bytes()).toString(),
   }
 }
+
+/** A terminal delivers what is typed line by line. */
+const linesOf = (typed: NonNullable<World['typed']>) =>
+  typeof typed === 'string' ? typed.split(/(?<=[\r\n])/) : typed
 
 async function* pieces(stdin: NonNullable<World['stdin'] | World['typed']>): AsyncGenerator<Uint8Array> {
   const isOne = typeof stdin === 'string' || stdin instanceof Uint8Array

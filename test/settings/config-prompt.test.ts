@@ -98,8 +98,7 @@ test('config init asks on a terminal, one question after the other (needs script
 test('Q12 lines that are pasted at once do not answer the questions that follow (needs script)', async () => {
   const cwd = temporaryFolder()
   const { code } = await type('"$NODE" "$PARLEY" config init', cwd, [
-    ['  baseUrl: ', '\x1b[200~https://a.test\rcanary-1\r\x1b[201~'],
-    ['canary-1↵', '\x15https://a.test\r\rm-2\r'],
+    ['  baseUrl: ', '\x1b[200~https://a.test\rcanary-1\rm-2\r\x1b[201~'],
     ['  accessToken (not shown): ', 'canary-2\r'],
     ['  family [alpha]: ', '\r'],
     ['  chatModel [alpha-2.5-pro]: ', '\r'],

@@ -20,6 +20,6 @@ export async function run(context: Context): Promise<void> {
     const { offerCheck } = await import('../../check.ts')
     await offerCheck(context, questioner)
   } finally {
-    await questioner.close()
+    questioner.close()
   }
 }

@@ -75,6 +75,6 @@ async function readValue({ host, input, cleanups }: Context, name: SettingName):
   try {
     return await questioner.ask(`${name} (not shown): `, { isHidden: true })
   } finally {
-    await questioner.close()
+    questioner.close()
   }
 }

@@ -101,7 +101,7 @@ export function createAsker(context: Context, look: string): Asker {
         await calls.sayFirst(lost, askAll)
       } catch (error) {
         // What is said next does not begin beside a question that is open.
-        await questioner?.close()
+        questioner?.close()
         const words = lost()
         if (!(error instanceof CliError) || words === undefined) throw error
         throw new CliError(error.kind, `${error.message}; ${words}`, error.details)

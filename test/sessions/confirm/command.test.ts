@@ -79,7 +79,7 @@ describe('confirm', () => {
     const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop and send\n'
     const question = `  allow bash (${id})? [y/n/s/q] `
     expect(ended.err).toContain(
-      `parley: tool use 1 of 2:\n${shown}${legend}${question}what\n${legend}${question}y\nparley: tool use 2 of 2:\n`,
+      `parley: tool use 1 of 2:\n${shown}${legend}${question}\n${legend}${question}\nparley: tool use 2 of 2:\n`,
     )
     expect(eventsOf(ended)).toMatchObject([{ result: 'allow' }, { result: 'deny' }])
   })

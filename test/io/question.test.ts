@@ -1,0 +1,80 @@
+import { PassThrough, Writable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { createCrowd } from '../../src/crowd.ts'
+import { createQuestioner, InputEnded } from '../../src/io/question.ts'
+
+/** A terminal: what is typed on it, what it shows, and whether it is raw. */
+function createTerminal() {
+  const keys = new PassThrough()
+  const screen = { text: '', isRaw: false }
+  const stream = new Writable({
+    write(chunk, _, done) {
+      screen.text += chunk
+      done()
+    },
+  })
+  const cleanups = createCrowd<() => unknown>()
+  const questioner = createQuestioner({
+    stdin: {
+      kind: 'terminal',
+      open: () => keys,
+      setRaw(isRaw) {
+        screen.isRaw = isRaw
+      },
+    },
+    stderr: { isTerminal: true, columns: 80, open: () => stream, writeNow: () => 0 },
+    cleanups,
+  })
+  const shows = (text: string) => expect.poll(() => screen.text).toContain(text)
+  return { keys, screen, cleanups, questioner, shows }
+}
+
+test('a question that is withdrawn is answered by nothing, nor is the next one by what was typed', async () => {
+  const { keys, screen, cleanups, questioner, shows } = createTerminal()
+  const withdrawal = new AbortController()
+  const asked = questioner.ask('one? ', { signal: withdrawal.signal })
+  await shows('one? ')
+  keys.write('y')
+  await shows('one? \x1b[6Gy')
+  expect(screen.isRaw).toBe(true)
+  const reason = new Error('answered elsewhere')
+  withdrawal.abort(reason)
+  expect(screen).toMatchObject({ isRaw: false, text: expect.stringMatching(/y\n$/) })
+  await expect(asked).rejects.toBe(reason)
+  expect([...cleanups]).toEqual([])
+
+  keys.write('\ry\r')
+  const next = questioner.ask('two? ')
+  await shows('two? ')
+  keys.write('no\r')
+  expect(await next).toBe('no')
+})
+
+test('a question that was withdrawn before it could be asked is not shown', async () => {
+  const { screen, questioner } = createTerminal()
+  const reason = new Error('answered elsewhere')
+  await expect(questioner.ask('one? ', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  const withdrawal = new AbortController()
+  const asked = questioner.ask('one? ', { signal: withdrawal.signal })
+  setImmediate(() => withdrawal.abort(reason))
+  await expect(asked).rejects.toBe(reason)
+  expect(screen).toEqual({ text: '', isRaw: false })
+})
+
+test('closing withdraws the open question at once', async () => {
+  const { screen, questioner, shows } = createTerminal()
+  const asked = questioner.ask('secret: ', { isHidden: true })
+  await shows('secret: ')
+  questioner.close()
+  expect(screen).toEqual({ isRaw: false, text: 'secret: \n' })
+  await expect(asked).rejects.toBeInstanceOf(InputEnded)
+})
+
+test('a line that the end of the input cuts off is no answer', async () => {
+  const { keys, questioner, shows } = createTerminal()
+  const asked = questioner.ask('one? ')
+  await shows('one? ')
+  keys.end('y')
+  await expect(asked).rejects.toBeInstanceOf(InputEnded)
+  await expect(questioner.ask('two? ')).rejects.toBeInstanceOf(InputEnded)
+})
