@@ -192,7 +192,7 @@ async function agrees(questioner: Questioner, question: string, byDefault = fals
 /** Offers to check the profile, and if the gateway streams, to have every chat stream. The end of the input is a no. */
 export async function offerCheck(context: Context, questioner: Questioner): Promise<void> {
   const settings = await readSettings(context)
-  const { origins, values } = settings
+  const { values } = settings
   const agreed = (question: string, byDefault: boolean) =>
     agrees(questioner, context.wrap(question), byDefault).catch((error: unknown) => {
       if (error instanceof InputEnded) return false
@@ -200,11 +200,8 @@ export async function offerCheck(context: Context, questioner: Questioner): Prom
     })
   if (!(await agreed('Check it now? [Y/n]', true))) return
   const ask = canAsk(settings) && (await agreed(costly, false))
-  // A command for a secret may ask something itself.
-  const needsTerminal = origins.accessTokenCommand !== undefined || origins.apiKeyCommand !== undefined
-  if (!ask || needsTerminal) await questioner.close()
   const streams = await checkProfile(context, { ask })
-  if (!streams || needsTerminal || values.stream) return
+  if (!streams || values.stream) return
   if (await agreed('Print every chat as it comes? [Y/n]', true))
     await changeProfile(context, (current) => withValue(current, 'stream', true), settings.profile)
 }
