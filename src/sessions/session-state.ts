@@ -1,6 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import { childrenOf, endOfValue, skipBlanks } from '../wire/json/scanner.ts'
-import { isStop, readStopDetails, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
+import {
+  isOfMainThread,
+  isStop,
+  readStopDetails,
+  readStopReason,
+  type SessionEvent,
+} from '../wire/sessions/session-event.ts'
 import { type Money, readBudget } from '../wire/sessions/usage.ts'
 
 /** How a session stopped; `why` is the last error that it showed in this turn. */
@@ -19,6 +25,8 @@ export interface ToolUse {
   /** Of an MCP tool. */
   server?: unknown
   input: unknown
+  /** Of a further thread of the session. */
+  thread?: unknown
   /** What the service itself decided. */
   permission?: unknown
   /** The whole event as it is spelled, if `add` was given that. */
@@ -62,6 +70,8 @@ export class SessionState {
   #budget: Money | undefined
   #end: string | undefined
   #error: string | undefined
+  /** The last evaluation said that the outcome of this turn was not reached. */
+  #missed: Stop | undefined
   #stoppedAt: string | undefined
   /** The ids of all events at which it stopped. */
   readonly #stops = new Set<string>()
@@ -76,8 +86,12 @@ export class SessionState {
     // An answer may be added when it is sent, and come again when the service shows it, later than what came of it.
     const isKnown = isAnswer(type) && !this.#addAnswer(event)
     // In a new turn nobody waits for what the last one left open.
-    if (type === 'user.message' || type === 'user.interrupt') this.#open.clear()
-    if (type === 'user.message') this.#error = undefined
+    if (type === 'user.message' || type === 'user.interrupt') this.#forgetOpen(event)
+    if (type === 'user.message' || type === 'user.define_outcome') {
+      this.#error = undefined
+      this.#missed = undefined
+    }
+    if (type === 'span.outcome_evaluation_end') this.#missed = readMissedOutcome(event)
     if (type === 'session.error') this.#error = readErrorMessage(event)
     if (type === 'session.usage') this.#budget = readBudget(event.budget)
     if (isStop(event)) {
@@ -124,7 +138,8 @@ export class SessionState {
     if (!isStuck(type) && ids.length > 0) return { kind: 'waiting', ids }
     // All that it waits for is answered: the agent goes on.
     if (type === 'requires_action' && eventIds?.length) return undefined
-    if (type === undefined || type === 'end_turn') return { kind: 'done', reason: type ?? 'no reason given' }
+    if (type === undefined || type === 'end_turn')
+      return this.#missed ?? { kind: 'done', reason: type ?? 'no reason given' }
     if (type === 'budget_reached') return { kind: 'stuck', reason: type, budget: this.#budget }
     const { category, explanation } = this.#details
     return { kind: 'stuck', reason: type, category, why: explanation ?? this.#error }
@@ -175,6 +190,13 @@ export class SessionState {
     return this.#stops
   }
 
+  /** What an event of a further thread ends is of that thread alone. */
+  #forgetOpen(event: SessionEvent): void {
+    for (const id of this.#open)
+      if (isOfMainThread(event) || this.#toolUses.get(id)?.thread === event.session_thread_id)
+        this.#open.delete(id)
+  }
+
   #addToolUse(event: SessionEvent, text: string | undefined): void {
     // Nobody could answer it.
     if (event.id === undefined) return
@@ -215,15 +237,38 @@ export class SessionState {
   }
 }
 
+function readMissedOutcome({ result, explanation }: SessionEvent): Stop | undefined {
+  if (result !== 'failed' && result !== 'max_iterations_reached') return undefined
+  const why = typeof explanation === 'string' ? explanation : undefined
+  return { kind: 'stuck', reason: 'the outcome was not reached', category: result, why }
+}
+
 function readErrorMessage({ error }: SessionEvent): string | undefined {
   const { message } = (typeof error === 'object' && error ? error : {}) as { message?: unknown }
   return typeof message === 'string' && message !== '' ? message : undefined
 }
 
 const readToolUse = (
-  { id = '', type, name, mcp_server_name: server, input, evaluated_permission: permission }: SessionEvent,
+  {
+    id = '',
+    type,
+    name,
+    mcp_server_name: server,
+    input,
+    session_thread_id: thread,
+    evaluated_permission: permission,
+  }: SessionEvent,
   text: string | undefined,
-): ToolUse => ({ id, type, name: typeof name === 'string' ? name : '', server, input, permission, text })
+): ToolUse => ({
+  id,
+  type,
+  name: typeof name === 'string' ? name : '',
+  server,
+  input,
+  thread,
+  permission,
+  text,
+})
 
 /** Whether two events of one id show the same tool use. Keys may stand in another order. */
 function isSame(one: ToolUse, other: ToolUse): boolean {

@@ -30,6 +30,14 @@ function toEvent(word: string): SessionEvent {
     given: { type: 'user.custom_tool_result', custom_tool_use_id: ids?.[0] },
     ran: { type: 'agent.tool_result', tool_use_id: ids?.[0] },
     mcpran: { type: 'agent.mcp_tool_result', mcp_tool_use_id: ids?.[0] },
+    theirs: { type: 'agent.tool_use', name: 'bash', input: {}, session_thread_id: 'th1' },
+    stopthem: { type: 'user.interrupt', session_thread_id: 'th1' },
+    restthem: { ...idle('end_turn'), session_thread_id: 'th1' },
+    outcome: { type: 'user.define_outcome' },
+    reached: { type: 'span.outcome_evaluation_end', result: 'satisfied' },
+    revise: { type: 'span.outcome_evaluation_end', result: 'needs_revision' },
+    missed: { type: 'span.outcome_evaluation_end', result: 'failed', explanation: 'no test' },
+    tired: { type: 'span.outcome_evaluation_end', result: 'max_iterations_reached' },
     late: { type: 'x.user.tool_result', tool_use_id: ids?.[0] },
     longer: { type: 'user.tool_result_delta', tool_use_id: ids?.[0] },
     lateran: { type: 'x.agent.tool_result', tool_use_id: ids?.[0] },
@@ -59,6 +67,8 @@ function after(words: string): SessionState {
 
 const waiting = (...ids: string[]) => ({ kind: 'waiting', ids })
 const stuck = (reason: string, more: object = {}) => ({ kind: 'stuck', reason, ...more })
+const missed = (category: string, more: object = {}) =>
+  stuck('the outcome was not reached', { category, ...more })
 const isDone = { kind: 'done', reason: 'end_turn' }
 /** It rests, and waits for nothing that anybody knows. */
 const forNothing = stuck('requires_action')
@@ -111,6 +121,20 @@ test.each<[words: string, stop: object | undefined]>([
   ['use1 done1 wait1', forNothing],
   ['use1 tomorrow1 wait1', forNothing],
   ['use1 tomorrow1', stuck('a_reason_of_tomorrow')],
+  // What names a thread is about that thread alone.
+  ['use1 stopthem1 wait1', waiting('use1')],
+  ['use1 theirs1 stopthem1 wait1', waiting('use1')],
+  ['use1 theirs1 interrupt1 wait1', forNothing],
+  ['message1 restthem1', undefined],
+  ['done1 restthem1', isDone],
+  ['use1 restthem1 wait1', waiting('use1')],
+  // An outcome that was not reached.
+  ['outcome1 revise1 reached1 done1', isDone],
+  ['outcome1 revise1 missed1 say1 done1', missed('failed', { why: 'no test' })],
+  ['outcome1 tired1 idle1', missed('max_iterations_reached')],
+  ['outcome1 missed1 message1 done1', isDone],
+  ['outcome1 missed1 outcome2 done1', isDone],
+  ['outcome1 tired1 gone1', { kind: 'ended', reason: 'terminated' }],
   // Why it is stuck, or at its end.
   ['error1 run1 exhausted1', stuck('retries_exhausted', { why: 'out of order' })],
   ['error1 message1 exhausted1', stuck('retries_exhausted')],

@@ -1,4 +1,4 @@
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isOfMainThread, type SessionEvent } from '../../wire/sessions/session-event.ts'
 
 /** An event, and what it is known by. */
 export interface KeyedEvent {
@@ -107,6 +107,3 @@ export const isOfClient = ({ type }: SessionEvent): boolean => type.startsWith('
 
 export const isTask = ({ type }: SessionEvent): boolean =>
   type === 'user.message' || type === 'user.define_outcome'
-
-export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent) =>
-  thread === undefined || thread === null || thread === ''

@@ -66,6 +66,10 @@ export function readBlockTypes({ content }: SessionEvent): string[] {
 export const isPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 
+/** Whether it is about the session itself, and not about one of its further threads. */
+export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent): boolean =>
+  thread === undefined || thread === null || thread === ''
+
 /** Whether the session stops with this event, for now or for good. */
-export const isStop = ({ type }: SessionEvent): boolean =>
-  /^session\.(status_idle|status_terminated|deleted)$/.test(type)
+export const isStop = (event: SessionEvent): boolean =>
+  /^session\.(status_idle|status_terminated|deleted)$/.test(event.type) && isOfMainThread(event)
