@@ -1,18 +1,9 @@
-import {
-  closeSync,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeSync,
-} from 'node:fs'
+import { rmSync } from 'node:fs'
 import { basename } from 'node:path'
 import { asFileFailure, CliError } from '../errors.ts'
+import { AppendedFile } from '../io/appended-file.ts'
 import { cutLines } from '../io/cut-lines.ts'
 import { type Lock, lockForRun } from '../io/lock.ts'
-import { readPieces, requireRegular, writeAll } from '../io/open-file.ts'
 import type { Timers } from '../timers.ts'
 import { longestText } from '../wire/json/encoder.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
@@ -68,17 +59,21 @@ export interface ResultsOptions {
  */
 export async function openResults(options: ResultsOptions): Promise<ResultsFile> {
   const { path, name, isResumed } = options
-  let file = openFile(options)
+  const open = () =>
+    new AppendedFile({
+      path,
+      name,
+      ...(isResumed ? {} : { refusal: 'it exists already; --resume goes on with it' }),
+    })
+  let file = open()
   let held: Lock | undefined
   try {
-    requireRegular(file, name)
     held = await lockForRun(path, options)
     // The run that was waited for removes its file if nothing came.
-    if (isResumed && changeOf(file, path) !== undefined) {
+    if (isResumed && file.findChange() !== undefined) {
       const former = file
-      file = openFile(options)
-      closeSync(former)
-      requireRegular(file, name)
+      file = open()
+      former.close()
     }
     const earlier = isResumed ? await read(file, options) : none
     return createWriter(file, held, { ...options, earlier })
@@ -86,25 +81,15 @@ export async function openResults(options: ResultsOptions): Promise<ResultsFile>
     // Without the lock it may be somebody else's by now.
     if (held && !isResumed) rmSync(path, { force: true })
     held?.release()
-    closeSync(file)
+    file.close()
     throw asFileFailure(error, name)
   }
 }
 
 const none: Earlier = { results: 0, tokens: 0, end: 0, tail: 'none', others: 0, width: undefined }
 
-function openFile({ path, name, isResumed }: ResultsOptions): number {
-  try {
-    return openSync(path, isResumed ? 'a+' : 'ax+', 0o600)
-  } catch (error) {
-    const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST'
-    if (isThere) throw new CliError('file', `${name}: it exists already; --resume goes on with it`)
-    throw asFileFailure(error, name)
-  }
-}
-
-async function read(file: number, { path, name, ledger, tokensOf }: ResultsOptions): Promise<Earlier> {
-  const earlier = await readEarlier(readPieces(file), ledger, tokensOf)
+async function read(file: AppendedFile, { name, ledger, tokensOf }: ResultsOptions): Promise<Earlier> {
+  const earlier = await readEarlier(file.read(), ledger, tokensOf)
   // Whatever it is, it is not ours to change.
   if (earlier.results === 0 && earlier.others > 0) {
     throw new CliError('file', `${name}: it has no results of a batch`)
@@ -112,39 +97,20 @@ async function read(file: number, { path, name, ledger, tokensOf }: ResultsOptio
   if (earlier.tail === 'foreign') {
     throw new CliError('file', `${name}: its last line is not a result of a batch`)
   }
-  if (earlier.tail === 'torn') cut(file, path, earlier.end)
-  if (earlier.tail === 'whole') writeSync(file, '\n')
+  if (earlier.tail === 'torn') file.cut(earlier.end)
+  if (earlier.tail === 'whole') file.append('\n')
   return earlier
 }
 
-/** How an open file was changed under its name meanwhile; `undefined` if it was not. */
-function changeOf(file: number, path: string, size = 0): string | undefined {
-  const named = statSync(path, { bigint: true, throwIfNoEntry: false })
-  if (!named) return 'removed'
-  const { dev, ino } = fstatSync(file, { bigint: true })
-  if (named.ino !== ino || named.dev !== dev) return 'replaced'
-  return named.size < size ? 'made shorter' : undefined
-}
-
 function createWriter(
-  file: number,
+  file: AppendedFile,
   held: Lock,
   { path, name, earlier, isResumed }: ResultsOptions & { earlier: Earlier },
 ): ResultsFile {
-  let size = fstatSync(file).size
   let isClosed = false
 
-  function change(): string | undefined {
-    try {
-      return changeOf(file, path, size)
-    } catch (error) {
-      throw asFileFailure(error, name)
-    }
-  }
-
   function requireWhole(): void {
-    const what = change()
-    if (what !== undefined) throw new CliError('file', `${name}: it was ${what} while the batch wrote it`)
+    file.requireUnchanged()
     // Asleep for long, a run may be taken for dead, and another goes on with its file.
     if (!held.isHeld()) throw new CliError('file', `${name}: another parley has taken it over`)
   }
@@ -153,44 +119,23 @@ function createWriter(
     earlier,
     requireWhole,
     append(line) {
+      requireWhole()
+      const { size } = file
       try {
-        requireWhole()
-        const bytes = Buffer.from(`${line}\n`)
-        appendWhole(file, path, { bytes, size })
-        size += bytes.length
+        file.append(`${line}\n`)
       } catch (error) {
-        throw asFileFailure(error, name)
+        file.cut(size)
+        throw error
       }
     },
     close() {
       if (isClosed) return
       isClosed = true
-      const isUnused = size === 0 && !isResumed && change() === undefined && held.isHeld()
+      const isUnused = file.size === 0 && !isResumed && file.findChange() === undefined && held.isHeld()
       if (isUnused) rmSync(path, { force: true })
-      closeSync(file)
+      file.close()
       held.release()
     },
-  }
-}
-
-/** Adds all of the bytes to a file of this size, or none of them. Throws what the file system throws. */
-function appendWhole(file: number, path: string, { bytes, size }: { bytes: Uint8Array; size: number }): void {
-  try {
-    writeAll(file, bytes)
-  } catch (error) {
-    cut(file, path, size)
-    throw error
-  }
-}
-
-/** Makes an open file shorter. */
-function cut(file: number, path: string, size: number): void {
-  try {
-    ftruncateSync(file, size)
-  } catch (error) {
-    // Windows refuses it for a file that was opened to be added to.
-    if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error
-    truncateSync(path, size)
   }
 }
 

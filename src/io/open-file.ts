@@ -1,14 +1,6 @@
-import { closeSync, constants, fstatSync, openSync, read, type Stats, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, read, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { CliError } from '../errors.ts'
-
-/** What is known of an open file. Throws a `CliError` if it is not a regular one; Windows opens a folder too. */
-export function requireRegular(file: number, name: string): Stats {
-  const stat = fstatSync(file)
-  const kind = stat.isDirectory() ? 'a folder' : 'not a regular file'
-  if (!stat.isFile()) throw new CliError('file', `${name}: it is ${kind}`)
-  return stat
-}
 
 /**
  * Opens a regular file, and no link; `name` is what messages call it. Throws what the file system throws, or a `CliError` if
@@ -19,7 +11,10 @@ export function openRegular(path: string, name: string, flags: number, mode?: nu
   const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
   const file = openSync(path, flags | O_NOFOLLOW | O_NONBLOCK, mode)
   try {
-    requireRegular(file, name)
+    const stat = fstatSync(file)
+    // Windows opens a folder, too.
+    const kind = stat.isDirectory() ? 'a folder' : 'not a regular file'
+    if (!stat.isFile()) throw new CliError('file', `${name}: it is ${kind}`)
     return file
   } catch (error) {
     closeSync(file)

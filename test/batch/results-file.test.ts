@@ -27,7 +27,7 @@ const open = (path: string, options: Partial<ResultsOptions> = {}) =>
     isResumed: true,
     ledger: createLedger(),
     tokensOf: () => undefined,
-    deadline: Date.now() + 300,
+    deadline: realTimers.now() + 300,
     timers: realTimers,
     note() {},
     ...options,

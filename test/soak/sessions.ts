@@ -12,6 +12,7 @@ const limits = { lag: 2, late: 2, mute: true, keepsAlive: false }
 /** Real time; nothing waits for what nobody waits for any more. */
 const clock = {
   ...realTimers,
+  now: realTimers.date,
   wait: (milliseconds: number) =>
     new Promise<void>((resolve) => void setTimeout(resolve, milliseconds).unref()),
 }

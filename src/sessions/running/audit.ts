@@ -1,8 +1,7 @@
-import { closeSync, constants, fchmodSync, fstatSync, fsyncSync, readSync } from 'node:fs'
 import type { Context } from '../../context.ts'
-import { CliError, fileProblem } from '../../errors.ts'
+import { asFileFailure, CliError } from '../../errors.ts'
+import { AppendedFile } from '../../io/appended-file.ts'
 import { cutLines } from '../../io/cut-lines.ts'
-import { openRegular, readPieces, writeAll } from '../../io/open-file.ts'
 import { absolutePath } from '../../io/paths.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -75,7 +74,9 @@ export async function openAudit(
   workplace: Workplace,
   path: string | undefined,
 ): Promise<Audit> {
-  const file = path === undefined ? undefined : openFile(absolutePath(context.host, path), path)
+  const name = `the audit file ${path}`
+  const file =
+    path === undefined ? undefined : new AppendedFile({ path: absolutePath(context.host, path), name })
   let lock: SessionLock | undefined
   try {
     const held = await lockSession(context, workplace, path)
@@ -90,14 +91,14 @@ export async function openAudit(
       }
     return await readAudit(context, { file, path, session: workplace.session, lock: held })
   } catch (error) {
-    if (file !== undefined) closeSync(file)
+    file?.close()
     lock?.release()
-    throw error instanceof CliError ? error : failed(path ?? '', error)
+    throw asFileFailure(error, name)
   }
 }
 
 interface OpenAudit {
-  file: number
+  file: AppendedFile
   path: string
   session: string
   lock: SessionLock
@@ -108,7 +109,7 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
   const replies = new Map<string, Reply>()
   let task: JournalTask | undefined
   let interrupt: BegunInterrupt | undefined
-  for await (const { entry } of readEntries(readPieces(file), path)) {
+  for await (const { entry } of readEntries(file.read(), path)) {
     if (entry.session !== session) continue
     const line = typeof entry.toolUse === 'string' ? readLine(entry) : undefined
     if (line) {
@@ -118,8 +119,8 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
     task = stepTask(task, readTaskLine(entry))
     interrupt = stepInterrupt(interrupt, entry)
   }
-  if (constants.O_NOFOLLOW && (fstatSync(file).mode & 0o077) !== 0) fchmodSync(file, 0o600)
-  if (!endsInNewline(file)) write(file, '\n', path)
+  file.makePrivate()
+  file.endLine()
   return {
     earlier: replies,
     get task() {
@@ -131,12 +132,13 @@ async function readAudit({ timers }: Context, { file, path, session, lock }: Ope
     add(entry) {
       lock.requireHeld()
       const now = timers.date()
-      write(file, `${toLine(entry, session, now)}\n`, path)
+      file.append(`${toLine(entry, session, now)}\n`)
+      file.sync()
       task = stepTask(task, readTaskLine({ ...entry }))
       interrupt = stepInterrupt(interrupt, { ...entry })
     },
     close() {
-      closeSync(file)
+      file.close()
       lock.release()
     },
   }
@@ -151,36 +153,6 @@ function stepInterrupt(
   if (event === 'sent' && typeof task === 'string') return undefined
   if (event === 'refused' && toolUse === null && task === undefined && again === undefined) return undefined
   return interrupt
-}
-
-const failed = (path: string, error: unknown) =>
-  new CliError('file', `the audit file ${path}: ${fileProblem(error)}`)
-
-function openFile(path: string, name: string): number {
-  const { O_RDWR, O_APPEND, O_CREAT } = constants
-  try {
-    return openRegular(path, `the audit file ${name}`, O_RDWR | O_APPEND | O_CREAT, 0o600)
-  } catch (error) {
-    if (error instanceof CliError) throw error
-    const isLink = (error as NodeJS.ErrnoException).code === 'ELOOP'
-    throw isLink ? new CliError('file', `the audit file ${name}: it is a link`) : failed(name, error)
-  }
-}
-
-/** Whether the file is empty or its last line is whole. */
-function endsInNewline(file: number): boolean {
-  const { size } = fstatSync(file)
-  const last = Buffer.alloc(1)
-  return size === 0 || (readSync(file, last, 0, 1, size - 1) === 1 && last[0] === 0x0a)
-}
-
-function write(file: number, text: string, name: string): void {
-  try {
-    writeAll(file, Buffer.from(text))
-    fsyncSync(file)
-  } catch (error) {
-    throw failed(name, error)
-  }
 }
 
 /** The fields in their order, the input as it is spelled. */

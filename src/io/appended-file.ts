@@ -1,0 +1,131 @@
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  lstatSync,
+  readSync,
+  truncateSync,
+} from 'node:fs'
+import { asFileFailure, CliError } from '../errors.ts'
+import { openRegular, readPieces, writeAll } from './open-file.ts'
+
+const newline = 0x0a
+
+interface AppendedFileOptions {
+  path: string
+  /** As messages call it. */
+  name: string
+  /** A file that exists is refused with this message. */
+  refusal?: string
+}
+
+/**
+ * A regular file that a run adds to: results, an audit. What it says decides what is done twice, so whoever removes,
+ * replaces or shortens it under the run stops the run. Methods throw a `CliError` of kind `file`.
+ */
+export class AppendedFile {
+  readonly #path: string
+  readonly #name: string
+  #file: number
+  /** How long the file was when it was last looked at. */
+  #size = 0
+
+  /** Makes the file if there is none, with mode 0600. */
+  constructor({ path, name, refusal }: AppendedFileOptions) {
+    this.#path = path
+    this.#name = name
+    const { O_RDWR, O_APPEND, O_CREAT, O_EXCL } = constants
+    try {
+      const flags = O_RDWR | O_APPEND | O_CREAT | (refusal === undefined ? 0 : O_EXCL)
+      this.#file = openRegular(path, name, flags, 0o600)
+    } catch (error) {
+      const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST'
+      if (isThere && refusal !== undefined) throw new CliError('file', `${name}: ${refusal}`)
+      const isLink = (error as NodeJS.ErrnoException).code === 'ELOOP'
+      throw isLink ? new CliError('file', `${name}: it is a link`) : asFileFailure(error, name)
+    }
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** Its bytes from the beginning; what was added by then counts as known. */
+  read(): AsyncGenerator<Uint8Array> {
+    this.#size = fstatSync(this.#file).size
+    return readPieces(this.#file)
+  }
+
+  /** How the file was changed under its name; `undefined` if others have added to it at most. */
+  findChange(): string | undefined {
+    return this.#attempt(() => {
+      const named = lstatSync(this.#path, { bigint: true, throwIfNoEntry: false })
+      if (!named) return 'removed'
+      const { dev, ino } = fstatSync(this.#file, { bigint: true })
+      if (named.ino !== ino || named.dev !== dev) return 'replaced'
+      return named.size < this.#size ? 'made shorter' : undefined
+    })
+  }
+
+  requireUnchanged(): void {
+    const change = this.findChange()
+    if (change !== undefined)
+      throw new CliError('file', `${this.#name}: it was ${change} while this run wrote it`)
+  }
+
+  /** What was written of a text that does not fit stays. */
+  append(text: string): void {
+    this.requireUnchanged()
+    this.#attempt(() => {
+      writeAll(this.#file, Buffer.from(text))
+      this.#size = fstatSync(this.#file).size
+    })
+  }
+
+  sync(): void {
+    this.#attempt(() => fsyncSync(this.#file))
+  }
+
+  /** Gives a last line that was cut off its end. */
+  endLine(): void {
+    const last = Buffer.alloc(1)
+    const length = this.#attempt(() => this.#size && readSync(this.#file, last, 0, 1, this.#size - 1))
+    if (length > 0 && last[0] !== newline) this.append('\n')
+  }
+
+  /** Takes it from the eyes of others. Windows has no such modes. */
+  makePrivate(): void {
+    if (!constants.O_NOFOLLOW) return
+    this.#attempt(() => {
+      if ((fstatSync(this.#file).mode & 0o077) !== 0) fchmodSync(this.#file, 0o600)
+    })
+  }
+
+  cut(size: number): void {
+    this.#attempt(() => {
+      try {
+        ftruncateSync(this.#file, size)
+      } catch (error) {
+        // Windows refuses it for a file that was opened to be added to.
+        if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error
+        truncateSync(this.#path, size)
+      }
+      this.#size = size
+    })
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+
+  #attempt<T>(act: () => T): T {
+    try {
+      return act()
+    } catch (error) {
+      throw asFileFailure(error, this.#name)
+    }
+  }
+}
