@@ -152,7 +152,7 @@ describe.each(worlds)('where %s', (_, limits) => {
       const answer = scenario.code === 0 ? (answerOf(scenario) ?? '') : ''
       expect({ posts: service.posts, code, out: out.trim() }, err).toEqual({
         posts: scenario.isSent ? 1 : 0,
-        code: scenario.code,
+        code: scenario.code === 0 && answer === '' ? 8 : scenario.code,
         out: answer,
       })
     })
