@@ -16,7 +16,7 @@ export function declare(command: Command): void {
   command
     .option('--stream', 'print the answer as it arrives')
     .option('--no-stream', 'wait for the whole answer')
-    .option('--fail-on-cut', 'exit 8 if the answer is cut, stopped or empty')
+    .option('--fail-on-cut', 'exit 8 if the answer is cut or stopped')
     .addOption(
       new FileFlag(
         '-o, --output <file>',

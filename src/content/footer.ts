@@ -8,7 +8,9 @@ import { groupDigits, inAndOut, usageOf } from './tokens.ts'
 /** How an answer ended. */
 export interface AnswerEnd {
   summary: AnswerSummary
+  /** It has no text: then what it has instead. */
   isBlank: boolean
+  holds?: ReadonlySet<string>
   /** Some bytes were not UTF-8, and are shown as U+FFFD. */
   isDamaged: boolean
   /** The service did not end the stream. */
@@ -25,30 +27,42 @@ export interface Footer {
 /** Normal reasons to stop; any other is worth a warning. */
 const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP', 'stop']
 
-const noText = 'the answer has no text'
-
 /** Prints on stderr what the text does not show: how it ended, and what it cost. */
 export function printEnd(context: Context, end: AnswerEnd, footer: Footer): void {
   const { note, warn } = context
-  if (end.isBlank) note(noText)
   if (end.isDamaged) note('the answer contains \ufffd: some of its bytes may not have been UTF-8')
   for (const cut of cutsOf(end)) warn(cut)
   printUsage(context, end.summary, footer)
 }
 
-/** Throws a `CliError` if an answer is cut, stopped or empty (`--fail-on-cut`). */
-export function requireUncut(context: Context, end: AnswerEnd, footer: Footer): void {
-  const cut = cutOf(end)
-  if (cut === undefined) return
+/**
+ * What an answer has to be: `uncut` is one with text that was neither cut nor stopped (`--fail-on-cut`).
+ */
+export type Demand = 'anything' | 'text' | 'uncut'
+
+/** Throws a `CliError` if an answer is less than what is demanded. */
+export function requireAnswer(
+  context: Context,
+  end: AnswerEnd,
+  { demand, footer }: { demand: Demand; footer: Footer },
+): void {
+  const lack = lackOf(end, demand)
+  if (lack === undefined) return
   printUsage(context, end.summary, footer)
-  throw notUnderstood(cut)
+  throw notUnderstood(lack)
 }
 
-/** In which way an answer is less than what was asked for; `undefined` if it is not. */
-export function cutOf(end: Omit<AnswerEnd, 'isDamaged'>): string | undefined {
-  const [cut = end.isBlank ? noText : undefined] = cutsOf(end)
-  return cut
+/** In which way an answer is less than what is demanded; `undefined` if it is not. */
+export function lackOf(end: Omit<AnswerEnd, 'isDamaged'>, demand: Demand): string | undefined {
+  if (demand === 'anything') return undefined
+  const cuts = cutsOf(end)
+  if (!end.isBlank) return demand === 'uncut' ? cuts[0] : undefined
+  const held = [...(end.holds ?? [])].join(' and ')
+  return [...cuts.slice(0, 1), `the answer has no text${held && `, only ${held}`}`].join('; ')
 }
+
+/** How an answer was cut or stopped; `undefined` if it was not. */
+export const cutOf = (end: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string | undefined => cutsOf(end)[0]
 
 /** Says in which ways an answer was cut or stopped, as far as is known. */
 function cutsOf({

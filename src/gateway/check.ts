@@ -36,7 +36,7 @@ export async function tryChat(
       isLaidOut: false,
       longestKept: 0,
       isStreamed: stream,
-      failOnCut: false,
+      demand: 'anything',
       schema: undefined,
       footer: { start: context.timers.now(), isAsked: false },
       isLast: true,

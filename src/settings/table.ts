@@ -44,7 +44,7 @@ export const settings = {
   streamVia: { about: 'how streaming is asked for: query, path or body', default: 'query' },
   schemaVia: { about: 'how an answer that fits --schema is asked for: prompt or native', default: 'prompt' },
   failOnCut: {
-    about: 'fail (exit 8) if an answer was cut or stopped, or has no text',
+    about: 'fail (exit 8) if an answer was cut or stopped',
     default: false,
     noFlag: true,
     ownFlag: '--fail-on-cut',

@@ -38,8 +38,14 @@ export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity
   return collected.bytes()
 }
 
-/** The same for a body that something else reads. `add` returns how many bytes there are. */
-export function collectBody(limit = Infinity): { add(chunk: Uint8Array): number; bytes(): Uint8Array } {
+/** The same for a body that something else reads. */
+export interface CollectedBody {
+  /** Returns how many bytes there are. */
+  add(chunk: Uint8Array): number
+  bytes(): Uint8Array
+}
+
+export function collectBody(limit = Infinity): CollectedBody {
   let whole: Uint8Array = Buffer.alloc(0)
   let size = 0
   return {

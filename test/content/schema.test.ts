@@ -90,7 +90,7 @@ test.each([
   ['Ada is 36.', 'parley: the answer is not JSON: line 1, column 1: '],
   [`Here: \`\`\`json\n${fitting}\n\`\`\``, 'parley: the answer is not JSON: line 1, column 1: '],
   ['```json\n{"name"', 'parley: the answer is not JSON: '],
-  ['', 'parley: the answer has no text; the answer is not JSON: '],
+  ['', 'parley: the answer has no text\n'],
   [
     '{"name":"Ada","age":"36"}',
     'parley: the answer does not fit s.json: $.age: type: must be integer, not "36"; ',
@@ -244,12 +244,18 @@ test('with --raw the bytes are printed, and the exit code tells', async () => {
 test('--schema-retries asks again with the misfits told, in further turns', async () => {
   const cwd = folderWith(person)
   const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '2', '--report', 'r.json']
-  const ended = await run(argv, { cwd, exchange: answers('{"name":1,"age":1}', '', fitting) })
+  const ended = await run(argv, { cwd, exchange: answers('{"name":1,"age":1}', '1', fitting) })
   expect(ended).toMatchObject({ code: 0, out: `${fitting}\n` })
   expect(ended.err).toContain('$.name: type: must be string, not 1; asking again\n')
   expect(ended.requests).toHaveLength(3)
   const { contents } = JSON.parse(ended.requests[2]?.text ?? '')
-  expect(contents.map(({ role }: { role: string }) => role)).toEqual(['user', 'model', 'user', 'user'])
+  expect(contents.map(({ role }: { role: string }) => role)).toEqual([
+    'user',
+    'model',
+    'user',
+    'model',
+    'user',
+  ])
   expect(contents[1].parts).toEqual([{ text: '{"name":1,"age":1}' }])
   expect(contents[2].parts[0].text).toContain('$.name: type: ')
   expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))).toMatchObject({

@@ -205,7 +205,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     isProcess: true,
     url: ({ port }) => `http://again.test:${port}`,
     flags: ['--allow-http'],
-    script: answering(response('{"content":[],"data":[]}')),
+    script: answering(response('{"content":"ok","data":[]}')),
     code: 0,
     reqs: 1,
     err: ['cannot be looked up at the moment; trying again'],

@@ -79,9 +79,9 @@ faultsOnce('Files of answers', [
     name: 'F23 an answer without text is no turn of a thread',
     argv: ['chat', 'hi', '--thread', 't.json'],
     script: answering(response(message(''))),
-    code: 0,
+    code: 8,
     reqs: 1,
-    err: ['t.json: the answer has no text, so nothing was added'],
+    err: ['the answer has no text; t.json was not made'],
   },
   {
     name: 'F03 a link in the place of FILE.part is not followed (needs symbolic links)',

@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net'
-import { expect } from 'vitest'
 import { response } from '../harness/server.ts'
 import { answering, closing, headOf, ok, okText, resetting } from './answers.ts'
 import { both, chat, faultsInside, image, type Row } from './rows.ts'
@@ -87,7 +86,7 @@ faultsInside('U: sent, no answer', [
   ...both({
     name: 'U12 the connection of an attempt is not used for the next',
     script: (socket, _, count) => {
-      if (count > 1) return void socket.write(response('{"content":[],"data":[]}'))
+      if (count > 1) return void socket.write(response('{"content":"ok","data":[]}'))
       socket.write(response('{}', '429 Slow down'))
       setTimeout(() => socket.end(), 100)
     },
@@ -105,7 +104,7 @@ faultsInside('U: sent, no answer', [
   }),
   ...both({
     name: 'U14 100 unasked, then the answer',
-    script: answering(`HTTP/1.1 100 Continue\r\n\r\n${response('{"content":[],"data":[]}')}`),
+    script: answering(`HTTP/1.1 100 Continue\r\n\r\n${response('{"content":"ok","data":[]}')}`),
     code: 0,
     reqs: 1,
   }),
@@ -157,7 +156,6 @@ faultsInside('U: sent, no answer', [
     code: 8,
     reqs: 1,
     err: ['the part that came is kept as'],
-    files: [expect.stringMatching(/^tmp\/parley-[\w-]+\.json$/)],
   },
 ])
 

@@ -132,6 +132,7 @@ faultsInside('E: streams', [
     ...whole,
     name: 'E13 no text at all',
     script: answering(sseHead + stop),
+    code: 8,
     out: '',
     err: ['the answer has no text'],
   },

@@ -1,9 +1,17 @@
-import { type AnswerEnd, cutOf, type Footer, printUsage, requireUncut } from '../../content/footer.ts'
+import {
+  type AnswerEnd,
+  cutOf,
+  type Demand,
+  type Footer,
+  printUsage,
+  requireAnswer,
+} from '../../content/footer.ts'
 import { createLayout } from '../../content/layout.ts'
-import { keepText } from '../../content/rescue.ts'
+import { keepText, rescue } from '../../content/rescue.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { countPart } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
+import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { type AnswerPrinter, createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { FileOutput } from '../../io/file-output.ts'
@@ -13,6 +21,7 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createWaiting, type Waiting } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+import { isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 
 /** An answer that was printed. */
@@ -33,7 +42,8 @@ export interface Printing {
   longestKept: number
   /** It was asked for as a stream. */
   isStreamed: boolean
-  failOnCut: boolean
+  /** With `--raw` an answer needs no text. */
+  demand: Demand
   schema: AnswerSchema | undefined
   footer: Footer
 }
@@ -72,16 +82,14 @@ interface PrintingText extends Printing {
 async function printText(
   context: Context,
   response: HttpResponse,
-  { file, isLaidOut, text, isStreamed, failOnCut, footer }: PrintingText,
+  { file, isLaidOut, text, isStreamed, demand, footer }: PrintingText,
 ): Promise<Answer> {
   const waiting = createWaiting(context, footer.start)
   const output = file ?? waiting.over(context.output)
   const printer = isLaidOut
     ? await createLayout({ ...context, output }, waiting)
     : createAnswerPrinter(output)
-  const answer = await read(context, response, { output, printer, waiting, text, isStreamed })
-  if (failOnCut) requireUncut(context, answer, footer)
-  return answer
+  return read(context, response, { output, printer, waiting, text, isStreamed, demand, footer })
 }
 
 interface Fitting extends PrintingText {
@@ -94,7 +102,7 @@ interface Fitting extends PrintingText {
 async function printFitting(
   context: Context,
   response: ReadableResponse,
-  { schema, held, isLast, file, text, isStreamed, failOnCut, footer }: Fitting,
+  { schema, held, isLast, file, text, isStreamed, demand, footer }: Fitting,
 ): Promise<Answer | Mismatch> {
   const waiting = createWaiting(context, footer.start)
   const output = file ?? waiting.over(context.output)
@@ -104,9 +112,10 @@ async function printFitting(
     waiting,
     text,
     isStreamed,
+    demand,
+    footer,
   })
   response.accept()
-  if (failOnCut) requireUncut(context, answer, footer)
   const checked = await schema.check(answer.text, cutOf(answer))
   if ('failure' in checked) {
     printUsage(context, answer.summary, footer)
@@ -159,13 +168,15 @@ interface AnswerReading {
   waiting: Waiting
   text: WatchedText
   isStreamed: boolean
+  demand: Demand
+  footer: Footer
 }
 
-/** Reads an answer to its end, and prints it meanwhile. */
+/** Reads an answer to its end, and prints it meanwhile. Throws a `CliError` if it is less than what is demanded. */
 async function read(
   context: Context,
   response: HttpResponse,
-  { output, printer, waiting, text, isStreamed }: AnswerReading,
+  { output, printer, waiting, text, isStreamed, demand, footer }: AnswerReading,
 ): Promise<Answer> {
   const { flags, cleanups, timers } = context
   const isRaw = flags.raw ?? false
@@ -178,7 +189,9 @@ async function read(
     raw: isRaw ? raw.add : undefined,
   }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
+  const { summary } = decoder
   const shown = isRaw ? raw : printer
+  let isWhole = false
   let failure: unknown
 
   async function take(chunk: Uint8Array): Promise<void> {
@@ -204,16 +217,35 @@ async function read(
     if (failure) throw failure
     decoder.end()
     await shown.end()
-    return { summary: decoder.summary, ...text.read(), isAssumed }
+    const answer = { summary, holds: decoder.holds, ...text.read(), isAssumed }
+    isWhole = true
+    requireAnswer(context, answer, { demand: isRaw && demand === 'text' ? 'anything' : demand, footer })
+    return answer
   } catch (error) {
-    countPart(context.summary, decoder.summary)
+    if (!isWhole) countPart(context.summary, summary)
     await shown.write()
     shown.breakLine()
-    throw error
+    // A whole answer with nothing in it has nothing to keep.
+    const isNothing = isRaw || (isWhole && decoder.holds.size === 0)
+    throw isNothing ? error : await keepUnread(context, error, decoder.unread())
   } finally {
     waiting.stop()
     cleanups.delete(shown.breakLine)
   }
+}
+
+/** Keeps an answer that was not understood, or has no text: it was paid for. An error of the service's is not an answer. */
+async function keepUnread(context: Context, error: unknown, bytes: Uint8Array): Promise<unknown> {
+  if (!(error instanceof CliError) || error.kind !== 'response') return error
+  const start = Buffer.from(bytes.subarray(0, longestBlock)).toString().trimStart()
+  const { brokeOff, body } = error.details
+  // An error in a stream says whether it broke off an answer.
+  if (brokeOff !== undefined || isErrorEnvelope(body) || start === '' || start[0] === '<') return error
+  return rescue(context, error, {
+    bytes,
+    extension: /^[[{]/.test(start) ? 'json' : 'txt',
+    what: 'the answer',
+  })
 }
 
 /**

@@ -16,6 +16,7 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
 import { type Assignment, parseAssignment } from '../../wire/json/edit.ts'
+import type { Printing } from './answer.ts'
 import type { Conversation } from './conversation.ts'
 
 export interface ChatOptions extends QuestionOptions, SchemaOptions {
@@ -57,13 +58,13 @@ export async function ask(context: Context, options: ChatOptions, words: string[
   if (await caller.preview(endpoint, parts)) return
   /** Why stdout takes no more. */
   let full: CliError | undefined
-  const printing = {
+  const printing: Printing = {
     file,
     isUnprinted: () => full !== undefined,
     isLaidOut,
     longestKept: conversation ? Infinity : file ? 0 : longestUnprinted,
     isStreamed: options.stream ?? values.stream,
-    failOnCut: options.failOnCut ?? values.failOnCut,
+    demand: (options.failOnCut ?? values.failOnCut) ? 'uncut' : 'text',
     schema,
     footer,
   }

@@ -1,4 +1,4 @@
-import { createAssumedWarning, cutOf } from '../../content/footer.ts'
+import { createAssumedWarning, cutOf, lackOf } from '../../content/footer.ts'
 import type { AnswerSchema } from '../../content/schema/schema.ts'
 import { countAnswer, countAttempts, type Spent, tokensOf, usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
@@ -125,8 +125,9 @@ async function readLine(
   }
   onAnswer(summary)
   const text = pieces.join('')
-  const cut = cutOf({ summary, isBlank: text.trim() === '', ...end })
-  if (failOnCut && cut !== undefined) throw notUnderstood(cut).with({ answer: text })
+  const cut = cutOf({ summary, ...end })
+  const lack = lackOf({ summary, isBlank: text.trim() === '', ...end }, failOnCut ? 'uncut' : 'anything')
+  if (lack !== undefined) throw notUnderstood(lack).with({ answer: text })
   if (end.isAssumed) onAssumed()
   const checked = await schema?.check(text, cut)
   const { model, stopReason } = summary

@@ -1,14 +1,20 @@
 import { createTextDecoding } from '../charset.ts'
+import { type CollectedBody, collectBody } from '../exchange.ts'
+import { createWalk, depthOf, skipBlanks } from '../json/scanner.ts'
 import { createArraySplitter, createSequenceSplitter } from '../json/splitter.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isTerminator, type SseEvent } from '../sse.ts'
-import type { AnswerSummary } from './answer-fields.ts'
+import type { AnswerSummary, Holding } from './answer-fields.ts'
 import { type AnswerReader, createAnswerReader, type Progress } from './answer-reader.ts'
 
 /** Turns an answer's bytes into its text, whatever form the body has. */
 export interface AnswerDecoder {
   readonly summary: AnswerSummary
+  /** What the answer has beside text. */
+  readonly holds: ReadonlySet<Holding>
+  /** The body, as far as it came, until some text comes of it: it may be all that there is of an answer. */
+  unread(): Uint8Array
   /** In the middle of a value it is never `settled`. */
   progress(): Progress
   /** How many values have brought text, or an image. */
@@ -33,12 +39,20 @@ export function createAnswerDecoder(
 ): AnswerDecoder {
   const reader = createAnswerReader(isStreamed && !isJsonDocument.test(contentType))
   const head = createHead()
-  const kept: Uint8Array[] = []
+  let unread: CollectedBody | undefined = collectBody()
   let decoder: BodyDecoder | undefined
 
   function open(): BodyDecoder {
-    decoder = chooseDecoder(head.start(), contentType)(reader, contentType, sink)
-    for (const bytes of kept.splice(0)) take(decoder, bytes)
+    const whole = isStreamed ? undefined : unread
+    const watched: AnswerSink = {
+      ...sink,
+      text(text) {
+        if (unread && text.trim() !== '') unread = undefined
+        sink.text(text)
+      },
+    }
+    decoder = chooseDecoder(head.start(), contentType)({ reader, contentType, sink: watched, whole })
+    take(decoder, unread?.bytes() ?? new Uint8Array())
     return decoder
   }
 
@@ -49,6 +63,8 @@ export function createAnswerDecoder(
 
   return {
     summary: reader.summary,
+    holds: reader.holds,
+    unread: () => unread?.bytes() ?? new Uint8Array(),
     progress() {
       const progress = reader.progress()
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
@@ -56,9 +72,9 @@ export function createAnswerDecoder(
     received: reader.received,
     isVerbatim: () => decoder?.isVerbatim ?? false,
     push(bytes) {
-      if (decoder) return take(decoder, bytes)
-      kept.push(bytes)
-      if (head.push(bytes)) open()
+      unread?.add(bytes)
+      if (decoder) take(decoder, bytes)
+      else if (head.push(bytes)) open()
     },
     end() {
       const chosen = decoder ?? open()
@@ -109,6 +125,15 @@ export interface AnswerSink {
   raw?: ((raw: Uint8Array | string) => void) | undefined
 }
 
+/** What a body is decoded with. */
+interface BodyReading {
+  reader: AnswerReader
+  contentType: string
+  sink: AnswerSink
+  /** All bytes that were pushed: of a body that was not asked for as a stream. */
+  whole: CollectedBody | undefined
+}
+
 /** Decodes a body of one form. */
 interface BodyDecoder {
   /** `raw` gets the body's bytes as they are. */
@@ -126,7 +151,7 @@ export const brokenOff = () =>
   notUnderstood('the stream ended early: the answer is not complete').with({ brokeOff: true })
 
 /** Server-sent events: those of a message stream, or native chunks. */
-function createEventsDecoder(reader: AnswerReader, contentType: string, sink: AnswerSink): BodyDecoder {
+function createEventsDecoder({ reader, contentType, sink }: BodyReading): BodyDecoder {
   const decoder = createSseDecoder({ decode: createTextDecoding(contentType), acceptsBare: true })
   /** A stream with a terminator alone is an answer without text. */
   let hasValues = false
@@ -183,7 +208,7 @@ function throwForTorn(reader: AnswerReader, { event, data }: SseEvent): never {
 const longestUnknown = 1024 * 1024
 
 /** A JSON array of chunks. */
-function createArrayDecoder(reader: AnswerReader, contentType: string, sink: AnswerSink): BodyDecoder {
+function createArrayDecoder({ reader, contentType, sink }: BodyReading): BodyDecoder {
   const decode = createTextDecoding(contentType)
   const splitter = createArraySplitter()
 
@@ -219,11 +244,16 @@ function readChunks(reader: AnswerReader, chunks: string[], sink: AnswerSink): v
   }
 }
 
-/** One JSON value, or several in a row, without any framing (recorded, 3). */
-function createSequenceDecoder(reader: AnswerReader, contentType: string, sink: AnswerSink): BodyDecoder {
+/**
+ * One JSON value, or several in a row, without any framing (recorded, 3). As long as a body that was not asked for as a
+ * stream may be one value, its bytes wait for its end, because its text would take up as much memory once more.
+ */
+function createSequenceDecoder({ reader, contentType, sink, whole }: BodyReading): BodyDecoder {
   const decode = createTextDecoding(contentType)
   const splitter = createSequenceSplitter()
+  const hasSecond = createSecondFinder()
   let isStream = /ndjson|jsonl|json-lines/i.test(contentType)
+  let waiting = isStream ? undefined : whole
   /** The only value so far: the whole body, or the first of several. */
   let first: string | undefined
 
@@ -243,9 +273,16 @@ function createSequenceDecoder(reader: AnswerReader, contentType: string, sink: 
     isVerbatim: true,
     mayEndHere: () => isStream && !splitter.isInside(),
     push(bytes) {
-      take(splitter.push(decode(bytes)))
+      if (waiting && !hasSecond(bytes)) return
+      take(splitter.push(decode(waiting?.bytes() ?? bytes)))
+      waiting = undefined
     },
     end() {
+      if (waiting) {
+        const value = parseReceivedBody(decode(waiting.bytes(), true).trim(), contentType)
+        waiting = undefined
+        return addBody(reader, value, sink)
+      }
       take(splitter.push(decode(new Uint8Array(), true)))
       const rest = splitter.rest()
       if (!isStream) return addBody(reader, parseReceivedBody((first ?? '') + rest, contentType), sink)
@@ -256,8 +293,28 @@ function createSequenceDecoder(reader: AnswerReader, contentType: string, sink: 
   }
 }
 
+/** Makes what finds out whether anything follows the first value of a body that comes piece by piece. */
+function createSecondFinder(): (bytes: Uint8Array) => boolean {
+  const walk = createWalk()
+  let depth = 0
+  let isOver = false
+  return (bytes) => {
+    // All marks are ASCII.
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+    let end = 0
+    if (!isOver)
+      walk(text, (mark, place) => {
+        depth += depthOf(mark)
+        isOver = depth === 0 && depthOf(mark) < 0
+        end = place + 1
+        return isOver
+      })
+    return isOver && skipBlanks(text, end) < text.length
+  }
+}
+
 /** A body that is not an answer; it may say why. */
-function createUnknownDecoder(reader: AnswerReader, contentType: string, sink: AnswerSink): BodyDecoder {
+function createUnknownDecoder({ reader, contentType, sink }: BodyReading): BodyDecoder {
   const decode = createTextDecoding(contentType)
   const pieces: string[] = []
   let size = 0

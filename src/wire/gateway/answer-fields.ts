@@ -28,7 +28,12 @@ export interface AnswerPiece {
   summary: AnswerSummary
   /** Something in it may be text, in an unknown shape. */
   hasUnknown: boolean
+  /** What it has beside text. */
+  holds: Holding[]
 }
+
+/** What an answer may have beside text, in words. */
+export type Holding = 'a function call' | 'a picture' | 'a file' | 'code' | 'thoughts' | 'something else'
 
 /** Reads a value by a schema. Throws a `CliError` that names the place that does not fit. */
 export function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {

@@ -1,7 +1,7 @@
 import { isObject } from '../json/parse.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
 import { failureInBody, isErrorEnvelope, readProblem } from '../problem/problem.ts'
-import { type AnswerPiece, type AnswerSummary, mayHaveText } from './answer-fields.ts'
+import { type AnswerPiece, type AnswerSummary, type Holding, mayHaveText } from './answer-fields.ts'
 import { isMessage, isMessageEvent, readMessage, readMessageEvent, textDelta } from './message.ts'
 import { isNative, type NativePiece, readNative } from './native.ts'
 
@@ -17,6 +17,8 @@ export type Progress = 'open' | 'finished' | 'settled' | 'ended'
 /** Reads an answer's JSON values, one by one, into text. */
 export interface AnswerReader {
   readonly summary: AnswerSummary
+  /** What the answer has beside text. */
+  readonly holds: ReadonlySet<Holding>
   progress(): Progress
   /** How many values brought text, or an image. */
   received(): number
@@ -43,7 +45,7 @@ export function createAnswerReader(isStreamed = false): AnswerReader {
   let finishes = 0
   /** Whether the last chunks with the candidate that is printed, and with the others, finished them. */
   let finish: NativePiece['finish'] = {}
-  let hasCall = false
+  const holds = new Set<Holding>()
   /** Something had a known shape. */
   let isKnown = false
   /** Something may be text, in an unknown shape. */
@@ -55,17 +57,17 @@ export function createAnswerReader(isStreamed = false): AnswerReader {
 
   function addNative(value: unknown): string {
     const piece = readNative(value)
-    hasCall ||= piece.hasCall
     if (piece.finish.first || piece.finish.others) finishes++
     finish = { ...finish, ...piece.finish }
     // A chunk's counts are of all that came so far: none of an earlier chunk's may stay.
     if (piece.hasUsage) for (const count of counts) delete summary[count]
-    if (piece.hasImage && piece.text === '') received++
+    if (piece.text === '' && piece.holds.some((what) => what === 'a picture' || what === 'a file')) received++
     return addPiece(piece)
   }
 
   function addPiece(piece: AnswerPiece): string {
     hasUnknown ||= piece.hasUnknown
+    for (const what of piece.holds) holds.add(what)
     for (const [name, value] of Object.entries(piece.summary)) {
       if (value !== undefined) Object.assign(summary, { [name]: value })
     }
@@ -80,10 +82,11 @@ export function createAnswerReader(isStreamed = false): AnswerReader {
 
   return {
     summary,
+    holds,
     progress() {
       if (hasEnded) return 'ended'
       if (!isFinished()) return 'open'
-      return finishes === 1 && received > 0 && !hasCall ? 'settled' : 'finished'
+      return finishes === 1 && received > 0 && !holds.has('a function call') ? 'settled' : 'finished'
     },
     received: () => received,
     addBody(value) {

@@ -2,6 +2,7 @@ import { isObject } from '../json/parse.ts'
 import * as z from '../zod.ts'
 import {
   type AnswerPiece,
+  type Holding,
   mayHaveText,
   normalized,
   optionalText,
@@ -71,6 +72,7 @@ export function readMessage(value: unknown): AnswerPiece {
     text: content.map(textOf).join(''),
     summary: { id, model, stopReason, ...countsOf(usage) },
     hasUnknown: content.some(isUnknown),
+    holds: content.flatMap(holdingsOf),
   }
 }
 
@@ -80,7 +82,8 @@ export const isMessageEvent = (value: unknown): value is { type: string } =>
 /** Reads one event of a message stream (public clients, 7). Throws a `CliError` if it has another shape. */
 export function readMessageEvent(value: { type: string }): AnswerPiece {
   const { type } = value
-  if (type === 'ping' || type === 'message_stop') return { text: '', summary: {}, hasUnknown: false }
+  if (type === 'ping' || type === 'message_stop')
+    return { text: '', summary: {}, hasUnknown: false, holds: [] }
   const { message, content_block: block, delta, usage } = readAs(MessageEvent(), value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
   return {
@@ -92,7 +95,16 @@ export function readMessageEvent(value: { type: string }): AnswerPiece {
       ...countsOf({ ...message?.usage, ...usage }),
     },
     hasUnknown: blocks.some(isUnknown) || (type === 'content_block_delta' && isUnread(delta)),
+    // A later piece of a block has a type of its own; without one it is not a block.
+    holds: blocks.filter((block) => block.type !== undefined).flatMap(holdingsOf),
   }
+}
+
+function holdingsOf({ type = '', text }: Block): Holding[] {
+  if (/think|reason/i.test(type)) return ['thoughts']
+  if (/tool|function|json/i.test(type)) return ['a function call']
+  if (typeof text === 'string' || /^$|^text|signature|citation/i.test(type)) return []
+  return [/image/i.test(type) ? 'a picture' : 'something else']
 }
 
 /** The text of the most frequent event. It is read without a schema, which would be slow. */

@@ -3,6 +3,7 @@ import { sumOf, type TokenCount } from '../token-count.ts'
 import * as z from '../zod.ts'
 import {
   type AnswerPiece,
+  type Holding,
   mayHaveText,
   normalized,
   optionalText,
@@ -55,8 +56,6 @@ const NativeAnswer = z.lazily(() =>
 export interface NativePiece extends AnswerPiece {
   /** Whether the candidate that is printed, and the others, are finished; absent if the chunk has none. */
   finish: { first?: boolean; others?: boolean }
-  hasCall: boolean
-  hasImage: boolean
   hasUsage: boolean
 }
 
@@ -93,13 +92,32 @@ export function readNative(value: unknown): NativePiece {
       ...(first || blockReason ? { first: (stopReason ?? blockReason) !== undefined } : {}),
       ...(others.length > 0 ? { others: others.every(({ finishReason }) => reasonOf(finishReason)) } : {}),
     },
-    hasCall: parts.some((part) => isSet(part, 'functionCall') || isSet(part, 'function_call')),
-    hasImage: parts.some((part) => isSet(part, 'inlineData') || isSet(part, 'inline_data')),
     hasUsage: usageMetadata !== undefined,
     hasUnknown:
       parts.some((part) => typeof part.text !== 'string' && mayHaveText(part)) || isUnread(first, all),
+    holds: parts.flatMap(holdingsOf),
   }
 }
+
+function holdingsOf(part: Record<string, unknown>): Holding[] {
+  const names = Object.keys(part).filter((name) => part[name] && !/^(text|thoughtSignature)$/.test(name))
+  return names.map((name) => {
+    const data = part[name]
+    const found = holdings.get(name.replace('_', '').toLowerCase()) ?? 'something else'
+    const isFile = isObject(data) && /^(?!image)/i.test(String(data.mimeType ?? data.mime_type ?? 'image'))
+    return found === 'a picture' && isFile ? 'a file' : found
+  })
+}
+
+/** The kinds of parts that are not text, by the name of their field. */
+const holdings = new Map<string, Holding>([
+  ['functioncall', 'a function call'],
+  ['inlinedata', 'a picture'],
+  ['filedata', 'a file'],
+  ['executablecode', 'code'],
+  ['codeexecutionresult', 'code'],
+  ['thought', 'thoughts'],
+])
 
 const partsOf = (candidate: NativeCandidate) => candidate.content?.parts ?? []
 
@@ -114,9 +132,6 @@ function isUnread(first: NativeCandidate | undefined, all: NativeCandidate[]): b
   if (first.content) return !first.content.parts && mayHaveText(first.content)
   return mayHaveText(first)
 }
-
-const isSet = (part: Record<string, unknown>, name: string): boolean =>
-  Object.hasOwn(part, name) && Boolean(part[name])
 
 /** The reasons, by their numbers in the family's binary form. */
 const numbered = [

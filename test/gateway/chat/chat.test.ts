@@ -165,13 +165,11 @@ describe('asking', () => {
     expect(ended.err).toContain(said)
   })
 
-  test('an answer without text is exit 0 with a note, a blocked prompt tells why', async () => {
-    const empty = await run(['chat', 'x'], { exchange: answering(message('')) })
-    expect(empty).toMatchObject({ code: 0, out: '', err: 'parley: the answer has no text\n' })
+  test('a blocked prompt tells why', async () => {
     const blocked = await run(['chat', 'x'], {
       exchange: answering('{"promptFeedback":{"blockReason":"SAFETY"}}'),
     })
-    expect(blocked).toMatchObject({ code: 0, out: '' })
+    expect(blocked).toMatchObject({ code: 8, out: '' })
     expect(blocked.err).toContain('stopped: SAFETY')
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { AnswerSummary } from '../../../src/wire/gateway/answer-fields.ts'
+import type { AnswerSummary, Holding } from '../../../src/wire/gateway/answer-fields.ts'
 import {
   isMessage,
   isMessageEvent,
@@ -28,8 +28,14 @@ interface Piece {
   text?: string
   summary?: AnswerSummary
   hasUnknown?: boolean
+  holds?: Holding[]
 }
-const whole = ({ text = '', summary = {}, hasUnknown = false }: Piece) => ({ text, summary, hasUnknown })
+const whole = ({ text = '', summary = {}, hasUnknown = false, holds = [] }: Piece) => ({
+  text,
+  summary,
+  hasUnknown,
+  holds,
+})
 
 describe('a message', () => {
   test.each<[fields: object, piece: Piece]>([
@@ -49,10 +55,22 @@ describe('a message', () => {
     [{ content: 'a' }, { text: 'a' }],
     [{ content: { type: 'text', text: 'a' } }, { text: 'a' }],
     [{ content: ['a', { text: 'b' }, { text: null }, {}, { type: 5, text: 'c' }] }, { text: 'abc' }],
-    ...['thinking', 'redacted_THINKING', 'reasoning', 'tool_use', 'signature', 'citations', 'input_json'].map(
-      (type): [object, Piece] => [{ content: [{ type, text: 'a', content: 'b' }, 'c'] }, { text: 'c' }],
-    ),
-    [{ content: [{ type: 'x', content: 'a' }, 'b'] }, { text: 'b', hasUnknown: true }],
+    ...Object.entries<Holding[]>({
+      thinking: ['thoughts'],
+      redacted_THINKING: ['thoughts'],
+      reasoning: ['thoughts'],
+      tool_use: ['a function call'],
+      input_json: ['a function call'],
+      signature: [],
+      citations: [],
+    }).map(([type, holds]): [object, Piece] => [
+      { content: [{ type, text: 'a', content: 'b' }, 'c'] },
+      { text: 'c', holds },
+    ]),
+    [
+      { content: [{ type: 'x', content: 'a' }, 'b'] },
+      { text: 'b', hasUnknown: true, holds: ['something else'] },
+    ],
     [{ content: [{ text: null, parts: ['a'] }] }, { hasUnknown: true }],
     [
       {
@@ -61,7 +79,7 @@ describe('a message', () => {
           { type: 'image', source: {} },
         ],
       },
-      { text: 'a' },
+      { text: 'a', holds: ['a picture'] },
     ],
   ])('%j', (fields, piece) => expect(readMessage(fields)).toEqual(whole(piece)))
 
@@ -119,10 +137,16 @@ describe('an event of a message stream', () => {
     ],
     [event('content_block_start', { content_block: { type: 'text', text: 'a' } }), { text: 'a' }],
     [event('content_block_start', { content_block: 'a' }), { text: 'a' }],
-    [event('content_block_start', { content_block: { type: 'x', content: 'a' } }), { hasUnknown: true }],
+    [
+      event('content_block_start', { content_block: { type: 'x', content: 'a' } }),
+      { hasUnknown: true, holds: ['something else'] },
+    ],
     [event('content_block_delta', { delta: { type: 'text_delta', text: 'a' } }), { text: 'a' }],
     [event('content_block_delta', { delta: 'a' }), { text: 'a' }],
-    [event('content_block_delta', { delta: { type: 'thinking_delta', thinking: 'a' } }), {}],
+    [
+      event('content_block_delta', { delta: { type: 'thinking_delta', thinking: 'a' } }),
+      { holds: ['thoughts'] },
+    ],
     [event('content_block_delta', { delta: { type: 'text_delta' } }), { hasUnknown: true }],
     [event('content_block_delta', { delta: null }), { hasUnknown: true }],
     [event('content_block_delta'), { hasUnknown: true }],

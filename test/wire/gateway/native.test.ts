@@ -6,10 +6,9 @@ const read = (value: object, { text = '', summary = {}, ...more }: Partial<Nativ
     text,
     summary,
     finish: {},
-    hasCall: false,
-    hasImage: false,
     hasUsage: false,
     hasUnknown: false,
+    holds: [],
     ...more,
   })
 
@@ -46,6 +45,7 @@ test('a whole answer is read', () => {
     summary: { id: 'i', model: 'm', stopReason: 'STOP', stopMessage: 'why', ...counts },
     finish: { first: true },
     hasUsage: true,
+    holds: ['thoughts'],
   })
 })
 
@@ -164,15 +164,23 @@ test.each<[usageMetadata: object, counts: NativePiece['summary']]>([
 ])('the counts of %j', (usageMetadata, summary) => read({ usageMetadata }, { summary, hasUsage: true }))
 
 test.each<[part: object, has: Partial<NativePiece>]>([
-  [{ functionCall: {} }, { hasCall: true }],
-  [{ function_call: { name: 'x' } }, { hasCall: true }],
+  [{ functionCall: {} }, { holds: ['a function call'] }],
+  [{ function_call: { name: 'x' } }, { holds: ['a function call'] }],
   [{ functionCall: null, function_call: '' }, {}],
-  [{ content: 'a' }, { hasUnknown: true }],
-  [{ text: null, parts: ['a'] }, { hasUnknown: true }],
-  [{ text: '', content: 'a' }, {}],
-  [{ inlineData: { data: 'x' } }, { hasImage: true }],
-  [{ inline_data: { data: 'x' } }, { hasImage: true }],
-])('the part %j is a call, an image, or may have text', (part, has) =>
+  [{ content: 'a' }, { hasUnknown: true, holds: ['something else'] }],
+  [
+    { text: null, parts: ['a'] },
+    { hasUnknown: true, holds: ['something else'] },
+  ],
+  [{ text: '', content: 'a' }, { holds: ['something else'] }],
+  [{ inlineData: { data: 'x' } }, { holds: ['a picture'] }],
+  [{ inline_data: { data: 'x' } }, { holds: ['a picture'] }],
+  [{ inlineData: { mimeType: 'IMAGE/PNG' } }, { holds: ['a picture'] }],
+  [{ inlineData: { mimeType: 'audio/wav' } }, { holds: ['a file'] }],
+  [{ fileData: { fileUri: 'a' } }, { holds: ['a file'] }],
+  [{ executableCode: {}, thought: false }, { holds: ['code'] }],
+  [{ text: 'a', thought: true, thoughtSignature: 'b' }, { holds: ['thoughts'] }],
+])('the part %j holds something beside text, or may have text', (part, has) =>
   read(parts({}, part, {}), { ...open, ...has }),
 )
 

@@ -1,0 +1,155 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { answering, message, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
+
+const native = (...parts: object[]) =>
+  JSON.stringify({ candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }] })
+
+const call = { functionCall: { name: 'look', args: { at: 'a' } } }
+const picture = { inlineData: { mimeType: 'image/png', data: 'aGVsbG8=' } }
+
+/** Runs chat with a temporary folder of its own, and tells what was kept there. */
+async function chat(flags: string[], body: string, world: Parameters<typeof run>[1] = {}) {
+  const folder = temporaryFolder()
+  const headers = { 'content-type': body.startsWith('data:') ? 'text/event-stream' : 'application/json' }
+  const exchange = answering(body, { headers })
+  const own = { env: { TMPDIR: folder }, usedTime: () => 0 }
+  const ended = await run(['chat', 'x', ...flags], { exchange, ...world, ...own })
+  const kept = readdirSync(folder)
+    .filter((name) => /^parley-[\w-]{36}\.\w+$/.test(name))
+    .map((name) => join(folder, name))
+  return { ...ended, kept }
+}
+
+const message2 = (...content: object[]) => message('', { content })
+
+describe.each([
+  ['a function call', native(call)],
+  ['a function call', message2({ type: 'tool_use', id: 't', name: 'look', input: {} })],
+  ['a picture', native(picture)],
+  ['a picture and a function call', native(picture, call, call)],
+  ['a picture', message2({ type: 'image', source: { type: 'base64', data: 'aGVsbG8=' } })],
+  ['thoughts', native({ text: 'hm', thought: true })],
+  ['thoughts', message2({ type: 'thinking', thinking: 'hm' })],
+  ['code', native({ executableCode: { language: 'PYTHON', code: '1' } })],
+  ['something else', native({ anything: { a: 1 } })],
+])('an answer with %s and no text: %s', (what, body) => {
+  test.each([
+    ['in a pipe', [], {}],
+    ['on a terminal', [], { tty: ['stdout' as const, 'stderr' as const] }],
+    ['quietly', ['-q'], {}],
+    ['as a stream', ['--stream'], {}],
+  ])('%s is exit 8, named, and kept', async (_, flags, world) => {
+    const { code, out, err, kept } = await chat(flags, body, world)
+    expect({ code, out }).toEqual({ code: 8, out: '' })
+    expect(err.replace(/\s+/g, ' ')).toContain(`the answer has no text, only ${what}; the answer is kept as`)
+    expect(kept).toHaveLength(1)
+    expect(readFileSync(kept[0] as string, 'utf8')).toBe(body)
+    expect(statSync(kept[0] as string).mode & 0o777).toBe(ownerOnly)
+  })
+
+  test('as events is kept as it came', async () => {
+    const stream = `data: ${body}\n\ndata: [DONE]\n\n`
+    const { code, err, kept } = await chat(['--stream'], stream)
+    expect(code).toBe(8)
+    expect(err).toContain(`only ${what};`)
+    expect(readFileSync(kept[0] as string, 'utf8')).toBe(stream)
+  })
+
+  test('--raw prints it, exit 0', async () => {
+    expect(await chat(['--raw'], body)).toMatchObject({ code: 0, out: body, kept: [] })
+  })
+
+  test('--errors json tells where it is kept', async () => {
+    const { err, kept } = await chat(['--errors', 'json'], body)
+    expect(JSON.parse(err).error).toMatchObject({
+      kind: 'response',
+      sent: 'yes',
+      retry: 'never',
+      kept: kept[0],
+    })
+  })
+
+  test('is not asked again for a schema', async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')
+    const ended = await chat(['--schema', 'schema.json', '--schema-retries', '2'], body, { cwd })
+    expect(ended).toMatchObject({ code: 8, out: '' })
+    expect(ended.requests).toHaveLength(1)
+    expect(ended.kept).toHaveLength(1)
+    expect(ended.err).toContain(`no text, only ${what};`)
+  })
+})
+
+test('a thread and the file of -o stay as they were', async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 't.json'), '{"contents":[]}')
+  writeFileSync(join(cwd, 'a.txt'), 'before')
+  const ended = await chat(['--thread', 't.json', '-o', 'a.txt'], native(call), { cwd })
+  expect(ended).toMatchObject({ code: 8, out: '' })
+  expect(ended.err).toContain('t.json is as it was')
+  expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe('{"contents":[]}')
+  expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('before')
+  expect(readdirSync(cwd).sort()).toEqual(['a.txt', 't.json'])
+})
+
+test.each([
+  ['nothing at all', message('')],
+  ['blanks', message(' \n')],
+  ['no parts', native()],
+])('an answer with %s is exit 8, and there is nothing to keep', async (_, body) => {
+  const { code, out, err, kept } = await chat([], body)
+  expect({ code, kept }).toEqual({ code: 8, kept: [] })
+  expect(out.trim()).toBe('')
+  expect(err).toBe('parley: the answer has no text\n')
+})
+
+test.each(['MAX_TOKENS', 'SAFETY'])('why it was stopped comes first: %s', async (reason) => {
+  const body = native(call).replace('STOP', reason)
+  const { code, err } = await chat([], body)
+  expect(code).toBe(8)
+  expect(err).toMatch(
+    /^parley: the answer was (cut|stopped).*; the answer has no text, only a function call;/,
+  )
+})
+
+describe('an answer that is not understood is kept', () => {
+  const deep = `{"content":${'['.repeat(1500)}${']'.repeat(1500)}}`
+  test.each([
+    ['of another shape', '{"result":{"words":"paid for"}}', 'json'],
+    ['of another shape in a known place', '{"candidates":"paid for"}', 'json'],
+    ['nested too deep', deep, 'json'],
+    ['not JSON', '{"content":"paid for', 'json'],
+    ['words', 'paid for', 'txt'],
+    ['a stream of another shape', 'data: {"choices":[{"text":"paid for"}]}\n\ndata: [DONE]\n\n', 'txt'],
+    ['a stream nested too deep', `data: ${deep}\n\n`, 'txt'],
+  ])('%s', async (_, body, extension) => {
+    for (const flags of [[], ['-q', '--stream']]) {
+      const { code, out, err, kept } = await chat(flags, body)
+      expect({ code, out }).toEqual({ code: 8, out: '' })
+      expect(kept).toHaveLength(1)
+      const [path = ''] = kept
+      expect(path).toMatch(new RegExp(`\\.${extension}$`))
+      expect(readFileSync(path, 'utf8')).toBe(body)
+      expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+      expect(err).toContain(`the answer is kept as ${path}`)
+    }
+  })
+
+  test('but an error of the service is not, nor is one of a page or of nothing', async () => {
+    for (const body of ['{"error":{"message":"no"}}', '<html><title>Sign in</title>', '', ' \n']) {
+      expect((await chat([], body)).kept).toEqual([])
+    }
+  })
+
+  test('--raw prints it instead', async () => {
+    expect(await chat(['--raw'], deep)).toMatchObject({ code: 8, out: deep, kept: [] })
+  })
+
+  test('with -o the file stays as it was', async () => {
+    const cwd = temporaryFolder()
+    const { code, kept } = await chat(['-o', 'a.txt'], '{"a":{"text":"b"}}', { cwd })
+    expect({ code, kept: kept.length, files: readdirSync(cwd) }).toEqual({ code: 8, kept: 1, files: [] })
+  })
+})
