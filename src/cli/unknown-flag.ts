@@ -82,6 +82,7 @@ const pointers: readonly Pointer[] = [
   [['-d'], '-i FILE or stdin gives the whole body, --set PATH=VALUE a field of it', '--set'],
   [['--image'], '-f FILE adds an image to begin with', '--preview'],
   [['--image'], "-f FILE adds an image, and 'parley image' makes one", '--file'],
+  [['--download'], 'is gone: a link is printed, for curl to fetch', '--preview'],
   [['--size'], '--set PATH=VALUE sets any field of the body that the model knows', '--set'],
 ]
 

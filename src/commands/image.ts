@@ -19,7 +19,6 @@ export function declare(command: Command): void {
       ).mayReplace('--file', '--force'),
     )
     .option('--force', 'replace files that exist')
-    .option('--download', 'fetch images that the answer only links to')
     .option('--preview', 'show the images, on a terminal')
     .option('--no-preview', 'do not show them')
     .option('--usage', 'show model, tokens and seconds also in a pipe')
@@ -36,7 +35,6 @@ export const companions: Companions = {
   ...batchCompanions,
   '--output': saving,
   '--force': saving,
-  '--download': saving,
   '--preview': { bars: ['--raw', '--batch'] },
 }
 

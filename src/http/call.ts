@@ -8,7 +8,7 @@ import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf, mendSecret } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
+import type { HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { isObject } from '../wire/json/parse.ts'
 import { completeFailure, sendRequest } from './attempts.ts'
 import { type Carrier, chooseCarrier } from './carrier.ts'
@@ -49,8 +49,6 @@ export interface Caller {
   open(endpoint: Endpoint, parts: RequestParts): Promise<OpenResponse>
   /** Builds a request with its secret, and sends nothing. Throws as `call` does before anything is sent. */
   prepare(endpoint: Endpoint, parts: RequestParts): Promise<HttpRequest>
-  /** What carries the requests, for one that is not to a service. */
-  exchange(): Promise<Exchange>
   /** When the run has to be over, by the forward clock, Infinity for no deadline. */
   readonly deadline: number
   /** Forgets the secrets that commands printed, which may have expired. Returns whether there were any. */
@@ -155,7 +153,6 @@ export function createCaller(
   return {
     deadline,
     prepare: async (endpoint, parts) => credentials.addTo(await build(endpoint, parts)),
-    exchange: async () => (await carrier()).exchange,
     open,
     forgetSecrets: credentials.forget,
     async preview(endpoint, parts) {

@@ -32,7 +32,6 @@ test.each([
   ['chat hi --markdown --schema s.json', '--markdown does nothing with --schema'],
   ['image hi --raw -o a.png', '--output does nothing with --raw'],
   ['image hi --raw --force', '--force does nothing with --raw'],
-  ['image hi --raw --download', '--download does nothing with --raw'],
   ['image hi --raw --preview', '--preview does nothing with --raw'],
   ['policy check p.json --fail-on-deny', '--fail-on-deny works only with EVENTS or --session'],
   ['policy check p.json --raw', '--raw works only with EVENTS or --session'],

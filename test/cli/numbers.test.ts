@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 const long = '123456789'.repeat(40)
 
@@ -27,7 +27,10 @@ describe('a number that becomes a field', () => {
       ['chat', '--batch', 'lines'],
     ]) {
       const { code, requests } = await run([...argv, ...given], { cwd })
-      expect([code, requests.length]).toEqual([0, 1])
+      // The demo answers 0 tokens without a text.
+      const isCut =
+        value === '0' && flag === '--max-output-tokens' && argv[0] === 'chat' && !argv.includes('--batch')
+      expect([code, requests.length]).toEqual([isCut ? 8 : 0, 1])
       expect(requests[0]?.text).toContain(field)
     }
   })
@@ -49,7 +52,9 @@ describe('a number that becomes a field', () => {
     ['generationConfig.maxOutputTokens=-1'],
     ['generationConfig.temperature=1e400'],
   ])('a body is not refused for a rule that no page shows: %s', async (assignment) => {
-    const { code, requests } = await run(['chat', 'x', '--set', assignment])
+    const { code, requests } = await run(['chat', 'x', '--set', assignment], {
+      exchange: answering(message('Hi')),
+    })
     expect(code).toBe(0)
     expect(requests[0]?.text).toContain(assignment.replace(/^.*\.(\w+)=/, '"$1":'))
   })

@@ -68,9 +68,10 @@ type Understood = Omit<ImageAnswer, 'isAssumed'>
 
 function understand(read: BodyValues, onSummary: ImageReading['onSummary']): Understood {
   const findings = findImages(read)
-  const { summary, failure } = summarize(read, findings.images.length > 0)
-  if (!failure || findings.images.length > 0 || usageOf(summary)) onSummary(summary)
-  if (findings.images.length > 0) return { ...findings, summary, failure }
+  const hasAny = findings.images.length + findings.links.length > 0
+  const { summary, failure } = summarize(read, hasAny)
+  if (!failure || hasAny || usageOf(summary)) onSummary(summary)
+  if (hasAny) return { ...findings, summary, failure }
   if (failure) throw failure
   const said = [...findings.texts, ...findings.reasons].join(' ')
   throw notUnderstood(noImage(summary), said || undefined)
@@ -84,7 +85,7 @@ function understandRaw(context: Context, read: BodyValues): Understood {
   const { summary, failure } = summarize(read, true)
   const envelope = read.values.find(({ value }) => isErrorEnvelope(value))
   if (envelope && read.form === 'body') throw failureInBody(envelope.value)
-  if (findings.images.length === 0 && !failure) context.warn(noImage(summary))
+  if (findings.images.length + findings.links.length === 0 && !failure) context.warn(noImage(summary))
   return { ...findings, summary, failure }
 }
 

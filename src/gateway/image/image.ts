@@ -1,6 +1,7 @@
 import { buildBody } from '../../content/body.ts'
 import { type Footer, printEnd } from '../../content/footer.ts'
 import { type PromptOptions, readPrompt } from '../../content/prompt.ts'
+import { rescue } from '../../content/rescue.ts'
 import { countPart } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { usage } from '../../errors.ts'
@@ -14,14 +15,12 @@ import { profileFlag } from '../../settings/service-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
-import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { parseAssignment } from '../../wire/json/edit.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { type ImageAnswer, readImageAnswer } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
-import { type LinkClient, rescueLinks, whyNotFetched } from './link.ts'
 import { nameFrom, promptOf } from './name.ts'
-import { printLine, printPath, saveImages, sortImages } from './saving.ts'
+import { printLine, printPath, saveImages } from './saving.ts'
 
 export interface ImageOptions extends PromptOptions {
   model?: string
@@ -30,7 +29,6 @@ export interface ImageOptions extends PromptOptions {
   set?: string[]
   output?: string
   force?: boolean
-  download?: boolean
   preview?: boolean
   usage?: boolean
 }
@@ -48,11 +46,11 @@ export async function makeImages(context: Context, given: ImageOptions, words: s
   const caller = createCaller(context, settings)
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
-  const client = { exchange: caller.exchange, retries: values.retries, deadline: caller.deadline }
   await caller.call(endpoints.image, parts, async (response) => {
-    const { images, texts, summary, isAssumed, failure } = await receive(context, response, footer)
+    const answer = await receive(context, response, footer)
+    const { texts, summary, isAssumed, failure } = answer
     try {
-      if (destination) await saveAnswer(context, images, { options, destination, client })
+      if (destination) await saveAnswer(context, answer, { options, destination })
     } finally {
       printTexts(context, texts)
       printEnd(context, { summary, isBlank: false, isDamaged: false, isAssumed }, footer)
@@ -113,28 +111,27 @@ async function openDestination(
 interface Saving {
   options: ImageOptions
   destination: Destination
-  client: LinkClient
 }
 
-/** Saves the images of an answer; its links are printed, or with `--download` fetched. */
+/** Saves the images of an answer. Its links are printed, and never fetched. */
 async function saveAnswer(
   context: Context,
-  images: readonly FoundImage[],
-  { options: { download, output, preview }, destination, client }: Saving,
+  { images, links }: Pick<ImageAnswer, 'images' | 'links'>,
+  { options: { output, preview }, destination }: Saving,
 ): Promise<void> {
   context.calls.sayInstead(() => 'the answer had come; an image whose path was not printed is lost')
-  const { wanted, links } = sortImages(images, download)
-  for (const uri of links) {
-    const why = whyNotFetched(uri)
-    context.note(`an image is only linked to, ${why ? `and ${why}` : '--download fetches it'}: ${uri}`)
-  }
-  if (wanted.length === 0 && output === '-') {
-    throw await rescueLinks(context, notUnderstood('the answer has only links to images'), links)
+  for (const uri of links) context.note(`an image is only linked to, and is not fetched: ${uri}`)
+  if (images.length === 0 && output === '-') {
+    // A message may cut a link, or redact what looks like a secret in it.
+    throw await rescue(context, notUnderstood('the answer has only links to images'), {
+      bytes: Buffer.from(links.map((uri) => `${uri}\n`).join('')),
+      extension: 'txt',
+      what: links.length === 1 ? 'the link' : 'the links',
+    })
   }
   const show = createShow(context, preview)
-  await saveImages(context, wanted, {
+  await saveImages(context, images, {
     destination,
-    client,
     async onSaved(path, { bytes, extension }) {
       await printPath(context, path)
       await show(bytes, extension)

@@ -16,9 +16,8 @@ import { buildLineBody, readLineParts } from '../line-body.ts'
 import { readBytes, readImageAnswer, summaryOfBytes } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { chooseModel, type ImageOptions } from './image.ts'
-import type { LinkClient } from './link.ts'
 import { nameFrom, promptOf } from './name.ts'
-import { saveImages, sortImages } from './saving.ts'
+import { saveImages } from './saving.ts'
 
 /** One line of a batch: a prompt, or a whole body. */
 type ImageLine = { model?: string } & ({ prompt: string } | { body: string })
@@ -43,7 +42,6 @@ export async function readImageLines(
   const quiet = { ...context, flags: { ...flags, raw: false } }
   const caller = createCaller(quiet, settings, { isOneOfMany: true })
   const withFreshSecret = createSecretRenewal(caller)
-  const client = { exchange: caller.exchange, retries: values.retries, deadline: caller.deadline }
 
   const requestOf = ({ model, body }: ImageLineRequest) => ({
     params: { family: values.family, model },
@@ -58,7 +56,7 @@ export async function readImageLines(
     if (flags.raw) return (response) => readRaw(quiet, response, events)
     const replaces = options.force ?? false
     const destination = await chooseDestination(quiet, { output: folder, name, replaces })
-    return (response) => readLine(quiet, response, { options, destination, client, ...events })
+    return (response) => readLine(quiet, response, { destination, ...events })
   }
 
   const warnAssumed = createAssumedWarning(context)
@@ -108,9 +106,7 @@ interface LineEvents {
 }
 
 interface ImageTarget extends LineEvents {
-  options: ImageOptions
   destination: Destination
-  client: LinkClient
 }
 
 /** What an answer has, but for what the call knows of it. */
@@ -122,17 +118,16 @@ interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
 async function readLine(
   context: Context,
   response: HttpResponse,
-  { options, destination, client, onSummary, onAssumed }: ImageTarget,
+  { destination, onSummary, onAssumed }: ImageTarget,
 ): Promise<ImageLineAnswer> {
-  const { images, texts, summary, failure, isAssumed } = await readImageAnswer(context, response, {
+  const { images, links, texts, summary, failure, isAssumed } = await readImageAnswer(context, response, {
     onSummary,
     isOneOfMany: true,
   })
   if (isAssumed) onAssumed()
-  const { wanted, links } = sortImages(images, options.download)
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
-  await saveImages(context, wanted, { destination, client, onSaved }).catch((error: unknown) => {
+  await saveImages(context, images, { destination, onSaved }).catch((error: unknown) => {
     throw error instanceof CliError ? withPlaces(error, [...files, ...links]) : error
   })
   if (failure) throw withPlaces(failure, [...files, ...links])

@@ -7,23 +7,11 @@ import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import type { Destination } from './destination.ts'
 import { mimeTypeOf, recognizeFormat } from './format.ts'
-import { encodeControls, fetchLink, type Image, type LinkClient } from './link.ts'
 
 export interface SaveOptions {
   destination: Destination
-  client: LinkClient
   /** Called with each image that was saved as a file. */
   onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
-}
-
-/** Sorts an answer's images: those to be saved, and the links to others, which only `download` saves. */
-export function sortImages(
-  images: readonly FoundImage[],
-  download = false,
-): { wanted: FoundImage[]; links: string[] } {
-  const isWanted = (image: FoundImage) => download || 'base64' in image
-  const links = images.filter((image) => !isWanted(image)).filter((image) => 'uri' in image)
-  return { wanted: images.filter(isWanted), links: links.map(({ uri }) => encodeControls(uri)) }
 }
 
 /**
@@ -39,8 +27,7 @@ export async function saveImages(
   let closed: OutputClosed | undefined
   for (const found of images) {
     try {
-      const image = await load(context, found, options.client)
-      await saveImage(context, image, { ...options, count: images.length })
+      await saveImage(context, found, { ...options, count: images.length })
     } catch (error) {
       if (error instanceof CliError) failures.push(error)
       else if (error instanceof OutputClosed) closed = error
@@ -67,9 +54,11 @@ function summarize(failures: CliError[], count: number): CliError {
 
 async function saveImage(
   context: Context,
-  { bytes, mimeType }: Image,
+  found: FoundImage,
   { destination, onSaved, count }: SaveOptions & { count: number },
 ): Promise<void> {
+  const { mimeType } = found
+  const bytes = await decode(context, found)
   const { extension, isMislabelled } = await recognizeFormat(bytes, mimeType)
   if (count > destination.capacity) throw await rescue(context, tooMany(count), { bytes, extension })
   if (extension === undefined) {
@@ -101,11 +90,10 @@ export async function printLine({ output }: Context, text: string): Promise<void
   await output.flush()
 }
 
-/** An image's bytes, decoded or fetched. Throws a `CliError`. */
-async function load(context: Context, image: FoundImage, client: LinkClient): Promise<Image> {
-  if ('uri' in image) return fetchLink(context, image.uri, client)
-  const bytes = decodeBase64(image.base64)
-  if (bytes) return { bytes, mimeType: image.mimeType }
+/** Throws a `CliError` that says where the text is kept that is not base64. */
+async function decode(context: Context, { base64 }: FoundImage): Promise<Uint8Array> {
+  const bytes = decodeBase64(base64)
+  if (bytes) return bytes
   const failure = notUnderstood("an image's data is not proper base64")
-  throw await rescue(context, failure, { bytes: image.base64, extension: 'txt', what: 'it' })
+  throw await rescue(context, failure, { bytes: base64, extension: 'txt', what: 'it' })
 }

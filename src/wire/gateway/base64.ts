@@ -4,33 +4,19 @@ const step = 32 * 1024
 /**
  * Decodes base64 strictly: the standard or the URL-safe alphabet, with or without padding and line breaks. To avoid a
  * second copy of a large image it decodes in place: `text`, in ASCII, is overwritten, and the result is a view of its
- * memory. Returns `undefined` if the text is not base64; only its alphabet and line breaks have changed then.
+ * memory. Returns `undefined` if the text is not base64; only its line breaks have moved then.
  */
 export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.length)
   const length = closeGaps(bytes)
   const end = unpaddedLength(bytes.subarray(0, length))
-  if (end === undefined || mixesAlphabets(bytes.subarray(0, end))) return undefined
+  if (end === undefined || !hasOneAlphabet(bytes.subarray(0, end))) return undefined
   let written = 0
   for (let start = 0; start < end; start += step) {
     const piece = bytes.toString('latin1', start, Math.min(start + step, end))
-    const count = bytes.write(piece, written, 'base64')
-    // Node skips other characters, so the result is too short.
-    if (count !== Math.floor((piece.length * 3) / 4)) {
-      restore(bytes, start, piece)
-      return undefined
-    }
-    written += count
+    written += bytes.write(piece, written, 'base64')
   }
   return bytes.subarray(0, written)
-}
-
-/** Puts a piece's text back, and encodes again all that was decoded before it. */
-function restore(bytes: Buffer, start: number, piece: string): void {
-  bytes.write(piece, start, 'latin1')
-  for (let end = start; end > 0; end -= step) {
-    bytes.write(bytes.toString('base64', ((end - step) * 3) / 4, (end * 3) / 4), end - step)
-  }
 }
 
 /** Moves line breaks to the end; returns the length of what is before them. */
@@ -50,5 +36,10 @@ function unpaddedLength(bytes: Buffer): number | undefined {
   return length > 0 && length % 4 !== 1 && isWhole ? length : undefined
 }
 
-const mixesAlphabets = (bytes: Buffer): boolean =>
-  (bytes.includes('-') || bytes.includes('_')) && (bytes.includes('+') || bytes.includes('/'))
+/** Whether all characters are of one of the two alphabets. Node would skip others. */
+function hasOneAlphabet(bytes: Buffer): boolean {
+  const alphabet = bytes.includes('-') || bytes.includes('_') ? /^[\w-]*$/ : /^[A-Za-z\d+/]*$/
+  for (let start = 0; start < bytes.length; start += step)
+    if (!alphabet.test(bytes.toString('latin1', start, start + step))) return false
+  return true
+}

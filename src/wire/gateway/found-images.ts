@@ -1,11 +1,17 @@
 import type { BodyValues } from './body-values.ts'
 
-/** An image in an answer: its base64, or a link to it. */
-export type FoundImage = { mimeType: string | undefined } & ({ base64: Uint8Array } | { uri: string })
+/** An image in an answer. */
+export interface FoundImage {
+  mimeType: string | undefined
+  /** ASCII. */
+  base64: Uint8Array
+}
 
 /** An answer's images, in order, and its text without them. */
 export interface Findings {
   images: FoundImage[]
+  /** To images that the answer does not have itself. Their control characters are encoded. */
+  links: string[]
   texts: string[]
   /** The service's explanations of why the answer ended. */
   reasons: string[]
@@ -19,7 +25,7 @@ type BytesOf = BodyValues['bytesOf']
  * lost that was paid for. An image in a thought counts, a thought's text does not.
  */
 export function findImages({ values, bytesOf }: Pick<BodyValues, 'values' | 'bytesOf'>): Findings {
-  const findings: Findings = { images: [], texts: [], reasons: [] }
+  const findings: Findings = { images: [], links: [], texts: [], reasons: [] }
   const texts = createTextCollector(findings)
   for (const { value } of values) {
     texts.nextValue()
@@ -27,7 +33,8 @@ export function findImages({ values, bytesOf }: Pick<BodyValues, 'values' | 'byt
       for (const text of textsOf(name, fields)) texts.add(bytesOf(text), fields.thought === true)
       for (const image of imagesOf(name, fields, bytesOf)) {
         texts.end()
-        findings.images.push(image)
+        if (typeof image === 'string') findings.links.push(image)
+        else findings.images.push(image)
       }
       for (const reason of [fields.finishMessage, fields.blockReasonMessage]) {
         if (typeof reason === 'string') findings.reasons.push(reason)
@@ -60,8 +67,8 @@ const textFields = ['parts', 'content', 'delta', 'content_block']
 const textsOf = (name: string, { text, content }: JsonFields): string[] =>
   [textFields.includes(name) ? text : undefined, content].filter((each) => typeof each === 'string')
 
-/** The images that one object is itself (recorded, 2); those inside it are found when it is their turn. */
-function imagesOf(name: string, fields: JsonFields, bytesOf: BytesOf): FoundImage[] {
+/** The images and links that one object is itself (recorded, 2); those inside it are found when it is their turn. */
+function imagesOf(name: string, fields: JsonFields, bytesOf: BytesOf): (FoundImage | string)[] {
   const mimeType = firstText(fields.mimeType, fields.mime_type, fields.media_type)
   const data = [fields.bytesBase64Encoded, fields.b64_json, fields.imageBytes]
   if (['inlineData', 'inline_data', 'source'].includes(name)) data.push(fields.data)
@@ -70,7 +77,7 @@ function imagesOf(name: string, fields: JsonFields, bytesOf: BytesOf): FoundImag
   links.push(fields.image_url)
   return [
     ...data.filter((each) => typeof each === 'string').map((each) => fromData(bytesOf(each), mimeType)),
-    ...links.filter((each) => typeof each === 'string').map((each) => fromLink(bytesOf(each), mimeType)),
+    ...links.filter((each) => typeof each === 'string').map((each) => fromLink(bytesOf(each))),
   ]
 }
 
@@ -79,8 +86,8 @@ const firstText = (...all: unknown[]) => all.find((each) => typeof each === 'str
 const fromData = (base64: Uint8Array, mimeType: string | undefined): FoundImage =>
   parseDataUri(base64) ?? { mimeType, base64 }
 
-const fromLink = (uri: Uint8Array, mimeType: string | undefined): FoundImage =>
-  parseDataUri(uri) ?? { mimeType, uri: utf8.decode(uri) }
+const fromLink = (uri: Uint8Array): FoundImage | string =>
+  parseDataUri(uri) ?? utf8.decode(uri).replace(/[\x00-\x1f\x7f]/g, encodeURIComponent)
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
@@ -113,13 +120,6 @@ function createTextCollector({ images, texts }: Findings) {
   }
 }
 
-/** An image in a data URI. */
-interface DataUri {
-  mimeType: string
-  /** ASCII. */
-  base64: Uint8Array
-}
-
 /** How much is read of the part before the data. Characters. */
 const longestHead = 1000
 
@@ -127,15 +127,15 @@ const longestHead = 1000
 const shortestData = 32
 
 /** A whole value that is a data URI in base64, as a view of its bytes; `undefined` for anything else. */
-function parseDataUri(value: Uint8Array): DataUri | undefined {
+function parseDataUri(value: Uint8Array): FoundImage | undefined {
   const start = Buffer.from(value.buffer, value.byteOffset, Math.min(value.length, longestHead))
   const head = readHead(start.toString('latin1'))
   return head && { mimeType: head.mimeType, base64: value.subarray(head.length) }
 }
 
 /** Takes images that are `data:` URIs out of a text, together with Markdown's brackets around them. */
-export function splitDataUris(text: string): { text: string; images: DataUri[] } {
-  const images: DataUri[] = []
+export function splitDataUris(text: string): { text: string; images: FoundImage[] } {
+  const images: FoundImage[] = []
   const rest: string[] = []
   const start = /data:image\//gi
   let done = 0

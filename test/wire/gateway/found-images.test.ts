@@ -5,16 +5,16 @@ import { type FoundImage, findImages, splitDataUris } from '../../../src/wire/ga
 const bytesOf = (text: string) => Uint8Array.from(Buffer.from(text))
 
 const find = (...values: unknown[]) => {
-  const { images, texts, reasons } = findImages({
+  const { images, links, texts, reasons } = findImages({
     values: values.map((value) => ({ value, event: '' })),
     bytesOf,
   })
-  return { images: images.map(shown), texts, reasons }
+  return { images: [...images.map(shown), ...links.map((link) => `-> ${link}`)], texts, reasons }
 }
 
-/** `TYPE DATA`, or `TYPE -> LINK`. */
-const shown = (image: FoundImage) =>
-  `${image.mimeType ?? '?'} ${'uri' in image ? `-> ${image.uri}` : Buffer.from(image.base64).toString('latin1')}`
+/** `TYPE DATA`. */
+const shown = ({ mimeType, base64 }: FoundImage) =>
+  `${mimeType ?? '?'} ${Buffer.from(base64).toString('latin1')}`
 
 const png = 'image/png'
 /** The shortest data that counts in a text. */
@@ -36,16 +36,16 @@ describe('a field that has an image', () => {
       { predictions: [{ bytesBase64Encoded: 'x', mimeType: png }, { bytesBase64Encoded: 'y' }] },
       [`${png} x`, '? y'],
     ],
-    [{ data: [{ b64_json: 'x' }, { url: 'y' }] }, ['? x', '? -> y']],
+    [{ data: [{ b64_json: 'x' }, { url: 'y' }] }, ['? x', '-> y']],
     [{ image: { imageBytes: 'x' } }, ['? x']],
     [{ b64_json: 5, imageBytes: null, bytesBase64Encoded: {} }, []],
-    [{ fileData: { mimeType: png, fileUri: 'x' } }, [`${png} -> x`]],
-    [{ file_data: { file_uri: 'x' } }, ['? -> x']],
+    [{ fileData: { mimeType: png, fileUri: 'x' } }, ['-> x']],
+    [{ file_data: { file_uri: 'x' } }, ['-> x']],
     [{ fileData: { fileUri: uri } }, [`${png} ${data}`]],
     [{ other: { fileUri: 'x' } }, []],
-    [{ source: { type: 'url', url: 'x' } }, ['? -> x']],
-    [{ image_url: { url: 'x' } }, ['? -> x']],
-    [{ image_url: 'x' }, ['? -> x']],
+    [{ source: { type: 'url', url: 'x' } }, ['-> x']],
+    [{ image_url: { url: 'x' } }, ['-> x']],
+    [{ image_url: 'x' }, ['-> x']],
     [{ link: { url: 'x' } }, []],
     [{ image_url: 5 }, []],
     [
@@ -101,7 +101,8 @@ describe('the texts around images', () => {
     const bytesOf = () => Buffer.from('\ufeffé')
     const values = [{ value: { content: 'mark', image_url: 'mark' }, event: '' }]
     expect(findImages({ values, bytesOf })).toEqual({
-      images: [{ mimeType: undefined, uri: '\ufeffé' }],
+      images: [],
+      links: ['\ufeffé'],
       texts: ['\ufeffé'],
       reasons: [],
     })
