@@ -101,6 +101,8 @@ export interface Run {
    * leaves the cursor of a terminal at the beginning of a line returns true.
    */
   cleanups: Crowd<() => unknown>
+  /** Called before each attempt of each request: throws a `CliError` if this run may send nothing more. */
+  requireRight?: () => void
   secrets: Secrets
   summary: Summary
   calls: Calls

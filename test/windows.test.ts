@@ -89,7 +89,7 @@ describe('files that somebody else has open for a moment', () => {
     [3, 0, ''],
     [100, 3, 'permission denied'],
   ])('a lock that is being removed is waited for, not for ever: %i times', async (times, code, err) => {
-    const { cwd, env } = windows(failing('openSync', { code: 'EPERM', times, end: '.lock' }))
+    const { cwd, env } = windows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
     const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
     expect(ended.code).toBe(code)
     expect(ended.err).toContain(err)

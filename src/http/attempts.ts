@@ -15,6 +15,8 @@ export interface AttemptOptions {
   timers: Timers
   /** From then on it is not sent again. */
   isStopped?: (() => boolean) | undefined
+  /** Called before each attempt: throws if nothing more may be sent. */
+  requireRight?: (() => void) | undefined
   /** Called before each wait, in milliseconds. */
   onRetry(failure: CliError, wait: number): void
   /** For a failure: where what is wrong about the request came from, and what replaces it. */
@@ -38,6 +40,7 @@ export async function sendRequest(request: HttpRequest, options: AttemptOptions)
   /** Of the attempt that got furthest. */
   let furthest: CliError | undefined
   for (let attempt = 1; ; attempt++) {
+    options.requireRight?.()
     const result = await tryOnce(request, options)
     if ('status' in result) return { ...result, attempts: attempt }
     const { error } = result

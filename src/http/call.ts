@@ -122,6 +122,7 @@ export function createCaller(
       timers,
       wayToMend,
       isStopped: parts.isStopped,
+      requireRight: context.requireRight,
       onRetry: parts.onRetry ?? ((failure, wait) => note(describeRetry(failure, wait))),
     })
     const response = await (parts.isAside ? sending : showWaiting(sending)).catch(async (error: unknown) => {

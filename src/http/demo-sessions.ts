@@ -16,7 +16,7 @@ const [longest, largest] = [60 * 60 * 1000, 2 ** 20]
 const version = 1
 
 /** A process that has the lock works for moments only, so the lock is soon free again. */
-const waiting = { longest: 30_000, silence: 3000, kind: 'file', consequence: 'nothing was sent' } as const
+const waiting = { longestWait: 30_000, silence: 3000, kind: 'file', consequence: 'nothing was sent' } as const
 
 /**
  * The demo's sessions in the user's cache folder. If they cannot be kept there, that is said once, and they end with the

@@ -20,7 +20,7 @@ const version = 1
 
 /** A process that has the lock writes at once, so the lock is soon free again. */
 const waiting = {
-  longest: 60_000,
+  longestWait: 60_000,
   silence: 3000,
   kind: 'credentials',
   consequence: 'nothing was changed',
@@ -52,21 +52,21 @@ async function changeOnce(
   path: string,
   { info, warn, change }: { info: ProcessInfo; warn: Warn; change: Change },
 ): Promise<boolean> {
-  const { isHeld, release } = await lock(path, waiting)
+  const held = await lock(path, waiting)
   try {
     removeLeftovers(path)
     const file = await readProfiles(info, warn)
     if (file.version !== undefined && file.version !== version) throw tooNew(path)
     const changed = change(file)
-    if (!isHeld()) return false
+    if (!held.isHeld()) return false
     if (changed) write(path, changed)
     return true
   } catch (error) {
     // The next holder removes the temporary file of a writer that was paused for long: nothing was written.
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT' && !isHeld()) return false
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT' && !held.isHeld()) return false
     throw error
   } finally {
-    release()
+    held.release()
   }
 }
 

@@ -54,9 +54,9 @@ describe('a file of results', () => {
     file.append(line(2))
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n${line(2)}\n`)
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
-    expect(existsSync(`${path}.lock`)).toBe(true)
+    expect(existsSync(`${path}.parley-lock`)).toBe(true)
     file.close()
-    expect(existsSync(`${path}.lock`)).toBe(false)
+    expect(existsSync(`${path}.parley-lock`)).toBe(false)
   })
 
   test('that nothing came to is not left behind', async () => {
@@ -108,18 +108,18 @@ describe('a file of results', () => {
 
   test('is closed once if a folder has its name after the wait for its lock (needs files replaced while open)', async () => {
     const path = place()
-    writeFileSync(`${path}.lock`, '')
+    writeFileSync(`${path}.parley-lock`, '')
     const opening = open(path, { deadline: Infinity })
     rmSync(path)
     mkdirSync(path)
-    rmSync(`${path}.lock`)
+    rmSync(`${path}.parley-lock`)
     await expect(opening).rejects.toThrow('results.ndjson: it is a folder')
-    expect(existsSync(`${path}.lock`)).toBe(false)
+    expect(existsSync(`${path}.parley-lock`)).toBe(false)
   })
 
   test('is not taken from a run that was quicker to lock it', async () => {
     const path = place()
-    writeFileSync(`${path}.lock`, '')
+    writeFileSync(`${path}.parley-lock`, '')
     await expect(open(path, { isResumed: false })).rejects.toThrow('locked')
     expect(existsSync(path)).toBe(true)
   })
@@ -129,11 +129,11 @@ describe('a file of results', () => {
     const file = await open(path)
     file.append(line(1))
     writeFileSync(`${path}.other`, '')
-    renameSync(`${path}.other`, `${path}.lock`)
+    renameSync(`${path}.other`, `${path}.parley-lock`)
     expect(() => file.append(line(2))).toThrow('results.ndjson: another parley has taken it over')
     file.close()
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
-    expect(existsSync(`${path}.lock`)).toBe(true)
+    expect(existsSync(`${path}.parley-lock`)).toBe(true)
   })
 })
 
@@ -207,7 +207,7 @@ describe('resumed', () => {
       message: 'results.ndjson: it has no results of a batch',
     })
     expect(readFileSync(path)).toEqual(Buffer.from(content as string))
-    expect(existsSync(`${path}.lock`)).toBe(false)
+    expect(existsSync(`${path}.parley-lock`)).toBe(false)
   })
 
   test('lines of other kinds among the results are passed over', async () => {

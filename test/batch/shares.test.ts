@@ -263,5 +263,5 @@ test('with --results stdout stays empty', async () => {
   expect(indexes(inOrder(parse(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))))).toEqual(
     ten.map((_, at) => at + 1),
   )
-  expect(existsSync(join(cwd, 'r.ndjson.lock'))).toBe(false)
+  expect(existsSync(join(cwd, 'r.ndjson.parley-lock'))).toBe(false)
 })

@@ -226,7 +226,7 @@ faultsOnce('Conversations', [
   {
     name: 'F11 a lock that a killed run left behind does not block for ever',
     argv: [...chat, '--thread', 't.json'],
-    prepare: (folder) => writeFileSync(inCwd(folder, 't.json.lock'), ''),
+    prepare: (folder) => writeFileSync(inCwd(folder, 't.json.parley-lock'), ''),
     script: echo(),
     code: 0,
     out: '1 user: hi\n',
@@ -293,10 +293,10 @@ faultsOnce('Conversations', [
   {
     name: 'F15 a preview makes no lock, and waits for none',
     argv: [...chat, '--thread', 't.json', '--dry-run'],
-    prepare: (folder) => writeFileSync(inCwd(folder, 't.json.lock'), ''),
+    prepare: (folder) => writeFileSync(inCwd(folder, 't.json.parley-lock'), ''),
     code: 0,
     out: (out) => out.includes('"contents"'),
-    files: ['cwd/t.json.lock'],
+    files: ['cwd/t.json.parley-lock'],
   },
   {
     name: 'F16 a signal takes the lock away, and leaves the thread as it was',
@@ -311,16 +311,16 @@ faultsOnce('Conversations', [
   },
   {
     name: 'F17 who waits for a living run waits no longer than --deadline, and sends nothing',
-    shell: `parley chat one --thread t.json & until [ -e t.json.lock ]; do sleep 0.1; done
+    shell: `parley chat one --thread t.json & until [ -e t.json.parley-lock ]; do sleep 0.1; done
       parley chat two --thread t.json --deadline 1; code=$?; kill %1; wait; exit $code`,
     script: () => {},
     code: 11,
     reqs: 1,
-    err: [/has locked it: if none is running, remove \S+t\.json\.lock\n {2}nothing was sent/],
+    err: [/has locked it: if none is running, remove \S+t\.json\.parley-lock\n {2}nothing was sent/],
   },
   {
     name: 'F18 without a deadline a conversation is waited for as long as it takes, whatever --timeout is',
-    shell: `parley chat one --thread t.json -q & until [ -e t.json.lock ]; do sleep 0.1; done
+    shell: `parley chat one --thread t.json -q & until [ -e t.json.parley-lock ]; do sleep 0.1; done
       parley chat two --thread t.json --timeout 3; code=$?; wait; exit $code`,
     ...answeringFirstAfter(2000),
     code: 0,
@@ -332,7 +332,7 @@ faultsOnce('Conversations', [
   {
     name: 'F18 without a deadline results are waited for as long as it takes',
     shell: `echo '"one"' > in; parley chat --batch in --results r -q > /dev/null &
-      until [ -e r.lock ]; do sleep 0.1; done
+      until [ -e r.parley-lock ]; do sleep 0.1; done
       parley chat --batch in --results r --resume > /dev/null; code=$?; wait; exit $code`,
     ...answeringFirstAfter(6000),
     code: 0,
@@ -343,12 +343,12 @@ faultsOnce('Conversations', [
   },
   {
     name: 'F18 who waits for results waits no longer than --deadline, and sends nothing',
-    shell: `echo '"one"' > in; parley chat --batch in --results r -q & until [ -e r.lock ]; do sleep 0.1; done
+    shell: `echo '"one"' > in; parley chat --batch in --results r -q & until [ -e r.parley-lock ]; do sleep 0.1; done
       parley chat --batch in --results r --resume --deadline 1; code=$?; kill %1; wait; exit $code`,
     script: () => {},
     code: 11,
     reqs: 1,
-    err: [/has locked it: if none is running, remove \S+r\.lock\n {2}nothing was sent/],
+    err: [/has locked it: if none is running, remove \S+r\.parley-lock\n {2}nothing was sent/],
     files: ['cwd/in'],
   },
 ])

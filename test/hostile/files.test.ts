@@ -1,8 +1,21 @@
-import { readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
-import { run, temporaryFolder } from '../harness/run.ts'
-import { createAgentService, type Event } from '../sessions/run/agent-service.ts'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { createAgentService, type Event, lockOf } from '../sessions/run/agent-service.ts'
 
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
 
@@ -32,5 +45,145 @@ describe('an audit that somebody meddles with while a command runs stops the run
     const tool = `count=sed s/'"s1"'/'"s2"'/ a.ndjson > b; cat b >> a.ndjson`
     const { code } = await run([...argv, '--tool', tool], { cwd, exchange: service.exchange })
     expect([code, service.posts]).toEqual([0, 2])
+  })
+})
+
+/** What a run of each kind locks, in a folder with a batch of three lines. */
+const locking: Record<string, { argv: string[]; lock: string }> = {
+  'a thread': { argv: ['chat', 'hi', '--thread', 'notes'], lock: 'notes.parley-lock' },
+  results: { argv: ['chat', '--batch', 'in', '--results', 'notes'], lock: 'notes.parley-lock' },
+  'results that are resumed': {
+    argv: ['chat', '--batch', 'in', '--results', 'notes', '--resume'],
+    lock: 'notes.parley-lock',
+  },
+  'an audit': {
+    argv: ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'notes'],
+    lock: lockOf('notes'),
+  },
+}
+
+function withBatch(): string {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'in'), '"one"\n"two"\n"three"\n')
+  return cwd
+}
+
+/** The clock of locks passes by how often it is read: whoever waits has soon waited for long. */
+function hurryLocks(): void {
+  let now = 0
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 300))
+  onTestFinished(() => clock.mockRestore())
+}
+
+const others: [what: string, make: (path: string) => void, look: (path: string) => unknown][] = [
+  [
+    'a folder with files',
+    (path) => {
+      mkdirSync(path)
+      writeFileSync(join(path, 'mine'), '')
+    },
+    (path) => readdirSync(path),
+  ],
+  ['an empty folder', (path) => mkdirSync(path), (path) => lstatSync(path).isDirectory()],
+  [
+    'a file that holds something',
+    (path) => writeFileSync(path, 'mine'),
+    (path) => readFileSync(path, 'utf8'),
+  ],
+  ['a link to nothing (needs symbolic links)', (path) => symlinkSync('none', path), readlinkSync],
+  [
+    'a link to an empty file (needs symbolic links)',
+    (path) => {
+      writeFileSync(join(path, '../empty'), '')
+      symlinkSync('empty', path)
+    },
+    readlinkSync,
+  ],
+  ['a FIFO (needs FIFOs)', (path) => execFileSync('mkfifo', [path]), (path) => lstatSync(path).isFIFO()],
+]
+
+describe.each(Object.entries(locking))('where the lock of %s is to be made', (_, { argv, lock }) => {
+  test.each(others)('%s stays as it is: 11, and nothing is sent', async (_, make, look) => {
+    const cwd = withBatch()
+    make(join(cwd, lock))
+    const before = look(join(cwd, lock))
+    hurryLocks()
+    const { code, err, requests } = await run(argv, { cwd })
+    expect([code, requests]).toEqual([11, []])
+    expect(err).toContain(`${lock} is not a lock, and is left alone`)
+    expect(look(join(cwd, lock))).toEqual(before)
+    expect(readdirSync(cwd).filter((name) => name.includes('clearing'))).toEqual([])
+  })
+
+  test('other names are nobody’s lock', async () => {
+    const cwd = withBatch()
+    mkdirSync(join(cwd, 'notes.lock'))
+    writeFileSync(join(cwd, 'notes.lock/mine'), '')
+    hurryLocks()
+    expect((await run(argv, { cwd })).code).toBe(0)
+    expect(readdirSync(join(cwd, 'notes.lock'))).toEqual(['mine'])
+  })
+
+  test('a holder that shows life is waited for, one that shows none is followed', async () => {
+    const cwd = withBatch()
+    const path = join(cwd, lock)
+    writeFileSync(path, '')
+    hurryLocks()
+    let beats = 0
+    const beating = setInterval(() => utimesSync(path, ++beats, beats), 1)
+    onTestFinished(() => clearInterval(beating))
+    const running = run(argv, { cwd })
+    // A holder's life is seen at each look, of which a hundred would be more than enough for a dead one.
+    while (beats < 300) await new Promise((resolve) => setTimeout(resolve, 5))
+    expect(existsSync(path)).toBe(true)
+    clearInterval(beating)
+    const { code, err } = await running
+    expect(code).toBe(0)
+    expect(err).toContain('waiting for another parley that uses')
+    expect(existsSync(path)).toBe(false)
+  })
+})
+
+describe('a run whose lock another one has taken meanwhile sends nothing more (needs files replaced while open)', () => {
+  const takeOver = (path: string) => {
+    writeFileSync(`${path}.new`, '')
+    renameSync(`${path}.new`, path)
+  }
+
+  test('a batch', async () => {
+    const cwd = withBatch()
+    const path = join(cwd, 'notes.parley-lock')
+    const exchange: Exchange = async (request) => {
+      takeOver(path)
+      return answering(message('hi'))(request)
+    }
+    const argv = ['chat', '--batch', 'in', '--results', 'notes', '--concurrency', '1']
+    const { code, err, requests } = await run(argv, { cwd, exchange })
+    expect([code, requests.length]).toEqual([11, 1])
+    expect(err).toContain('notes: another parley has taken it over')
+    expect(existsSync(path)).toBe(true)
+  })
+
+  test('a run with an audit (needs sh)', async () => {
+    const cwd = temporaryFolder()
+    const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
+    const path = lockOf('a.ndjson')
+    const tool = `count=echo ran >> runs; : > x; mv x ${path}`
+    const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson', '--tool', tool]
+    const { code } = await run(argv, { cwd, exchange: service.exchange })
+    expect([code, service.posts, readFileSync(join(cwd, 'runs'), 'utf8')]).toEqual([11, 0, 'ran\n'])
+    expect(existsSync(join(cwd, path))).toBe(true)
+  })
+
+  test('a chat with a thread, whose request is tried again', async () => {
+    const cwd = temporaryFolder()
+    const path = join(cwd, 'notes.parley-lock')
+    const exchange: Exchange = async (request) => {
+      takeOver(path)
+      return answering('{}', { status: 503 })(request)
+    }
+    const { code, requests } = await run(['chat', 'hi', '--thread', 'notes'], { cwd, exchange })
+    expect([code, requests.length]).toEqual([11, 1])
+    expect(existsSync(path)).toBe(true)
   })
 })

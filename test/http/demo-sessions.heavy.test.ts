@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { createRandom } from '../../src/emulator/random.ts'
 import { start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
+import { lockOf } from '../sessions/run/agent-service.ts'
 
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
 const kills = Number(process.env.SOAK_DEMO_KILLS ?? 8)
@@ -43,10 +44,10 @@ function open() {
     existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined
   /** What a killed run leaves is otherwise waited for. The lock of the demo's sessions stays. */
   const forgetLocks = () => {
-    rmSync(join(cwd, 'a.ndjson.s1.lock'), { force: true })
+    rmSync(join(cwd, lockOf('a.ndjson')), { force: true })
     const folder = join(cache, 'parley')
     for (const name of existsSync(folder) ? readdirSync(folder) : [])
-      if (name.endsWith('.lock') && !name.startsWith('demo-sessions')) rmSync(join(folder, name))
+      if (name.endsWith('.parley-lock') && !name.startsWith('demo-sessions')) rmSync(join(folder, name))
   }
   return {
     read,

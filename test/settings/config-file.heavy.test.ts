@@ -128,7 +128,7 @@ describe('what it holds', () => {
         expect(ended.err).not.toContain('canary')
       }
       expect(readFileSync(path, 'latin1')).toBe(text)
-      expect(existsSync(join(cwd, configFolder, 'config.json.lock'))).toBe(false)
+      expect(existsSync(join(cwd, configFolder, 'config.json.parley-lock'))).toBe(false)
     },
   )
 
@@ -384,11 +384,11 @@ describe('many writers', () => {
 
   test('C07: the lock of a killed writer holds nobody up for long, nor does a clock that was set back', async () => {
     const { folder, path, world } = settled({})
-    writeFileSync(`${path}.lock`, '')
+    writeFileSync(`${path}.parley-lock`, '')
     expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
-    writeFileSync(`${path}.lock`, '')
+    writeFileSync(`${path}.parley-lock`, '')
     const ahead = Date.now() / 1000 + 3600
-    utimesSync(`${path}.lock`, ahead, ahead)
+    utimesSync(`${path}.parley-lock`, ahead, ahead)
     expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
     expect(leftovers(folder)).toEqual([])
   })
@@ -418,10 +418,10 @@ describe('many writers', () => {
   test('a signal while the lock is waited for leaves nothing behind (needs signals)', async () => {
     const { cwd, folder, path, text } = settled()
     const before = text()
-    writeFileSync(`${path}.lock`, '')
+    writeFileSync(`${path}.parley-lock`, '')
     expect(await set(cwd, 3)).toMatchObject({ signal: 'SIGTERM', out: '' })
     expect(text()).toBe(before)
-    expect(leftovers(folder)).toEqual(['config.json.lock'])
+    expect(leftovers(folder)).toEqual(['config.json.parley-lock'])
   })
 
   test('a signal while the lock is held leaves nothing behind (needs signals)', async () => {

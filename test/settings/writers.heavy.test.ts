@@ -9,7 +9,7 @@ const leftovers = (folder: string) => readdirSync(folder).filter((name) => name 
 
 test('a hundred at once keep a hundred keys, also where one before them was killed', async () => {
   const { folder, path, text, world } = settled({})
-  writeFileSync(`${path}.lock`, '')
+  writeFileSync(`${path}.parley-lock`, '')
   const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
   // The lock is between runs, wherever they are: most are cheap ones of this process.
   const write = (name: string, i: number) =>
@@ -36,7 +36,7 @@ test.each([
      const { openSync } = fs
      fs.openSync = (path, ...more) => {
        const opened = openSync(path, ...more)
-       if (path.endsWith('.lock')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 40)
+       if (path.endsWith('.parley-lock')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 40)
        return opened
      }`,
   )
@@ -61,7 +61,7 @@ test('C08: writers killed at any moment leave a whole file, and nothing after th
     await ended
     expect(JSON.parse(text()).profiles.default.timeout).toBeLessThanOrEqual(i)
     for (const name of readdirSync(folder)) {
-      if (!name.endsWith('.lock')) expect(lstatSync(join(folder, name)).mode & 0o777).toBe(ownerOnly)
+      if (!name.endsWith('.parley-lock')) expect(lstatSync(join(folder, name)).mode & 0o777).toBe(ownerOnly)
     }
   }
   writeFileSync(join(folder, 'config.json.tmp-0123456789abcdef'), 'canary-token-aaaa1111')

@@ -54,6 +54,9 @@ export async function openConversation(
   const takeLock = async () => {
     const taken = await lockForRun(target, { name, deadline, timers, note })
     cleanups.add(taken.release)
+    context.requireRight = () => {
+      if (!taken.isHeld()) throw new CliError('file', `${name}: another parley has taken it over`)
+    }
     return taken
   }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Context } from '../../context.ts'
 import { asFileFailure, CliError, fileProblem } from '../../errors.ts'
 import { openCacheFolder } from '../../io/cache-folder.ts'
-import { type Lock, lockForRun, watchForRun } from '../../io/lock.ts'
+import { type Lock, lockForRun } from '../../io/lock.ts'
 import { absolutePath } from '../../io/paths.ts'
 
 /** What a run works on. */
@@ -40,11 +40,10 @@ export async function lockSession(
   }
   context.cleanups.add(release)
   try {
-    // A run that was killed may have left both.
-    const takeAudit = audit === undefined ? undefined : watchAudit(context, workplace, audit)
     const ofSession = await lockHere(context, workplace)
     if (ofSession) locks.push({ lock: ofSession, name: `the session ${workplace.session}` })
-    if (takeAudit) locks.push({ lock: await takeAudit(), name: `the audit file ${audit}` })
+    if (audit !== undefined)
+      locks.push({ lock: await lockAudit(context, workplace, audit), name: `the audit file ${audit}` })
   } catch (error) {
     release()
     throw error
@@ -77,14 +76,15 @@ async function lockHere(
   }
 }
 
-/** Returns what takes the lock of an audit file. */
-function watchAudit(context: Context, { session, deadline }: Workplace, path: string): () => Promise<Lock> {
-  const end = `.${/^[\w-]{1,64}$/.test(session) ? session : digest(session)}`
-  const take = watchForRun(absolutePath(context.host, path) + end)
-  return () =>
-    take(waiting(context, `${path} for ${session}`, deadline)).catch((error) => {
-      throw asFileFailure(error, `the lock of the audit file, ${path}${end}.lock`)
-    })
+/** Runs of other sessions may write the same file at the same time. */
+async function lockAudit(context: Context, { session, deadline }: Workplace, audit: string): Promise<Lock> {
+  const end = `.${digest(session)}`
+  try {
+    const path = absolutePath(context.host, audit) + end
+    return await lockForRun(path, waiting(context, `${audit} for ${session}`, deadline))
+  } catch (error) {
+    throw asFileFailure(error, `the lock of the audit file, ${audit}${end}.parley-lock`)
+  }
 }
 
 const waiting = ({ note, timers }: Context, name: string, deadline: number) => ({
@@ -98,4 +98,4 @@ const waiting = ({ note, timers }: Context, name: string, deadline: number) => (
 const spell = (address: string) =>
   (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
 
-const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)
+const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16)

@@ -1,6 +1,11 @@
+import { createHash } from 'node:crypto'
 import { CliError } from '../../../src/errors.ts'
 import { realTimers, type Timers } from '../../../src/timers.ts'
 import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
+
+/** The lock of an audit while a run of the session `s1` writes it. */
+export const lockOf = (audit: string) =>
+  `${audit}.${createHash('sha256').update('s1').digest('hex').slice(0, 16)}.parley-lock`
 
 export type Event = { id?: string; type: string } & Record<string, unknown>
 

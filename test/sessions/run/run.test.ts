@@ -21,6 +21,7 @@ import {
   createAgentService as createService,
   type Event,
   type Fate,
+  lockOf,
 } from './agent-service.ts'
 
 const clock = createPatientClock()
@@ -864,7 +865,7 @@ describe('the audit as a journal', () => {
     expect([(await first).code, (await second).code]).toEqual([0, 0])
     expect(service.taken.get('c1')).toHaveLength(1)
     expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('ran\n')
-    expect(readdirSync(cwd).filter((name) => name.endsWith('.lock'))).toEqual([])
+    expect(readdirSync(cwd).filter((name) => name.endsWith('.parley-lock'))).toEqual([])
   })
 
   test('Y95: a lock that cannot be made is named: 11 (needs POSIX files)', async () => {
@@ -873,7 +874,7 @@ describe('the audit as a journal', () => {
     const argv = ['events', 'run', 'x', '-s', 's1', '--audit', long]
     const { code, err, requests } = await run(argv, { cwd, stdin: '' })
     expect({ code, requests }).toEqual({ code: 11, requests: [] })
-    expect(err).toContain(`the lock of the audit file, ${long}.s1.lock: the name is too long`)
+    expect(err).toContain(`the lock of the audit file, ${lockOf(long)}: the name is too long`)
   })
 
   test.each([['{"rules":[],"default":{"decision":"allow"}}'], ['{\n  "rules": []\n}\n'], ['text\n']])(

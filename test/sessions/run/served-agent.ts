@@ -4,7 +4,13 @@ import { onTestFinished } from 'vitest'
 import { listen } from '../../../src/emulator/listen.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { temporaryFolder } from '../../harness/run.ts'
-import { type AgentScript, type AgentService, createAgentService, type Event } from './agent-service.ts'
+import {
+  type AgentScript,
+  type AgentService,
+  createAgentService,
+  type Event,
+  lockOf,
+} from './agent-service.ts'
 
 /** A session service on a port, and a folder with a policy that allows everything. */
 export async function serve(script: AgentScript, onRequest = () => {}) {
@@ -45,11 +51,11 @@ export const answered = ({ taken }: AgentService) =>
 
 /** What a killed run leaves is otherwise waited for. */
 export function forgetLock(cwd: string): void {
-  rmSync(join(cwd, 'a.ndjson.s1.lock'), { force: true })
+  rmSync(join(cwd, lockOf('a.ndjson')), { force: true })
   const folder = join(cwd, 'cache/parley')
   // A run that was killed at once has none.
   if (!existsSync(folder)) return
-  for (const name of readdirSync(folder)) if (name.endsWith('.lock')) rmSync(join(folder, name))
+  for (const name of readdirSync(folder)) if (name.endsWith('.parley-lock')) rmSync(join(folder, name))
 }
 
 /** Whether the audit says that the task is done: a run may be killed after that, and then the same line sends it anew. */

@@ -15,7 +15,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
-import { type AgentScript, createAgentService, type Event } from './agent-service.ts'
+import { type AgentScript, createAgentService, type Event, lockOf } from './agent-service.ts'
 
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'x', input: {} })
 const waits = (...ids: string[]): Event => ({
@@ -66,7 +66,7 @@ describe('Y131: a session that another run works on', () => {
     ])
     expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
     expect(late.err).toMatch(
-      /^parley: session s1: another parley has locked it: if none is running, remove \S+\.lock\n {2}nothing was sent\n$/,
+      /^parley: session s1: another parley has locked it: if none is running, remove \S+\.parley-lock\n {2}nothing was sent\n$/,
     )
     expect(lateConfirm.code).toBe(11)
     writeFileSync(join(cwd, 'go'), '')
@@ -90,7 +90,7 @@ describe('Y131: a session that another run works on', () => {
   })
 })
 
-test('Y131: a run that was killed, and had an audit, is waited for once', async () => {
+test('Y131: a run that was killed, and had an audit, is waited for twice', async () => {
   const { service, cwd } = open({ rounds: [], timers: clock })
   const locks: string[] = []
   const parley = () =>
@@ -99,7 +99,7 @@ test('Y131: a run that was killed, and had an audit, is waited for once', async 
       timers: clock,
       exchange(request) {
         const cache = join(cwd, '.cache/parley')
-        if (locks.length === 0) locks.push(join(cwd, 'a.s1.lock'), ...paths(cache))
+        if (locks.length === 0) locks.push(join(cwd, lockOf('a')), ...paths(cache))
         return service.exchange(request)
       },
     })
@@ -114,7 +114,9 @@ test('Y131: a run that was killed, and had an audit, is waited for once', async 
   clocks.mockRestore()
   expect({ code, err }).toEqual({
     code: 0,
-    err: 'parley: waiting for another parley that uses session s1\n',
+    err: ['session s1', 'a for s1']
+      .map((name) => `parley: waiting for another parley that uses ${name}\n`)
+      .join(''),
   })
   expect(locks.map((name) => existsSync(name))).toEqual([false, false])
 })

@@ -5,7 +5,13 @@ import { CliError } from '../../../src/errors.ts'
 import { type Exchange, type HttpResponse, readBody } from '../../../src/wire/exchange.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
-import { type AgentScript, type AgentService, createAgentService, type Event } from './agent-service.ts'
+import {
+  type AgentScript,
+  type AgentService,
+  createAgentService,
+  type Event,
+  lockOf,
+} from './agent-service.ts'
 
 const use = (id: string): Event => ({
   id,
@@ -367,7 +373,7 @@ function dieAt(
     const grown = sizeOf() > size
     size = sizeOf()
     // A run that gave its lock back only says why it ended.
-    if (!isDead || existsSync(join(cwd, 'a.ndjson.s1.lock'))) live(grown)
+    if (!isDead || existsSync(join(cwd, lockOf('a.ndjson')))) live(grown)
     return timers.now()
   }
   return {
