@@ -31,6 +31,8 @@ export interface ToolUse {
   permission?: unknown
   /** The whole event as it is spelled, if `add` was given that. */
   text?: string
+  /** It was allowed, and the service does not carry it out: a client has to give its result. */
+  wantsResult?: boolean
   /** Its id was shown with two inputs, or names: nobody knows what an allowance would allow. */
   isContradicted?: boolean
 }
@@ -52,11 +54,25 @@ export const isToolUse = ({ type }: SessionEvent): boolean => /^agent\.(|mcp_|cu
 export const isWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
 
+/** The answer to a tool use: a decision, or a result. */
+interface Answer {
+  /** A client gave it, and not the service. */
+  isReply: boolean
+  /** The service has shown it, so that what it shows later knows of it. */
+  isShown: boolean
+  /** Of a confirmation. */
+  decision: unknown
+}
+
 /** What a session's events, added in their order, say about it. */
 export class SessionState {
   readonly #toolUses = new Map<string, ToolUse>()
-  readonly #answered = new Set<string>()
-  readonly #replied = new Set<string>()
+  /** By the id of the tool use. */
+  readonly #answers = new Map<string, Answer>()
+  /** Tool uses of the last rest that were interrupted since. */
+  readonly #interrupted = new Set<string>()
+  /** Replies to what waits are being made here: it does not rest for good. */
+  #isAttended = false
   /** Tool uses of this turn that may need an answer. */
   readonly #open = new Set<string>()
   #isEmpty = true
@@ -87,6 +103,8 @@ export class SessionState {
     const isKnown = isAnswer(type) && !this.#addAnswer(event)
     // In a new turn nobody waits for what the last one left open.
     if (type === 'user.message' || type === 'user.interrupt') this.#forgetOpen(event)
+    if (type === 'user.interrupt')
+      for (const id of this.pending.filter((each) => this.#isAbout(event, each))) this.#interrupted.add(id)
     if (type === 'user.message' || type === 'user.define_outcome') {
       this.#error = undefined
       this.#missed = undefined
@@ -135,7 +153,9 @@ export class SessionState {
     const { type, eventIds } = this.#idle ?? {}
     const ids = eventIds ? this.pending : this.unlisted
     // The ids are what the service's page shows of a reason, so they count whatever else its type says.
-    if (!isStuck(type) && ids.length > 0) return { kind: 'waiting', ids }
+    if (!isStuck(type) && ids.length > 0) return this.#isAttended ? undefined : { kind: 'waiting', ids }
+    if (type === 'requires_action' && eventIds?.some((id) => this.#interrupted.has(id)))
+      return { kind: 'done', reason: 'interrupted' }
     // All that it waits for is answered: the agent goes on.
     if (type === 'requires_action' && eventIds?.length) return undefined
     if (type === undefined || type === 'end_turn')
@@ -155,9 +175,37 @@ export class SessionState {
     return this.#stoppedAt
   }
 
-  /** The tool uses that the last `session.status_idle` lists and that nobody has answered: only these may be. */
+  /** The tool uses that the last `session.status_idle` lists and that still wait: only these may be answered. */
   get pending(): string[] {
-    return this.#idle?.eventIds?.filter((id) => !this.#answered.has(id)) ?? []
+    return this.#idle?.eventIds?.filter((id) => this.#whyDone(id) === undefined) ?? []
+  }
+
+  /** The pending tool uses, if the session rests for them. */
+  get asked(): string[] {
+    return this.#isBusy || this.#end !== undefined || isStuck(this.#idle?.type) ? [] : this.pending
+  }
+
+  /** Why a tool use needs no reply any more, in words; absent as long as the session waits for it. */
+  whyOver(id: string): string | undefined {
+    if (this.#end !== undefined) return `the session is ${this.#end}`
+    const why = this.#whyDone(id)
+    if (why !== undefined || this.#idle?.eventIds?.includes(id)) return why
+    return 'the session does not wait for it any more'
+  }
+
+  /** As long as replies to what waits are being made here, that it waits for them is not a stop. */
+  attend(isAttended: boolean): void {
+    this.#isAttended = isAttended
+  }
+
+  /** It has stopped, whatever it waits for. */
+  get isAtRest(): boolean {
+    return !this.#isBusy
+  }
+
+  /** What was added last came before its last stop, if that is this one. */
+  restAgain(stop: string | undefined): void {
+    if (stop !== undefined && [...this.#stops].at(-1) === stop) this.#isBusy = false
   }
 
   /** If that lists none, the tool uses that have no answer: what of these waits is not known. */
@@ -177,12 +225,12 @@ export class SessionState {
   }
 
   isAnswered(id: string): boolean {
-    return this.#answered.has(id)
+    return this.#answers.has(id)
   }
 
   /** Whether a client gave a decision or a result for it. */
   hasReply(id: string): boolean {
-    return this.#replied.has(id)
+    return this.#answers.get(id)?.isReply === true
   }
 
   /** The ids of the events at which it stopped so far. */
@@ -192,9 +240,28 @@ export class SessionState {
 
   /** What an event of a further thread ends is of that thread alone. */
   #forgetOpen(event: SessionEvent): void {
-    for (const id of this.#open)
-      if (isOfMainThread(event) || this.#toolUses.get(id)?.thread === event.session_thread_id)
-        this.#open.delete(id)
+    for (const id of this.#open) if (this.#isAbout(event, id)) this.#open.delete(id)
+  }
+
+  #isAbout(event: SessionEvent, id: string): boolean {
+    return isOfMainThread(event) || this.#toolUses.get(id)?.thread === event.session_thread_id
+  }
+
+  #whyDone(id: string): string | undefined {
+    const answer = this.#answers.get(id)
+    if (answer?.decision !== undefined) return `it is answered: ${answer.decision}`
+    if (answer) return 'it has a result'
+    return this.#interrupted.has(id) ? 'it was interrupted' : undefined
+  }
+
+  /** A rest after an allowance that lists the tool use waits for its result: nobody but a client carries it out. */
+  #askForResult(id: string): void {
+    const { isShown, decision } = this.#answers.get(id) ?? {}
+    const use = this.#toolUses.get(id)
+    if (use?.type !== 'agent.tool_use' || !isShown || decision !== 'allow') return
+    this.#answers.delete(id)
+    use.permission = 'allow'
+    use.wantsResult = true
   }
 
   #addToolUse(event: SessionEvent, text: string | undefined): void {
@@ -206,20 +273,22 @@ export class SessionState {
     const earlier = this.#toolUses.get(id)
     const isContradicted = earlier && (earlier.isContradicted || !isSame(earlier, use))
     this.#toolUses.set(id, { ...use, isContradicted })
-    if (permission !== 'allow' && permission !== 'deny' && !this.#answered.has(id)) this.#open.add(id)
+    if (permission !== 'allow' && permission !== 'deny' && !this.#answers.has(id)) this.#open.add(id)
   }
 
   /** Returns whether it says something new, or does not say what it answers. */
   #addAnswer(event: SessionEvent): boolean {
     const ids = answerFields.map((field) => event[field]).filter((id) => typeof id === 'string')
-    const isNew = ids.length === 0 || ids.some((id) => !this.#answered.has(id))
+    const isNew = ids.length === 0 || ids.some((id) => !this.#answers.has(id))
+    const isReply = event.type.startsWith('user.')
+    const decision = event.type === 'user.tool_confirmation' ? event.result : undefined
     for (const id of ids) {
-      this.#answered.add(id)
-      if (event.type.startsWith('user.')) this.#replied.add(id)
+      const hadReply = this.hasReply(id)
+      this.#answers.set(id, { isReply: isReply || hadReply, isShown: event.id !== undefined, decision })
       this.#open.delete(id)
       const use = this.#toolUses.get(id)
-      // Nobody decides on it any more, and it may be long.
-      if (use) use.text = undefined
+      // Nobody decides on it any more, and it may be long. One that was allowed may wait for its result.
+      if (use && !(decision === 'allow' && use.type === 'agent.tool_use')) use.text = undefined
     }
     return isNew
   }
@@ -233,6 +302,10 @@ export class SessionState {
     if (!isIdle) return
     this.#idle = readStopReason(event)
     this.#details = readStopDetails(event)
+    this.#interrupted.clear()
+    const listed = this.#idle.eventIds ?? []
+    // Some services list what is answered beside what is not.
+    if (listed.every((id) => this.#answers.has(id))) for (const id of listed) this.#askForResult(id)
     if (!isWaiting(this.#idle.type)) this.#open.clear()
   }
 }

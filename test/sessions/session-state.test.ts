@@ -332,12 +332,71 @@ test('a new answer does', () => {
   expect(state.stop).toBeUndefined()
 })
 
-test('the text of a tool use is kept until it is answered', () => {
+test('the text of a tool use is kept until nobody decides on it, or carries it out, any more', () => {
   const state = new SessionState()
   state.add(use, 'text')
-  expect(state.toolUse('t1')?.text).toBe('text')
   state.add(answer)
+  expect(state.toolUse('t1')?.text).toBe('text')
+  state.add({ id: 'r1', type: 'agent.tool_result', tool_use_id: 't1' })
   expect(state.toolUse('t1')?.text).toBeUndefined()
+  const denied = new SessionState()
+  denied.add(use, 'text')
+  denied.add({ ...answer, result: 'deny' })
+  expect(denied.toolUse('t1')?.text).toBeUndefined()
+})
+
+const waits = (id: string, ...ids: string[]) => ({
+  id,
+  type: 'session.status_idle',
+  stop_reason: { type: 'requires_action', event_ids: ids },
+})
+const other = { ...use, id: 't2', session_thread_id: 'th1' }
+const interrupt = { id: 'x1', type: 'user.interrupt' }
+
+test.each<[what: string, since: SessionEvent[], t1: string | undefined, t2: string | undefined]>([
+  ['nothing', [], undefined, undefined],
+  ['an answer', [answer], 'it is answered: allow', undefined],
+  ['a denial', [{ ...answer, result: 'deny' }], 'it is answered: deny', undefined],
+  ['a result', [{ id: 'r', type: 'user.tool_result', tool_use_id: 't1' }], 'it has a result', undefined],
+  ['an interrupt', [interrupt], 'it was interrupted', 'it was interrupted'],
+  ['one of a thread', [{ ...interrupt, session_thread_id: 'th1' }], undefined, 'it was interrupted'],
+  [
+    'one, and a rest that lists one',
+    [interrupt, waits('i2', 't1')],
+    undefined,
+    'the session does not wait for it any more',
+  ],
+  [
+    'its end',
+    [{ id: 'e', type: 'session.status_terminated' }],
+    'the session is terminated',
+    'the session is terminated',
+  ],
+  ['another rest', [waits('i2', 't2')], 'the session does not wait for it any more', undefined],
+])('after %s it is known why a tool use needs no reply', (_, since, t1, t2) => {
+  const state = new SessionState()
+  for (const event of [use, other, waits('i1', 't1', 't2'), ...since]) state.add(event)
+  expect([state.whyOver('t1'), state.whyOver('t2')]).toEqual([t1, t2])
+})
+
+test('what was allowed, and is listed alone after that, waits for its result', () => {
+  const state = new SessionState()
+  for (const event of [use, waits('i1', 't1'), answer, waits('i2', 't1')]) state.add(event, 'text')
+  expect(state.asked).toEqual(['t1'])
+  expect(state.toolUse('t1')).toMatchObject({ text: 'text', permission: 'allow', wantsResult: true })
+  expect(state.stop).toEqual({ kind: 'waiting', ids: ['t1'] })
+  state.add({ id: 'r1', type: 'user.tool_result', tool_use_id: 't1' })
+  state.add(waits('i3', 't1'))
+  expect(state.asked).toEqual([])
+})
+
+test('a rest for what is being replied to is not a stop', () => {
+  const state = new SessionState()
+  for (const event of [use, waits('i1', 't1')]) state.add(event)
+  state.attend(true)
+  expect([state.stop, state.asked]).toEqual([undefined, ['t1']])
+  state.attend(false)
+  expect(state.stop).toEqual({ kind: 'waiting', ids: ['t1'] })
 })
 
 test.each([

@@ -47,6 +47,11 @@ export class EventStream {
     return 'end'
   }
 
+  /** Whoever waits for the next event waits no longer. */
+  wake(): void {
+    this.#wake()
+  }
+
   /** All events that have come. */
   takeAll(): EventItem[] {
     const items = this.#take(this.#arrived.length)

@@ -78,6 +78,7 @@ async function readAndOpen(
   if (needsPast && ledger.state.isEmpty) throw usage('nothing has happened in this session yet')
   const open = (lastId?: string) => openEventStream(caller, parts, context.timers, lastId)
   let stream = await open()
+  let isWoken = false
   /** When the list was last asked for, by both clocks: one of them may be set back, the other stands still in a sleep. */
   let listedAt = { now: -Infinity, date: -Infinity }
   /** What was taken in beside the events that are brought in turn. */
@@ -144,6 +145,10 @@ async function readAndOpen(
     addResponse()
     let { state, effect } = begin(ledger, stays, sent)
     for (;;) {
+      if (isWoken && effect.do !== 'show') {
+        isWoken = false
+        effect = { do: 'show', items: [], of: 'event' }
+      }
       if (unshown.length > 0 && effect.do !== 'show' && effect.do !== 'connect') {
         effect = { do: 'show', items: unshown, of: 'event' }
         unshown = []
@@ -185,6 +190,10 @@ async function readAndOpen(
       return ledger.showsClients
     },
     news,
+    wake() {
+      isWoken = true
+      stream.wake()
+    },
     fresh,
     close: () => stream.close(),
   }
@@ -224,5 +233,7 @@ export interface Follower {
    * read.
    */
   fresh(): Promise<void>
+  /** Has `news` bring an empty part soon, for the state was changed from outside. */
+  wake(): void
   close(): void
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isStop, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { isWork, SessionState } from '../session-state.ts'
 import { FollowedTurn, isOfClient, type KeyedEvent } from './followed-turn.ts'
 
@@ -88,6 +88,15 @@ export class SeenEvents {
 
   /** Adds a list; returns what is new, in its order. */
   addList(items: readonly EventItem[]): EventItem[] {
+    const { isAtRest } = this.state
+    const news = this.#addListed(items)
+    const last = items.findLast(({ event }) => isStop(event) || isWork(event))
+    // What was added late had happened before the rest.
+    if (isAtRest && last && isStop(last.event)) this.state.restAgain(last.event.id)
+    return news
+  }
+
+  #addListed(items: readonly EventItem[]): EventItem[] {
     const sent = this.#sent
     const keyed = withKeys(items)
     for (const { event } of items) sent?.addProgress(event)

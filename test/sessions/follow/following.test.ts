@@ -468,7 +468,7 @@ describe('what was sent, and the lists', () => {
   test('what lists show before it says what the session does, until the stream has shown it', () => {
     const before = seen('run0', 'stop1')
     list(before, 'run0 use0 wait0:use0 stop1')
-    expect(before.state.stop).toEqual({ kind: 'waiting', ids: ['use0'] })
+    expect(before.state.stop).toEqual({ kind: 'done', reason: 'interrupted' })
     const after = seen('run0', 'ask1')
     stream(after, 'ask1 run1')
     list(after, 'run0 say0 done0 ask1 run1')
