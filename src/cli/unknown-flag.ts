@@ -76,6 +76,8 @@ const pointers: readonly Pointer[] = [
   [['--key'], `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`, '--beta'],
   [['--key'], `${noFlag} 'parley config set accessToken', or PARLEY_ACCESS_TOKEN`, '--temperature'],
   [['--live', '--no-live'], 'is gone: messages are printed when they are whole', '--beta'],
+  [['--policy'], "'parley events run' without a task answers what waits by the rules of --policy", '--deny'],
+  [['--audit'], "'parley events run' without a task answers what waits, and keeps an audit", '--deny'],
   [['-s'], '--system TEXT says how to answer', '--system'],
   [['-a', '--attachment'], '-f FILE adds a file', '--file'],
   [['--api-key'], `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`, '--base-url'],

@@ -11,9 +11,7 @@ const confirm = ['events', 'confirm', '-s', 's', 't1']
 
 test.each([
   ['events run hi -s s --tool-timeout 5', '--tool-timeout works only with --tool'],
-  [`${confirm.join(' ')} --allow --audit a`, '--audit works only with --policy'],
   [`${confirm.join(' ')} --allow --message no`, '--message works only with --deny'],
-  [`${confirm.join(' ')} --allow --audit 0`, '--audit works only with --policy'],
   [`${confirm.join(' ')} --allow --message 0`, '--message works only with --deny'],
   ['chat hi --results 0', '--results works only with --batch'],
   ['chat hi --max-failed 0', '--max-failed works only with --batch'],

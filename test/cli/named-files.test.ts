@@ -50,7 +50,6 @@ describe('F30 one file for two flags is exit 2, and nothing is touched or sent:'
     [[...task, '--policy', 'a', '--audit', 'a'], '--policy and --audit', policy],
     [[...task, '--policy', 'a', '--report', 'a'], '--policy and --report', policy],
     [[...task, '--audit', 'a', '--report', 'a'], '--audit and --report', ''],
-    [[...confirm, '--policy', 'a', '--audit', 'a', '--pending'], '--policy and --audit', policy],
     [[...confirm, '-i', 'a', '--report', 'a', '--allow'], '-i and --report', '[]'],
     [['api', 'gateway', '/v1/m', '-i', 'a', '-o', 'a'], '-i and -o', '{}'],
     [['api', 'gateway', '/v1/m', '-o', 'a', '--report', 'a'], '-o and --report', 'old'],

@@ -501,16 +501,6 @@ faultsInside('Y: what a rest lists', [
     err: ['t1: bash {}', 't2: bash {}', 'it does not say which of them wait'],
   },
   {
-    name: 'Y81 without event_ids nothing is answered, and what may wait is named (confirm --policy)',
-    argv: ['events', 'confirm', '--policy', 'allow.json'],
-    prepare: allowAll,
-    files: ['cwd/allow.json'],
-    script: unlisted,
-    code: 12,
-    reqs: 1,
-    err: ['t1: bash {}', 't2: bash {}'],
-  },
-  {
     name: 'Y81 without event_ids nothing is answered, and what may wait is named (run)',
     argv: ['events', 'run', '--policy', 'allow.json'],
     prepare: allowAll,

@@ -42,6 +42,5 @@ export async function run(context: Context, options: SendOptions, words: string[
   const parts = sessionParts(context, settings, options)
   const body = await requireEvents(context, options, words)
   const { markdown } = settings.values
-  const delivering = { ...options, markdown }
-  await deliverEvents(context, createCaller(context, settings), { ...parts, body }, delivering)
+  await deliverEvents(context, createCaller(context, settings), parts, body, { ...options, markdown })
 }

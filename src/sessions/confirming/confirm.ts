@@ -1,24 +1,17 @@
 import type { Context } from '../../context.ts'
-import { usage } from '../../errors.ts'
+import { usage, usageProblems } from '../../errors.ts'
 import { type Caller, createCaller } from '../../http/call.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { stillWaiting } from '../following/stop-text.ts'
+import { listOldestFirst } from '../listing/event-list.ts'
 import { confirmation } from '../reply-events.ts'
-import { type DeliveryOptions, deliverEvents, type Said } from '../sending/delivery.ts'
+import { type DeliveryOptions, deliverEvents, type LatestEvents } from '../sending/delivery.ts'
 import { checkEvents } from '../sending/given-events.ts'
 import { type SessionOptions, type SessionParts, sessionParts } from '../session.ts'
-import { SessionState } from '../session-state.ts'
-import { createAsker, describeDecision, requirePerson, type Verdict } from './asker.ts'
-import { confirmByPolicy } from './by-policy.ts'
-import {
-  type ConfirmInput,
-  findPending,
-  lookUp,
-  type PendingUse,
-  readConfirmInput,
-  type SessionRecord,
-} from './pending.ts'
+import { Asker, describeDecision, requirePerson, type Verdict } from './asker.ts'
+import { readConfirmInput } from './confirm-input.ts'
+import { type PendingUse, SessionRecord, whyUnconfirmable } from './session-record.ts'
 
 export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   allow?: boolean
@@ -26,33 +19,6 @@ export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   message?: string
   pending?: boolean
   input?: string
-  policy?: string
-  audit?: string
-}
-
-/** Confirms tool uses that wait: by their ids, from `-i` or stdin, or with `--pending` those that the service lists. */
-export async function confirmToolUses(
-  context: Context,
-  options: ConfirmOptions,
-  ids: string[],
-): Promise<void> {
-  requireClear(options, ids, context)
-  if (options.policy !== undefined)
-    return confirmByPolicy(context, { ...options, policy: options.policy }, ids)
-  const settings = await readSettings(context)
-  const caller = createCaller(context, settings)
-  const parts = sessionParts(context, settings, options)
-  const calling = { context, caller, parts, options, values: settings.values }
-  const found = await find(calling, ids)
-  if (found.is === 'confirmations') return send(calling, takeGiven(context, options, found))
-  if (found.uses.length === 0)
-    throw usage(`nothing waits ${found.state.pending.length > 0 ? 'that can be confirmed' : 'for an answer'}`)
-  const { allow, deny, message } = options
-  if (!allow && !deny) return askAndSend(calling, found)
-  if (allow) requireSingle(found.uses)
-  const reason = message === undefined ? undefined : await context.input.value(message, '--message')
-  const verdict: Verdict = { decision: allow ? 'allow' : 'deny', ...(reason === undefined ? {} : { reason }) }
-  await sendVerdicts(calling, new Map(found.uses.map(({ id }) => [id, verdict])))
 }
 
 /** What one call of the command works with. */
@@ -64,107 +30,154 @@ interface Confirming {
   values: Settings
 }
 
-function send(
-  { context, caller, parts, options, values }: Confirming,
-  body: string,
-  said?: Said,
+/** Confirms tool uses that wait: by their ids, from `-i` or stdin, or with `--pending` those that the service lists. */
+export async function confirmToolUses(
+  context: Context,
+  options: ConfirmOptions,
+  ids: string[],
 ): Promise<void> {
-  const delivering = { ...options, markdown: values.markdown, said }
-  return deliverEvents(context, caller, { ...parts, body: Buffer.from(body) }, delivering)
-}
-
-async function sendVerdicts(
-  confirming: Confirming,
-  verdicts: ReadonlyMap<string, Verdict>,
-  said?: Said,
-): Promise<void> {
-  const events = [...verdicts].map(([id, { decision, reason }]) => confirmation(id, decision, reason))
-  checkEvents(confirming.context, events)
-  await send(confirming, JSON.stringify({ events }), said)
-}
-
-/** Throws a `CliError` of kind `waiting` if the person leaves some open. */
-async function askAndSend(confirming: Confirming, found: SessionRecord): Promise<void> {
-  const { context, caller, parts, options } = confirming
-  requirePerson(context)
-  const { uses, state } = await lookUp(context, caller, parts, found)
-  requireSingle(uses)
-  const verdicts = await ask(context, parts, uses)
-  const words = uses.flatMap(({ id, name = id }) => {
-    const verdict = verdicts.get(id)
-    return verdict ? [describeDecision(context.style, name, verdict)] : []
-  })
-  const left = uses.map(({ id }) => id).filter((id) => !verdicts.has(id))
-  if (verdicts.size > 0) await sendVerdicts(confirming, verdicts, { words, isPart: left.length > 0 })
-  const { dryRun, curl } = context.flags
-  // Who follows the session has seen whether it still waits.
-  if (verdicts.size > 0 && (options.follow || dryRun || curl)) return
-  if (left.length === 0) return
-  const failure = await stillWaiting(context, parts.params.session, state, { ids: left })
-  throw failure.with({ sent: verdicts.size > 0 ? 'yes' : 'no' })
-}
-
-function requireClear(options: ConfirmOptions, ids: string[], { flags }: Context): void {
-  const { allow, deny, pending, input } = options
+  const { allow, deny, message, pending, input } = options
+  const isAsking = !allow && !deny
   if (allow && deny) throw usage('--allow and --deny exclude each other')
-  requireAlone(options, flags)
   const places = [ids.length > 0, pending, input !== undefined]
   if (places.filter(Boolean).length > 1) throw usage('ids, --pending and -i exclude each other')
+  const settings = await readSettings(context)
+  const parts = sessionParts(context, settings, options)
+  const caller = createCaller(context, settings)
+  const confirming = { context, caller, parts, options, values: settings.values }
+  let uses: PendingUse[] = [...new Set(ids)].map((id) => ({ id }))
+  if (uses.length === 0 && !pending) {
+    const given = await readConfirmInput(context, input)
+    if (!('record' in given)) {
+      if (!isAsking) throw usage('the input already says allow or deny: leave out --allow and --deny')
+      return send(confirming, given.body)
+    }
+    uses = requireWaiting(confirming, given.record)
+  }
+  if (isAsking) return askAndSend(confirming, uses)
+  if (pending) uses = await findPending(confirming, await readSession(confirming))
+  if (allow) requireSingle(uses)
+  const reason = message === undefined ? undefined : await context.input.value(message, '--message')
+  const verdict: Verdict = { decision: allow ? 'allow' : 'deny', ...(reason === undefined ? {} : { reason }) }
+  await send(confirming, toBody(context, new Map(uses.map(({ id }) => [id, verdict]))))
 }
 
-/** A policy takes the place of all other flags that decide. */
-function requireAlone(
-  { policy, allow, deny, message, follow }: ConfirmOptions,
-  { dryRun, curl }: Context['flags'],
-): void {
-  if (policy === undefined) return
-  if (allow || deny || message !== undefined) throw usage('--policy excludes --allow, --deny and --message')
-  if (follow) throw usage("--policy excludes --follow: 'parley events run' without a task does both")
-  if (dryRun || curl) throw usage('--dry-run and --curl send nothing, so they cannot ask what is pending')
+function send(
+  { context, caller, parts, options, values }: Confirming,
+  events: Uint8Array | (() => Promise<LatestEvents | undefined>),
+): Promise<void> {
+  return deliverEvents(context, caller, parts, events, { ...options, markdown: values.markdown })
 }
 
-async function find({ context, caller, parts, options }: Confirming, ids: string[]): Promise<ConfirmInput> {
-  const { allow, deny, pending, input } = options
-  const isNamed = ids.length > 0
-  if ((isNamed || pending) && !allow && !deny) requirePerson(context)
-  if (isNamed)
-    return { is: 'record', uses: [...new Set(ids)].map((id) => ({ id })), state: new SessionState() }
-  if (!pending) return readConfirmInput(context, parts.params.session, input)
-  if (context.flags.dryRun || context.flags.curl)
-    throw usage('--dry-run and --curl send nothing, so they cannot ask what is pending: name the ids')
-  return findPending(context, caller, parts)
+function toBody(context: Context, verdicts: ReadonlyMap<string, Verdict>): Uint8Array {
+  const events = [...verdicts].map(([id, { decision, reason }]) => confirmation(id, decision, reason))
+  checkEvents(context, events)
+  return Buffer.from(JSON.stringify({ events }))
 }
 
-/** The body of confirmations that were given whole. */
-function takeGiven(
-  context: Context,
-  { allow, deny }: ConfirmOptions,
-  { text, body, events }: ConfirmInput & { is: 'confirmations' },
-): string {
-  if (allow || deny) throw usage('the input already says allow or deny: leave out --allow and --deny')
-  checkEvents(
-    context,
-    events.map((event) => JSON.parse(event)),
-    text,
-  )
-  return body
+/**
+ * Asks a person about the named tool uses, or about all that wait, and sends the answers that are still asked for. Throws
+ * a `CliError` of kind `waiting` if some stay open.
+ */
+async function askAndSend(confirming: Confirming, named: readonly PendingUse[]): Promise<void> {
+  const { context, parts, options } = confirming
+  requirePerson(context)
+  const shown = await readSession(confirming)
+  const uses =
+    named.length > 0 ? requireShown(confirming, shown, named) : await findPending(confirming, shown)
+  requireSingle(uses)
+  const verdicts = await ask(context, parts, uses)
+  const open = new Set(uses.map(({ id }) => id))
+  const sent = new Map<string, Verdict>()
+  let latest = shown
+
+  async function readLatest(): Promise<LatestEvents | undefined> {
+    latest = await readSession(confirming)
+    for (const use of uses) {
+      const { id } = use
+      const verdict = verdicts.get(id)
+      const why = latest.whyClosed(id, shown)
+      if (why !== undefined) open.delete(id)
+      if (!verdict) continue
+      if (why !== undefined) context.warn(`${id} is not answered: ${why}`)
+      else if (!latest.isSame(use))
+        context.warn(`${id} stays open: the session shows it with another input now`)
+      else {
+        sent.set(id, verdict)
+        open.delete(id)
+      }
+    }
+    if (sent.size === 0) return undefined
+    const words = uses.flatMap(({ id, name = id }) => {
+      const verdict = sent.get(id)
+      return verdict ? [describeDecision(context.style, name, verdict)] : []
+    })
+    return { body: toBody(context, sent), words, isPart: open.size > 0 }
+  }
+
+  if (verdicts.size > 0) await send(confirming, readLatest)
+  // Who follows the session has seen whether it still waits.
+  if (sent.size > 0 && options.follow) return
+  if (open.size > 0) {
+    const failure = await stillWaiting(context, parts.params.session, latest.state, { ids: [...open] })
+    throw failure.with({ sent: sent.size > 0 ? 'yes' : 'no' })
+  }
+  if (sent.size === 0) context.note('nothing was sent')
 }
 
-async function ask(
-  context: Context,
-  { look }: SessionParts,
-  uses: readonly PendingUse[],
-): Promise<Map<string, Verdict>> {
-  const asker = createAsker(context, look)
+async function ask(context: Context, { look }: SessionParts, uses: readonly PendingUse[]) {
+  const asker = new Asker(context, look)
   try {
-    return await asker.ask(uses)
+    return await asker.ask(uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text })))
   } finally {
-    await asker.close()
+    asker.close()
   }
 }
 
-/** Nobody knows what an allowance of a tool use would allow that is shown with two inputs. */
-function requireSingle(uses: PendingUse[]): void {
+async function readSession({ context, caller, parts }: Confirming): Promise<SessionRecord> {
+  const { dryRun, curl } = context.flags
+  if (dryRun || curl)
+    throw usage('--dry-run and --curl send nothing, so they cannot read the session: give ids and a verdict')
+  const record = new SessionRecord()
+  for await (const items of listOldestFirst(caller, parts))
+    for (const { event, text } of items) record.add(event, text)
+  return record
+}
+
+/** What waits by the service's list. Of a rest that lists nothing a person names what is to be answered. */
+async function findPending(confirming: Confirming, record: SessionRecord): Promise<PendingUse[]> {
+  const { context, parts } = confirming
+  const { state } = record
+  if (state.unlisted.length > 0)
+    throw await stillWaiting(context, parts.params.session, state, { ids: state.unlisted })
+  return requireWaiting(confirming, record)
+}
+
+function requireWaiting({ context, parts }: Confirming, record: SessionRecord): PendingUse[] {
+  const uses = record.pending(context, parts.params.session)
+  if (uses.length > 0) return uses
+  throw usage(`nothing waits ${record.state.pending.length > 0 ? 'that can be confirmed' : 'for an answer'}`)
+}
+
+/** The named tool uses as the session shows them. Throws a usage error that names each that cannot be asked about. */
+function requireShown(
+  { context, parts }: Confirming,
+  record: SessionRecord,
+  named: readonly PendingUse[],
+): PendingUse[] {
+  const { session } = parts.params
+  const uses = named.map(({ id }) => record.use(id))
+  const problems = uses.flatMap((use) => {
+    if (use.type === undefined) return [`shows no tool use ${use.id}`]
+    const why = whyUnconfirmable(context, session, use)
+    return why ?? (use.text === undefined ? [`${use.id} has its answer already`] : [])
+  })
+  if (problems.length > 0) throw usageProblems(session, problems)
+  return uses
+}
+
+/** Nobody knows what an allowance would allow if the session shows a tool use with two inputs. */
+function requireSingle(uses: readonly PendingUse[]): void {
   const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
   if (ids.length > 0)
     throw usage(`${ids.join(', ')}: shown twice with different inputs, so it can only be denied`)

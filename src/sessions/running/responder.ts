@@ -166,7 +166,7 @@ export class Responder {
     return judgements
   }
 
-  async #ask(uses: readonly Use[]): Promise<Map<string, Verdict>> {
+  async #ask(uses: readonly Use[]): Promise<ReadonlyMap<string, Verdict>> {
     if (uses.length === 0) return new Map()
     try {
       return await this.#with.asker.ask(uses.map(({ id, name, text }) => ({ id, name, text })))

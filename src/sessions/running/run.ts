@@ -7,7 +7,7 @@ import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { createAsker } from '../confirming/asker.ts'
+import { Asker } from '../confirming/asker.ts'
 import { FollowedTurn, isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { followAndPrint } from '../following/transcript.ts'
@@ -71,7 +71,7 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
   const workplace = { address: settings.values.agentsUrl, session, deadline: caller.deadline }
   const audit = await openAudit(context, workplace, options.audit)
-  const asker = createAsker(context, parts.look)
+  const asker = new Asker(context, parts.look)
   const lasting = { ...context, output: printWhileRead(context.output) }
   const isAudited = options.audit !== undefined
   const { schema } = wanted
@@ -105,7 +105,7 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
     }
     const bounded = bounds.over(caller)
     const follower = run.task
-      ? await openBefore(lasting, bounded, { ...parts, body: run.task.body }, { showPast })
+      ? await openBefore(lasting, bounded, parts, { showPast })
       : await explained(run, openFollower(lasting, bounded, parts, { showPast, needsPast: true }))
     const { state } = follower
     const responder = new Responder({
@@ -132,7 +132,7 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
       follower.close()
     }
   } finally {
-    await asker.close()
+    asker.close()
     audit.close()
   }
 }

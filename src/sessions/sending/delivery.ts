@@ -14,15 +14,14 @@ import { printReceipt, readReceipt } from './receipt.ts'
 export interface DeliveryOptions {
   ids?: boolean
   follow?: boolean
-  /** Takes the place of the table of what was accepted. */
-  said?: Said | undefined
 }
 
-/** What a person has just said, and sends. */
-export interface Said {
-  /** A line for each thing. */
+/** Events that a person has just decided on, as far as the session still asks for them. */
+export interface LatestEvents {
+  body: Uint8Array
+  /** A line for each decision, in place of the table of what was accepted. */
   words: readonly string[]
-  /** Something was left open, so that the agent does not go on. */
+  /** Something stays open, so that the agent does not go on. */
   isPart: boolean
 }
 
@@ -31,42 +30,47 @@ interface DeliveryPrinting extends DeliveryOptions {
   markdown: boolean
 }
 
-/** What is sent: the parts of a session's requests, and the events as JSON. */
-type Delivery = SessionParts & { body: Uint8Array }
-
 const accepted = 'the event was accepted'
 
-/** Sends events once, prints them as the service returns them, or follows the session. */
+/**
+ * Sends a body of events once, and prints them as the service returns them, or follows the session. If the events are a
+ * function it is called right before, and nothing is sent if it returns nothing.
+ */
 export async function deliverEvents(
   context: Context,
   caller: Caller,
-  parts: Delivery,
-  { ids = false, follow = false, markdown, said }: DeliveryPrinting,
+  parts: SessionParts,
+  given: Uint8Array | (() => Promise<LatestEvents | undefined>),
+  { ids = false, follow = false, markdown }: DeliveryPrinting,
 ): Promise<void> {
-  if (await caller.preview(endpoints.sendEvents, parts)) return
+  const isAsked = typeof given === 'function'
+  if (!isAsked && (await caller.preview(endpoints.sendEvents, { ...parts, body: given }))) return
   const session = parts.params.session
   const follower = follow ? await openBefore(context, caller, parts) : undefined
   let isAccepted = false
   try {
-    const events = await caller.call(endpoints.sendEvents, parts, (response) =>
+    const latest = isAsked ? await given() : undefined
+    const body = isAsked ? latest?.body : given
+    if (!body) return
+    const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
       readReceipt(context, response, {
         isPrinted: !follow,
         onAccepted() {
           isAccepted = true
           context.calls.sayInstead(() => (follow ? goesOn(context, session) : undefined), accepted)
-          for (const line of said?.words ?? []) context.tell(context.wrap(line))
+          for (const line of latest?.words ?? []) context.tell(context.wrap(line))
         },
       }),
     )
     if (follower) {
-      const sent = sentEvents(parts.body, events)
+      const sent = sentEvents(body, events)
       const { followAndPrint } = await loadTranscript()
       await followAndPrint(context, follower, { session, ids, markdown, certain: accepted, sent })
     } else {
       const isShown = context.output.isTerminal && !ids && !context.flags.raw
-      const isTold = isShown && said !== undefined && !context.flags.quiet
+      const isTold = isShown && latest !== undefined && !context.flags.quiet
       if (!isTold) await printReceipt(context, events, ids)
-      if (isShown && !said?.isPart && eventsOf(parts.body).some(isWork))
+      if (isShown && !latest?.isPart && eventsOf(body).some(isWork))
         context.note(`to see the answer: ${sessionCommand(context, 'follow', session)} --history`)
     }
   } catch (error) {
@@ -84,14 +88,13 @@ const loadTranscript = () => import('../following/transcript.ts')
 export async function openBefore(
   context: Context,
   caller: Caller,
-  parts: Delivery,
+  parts: SessionParts,
   options: FollowOptions = {},
 ): Promise<Follower> {
-  const { body: _, ...reading } = parts
   // All that follows the session is loaded before anything is sent: a file may be missing.
   const [{ openFollower }] = await Promise.all([import('../following/follower.ts'), loadTranscript()])
   try {
-    return await openFollower(context, caller, reading, options)
+    return await openFollower(context, caller, parts, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     // Nobody was asked for the session yet: it is not the session's fault.

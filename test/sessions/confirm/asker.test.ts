@@ -2,8 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
+import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createPatientClock } from '../../harness/clock.ts'
-import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, credentials, run, temporaryFolder } from '../../harness/run.ts'
+import { pointedAt, response, serve } from '../../harness/server.ts'
 import { type } from '../../harness/typing.ts'
 import { createAgentService } from '../run/agent-service.ts'
 
@@ -13,39 +15,46 @@ const isWhatWaits = (ids: string[]) => ({
   stop_reason: { type: 'requires_action', event_ids: ids },
 })
 
+/** A session that lists these events, and accepts what is posted. */
+const listing = (page: string): Exchange => {
+  const [list, receipt] = [answering(page), answering('{"data":[]}')]
+  return (request) => (request.method === 'POST' ? receipt : list)(request)
+}
+
 /** A person is asked about these tool uses, and types. */
 async function ask(uses: { id: string; [field: string]: unknown }[], typed: string, columns?: number) {
-  const cwd = temporaryFolder()
-  const events = [
+  const data = [
     ...uses.map((use) => ({ type: 'agent.tool_use', name: 'bash', ...use })),
     isWhatWaits(uses.map(({ id }) => id)),
   ]
   const deep = `${'['.repeat(500)}${']'.repeat(500)}`
-  writeFileSync(join(cwd, 'events.json'), JSON.stringify(events).replace('"DEEP"', deep))
-  const ended = await run(['events', 'confirm', '-s', 's', '-i', 'events.json'], {
-    cwd,
+  const ended = await run(['events', 'confirm', '-s', 's', '--pending'], {
     typed,
     columns,
     env: { NO_COLOR: '1' },
     tty: ['stdout', 'stderr'],
-    exchange: answering('{"data":[]}'),
+    exchange: listing(JSON.stringify({ data }).replace('"DEEP"', deep)),
   })
-  const answers = JSON.parse(ended.requests[0]?.text ?? '{"events":[]}').events
-  return { ...ended, verdicts: answers.map(({ result }: { result: string }) => result) }
+  const requests = ended.requests.filter(({ method }) => method === 'POST')
+  const answers = JSON.parse(requests[0]?.text ?? '{"events":[]}').events
+  return { ...ended, requests, verdicts: answers.map(({ result }: { result: string }) => result) }
 }
 
 /** What stands beside the marks, in one piece. */
-const shownIn = (err: string) => [...err.matchAll(/^ {2}\| (.*)$/gm)].map(([, text]) => text)
+const shownIn = (err: string) => [...err.matchAll(/^ {2}[|:] (.*)$/gm)].map(([, text]) => text)
 
 test('V23: what is approved is shown whole, however long it is', async () => {
   const command = `${'safe '.repeat(2000)}; rm -rf / # ${'字'.repeat(500)}`
   const { code, err, verdicts } = await ask([{ id: 't1', input: { command } }], 'y\n')
   expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow'] })
   const shown = shownIn(err)
-  expect(JSON.parse(shown.slice(2).join(''))).toEqual({ command })
+  expect(JSON.parse(shown.slice(2, -1).join(''))).toEqual({ command })
+  expect(shown.at(-1)).toBe('bash "command": "safe safe safe safe safe safe safe safe…')
   const columns = shown.map((line = '') => [...line].reduce((sum, char) => sum + (char > '~' ? 2 : 1), 4))
   expect(Math.max(...columns)).toBeLessThan(80)
-  expect(err).toMatch(/\n {2}\| \}\n {2}y allow, n deny, .*\n {2}allow bash \(t1\)\? \[y\/n\/s\/q\] /)
+  expect(err).toMatch(
+    /\n {2}\| \}\n {2}\| bash .*\n {2}y allow, n deny, .*\n {2}allow bash \(t1\)\? \[y\/n\/s\/q\] /,
+  )
 })
 
 test('V23: a new line in a text is one on the screen, and still no more than a part of the text', async () => {
@@ -83,7 +92,7 @@ test('V24: nothing is hidden, and nothing but parley begins a line', async () =>
       .split('\n')
       .filter(
         (line) =>
-          !/^( {2}(\| |allow \S|y allow, )|✓ |parley: (tool use 1 of 1:|events accepted; .*|to see the answer: .*)$|$)/.test(
+          !/^( {2}([|:] |allow \S|y allow, )|✓ |parley: (tool use 1 of 1:|events accepted; .*|to see the answer: .*)$|$)/.test(
             line,
           ),
       ),
@@ -92,7 +101,7 @@ test('V24: nothing is hidden, and nothing but parley begins a line', async () =>
     .join('')
     .replace(/\\n {6}/g, '\\n')
   expect(JSON.parse(shown.slice(shown.indexOf('{')))).toEqual({ [evil]: evil })
-  expect(err).toContain('  | MCP server: \\u001b[2J\\u000d\\u202e')
+  expect(err).toContain('  | MCP server: "\\u001b[2J\\r\\u202e')
 })
 
 test.each([
@@ -143,7 +152,7 @@ test.each([
     typed: 'n\n',
     tty: ['stdout', 'stderr'],
     env: { NO_COLOR: '1' },
-    exchange: answering(spelled),
+    exchange: listing(spelled),
   })
   expect(code).toBe(0)
   expect(shownIn(err)).toEqual([
@@ -181,38 +190,34 @@ test('V46: as much as is shown is laid out in time that grows with it', async ()
 })
 
 test('what is typed before a question answers none (needs script)', async () => {
-  const cwd = temporaryFolder()
-  const waiting = [{ id: 't1' }, { id: 't2' }].map((use) => ({
-    ...use,
-    type: 'agent.tool_use',
-    name: 'bash',
-    input: {},
-  }))
-  writeFileSync(join(cwd, 'events.json'), JSON.stringify([...waiting, isWhatWaits(['t1', 't2'])]))
-  const command = 'NO_COLOR=1 "$NODE" "$PARLEY" events confirm -s s -i events.json --dry-run > out.json'
-  await type(command, cwd, [
+  const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'y\ny\ny\n'],
     ['(t2)? [y/n/s/q] ', 'n\n'],
   ])
-  const { body } = JSON.parse(readFileSync(join(cwd, 'out.json'), 'utf8'))
-  expect(body.events.map(({ result }: { result: string }) => result)).toEqual(['allow', 'deny'])
+  expect(events.map(({ result }) => result)).toEqual(['allow', 'deny'])
 })
 
 /** Two tool uses wait; what a person types, and what is sent then. */
 async function confirmTwo(
   command: string,
   answers: (cwd: string) => Parameters<typeof type>[2],
-): Promise<{ screen: string; events: { result: string; deny_message?: string }[] }> {
+): Promise<{ code: unknown; screen: string; events: { result: string; deny_message?: string }[] }> {
   const cwd = temporaryFolder()
   const waiting = ['t1', 't2'].map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} }))
-  writeFileSync(join(cwd, 'events.json'), JSON.stringify([...waiting, isWhatWaits(['t1', 't2'])]))
+  const data = [...waiting, isWhatWaits(['t1', 't2'])]
+  let posted = '{"events":[]}'
+  const server = await serve((socket, request) => {
+    const isPost = request.startsWith('POST')
+    if (isPost) posted = request.slice(request.indexOf('\r\n\r\n'))
+    socket.end(response(JSON.stringify({ data: isPost ? [] : data })))
+  })
   writeFileSync(
     join(cwd, 'confirm'),
-    'NO_COLOR=1 exec "$NODE" "$PARLEY" events confirm -s s -i events.json --dry-run > out.json',
+    'NO_COLOR=1 exec "$NODE" "$PARLEY" events confirm -s s --pending $MORE > out',
   )
-  const { screen } = await type(command, cwd, answers(cwd))
-  const { body } = JSON.parse(readFileSync(join(cwd, 'out.json'), 'utf8'))
-  return { screen, events: body.events }
+  const { code, screen } = await type(command, cwd, answers(cwd), { ...credentials, ...pointedAt(server) })
+  await server.close()
+  return { code, screen, events: JSON.parse(posted).events }
 }
 
 test('Q12 of pasted lines the first is the answer, and none of them answers the next question (needs script)', async () => {
@@ -276,7 +281,7 @@ test('a reason is edited on several rows as on one (needs script)', async () => 
 test('V69: the keys, and what became of a tool use, are broken between words', async () => {
   const reason = 'it would remove the build folder, and nobody has asked for that'
   const { err } = await ask([{ id: 't1', input: {} }], `what\nn ${reason}\n`, 44)
-  const keys = '  y allow, n deny, n REASON deny and say\n    why, s leave it open, q stop and send\n'
+  const keys = '  y allow, n deny, n REASON deny and say\n    why, s leave it open, q stop asking\n'
   expect(err.split(keys)).toHaveLength(3)
   expect(err).toContain(
     '\n✗ bash denied: it would remove the build\n  folder, and nobody has asked for that\n',
@@ -284,27 +289,18 @@ test('V69: the keys, and what became of a tool use, are broken between words', a
 })
 
 test('a question waits no longer than the deadline (needs script)', async () => {
-  const cwd = temporaryFolder()
-  const event = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
-  writeFileSync(join(cwd, 'events.json'), JSON.stringify([event, isWhatWaits(['t1'])]))
-  const command = 'NO_COLOR=1 "$NODE" "$PARLEY" events confirm -s s -i events.json --dry-run --deadline 1'
-  const { code, screen } = await type(command, cwd, [])
+  const { code, screen } = await confirmTwo('MORE="--deadline 5" sh confirm', () => [])
   expect(screen).toMatch(/parley: the deadline passed while a question was open\r\n {2}nothing was sent\r\n$/)
   expect(code).toBe(9)
 })
 
 test('Q10 what is typed without Enter before a question answers none (needs script)', async () => {
-  const cwd = temporaryFolder()
-  const waiting = ['t1', 't2'].map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} }))
-  writeFileSync(join(cwd, 'events.json'), JSON.stringify([...waiting, isWhatWaits(['t1', 't2'])]))
-  const command = 'NO_COLOR=1 "$NODE" "$PARLEY" events confirm -s s -i events.json --dry-run > out.json'
-  await type(command, cwd, [
+  const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'n\ny'],
     ['(t2)? [y/n/s/q] ', '\n'],
     ['(t2)? [y/n/s/q] ', 'n\n'],
   ])
-  const { body } = JSON.parse(readFileSync(join(cwd, 'out.json'), 'utf8'))
-  expect(body.events.map(({ result }: { result: string }) => result)).toEqual(['deny', 'deny'])
+  expect(events.map(({ result }) => result)).toEqual(['deny', 'deny'])
 })
 
 test.each([
@@ -333,7 +329,7 @@ describe('G34: a run that ends at the second of two questions', () => {
   async function askTwice(argv: string[], waits: boolean, isSignalled: boolean) {
     const service = createAgentService({ rounds: [[bash('t1'), bash('t2')]] })
     const history = [bash('t1'), bash('t2'), isWhatWaits(['t1', 't2'])]
-    const list = answering(JSON.stringify({ data: history }))
+    const list = listing(JSON.stringify({ data: history }))
     let clean: (exit: number) => string = () => ''
     let err = ''
     let said = ''
@@ -402,4 +398,53 @@ test.each([
     tty: ['stdout', 'stderr'],
   })
   expect(err).toMatch(/\[y\/n\/s\/q\] \nparley: (.*\nparley: )?the deadline passed while a question was open/)
+})
+
+describe('what looks like a row of parley', () => {
+  const padded = `bash${' '.repeat(66)}MCP server: github`
+
+  test.each([
+    ['a name', { name: padded }, 'tool: "bash  '],
+    ['a server', { type: 'agent.mcp_tool_use', mcp_server_name: padded }, 'MCP server: "bash  '],
+    ['a name that is a whole question', { name: 'ls (t1)? [y/n/s/q] y' }, 'tool: "ls (t1)? [y/n/s/q] y"'],
+  ])('is shown as a JSON string, and never begins a row: %s', async (_, more, shown) => {
+    const { err } = await ask([{ id: 't1', input: {}, ...more }], 'n\n')
+    expect(err).toContain(`  | ${shown}`)
+    expect(err).not.toMatch(/^ {2}\| MCP server: github/m)
+    expect(err).not.toMatch(/^ {2}allow (bash {3}|ls)/m)
+  })
+
+  test('is shown as a JSON string in an id, and a key or a text goes on in rows of another mark', async () => {
+    const key = `a${' '.repeat(70)}| id: t2`
+    const { err } = await ask([{ id: 't1 | tool: ls', input: { [key]: 'x\nid: t3' } }], 'n\n')
+    expect(err).toContain('  | id: "t1 | tool: ls"\n')
+    const rows = err.split('\n').filter((row) => /^ {2}\| +(id|tool|MCP server): /.test(row))
+    expect(rows).toEqual(['  | id: "t1 | tool: ls"', '  | tool: bash'])
+    expect(err).toMatch(/^ {2}: +id: t3",?$/m)
+  })
+})
+
+test.each([[['bash']], [null], [7], [undefined]])(
+  'a tool use whose name is %j is not asked about',
+  async (name) => {
+    const { code, err, verdicts } = await ask(
+      [
+        { id: 't1', input: {} },
+        { id: 't2', name, input: {} },
+      ],
+      'y\ny\n',
+    )
+    expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow'] })
+    expect(err).toContain('t2 is not answered: its tool has no name')
+  },
+)
+
+test('a long input ends with its tool and the beginning of its fields, the short ones first', async () => {
+  const content = Array.from({ length: 40 }, (_, index) => `line ${index}`).join('\n')
+  const long = await ask([{ id: 't1', name: 'write', input: { content, path: '/srv/app.conf' } }], 'n\n')
+  expect(long.err).toMatch(
+    /\n {2}\| write "path": "\/srv\/app.conf", "content": "line 0\\nline 1\\n[^\n]{0,40}…\n {2}y allow, n deny/,
+  )
+  const short = await ask([{ id: 't1', name: 'write', input: { path: '/srv/app.conf' } }], 'n\n')
+  expect(short.err.match(/app.conf/g)).toHaveLength(1)
 })

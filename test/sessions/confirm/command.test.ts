@@ -32,7 +32,7 @@ describe('confirm', () => {
   const list = [
     idle('old', { type: 'requires_action', event_ids: ['t0'] }),
     asks('t1'),
-    { id: 't2', type: 'agent.mcp_tool_use' },
+    { id: 't2', type: 'agent.mcp_tool_use', name: 'read' },
     { id: 't3', type: 'agent.custom_tool_use' },
     waiting,
   ]
@@ -76,7 +76,7 @@ describe('confirm', () => {
     })
     const id = eventsOf(ended)[0].tool_use_id
     const shown = `  | id: ${id}\n  | tool: bash\n  | {\n  |   "command": "ls -l"\n  | }\n`
-    const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop and send\n'
+    const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking\n'
     const question = `  allow bash (${id})? [y/n/s/q] `
     expect(ended.err).toContain(
       `parley: tool use 1 of 2:\n${shown}${legend}${question}\n${legend}${question}\nparley: tool use 2 of 2:\n`,
@@ -188,7 +188,7 @@ describe('confirm', () => {
         ],
       })
       expect(err).toContain('  | id: t2\n  | tool: bash\n  | {\n  |   "command": "ls"\n  | }\n')
-      expect(requests.map(({ method }) => method)).toEqual(['GET', 'POST'])
+      expect(requests.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST'])
     })
 
     test('V66 nobody is asked about what the session does not show, or what needs no confirmation', async () => {
@@ -215,6 +215,118 @@ describe('confirm', () => {
       })
     })
 
+    /** A session that shows each list in turn, the last one again and again, and accepts what is posted. */
+    const changing = (...lists: object[][]): Exchange => {
+      let count = 0
+      const receipt = answering('{"data":[{"id":"c","type":"user.tool_confirmation"}]}')
+      return (request) => {
+        if (request.method === 'POST') return receipt(request)
+        const data = lists[Math.min(count++, lists.length - 1)]
+        return answering(JSON.stringify({ data }))(request)
+      }
+    }
+    const two = [asks('t1'), asks('t2'), waits('t1', 't2')]
+    const denied = { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' }
+    const other = { ...asks('t1'), input: { command: 'rm -rf /' } }
+
+    test.each<[string, object[], string]>([
+      ['denied elsewhere', [...two, denied], 't1 is not answered: somebody else denied it'],
+      [
+        'allowed elsewhere',
+        [...two, { ...denied, result: 'allow' }],
+        't1 is not answered: somebody else allowed it',
+      ],
+      [
+        'given a result',
+        [...two, { type: 'agent.tool_result', tool_use_id: 't1' }],
+        't1 is not answered: it has its result already',
+      ],
+      ['no longer listed', [...two, waits('t2')], 't1 is not answered: the session no longer waits for it'],
+      ['no longer shown', [asks('t2'), waits('t2')], 't1 is not answered: the session no longer shows it'],
+      [
+        'interrupted in its thread',
+        [
+          { ...asks('t1'), session_thread_id: 'th' },
+          ...two.slice(1),
+          { type: 'user.interrupt', session_thread_id: 'th' },
+        ],
+        't1 is not answered: the session was interrupted',
+      ],
+    ])('is not answered if it was %s meanwhile, and the others are', async (_, latest, said) => {
+      const first = _.includes('thread') ? latest.slice(0, 3) : two
+      const { code, sent, err } = await ask(['--pending'], 'y\ny\n', [], {
+        exchange: changing(first, latest),
+      })
+      expect({ code, sent }).toEqual({ code: 0, sent: [[['t2', 'allow']]] })
+      expect(err).toContain(`parley: ${said}\n`)
+      expect(err.match(/✓/g)).toHaveLength(1)
+    })
+
+    test.each<[string, object[], string]>([
+      ['is interrupted', [...two, { type: 'user.interrupt' }], 'the session was interrupted'],
+      [
+        'is interrupted and has come to rest',
+        [...two, { type: 'user.interrupt' }, done('d')],
+        'the session was interrupted',
+      ],
+      [
+        'is terminated',
+        [...two, { type: 'session.status_terminated' }],
+        'the session has ended (terminated)',
+      ],
+    ])('is not answered if the session %s meanwhile: exit 0, nothing was sent', async (_, latest, said) => {
+      for (const ids of [['--pending'], ['t1', 't2']]) {
+        const exchange = changing(two, latest)
+        const { code, sent, err } = await ask(ids, 'y\nn\n', [], { exchange })
+        expect({ code, sent }).toEqual({ code: 0, sent: [] })
+        for (const id of ['t1', 't2']) expect(err).toContain(`parley: ${id} is not answered: ${said}\n`)
+        expect(err).toMatch(/parley: nothing was sent\n$/)
+      }
+    })
+
+    test.each<[string, object[]]>([
+      ['beside the first', [...two, other]],
+      ['in place of the first', [other, ...two.slice(1)]],
+    ])(
+      'about what has another input meanwhile stays open, and the others are answered: %s',
+      async (_, latest) => {
+        const { code, sent, err } = await ask(['--pending'], 'y\ny\n', [], {
+          exchange: changing(two, latest),
+        })
+        expect({ code, sent }).toEqual({ code: 12, sent: [[['t2', 'allow']]] })
+        expect(err).toContain('parley: t1 stays open: the session shows it with another input now\n')
+        const alone = await ask(['t1'], 'n\n', [], { exchange: changing(two, latest) })
+        expect({ code: alone.code, sent: alone.sent }).toEqual({ code: 12, sent: [] })
+      },
+    )
+
+    test('with --follow the list is read once more after the session was joined', async () => {
+      const stream = answering('', { headers: { 'content-type': 'text/event-stream' } })
+      let isJoined = false
+      const exchange: Exchange = (request) => {
+        if (request.url.includes('/stream')) {
+          isJoined = true
+          return stream(request)
+        }
+        const data = isJoined ? [...two, denied, { ...denied, tool_use_id: 't2' }] : two
+        return answering(JSON.stringify({ data }))(request)
+      }
+      const { code, sent } = await ask(['--pending', '--follow'], 'y\ny\n', [], { exchange })
+      expect({ code, sent }).toEqual({ code: 0, sent: [] })
+    })
+
+    test('shows what the session has, whatever a file says', async () => {
+      const cwd = temporaryFolder()
+      const shown = [{ ...asks('t1'), input: { command: 'git status' } }, waits('t1')]
+      writeFileSync(join(cwd, 'record.json'), JSON.stringify(shown))
+      const { code, sent, err } = await ask(['-i', 'record.json'], 'n\n', [other, waits('t1')], { cwd })
+      expect({ code, sent }).toEqual({ code: 0, sent: [[['t1', 'deny']]] })
+      expect(err).toContain('"command": "rm -rf /"')
+      expect(err).not.toContain('git status')
+      const gone = await ask(['-i', 'record.json'], 'y\n', [asks('t2'), waits('t2')], { cwd })
+      expect(gone).toMatchObject({ code: 2, sent: [], err: 'parley: sesn_1: shows no tool use t1\n' })
+    })
+
     test('V66 a rest that was given alone is looked up too', async () => {
       const cwd = temporaryFolder()
       writeFileSync(join(cwd, 'idle.json'), JSON.stringify(waits('t1')))
@@ -237,17 +349,6 @@ describe('confirm', () => {
       expect(err).not.toContain('✓')
     })
 
-    test('V64 with --policy each decision is a line, and no table follows', async () => {
-      const cwd = temporaryFolder()
-      writeFileSync(join(cwd, 'p.json'), '{"rules":[{"tool":"bash","decision":"deny","reason":"not here"}]}')
-      const one = [asks('t1'), waits('t1')]
-      const shown = await ask(['--policy', 'p.json'], '', one, { cwd })
-      expect(shown).toMatchObject({ code: 0, out: '' })
-      expect(shown.err).toContain('✗ bash denied: not here (rules[0])\n')
-      const piped = await ask(['--policy', 'p.json'], '', one, { cwd, tty: ['stderr'] })
-      expect(piped.out).toBe('c\tuser.tool_confirmation\t\t\n')
-    })
-
     test('V67 the input is coloured, and the receipt stays what it is in a pipe', async () => {
       const use = { ...asks('t1'), input: { a: ['x\x1b[31m', 1.5, null] } }
       const { err, out } = await ask(['t1'], 'y\n', [use, waits('t1')], { env: world.env, tty: ['stderr'] })
@@ -257,6 +358,15 @@ describe('confirm', () => {
       expect(err).toContain('\x1b[32m✓\x1b[39m bash allowed\n')
       expect(out).toBe('c\tuser.tool_confirmation\t\t\n')
     })
+  })
+
+  test.each([
+    ['--policy', "'parley events run' without a task answers what waits by the rules of --policy"],
+    ['--audit', "'parley events run' without a task answers what waits, and keeps an audit"],
+  ])('%s is told which command has it', async (flag, said) => {
+    const ended = await confirm(['t1', flag, 'x.json'])
+    expect(ended).toMatchObject({ code: 2, requests: [] })
+    expect(ended.err).toContain(`unknown flag '${flag}': ${said}`)
   })
 
   test('given confirmations keep their spelling, and their verdict', async () => {

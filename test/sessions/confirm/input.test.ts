@@ -191,6 +191,20 @@ describe('one id that is shown with two inputs', () => {
     expect(answered).toEqual([[confirmation('t1', 'deny'), confirmation('t2', 'deny')]])
   })
 
+  test.each([
+    ['a file', ['--allow'], 'stdin'],
+    ['the list', ['--pending', '--deny'], 'list'],
+  ])('a tool use whose name is not a text is never answered: from %s', async (_, argv, from) => {
+    const shown = [use('t1'), use('t2', { name: ['bash'] }), idle({ event_ids: ['t1', 't2'] })]
+    const world = from === 'stdin' ? { stdin: JSON.stringify(shown) } : { exchange: listing(shown) }
+    const { code, answered, err } = await confirm(argv, world)
+    expect({ code, ids: answered[0]?.map(({ tool_use_id: id }: { tool_use_id: string }) => id) }).toEqual({
+      code: 0,
+      ids: ['t1'],
+    })
+    expect(err).toContain('t2 is not answered: its tool has no name')
+  })
+
   test('Q08 the same twice, its keys in another order, is one', async () => {
     const first = use('t1', { input: { a: 1, b: ['x'] } })
     const again = use('t1', { input: { b: ['x'], a: 1 }, processed_at: '2026-01-01T00:00:00Z' })

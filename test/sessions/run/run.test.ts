@@ -502,16 +502,10 @@ describe('Y90: an id that is shown with two inputs', () => {
     })
   })
 
-  test('is never allowed if it came before the run, or by confirm --policy', async () => {
-    const begin = () => createAgentService({ history: [...twice(), waits('t1')], rounds: [] })
-    const [taken, confirmed] = [begin(), begin()]
-    const cwd = temporaryFolder()
-    expect((await go({ policy: allowBash, words: [], cwd, world: { exchange: taken.exchange } })).code).toBe(
-      12,
-    )
-    const argv = ['events', 'confirm', '-s', 's1', '--policy', 'p.json']
-    expect((await run(argv, { cwd, exchange: confirmed.exchange, timers: clock })).code).toBe(12)
-    expect(taken.posts + confirmed.posts).toBe(0)
+  test('is never allowed if it came before the run', async () => {
+    const taken = createAgentService({ history: [...twice(), waits('t1')], rounds: [] })
+    const { code } = await go({ policy: allowBash, words: [], world: { exchange: taken.exchange } })
+    expect({ code, posts: taken.posts }).toEqual({ code: 12, posts: 0 })
   })
 
   test('is denied as ever', async () => {
@@ -858,9 +852,9 @@ describe('the audit as a journal', () => {
     expect(late.err).toContain('another parley has locked it')
     const second = go({ words: tool, cwd, world })
     // One of another session does not wait.
-    const argv = ['events', 'confirm', '-s', 's2', '--policy', 'p.json', '--audit', 'audit.ndjson']
+    const argv = ['events', 'run', '-s', 's2', '--policy', 'p.json', '--audit', 'audit.ndjson']
     const other = createService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
-    expect((await run(argv, { cwd, exchange: other.exchange, timers })).code).toBe(0)
+    expect((await run(argv, { cwd, exchange: other.exchange, timers, stdin: '' })).code).toBe(0)
     writeFileSync(join(cwd, 'go'), '')
     expect([(await first).code, (await second).code]).toEqual([0, 0])
     expect(service.taken.get('c1')).toHaveLength(1)
@@ -1079,61 +1073,6 @@ test('a dry run checks the policy, prints the first request and writes nothing',
   expect(JSON.parse(out).body.events[0].content[0].text).toBe('do it')
   expect(existsSync(join(cwd, 'audit.ndjson'))).toBe(false)
   expect((await go({ words: ['--dry-run'] })).code).toBe(2)
-})
-
-describe('events confirm --policy', () => {
-  const confirm = async (words: string[], service: ReturnType<typeof createAgentService>, stdin?: string) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'p.json'), JSON.stringify({ rules: rules.rules }))
-    const argv = ['events', 'confirm', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson', ...words]
-    const ended = await run(argv, {
-      cwd,
-      exchange: service.exchange,
-      timers: clock,
-      ...(stdin ? { stdin } : {}),
-    })
-    return { ...ended, audit: readAudit(cwd) }
-  }
-  const both = () => [bash('t1', 'git status'), bash('t2', 'rm x'), waits('t1', 't2')]
-
-  test('answers all that waits; denials are no failure', async () => {
-    const service = createAgentService({ history: both(), rounds: [] })
-    const { code, out, audit } = await confirm([], service)
-    expect(code).toBe(0)
-    expect(out.split('\n').map((line) => line.split('\t')[1])).toEqual([
-      'user.tool_confirmation',
-      'user.tool_confirmation',
-      undefined,
-    ])
-    expect(audit.map(({ event }) => event)).toEqual([
-      'decision',
-      'decision',
-      'sent',
-      'sent',
-      'accepted',
-      'accepted',
-    ])
-  })
-
-  test('only those that are named; what the input says of them is not believed', async () => {
-    const service = createAgentService({ history: both(), rounds: [] })
-    const lie = JSON.stringify([bash('t2', 'git status'), waits('t2')])
-    expect((await confirm([], service, lie)).code).toBe(0)
-    expect([...service.taken.values()].flat().map(({ result }) => result)).toEqual(['deny'])
-  })
-
-  test('what stays open is 12', async () => {
-    const service = createAgentService({ history: [bash('t1', 'ls'), waits('t1')], rounds: [] })
-    expect((await confirm(['--pending'], service)).code).toBe(12)
-    expect(service.posts).toBe(0)
-  })
-
-  test.each([['--allow'], ['--deny'], ['--message', 'x'], ['--follow'], ['--dry-run']])(
-    '%s excludes it',
-    async (...words) => {
-      expect((await confirm(words, createAgentService({ rounds: [] }))).code).toBe(2)
-    },
-  )
 })
 
 describe('Y232: a service that shows no rest of a plain turn', () => {
