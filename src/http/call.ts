@@ -9,7 +9,6 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf, mendSecret } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest, HttpResponse } from '../wire/exchange.ts'
-import { isObject } from '../wire/json/parse.ts'
 import { completeFailure, sendRequest } from './attempts.ts'
 import { type Carrier, chooseCarrier } from './carrier.ts'
 import { createCredentials } from './credentials.ts'
@@ -99,13 +98,10 @@ export function createCaller(
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
     const signed = await credentials.addTo(request, parts.once)
-    const wayToMend = ({ details: { status, body } }: CliError) => {
+    const wayToMend = ({ details: { status } }: CliError) => {
       if (refusesSecret(status)) return wayToMendSecret(request, settings)
-      // What the service itself does not find is named by its own error.
       const isElsewhere = status === 404 || status === 405
-      return isElsewhere
-        ? wayToMendAddress(signed.url, settings, { endpoint, isKnown: isObject(body) })
-        : undefined
+      return isElsewhere ? wayToMendAddress(signed.url, settings, endpoint) : undefined
     }
     const { exchange: carry, checkWay } = await carrier()
     checkWay?.(new URL(signed.url))
@@ -198,16 +194,15 @@ function wayToMendSecret(
   return isGiven ? 'its secret came from --header' : undefined
 }
 
-/** What was asked, and which setting it came from; `undefined` if the service answered, and at the address that it has. */
-function wayToMendAddress(
-  url: string,
-  { values, origins }: ResolvedSettings,
-  { endpoint, isKnown }: { endpoint: Endpoint; isKnown: boolean },
-): string | undefined {
+/** The address that was asked for, and the settings that made it. */
+function wayToMendAddress(url: string, { values, origins }: ResolvedSettings, endpoint: Endpoint): string {
   const name = addressOf(endpoint.service)
+  const address = `${name} (${origins[name]?.name})`
   const doubt = pathDoubt(name, values[name] ?? '')
-  if (isKnown && doubt === undefined) return undefined
-  return `asked for ${url}; ${doubt ?? `its address is ${name}`} (${origins[name]?.name})`
+  const { source, name: place = '' } = origins.family ?? {}
+  const from = source === 'default' ? "the default, which may not be this gateway's" : place
+  const family = endpoint.path.includes('{family}') ? ` and family '${values.family}' (${from})` : ''
+  return `asked for ${url}; ${doubt ? `${doubt} (${origins[name]?.name})` : `it is made of ${address}${family}`}`
 }
 
 /**

@@ -18,12 +18,16 @@ export async function previewRequest(
   { request, isOneOfMany }: { request: Request; isOneOfMany: boolean },
 ): Promise<void> {
   const setting = request.credential?.setting
+  // One may have been given as something else by mistake, such as a model.
+  const { accessToken, apiKey } = settings.values
+  for (const secret of [accessToken, apiKey]) if (secret !== undefined) secrets.add(secret)
   const { isTerminal } = output
   if (flags.curl) {
     const own = setting && settings.origins[setting]?.source !== 'environment' ? [variableOf(setting)] : []
     const variables = [...own, ...curlVariables(request)]
     if (variables.length > 0) note(`set ${variables.join(' and ')} before running it`)
-    await output.write(toCurl(request, variableOf(setting ?? 'accessToken'), isTerminal))
+    const shown = { ...request, url: secrets.redact(request.url) }
+    await output.write(toCurl(shown, variableOf(setting ?? 'accessToken'), isTerminal))
   } else {
     const json = isOneOfMany ? toLine(request, secrets) : toDryRun(request, secrets)
     await output.write(isTerminal ? showJson(json) : json)

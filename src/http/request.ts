@@ -1,5 +1,7 @@
+import { version } from '../../package.json'
 import type { Context } from '../context.ts'
 import { type CliError, usage } from '../errors.ts'
+import { isSecretHeader } from '../secrets.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Settings } from '../settings/schemas.ts'
 import { addressOf } from '../settings/service-settings.ts'
@@ -102,7 +104,7 @@ export function buildRequest(endpoint: Endpoint, parts: WholeParts): Request {
     ...(body ? { 'Content-Type': 'application/json' } : {}),
     Accept: endpoint.accept ?? 'application/json',
     'Accept-Encoding': 'identity',
-    'User-Agent': 'parley-cli',
+    'User-Agent': `parley-cli/${version}`,
     ...parts.headers,
   }
   return {
@@ -135,10 +137,22 @@ function findTrace({ host, flags, note }: Context, given: string[]): Record<stri
 async function readHeaders({ flags, input }: Context): Promise<Record<string, string>> {
   const headers = new Map<string, [name: string, value: string]>()
   for (const line of flags.header ?? []) {
-    const header = parseHeader((await input.value(line, '--header')).trimEnd())
-    headers.set(header[0].toLowerCase(), header)
+    const [name, value] = parseHeader((await input.value(line, '--header')).trimEnd())
+    const before = headers.get(name.toLowerCase())
+    headers.set(name.toLowerCase(), before ? joinHeaders(before, value) : [name, value])
   }
   return Object.fromEntries(headers.values())
+}
+
+/** A header that was given before, and once more. Throws a usage error for one that a service reads as one value. */
+function joinHeaders([name, before]: [string, string], value: string): [string, string] {
+  const isCookie = /^cookie$/i.test(name)
+  if (
+    !isCookie &&
+    (/^content-type$|version$/i.test(name) || [before, value].some((each) => isSecretHeader(name, each)))
+  )
+    throw usage(`the header ${name} is given twice`)
+  return [name, [before, value].filter((each) => each !== '').join(isCookie ? '; ' : ', ')]
 }
 
 /** Percent-encodes a value as one path segment. Throws a usage error for one that would change the path. */

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
+import { version } from '../../package.json'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, run } from '../harness/run.ts'
@@ -87,12 +88,15 @@ test('H05: a header that -H leaves out is not shown, and curl leaves it out too'
   const flags = ['-H', 'Authorization:', '-H', 'content-type:', '-H', 'Accept:']
   const world = { env: { PARLEY_ACCESS_TOKEN: '' } }
   const dry = await run(['chat', 'x', '--dry-run', ...flags], world)
-  expect(JSON.parse(dry.out).headers).toEqual({ 'Accept-Encoding': 'identity', 'User-Agent': 'parley-cli' })
+  expect(JSON.parse(dry.out).headers).toEqual({
+    'Accept-Encoding': 'identity',
+    'User-Agent': `parley-cli/${version}`,
+  })
   const { out, err, code } = await run(['chat', 'x', '--curl', ...flags], world)
   expect({ code, err }).toEqual({ code: 0, err: '' })
   expect(out.match(/--header .*/g)).toEqual([
     "--header 'Accept-Encoding: identity' \\",
-    "--header 'User-Agent: parley-cli' \\",
+    `--header 'User-Agent: parley-cli/${version}' \\`,
     "--header 'Authorization:' \\",
     "--header 'content-type:' \\",
     "--header 'Accept:' \\",
@@ -132,7 +136,7 @@ describe('V22: the command that answers what waits', () => {
     expect(stdout.toString().split('\0').slice(0, -1)).toEqual(['events', 'confirm', '-s', 'a b;c', ...ids])
   })
 
-  test.each([['--fail-on-cut']])('has no flag that its command lacks: %s', async (flag) => {
+  test.each([['--last']])('has no flag that its command lacks: %s', async (flag) => {
     const exchange = createEmulator({})
     const argv = ['events', 'run', 'a tool', '-s', 's1', '--retries', '1', flag]
     const { code, err } = await run(argv, { exchange, stdinKind: 'none' })

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { version } from '../../package.json'
 import { execute, start } from '../harness/process.ts'
 import { answering, configFolder, credentials, message, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
@@ -68,7 +69,7 @@ describe('where a secret never stands', () => {
       '> Content-Type: application/json',
       '> Accept: application/json',
       '> Accept-Encoding: identity',
-      '> User-Agent: parley-cli',
+      `> User-Agent: parley-cli/${version}`,
       '> X-Trace: 1',
       '> Cookie: [redacted]',
       '> Proxy-Authorization: Basic [redacted]',

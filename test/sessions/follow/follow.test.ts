@@ -401,7 +401,7 @@ describe('--raw: what fails on the way', () => {
     })
     const ended = await over(server, 'follow', '--history', '--raw')
     expect(ended).toMatchObject({ code: 4, out: rawLines(say('a', 'one')) })
-    expect(ended.err).toContain('404 Not Found\n  the service says: gone\n')
+    expect(ended.err).toMatch(/404 Not Found\n {2}asked for .*\n {2}the service says: gone\n/)
   })
 
   test('after events the failure that ends a list is told on stderr alone', async () => {

@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest'
+import { version } from '../../package.json'
+import { run } from '../harness/run.ts'
+
+const withHeaders = (...headers: string[]) =>
+  run(['chat', 'hi', ...headers.flatMap((header) => ['-H', header])])
+
+describe('-H given twice', () => {
+  test.each([
+    ['X-Tag', ['X-Tag: a', 'X-Tag: b'], 'a, b'],
+    ['X-Tag', ['X-Tag: a', 'x-tag: b', 'X-TAG: c, d'], 'a, b, c, d'],
+    ['Accept', ['Accept: a/b', 'accept: c/d'], 'a/b, c/d'],
+    ['Cookie', ['Cookie: a=1', 'cookie: b=2'], 'a=1; b=2'],
+    ['vendor-beta', ['vendor-beta: a', 'vendor-beta: b'], 'a, b'],
+    ['X-Tag', ['X-Tag:', 'X-Tag: b'], 'b'],
+  ])('both of %s go out: %j', async (name, headers, value) => {
+    const { code, requests } = await withHeaders(...headers)
+    expect(code).toBe(0)
+    expect(requests[0]?.headers).toMatchObject({ [name]: value })
+  })
+
+  test.each([
+    'Authorization: Bearer abc',
+    'Content-Type: a/b',
+    'x-api-key: abc',
+    'X-Goog-Api-Key: abc',
+    'vendor-version: 2023-06-01',
+    'X-Auth-Token: abc',
+  ])('%s is exit 2', async (header) => {
+    const [name = ''] = header.split(':')
+    for (const other of [header, `${name.toLowerCase()}: other`, `${name}:`]) {
+      const { code, err, requests } = await withHeaders(header, other)
+      expect({ code, requests }).toEqual({ code: 2, requests: [] })
+      expect(err).toContain(`the header ${name} is given twice`)
+    }
+  })
+
+  test('a name that only looks like one of an object is a name', async () => {
+    const { code, requests } = await withHeaders('constructor: a', '__proto__: b', '__proto__: c')
+    expect(code).toBe(0)
+    expect(Object.entries(requests[0]?.headers ?? {})).toEqual(
+      expect.arrayContaining([
+        ['constructor', 'a'],
+        ['__proto__', 'b, c'],
+      ]),
+    )
+  })
+})
+
+test('the program and its version are the user agent', async () => {
+  const { requests } = await run(['chat', 'hi'])
+  expect(requests[0]?.headers).toMatchObject({ 'User-Agent': `parley-cli/${version}` })
+})
+
+test.each([
+  ['--dry-run', 'chat'],
+  ['--curl', 'chat'],
+  ['--dry-run', 'image'],
+])('%s of %s does not show a token that was given as the model', async (how, command) => {
+  for (const token of ['canary-token-0123456789', 'canary+token/0123456789=']) {
+    const env = { PARLEY_ACCESS_TOKEN: token }
+    const argv = [command, 'hi', '-m', token, how]
+    const { code, out, err } = await run(argv, { env })
+    expect(code).toBe(0)
+    expect(out + err).not.toContain(token)
+    expect(out + err).not.toContain(encodeURIComponent(token))
+    expect(out).toContain('/models/[redacted]:generateContent')
+  }
+})
+
+describe('a 404 or 405 names the address', () => {
+  const answer = (status: number, body: string) => async () => ({
+    status,
+    statusText: '',
+    headers: {},
+    body: (async function* () {
+      yield Buffer.from(body)
+    })(),
+    close() {},
+  })
+  const url = 'https://gateway.test/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
+  test.each([
+    [404, '{"error":{"message":"no such model"}}'],
+    [405, '<html></html>'],
+    [404, ''],
+  ])('%s %s: and the settings that made it', async (status, body) => {
+    const { code, err } = await run(['chat', 'x'], { exchange: answer(status, body) })
+    expect(code).toBe(4)
+    expect(err).toContain(
+      `asked for ${url}; it is made of baseUrl (PARLEY_BASE_URL) and family 'alpha' (the default, which may not be this gateway's)`,
+    )
+  })
+
+  test('a family that was given is named with its place', async () => {
+    const { err } = await run(['chat', 'x', '--family', 'beta'], { exchange: answer(404, '{}') })
+    expect(err).toContain("it is made of baseUrl (PARLEY_BASE_URL) and family 'beta' (--family)")
+  })
+
+  test('of the session service, and of api', async () => {
+    const body = '{"error":{"message":"no such session"}}'
+    const list = await run(['events', 'list', '-s', 'sesn_1'], { exchange: answer(404, body) })
+    expect(list.err).toContain('asked for https://agents.test/v1/sessions/sesn_1/events')
+    expect(list.err).toContain('; it is made of agentsUrl (PARLEY_AGENTS_URL)\n')
+    const api = await run(['api', 'gateway', '/v1/x'], { exchange: answer(405, body) })
+    expect(api.err).toContain(
+      'asked for https://gateway.test/v1/x; it is made of baseUrl (PARLEY_BASE_URL)\n',
+    )
+  })
+})
