@@ -59,8 +59,8 @@ export class ParleyCommand extends Command {
     const { length: most } = this.registeredArguments
     const words = this.path.join(' ')
     if (most > 0) return usage(`too many words: '${words}' takes ${most}, and got ${operands.length}`)
-    const name = this.path[0] === 'config' ? '--profile' : '--session'
-    const flag = this.options.find(({ long }) => long === name)
+    const name = this.path[0] === 'config' ? '--profile' : '-s'
+    const flag = this.options.find(({ short, long }) => short === name || long === name)
     const example = [flag?.short ?? name, operands[0] ?? '']
     const meant = flag === undefined ? '' : ` (did you mean ${quoteWords(example)}?)`
     return usage(`'${words}' takes no words${meant}`)

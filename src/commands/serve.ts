@@ -1,15 +1,13 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
-import { addValue, FileFlag, parseCount } from '../argv/flags.ts'
+import { type Command, InvalidArgumentError } from 'commander'
+import { addValue, FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
-import { faultKinds, parseFault } from '../emulator/faults.ts'
-import { listen } from '../emulator/listen.ts'
-import { logToFile, logToStream } from '../emulator/log.ts'
-import { type StreamStyle, streamStyles } from '../emulator/sessions/session-stream.ts'
+import { faultKinds, parseFaults } from '../emulator/faults.ts'
+import { addressToCall, listen } from '../emulator/listen.ts'
+import { readRecord } from '../emulator/sessions/played.ts'
 import { taskForms } from '../emulator/sessions/task.ts'
 import { CliError, fileProblem, usage } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
-import { absolutePath } from '../io/paths.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
 import { isLoopback } from '../wire/address.ts'
 
@@ -20,12 +18,9 @@ interface ServeOptions {
   apiKey?: string
   strict?: boolean
   fault?: string[]
-  rate?: number
   latency: number
-  chunkDelay: number
-  streamStyle?: StreamStyle[]
-  seed: string
-  log?: string
+  answer?: string
+  session?: string
 }
 
 export function declare(command: Command): void {
@@ -37,25 +32,12 @@ export function declare(command: Command): void {
     .option('--strict', 'refuse unknown betas and sessions, and the like')
     .option(
       '--fault <spec>',
-      `fail on request, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}`,
+      `fail on request, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}, or rate:10`,
       addValue,
     )
-    .option('--rate <n>', 'at most n requests a second in all; 429 beyond it', parseCount)
     .option('--latency <ms>', 'wait before each answer, or 500ms, 2s', parseMilliseconds, 0)
-    .option('--chunk-delay <ms>', 'wait between the pieces of a stream', parseMilliseconds, 0)
-    .addOption(
-      new Option('--stream-style <style>', 'what streams of events do, repeatable')
-        .choices(streamStyles)
-        .argParser(parseStyle),
-    )
-    .option('--seed <text>', 'vary the generated answers', '0')
-    .addOption(new FileFlag('--log <file>', 'log requests to a file, too', 'writes'))
-}
-
-function parseStyle(value: string, earlier: StreamStyle[] = []): StreamStyle[] {
-  const style = streamStyles.find((each) => each === value)
-  if (!style) throw new InvalidArgumentError(`Allowed choices are ${streamStyles.join(', ')}.`)
-  return [...earlier, style]
+    .addOption(new TextFlag('--answer <text>', 'what the model says to everything; @FILE reads a file'))
+    .addOption(new FileFlag('--session <file>', "play a session that 'events list --raw' printed", 'reads'))
 }
 
 function parseWhole(value: string): number {
@@ -71,9 +53,10 @@ function parseMilliseconds(value: string): number {
 }
 
 export const notes = [
-  'It prints one line of JSON when it listens. A fault without xN happens every time; chat:, image:, events:, list:, follow: or session: limits it to one endpoint.',
+  'It prints one line of JSON when it listens. A fault without xN happens every time; chat:, image:, events:, list:, follow: or session: limits it to one endpoint. rate:10 answers ten requests a second, and 429 beyond.',
   `In a message "a tool", "two tools" or lines such as these make the agent ask for tool uses, and wait for the answers.\n${taskForms}`,
-  'Stream styles: message names every event "message", comments adds comments, deltas sends a message in pieces first, replay begins with all that was, receipts gives receipts ids of their own. POST /v1/sessions takes initial_events, and a budget in cents; usage comes before each rest. The 32 MiB of sessions used last are kept.',
+  'With --session every session plays the recorded one. An event that you send releases what followed the same event in the record: of a reply the tool use counts and the decision, of a message only that it is one. Anything else is 409, which names what is expected.',
+  'The 32 MiB of sessions used last are kept.',
 ]
 
 export const examples = [
@@ -88,43 +71,39 @@ const listenProblems = new Map<string | undefined, string>([
   ['EAI_AGAIN', 'the name cannot be looked up at the moment'],
 ])
 
-export async function run(
-  { output, note, host, cleanups, secrets, calls, timers, flags }: Context,
-  options: ServeOptions,
-): Promise<void> {
-  const accessToken = options.accessToken ?? crypto.randomUUID()
-  const apiKey = options.apiKey ?? crypto.randomUUID()
-  secrets.add(accessToken)
-  secrets.add(apiKey)
-  const session = options.strict ? { session: `sesn_${crypto.randomUUID().replaceAll('-', '')}` } : undefined
-  const exchange = createEmulator({
-    accessToken,
-    apiKey,
-    ...(session ? { sessions: [session.session] } : {}),
-    isStrict: options.strict ?? false,
-    onDoubt: (doubt) => note(`${doubt}: with --strict that is 400`),
-    faults: (options.fault ?? []).map((spec) => parseFault(spec, faultEndpoints)),
-    ...(options.rate === undefined ? {} : { limit: { rate: options.rate, now: timers.now } }),
-    latency: options.latency,
-    chunkDelay: options.chunkDelay,
-    seed: options.seed,
-    streamStyles: options.streamStyle ?? [],
-  })
-  const logs = [
-    ...(flags.quiet ? [] : [logToStream(host.stderr.open())]),
-    ...(options.log === undefined ? [] : [await logToFile(absolutePath(host, options.log), options.log)]),
-  ]
-  cleanups.add(() => {
-    for (const log of logs) log.flush()
-  })
+export async function run(context: Context, options: ServeOptions): Promise<void> {
+  const { output, note, secrets, calls, timers, input } = context
+  const { strict = false, latency } = options
+  const credentials = {
+    accessToken: options.accessToken ?? crypto.randomUUID(),
+    apiKey: options.apiKey ?? crypto.randomUUID(),
+  }
+  for (const secret of Object.values(credentials)) secrets.add(secret)
+  const made = strict ? { session: `sesn_${crypto.randomUUID().replaceAll('-', '')}` } : undefined
+  const { answer, session } = options
+  const exchange = createEmulator(
+    {
+      credentials,
+      faults: parseFaults(options.fault ?? [], faultEndpoints),
+      latency,
+      answer: answer === undefined ? undefined : await input.value(answer, '--answer'),
+      sessions: {
+        only: made && [made.session],
+        record:
+          session === undefined ? undefined : readRecord(await input.text(session, '--session'), session),
+      },
+      strict: { refuses: strict, onDoubt: (doubt) => note(`${doubt}: with --strict that is 400`) },
+    },
+    timers.now,
+  )
+  const log = createLog(context)
   const server = await listen({
     port: options.port,
     host: options.host,
     exchange,
     onRequest({ method, path, status }) {
       const what = oneLine(secrets.redact(`${method} ${path}`), 300)
-      const line = `${new Date(timers.date()).toISOString()} ${what} ${status ?? 'broken off'}`
-      for (const log of logs) log.add(line)
+      log(`${new Date(timers.date()).toISOString()} ${what} ${status ?? 'broken off'}`)
     },
   }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ERR_SOCKET_BAD_PORT') throw usage('--port must be from 0 to 65535')
@@ -132,10 +111,24 @@ export async function run(
     throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
   })
   if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
-  const address = `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${server.port}`
-  await output.write(
-    `${JSON.stringify({ baseUrl: address, agentsUrl: address, accessToken, apiKey, ...session })}\n`,
-  )
+  const address = addressToCall(options.host, server.port)
+  const addresses = { baseUrl: address, agentsUrl: address }
+  await output.write(`${JSON.stringify({ ...addresses, ...credentials, ...made })}\n`)
   calls.sayInstead(() => 'no longer listening')
   await new Promise((resolve) => server.once('close', resolve))
+}
+
+/** How much of the log waits to be written, at most, in bytes: stderr may be slow, or not read at all. */
+const mostWaiting = 2 ** 20
+
+/** Logs lines on stderr. What finds no room is left out and counted. */
+function createLog({ host, flags }: Context): (line: string) => void {
+  const stderr = host.stderr.open()
+  let leftOut = 0
+  return (line) => {
+    if (flags.quiet) return
+    if (stderr.writableLength > mostWaiting) return void leftOut++
+    stderr.write(leftOut > 0 ? `(${leftOut} lines left out)\n${line}\n` : `${line}\n`)
+    leftOut = 0
+  }
 }

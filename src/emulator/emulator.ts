@@ -7,10 +7,9 @@ import type { CreateSession, UpdateSession } from '../wire/sessions/session-requ
 import { checkBody, header } from './body.ts'
 import {
   createLimiter,
-  type Fault,
+  type Faults,
   faultResponse,
   limitResponse,
-  type RateLimit,
   takeFault,
   webPageResponse,
 } from './faults.ts'
@@ -23,35 +22,45 @@ import {
 import { createRandom, randomId } from './random.ts'
 import { deliver, type EmulatedResponse, errorResponse } from './response.ts'
 import { findRoute, type Route, strayResponse } from './route.ts'
-import { keepSessions, type SessionHandlers, type SessionStore } from './sessions/kept-sessions.ts'
-import type { StreamStyle } from './sessions/session-stream.ts'
-import { createSessions } from './sessions/sessions.ts'
+import type { ListedEvent } from './sessions/session.ts'
+import { type SessionStore, Sessions } from './sessions/sessions.ts'
 import { findDoubts } from './sessions/strict.ts'
 
 export interface EmulatorOptions {
-  /** What callers must show; without one any will do. */
+  credentials?: Credentials
+  faults?: Faults
+  /** Milliseconds before an answer begins, and before an agent reacts. */
+  latency?: number
+  /** Milliseconds between two pieces of a stream. */
+  typing?: number
+  /** What the model says to everything. */
+  answer?: string | undefined
+  sessions?: SessionOptions
+  strict?: Strictness
+}
+
+/** What callers must show; without one any will do. */
+interface Credentials {
   accessToken?: string
   apiKey?: string
-  faults?: Fault[]
-  /** For all callers and endpoints together; a request beyond it gets 429, and uses up no fault. */
-  limit?: RateLimit
-  /** Milliseconds before an answer begins. */
-  latency?: number
-  /** Milliseconds between two pieces of a stream, and between two events of an agent. */
-  chunkDelay?: number
-  seed?: string
+}
+
+interface SessionOptions {
   /** The only sessions that exist; without it any does. */
-  sessions?: readonly string[]
-  /** What a service may refuse is refused. */
-  isStrict?: boolean
-  /** Told of what would be refused if it were strict. */
-  onDoubt?(doubt: string): void
-  /** What streams of events do that is not documented. */
-  streamStyles?: readonly StreamStyle[]
+  only?: readonly string[] | undefined
+  /** Each session plays these events. */
+  record?: readonly ListedEvent[] | undefined
   /** What all sessions may take together, in characters of JSON; those used last are kept. */
-  sessionRoom?: number
+  room?: number
   /** Keeps the sessions for other processes; without it they end with this one. */
   store?: SessionStore
+}
+
+interface Strictness {
+  /** What a service may refuse is refused. */
+  refuses: boolean
+  /** Called with what would be refused if it were strict. */
+  onDoubt(doubt: string): void
 }
 
 /** A call to one endpoint, checked. */
@@ -59,20 +68,17 @@ interface RoutedRequest {
   params: Record<string, string>
   query: URLSearchParams
   body: unknown
+  headers: Record<string, string>
 }
 
 type Handlers = Record<EndpointName, (call: RoutedRequest) => EmulatedResponse | Promise<EmulatedResponse>>
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
-function createHandlers(options: EmulatorOptions): Handlers {
-  const { seed = '0', chunkDelay = 0, sessions: only, streamStyles: styles = [] } = options
-  // Others wait for a store until the agent is done.
-  const delay = options.store ? 0 : chunkDelay
-  const room = options.sessionRoom ?? 32 * 1024 * 1024
-  const made = createSessions({ seed, delay, styles, room, ...(only ? { only } : {}) })
-  const sessions: SessionHandlers = options.store ? keepSessions(made, options.store) : made
+function createHandlers({ sessions: given = {}, latency = 0, answer }: EmulatorOptions): Handlers {
+  const room = given.room ?? (given.record ? Infinity : 32 * 1024 * 1024)
+  const sessions = new Sessions({ ...given, latency, room })
   const compose = ({ body, params }: RoutedRequest) =>
-    composeAnswer(body as GenerateRequest, params.model ?? '', seed)
+    composeAnswer(body as GenerateRequest, params.model ?? '', answer)
   return {
     chat(call) {
       const isStream = call.query.get('alt') === 'sse' || (call.body as { stream?: unknown }).stream === true
@@ -81,7 +87,7 @@ function createHandlers(options: EmulatorOptions): Handlers {
     streamChat: (call) => nativeStreamResponse(compose(call), call.query.get('alt') === 'sse'),
     async image({ params, body }) {
       const { imageResponse } = await import('./gateway/image.ts')
-      return imageResponse(body as GenerateRequest, params.model ?? '', seed)
+      return imageResponse(body as GenerateRequest, params.model ?? '')
     },
     createSession: ({ body }) => sessions.create(body as CreateSession),
     updateSession: ({ params, body }) => sessions.update(params.session ?? '', body as UpdateSession),
@@ -89,7 +95,8 @@ function createHandlers(options: EmulatorOptions): Handlers {
     listSessions: ({ query }) => sessions.describeAll(query),
     sendEvents: ({ params, body }) => sessions.send(params.session ?? '', body as SendEvents),
     listEvents: ({ params, query }) => sessions.list(params.session ?? '', query),
-    followEvents: ({ params, query }) => sessions.follow(params.session ?? '', query),
+    followEvents: ({ params, headers }) =>
+      sessions.follow(params.session ?? '', header(headers, 'last-event-id')),
   }
 }
 
@@ -110,15 +117,15 @@ const faultNames: Record<EndpointName, string> = {
 export const faultEndpoints = [...new Set(Object.values(faultNames))]
 
 /** Emulates both services: checks what the specification says, answers in the documented shapes. */
-export function createEmulator(options: EmulatorOptions): Exchange {
-  const { faults = [], latency = 0, chunkDelay = 0, seed = '0' } = options
-  const random = createRandom([seed])
+export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
+  const { faults: { faults, rate } = { faults: [] }, latency = 0, typing = 0 } = options
+  const random = createRandom(['requests'])
   const handlers = createHandlers(options)
-  const take = options.limit ? createLimiter(options.limit) : () => true
+  const take = rate === undefined ? () => true : createLimiter(rate, now)
 
   return async (request) => {
     if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
-    const delivery = { requestId: randomId('req', random), delay: chunkDelay }
+    const delivery = { requestId: randomId('req', random), delay: typing }
     const { route, methods } = findRoute(request)
     if (!route) return deliver(strayResponse(methods), delivery)
     if (!take()) return deliver(limitResponse, delivery)
@@ -127,8 +134,8 @@ export function createEmulator(options: EmulatorOptions): Exchange {
     if (fault === 'stall') return new Promise(() => {})
     if (fault === 'html') return deliver(webPageResponse, delivery)
     if (typeof fault === 'number') return deliver(faultResponse(fault), delivery)
-    const refusal = refuse(route.endpoint, request, options)
-    const response = refusal ?? (await answer(route, request, { handlers, options }))
+    const refusal = refuse(route.endpoint, request, options.credentials)
+    const response = refusal ?? (await answer(route, request, { handlers, strict: options.strict }))
     if (request.method === 'HEAD') return deliver(headOf(response), delivery)
     const cut = () => new CliError('response', 'the emulator cut the connection', { brokeOff: true })
     return deliver(response, fault === 'cut' ? { ...delivery, cut } : delivery)
@@ -145,11 +152,11 @@ function headOf({ status, contentType, headers = {}, close }: EmulatedResponse):
 function refuse(
   { service }: Endpoint,
   { headers }: HttpRequest,
-  options: EmulatorOptions,
+  { accessToken, apiKey }: Credentials = {},
 ): EmulatedResponse | undefined {
   const bearer = /^bearer +(.+)$/i.exec(header(headers, 'authorization') ?? '')?.[1]
   const shown = service === 'gateway' ? bearer : (header(headers, 'x-api-key') ?? bearer)
-  const wanted = (service === 'gateway' ? options.accessToken : options.apiKey) ?? shown
+  const wanted = (service === 'gateway' ? accessToken : apiKey) ?? shown
   if (shown && shown === wanted) return undefined
   const place =
     service === 'gateway'
@@ -161,15 +168,15 @@ function refuse(
 async function answer(
   { name, endpoint, params, query }: Route,
   request: HttpRequest,
-  { handlers, options }: { handlers: Handlers; options: EmulatorOptions },
+  { handlers, strict }: { handlers: Handlers; strict: Strictness | undefined },
 ): Promise<EmulatedResponse> {
   const read = endpoint.request ? await checkBody(request, endpoint.request) : { body: undefined }
   if ('refusal' in read) return read.refusal
   const { body } = read
-  const doubts = endpoint.service === 'agents' ? findDoubts(request, eventsIn(body)) : []
-  if (options.isStrict && doubts.length > 0) return errorResponse(400, doubts.slice(0, mostTold).join('; '))
-  for (const doubt of doubts.slice(0, mostTold)) options.onDoubt?.(doubt)
-  return handlers[name]({ params, query, body })
+  const doubts = endpoint.service === 'agents' && strict ? findDoubts(request, eventsIn(body)) : []
+  if (strict?.refuses && doubts.length > 0) return errorResponse(400, doubts.slice(0, mostTold).join('; '))
+  for (const doubt of doubts.slice(0, mostTold)) strict?.onDoubt(doubt)
+  return handlers[name]({ params, query, body, headers: request.headers })
 }
 
 /** The events of a body that sends some, or makes a session with some. */

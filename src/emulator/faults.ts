@@ -13,13 +13,29 @@ export interface Fault {
 
 const form = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x(0*[1-9]\\d*))?$`)
 
-/** Reads `--fault`: `429x2`, `chat:500`, `cut`; without a count it happens every time. Throws a usage error. */
-export function parseFault(spec: string, endpoints: readonly string[]): Fault {
+export interface Faults {
+  faults: Fault[]
+  /** `rate:10`: requests a second. */
+  rate?: number
+}
+
+/** Reads every `--fault`. Throws a usage error. */
+export function parseFaults(specs: readonly string[], endpoints: readonly string[]): Faults {
+  const rates = specs.flatMap((spec) => /^rate:0*([1-9]\d*)$/.exec(spec)?.[1] ?? [])
+  const others = specs.filter((spec) => !/^rate:\d*[1-9]\d*$/.test(spec))
+  return {
+    faults: others.map((spec) => parseFault(spec, endpoints)),
+    ...(rates.length > 0 ? { rate: Math.min(...rates.map(Number)) } : {}),
+  }
+}
+
+/** Reads a fault: `429x2`, `chat:500`, `cut`; without a count it happens every time. Throws a usage error. */
+function parseFault(spec: string, endpoints: readonly string[]): Fault {
   const found = form.exec(spec.toLowerCase())
   const [, endpoint, kind, times] = found ?? []
   if (!found || (endpoint !== undefined && !endpoints.includes(endpoint))) {
     throw usage(
-      `--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES], with ${faultKinds.join(', ')} or a status for KIND, one of ${endpoints.join(', ')} for ENDPOINT, and TIMES from 1`,
+      `--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES], with ${faultKinds.join(', ')} or a status for KIND, one of ${endpoints.join(', ')} for ENDPOINT, and TIMES from 1; or rate:N`,
     )
   }
   return {
@@ -54,24 +70,19 @@ export const webPageResponse: EmulatedResponse = {
   pieces: ['<!doctype html><html><head><title>Please log in</title></head><body>A web page.</body></html>'],
 }
 
-export interface RateLimit {
-  /** Requests a second, and how many may come at once after a pause; at least 1. */
-  rate: number
-  /** Milliseconds since any moment. */
-  now(): number
-}
-
-/** Makes a bucket that refills: a call takes one request out of it, or returns false if it is empty. */
-export function createLimiter({ rate, now }: RateLimit): () => boolean {
+/**
+ * Makes a bucket that holds `rate` requests, and refills in a second: a call takes one out of it, or returns false if it
+ * is empty. `now` returns milliseconds that only go forward.
+ */
+export function createLimiter(rate: number, now: () => number): () => boolean {
   let left = rate
   let last = now()
 
   return () => {
     const time = now()
-    // A clock that is set back takes nothing away.
-    left = Math.min(rate, left + (Math.max(0, time - last) * rate) / 1000)
+    left = Math.min(rate, left + ((time - last) * rate) / 1000)
     last = time
-    // Whoever waits for just as long as told may be a hair early; what is lent here is paid back.
+    // A caller that waits for exactly as long as told may be early by rounding.
     if (left < 0.99) return false
     left--
     return true

@@ -46,6 +46,12 @@ export async function listen({
   return Object.assign(server, { port: (server.address() as AddressInfo).port })
 }
 
+/** The address of a server for those who call it: one that listens everywhere is called on this machine. */
+export function addressToCall(host: string, port: number): string {
+  const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `http://${isIP(name) === 6 ? `[${name}]` : name}:${port}`
+}
+
 /** Web pages reach this server through a browser, by its address or by a name of theirs that points here. */
 function refuse({ headers, url = '' }: IncomingMessage, isPrivate: boolean): HttpResponse | undefined {
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) {

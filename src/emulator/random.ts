@@ -1,4 +1,4 @@
-/** Numbers that look random and depend on nothing but the texts given: the same run gives the same answers. */
+/** Numbers that look random and depend only on the texts given: the same prompt gets the same answer. */
 export function createRandom(seeds: readonly string[]): () => number {
   let state = 0x811c9dc5
   for (const char of seeds.join('\n')) state = Math.imul(state ^ (char.codePointAt(0) ?? 0), 0x01000193)
@@ -18,3 +18,6 @@ export function randomId(prefix: string, random: () => number): string {
   for (let i = 0; i < 20; i++) id += digits[Math.floor(random() * digits.length)]
   return id
 }
+
+/** The tokens of a text: one for each four characters begun. */
+export const tokensIn = (text: string): number => Math.ceil(text.length / 4)

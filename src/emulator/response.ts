@@ -56,7 +56,7 @@ export function errorResponse(
 }
 
 /** A proxy in between passes on what comes when it comes. */
-const unbuffered = { 'cache-control': 'no-cache', 'x-accel-buffering': 'no' }
+const unbuffered = { 'x-accel-buffering': 'no' }
 
 export interface ResponseSettings {
   requestId: string
@@ -94,6 +94,7 @@ export function deliver(
     statusText: '',
     headers: {
       'content-type': response.contentType,
+      'cache-control': 'no-store',
       'request-id': requestId,
       ...(isStream ? unbuffered : {}),
       ...length,

@@ -46,8 +46,8 @@ async function createDemo(context: Context): Promise<Carrier> {
     import('../emulator/emulator.ts'),
     import('./demo-sessions.ts'),
   ])
-  const chunkDelay = context.host.stdout.isTerminal ? typing : 0
-  return { exchange: createEmulator({ chunkDelay, store: openDemoSessions(context) }) }
+  const delay = context.host.stdout.isTerminal ? typing : 0
+  return { exchange: createEmulator({ typing: delay, sessions: { store: openDemoSessions(context) } }) }
 }
 
 async function createNetwork(

@@ -1,62 +1,56 @@
 import { closeSync, constants, fstatSync, lstatSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { readKeptSessions, type SessionStore } from '../emulator/sessions/kept-sessions.ts'
 import type { KeptSession } from '../emulator/sessions/session.ts'
+import type { SessionStore } from '../emulator/sessions/sessions.ts'
 import { CliError, fileProblem } from '../errors.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'
-import { type Lock, lock } from '../io/lock.ts'
+import { lock } from '../io/lock.ts'
 import { openRegular } from '../io/open-file.ts'
 import { replaceFileNow } from '../io/temporary-file.ts'
+import { isObject } from '../wire/json/parse.ts'
 
 /** How long a session is kept after it was last used, in milliseconds, and how much of all of them, in bytes. */
 const [longest, largest] = [60 * 60 * 1000, 2 ** 20]
 
 /** The version of the file's format. */
-const version = 1
+const version = 2
 
 /** A process that has the lock works for moments only, so the lock is soon free again. */
 const waiting = { longestWait: 30_000, silence: 3000, kind: 'file', consequence: 'nothing was sent' } as const
 
-/**
- * The demo's sessions in the user's cache folder. If they cannot be kept there, that is said once, and they end with the
- * process.
- */
+/** The demo's sessions in the user's cache folder. If they cannot be kept there, a note says so once. */
 export function openDemoSessions({ host, note, timers, cleanups }: Context): SessionStore {
   let path: string | undefined
   let isTold = false
   /** The file as it was last read or written. */
   let known = ''
-
-  function tell(why: string): void {
-    if (!isTold) note(`the demo's sessions end with this process: ${why}`)
-    isTold = true
-  }
-
+  const isFresh = ({ used }: KeptSession) => timers.date() - used < longest
   const find = () => {
     path ??= join(openCacheFolder(host), 'demo-sessions.json')
     return path
   }
 
-  function attempt<T>(act: () => T): T | undefined {
-    try {
-      return act()
-    } catch (error) {
-      if (error instanceof CliError) throw error
-      tell(fileProblem(error))
-      return undefined
-    }
+  function giveUp(error: unknown): undefined {
+    if (error instanceof CliError) throw error
+    if (!isTold) note(`the demo's sessions end with this process: ${fileProblem(error)}`)
+    isTold = true
   }
 
   function read(): KeptSession[] {
-    return attempt(() => readNews(find())) ?? []
+    try {
+      const file = find()
+      const mark = markOf(file)
+      if (mark === known) return []
+      known = mark
+      return mark === '' ? [] : readFresh(file)
+    } catch (error) {
+      giveUp(error)
+      return []
+    }
   }
 
-  function readNews(file: string): KeptSession[] {
-    const mark = markOf(file)
-    if (mark === known) return []
-    known = mark
-    if (mark === '') return []
+  function readFresh(file: string): KeptSession[] {
     try {
       return parse(readOwn(file)).filter(isFresh)
     } catch (error) {
@@ -66,42 +60,32 @@ export function openDemoSessions({ host, note, timers, cleanups }: Context): Ses
     }
   }
 
-  const isFresh = ({ used }: KeptSession) => timers.date() - used < longest
-
-  function write(file: string, sessions: KeptSession[]): void {
+  function write(sessions: KeptSession[]): void {
     const text = spell(sessions.filter(isFresh))
-    if (text === undefined) return void tell('they are longer than 1 MiB')
-    replaceFileNow(file, text, 0o600)
-    known = markOf(file)
+    if (text === undefined) throw new Error('they are longer than 1 MiB')
+    replaceFileNow(find(), text, 0o600)
+    known = markOf(find())
   }
 
   return {
     read,
     async change(change) {
-      const [file, held] = (await hold()) ?? []
+      const held = await Promise.resolve()
+        .then(() => lock(find(), waiting))
+        .catch(giveUp)
+      if (!held) return void change([])
+      cleanups.add(held.release)
       try {
-        const sessions = await change(read())
-        if (!held || file === undefined) return
-        if (held.isHeld()) attempt(() => write(file, sessions))
-        else tell('another parley has taken them over')
+        const sessions = change(read())
+        if (!held.isHeld()) throw new Error('another parley has taken them over')
+        write(sessions)
+      } catch (error) {
+        giveUp(error)
       } finally {
-        if (held) cleanups.delete(held.release)
-        held?.release()
+        cleanups.delete(held.release)
+        held.release()
       }
     },
-  }
-
-  async function hold(): Promise<[file: string, held: Lock] | undefined> {
-    try {
-      const file = find()
-      const held = await lock(file, waiting)
-      cleanups.add(held.release)
-      return [file, held]
-    } catch (error) {
-      if (error instanceof CliError) throw error
-      tell(fileProblem(error))
-      return undefined
-    }
   }
 }
 
@@ -121,10 +105,12 @@ function readOwn(path: string): string {
   }
 }
 
+/** Only parley writes the file, as a whole: what bears its version is taken for whole. */
 function parse(text: string): KeptSession[] {
-  const whole = JSON.parse(text)
-  if (whole?.version !== version) throw new Error('it holds something else')
-  return readKeptSessions(whole.sessions)
+  const whole: unknown = JSON.parse(text)
+  if (!isObject(whole) || whole.version !== version || !Array.isArray(whole.sessions))
+    throw new Error('it holds something else')
+  return whole.sessions
 }
 
 /** As many as there is room for, those used last; `undefined` if that is none. */

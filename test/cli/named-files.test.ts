@@ -91,8 +91,6 @@ describe('F30 one file for two flags is exit 2, and nothing is touched or sent:'
       expect(ended).toMatchObject({ code: 2, requests: [] })
       expect(ended.err).toBe(`parley: ${flag} names the profile file\n`)
     }
-    const log = await run(['serve', '--log', path], { cwd })
-    expect(log).toMatchObject({ code: 2, err: 'parley: --log names the profile file\n' })
     expect(readFileSync(path, 'utf8')).toBe('{"profiles":{}}')
   })
 })

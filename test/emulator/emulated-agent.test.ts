@@ -120,14 +120,24 @@ describe('what comes of an answer', () => {
     const [use] = await usesOf()
     const content = [{ type: 'text', text: '🦜'.repeat(500_000) }]
     const ended = await event({ type: 'user.custom_tool_result', custom_tool_use_id: use?.id, content })
-    expect(ended.out).toContain(`gave: “${'🦜'.repeat(80)}…”.\n`)
+    expect(ended.out).toContain(`gave: “${'🦜'.repeat(40)}…”.\n`)
   })
 
-  test('the second answer to a tool use changes nothing', async () => {
+  test('a tool use that was answered takes no second answer, and nothing is charged for one', async () => {
     await send('use bash {}')
     await confirm('--allow')
-    expect((await confirm('--allow')).code).toBe(0)
-    expect((await typesOf()).filter((type) => type === 'agent.tool_result')).toHaveLength(1)
+    const before = await listed()
+    const [use] = await usesOf()
+    const confirmation = { type: 'user.tool_confirmation', tool_use_id: use?.id, result: 'allow' }
+    const again = await event(confirmation)
+    expect(again).toMatchObject({ code: 4, out: '' })
+    expect(again.err).toContain('events[0].tool_use_id: waits for no reply: it was answered or interrupted')
+    expect(await listed()).toEqual(before)
+    await send('use bash {}')
+    const [, other] = await usesOf()
+    const twice = [1, 2].map(() => ({ ...confirmation, tool_use_id: other?.id }))
+    const both = await parley('events', 'send', ...twice.map((each) => `--event=${JSON.stringify(each)}`))
+    expect(both).toMatchObject({ code: 4, err: expect.stringContaining('409') })
   })
 
   test.each<[string, string, (id: string) => object, string]>([
@@ -189,10 +199,8 @@ test('"run" asks nobody', async () => {
     { type: 'session.status_running' },
     { type: 'agent.message' },
     { type: 'agent.tool_use', evaluated_permission: 'allow' },
-    { type: 'span.model_request_end' },
     { type: 'agent.tool_result' },
     { type: 'agent.mcp_tool_use', evaluated_permission: 'allow' },
-    { type: 'span.model_request_end' },
     { type: 'agent.mcp_tool_result' },
     { type: 'agent.message' },
     { type: 'span.model_request_end' },
@@ -216,7 +224,7 @@ test('"then" waits for the answers to the lines above, whatever they are', async
 })
 
 test('answers in a row, before the agent moves, lose no round', async () => {
-  exchange = createEmulator({ chunkDelay: 5 })
+  exchange = createEmulator({ latency: 5 })
   await send('use a1 {}\nuse a2 {}\nthen use b {}')
   const [one, two] = (await usesOf()).map(({ id }) => id)
   await parley('events', 'confirm', one ?? '', '--allow')

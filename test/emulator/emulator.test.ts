@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { createEmulator, type EmulatorOptions, faultEndpoints } from '../../src/emulator/emulator.ts'
-import { parseFault } from '../../src/emulator/faults.ts'
+import { parseFaults } from '../../src/emulator/faults.ts'
 import { composeAnswer } from '../../src/emulator/gateway/chat.ts'
 import { imageResponse } from '../../src/emulator/gateway/image.ts'
 import { type HttpRequest, readBody } from '../../src/wire/exchange.ts'
@@ -63,35 +63,21 @@ describe('W: what such services do', () => {
     expect(after).toContain('user.interrupt')
   })
 
-  test('W21 streams name every event message, send comments, and begin with what was, when asked', async () => {
-    const { ask, watch } = emulate({ streamStyles: ['message', 'comments', 'replay'] })
-    await watch(`${events}/stream`, 'end_turn', () => ask('POST', events, message('the first')))
-    const text = await watch(`${events}/stream`, ':keepalive\n\n')
-    expect(text).toMatch(/^: connected\n\n/)
-    expect(new Set(text.match(/^event: .*$/gm))).toEqual(new Set(['event: message']))
-    expect(text).toContain('the first')
-    const { watch: plainly, ask: tell } = emulate()
-    const plain = await plainly(`${events}/stream`, 'end_turn', () => tell('POST', events, message('x')))
-    expect(plain).toContain('event: session.status_idle\n')
-    expect(
-      await plainly(`${events}/stream`, 'end_turn', () => tell('POST', events, message('y'))),
-    ).not.toContain('“x”')
-  })
-
-  test.each([
-    ['a flag', { streamStyles: ['deltas' as const] }, ''],
-    ['the request', {}, '?event_deltas%5B%5D=agent.message'],
-  ])('W22 a message comes in pieces without an id before it is whole: %s', async (_, options, query) => {
-    const { ask, watch } = emulate(options)
-    const text = await watch(`${events}/stream${query}`, 'end_turn', () => ask('POST', events, message('go')))
-    const all = [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data ?? ''))
-    const whole = all.find(({ type }) => type === 'agent.message')
-    const pieces = all.filter(({ type }) => type === 'event_delta')
-    expect(pieces.length).toBeGreaterThan(1)
-    expect(pieces.every(({ id, event_id }) => id === undefined && event_id === whole.id)).toBe(true)
-    expect(pieces.map(({ delta }) => delta.content.text).join('')).toBe(whole.content[0].text)
-    expect(all.findIndex(({ type }) => type === 'event_start')).toBeLessThan(all.indexOf(pieces[0]))
-    expect(all.indexOf(whole)).toBeGreaterThan(all.indexOf(pieces.at(-1)))
+  test('W21 a stream goes on after the event that the reader had last', async () => {
+    const { ask, send, watch } = emulate()
+    const first = await watch(`${events}/stream`, 'end_turn', () => ask('POST', events, message('one')))
+    const ids = [...first.matchAll(/^id: (.*)$/gm)].map(([, id]) => id ?? '')
+    expect(ids).toHaveLength(JSON.parse((await ask('GET', events)).text).data.length)
+    const { body, close } = await send('GET', `${events}/stream`, undefined, {
+      'last-event-id': ids[2] ?? '',
+    })
+    let text = ''
+    for await (const chunk of body) {
+      text += Buffer.from(chunk)
+      if (text.includes('end_turn')) break
+    }
+    close()
+    expect([...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id)).toEqual(ids.slice(3))
   })
 
   test('W23 a list can be asked for a time', async () => {
@@ -155,7 +141,7 @@ describe('W: what such services do', () => {
   test.each(['Bearer', 'bearer', 'BEARER', 'bearer '])(
     'W28 the scheme is the same in any case: %s',
     async (scheme) => {
-      const { ask } = emulate({ accessToken: 't' })
+      const { ask } = emulate({ credentials: { accessToken: 't' } })
       expect((await ask('POST', chat, prompt, { authorization: `${scheme} t` })).status).toBe(200)
       expect((await ask('POST', chat, prompt, { authorization: `${scheme} T` })).status).toBe(401)
     },
@@ -232,8 +218,8 @@ describe('what no schema checks', () => {
 
   test('a conversation of any length is answered', async () => {
     const turns = Array.from({ length: 130_000 }, (_, i) => ({ parts: [{ text: `${i}` }] }))
-    expect(composeAnswer({ contents: turns }, 'alpha-2.5-pro', '0').text).toContain('“129999”')
-    expect(imageResponse({ contents: turns }, 'painter', '0').status).toBe(200)
+    expect(composeAnswer({ contents: turns }, 'alpha-2.5-pro').text).toContain('“129999”')
+    expect(imageResponse({ contents: turns }, 'painter').status).toBe(200)
   })
 })
 
@@ -242,7 +228,7 @@ test.each([['query'], ['path'], ['body']])(
   async (via) => {
     const argv = ['chat', 'Say hello', '--stream', '--stream-via', via]
     const whole = await run(argv, { exchange: createEmulator({}) })
-    const exchange = createEmulator({ faults: [{ endpoint: 'chat', kind: 'cut', left: 1 }] })
+    const exchange = createEmulator({ faults: parseFaults(['chat:cutx1'], faultEndpoints) })
     const ended = await run(argv, { exchange })
     expect(ended.code).toBe(8)
     expect(ended.out).toMatch(/^Hello from/)
@@ -252,7 +238,7 @@ test.each([['query'], ['path'], ['body']])(
 )
 
 test.each([['reset'], ['RESET'], ['Chat:Reset']])('a fault happens as it is spelled: %s', async (spec) => {
-  const exchange = createEmulator({ faults: [parseFault(spec, faultEndpoints)] })
+  const exchange = createEmulator({ faults: parseFaults([spec], faultEndpoints) })
   const ended = await run(['chat', 'Say hello', '--retries', '0'], { exchange })
   expect(ended.code).toBe(10)
   expect(ended.out).toBe('')

@@ -52,10 +52,8 @@ test('before each rest a session tells its usage, which grows, with its list cos
       output_tokens: expect.any(Number),
       cache_read_input_tokens: expect.any(Number),
       cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
-      active_seconds: expect.any(Number),
       list_cost: { amount: expect.stringMatching(/^[1-9]\d*$/), currency: 'USD' },
     })
-    expect(usage.budget).toBeUndefined()
   }
   const [one, two] = usages.map(({ usage }) => usage as { output_tokens: number; list_cost: Value })
   expect(two?.output_tokens).toBeGreaterThan(one?.output_tokens ?? Infinity)
@@ -67,7 +65,7 @@ test("the usages of its model requests add up to the session's", async () => {
   await parley('events', 'confirm', '--pending', '--deny', '--follow')
   const events = await listed()
   const spans = events.filter(({ type }) => type === 'span.model_request_end')
-  expect(spans.length).toBeGreaterThan(3)
+  expect(spans.length).toBeGreaterThan(1)
   const usage = events.findLast(({ type }) => type === 'session.usage')?.usage
   for (const field of ['input_tokens', 'output_tokens', 'cache_read_input_tokens']) {
     const sum = spans.reduce((total, { model_usage: each }) => total + Number(each[field]), 0)
@@ -101,7 +99,6 @@ describe('a session is an object of the service', () => {
     const { id } = made.value
     expect(await rest(id)).toMatchObject({ stop_reason: { type: 'end_turn' } })
     const usage = (await listed(id)).findLast(({ type }) => type === 'session.usage')
-    expect(usage?.budget).toEqual(budget('5000'))
     const read = await ask('GET', `/v1/sessions/${id}`)
     expect(read.value).toMatchObject({ id, status: 'idle', usage: usage?.usage, budget: budget('5000') })
     expect((await listed(id))[0]).toMatchObject(message('hello'))
@@ -121,7 +118,6 @@ describe('a session is an object of the service', () => {
   test.each<[string, object, string]>([
     ['a budget of another type', { budget: { type: 'tokens' } }, 'budget.type: must be limit'],
     ['half a cent', { budget: budget('0.5') }, 'budget.max_list_cost.amount: must be whole minor units'],
-    ['another currency', { budget: budget('100', 'EUR') }, 'budget.max_list_cost.currency: must be USD'],
     [
       'a wrong first event',
       { initial_events: [{ type: 'user.mesage' }] },
@@ -135,58 +131,10 @@ describe('a session is an object of the service', () => {
   })
 
   test('with --strict only those that were made, or named when it began, are there', async () => {
-    exchange = createEmulator({ isStrict: true, sessions: ['sesn_1'] })
+    exchange = createEmulator({ sessions: { only: ['sesn_1'] } })
     const made = await make({})
     const statuses = ['sesn_1', made, 'sesn_2'].map(async (id) => ask('GET', `/v1/sessions/${id}`))
     expect((await Promise.all(statuses)).map(({ status }) => status)).toEqual([200, 200, 404])
-  })
-})
-
-describe('a budget', () => {
-  const spend = async () => {
-    const id = await make({ budget: budget('5') })
-    return { id, ended: await task('use a {}\nthen use b {}\nthen say {"text":"over"}', id) }
-  }
-  const settle = (id: string) => parley('events', 'confirm', '-s', id, '--pending', '--allow', '--follow')
-
-  test('that is used up stops the agent, which names the cap, and takes no new work', async () => {
-    const { id, ended } = await spend()
-    expect(ended.code).toBe(13)
-    const events = await listed(id)
-    expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'budget_reached' } })
-    expect(events.at(-2)).toMatchObject({ type: 'session.usage', budget: budget('5') })
-    const refused = await task('more', id)
-    expect(refused.code).toBe(4)
-    expect(refused.err).toContain('the session has reached its budget of 5 (USD, minor units)')
-    expect(await listed(id)).toEqual(events)
-  })
-
-  test.each([
-    ['is raised', budget('100000')],
-    ['is removed', null],
-  ])(
-    'that %s lets the agent go on where it stopped, with the answers that it got meanwhile',
-    async (_, more) => {
-      const { id } = await spend()
-      const [use] = (await listed(id)).filter(({ type }) => type === 'agent.tool_use')
-      const answered = await parley('events', 'confirm', '-s', id, use?.id ?? '', '--allow', '--follow')
-      expect(answered.code).toBe(13)
-      expect((await listed(id)).map(({ type }) => type)).not.toContain('agent.tool_result')
-      const updated = await ask('POST', `/v1/sessions/${id}`, { budget: more })
-      expect(updated).toMatchObject({ status: 200, value: { id, budget: more } })
-      expect(await rest(id)).toMatchObject({ stop_reason: { type: 'requires_action' } })
-      const ended = await settle(id)
-      expect(ended.code).toBe(0)
-      expect(ended.out).toContain('over\n')
-      const names = (await listed(id)).filter(({ type }) => type === 'agent.tool_use')
-      expect(names.map(({ name }) => name)).toEqual(['a', 'b'])
-    },
-  )
-
-  test('that is used up leaves an interrupt its effect', async () => {
-    const { id } = await spend()
-    await ask('POST', `/v1/sessions/${id}/events`, { events: [{ type: 'user.interrupt' }] })
-    expect(await rest(id)).toMatchObject({ stop_reason: { type: 'end_turn' } })
   })
 })
 
@@ -207,17 +155,6 @@ test('"say" has the agent say just these words, as its last ones, in a thread to
   ])
 })
 
-test('receipts have ids of their own when asked', async () => {
-  exchange = createEmulator({ streamStyles: ['receipts'] })
-  const { value } = await ask('POST', '/v1/sessions/s1/events', { events: [message('hello')] })
-  expect(value.data).toMatchObject([
-    { type: 'user.message', id: expect.stringMatching(/^sevt_receipt_\w+$/), processed_at: null },
-  ])
-  await rest('s1')
-  expect((await listed()).map(({ id }) => id)).not.toContain(value.data[0].id)
-  expect((await task('hello again')).out).toContain('“hello again”')
-})
-
 test.each([
   ['GET', '/v1/sessions/s1/events/stream', undefined],
   ['POST', '/alpha_cli/v1beta/models/m:generateContent?alt=sse', { contents: [{ parts: [{ text: 'x' }] }] }],
@@ -230,5 +167,5 @@ test.each([
   }
   const { headers: given, close } = await exchange({ ...request, ...json })
   close()
-  expect(given).toMatchObject({ 'cache-control': 'no-cache', 'x-accel-buffering': 'no' })
+  expect(given).toMatchObject({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
 })

@@ -12,7 +12,10 @@ test.each([
   ['api', ['api', 'agents', '/v1/sessions/s']],
 ])('%s: agentsAuth bearer sends the key as Authorization in place of x-api-key', async (_, argv) => {
   for (const world of [{ env: bearer }, { env: { PARLEY_SESSION: 's' } }]) {
-    const { code, requests } = await run(argv, { ...world, exchange: createEmulator({ apiKey: key }) })
+    const { code, requests } = await run(argv, {
+      ...world,
+      exchange: createEmulator({ credentials: { apiKey: key } }),
+    })
     expect(code).toBe(0)
     const shown = requests.map(({ headers }) => [headers.Authorization, headers['x-api-key']])
     const expected = 'PARLEY_AGENTS_AUTH' in world.env ? [`Bearer ${key}`, undefined] : [undefined, key]
@@ -50,7 +53,7 @@ test('-H replaces the header that the key is in, or leaves it out', async () => 
 
 test('the key stands nowhere on stderr, and the command that goes on has the flag', async () => {
   const argv = ['events', 'run', 'use bash {}', '-s', 's', '--agents-auth', 'bearer', '-v']
-  const { code, err } = await run(argv, { exchange: createEmulator({ apiKey: key }) })
+  const { code, err } = await run(argv, { exchange: createEmulator({ credentials: { apiKey: key } }) })
   expect(code).toBe(12)
   expect(err).toContain('> Authorization: Bearer [redacted]')
   expect(err).not.toContain(key)
@@ -58,7 +61,7 @@ test('the key stands nowhere on stderr, and the command that goes on has the fla
 })
 
 test('the emulator wants the right key in either way', async () => {
-  const exchange = createEmulator({ apiKey: 'another' })
+  const exchange = createEmulator({ credentials: { apiKey: 'another' } })
   for (const env of [bearer, { PARLEY_SESSION: 's' }]) {
     const refused = await run(['events', 'list'], { env, exchange })
     expect(refused).toMatchObject({ code: 3, err: expect.stringContaining('x-api-key must be the key, or') })

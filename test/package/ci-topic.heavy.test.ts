@@ -466,7 +466,7 @@ describe('an agent (needs bash and jq)', () => {
   })
 
   test('a job that was cancelled goes on with its task when it is run again (needs signals)', async () => {
-    const variables = await serveEmulator('--chunk-delay', '300')
+    const variables = await serveEmulator('--latency', '300')
     const cache: Cache = new Map()
     const job = createJob()
     const cancelled = attempt(1, { variables, cache, decision: 'allow' }, job)

@@ -213,7 +213,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
 
   test('serve, completion, help', async () => {
     const port = new URL(env.PARLEY_BASE_URL ?? '').port
-    await parley(['serve', '--port', port, '--log', 'log'], { code: 11 })
+    await parley(['serve', '--port', port], { code: 11 })
     for (const shell of ['bash', 'zsh', 'fish']) {
       expect(await parley(['completion', shell])).toContain('parley')
     }

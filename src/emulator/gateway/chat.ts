@@ -1,8 +1,9 @@
 import type { GenerateRequest } from '../../wire/gateway/generate-request.ts'
+import { isObject } from '../../wire/json/parse.ts'
 import { startOf } from '../../wire/text-start.ts'
-import { createRandom, randomId } from '../random.ts'
+import { createRandom, randomId, tokensIn } from '../random.ts'
 import { type EmulatedResponse, eventsResponse, jsonResponse } from '../response.ts'
-import { tokensIn } from '../tokens.ts'
+import { sampleFor, sampleOf } from '../sample.ts'
 
 /** What an emulated model says: made from the prompt, and visibly nobody's thought. */
 export interface EmulatedAnswer {
@@ -24,19 +25,23 @@ const remarks = [
   'Point parley at a gateway and somebody cleverer will answer here.',
 ]
 
-export function composeAnswer(request: GenerateRequest, model: string, seed: string): EmulatedAnswer {
+/** Says `said`, else JSON if the request has a schema, else some words about the prompt. */
+export function composeAnswer(request: GenerateRequest, model: string, said?: string): EmulatedAnswer {
   const turns = request.contents ?? []
   const texts = turns.map((turn) => (turn.parts ?? []).map((part) => part.text ?? '').join(' '))
   const asked = texts.at(-1)?.trim() ?? ''
   const prompt = asked.replace(/\s+/g, ' ')
-  const random = createRandom([seed, model, ...texts])
+  const random = createRandom([model, ...texts])
   const quoted = prompt.length > 80 ? `${startOf(prompt, 80)}…` : prompt
   const chosen = remarks.filter(() => random() < 0.5)
   const isBrief = quoted === prompt && !asked.includes('\n')
   const inputTokens = Math.max(1, tokensIn(texts.join(' ')))
-  const whole = isBrief
+  const prose = isBrief
     ? [`${greeting} You said: “${quoted}”.`, ...chosen].join(' ')
     : layOut({ quoted, remarks: chosen, model, inputTokens })
+  const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
+  const parts = turns.flatMap((turn) => (turn.parts ?? []).map((part) => part.text ?? ''))
+  const whole = said ?? (isObject(schema) ? sampleOf(schema) : sampleFor(parts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
   const text = startOf(whole, limit)
   return {

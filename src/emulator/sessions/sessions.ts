@@ -1,162 +1,248 @@
 import type { SendEvents } from '../../wire/sessions/send-events.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { CreateSession, UpdateSession } from '../../wire/sessions/session-requests.ts'
+import { encodeSseEvent } from '../../wire/sse.ts'
 import { createRandom, randomId } from '../random.ts'
 import { type EmulatedResponse, errorResponse, jsonResponse } from '../response.ts'
-import { createSession, type KeptSession, type Session } from './session.ts'
-import { followResponse, type StreamStyle } from './session-stream.ts'
+import { PlayedSession } from './played.ts'
+import { AgentSession, type KeptSession, type ListedEvent, type Session } from './session.ts'
 
-/** The emulated session service: sessions live as long as it does, while there is room. */
-export interface Sessions {
-  create(body: CreateSession): EmulatedResponse
-  update(id: string, body: UpdateSession): EmulatedResponse
-  describe(id: string): EmulatedResponse
-  describeAll(query: URLSearchParams): EmulatedResponse
-  send(id: string, body: SendEvents): EmulatedResponse
-  list(id: string, query: URLSearchParams): EmulatedResponse
-  follow(id: string, query: URLSearchParams): EmulatedResponse
-  /** Takes sessions as they were written down, in place of those of the same ids. */
-  load(kept: readonly KeptSession[]): void
-  /** All of them, once no agent has anything to do; the one that was used last comes last. */
-  keep(): Promise<KeptSession[]>
+/** Where sessions are kept for other processes. */
+export interface SessionStore {
+  /** What others have written since it was last read or written. */
+  read(): KeptSession[]
+  /** Holds others off while it changes: `change` gets what they have written, and returns all that is to be kept. */
+  change(change: (news: KeptSession[]) => KeptSession[]): Promise<void>
 }
 
 export interface SessionsOptions {
-  seed: string
-  delay: number
-  /** With it, only the sessions named exist; without, any session is made when it is first spoken of. */
-  only?: readonly string[]
-  styles: readonly StreamStyle[]
-  /** What all sessions may take together, in characters of JSON. */
+  /** The only sessions that exist; without it a session is made when it is first spoken of. */
+  only?: readonly string[] | undefined
+  /** Each session plays these events. */
+  record?: readonly ListedEvent[] | undefined
+  /** Milliseconds before an agent reacts. */
+  latency: number
+  /** What all sessions may take together, in characters of JSON; those used last are kept. */
   room: number
+  store?: SessionStore | undefined
 }
 
 const longestPage = 100
 
-/** An accepted event under an id that no list or stream shows (public clients, 1). */
-const toReceipt = (event: SessionEvent) => ({
-  ...event,
-  id: event.id?.replace('sevt_', 'sevt_receipt_'),
-  processed_at: null,
-})
+/** How often another process's events are looked for while a session is followed. Milliseconds. */
+const interval = 200
 
-export function createSessions({ seed, delay, only, styles, room }: SessionsOptions): Sessions {
-  const sessions = new Map<string, Session>()
-  const made = new Set(only)
-  const random = createRandom([seed, 'sessions'])
-  let kept = 0
-  const grow = (size: number) => {
-    kept += size
+/** The emulated session service. */
+export class Sessions {
+  readonly #all = new Map<string, Session>()
+  readonly #made: Set<string>
+  readonly #options: SessionsOptions
+  /** Of all sessions together. */
+  #size = 0
+
+  constructor(options: SessionsOptions) {
+    this.#options = options
+    this.#made = new Set(options.only)
   }
 
-  /** Forgets those that nobody has used for longest. */
-  function makeRoom(current: Session): void {
-    for (const [id, session] of sessions) {
-      if (kept <= room) return
-      if (session === current || session.isInUse) continue
-      sessions.delete(id)
-      kept -= session.size
-    }
-  }
-
-  function withSession(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
-    if (only && !made.has(id)) return errorResponse(404, `there is no session ${id}`)
-    const session = sessions.get(id) ?? createSession({ id, random: createRandom([seed, id]), delay, grow })
-    // The one that was used last comes last.
-    sessions.delete(id)
-    sessions.set(id, session)
-    makeRoom(session)
-    return use(session)
-  }
-
-  function send(session: Session, { events }: SendEvents): EmulatedResponse {
-    if (kept > room) return noRoom()
-    const taken = session.accept(events)
-    if ('mismatch' in taken) return errorResponse(400, taken.mismatch)
-    const isOwn = styles.includes('receipts')
-    return jsonResponse(200, { data: isOwn ? taken.accepted.map(toReceipt) : taken.accepted })
-  }
-
-  function create({ initial_events: events, ...fields }: CreateSession): EmulatedResponse {
-    if (kept > room) return noRoom()
-    let id = randomId('sesn', random)
-    while (sessions.has(id)) id = randomId('sesn', random)
-    made.add(id)
-    return withSession(id, (session) => {
-      const refused = session.update(fields) ?? (events ? findRefusal(session.accept(events)) : undefined)
-      if (!refused) return jsonResponse(200, session.describe())
-      sessions.delete(id)
-      made.delete(id)
-      kept -= session.size
-      return errorResponse(400, refused.mismatch)
+  create({ initial_events: events, ...fields }: CreateSession): Promise<EmulatedResponse> {
+    return this.#change(() => {
+      if (this.#size > this.#options.room) return noRoom()
+      let id = ''
+      for (let count = this.#all.size; id === '' || this.#all.has(id); count++)
+        id = randomId('sesn', createRandom([String(count)]))
+      this.#made.add(id)
+      return this.#with(id, (session) => {
+        session.update(fields)
+        const taken = events ? session.accept(events) : undefined
+        if (!taken || 'accepted' in taken) return jsonResponse(200, session.describe())
+        this.#forget(session)
+        this.#made.delete(id)
+        return errorResponse(taken.status, taken.problem)
+      })
     })
   }
 
-  function load(all: readonly KeptSession[]): void {
-    for (const each of all) {
-      const { id } = each
-      const earlier = sessions.get(id)
-      const random = createRandom([seed, id, String(each.events.length)])
-      sessions.delete(id)
-      sessions.set(id, createSession({ id, random, delay, grow, kept: each, earlier }))
-      kept -= earlier?.size ?? 0
+  update(id: string, body: UpdateSession): Promise<EmulatedResponse> {
+    return this.#change(() =>
+      this.#with(id, (session) => {
+        session.update(body)
+        return jsonResponse(200, session.describe())
+      }),
+    )
+  }
+
+  send(id: string, { events }: SendEvents): Promise<EmulatedResponse> {
+    return this.#change(() =>
+      this.#with(id, (session) => {
+        if (this.#size > this.#options.room) return noRoom()
+        const taken = session.accept(events)
+        if ('accepted' in taken) return listOf(taken.accepted.map(({ text }) => text))
+        return errorResponse(taken.status, taken.problem)
+      }),
+    )
+  }
+
+  describe(id: string): EmulatedResponse {
+    this.#refresh()
+    return this.#with(id, (session) => jsonResponse(200, session.describe()))
+  }
+
+  describeAll(query: URLSearchParams): EmulatedResponse {
+    this.#refresh()
+    const all = [...this.#all.values()].map((session) => session.describe())
+    const newest = all.sort((one, other) => other.created_at.localeCompare(one.created_at))
+    const wanted = query.get('order') === 'asc' ? newest.reverse() : newest
+    return pageOf(wanted, query, (session) => JSON.stringify(session))
+  }
+
+  list(id: string, query: URLSearchParams): EmulatedResponse {
+    this.#refresh()
+    return this.#with(id, ({ events }) => {
+      const types = query.getAll('types[]')
+      const times = readTimes(query)
+      if (!times) return errorResponse(400, 'created_at must be a date and time as in ISO 8601')
+      const wanted =
+        types.length === 0 && times.length === 0
+          ? events
+          : events.filter(
+              ({ type, processedAt }) =>
+                (types.length === 0 || types.includes(type)) &&
+                times.every((holds) => holds(Date.parse(processedAt))),
+            )
+      return pageOf(query.get('order') === 'desc' ? wanted.toReversed() : wanted, query, ({ text }) => text)
+    })
+  }
+
+  /** A stream of the events from now on, or from after the last one that the reader had, until the reader leaves. */
+  follow(id: string, last: string | undefined): EmulatedResponse {
+    this.#refresh()
+    return this.#with(id, (session) => {
+      const timer = this.#options.store ? setInterval(() => this.#refresh(), interval) : undefined
+      const known = last === undefined ? -1 : session.events.findIndex((event) => event.id === last)
+      const waiting = known < 0 ? [] : session.events.slice(known + 1)
+      let isOver = false
+      let wake = () => {}
+      const stop = session.listen((event) => {
+        waiting.push(event)
+        wake()
+      })
+      const close = () => {
+        isOver = true
+        clearInterval(timer)
+        stop()
+        wake()
+      }
+      async function* pieces(): AsyncGenerator<string> {
+        try {
+          // Something comes at once, so that the reader knows that it is listening.
+          yield ': listening\n\n'
+          while (!isOver) {
+            for (const event of waiting.splice(0)) yield encode(event)
+            if (waiting.length > 0 || isOver) continue
+            await new Promise<void>((resolve) => {
+              wake = resolve
+            })
+          }
+        } finally {
+          close()
+        }
+      }
+      return { status: 200, contentType: 'text/event-stream', pieces: pieces(), close }
+    })
+  }
+
+  #with(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
+    if (this.#options.only && !this.#made.has(id)) return errorResponse(404, `there is no session ${id}`)
+    const session = this.#find(id)
+    // The one that was used last comes last.
+    this.#all.delete(id)
+    this.#all.set(id, session)
+    this.#makeRoom(session)
+    return use(session)
+  }
+
+  #find(id: string): Session {
+    const { record } = this.#options
+    return this.#all.get(id) ?? (record ? new PlayedSession(id, record) : this.#newSession(id))
+  }
+
+  #newSession(id: string): AgentSession {
+    const { store, latency } = this.#options
+    // Others wait for a store until the agent is done.
+    const later = (act: () => void) => {
+      if (store) act()
+      else if (latency > 0) setTimeout(act, latency)
+      else setImmediate(act)
+    }
+    const onGrowth = (size: number) => {
+      this.#size += size
+    }
+    return new AgentSession(id, onGrowth, later)
+  }
+
+  /** Forgets those that nobody has used for longest. */
+  #makeRoom(current: Session): void {
+    for (const session of this.#all.values()) {
+      if (this.#size <= this.#options.room) return
+      if (session !== current && !session.isInUse) this.#forget(session)
     }
   }
 
-  async function keep(): Promise<KeptSession[]> {
-    const all = [...sessions.values()]
-    while (all.some(({ isBusy }) => isBusy)) await new Promise(setImmediate)
-    return all.map((session) => session.keep()).sort((one, other) => one.used - other.used)
+  #forget(session: Session): void {
+    this.#all.delete(session.id)
+    this.#size -= session.size
   }
 
-  return {
-    load,
-    keep,
-    create,
-    update: (id, body) =>
-      withSession(id, (session) => {
-        const refused = session.update(body)
-        return refused ? errorResponse(400, refused.mismatch) : jsonResponse(200, session.describe())
-      }),
-    describe: (id) => withSession(id, (session) => jsonResponse(200, session.describe())),
-    describeAll(query) {
-      const all = [...sessions.values()].map((session) => session.describe())
-      const newest = all.sort((one, other) => other.created_at.localeCompare(one.created_at))
-      return pageResponse(query.get('order') === 'asc' ? newest.reverse() : newest, query)
-    },
-    send: (id, body) => withSession(id, (session) => send(session, body)),
-    list: (id, query) => withSession(id, (session) => listResponse(session.events, query)),
-    follow: (id, query) => withSession(id, (session) => followResponse(session, query, styles)),
+  async #change(change: () => EmulatedResponse): Promise<EmulatedResponse> {
+    const { store } = this.#options
+    if (!store) return change()
+    let response: EmulatedResponse | undefined
+    await store.change((news) => {
+      this.#load(news)
+      response = change()
+      const all = [...this.#all.values()].filter((session) => session instanceof AgentSession)
+      return all.map((session) => session.keep()).sort((one, other) => one.used - other.used)
+    })
+    return response as EmulatedResponse
+  }
+
+  #refresh(): void {
+    if (this.#options.store) this.#load(this.#options.store.read())
+  }
+
+  #load(news: readonly KeptSession[]): void {
+    for (const kept of news) {
+      const session = this.#find(kept.id)
+      if (session instanceof AgentSession) session.load(kept)
+      this.#all.set(kept.id, session)
+    }
   }
 }
 
 const noRoom = () => errorResponse(413, 'the sessions in use have no more room')
 
-const findRefusal = (taken: ReturnType<Session['accept']>) => ('mismatch' in taken ? taken : undefined)
+const encode = ({ id, type, text }: ListedEvent): string =>
+  (id === undefined || /[\r\n\0]/.test(id) ? '' : `id: ${id}\n`) + encodeSseEvent({ event: type, data: text })
 
-function listResponse(all: readonly SessionEvent[], query: URLSearchParams): EmulatedResponse {
-  const types = query.getAll('types[]')
-  const times = readTimes(query)
-  if (!times) return errorResponse(400, 'created_at must be a date and time as in ISO 8601')
-  const wanted = all.filter(
-    ({ type, processed_at: at }) =>
-      (types.length === 0 || types.includes(type)) && times.every((holds) => holds(Date.parse(at ?? ''))),
-  )
-  if (query.get('order') === 'desc') wanted.reverse()
-  return pageResponse(wanted, query)
-}
+const listOf = (texts: readonly string[], more = ''): EmulatedResponse => ({
+  status: 200,
+  contentType: 'application/json',
+  pieces: [`{"data":[${texts.join(',')}]${more}}`],
+})
 
 /** A page (public clients, 2); the token of the next one is how many came before it. */
-function pageResponse(wanted: readonly object[], query: URLSearchParams): EmulatedResponse {
+function pageOf<T>(
+  wanted: readonly T[],
+  query: URLSearchParams,
+  spell: (item: T) => string,
+): EmulatedResponse {
   const start = Number(query.get('page') ?? 0)
   const limit = Math.min(Number(query.get('limit') ?? 20), longestPage)
   if (!(start >= 0) || !(limit >= 1))
     return errorResponse(400, 'page and limit must be what the service gave, and a number')
   const end = start + limit
-  return jsonResponse(200, {
-    data: wanted.slice(start, end),
-    next_page: end < wanted.length ? String(end) : null,
-  })
+  const next = end < wanted.length ? String(end) : null
+  return listOf(wanted.slice(start, end).map(spell), `,"next_page":${JSON.stringify(next)}`)
 }
 
 const comparisons: Record<string, (at: number, limit: number) => boolean> = {
@@ -166,7 +252,7 @@ const comparisons: Record<string, (at: number, limit: number) => boolean> = {
   lte: (at, limit) => at <= limit,
 }
 
-/** What `created_at[…]` asks of an event's time; nothing if a value is not a time. */
+/** What `created_at[…]` asks of an event's time; `undefined` if a value is not a time. */
 function readTimes(query: URLSearchParams): ((at: number) => boolean)[] | undefined {
   const limits = Object.entries(comparisons).flatMap(([name, compare]) =>
     query.getAll(`created_at[${name}]`).map((value) => ({ compare, value })),

@@ -1,7 +1,7 @@
 import { decode } from 'fast-png'
 import { describe, expect, test } from 'vitest'
 import { createEmulator, faultEndpoints } from '../../../src/emulator/emulator.ts'
-import { parseFault } from '../../../src/emulator/faults.ts'
+import { parseFaults } from '../../../src/emulator/faults.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { image, imageAnswer, inline, jpeg, parts, png } from './image.ts'
 
@@ -170,15 +170,15 @@ describe('the emulator', () => {
     const argv = ['image', '--profile', 'demo', 'a red fox', '--usage']
     const first = await run(argv, { cwd })
     expect(first).toMatchObject({ code: 0, out: 'a-red-fox.png\n' })
-    expect(first.err).toMatch(/^\| Coloured discs.*\n— alpha-image-demo · STOP · \d+ tokens in/)
+    expect(first.err).toMatch(/^\| A colour.*\n— alpha-image-demo · STOP · \d+ tokens in/)
     expect((await run(argv, { cwd })).out).toBe('a-red-fox-2.png\n')
   })
 
   test('--fault applies, by the name image', async () => {
-    const exchange = createEmulator({ faults: [parseFault('image:500x1', faultEndpoints)] })
+    const exchange = createEmulator({ faults: parseFaults(['image:500x1'], faultEndpoints) })
     expect(await image(['x', '--retries', '0'], { exchange })).toMatchObject({ code: 7, out: '', files: [] })
     expect(await image(['x'], { exchange })).toMatchObject({ code: 0, out: 'x.png\n' })
-    const cut = createEmulator({ faults: [parseFault('cut', faultEndpoints)] })
+    const cut = createEmulator({ faults: parseFaults(['cut'], faultEndpoints) })
     const broken = await image(['x'], { exchange: cut })
     expect(broken).toMatchObject({ code: 8, out: '', files: [] })
     expect(broken.err).toContain('the part that came is kept as')

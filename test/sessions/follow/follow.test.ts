@@ -426,8 +426,8 @@ describe('list', () => {
   const exchange = createEmulator({})
 
   test('prints all pages, in either order, by type, up to a limit', async () => {
-    for (let i = 0; i < 30; i++) await run(['events', 'send', `message ${i}`], { ...world, exchange })
-    await run(['events', 'follow'], { ...world, exchange })
+    for (let i = 0; i < 30; i++)
+      await run(['events', 'send', '--follow', `message ${i}`], { ...world, exchange })
     const all = await run(['events', 'list'], { ...world, exchange })
     expect(all.out.split('\n').length).toBeGreaterThan(90)
     expect(all.requests.length).toBeGreaterThan(2)

@@ -706,31 +706,23 @@ describe('what a run took', () => {
 })
 
 describe('a session that has reached its own budget', () => {
-  const argv = ['events', 'run', 'use a {}\nthen use b {}', '--policy', 'p.json', '--no-stdin']
+  const reached = { type: 'session.status_idle', stop_reason: { type: 'budget_reached' } }
 
-  test('is exit 13 with its cap, and the printed commands raise it and go on', async () => {
-    const exchange = createEmulator({})
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
-    const world = { exchange, cwd }
-    const budget = '{"type":"limit","max_list_cost":{"amount":"6","currency":"USD"}}'
-    const made = await run(['api', 'agents', '/v1/sessions', '--set', `budget=${budget}`], world)
-    const { id } = JSON.parse(made.out)
-    const stopped = await run([...argv, '-s', id], world)
-    expect(stopped.code).toBe(13)
-    expect(stopped.err).toContain(`${id} stopped: budget_reached, its budget of $0.06 is used up\n`)
-    const raised = `parley api agents /v1/sessions/${id} --set 'budget=${budget.replace('"6"', '"12"')}'`
-    expect(stopped.err).toContain(`  to raise it to $0.12: ${raised}\n`)
-    const removing = `parley api agents /v1/sessions/${id} --set budget=null`
-    expect(stopped.err).toContain(`  to remove it: ${removing}\n`)
-    expect(stopped.err).toContain(`parley events run -s ${id} --no-stdin --policy p.json\n`)
-    expect((await run(removing.split(' ').slice(1), world)).code).toBe(0)
-    const ended = await run(['events', 'run', '-s', id, '--no-stdin', '--policy', 'p.json'], world)
-    expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('is done') })
+  test('is exit 13 with its cap, and the printed commands raise or remove it, and go on', async () => {
+    const budget = { type: 'limit', max_list_cost: { amount: '6', currency: 'USD' } }
+    const used = { type: 'session.usage', usage: { input_tokens: 5 }, budget }
+    const { code, err } = await ran({ work: [says, used, reached] }, [])
+    expect(code).toBe(13)
+    expect(err).toContain('s stopped: budget_reached, its budget of $0.06 is used up\n')
+    const raised = JSON.stringify(budget).replace('"6"', '"12"')
+    expect(err).toContain(
+      `  to raise it to $0.12: parley api agents /v1/sessions/s --set 'budget=${raised}'\n`,
+    )
+    expect(err).toContain('  to remove it: parley api agents /v1/sessions/s --set budget=null\n')
+    expect(err).toContain('parley events run -s s --no-stdin')
   })
 
   test('whose cap is not told is exit 13 too, also for follow', async () => {
-    const reached = { type: 'session.status_idle', stop_reason: { type: 'budget_reached' } }
     const { code, err } = await ran({ work: [says, reached] }, [])
     expect(code).toBe(13)
     expect(err).toContain('s stopped: budget_reached, its budget is used up\n')

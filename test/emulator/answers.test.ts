@@ -1,0 +1,79 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { createEmulator } from '../../src/emulator/emulator.ts'
+import { sampleOf } from '../../src/emulator/sample.ts'
+import { realTimers } from '../../src/timers.ts'
+import { run, temporaryFolder } from '../harness/run.ts'
+
+test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
+  '--answer is what the model says to everything: %j',
+  async (flags) => {
+    const exchange = createEmulator({ answer: '{"verdict":"pass"}' })
+    const argv = ['chat', 'Review this', ...flags]
+    expect(await run(argv, { exchange })).toMatchObject({ code: 0, out: '{"verdict":"pass"}\n' })
+  },
+)
+
+test('--answer answers each line of a batch', async () => {
+  const exchange = createEmulator({ answer: 'yes' })
+  const { out, code } = await run(['chat', '--batch', '-'], { exchange, stdin: '"a"\n"b"\n' })
+  expect(code).toBe(0)
+  const lines = out.trim().split('\n')
+  expect(lines.map((line) => JSON.parse(line).text)).toEqual(['yes', 'yes'])
+})
+
+const schemas: [string, object, unknown][] = [
+  ['enum', { enum: ['pass', 'block'] }, 'pass'],
+  ['const', { const: 5 }, 5],
+  ['integer', { type: 'integer', minimum: 3 }, 3],
+  ['a number with a maximum', { type: 'number', maximum: -2 }, -2],
+  ['boolean', { type: 'boolean' }, true],
+  ['null', { type: 'null' }, null],
+  ['a long text', { type: 'string', minLength: 6 }, 'text..'],
+  ['a list', { type: 'array', items: { type: 'integer' }, minItems: 2 }, [1, 1]],
+  ['one of several types', { type: ['integer', 'null'] }, 1],
+  ['a reference', { $ref: '#/$defs/a', $defs: { a: { type: 'boolean' } } }, true],
+  ['any of', { anyOf: [{ type: 'integer' }, { type: 'null' }] }, 1],
+  [
+    'an object',
+    {
+      type: 'object',
+      required: ['verdict', 'why', '__proto__'],
+      properties: { verdict: { enum: ['pass', 'block'] }, why: { type: 'string' }, more: {} },
+    },
+    JSON.parse('{"verdict":"pass","why":"text","__proto__":"text"}'),
+  ],
+]
+
+test.each(schemas)('a chat with --schema gets JSON that fits: %s', async (_, schema, fitting) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 's.json'), JSON.stringify(schema))
+  for (const via of ['prompt', 'native']) {
+    const argv = ['chat', 'hello', '--schema', 's.json', '--schema-via', via]
+    const ended = await run(argv, { cwd, exchange: createEmulator({}), timers: realTimers })
+    expect(ended.code).toBe(0)
+    expect(JSON.parse(ended.out)).toEqual(fitting)
+  }
+})
+
+test('an agent that is asked for JSON says it last', async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(
+    join(cwd, 's.json'),
+    '{"type":"object","required":["a"],"properties":{"a":{"type":"integer"}}}',
+  )
+  const argv = ['events', 'run', 'hello', '-s', 's', '--no-stdin', '--schema', 's.json']
+  expect(await run(argv, { cwd, exchange: createEmulator({}), timers: realTimers })).toMatchObject({
+    code: 0,
+    out: '{"a":1}\n',
+  })
+})
+
+test('a schema that asks for more than there is memory, or for itself, gets little', () => {
+  const huge = { type: 'array', minItems: 1e9, items: { type: 'string', minLength: 1e9 } }
+  expect(sampleOf({ ...huge, items: { ...huge } }).length).toBeLessThan(2e7)
+  const endless = { $ref: '#/$defs/a', $defs: { a: { type: 'array', items: { $ref: '#/$defs/a' } } } }
+  expect(sampleOf(endless).length).toBeLessThan(1e5)
+  expect(sampleOf({ $ref: '#' }).length).toBeLessThan(1e5)
+})

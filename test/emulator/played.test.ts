@@ -1,0 +1,143 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { createEmulator } from '../../src/emulator/emulator.ts'
+import { readRecord } from '../../src/emulator/sessions/played.ts'
+import { type Exchange, readBody } from '../../src/wire/exchange.ts'
+import { run, temporaryFolder } from '../harness/run.ts'
+
+const policyOf = (decision: string) => `{"rules":[],"default":{"decision":"${decision}"}}`
+
+/** A folder with a policy that allows everything, and one that denies it. */
+function folder(): string {
+  const cwd = temporaryFolder()
+  for (const decision of ['allow', 'deny']) writeFileSync(join(cwd, `${decision}.json`), policyOf(decision))
+  return cwd
+}
+
+const task =
+  'use bash {"command":"ls"}\nuse read_file {"path":"a"}\nthen use custom deploy {}\nthen say {"text":"{\\"verdict\\":\\"pass\\"}"}'
+const runIt = ['events', 'run', '-s', 's1', '--no-stdin', '--policy', 'allow.json', '--tool', 'deploy=cat']
+
+/** Records a session of the emulator's agent, and how its run ended. */
+async function record(cwd: string, text = task) {
+  const exchange = createEmulator({})
+  const ended = await run([...runIt, text], { cwd, exchange })
+  const { out } = await run(['events', 'list', '-s', 's1', '--raw'], { cwd, exchange })
+  return { ended, out }
+}
+
+const play = (out: string): Exchange =>
+  createEmulator({ sessions: { record: readRecord(out, 'session.ndjson') } })
+
+const linesOf = (out: string) =>
+  out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+
+test('a run that was recorded ends as it did: the same answer, the same code, the same decisions (needs sh)', async () => {
+  const cwd = folder()
+  const { ended, out } = await record(cwd)
+  expect(ended.code).toBe(0)
+  const exchange = play(out)
+  const again = await run([...runIt, task], { cwd, exchange })
+  expect(again.code).toBe(0)
+  expect(again.out).toBe(ended.out)
+  const { out: listed } = await run(['events', 'list', '-s', 's1', '--raw'], { cwd, exchange })
+  expect(linesOf(listed)).toEqual(linesOf(out))
+  const judged = await run([...runIt, 'another wording of the task', '--last'], { cwd, exchange: play(out) })
+  expect(judged).toMatchObject({ code: 0, out: '{"verdict":"pass"}\n' })
+})
+
+test('a stricter policy is told what was recorded (needs sh)', async () => {
+  const cwd = folder()
+  const { out } = await record(cwd)
+  const argv = runIt.map((word) => (word === 'allow.json' ? 'deny.json' : word))
+  const ended = await run([...argv, task], { cwd, exchange: play(out) })
+  expect(ended.code).toBe(4)
+  expect(ended.err).toMatch(
+    /expected user\.tool_confirmation toolu_\w+ allow, event \d+ of the \d+ that were recorded/,
+  )
+})
+
+test('a session is listed up to what a client sent, and confirmed by hand, in any order of one rest (needs sh)', async () => {
+  const cwd = folder()
+  const { out } = await record(cwd)
+  const exchange = play(out)
+  const world = { cwd, exchange, env: { PARLEY_SESSION: 's1' } }
+  const send = (...argv: string[]) => run(['events', 'send', ...argv], world)
+  expect((await run(['events', 'list', '--ids'], world)).out).toBe('')
+  const wrong = await send('--interrupt')
+  expect(wrong).toMatchObject({ code: 4, out: '' })
+  expect(wrong.err).toContain('409')
+  expect(wrong.err).toContain('events[0]: expected user.message, event 1 of the ')
+  expect(await send('hello', '--follow')).toMatchObject({ code: 12 })
+  const [first] = linesOf(out)
+  const [sent] = linesOf((await run(['events', 'list', '--raw'], world)).out)
+  expect(sent).toEqual({ ...first, content: [{ type: 'text', text: 'hello' }] })
+  const uses = linesOf(out).filter(({ type }) => type === 'agent.tool_use')
+  const [, two] = uses.map(({ id }) => id)
+  const confirm = (...argv: string[]) => run(['events', 'confirm', '--allow', ...argv], world)
+  expect((await confirm('toolu_other')).err).toContain('409')
+  expect((await confirm(two)).code).toBe(0)
+  expect(await confirm('--pending', '--follow')).toMatchObject({ code: 12 })
+  const custom = linesOf(out).find(({ type }) => type === 'agent.custom_tool_use')
+  expect(await send('--follow', '--custom-tool-result', `${custom.id}=other`)).toMatchObject({ code: 0 })
+  const more = await send('more')
+  expect(more).toMatchObject({
+    code: 4,
+    err: expect.stringContaining('events[0]: nothing more was recorded'),
+  })
+})
+
+test('nothing is taken if one of several events does not fit', async () => {
+  const { out } = await record(folder(), 'hello')
+  const world = { exchange: play(out), env: { PARLEY_SESSION: 's1' } }
+  const both = await run(['events', 'send', '--message', 'one', '--interrupt'], world)
+  expect(both).toMatchObject({
+    code: 4,
+    err: expect.stringContaining('events[1]: nothing more was recorded'),
+  })
+  expect((await run(['events', 'list', '--ids'], world)).out).toBe('')
+})
+
+test('each session plays from the beginning, and tells its status and usage', async () => {
+  const { out } = await record(folder(), 'hello')
+  const exchange = play(out)
+  const ask = async (path: string, body?: object) => {
+    const headers = { 'content-type': 'application/json', 'x-api-key': 'k' }
+    const request = { method: body ? 'POST' : 'GET', url: `http://emulator/v1/sessions/${path}`, headers }
+    const answer = await exchange({ ...request, ...(body && { body: Buffer.from(JSON.stringify(body)) }) })
+    return JSON.parse(Buffer.from(await readBody(answer.body)).toString())
+  }
+  expect(await ask('a')).toMatchObject({ id: 'a', status: 'idle' })
+  expect((await ask('a')).usage).toBeUndefined()
+  await ask('a/events', { events: [{ type: 'user.message', content: [{ type: 'text', text: 'x' }] }] })
+  expect(await ask('a')).toMatchObject({ status: 'idle', usage: { output_tokens: expect.any(Number) } })
+  expect((await ask('a/events?types[]=session.usage')).data).toHaveLength(1)
+  expect((await ask('a/events?order=desc&limit=1')).data[0].type).toBe('session.status_idle')
+  expect((await ask('b/events')).data).toEqual([])
+})
+
+test('numbers and names of a record are shown as they are spelled', async () => {
+  const line = '{"type":"agent.message","id":"e1","big":123456789012345678901,"__proto__":{"a":1.0}}'
+  const { out } = await run(['events', 'list', '-s', 's', '--raw'], { exchange: play(`${line}\n${line}\n`) })
+  expect(out).toBe(`${line}\n`)
+})
+
+test.each([
+  ['', 'no event is in it'],
+  ['{"type":"user.message"}\n{"type":', "line 2 is not an event, as 'events list --raw' prints it"],
+  ['5', 'line 1 is not an event'],
+])('serve --session of %j is exit 2', async (text, said) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 's.ndjson'), text)
+  const { code, err } = await run(['serve', '--session', 's.ndjson', '--port', '65536'], { cwd })
+  expect(code).toBe(2)
+  expect(err).toContain(`s.ndjson: ${said}`)
+})
+
+test('serve --session of a file that is not there is exit 11', async () => {
+  expect((await run(['serve', '--session', 'none.ndjson'])).code).toBe(11)
+})
