@@ -116,7 +116,7 @@ function describeRun(
     sessionUsage: sessionUsage ? usageByName(sessionUsage) : null,
     sessionCost: inText(sessionCost),
     resume: (isSignal ? summary.resume?.() : failure?.details.resume) ?? null,
-    counts,
+    ...counts?.(),
   }
 }
 

@@ -29,8 +29,8 @@ export interface Summary {
   files: string[] | undefined
   /** The kind of each that is an image, whatever its name says. */
   fileTypes: Map<string, string>
-  /** How many of many ended how. */
-  counts: object | undefined
+  /** Of a batch: the number of lines for each outcome, and of the failed ones for each kind of failure. */
+  counts: (() => { counts: object; failures: object }) | undefined
 }
 
 export const createSummary = (): Summary => ({

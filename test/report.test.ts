@@ -403,7 +403,7 @@ test('what a run came to is in it, field by field', async () => {
     files: ['a.png', 'b.txt \u202e'],
     fileTypes: new Map([['a.png', 'image/png']]),
     resume: ['events', 'run'],
-    counts: { total: 2 },
+    counts: () => ({ counts: { total: 2 }, failures: { service: 1 } }),
   })
   const call = calls.begin(endpoints.chat)
   call.reach('sent')
@@ -431,6 +431,7 @@ test('what a run came to is in it, field by field', async () => {
     // Only of a run that was interrupted.
     resume: null,
     counts: { total: 2 },
+    failures: { service: 1 },
   })
 })
 

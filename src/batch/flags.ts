@@ -1,6 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type Companions, FileFlag, InputFlag, parseCount } from '../argv/flags.ts'
-import { usage } from '../errors.ts'
 import type { Share } from './input.ts'
 
 export interface BatchOptions {
@@ -8,7 +7,6 @@ export interface BatchOptions {
   concurrency?: number
   results?: string
   resume?: boolean
-  unordered?: boolean
   share?: Share
   maxFailed?: MaxFailed
   maxTotalTokens?: number
@@ -27,7 +25,6 @@ export const batchFlags = (): Option[] => [
   new Option('--concurrency <n>', 'the most requests at a time (default 8)').argParser(parseCount),
   new FileFlag('--results <file>', 'write each result to a file as it comes, and none to stdout', 'keeps'),
   new Option('--resume', 'go on where an earlier run with these --results stopped'),
-  new Option('--unordered', 'print each result as it comes, not in the order of the lines'),
   new Option(
     '--share <i/n>',
     'only every Nth line from the Ith; numbers and names are those of the whole file',
@@ -36,9 +33,7 @@ export const batchFlags = (): Option[] => [
     '--max-failed <n>',
     'exit 0 if no more lines failed, a number or a percentage (5%) of all, or of the share; stop once more have',
   ).argParser(parseMaxFailed),
-  new Option('--max-total-tokens <n>', 'begin nothing new once the answers took so many').argParser(
-    parseCount,
-  ),
+  new Option('--max-total-tokens <n>', 'stop starting requests after this many tokens').argParser(parseCount),
 ]
 
 export function declareBatchFlags(command: Command): void {
@@ -52,11 +47,6 @@ export const batchCompanions: Companions = {
   ...Object.fromEntries(batchFlags().map(({ long }) => [long, { needs: ['--batch'] }])),
   '--resume': { needs: ['--results'] },
   '--usage': { bars: ['--batch'] },
-}
-
-/** Throws a usage error for a flag that is for one request. */
-export function checkBatchFlags(curl: boolean | undefined): void {
-  if (curl) throw usage('--curl shows one request, --batch has many: use --dry-run')
 }
 
 function parseShare(value: string): Share {

@@ -29,10 +29,12 @@ export interface Line<C extends LineRequest> {
   call: C
   /** In this run. */
   spent: Spent
-  /** Among the results that have their turn, once the line is begun. */
-  place?: number
-  /** The tokens that it took and that the batch's sum has. */
-  counted?: number
+  /** How many of its requests failed, but for those after which all paused. */
+  failures: number
+  /** That of its last request, while it waits to be asked again by itself. */
+  failure?: CliError | undefined
+  /** The outage in which it was the line that tries. */
+  triedIn?: number
 }
 
 /** A batch's input as bytes: a file, or stdin. */
@@ -60,14 +62,16 @@ const isOf = ({ place, of }: Share, number: number): boolean => (number - place)
 export interface BatchInput<C extends LineRequest> {
   /** All of them; `undefined` as long as only the end of a pipe will tell. */
   readonly total: number | undefined
-  /** The number of the last line, empty ones and those of other shares counted; `undefined` of a pipe. */
-  readonly lastNumber: number | undefined
+  /** The number of the last line that has a request, as far as is known by now; 0 if there is none. */
+  readonly lastNumber: number
   /** How many an earlier run has done, as far as is known by now. */
   readonly skipped: number
   /** How many of an earlier run's results belong to none of the lines that were read. */
   readonly unmatched: number
   /** How many of the lines that an earlier run has done had another number there. */
   readonly moved: number
+  /** How many lines are asked again because what their results name is gone. */
+  readonly gone: number
   /** Throws a `CliError` at a bad line, and if it cannot be read further. */
   lines: AsyncIterable<Line<C>>
 }
@@ -80,7 +84,6 @@ export async function openSource({ input, host }: Context, name: string): Promis
     const close = () => void host.stdin.open().destroy()
     return { name: 'stdin', isRepeatable: false, read: () => input.stdinChunks('--batch -'), close }
   }
-  input.leaveStdin('--batch FILE')
   const path = absolutePath(host, name)
   try {
     const stat = await fs.stat(path)
@@ -123,8 +126,9 @@ function readPipe<C extends LineRequest>(
 ): BatchInput<C> {
   const input = {
     total: undefined as number | undefined,
-    lastNumber: undefined,
+    lastNumber: 0,
     skipped: 0,
+    gone: 0,
     get unmatched() {
       return ledger.unmatched
     },
@@ -138,8 +142,10 @@ function readPipe<C extends LineRequest>(
     for await (const text of readLines(source.read())) {
       const made = await makeLine(text, prepare, ledger.enter)
       if ('problem' in made) throw refuseLines([made], source.name)
+      input.lastNumber = made.line.index
       if (!isOf(share, made.line.index)) continue
       total++
+      if (made.isGone) input.gone++
       if (made.isDone) input.skipped++
       else yield made.line
     }
@@ -175,7 +181,7 @@ async function checkFile<C extends LineRequest>(
   const bad: BadLine[] = []
   const kept: Line<C>[] = []
   const later: Later = { numbers: [], marks: [], repeated: new Map() }
-  let [total, skipped, size, good, lastNumber] = [0, 0, 0, 0, 0]
+  let [total, skipped, gone, size, lastNumber] = [0, 0, 0, 0, 0]
   for await (const text of readLines(source.read())) {
     const made = await makeLine(text, prepare, ledger.enter)
     if ('problem' in made) {
@@ -183,12 +189,12 @@ async function checkFile<C extends LineRequest>(
       if (bad.length > mostCounted) break
       continue
     }
-    const { line, isDone } = made
+    const { line, isDone, isGone } = made
     const { call, index, hash } = line
-    good++
     lastNumber = index
     if (!isOf(share, index)) continue
     total++
+    if (isGone) gone++
     if (isDone) {
       skipped++
       continue
@@ -202,7 +208,8 @@ async function checkFile<C extends LineRequest>(
       if (hash.includes('#')) later.repeated.set(index, hash)
     }
   }
-  const isPlainText = good === 0 && bad.length > mostOfPlainText && bad.every(({ hint }) => hint === notJson)
+  const isPlainText =
+    lastNumber === 0 && bad.length > mostOfPlainText && bad.every(({ hint }) => hint === notJson)
   if (isPlainText) throw refusePlainText(bad, source.name)
   if (bad.length > 0) throw refuseLines(bad, source.name)
 
@@ -214,7 +221,7 @@ async function checkFile<C extends LineRequest>(
   }
   // The ledger is not needed any more, and its memory is free.
   const { unmatched, moved } = ledger
-  return { total, lastNumber, skipped, unmatched, moved, lines: left() }
+  return { total, lastNumber, skipped, gone, unmatched, moved, lines: left() }
 }
 
 /** Makes the lines of these numbers again. Throws a `CliError` if the file has changed since its check. */
@@ -225,7 +232,7 @@ async function* makeAgain<C extends LineRequest>(
 ): AsyncGenerator<Line<C>, void, undefined> {
   const changed = (what: string) =>
     new CliError('file', `${source.name}: ${what} while the batch ran: nothing after it was asked`)
-  const enter: Ledger['enter'] = ({ hash }) => ({ hash, isDone: false })
+  const enter: Ledger['enter'] = ({ hash }) => ({ hash, isDone: false, isGone: false })
   let next = 0
   for await (const text of readLines(source.read())) {
     if (text.number !== numbers[next]) continue
@@ -248,7 +255,7 @@ interface BadLine {
 
 const notJson = 'jq -R . makes a JSON text of each line of plain text'
 
-type Made<C extends LineRequest> = { line: Line<C>; isDone: boolean } | BadLine
+type Made<C extends LineRequest> = { line: Line<C>; isDone: boolean; isGone: boolean } | BadLine
 
 /** Makes a line and enters it, or names its problem. */
 async function makeLine<C extends LineRequest>(
@@ -262,8 +269,8 @@ async function makeLine<C extends LineRequest>(
     const form = readForm(text.text)
     const call = await prepare(form)
     const id = form.id === undefined ? {} : { id: form.id }
-    const { hash, isDone } = enter({ ...id, hash: hashRequest(call), index })
-    return { line: { index, ...id, hash, call, spent: nothingSpent() }, isDone }
+    const { hash, ...known } = enter({ ...id, hash: hashRequest(call), index })
+    return { line: { index, ...id, hash, call, spent: nothingSpent(), failures: 0 }, ...known }
   } catch (error) {
     return { index, ...(await describeProblem(error, text.text)) }
   }

@@ -8,8 +8,7 @@ import { describeAgo, giveLifeSigns } from '../io/life-signs.ts'
 import { createStatusLine, type StatusLine } from '../io/status-line.ts'
 import { callAfter } from '../timers.ts'
 import type { BatchInput, LineRequest } from './input.ts'
-import type { Sinks, Tally } from './record.ts'
-import type { Pause } from './run.ts'
+import type { Observer, Sink, Tally } from './run.ts'
 
 /** A context whose messages come above a status line. */
 export interface BatchContext extends Context {
@@ -30,215 +29,214 @@ export function withStatusLine(context: Context): BatchContext {
   }
 }
 
-/** Tells a person how a batch goes, and how it ended. */
-export interface BatchReport {
-  sinks: Omit<Sinks, 'turns' | 'results'>
-  onPause(pause: Pause): void
-  /** A request of the line with this number is sent again after so many milliseconds. */
-  onRetry(index: number, failure: CliError, wait: number): void
-  /** Nothing more comes. */
-  end(): void
-  /** Prints the counts, and the way to go on if lines failed or are not done. */
-  sum(tally: Tally): void
-}
-
-interface ReportOptions {
-  input: Pick<BatchInput<LineRequest>, 'total' | 'skipped'>
-  /** There is a file that `--resume` goes on with. */
-  isResumable: boolean
-}
-
 /** How often the progress line is written anew. Milliseconds. */
 const step = 250
 
-export function createBatchReport(context: BatchContext, { input, isResumable }: ReportOptions): BatchReport {
-  const { host, flags, timers, output, secrets, status, note } = context
-  const start = timers.now()
-  const isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
-  /** The reader of a pipe may write to the same terminal. */
-  const isInTheWay = isShown && host.stdout.file === undefined
-  let tally: Tally = { ok: 0, failed: 0, skipped: input.skipped, tokens: 0, earlierTokens: 0 }
-  const counts = {
-    get total() {
-      return input.total ?? null
-    },
-    get ok() {
-      return tally.ok
-    },
-    get failed() {
-      return tally.failed
-    },
-    get skipped() {
-      return tally.skipped
-    },
-    get notDone() {
-      return leftOf(tally, input.total) ?? null
-    },
-  }
-  // The names of files are in the results.
-  Object.assign(context.summary, { counts, files: undefined })
-  let pausedUntil = 0
-  /** Of retries the number is shown, and not each one. */
-  const isCounted = isShown && !flags.verbose
-  let retries = 0
-  let lastRetry = ''
-  let last: { index: number; at: number } | undefined
-  let forget = () => {}
+/** Tells a person how a batch goes, and how it ended. */
+export class BatchReport implements Observer, Sink {
+  readonly #context
+  readonly #input
+  /** There is a file that `--resume` goes on with. */
+  readonly #isResumable
+  readonly #start
+  /** Progress is a line on a terminal, and of retries the number is shown, and not each one. */
+  readonly #isShown
+  readonly #endLifeSigns
+  #tally: Tally
+  #pausedUntil = 0
+  #retries = 0
+  #lastRetry = ''
+  #last: { index: number; at: number } | undefined
+  #forget = () => {}
 
-  function standing(): Standing {
-    const now = timers.now()
-    return {
-      tally,
-      lines: input.total,
-      retries,
-      seconds: (now - start) / 1000,
-      pause: Math.max(0, (pausedUntil - now) / 1000),
-    }
+  constructor(
+    context: BatchContext,
+    input: Pick<BatchInput<LineRequest>, 'total' | 'skipped'>,
+    isResumable: boolean,
+  ) {
+    const { host, flags, timers } = context
+    this.#context = context
+    this.#input = input
+    this.#isResumable = isResumable
+    this.#start = timers.now()
+    this.#isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
+    this.#tally = { ...noTally, skipped: input.skipped }
+    // The names of files are in the results.
+    Object.assign(context.summary, { counts: () => this.#counts(), files: undefined })
+    context.calls.sayInstead(() => this.#describeEnd(undefined))
+    context.cleanups.add(context.status.remove)
+    if (this.#isShown) this.#tick()
+    this.#endLifeSigns = giveLifeSigns(context, () => this.#describeProgress())
   }
 
-  function tick(): void {
-    status.show(formatProgress(standing(), (host.stderr.columns || 80) - 1))
-    forget = callAfter(timers, step, tick)
+  /** Prints a result. Resolves once it is taken; throws as stdout does. */
+  async write(line: string): Promise<void> {
+    const { output, status, host } = this.#context
+    const write = () => output.write(`${output.isTerminal ? escapeJson(line) : line}\n`)
+    // The reader of a pipe may write to the same terminal: the next tick shows the line again, below that.
+    if (!output.isTerminal && this.#isShown && host.stdout.file === undefined) status.remove()
+    await (output.isTerminal ? status.above(write) : write())
+    await output.flush()
+  }
+
+  note(message: string): void {
+    this.#context.note(message)
+  }
+
+  describe(error: CliError): object {
+    return describeFailure(this.#context.secrets.redactFailure(error))
+  }
+
+  onResult(tally: Tally, index: number): void {
+    this.#tally = tally
+    this.#last = { index, at: this.#context.timers.now() }
+  }
+
+  onPause(error: CliError, until: number, places: number): void {
+    this.#pausedUntil = until
+    const wait = ((until - this.#context.timers.now()) / 1000).toFixed(1)
+    this.note(`${error.message}; all wait ${wait} s, then ${places} at a time`)
+  }
+
+  onRetry(index: number, failure: CliError, wait: number): void {
+    this.#retries++
+    this.#lastRetry = `line ${index}: ${failure.message}`
+    if (!this.#isCounted) this.note(`line ${index}: ${describeRetry(failure, wait)}`)
+  }
+
+  /** Nothing more comes. */
+  end(): void {
+    const { status, cleanups } = this.#context
+    this.#forget()
+    this.#endLifeSigns()
+    status.remove()
+    cleanups.delete(status.remove)
+  }
+
+  /** Prints the counts, and how to go on if lines failed or are not done. */
+  sum(tally: Tally, stop: unknown): void {
+    this.#tally = tally
+    const retries = this.#retries
+    if (this.#isCounted && retries > 0)
+      this.note(
+        retries === 1
+          ? `1 retry, of ${this.#lastRetry}`
+          : `${count(retries)} retries, the last one of ${this.#lastRetry}`,
+      )
+    this.note(this.#describeEnd(stop))
+  }
+
+  get #isCounted(): boolean {
+    return this.#isShown && !this.#context.flags.verbose
+  }
+
+  /** How many lines are not done; `undefined` if nobody knows. */
+  get #left(): number | undefined {
+    const { ok, failed, skipped } = this.#tally
+    return this.#input.total === undefined ? undefined : this.#input.total - ok - failed - skipped
+  }
+
+  #counts() {
+    const { ok, failed, skipped, failures } = this.#tally
+    const { total = null } = this.#input
+    return { counts: { total, ok, failed, skipped, notDone: this.#left ?? null }, failures }
+  }
+
+  #tick(): void {
+    const { status, host, timers } = this.#context
+    status.show(this.#progress().slice(0, Math.max(0, (host.stderr.columns || 80) - 1)))
+    this.#forget = callAfter(timers, step, () => this.#tick())
+  }
+
+  #progress(): string {
+    const now = this.#context.timers.now()
+    const pause = Math.max(0, this.#pausedUntil - now)
+    return formatProgress(this.#tally, this.#input.total, (now - this.#start) / 1000, pause / 1000)
   }
 
   /** How far it is, if no line shows it. */
-  function describeProgress(): string {
-    const when = last ? `line ${last.index} came last, ${describeAgo(last.at, timers.now())}` : 'no line yet'
-    return `${formatProgress(standing(), Infinity)}; ${when}`
+  #describeProgress(): string {
+    const last = this.#last
+    const when = last
+      ? `line ${last.index} came last, ${describeAgo(last.at, this.#context.timers.now())}`
+      : 'no line yet'
+    return `${this.#progress()}; ${when}`
   }
 
-  if (isShown) tick()
-  const endLifeSigns = giveLifeSigns(context, describeProgress)
+  #describeEnd(stop: unknown): string {
+    const { timers, start } = this.#context
+    // With what was waited for before the first line.
+    const seconds = (timers.now() - start) / 1000
+    return `${formatEnd(this.#tally, this.#left ?? 0, seconds)}${this.#describeWayOn(stop)}`
+  }
 
   /** How to go on, if there is something left. */
-  function describeWayOn(): string {
-    const left = leftOf(tally, input.total)
-    if (left === 0 && tally.failed === 0) return ''
-    if (isResumable) return '; the same command with --resume goes on'
-    if (left !== undefined && left === input.total && !tally.lost)
-      return `; ${context.calls.sent === 'no' ? 'nothing was sent: ' : ''}the same command begins anew`
+  #describeWayOn(stop: unknown): string {
+    const { failed, isAnswered } = this.#tally
+    const left = this.#left
+    if (left === 0 && failed === 0) return ''
+    const isOverLimit = isLimit(stop)
+    if (this.#isResumable)
+      return isOverLimit
+        ? '; --resume goes on with a larger --max-total-tokens'
+        : '; the same command with --resume goes on'
+    if (left !== undefined && left === this.#input.total && !isAnswered)
+      return `; ${this.#context.calls.sent === 'no' ? 'nothing was sent: ' : ''}the same command begins anew`
     if (left === undefined) return '; if lines are left, they cannot be resumed without --results'
     return left === 0 ? '' : '; without --results the rest cannot be resumed'
   }
-
-  function describeEnd(): string {
-    // With what was waited for before the first line.
-    const seconds = (timers.now() - context.start) / 1000
-    return `${formatEnd({ ...standing(), seconds })}${describeWayOn()}`
-  }
-
-  context.calls.sayInstead(describeEnd)
-  context.cleanups.add(status.remove)
-
-  return {
-    sinks: {
-      output: {
-        write(text) {
-          if (output.isTerminal) return status.above(() => output.write(escapeJson(text)))
-          // The next tick shows the line again, below what the reader writes.
-          if (isInTheWay) status.remove()
-          return output.write(text)
-        },
-        flush: output.flush,
-      },
-      describe: (error) => describeFailure(secrets.redactFailure(error)),
-      note,
-      onProgress(next, index) {
-        tally = next
-        last = { index, at: timers.now() }
-      },
-    },
-    onPause({ error, until, places }) {
-      pausedUntil = until
-      const wait = ((until - timers.now()) / 1000).toFixed(1)
-      note(`${error.message}; all wait ${wait} s, then ${places} at a time`)
-    },
-    onRetry(index, failure, wait) {
-      retries++
-      lastRetry = `line ${index}: ${failure.message}`
-      if (!isCounted) note(`line ${index}: ${describeRetry(failure, wait)}`)
-    },
-    end() {
-      forget()
-      endLifeSigns()
-      status.remove()
-      context.cleanups.delete(status.remove)
-    },
-    sum(final) {
-      tally = final
-      if (isCounted && retries > 0)
-        note(
-          retries === 1
-            ? `1 retry, of ${lastRetry}`
-            : `${count(retries)} retries, the last one of ${lastRetry}`,
-        )
-      note(describeEnd())
-    },
-  }
 }
 
-/** How many lines are not done; `undefined` if nobody knows. */
-const leftOf = ({ ok, failed, skipped }: Tally, lines: number | undefined): number | undefined =>
-  lines === undefined ? undefined : lines - ok - failed - skipped
+const isLimit = (stop: unknown): boolean =>
+  stop instanceof Error && 'kind' in stop && stop.kind === 'stopped' && !(stop as CliError).details.deadline
 
-export interface Standing {
-  tally: Tally
-  /** All lines, if that is known. */
-  lines?: number
-  /** Requests that were sent again. */
-  retries?: number
-  /** Since its first line was read; at its end since the run's start. */
-  seconds: number
-  /** The rest of a pause, in seconds. */
-  pause?: number
+const noTally: Tally = {
+  ok: 0,
+  failed: 0,
+  failures: {},
+  skipped: 0,
+  tokens: 0,
+  earlierTokens: 0,
+  isPartial: false,
+  isAnswered: false,
 }
 
-/** How far a batch has come, in one line of at most `width` columns: the less important fields are left out first. */
-export function formatProgress(
-  { tally, lines, retries = 0, seconds, pause }: Standing,
-  width: number,
-): string {
+/** How far a batch has come, the most important first; times in seconds. */
+export function formatProgress(tally: Tally, total: number | undefined, passed: number, pause = 0): string {
   const { ok, failed, skipped } = tally
   const done = ok + failed + skipped
-  const rate = seconds > 0 ? (ok + failed) / seconds : 0
-  const left = lines !== undefined && rate > 0 ? (lines - done) / rate : undefined
-  const fields = [
-    lines === undefined ? `${count(done)} done` : `${count(done)} of ${count(lines)} done`,
-    failed > 0 ? `${count(failed)} failed` : '',
-    pause ? `paused for ${formatTime(pause)}` : '',
-    retries > 0 ? `${count(retries)} ${retries === 1 ? 'retry' : 'retries'}` : '',
-    left === undefined ? '' : `${formatTime(left)} left`,
-    rate > 0 ? formatRate(rate) : '',
+  const rate = passed > 0 ? (ok + failed) / passed : 0
+  return inTurn(
+    total === undefined ? `${count(done)} done` : `${count(done)} of ${count(total)} done`,
+    failed > 0 && `${count(failed)} failed`,
+    pause > 0 && `paused for ${formatTime(pause)}`,
+    total !== undefined && rate > 0 && `${formatTime((total - done) / rate)} left`,
+    rate > 0 && (rate >= 1 ? `${rate.toFixed(rate < 10 ? 1 : 0)}/s` : `${(rate * 60).toFixed(1)}/min`),
     describeTokens(tally),
-  ].filter((field) => field !== '')
-  while (fields.length > 1 && fields.join(' · ').length > width) fields.pop()
-  return fields.join(' · ').slice(0, Math.max(0, width))
+  )
 }
 
 /** The counts at the end of a batch. */
-export function formatEnd({ tally, lines, seconds }: Standing): string {
-  const { ok, failed, skipped } = tally
-  const open = leftOf(tally, lines) ?? 0
-  return [
+export function formatEnd(tally: Tally, left: number, seconds: number): string {
+  const { ok, failed, skipped, failures } = tally
+  const kinds = Object.entries(failures).map(([kind, number]) => `${count(number)} ${kind}`)
+  return inTurn(
     `${count(ok)} ok`,
-    `${count(failed)} failed`,
-    ...(skipped > 0 ? [`${count(skipped)} done before`] : []),
-    ...(open > 0 ? [`${count(open)} not done`] : []),
+    `${count(failed)} failed${kinds.length > 0 ? ` (${kinds.join(', ')})` : ''}`,
+    skipped > 0 && `${count(skipped)} done before`,
+    left > 0 && `${count(left)} not done`,
     describeTokens(tally),
     formatTime(seconds),
-  ]
-    .filter((field) => field !== '')
-    .join(' · ')
+  )
 }
 
+const inTurn = (...fields: (string | false)[]): string => fields.filter((field) => field).join(' · ')
+
 /** Nobody is to take for this run's what an earlier one took. */
-function describeTokens({ tokens, earlierTokens, isPartial = false }: Tally): string {
+function describeTokens({ tokens, earlierTokens, isPartial }: Tally): string {
   if (tokens === 0) return ''
   return `${isPartial ? 'at least ' : ''}${tokensInWords(tokens)}${earlierTokens > 0 ? ' in all' : ''}`
 }
-
-const formatRate = (rate: number): string =>
-  rate >= 1 ? `${rate < 10 ? rate.toFixed(1) : count(rate)}/s` : `${(rate * 60).toFixed(1)}/min`
 
 function formatTime(seconds: number): string {
   const whole = Math.ceil(seconds)

@@ -1,5 +1,4 @@
 import { rmSync } from 'node:fs'
-import { basename } from 'node:path'
 import { asFileFailure, CliError } from '../errors.ts'
 import { AppendedFile } from '../io/appended-file.ts'
 import { cutLines } from '../io/cut-lines.ts'
@@ -24,15 +23,21 @@ export interface Earlier {
   tail: 'none' | 'torn' | 'whole' | 'foreign'
   /** How many of its lines are not results. */
   others: number
-  /** How many digits the numbers of its lines have in the names of files; `undefined` if it names none. */
-  width: number | undefined
+}
+
+/** What a result means that only those know who made it. */
+export interface ResultReader {
+  /** Finds the tokens of an answer if its line has no `usage`. */
+  tokensOf(line: Record<string, unknown>): number | undefined
+  /** Whether all that a good result names is still there. */
+  isThere?(line: Record<string, unknown>): boolean
 }
 
 /** A file that a batch's results are added to, whatever becomes of the batch. */
 export interface ResultsFile {
   earlier: Earlier
   /** Adds a line, which is whole in the file or not there. Throws a `CliError` if it could not be written. */
-  append(line: string): void
+  write(line: string): void
   /** Throws a `CliError` if somebody has removed, replaced or shortened the file. */
   requireWhole(): void
   /** Lets others write it; one that was made and has nothing in it is removed. */
@@ -45,8 +50,7 @@ export interface ResultsOptions {
   name: string
   isResumed: boolean
   ledger: Ledger
-  /** Finds the tokens of an answer if its line has no `usage`. */
-  tokensOf(line: Record<string, unknown>): number | undefined
+  reader: ResultReader
   /** When the batch has to be over, by the forward clock, or Infinity. */
   deadline: number
   timers: Timers
@@ -86,10 +90,10 @@ export async function openResults(options: ResultsOptions): Promise<ResultsFile>
   }
 }
 
-const none: Earlier = { results: 0, tokens: 0, end: 0, tail: 'none', others: 0, width: undefined }
+const none: Earlier = { results: 0, tokens: 0, end: 0, tail: 'none', others: 0 }
 
-async function read(file: AppendedFile, { name, ledger, tokensOf }: ResultsOptions): Promise<Earlier> {
-  const earlier = await readEarlier(file.read(), ledger, tokensOf)
+async function read(file: AppendedFile, { name, ledger, reader }: ResultsOptions): Promise<Earlier> {
+  const earlier = await readEarlier(file.read(), ledger, reader)
   // Whatever it is, it is not ours to change.
   if (earlier.results === 0 && earlier.others > 0) {
     throw new CliError('file', `${name}: it has no results of a batch`)
@@ -118,7 +122,7 @@ function createWriter(
   return {
     earlier,
     requireWhole,
-    append(line) {
+    write(line) {
       requireWhole()
       const { size } = file
       try {
@@ -146,10 +150,10 @@ interface Result {
   /** Its line's number then. */
   index?: number
   isOk: boolean
+  /** It was, and what it names is gone. */
+  isGone: boolean
   /** `null` if an answer came that does not say what it took. */
   tokens: TokenCount
-  /** How many digits its number has in the name of its file. */
-  width: number | undefined
 }
 
 /** Every line of the results begins like one of these, with its own number. */
@@ -161,11 +165,11 @@ const longestOpening = 40
 /** Some editors put it before the first line. */
 const byteOrderMark = Buffer.from('\ufeff')
 
-/** Reads results into the ledger. `tokensOf` finds the tokens of an answer if its line has no `usage`. */
+/** Reads results into the ledger. */
 export async function readEarlier(
   chunks: AsyncIterable<Uint8Array>,
   ledger: Ledger,
-  tokensOf: (line: Record<string, unknown>) => number | undefined,
+  reader: ResultReader,
 ): Promise<Earlier> {
   const earlier: Earlier = { ...none }
   let start = 0
@@ -173,15 +177,13 @@ export async function readEarlier(
     for (const { bytes: found, end, isWhole } of lines) {
       const bytes = start === 0 ? withoutMark(found) : found
       start = end
-      const result = bytes && readResult(bytes, tokensOf)
+      const result = bytes && readResult(bytes, reader)
       const isTorn = !isWhole && !result && bytes !== undefined && isBeginning(bytes)
       if (result) {
         ledger.recall(result)
         earlier.results++
         earlier.tokens += result.tokens ?? 0
         if (result.tokens === null) earlier.isPartial = true
-        // A number may be longer than the others are made.
-        if (result.width !== undefined) earlier.width = Math.min(earlier.width ?? result.width, result.width)
       } else if (!isTorn) earlier.others++
       if (isWhole) earlier.end = end
       else if (result) earlier.tail = 'whole'
@@ -196,30 +198,22 @@ const withoutMark = (bytes: Uint8Array | undefined) =>
     ? bytes.subarray(byteOrderMark.length)
     : bytes
 
-function readResult(
-  bytes: Uint8Array,
-  tokensOf: (line: Record<string, unknown>) => number | undefined,
-): Result | undefined {
+function readResult(bytes: Uint8Array, { tokensOf, isThere }: ResultReader): Result | undefined {
   const line = tryParseJson(textOf(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, index, ok, usage } = line
   // An answer that failed a check was paid for too.
   const tokens = totalOf(usage) ?? (ok ? tokensOf(line) : undefined)
   const isAnswered = ok || usage !== undefined
+  const isGone = ok && isThere?.(line) === false
   return {
     ...(typeof id === 'string' || typeof id === 'number' ? { id } : {}),
     hash,
     ...(typeof index === 'number' && index > 0 ? { index } : {}),
-    isOk: ok,
+    isOk: ok && !isGone,
+    isGone,
     tokens: tokens !== undefined && tokens >= 0 && Number.isFinite(tokens) ? tokens : isAnswered ? null : 0,
-    width: widthOf(line),
   }
-}
-
-function widthOf({ index, files }: Record<string, unknown>): number | undefined {
-  const name = Array.isArray(files) && typeof files[0] === 'string' ? basename(files[0]) : ''
-  const [digits] = name.split('-', 1)
-  return digits !== undefined && /^\d+$/.test(digits) && Number(digits) === index ? digits.length : undefined
 }
 
 const totalOf = (usage: unknown): number | undefined =>

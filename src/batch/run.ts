@@ -1,324 +1,431 @@
 import { type Crowd, createCrowd } from '../crowd.ts'
-import { CliError } from '../errors.ts'
+import { asStop, CliError, OutputClosed } from '../errors.ts'
+import { decideRetry, mayRepeat, type RetryPolicy } from '../http/retry.ts'
 import { callAfter, type Timers } from '../timers.ts'
-import type { BatchInput, Line, LineRequest } from './input.ts'
 import {
-  createRecorder,
-  type EarlierTokens,
-  type LineAnswer,
-  type LineFailure,
-  type Recorder,
-  type Sinks,
-  type Tally,
-} from './record.ts'
-import { answer, begin, createSchedule, decide, effectOf, leave, refuse, type State } from './schedule.ts'
-
-/** What a line is asked with, beside itself. */
-export interface Asking {
-  /** The line's number, as wide as that of every other line: in the names of files. */
-  number: string
-  /** Called before one of its requests is sent again, after so many milliseconds. */
-  onRetry(failure: CliError, wait: number): void
-}
+  answer,
+  begin,
+  createGate,
+  decide,
+  effectOf,
+  fail,
+  type Gate,
+  leave,
+  refuse,
+  type State,
+} from './gate.ts'
+import type { BatchInput, Line, LineRequest } from './input.ts'
+import { formatAnswer, formatFailure, type LineAnswer } from './result.ts'
 
 /**
- * Asks for one line, and adds to what it has spent. Throws a `CliError`, at once if it is `rate-limited` or `not-sent`:
- * then all pause, and the line is asked again.
+ * Asks for one line, once, and adds to what it has spent. Throws a `CliError`: whether the line is asked again is not for
+ * it to decide.
  */
 export type Ask<C extends LineRequest> = (line: Line<C>) => Promise<LineAnswer>
 
-/** Nothing is begun for a while, or for longer, because this was refused. */
-export interface Pause {
-  error: CliError
-  /** By the forward clock. */
-  until: number
-  /** How many may be under way afterwards. */
-  places: number
+/** How far a batch has come. */
+export interface Tally {
+  ok: number
+  failed: number
+  /** How many lines failed by each kind of failure. */
+  failures: Record<string, number>
+  /** Done by an earlier run. */
+  skipped: number
+  /** Of all answers that say it, an earlier run's too. */
+  tokens: number
+  /** Those of them that an earlier run's answers took. */
+  earlierTokens: number
+  /** Some answers do not say what they took, of an earlier run or of this one. */
+  isPartial: boolean
+  /** An answer came in this run. */
+  isAnswered: boolean
 }
 
-export interface BatchRunOptions {
+interface LineFailure {
+  index: number
+  error: CliError
+  /** No line before it failed. */
+  isFirst?: boolean
+}
+
+/** Takes results. Resolves once a line is written; throws as its file or stdout does. */
+export interface Sink {
+  write(line: string): Promise<void> | void
+  /** Throws a `CliError` if what was written is not there any more. */
+  requireWhole?(): void
+}
+
+/** What a run reports while it goes on. */
+export interface Observer {
+  /** A failure as it stands in a result, secrets redacted. */
+  describe(error: CliError): object
+  note(message: string): void
+  /** The line with this number has its result. */
+  onResult(tally: Tally, index: number): void
+  /** A line is asked again after so many milliseconds. */
+  onRetry(index: number, failure: CliError, wait: number): void
+  /** All pause until then (by the forward clock); `places` may be under way afterwards, one in an outage. */
+  onPause(error: CliError, until: number, places: number): void
+}
+
+export interface RunOptions {
   /** The most requests at a time. */
   concurrency: number
-  /** By the forward clock; Infinity for none. */
-  deadline: number
+  /** When a line is asked again by itself, until the deadline (by the forward clock, or Infinity). */
+  retry: RetryPolicy
   /** Nothing is begun once the answers took so many; Infinity for no limit. */
   mostTokens: number
   /** Nothing is begun once more lines failed; Infinity for no limit. */
   mostFailed(): number
-  earlier: EarlierTokens
+  earlier: { tokens: number; isPartial?: boolean }
   /** Given when nothing new is to be begun, and what is under way is to be finished. */
   interrupted: AbortSignal
   timers: Timers
-  /** Called when a pause begins or becomes longer. */
-  onPause(pause: Pause): void
+  observer: Observer
+  /** Where results go; what the file does not take goes to stdout, and does not count. */
+  file?: Sink | undefined
+  stdout: Sink
 }
 
 export interface Outcome {
   tally: Tally
   /** Why it ended before all lines were asked. */
   stop: unknown
-  /** Of the failed line with the lowest number. */
+  /** The first failed line by its number; one that may still succeed goes before others. */
   failure: LineFailure | undefined
-  /** One of the failed lines may be asked again. */
-  mayPass: boolean
 }
 
-/** A batch that is under way. */
-interface BatchRun<C extends LineRequest> extends State<Line<C>> {
-  refused: Line<C>[]
-  options: BatchRunOptions
-  ask: Ask<C>
-  recorder: Recorder
-  race: Race
-  /** Each makes one request that is under way fail at once. */
-  cuts: Crowd<(error: CliError) => void>
-  /** Why the last of them was refused. */
-  refusal: CliError | undefined
-  /** Why the batch stops: the first reason counts. */
-  reason: unknown
-}
-
-/** Asks all lines of an input, several at a time, and records a result for each. */
-export async function runBatch<C extends LineRequest>(
+/** Asks all lines of an input, several at a time, and writes a result for each as it comes. */
+export const runBatch = <C extends LineRequest>(
   input: BatchInput<C>,
   ask: Ask<C>,
-  sinks: Sinks,
-  options: BatchRunOptions,
-): Promise<Outcome> {
-  const { interrupted, timers } = options
-  const run = createRun(input, ask, sinks, options)
-  const { recorder, race } = run
-  const source = input.lines[Symbol.asyncIterator]()
-  const onInterrupt = () => {
-    stop(run, undefined)
-    race.wake()
-  }
-  interrupted.addEventListener('abort', onInterrupt)
-  if (interrupted.aborted) onInterrupt()
-  try {
-    readNext(run, source)
-    for (;;) {
-      const now = timers.now()
-      const step = decide(run, now)
-      if (step.do === 'end') break
-      if (step.do === 'ask') {
-        if (step.line === run.next) readNext(run, source)
-        else run.refused.shift()
-        race.add(fly(run, step.line))
-      } else if (step.do === 'finish') stop(run, step.because)
-      else if (step.do === 'cut') cut(run)
-      else await race.next({ now, until: step.until, alarm: run.deadline })
-    }
-  } finally {
-    race.end()
-    interrupted.removeEventListener('abort', onInterrupt)
-    // Not waited for: a pipe may be silent for ever.
-    source.return?.().catch(() => {})
-  }
-  await recorder.end()
-  const { tally, failure, mayPass } = recorder
-  return { tally, stop: run.reason, failure, mayPass }
-}
+  options: RunOptions,
+): Promise<Outcome> => new Run(input, ask, options).toEnd()
 
-function createRun<C extends LineRequest>(
-  input: BatchInput<C>,
-  ask: Ask<C>,
-  sinks: Sinks,
-  options: BatchRunOptions,
-): BatchRun<C> {
-  const { concurrency, mostTokens, deadline, earlier, timers } = options
-  const recorder = createRecorder(sinks, {
-    earlier,
-    countSkipped: () => input.skipped,
-    onError: (error) => stop(run, error),
-  })
-  const run: BatchRun<C> = {
-    schedule: createSchedule(concurrency),
-    refused: [],
-    next: 'awaited',
-    course: 'going on',
-    mostTokens,
-    deadline,
-    get hasRoom() {
-      return recorder.hasRoom
-    },
-    get tokens() {
-      return recorder.tally.tokens
-    },
-    get failed() {
-      return recorder.tally.failed
-    },
-    get mostFailed() {
-      return options.mostFailed()
-    },
-    options,
-    ask,
-    recorder,
-    race: createRace(timers),
-    cuts: createCrowd(),
-    refusal: undefined,
-    reason: undefined,
-  }
-  return run
-}
-
-/** Nothing more is begun. */
-function stop<C extends LineRequest>(run: BatchRun<C>, because: unknown): void {
-  run.reason ??= because
-  run.course = 'finishing'
-}
-
-function cut<C extends LineRequest>(run: BatchRun<C>): void {
-  const deadline = true
-  const because = run.refused.length > 0 && run.refusal ? `; before that, ${run.refusal.message}` : ''
-  stop(run, new CliError('stopped', `the deadline passed${because}`, { deadline }))
-  run.deadline = Infinity
-  for (const fail of run.cuts)
-    fail(new CliError('unknown', 'the deadline passed', { sent: 'unknown', retry: 'later', deadline }))
-}
-
-/** One line is read ahead. */
-function readNext<C extends LineRequest>(run: BatchRun<C>, source: AsyncIterator<Line<C>>): void {
-  run.next = 'awaited'
-  const reading = source.next().then(
-    ({ done, value }) => {
-      run.next = done ? 'none' : value
-    },
-    (error) => {
-      run.next = 'none'
-      // The lines that were read before are asked.
-      run.reason ??= error
-    },
-  )
-  run.race.add(reading)
-}
-
-/** Asks one line, and records its result or takes it back. */
-async function fly<C extends LineRequest>(run: BatchRun<C>, line: Line<C>): Promise<void> {
-  const { recorder, options } = run
-  run.schedule = begin(run.schedule)
-  const ticket = run.schedule.pause.number
-  if (line.place === undefined) recorder.begin(line)
-  const came = await unlessCut(run, line).then(
-    (answer) => ({ answer }),
-    (error: unknown) => ({ error }),
-  )
-  const now = options.timers.now()
-  run.schedule = leave(run.schedule)
-  try {
-    recorder.addSpent(line)
-    if ('answer' in came) {
-      run.schedule = answer(run.schedule, ticket, { isOk: true, now })
-      recorder.addAnswer(line, came.answer)
-    } else fail(run, { line, ticket, now }, came.error)
-  } catch (error) {
-    stop(run, error)
-  }
-  if (!recorder.hasRoom) run.race.add(recorder.printed())
-}
-
-const unlessCut = <C extends LineRequest>({ ask, cuts }: BatchRun<C>, line: Line<C>): Promise<LineAnswer> =>
-  new Promise<LineAnswer>((resolve, reject) => {
-    cuts.add(reject)
-    ask(line)
-      .then(resolve, reject)
-      .finally(() => cuts.delete(reject))
-  })
-
-/** A request that is over. */
-interface Landed<C extends LineRequest> {
-  line: Line<C>
-  /** The number of the pause after which it was begun. */
-  ticket: number
-  /** When it ended. */
-  now: number
-}
-
-function fail<C extends LineRequest>(run: BatchRun<C>, landed: Landed<C>, error: unknown): void {
-  if (!(error instanceof CliError)) throw error
-  const effect = effectOf(error)
-  if (effect === 'not asked') throw error
-  if (effect === 'again') takeBack(run, landed, error)
-  else {
-    const { line, ticket, now } = landed
-    run.schedule = answer(run.schedule, ticket, { isOk: false, now })
-    // One that was cut off has not counted itself.
-    const attempts = line.spent.attempts + (error.details.attempts === undefined ? 1 : 0)
-    run.recorder.addFailure(line, error.with({ attempts }))
-    if (effect === 'all') stop(run, error)
-  }
-}
+const noAlarm = { at: Infinity, forget() {} }
 
 /** Answers that come together differ by some milliseconds. */
 const worthTelling = 1000
 
-function takeBack<C extends LineRequest>(
-  run: BatchRun<C>,
-  { line, ticket, now }: Landed<C>,
-  error: CliError,
-): void {
-  const { deadline, timers, onPause } = run.options
-  run.refused.push(line)
-  run.refusal = error
-  const before = run.schedule.pause
-  run.schedule = refuse(run.schedule, ticket, { error, now, deadline, random: timers.random() })
-  const { pause, places } = run.schedule
-  const isNews = pause.number !== before.number || pause.until - before.until >= worthTelling
-  if (isNews) onPause({ error, until: pause.until, places })
-}
+/** A batch that is under way. */
+class Run<C extends LineRequest> implements State<Line<C>> {
+  gate
+  readonly waiting: Line<C>[] = []
+  next: State<Line<C>>['next'] = 'awaited'
+  course: State<Line<C>>['course'] = 'going on'
+  readonly mostTokens
+  mostFailed = Infinity
+  deadline
+  readonly #input
+  readonly #lines
+  readonly #ask
+  readonly #options
+  readonly #timers
+  readonly #observer
+  readonly #tally: Tally
+  /** Lines that are being asked, and have no answer yet. */
+  readonly #asked: Crowd<Line<C>> = createCrowd()
+  #first: LineFailure | undefined
+  #firstToPass: LineFailure | undefined
+  /** Why the batch stops: the first reason counts. */
+  #reason: unknown
+  /** Why all pause. */
+  #refusal: CliError | undefined
+  #isUnmeteredTold = false
+  /** How much is under way, of which each ends the wait for the next step. */
+  #underWay = 0
+  #wake = () => {}
+  #alarm = noAlarm
 
-/** Work that is under way, of which the first to end is waited for, again and again. */
-interface Race {
-  /** Work that changes something for whoever waits. */
-  add(work: Promise<void>): void
-  /**
-   * Resolves once any of it has ended, at the earlier one of two times, or when it is woken. Only `until` is worth waiting
-   * for: with no work and no such time it throws, for nothing would ever happen. All by the forward clock.
-   */
-  next(times: { now: number; until: number; alarm: number }): Promise<void>
-  wake(): void
-  /** Lets go of the clock. */
-  end(): void
-}
+  constructor(input: BatchInput<C>, ask: Ask<C>, options: RunOptions) {
+    this.#input = input
+    this.#lines = input.lines[Symbol.asyncIterator]()
+    this.#ask = ask
+    this.#options = options
+    this.#timers = options.timers
+    this.#observer = options.observer
+    this.gate = createGate(options.concurrency)
+    this.mostTokens = options.mostTokens
+    this.deadline = options.retry.deadline
+    const { tokens, isPartial = false } = options.earlier
+    const counts = { ok: 0, failed: 0, failures: {}, skipped: input.skipped }
+    this.#tally = { ...counts, tokens, earlierTokens: tokens, isPartial, isAnswered: false }
+  }
 
-/** Unlike `Promise.race`, it leaves nothing behind in work that takes long while other work ends often. */
-export function createRace(timers: Timers): Race {
-  let underWay = 0
-  let broken: { error: unknown } | undefined
-  let wake = () => {}
-  let alarm = { at: Infinity, forget() {} }
+  get tokens() {
+    return this.#tally.tokens
+  }
 
-  function setAlarm(at: number, now: number): void {
-    if (at === alarm.at) return
-    alarm.forget()
-    const ring = () => {
-      alarm = { at: Infinity, forget() {} }
-      wake()
+  get failed() {
+    return this.#tally.failed
+  }
+
+  async toEnd(): Promise<Outcome> {
+    const { interrupted, mostFailed, file } = this.#options
+    const onInterrupt = () => {
+      this.#stop(undefined)
+      this.#wake()
     }
-    alarm = { at, forget: at === Infinity ? () => {} : callAfter(timers, at - now, ring) }
+    interrupted.addEventListener('abort', onInterrupt)
+    if (interrupted.aborted) this.#stop(undefined)
+    try {
+      this.#start(this.#readNext())
+      for (;;) {
+        const now = this.#timers.now()
+        this.mostFailed = mostFailed()
+        const step = decide(this, now)
+        if (step.do === 'end') break
+        if (step.do === 'ask') this.#begin(step.line)
+        else if (step.do === 'finish') this.#stop(step.because)
+        else if (step.do === 'cut') this.#cut()
+        else await this.#somethingEnds(now, step.until)
+      }
+    } finally {
+      interrupted.removeEventListener('abort', onInterrupt)
+      this.#alarm.forget()
+      // Not waited for: a pipe may be silent for ever.
+      this.#lines.return?.().catch(() => {})
+    }
+    try {
+      file?.requireWhole?.()
+    } catch (error) {
+      this.#stop(error)
+    }
+    this.#tally.skipped = this.#input.skipped
+    const failure = this.#firstToPass ?? this.#first
+    const isFirst = failure === this.#first
+    return { tally: this.#tally, stop: this.#reason, failure: failure && { ...failure, isFirst } }
   }
 
-  return {
-    add(work) {
-      underWay++
-      work
-        .catch((error: unknown) => {
-          broken ??= { error }
-        })
-        .then(() => {
-          underWay--
-          wake()
-        })
-    },
-    async next({ now, until, alarm }) {
-      if (broken) throw broken.error
-      if (underWay === 0 && until === Infinity) throw new Error('a batch waits for nothing')
-      await new Promise<void>((resolve) => {
-        wake = resolve
-        setAlarm(Math.min(until, alarm), now)
+  /** Has the wait for the next step ended by the end of this work. It handles its own failures: others are bugs. */
+  #start(work: Promise<void>): void {
+    this.#underWay++
+    void work
+      .catch((error: unknown) => this.#stop(error))
+      .then(() => {
+        this.#underWay--
+        this.#wake()
       })
-    },
-    wake: () => wake(),
-    end: () => alarm.forget(),
+  }
+
+  /** Resolves once something under way has ended, or at `until` or the deadline. To wait for nothing would be for ever. */
+  #somethingEnds(now: number, until: number): Promise<void> {
+    if (this.#underWay === 0 && until === Infinity) throw new Error('a batch waits for nothing')
+    this.#setAlarm(Math.min(until, this.deadline), now)
+    return new Promise((resolve) => {
+      this.#wake = resolve
+    })
+  }
+
+  /** The same time as before needs no new timer. */
+  #setAlarm(at: number, now: number): void {
+    if (at === this.#alarm.at) return
+    this.#alarm.forget()
+    this.#alarm = noAlarm
+    if (at === Infinity) return
+    const ring = () => {
+      this.#alarm = noAlarm
+      this.#wake()
+    }
+    this.#alarm = { at, forget: callAfter(this.#timers, at - now, ring) }
+  }
+
+  /** Nothing more is begun. */
+  #stop(because: unknown): void {
+    this.#reason ??= because
+    this.course = 'finishing'
+  }
+
+  /** Every request that is under way has failed. */
+  #cut(): void {
+    const deadline = true
+    const isPaused = this.waiting.length > 0 && this.#refusal
+    const because = isPaused ? `; before that, ${isPaused.message}` : ''
+    this.#stop(new CliError('stopped', `the deadline passed${because}`, { deadline }))
+    this.deadline = Infinity
+    const error = new CliError('unknown', 'the deadline passed', {
+      sent: 'unknown',
+      retry: 'later',
+      deadline,
+    })
+    for (const line of this.#asked) {
+      this.#asked.delete(line)
+      // The request that is cut off has not counted itself.
+      if (!line.failure) line.spent.attempts++
+      this.#start(this.#end(line, line.failure ?? error))
+    }
+  }
+
+  /** One line is read ahead. */
+  async #readNext(): Promise<void> {
+    this.next = 'awaited'
+    try {
+      const { done, value } = await this.#lines.next()
+      this.next = done ? 'none' : value
+    } catch (error) {
+      // The lines that were read before are asked.
+      this.next = 'none'
+      this.#reason ??= error
+    }
+  }
+
+  #begin(line: Line<C>): void {
+    if (line === this.next) this.#start(this.#readNext())
+    else this.waiting.shift()
+    if (this.gate.outage) line.triedIn = this.gate.outage.number
+    this.gate = begin(this.gate)
+    this.#start(this.#askUntilOver(line))
+  }
+
+  /** Asks one line until it has its result, or has to wait with all others. */
+  async #askUntilOver(line: Line<C>): Promise<void> {
+    for (;;) {
+      const ticket = this.gate.pause.number
+      this.#asked.add(line)
+      const came = await this.#tryOnce(line)
+      // The deadline may have cut it meanwhile.
+      if (!this.#asked.delete(line)) return
+      this.#count(line)
+      if (!('error' in came)) {
+        this.gate = answer(this.gate, ticket, { isOk: true, now: this.#timers.now() })
+        return this.#end(line, came)
+      }
+      const next = this.#judge(line, ticket, came.error)
+      if (next instanceof CliError) return this.#end(line, next)
+      if (next !== 'wait') {
+        this.#asked.add(line)
+        await this.#timers.wait(next)
+        if (!this.#asked.delete(line)) return
+        line.failure = undefined
+      }
+      const isPaused = this.gate.outage !== undefined || this.#timers.now() < this.gate.pause.until
+      if (next === 'wait' || isPaused) break
+    }
+    this.waiting.push(line)
+    this.gate = leave(this.gate)
+  }
+
+  async #tryOnce(line: Line<C>): Promise<LineAnswer | { error: unknown }> {
+    try {
+      return await this.#ask(line)
+    } catch (error) {
+      return { error }
+    }
+  }
+
+  /** What becomes of a line whose request failed: its failure, or it waits with all others, or for so many milliseconds. */
+  #judge(line: Line<C>, ticket: number, error: unknown): CliError | 'wait' | number {
+    const effect = error instanceof CliError ? effectOf(error) : 'not asked'
+    if (!(error instanceof CliError) || effect === 'not asked') {
+      this.#stop(error)
+      return 'wait'
+    }
+    const { retry } = this.#options
+    const [now, random] = [this.#timers.now(), this.#timers.random()]
+    const failed = { error, index: line.index, now, deadline: retry.deadline, random }
+    const before = this.gate
+    try {
+      if (effect === 'refused') this.gate = refuse(before, ticket, failed)
+      else if (effect === 'outage') this.gate = fail(before, ticket, failed)
+      else this.gate = answer(before, ticket, { isOk: false, now })
+    } catch (reason) {
+      this.#stop(reason)
+      return effect === 'refused' ? 'wait' : error
+    }
+    this.#tellPause(before, error)
+    if (effect === 'refused') return 'wait'
+    if (effect === 'all') this.#stop(error)
+    if (this.gate.outage) return mayRepeat(retry, error) ? 'wait' : error
+    const { retryAfter } = error.details
+    const decision = decideRetry(retry, { error, retryAfter }, { attempt: ++line.failures, now, random })
+    if (!decision.again) return decision.because === undefined ? error : explain(error, decision)
+    this.#observer.onRetry(line.index, error, decision.wait)
+    line.failure = error
+    return decision.wait
+  }
+
+  #tellPause({ pause: before }: Gate, error: CliError): void {
+    const { pause, places, outage } = this.gate
+    if (pause === before) return
+    this.#refusal = error
+    const isNews = pause.number !== before.number || pause.until - before.until >= worthTelling
+    if (isNews) this.#observer.onPause(error, pause.until, outage ? 1 : places)
+  }
+
+  /** Adds what a line has spent since it was counted last. */
+  #count({ index, spent }: Line<C>): void {
+    this.#tally.tokens += spent.tokens - spent.counted
+    spent.counted = spent.tokens
+    if (spent.unmetered === 0 || this.#isUnmeteredTold) return
+    this.#isUnmeteredTold = true
+    this.#tally.isPartial = true
+    this.#observer.note(`line ${index}: the answer does not say how many tokens it took; it counts as none`)
+  }
+
+  /** Writes the result of a line; only then its place is free. */
+  async #end(line: Line<C>, came: LineAnswer | CliError): Promise<void> {
+    const { index, spent } = line
+    try {
+      const error =
+        came instanceof CliError ? came.with({ attempts: Math.max(1, spent.attempts) }) : undefined
+      const text = error
+        ? formatFailure(line, this.#observer.describe(error))
+        : formatAnswer(line, came as LineAnswer)
+      this.#tally.isAnswered ||= spent.answers > 0
+      if (error) this.#noteFailure({ index, error })
+      if (await this.#write(text)) this.#countResult(error)
+      this.#tally.skipped = this.#input.skipped
+      this.#observer.onResult(this.#tally, index)
+    } finally {
+      this.gate = leave(this.gate)
+    }
+  }
+
+  #noteFailure(failure: LineFailure): void {
+    const earlier = (one: LineFailure | undefined) => (!one || failure.index < one.index ? failure : one)
+    this.#first = earlier(this.#first)
+    if (failure.error.details.retry === 'later') this.#firstToPass = earlier(this.#firstToPass)
+  }
+
+  #countResult(error: CliError | undefined): void {
+    if (!error) {
+      this.#tally.ok++
+      return
+    }
+    this.#tally.failed++
+    const { failures } = this.#tally
+    failures[error.kind] = (failures[error.kind] ?? 0) + 1
+  }
+
+  /** Returns whether the result is where the next run or a reader looks for it. */
+  async #write(text: string): Promise<boolean> {
+    const { file, stdout } = this.#options
+    try {
+      await file?.write(text)
+      if (file) return true
+    } catch (error) {
+      this.#stop(error instanceof CliError ? error.with({ consequence: onStdout }) : error)
+    }
+    // What the file did not take was paid for.
+    try {
+      await stdout.write(text)
+      return file === undefined
+    } catch (error) {
+      const failure = error instanceof OutputClosed ? readerGone() : asStop(error)
+      this.#stop(failure instanceof CliError ? failure.with({ consequence: notPrinted }) : failure)
+      return false
+    }
   }
 }
+
+const onStdout = 'the results that it did not take are on stdout, and do not count'
+
+const notPrinted = 'the results that it did not take are lost, and do not count'
+
+const readerGone = () => new CliError('file', 'stdout: its reader has gone')
+
+const explain = (error: CliError, { because, deadline }: { because?: string; deadline?: boolean }) =>
+  new CliError(error.kind, `${error.message} (${because})`, {
+    ...error.details,
+    deadline: error.details.deadline ?? deadline,
+  })

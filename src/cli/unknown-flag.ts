@@ -83,6 +83,7 @@ const pointers: readonly Pointer[] = [
   ],
   [['--key'], `${noFlag} 'parley config set apiKey', or PARLEY_API_KEY`, '--beta'],
   [['--key'], `${noFlag} 'parley config set accessToken', or PARLEY_ACCESS_TOKEN`, '--temperature'],
+  [['--unordered'], 'is gone: results of a batch come as they finish', '--batch'],
   [['--live', '--no-live'], 'is gone: messages are printed when they are whole', '--beta'],
   [['--policy'], "'parley events run' without a task answers what waits by the rules of --policy", '--deny'],
   [['--audit'], "'parley events run' without a task answers what waits, and keeps an audit", '--deny'],

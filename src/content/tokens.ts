@@ -69,11 +69,20 @@ export interface Spent {
   unmetered: number
   /** All that the others took. */
   tokens: number
+  /** Those of these that the sum of its batch has. */
+  counted: number
   /** Sums of what the answers say, by the names that results have. */
   usage: Record<string, TokenCount>
 }
 
-export const nothingSpent = (): Spent => ({ attempts: 0, answers: 0, unmetered: 0, tokens: 0, usage: {} })
+export const nothingSpent = (): Spent => ({
+  attempts: 0,
+  answers: 0,
+  unmetered: 0,
+  tokens: 0,
+  counted: 0,
+  usage: {},
+})
 
 /** Counts an answer as soon as it is known what it took: it is paid for, whatever becomes of it. */
 export function countAnswer(spent: Spent, run: Summary, summary: AnswerSummary): void {

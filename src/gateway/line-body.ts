@@ -1,8 +1,10 @@
 import { buildBody, type Part } from '../content/body.ts'
 import { readFileParts } from '../content/prompt.ts'
-import type { Context } from '../context.ts'
+import type { Context, SharedFlags } from '../context.ts'
 import { usage } from '../errors.ts'
 import { type Neighbour, refuseStrayFiles } from '../io/stray-files.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
+import type { Endpoint } from '../wire/endpoints.ts'
 import { type Assignment, parseAssignment } from '../wire/json/edit.ts'
 
 export interface LineOptions {
@@ -51,3 +53,10 @@ export function buildLineBody(
     ? buildBody({ turn: [...words, { text: line.prompt }, ...files], ...parts })
     : buildBody({ given: { text: line.body, name: 'its body' }, turn: [...words, ...files], ...parts })
 }
+
+/** When a line is asked again by itself. */
+export const retryOf = (
+  { repeat }: Endpoint,
+  { values: { retries } }: ResolvedSettings,
+  { retryUnknown = false }: SharedFlags,
+) => ({ repeat, retries, retryUnknown })

@@ -55,10 +55,7 @@ export interface Caller {
 }
 
 interface CallerOptions {
-  /**
-   * Many calls follow each other, so that connections are kept, and how long all of them wait after a refusal is for
-   * whoever makes the calls to decide.
-   */
+  /** Many calls follow each other: connections are kept, and the caller decides which one is made again, and when. */
   isOneOfMany?: boolean
   /** Seconds: how long a service may be silent, in place of the setting. */
   timeout?: number
@@ -75,9 +72,9 @@ export function createCaller(
   const deadline = deadlineOf(context, settings)
   const credentials = createCredentials(context, settings)
   const build = createRequestBuilder(context, settings)
-  const { retries } = settings.values
+  const retries = isOneOfMany ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
-  const policy = { retries, retryUnknown, leavesRefusals: isOneOfMany, deadline }
+  const policy = { retries, retryUnknown, deadline }
   // Many calls have a progress line of their own.
   const showWaiting = isOneOfMany ? <T>(work: Promise<T>) => work : createWaiting(context)
   let carrying: Promise<Carrier> | undefined
@@ -119,7 +116,7 @@ export function createCaller(
       wayToMend,
       isStopped: parts.isStopped,
       requireRight: context.requireRight,
-      onRetry: parts.onRetry ?? ((failure, wait) => note(describeRetry(failure, wait))),
+      onRetry: (failure, wait) => note(describeRetry(failure, wait)),
     })
     const response = await (parts.isAside ? sending : showWaiting(sending)).catch(async (error: unknown) => {
       call.end()

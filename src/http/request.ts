@@ -1,6 +1,6 @@
 import { version } from '../../package.json'
 import type { Context } from '../context.ts'
-import { type CliError, usage } from '../errors.ts'
+import { usage } from '../errors.ts'
 import { isSecretHeader } from '../secrets.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Settings } from '../settings/schemas.ts'
@@ -17,8 +17,6 @@ export interface RequestParts {
   body?: Uint8Array
   /** Called while the response is waited for: loads what reads it. */
   meanwhile?: (() => void) | undefined
-  /** Called before the request is sent again, after so many milliseconds. Without it a note says so. */
-  onRetry?: (failure: CliError, wait: number) => void
   /** Whoever asks may go on after a failure, of which nothing is printed here: not with `--raw` either. */
   isEndured?: boolean
   /** It goes on beside what the run shows: no spinner takes the place of that. */

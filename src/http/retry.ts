@@ -88,8 +88,6 @@ export interface RetryPolicy {
   retries: number
   /** Also try again after a request that was sent and got no response. */
   retryUnknown: boolean
-  /** What all calls have to wait for is not tried again here. */
-  leavesRefusals?: boolean
   /** By the forward clock; Infinity for none. */
   deadline: number
 }
@@ -98,14 +96,17 @@ export interface RetryPolicy {
 export interface FailedAttempt {
   error: CliError
   /** Seconds. */
-  retryAfter?: number
+  retryAfter?: number | undefined
 }
 
 /** Whether a request may be sent again by itself after a failure of this kind. */
-function mayRepeat({ repeat, retryUnknown, leavesRefusals }: RetryPolicy, error: CliError): boolean {
+export function mayRepeat(
+  { repeat, retryUnknown }: Pick<RetryPolicy, 'repeat' | 'retryUnknown'>,
+  error: CliError,
+): boolean {
   const { again } = rowOf(error)
   if (error.details.isPermanent) return false
-  if (again === 'all') return !leavesRefusals
+  if (again === 'all') return true
   if (again === 'repeatable') return repeat !== 'not-taken'
   return again === 'reading' && (repeat === 'always' || (retryUnknown && repeat === 'failed'))
 }

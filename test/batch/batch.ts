@@ -1,8 +1,15 @@
 import { readInput } from '../../src/batch/input.ts'
 import { createLedger } from '../../src/batch/ledger.ts'
-import { asTheyCome, inOrder, type LineAnswer, type Sinks } from '../../src/batch/record.ts'
+import type { LineAnswer } from '../../src/batch/result.ts'
 import { readEarlier } from '../../src/batch/results-file.ts'
-import { type Ask, type BatchRunOptions, type Outcome, type Pause, runBatch } from '../../src/batch/run.ts'
+import {
+  type Ask,
+  type Observer,
+  type Outcome,
+  type RunOptions,
+  runBatch,
+  type Sink,
+} from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, Kind } from '../../src/errors.ts'
 import { createClock } from '../harness/clock.ts'
 import { failure, prepare, sourceOf, streamOf, type TestCall, type TestLine } from './pieces.ts'
@@ -23,15 +30,22 @@ export interface TestFile {
   isGone?: boolean
 }
 
-interface World extends Partial<BatchRunOptions> {
-  isOrdered?: boolean
+interface World extends Partial<Omit<RunOptions, 'retry' | 'observer' | 'file'>> {
+  deadline?: number
+  retries?: number
+  retryUnknown?: boolean
   /** The input is a file, and checked before anything is asked. */
   isChecked?: boolean
   /** The file of results, with what an earlier run left there. Without one they go to stdout. */
   file?: TestFile
-  output?: Sinks['output']
-  results?: Sinks['results']
-  describe?: Sinks['describe']
+  results?: Sink
+  describe?: Observer['describe']
+}
+
+interface Pause {
+  error: CliError
+  until: number
+  places: number
 }
 
 interface Played extends Outcome {
@@ -77,37 +91,46 @@ export const parse = (text: string): Result[] =>
 export async function play(
   input: string | AsyncIterable<Uint8Array>,
   ask: Ask<TestCall>,
-  { isOrdered = true, isChecked = false, file, output, results, describe, ...options }: World = {},
+  {
+    isChecked = false,
+    file,
+    stdout,
+    results,
+    describe,
+    deadline = Infinity,
+    retries = 0,
+    ...options
+  }: World = {},
 ): Promise<Played> {
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8
   const ledger = createLedger()
-  const earlier = await readEarlier(streamOf(file?.text ?? ''), ledger, () => undefined)
+  const earlier = await readEarlier(streamOf(file?.text ?? ''), ledger, { tokensOf: () => undefined })
   const lines = await readInput(sourceOf(input, { isRepeatable: isChecked }), prepare, ledger)
   let out = ''
   // As `openResults` does.
   if (file && earlier.tail === 'torn') file.text = Buffer.from(file.text).subarray(0, earlier.end).toString()
   const notes: string[] = []
   const pauses: Pause[] = []
-  const sinks: Sinks = {
-    turns: isOrdered ? inOrder(4 * concurrency) : asTheyCome(),
-    output: output ?? {
-      async write(text) {
-        out += text
-      },
-      async flush() {},
-    },
-    results: results ?? (file && appendTo(file)),
-    describe: describe ?? (({ kind, details: { attempts } }) => ({ kind, attempts })),
-    note: (message) => notes.push(message),
-  }
-  const outcome = await runBatch(lines, ask, sinks, {
-    deadline: Infinity,
+  const outcome = await runBatch(lines, ask, {
     mostTokens: Infinity,
     mostFailed: () => Infinity,
     earlier,
     interrupted: new AbortController().signal,
-    onPause: (pause) => pauses.push(pause),
+    stdout: stdout ?? {
+      async write(text) {
+        out += `${text}\n`
+      },
+    },
+    file: results ?? (file && appendTo(file)),
+    observer: {
+      describe: describe ?? (({ kind, details: { attempts } }) => ({ kind, attempts })),
+      note: (message) => notes.push(message),
+      onResult() {},
+      onRetry() {},
+      onPause: (error, until, places) => pauses.push({ error, until, places }),
+    },
+    retry: { repeat: 'failed', retries, retryUnknown: options.retryUnknown ?? false, deadline },
     ...options,
     concurrency,
     timers: { ...timers, random: () => 0.5 },
@@ -115,8 +138,8 @@ export async function play(
   return { ...outcome, out: parse(out), file: file?.text ?? '', notes, pauses }
 }
 
-const appendTo = (file: TestFile): Sinks['results'] => ({
-  append(line) {
+const appendTo = (file: TestFile): Sink => ({
+  async write(line) {
     if (!file.isGone) file.text += `${line}\n`
   },
 })

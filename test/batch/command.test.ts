@@ -38,6 +38,7 @@ const parse = (out: string): Line[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line))
 const indexes = (lines: Line[]) => lines.map(({ index }) => index)
+const inOrder = (lines: Line[]) => lines.toSorted((one, other) => one.index - other.index)
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
 
 /** A folder with an input of so many lines. */
@@ -313,7 +314,7 @@ describe('what comes of it', () => {
       2: (...args) => (times++ === 0 ? status(500) : answering(message('late')))(...args),
     })
     const ended = await run(batch, { cwd: folderWith(3), exchange, timers: hurried() })
-    expect([ended.code, parse(ended.out)[1]]).toEqual([
+    expect([ended.code, inOrder(parse(ended.out))[1]]).toEqual([
       0,
       expect.objectContaining({ text: 'late', attempts: 2 }),
     ])
@@ -566,6 +567,23 @@ describe('--results and --resume', () => {
     )
   })
 
+  describe('an id stays that of its request, whichever of several equal ones it is', () => {
+    const line = (id: string, prompt = 'same') => `{"id":"${id}","prompt":"${prompt}"}\n`
+    test.each<[what: string, before: string, now: string, asked: number]>([
+      ['one is added before', line('a') + line('b'), line('new') + line('a') + line('b'), 1],
+      ['they change places', line('a') + line('b'), line('b') + line('a'), 0],
+      ['the first is removed', line('a') + line('b'), line('b'), 0],
+      ['one with a new id takes the place of another', line('a'), line('new'), 0],
+      ['one that had none gets an id', '"same"\n', line('a'), 0],
+    ])('%s', async (_, before, now, asked) => {
+      const cwd = folderWith(before)
+      expect((await run([...results, '--resume'], { cwd })).code).toBe(0)
+      writeFileSync(join(cwd, 'in.ndjson'), now)
+      const { code, requests } = await run([...results, '--resume'], { cwd })
+      expect([code, requests.length]).toEqual([0, asked])
+    })
+  })
+
   test('an id with another request is named, and nothing is sent', async () => {
     const cwd = folderWith(3)
     await run(results, { cwd })
@@ -694,7 +712,7 @@ describe('the end of a batch', () => {
       'a line that may pass after one that will not',
       ['--results', 'r', '--resume'],
       { 1: status(400), 2: status(500) },
-      { kind: 'refused', retry: 'later', safeToRetry: true },
+      { kind: 'service', retry: 'later', safeToRetry: true },
     ],
     [
       'lines that will not pass',
@@ -756,8 +774,7 @@ describe('the end of a batch', () => {
   })
 
   test.each<[string, number, string[]]>([
-    ['in order', 0, []],
-    ['as they come', 0, ['--unordered']],
+    ['any', 0, []],
     ['after the first', 1, ['--concurrency', '1']],
   ])('results that a full stdout does not take do not count: %s', async (_, taken, flags) => {
     let left = taken
@@ -797,8 +814,31 @@ describe('the end of a batch', () => {
     expect(JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8')).seconds).toBe(60)
   })
 
-  test('an empty input is done', async () => {
-    expect(await run(batch, { cwd: folderWith('\n\n') })).toMatchObject({ code: 0, out: '', requests: [] })
+  test.each([
+    ['a file', 'in.ndjson', undefined],
+    ['a pipe', '-', '\n'],
+  ])(
+    'one without a line is done, and says so; with --fail-on-empty that is exit 2: %s',
+    async (_, name, stdin) => {
+      const world = { cwd: folderWith('\n\n'), ...(stdin === undefined ? {} : { stdin }) }
+      const argv = ['chat', '--batch', name]
+      const done = await run(argv, world)
+      expect(done).toMatchObject({ code: 0, out: '', requests: [] })
+      expect(done.err).toMatch(/: it has no line with a request\n/)
+      const failed = await run([...argv, '--fail-on-empty'], world)
+      expect(failed).toMatchObject({ code: 2, out: '', requests: [] })
+      expect(failed.err).toMatch(/: (it has no line with a request|stdin is empty \(--fail-on-empty\))\n$/)
+    },
+  )
+
+  test('at the limit of tokens the same command does not go on, and nobody says so', async () => {
+    for (const flags of [[], ['--results', 'r', '--resume']]) {
+      const argv = [...batch, ...flags, '--max-total-tokens', '8', '--concurrency', '1']
+      const ended = await run(argv, { cwd: folderWith(3), exchange: answering(message('hi')) })
+      expect(ended.code).toBe(15)
+      expect(ended.err).not.toMatch(/same command/)
+      expect(ended.err.includes('--resume goes on with a larger --max-total-tokens')).toBe(flags.length > 0)
+    }
   })
 })
 
@@ -900,16 +940,49 @@ test('B08: a 200 that holds a rate_limit_error is no pause of all: its line has 
   expect(ended.err).not.toMatch(/all wait/)
 })
 
+describe('a paid answer that is not understood is whole in its result', () => {
+  const deep = `{"content":${'['.repeat(1500)}${']'.repeat(1500)}}`
+  test.each([
+    ['another shape', '{"choices":[{"message":{"content":"paid for"}}]}'],
+    ['no JSON', '<html>paid for</html>'],
+    ['nested deep', deep],
+    ['a body that is long', JSON.stringify({ output: 'paid for '.repeat(600) })],
+    [
+      'no text, but a function call',
+      '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}',
+    ],
+    ['nothing', message('')],
+  ])('%s', async (_, body) => {
+    const cwd = folderWith(1)
+    const ended = await run(batch, { cwd, exchange: answering(body) })
+    expect(ended.code).toBe(8)
+    const [{ ok, error }] = ended.out.split('\n', 1).map((line) => JSON.parse(line)) as [
+      { ok: boolean; error: { kind: string; body: unknown } },
+    ]
+    expect({ ok, kind: error.kind }).toEqual({ ok: false, kind: 'response' })
+    expect(typeof error.body === 'string' ? error.body : JSON.stringify(error.body)).toBe(body)
+    expect(readdirSync(cwd)).toEqual(['in.ndjson'])
+  })
+
+  test('with --raw an answer without text is ok', async () => {
+    const ended = await run([...batch, '--raw'], { cwd: folderWith(1), exchange: answering(message('')) })
+    expect([ended.code, parse(ended.out)[0]?.ok]).toEqual([0, true])
+  })
+})
+
 test('B09: attempts of a line count every request that was made for it', async () => {
   const fates: Exchange[] = [status(500), status(429), status(500), status(429), answering(message('late'))]
   const exchange = byPrompt({ 2: (...args) => (fates.shift() as Exchange)(...args) })
   const ended = await run(batch, { cwd: folderWith(3), exchange })
-  expect([ended.code, parse(ended.out).map(({ attempts }) => attempts)]).toEqual([0, [1, 5, 1]])
+  expect([ended.code, inOrder(parse(ended.out)).map(({ attempts }) => attempts)]).toEqual([0, [1, 5, 1]])
 
   const last: Exchange[] = [status(429), status(500), status(500), status(500)]
   const failing = byPrompt({ 2: (...args) => (last.shift() as Exchange)(...args) })
   const failed = await run(batch, { cwd: folderWith(3), exchange: failing })
-  expect([failed.code, parse(failed.out)[1]?.error]).toEqual([7, expect.objectContaining({ attempts: 4 })])
+  expect([failed.code, inOrder(parse(failed.out))[1]?.error]).toEqual([
+    7,
+    expect.objectContaining({ attempts: 4 }),
+  ])
 })
 
 describe('tokens of answers that failed were paid', () => {
@@ -997,54 +1070,43 @@ describe('images', () => {
     const ended = await run([...images, '-o', 'pics/', '-m', 'm'], { cwd })
     expect(ended.code).toBe(0)
     expect(readdirSync(join(cwd, 'pics')).sort()).toEqual([
-      '1-a-red-fox.png',
-      '2-a-red-fox.png',
-      '3-an-owl.png',
+      '000001-a-red-fox.png',
+      '000002-a-red-fox.png',
+      '000003-an-owl.png',
     ])
-    expect(parse(ended.out).map(({ files }) => files)).toEqual([
-      ['pics/1-a-red-fox.png'],
-      ['pics/2-a-red-fox.png'],
-      ['pics/3-an-owl.png'],
+    expect(inOrder(parse(ended.out)).map(({ files }) => files)).toEqual([
+      ['pics/000001-a-red-fox.png'],
+      ['pics/000002-a-red-fox.png'],
+      ['pics/000003-an-owl.png'],
     ])
   })
 
-  describe('have names that sort as their lines do', () => {
-    const argv = ['image', '-m', 'm', '-o', 'pics/']
-    const namesIn = (cwd: string) => readdirSync(join(cwd, 'pics')).sort()
+  test('have names that sort as their lines do, of six digits, from a file as from a pipe', async () => {
+    const cwd = folderWith(`"a fox"\n${'\n'.repeat(98)}"an owl"\n`)
+    const argv = ['image', '-m', 'm', '-o', 'pics/', '--batch']
+    expect((await run([...argv, 'in.ndjson'], { cwd })).code).toBe(0)
+    expect((await run([...argv, '-'], { cwd, stdin: '\n"a cat"\n' })).code).toBe(0)
+    const names = readdirSync(join(cwd, 'pics')).sort()
+    expect(names).toEqual(['000001-a-fox.png', '000002-a-cat.png', '000100-an-owl.png'])
+  })
 
-    test('of a file, as wide as the number of its last line, empty ones counted', async () => {
-      const cwd = folderWith(`"a fox"\n${'\n'.repeat(98)}"an owl"\n`)
-      expect((await run([...argv, '--batch', 'in.ndjson'], { cwd })).code).toBe(0)
-      expect(namesIn(cwd)).toEqual(['001-a-fox.png', '100-an-owl.png'])
-    })
-
-    test('from a pipe, six digits', async () => {
-      const cwd = temporaryFolder()
-      expect((await run([...argv, '--batch', '-'], { cwd, stdin: '"a fox"\n"an owl"\n' })).code).toBe(0)
-      expect(namesIn(cwd)).toEqual(['000001-a-fox.png', '000002-an-owl.png'])
-    })
-
-    test('with --resume, as wide as before', async () => {
-      const cwd = folderWith('"a fox"\n"an owl"\n')
-      const resumed = [...argv, '--results', 'r.ndjson', '--resume']
-      expect((await run([...resumed, '--batch', '-'], { cwd, stdin: '"a fox"\n' })).code).toBe(0)
-      expect((await run([...resumed, '--batch', 'in.ndjson'], { cwd })).code).toBe(0)
-      expect(namesIn(cwd)).toEqual(['000001-a-fox.png', '000002-an-owl.png'])
-    })
-
-    test('with --resume of a file that has grown, as wide as before', async () => {
-      const cwd = folderWith(9)
-      const resumed = [...argv, '--results', 'r.ndjson', '--resume', '--batch', 'in.ndjson']
-      expect((await run(resumed, { cwd })).code).toBe(0)
-      const lines = readFileSync(join(cwd, 'in.ndjson'), 'utf8')
-      writeFileSync(join(cwd, 'in.ndjson'), `${lines}"an owl"\n`)
-      expect((await run(resumed, { cwd })).code).toBe(0)
-      expect(namesIn(cwd).filter((name) => /owl|p-[19]\./.test(name))).toEqual([
-        '1-p-1.png',
-        '10-an-owl.png',
-        '9-p-9.png',
-      ])
-    })
+  test('that are gone are asked for again, and stderr counts them', async () => {
+    const cwd = folderWith(3)
+    const argv = [...images, '-o', 'pics/', '-m', 'm', '--results', 'r.ndjson', '--resume']
+    expect((await run(argv, { cwd })).code).toBe(0)
+    rmSync(join(cwd, 'pics/000002-p-2.png'))
+    const again = await run(argv, { cwd })
+    expect([again.code, again.requests.map(promptOf)]).toEqual([0, ['2']])
+    expect(again.err).toContain('parley: the files of 1 line were gone: asked for again\n')
+    expect(again.err).toMatch(/1 ok · 0 failed · 2 done before/)
+    expect(readdirSync(join(cwd, 'pics'))).toContain('000002-p-2.png')
+    const third = await run(argv, { cwd })
+    expect([third.code, third.requests]).toEqual([0, []])
+    expect(third.err).not.toContain('gone')
+    rmSync(join(cwd, 'pics'), { recursive: true })
+    const all = await run(argv, { cwd })
+    expect(all.requests).toHaveLength(3)
+    expect(all.err).toContain('parley: the files of 3 lines were gone: asked for again\n')
   })
 
   test('go into a folder', async () => {

@@ -20,7 +20,7 @@ const refusal = async (text: string, make?: Prepare<TestCall>): Promise<CliError
   throw new Error('it was accepted')
 }
 
-const work = { call: expect.anything(), spent: nothingSpent() }
+const work = { call: expect.anything(), spent: nothingSpent(), failures: 0 }
 
 test('a line becomes a job, named by its number, its id and its hash', async () => {
   const jobs = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')

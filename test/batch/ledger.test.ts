@@ -70,11 +70,19 @@ describe('the ledger', () => {
     const ledger = createLedger()
     ledger.recall({ id: 'one', hash: 'a', isOk: true })
     ledger.recall({ id: 'two', hash: 'b', isOk: false })
-    expect(ledger.enter({ index: 1, id: 'one', hash: 'a' })).toEqual({ hash: 'a', isDone: true })
+    expect(ledger.enter({ index: 1, id: 'one', hash: 'a' })).toEqual({
+      hash: 'a',
+      isDone: true,
+      isGone: false,
+    })
     expect(() => ledger.enter({ index: 1, id: 'two', hash: 'c' })).toThrow(
       '"two" is in the results with another',
     )
-    expect(ledger.enter({ index: 1, id: 3, hash: 'c' })).toEqual({ hash: 'c#2', isDone: false })
+    expect(ledger.enter({ index: 1, id: 3, hash: 'c' })).toEqual({
+      hash: 'c#2',
+      isDone: false,
+      isGone: false,
+    })
     expect(() => ledger.enter({ index: 1, id: 3, hash: 'd' })).toThrow('its id 3 was used before')
     expect(() => ledger.enter({ index: 1, id: 'one', hash: 'e' })).toThrow('its id "one" was used before')
   })
@@ -89,7 +97,11 @@ describe('the ledger', () => {
   test('takes no result without an id for one whose id is undefined, as a text', () => {
     const ledger = createLedger()
     ledger.recall({ hash: 'a', isOk: true })
-    expect(ledger.enter({ index: 1, id: 'undefined', hash: 'b' })).toEqual({ hash: 'b', isDone: false })
+    expect(ledger.enter({ index: 1, id: 'undefined', hash: 'b' })).toEqual({
+      hash: 'b',
+      isDone: false,
+      isGone: false,
+    })
   })
 
   test('takes ids that differ only in a lone surrogate for different ones', () => {

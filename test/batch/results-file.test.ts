@@ -26,7 +26,7 @@ const open = (path: string, options: Partial<ResultsOptions> = {}) =>
     name: 'results.ndjson',
     isResumed: true,
     ledger: createLedger(),
-    tokensOf: () => undefined,
+    reader: { tokensOf: () => undefined },
     deadline: realTimers.now() + 300,
     timers: realTimers,
     note() {},
@@ -49,9 +49,9 @@ describe('a file of results', () => {
   test('is made for its owner alone, and each line is in it at once', async () => {
     const path = place()
     const file = await open(path, { isResumed: false })
-    file.append(line(1))
+    file.write(line(1))
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
-    file.append(line(2))
+    file.write(line(2))
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n${line(2)}\n`)
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
     expect(existsSync(`${path}.parley-lock`)).toBe(true)
@@ -99,7 +99,7 @@ describe('a file of results', () => {
       kind: 'file',
       message: expect.stringContaining('locked'),
     })
-    file.append(line(1))
+    file.write(line(1))
     file.close()
     const next = await open(path)
     expect(next.earlier.results).toBe(1)
@@ -127,10 +127,10 @@ describe('a file of results', () => {
   test('is left alone once another run has taken it over (needs files replaced while open)', async () => {
     const path = place()
     const file = await open(path)
-    file.append(line(1))
+    file.write(line(1))
     writeFileSync(`${path}.other`, '')
     renameSync(`${path}.other`, `${path}.parley-lock`)
-    expect(() => file.append(line(2))).toThrow('results.ndjson: another parley has taken it over')
+    expect(() => file.write(line(2))).toThrow('results.ndjson: another parley has taken it over')
     file.close()
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
     expect(existsSync(`${path}.parley-lock`)).toBe(true)
@@ -153,7 +153,7 @@ describe('resumed', () => {
     const file = await open(path, { ledger })
     expect(file.earlier).toMatchObject({ results: 6, tokens: 60 })
     expect([1, 2, 3, 4, 5].map((index) => isDone(ledger, index))).toEqual([true, true, false, false, false])
-    file.append(line(5))
+    file.write(line(5))
     file.close()
     expect(readFileSync(path, 'utf8')).toBe([...lines, line(5), ''].join('\n'))
   })
@@ -167,7 +167,7 @@ describe('resumed', () => {
         const ledger = createLedger()
         const file = await open(path, { ledger })
         expect(isDone(ledger, 2)).toBe(false)
-        file.append(line(3))
+        file.write(line(3))
         file.close()
         expect(readFileSync(path, 'utf8')).toBe(`${before}${line(3)}\n`)
       }
@@ -180,7 +180,7 @@ describe('resumed', () => {
     const ledger = createLedger()
     const file = await open(path, { ledger })
     expect(isDone(ledger, 2)).toBe(true)
-    file.append(line(3))
+    file.write(line(3))
     file.close()
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n${line(2)}\n${line(3)}\n`)
   })
@@ -188,7 +188,7 @@ describe('resumed', () => {
   test('a file that is not there is made', async () => {
     const path = place()
     const file = await open(path)
-    file.append(line(1))
+    file.write(line(1))
     file.close()
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
@@ -224,7 +224,7 @@ describe('resumed', () => {
     ]
     const ledger = createLedger()
     const bytes = Buffer.from([line(1), ...strange, line(3), ''].join('\n'), 'latin1')
-    expect(await readEarlier(streamOf(bytes, 1000), ledger, () => undefined)).toEqual({
+    expect(await readEarlier(streamOf(bytes, 1000), ledger, { tokensOf: () => undefined })).toEqual({
       results: 2,
       others: strange.length,
       tokens: 20,
@@ -241,7 +241,7 @@ describe('resumed', () => {
     const raw =
       '{"hash":"r","ok":true,"response":{"tokens":4}}\n{"hash":"f","ok":false,"response":{"tokens":9}}'
     const tokensOf = (result: Record<string, unknown>) => (result.response as { tokens: number })?.tokens
-    const { tokens } = await readEarlier(streamOf([...odd, raw, ''].join('\n')), createLedger(), tokensOf)
+    const { tokens } = await readEarlier(streamOf([...odd, raw, ''].join('\n')), createLedger(), { tokensOf })
     expect(tokens).toBe(4)
   })
 

@@ -1,11 +1,23 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { type Ask, createRace } from '../../src/batch/run.ts'
+import type { Ask } from '../../src/batch/run.ts'
 import { type CliError, OutputClosed } from '../../src/errors.ts'
 import { createClock } from '../harness/clock.ts'
 import { answerOf, failureOf, linesOf, parse, play } from './batch.ts'
-import { failure, type TestCall } from './pieces.ts'
+import { failure, type TestCall, type TestLine } from './pieces.ts'
 
+const none = {
+  ok: 0,
+  failed: 0,
+  failures: {},
+  skipped: 0,
+  tokens: 0,
+  earlierTokens: 0,
+  isPartial: false,
+  isAnswered: false,
+}
+
+const sorted = (results: { index: number }[]) => indexes(results).sort((one, other) => one - other)
 const indexes = (results: { index: number }[]) => results.map(({ index }) => index)
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
 
@@ -23,55 +35,37 @@ function service(timers: ReturnType<typeof createClock>, slow: Record<number, nu
 }
 
 describe('a batch', () => {
-  test('asks every line once, so many at a time, and gives results in order', async () => {
+  test('asks every line once, so many at a time, and writes results as they come', async () => {
     const timers = createClock()
     const { ask, seen } = service(timers, { 1: 2500, 7: 9000 })
     const { out, tally, stop, failure } = await play(linesOf(100), ask, { timers })
-    expect(indexes(out)).toEqual(upTo(100))
+    expect(indexes(out)).not.toEqual(upTo(100))
+    expect(sorted(out)).toEqual(upTo(100))
     expect(seen).toMatchObject({ asked: upTo(100), most: 8 })
     expect({ tally, stop, failure }).toEqual({
-      tally: { ok: 100, failed: 0, skipped: 0, tokens: 1000, earlierTokens: 0 },
+      tally: { ...none, ok: 100, tokens: 1000, isAnswered: true },
     })
-    expect(out[6]).toMatchObject({ index: 7, id: 'id 7', ok: true, text: 'answer to "p7"', attempts: 1 })
+    expect(out.find(({ index }) => index === 7)).toMatchObject({
+      index: 7,
+      id: 'id 7',
+      ok: true,
+      text: 'answer to "p7"',
+      attempts: 1,
+    })
   })
 
   test('writes results to their file as they come, and none to stdout', async () => {
     const timers = createClock()
     const { ask } = service(timers, { 1: 60_000 })
-    const { out, file } = await play(linesOf(60), ask, { timers, isOrdered: false, file: { text: '' } })
+    const { out, file } = await play(linesOf(60), ask, { timers, file: { text: '' } })
     expect([out, indexes(parse(file))]).toEqual([[], [...upTo(60).slice(1), 1]])
-  })
-
-  test('gives results as they come where no order is asked for', async () => {
-    const timers = createClock()
-    const { ask } = service(timers, { 1: 60_000 })
-    const { out } = await play(linesOf(60), ask, { timers, isOrdered: false })
-    expect(indexes(out)).toEqual([...upTo(60).slice(1), 1])
-  })
-
-  test('waits for a line whose result is next, once so many others wait for it', async () => {
-    const timers = createClock()
-    const { ask, seen } = service(timers, { 3: 3_600_000 })
-    const most: number[] = []
-    const interrupted = new AbortController()
-    const running = play(linesOf(100), ask, { timers, concurrency: 2, interrupted: interrupted.signal })
-    for (let count = 0; count < 500; count++) {
-      await turn()
-      most.push(seen.asked.length)
-      if (seen.asked.length === 10 && seen.open === 1) break
-    }
-    interrupted.abort()
-    const { out } = await running
-    // Two were given out; the slow one and seven others are within the window of eight.
-    expect(seen.asked).toEqual(upTo(10))
-    expect(indexes(out)).toEqual(upTo(10))
   })
 
   test('an empty one is done at once', async () => {
     const { out, tally, stop } = await play('\n\n', () => Promise.reject(new Error('nothing to ask')))
     expect({ out, tally, stop }).toEqual({
       out: [],
-      tally: { ok: 0, failed: 0, skipped: 0, tokens: 0, earlierTokens: 0 },
+      tally: none,
     })
   })
 
@@ -84,12 +78,19 @@ describe('a batch', () => {
     }
     const { out, tally, stop, failure: first } = await play(linesOf(10), ask, { timers })
     expect(out.filter(({ ok }) => !ok).map(({ index, error }) => [index, error])).toEqual([
-      [3, { kind: 'response', attempts: 3 }],
       [6, { kind: 'service', attempts: 3 }],
+      [3, { kind: 'response', attempts: 3 }],
       [9, { kind: 'service', attempts: 3 }],
     ])
     expect({ tally, stop, kind: first?.error.kind }).toEqual({
-      tally: { ok: 7, failed: 3, skipped: 0, tokens: 7, earlierTokens: 0 },
+      tally: {
+        ...none,
+        ok: 7,
+        failed: 3,
+        failures: { response: 1, service: 2 },
+        tokens: 7,
+        isAnswered: true,
+      },
       stop: undefined,
       kind: 'response',
     })
@@ -109,10 +110,10 @@ describe('a batch', () => {
       return answerOf(job, 10)
     }
     const first = await play(linesOf(4), ask, { file: { text: '' } })
-    expect(first.tally).toEqual({ ok: 3, failed: 1, skipped: 0, tokens: 30, earlierTokens: 0 })
+    expect(first.tally).toMatchObject({ ok: 3, failed: 1, skipped: 0, tokens: 30, earlierTokens: 0 })
     const second = await play(linesOf(6), ask, { file: { text: first.file } })
     expect(asked).toEqual([1, 2, 3, 4, 2, 5, 6])
-    expect(second.tally).toEqual({ ok: 3, failed: 0, skipped: 3, tokens: 60, earlierTokens: 30 })
+    expect(second.tally).toMatchObject({ ok: 3, failed: 0, skipped: 3, tokens: 60, earlierTokens: 30 })
     expect(parse(second.file).map(({ index, ok }) => [index, ok])).toEqual([
       ...parse(first.file).map(({ index, ok }) => [index, ok]),
       [2, true],
@@ -150,7 +151,7 @@ describe('where a service refuses for now', () => {
       const { out, tally, pauses } = await play(linesOf(20), ask, { timers, concurrency: 4 })
       expect(pauses.map(({ until, places }) => [until - start, places])).toEqual([[5100, 2]])
       expect(tally).toMatchObject({ ok: 20, failed: 0 })
-      expect(indexes(out)).toEqual(upTo(20))
+      expect(sorted(out)).toEqual(upTo(20))
       expect(out.map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(16).fill(1)])
       expect(times.slice(0, 6)).toEqual([0, 0, 0, 0, 5100, 5100])
     },
@@ -202,6 +203,93 @@ describe('where a service refuses for now', () => {
   })
 })
 
+describe('an outage', () => {
+  /** A service that takes 200 ms for each request, and is away for a while. */
+  async function suffer(
+    fault: (line: TestLine) => CliError,
+    {
+      from = 5000,
+      until = 35_000,
+      ...world
+    }: Parameters<typeof play>[2] & { from?: number; until?: number } = {},
+  ) {
+    const timers = createClock()
+    const start = timers.now()
+    const tried: number[] = []
+    let open = 0
+    let most = 0
+    const ask: Ask<TestCall> = async (job) => {
+      const at = timers.now() - start
+      most = Math.max(most, ++open)
+      await timers.wait(200)
+      open--
+      if (at < from || at >= until) return answerOf(job, 1)
+      tried.push(job.index)
+      throw fault(job)
+    }
+    const ended = await play(linesOf(1250), ask, { timers, retries: 2, ...world })
+    return { ...ended, tried, most, seconds: (timers.now() - start) / 1000 }
+  }
+  const badGateway = (line: TestLine) =>
+    failureOf(line, 'service', { status: 502, sent: 'yes', retry: 'later' })
+  const reset = (line: TestLine) => failureOf(line, 'unknown', { sent: 'unknown', retry: 'later' })
+
+  test.each([8, 4, 16])('of 30 s fails no line by a bad gateway, %i at a time', async (concurrency) => {
+    const { tally, stop, tried, most, file } = await suffer(badGateway, { concurrency, file: { text: '' } })
+    expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
+    expect(new Set(indexes(parse(file))).size).toBe(1250)
+    // One row, some of which tried once more by themselves, and then one trial after each pause.
+    expect(tried.length).toBeLessThan(2 * Math.max(4, concurrency) + 8)
+    expect(most).toBe(concurrency)
+  })
+
+  test('by resets fails those that were under way, and those that tried', async () => {
+    const { tally, stop, tried } = await suffer(reset)
+    expect(stop).toBeUndefined()
+    expect(tally.failures).toEqual({ unknown: tried.length })
+    // When the eighth had failed, seven more had been begun.
+    expect(tried.length).toBeLessThanOrEqual(8 + 7 + 5)
+    expect(new Set(tried).size).toBe(tried.length)
+    expect(tally.ok + tally.failed).toBe(1250)
+  })
+
+  test('by resets fails no line with --retry-unknown', async () => {
+    const { tally, stop } = await suffer(reset, { retryUnknown: true })
+    expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
+  })
+
+  test('of a batch with one place is known by its fourth line', async () => {
+    const { tally, stop } = await suffer(badGateway, { concurrency: 1 })
+    expect({ ...tally, stop }).toMatchObject({ ok: 1247, failed: 3, stop: undefined })
+  })
+
+  test('is said once for each pause', async () => {
+    const { pauses } = await suffer(badGateway)
+    expect(pauses.map(({ places }) => places)).toEqual([1, 1, 1, 1, 1])
+  })
+
+  test('without end ends the batch after 5 minutes of pauses, with the code of what failed last', async () => {
+    const { stop, tally, seconds } = await suffer(badGateway, { until: Infinity })
+    expect(stop).toMatchObject({ kind: 'service', message: expect.stringContaining('5 minutes of pauses') })
+    expect(tally.ok).toBeGreaterThan(100)
+    expect(tally.failed).toBe(1)
+    expect(seconds).toBeLessThan(400)
+  })
+
+  test('of one line alone keeps no other from its answer', async () => {
+    const timers = createClock()
+    const ask: Ask<TestCall> = async (job) => {
+      await timers.wait(10)
+      if (job.index <= 4) throw badGateway(job)
+      return answerOf(job, 1)
+    }
+    for (const concurrency of [1, 4, 8]) {
+      const { tally, stop } = await play(linesOf(40), ask, { timers, concurrency, retries: 2 })
+      expect({ ...tally, stop }).toMatchObject({ ok: 36, failed: 4, stop: undefined })
+    }
+  })
+})
+
 test('B01: a clock that moves at every reading: a pause may end between two of them, and every line is asked', async () => {
   // The first pause is 375 ms long.
   for (let step = 25; step <= 500; step += 25) {
@@ -247,7 +335,7 @@ describe('nothing more is begun', () => {
       const { asked, out, stop, tally } = await meet(() => Promise.reject(failure(kind, { sent: 'yes' })))
       expect(asked).toEqual(upTo(12))
       expect((stop as CliError).kind).toBe(kind)
-      expect(indexes(out)).toEqual(upTo(12))
+      expect(sorted(out)).toEqual(upTo(12))
       expect(tally).toMatchObject({ ok: 11, failed: 1 })
     },
   )
@@ -256,8 +344,8 @@ describe('nothing more is begun', () => {
     const { asked, out, stop } = await meet(() => Promise.reject(new TypeError('a bug')))
     expect(asked).toEqual(upTo(12))
     expect(stop).toBeInstanceOf(TypeError)
-    // The line of the bug has no result; those that waited for it are given out.
-    expect(indexes(out)).toEqual([...upTo(9), 11, 12])
+    // The line of the bug has no result.
+    expect(sorted(out)).toEqual([...upTo(9), 11, 12])
   })
 
   test('after a result that cannot be made, which is a bug too', async () => {
@@ -305,7 +393,7 @@ describe('nothing more is begun', () => {
       { interrupted: interrupted.signal },
     )
     expect(asked).toEqual(upTo(12))
-    expect(indexes(out)).toEqual(upTo(12))
+    expect(sorted(out)).toEqual(upTo(12))
     expect([stop, tally.ok]).toEqual([undefined, 12])
   })
 
@@ -316,8 +404,8 @@ describe('nothing more is begun', () => {
   })
 
   test('once stdout is closed', async () => {
-    const gone = { write: () => Promise.reject(new OutputClosed()), flush: async () => {} }
-    const { asked, stop } = await meet(() => undefined, { output: gone })
+    const gone = { write: () => Promise.reject(new OutputClosed()) }
+    const { asked, stop } = await meet(() => undefined, { stdout: gone })
     expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader has gone' })
     expect(asked).toEqual(upTo(4))
   })
@@ -325,20 +413,20 @@ describe('nothing more is begun', () => {
   test('once the results cannot be written; stdout has what they did not take, which does not count', async () => {
     let lines = 0
     const full = {
-      append() {
+      async write() {
         if (++lines > 6) throw failure('file')
       },
     }
     const { asked, out, stop, tally } = await meet(() => undefined, { results: full })
     expect(stop).toMatchObject({ kind: 'file', details: { consequence: /are on stdout/ } })
     expect(asked.length).toBeLessThanOrEqual(11)
-    expect(indexes(out).sort((one, other) => one - other)).toEqual(asked.slice(6))
+    expect(sorted(out)).toEqual(asked.slice(6))
     expect(tally).toMatchObject({ ok: 6, failed: 0 })
   })
 
   test('B02: the results are gone after the last line', async () => {
     const gone = {
-      append() {},
+      async write() {},
       requireWhole() {
         throw failure('file')
       },
@@ -412,46 +500,11 @@ describe('at the deadline', () => {
   })
 })
 
-describe('the race of what is under way', () => {
-  const never = { until: Infinity, alarm: Infinity }
-
-  test('nothing under way and no time to wait for is a bug, and says so, whatever the deadline', async () => {
-    const timers = createClock()
-    const race = createRace(timers)
-    await expect(race.next({ now: 0, ...never })).rejects.toThrow('a batch waits for nothing')
-    await expect(race.next({ now: 0, until: Infinity, alarm: 9 })).rejects.toThrow(
-      'a batch waits for nothing',
-    )
-    race.add(Promise.resolve())
-    await race.next({ now: 0, ...never })
-    await expect(race.next({ now: 0, ...never })).rejects.toThrow('a batch waits for nothing')
-  })
-
-  test('the first to end is waited for, or a time, or who wakes it', async () => {
-    const timers = createClock()
-    const now = timers.now()
-    const race = createRace(timers)
-    race.add(timers.wait(3000))
-    race.add(timers.wait(1000))
-    await race.next({ now, ...never })
-    expect(timers.now() - now).toBe(1000)
-    await race.next({ now: timers.now(), until: now + 2000, alarm: Infinity })
-    expect(timers.now() - now).toBe(2000)
-    await race.next({ now: timers.now(), until: Infinity, alarm: now + 2500 })
-    expect(timers.now() - now).toBe(2500)
-    setImmediate(race.wake)
-    await race.next({ now: timers.now(), ...never })
-    await race.next({ now: timers.now(), until: now + 9000, alarm: now + 8000 })
-    expect(timers.now() - now).toBe(3000)
-    race.end()
-  })
-
-  test('work that breaks is told', async () => {
-    const race = createRace(createClock())
-    race.add(Promise.reject(new TypeError('a bug')))
-    await race.next({ now: 0, ...never })
-    await expect(race.next({ now: 0, ...never })).rejects.toThrow('a bug')
-  })
+test('nothing under way and no time to wait for is a bug, and says so, whatever the deadline', async () => {
+  const never = () => Promise.reject(new Error('there is no place'))
+  await expect(play(linesOf(1), never, { concurrency: 0 })).rejects.toThrow('a batch waits for nothing')
+  const world = { concurrency: 0, deadline: 2e12 }
+  await expect(play(linesOf(1), never, world)).rejects.toThrow('a batch waits for nothing')
 })
 
 test('many at a time are taken for no mistake', async () => {
@@ -479,7 +532,7 @@ test('a stdout that takes nothing holds the intake', async () => {
       asked.push(job.index)
       return answerOf(job)
     },
-    { concurrency: 4, output: { write: () => isOpen, flush: async () => {} } },
+    { concurrency: 4, stdout: { write: () => isOpen } },
   )
   for (let count = 0; count < 50; count++) await turn()
   expect(asked.length).toBeLessThanOrEqual(8)

@@ -131,9 +131,9 @@ describe('--share', () => {
     const argv = ['image', '--batch', 'in.ndjson', '-m', 'm', '-o', 'pics/', '--share', '3/3']
     const ended = await run(argv, { cwd })
     expect(parse(ended.out).map(({ files }) => files?.[0])).toEqual([
-      'pics/03-p-2.png',
-      'pics/06-p-5.png',
-      'pics/09-p-8.png',
+      'pics/000003-p-2.png',
+      'pics/000006-p-5.png',
+      'pics/000009-p-8.png',
     ])
   })
 
@@ -170,7 +170,7 @@ describe('--max-failed', () => {
     expect([ended.code, ended.requests.length, parse(ended.out).length]).toEqual([code, count, count])
     const failed = parse(ended.out).filter(({ ok }) => !ok).length
     expect(countsIn(cwd)).toEqual({ total: 10, ok: count - failed, failed, skipped: 0, notDone: 10 - count })
-    expect(reportIn(cwd).exit).toBe(code)
+    expect(reportIn(cwd)).toMatchObject({ exit: code, failures: { refused: failed } })
     if (code === 0) expect(ended.err).toMatch(/^parley: 7 ok · 3 failed/)
     else
       expect(ended.err).toMatch(

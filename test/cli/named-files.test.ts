@@ -1,7 +1,6 @@
 import { existsSync, linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { lock } from '../../src/io/lock.ts'
 import { execute } from '../harness/process.ts'
 import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
 
@@ -148,21 +147,12 @@ describe('F30 a link to a file that is not there yet (needs POSIX files)', () =>
     expect(ended.err).toMatch(/loop: it is a link/)
   })
 
-  test('results are made through it, and a run by either name waits for the other', async () => {
+  test('no results are written through it', async () => {
     const cwd = folderWith('"hi"\n', 'in')
     symlinkSync('there', join(cwd, 'link'))
-    const held = await lock(join(cwd, 'there'), {
-      longestWait: 100,
-      silence: 5000,
-      kind: 'file',
-      consequence: '',
-    })
-    const argv = ['chat', '--batch', 'in', '--results', 'link', '--resume']
-    const waited = await run([...argv, '--deadline', '300ms'], { cwd })
-    held.release()
-    expect(waited).toMatchObject({ code: 11, requests: [] })
-    expect((await run(argv, { cwd })).code).toBe(0)
-    expect(readFileSync(join(cwd, 'there'), 'utf8')).toMatch(/"ok":true/)
+    const ended = await run(['chat', '--batch', 'in', '--results', 'link', '--resume'], { cwd })
+    expect(ended).toMatchObject({ code: 11, requests: [], err: 'parley: link: it is a link\n' })
+    expect(existsSync(join(cwd, 'there'))).toBe(false)
   })
 })
 

@@ -114,7 +114,6 @@ describe('a pipe that brings nothing beside what was given', () => {
     ['events of a file', ['events', 'send', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
     ['events of a run', ['events', 'run', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
     ['an interrupt', ['events', 'send', '-s', 'sesn_1', '--interrupt'], 'an interrupt'],
-    ['lines of a file', ['chat', '--batch', 'lines.txt'], '--batch FILE'],
   ])('P61 --fail-on-empty beside what leaves stdin alone is exit 2: %s', async (_, argv, beside) => {
     writeFileSync(join(cwd, 'events.json'), '[{"type":"user.interrupt"}]')
     writeFileSync(join(cwd, 'lines.txt'), '{"prompt":"Hi"}\n')

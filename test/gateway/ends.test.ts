@@ -98,7 +98,7 @@ describe('an answer ends where the service says so, though the connection stays 
   test.each(picture)('a line of a batch of images: %s', async (_, pieces, type) => {
     const ended = await answered(['image', ...batch], pieces, type)
     expect(ended).toMatchObject({ code: 0, report: { usage: { totalTokens: 970 } } })
-    expect(JSON.parse(ended.out)).toMatchObject({ ok: true, files: ['1-one.png'] })
+    expect(JSON.parse(ended.out)).toMatchObject({ ok: true, files: ['000001-one.png'] })
   })
 
   test('a native stream without an end is whole after 15 s of silence, with a warning', async () => {
@@ -160,7 +160,7 @@ describe('what came of an answer that breaks off is kept, and counted', () => {
     const ended = await answered(['image', ...batch], some)
     expect(ended).toMatchObject({ code: 8, report: { usage: { totalTokens: 970 } } })
     expect(JSON.parse(ended.out)).toMatchObject({ ok: false, usage: { totalTokens: 970 } })
-    expect(ended.read('1-one.png')).toEqual(png())
+    expect(ended.read('000001-one.png')).toEqual(png())
   })
 
   test('a line of a batch with --raw', async () => {

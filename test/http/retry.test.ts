@@ -190,9 +190,8 @@ describe('another attempt', () => {
     ['--retry-unknown, of an event', { repeat: 'not-taken', retryUnknown: true }, unanswered, false],
     ['no answer to a chat', { repeat: 'failed' }, unanswered, false],
     ['no answer to a list', { repeat: 'always' }, unanswered, true],
-    ['a batch at a limit, which all calls wait for', { leavesRefusals: true }, limited, false],
-    ['a batch that nothing leaves', { leavesRefusals: true }, unsent, false],
-    ['a batch with a failure of one call', { leavesRefusals: true }, failed, true],
+    ['a limit, which says that nothing was done', {}, limited, true],
+    ['what was not sent', {}, unsent, true],
     ['the last attempt', { retries: 0 }, failed, false],
   ])('%s', (_, more, error, again) => {
     expect(decideRetry({ ...policy, repeat: 'failed', ...more }, { error }, moment).again).toBe(again)

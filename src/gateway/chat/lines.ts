@@ -5,17 +5,17 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { createSecretRenewal } from '../../http/credentials.ts'
-import { pathSegment, type RequestParts } from '../../http/request.ts'
+import { pathSegment } from '../../http/request.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import type { HttpResponse } from '../../wire/exchange.ts'
+import { type CollectedBody, collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
-import { buildLineBody, type LineParts, readLineParts } from '../line-body.ts'
+import { buildLineBody, type LineParts, readLineParts, retryOf } from '../line-body.ts'
 import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
 
 /** One line of a batch: a prompt, or a whole body. */
@@ -57,16 +57,14 @@ export async function readChatLines(
       return { model: line.model ?? model, body: await buildLineBody(line, parts) }
     },
     preview: async (call: ChatLineRequest) => void (await caller.preview(endpoints.chat, requestOf(call))),
-    async ask(
-      { call, spent, index }: { call: ChatLineRequest; spent: Spent; index: number },
-      { onRetry }: Pick<RequestParts, 'onRetry'>,
-    ) {
+    retry: retryOf(endpoints.chat, settings, flags),
+    async ask({ call, spent, index }: { call: ChatLineRequest; spent: Spent; index: number }) {
       const start = timers.now()
       const onAnswer = (summary: AnswerSummary) => countAnswer(spent, context.summary, summary)
       const askOnce = (body: Uint8Array, isLast: boolean) => {
         const onAssumed = () => warnAssumed(index)
         const how = { isRaw, failOnCut, schema, isLast, onAnswer, onAssumed, timers }
-        const request = { ...requestOf({ ...call, body }), onRetry }
+        const request = requestOf({ ...call, body })
         return withFreshSecret(() =>
           countAttempts(spent, () =>
             caller.call(endpoints.chat, request, (response) => readLine(response, how)),
@@ -108,11 +106,12 @@ async function readLine(
 ) {
   const contentType = response.headers['content-type'] ?? ''
   const pieces: string[] = []
-  const chunks: Uint8Array[] = []
+  // A longer body would not fit into a result, whose line is one text.
+  const body = collectBody(isRaw ? Infinity : longestKept)
   const decoder = createAnswerDecoder(contentType, { text: (text) => void pieces.push(text), raw: undefined })
   const { summary } = decoder
   function take(chunk: Uint8Array): void {
-    if (isRaw) chunks.push(chunk)
+    body.add(chunk)
     decoder.push(chunk)
   }
   let end: { isAssumed: boolean }
@@ -121,13 +120,18 @@ async function readLine(
     decoder.end()
   } catch (error) {
     if (usageOf(summary)) onAnswer(summary)
-    throw withPart(error, pieces.join(''))
+    // An error of the service's is a body of its own.
+    const hasBody = error instanceof CliError && error.details.body !== undefined
+    throw withPart(error, pieces.join('') || (hasBody ? '' : textOf(body)))
   }
   onAnswer(summary)
   const text = pieces.join('')
   const cut = cutOf({ summary, ...end })
-  const lack = lackOf({ summary, isBlank: text.trim() === '', ...end }, failOnCut ? 'uncut' : 'anything')
-  if (lack !== undefined) throw notUnderstood(lack).with({ answer: text })
+  const isBlank = text.trim() === ''
+  const demand = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
+  const lack = lackOf({ summary, isBlank, holds: decoder.holds, ...end }, demand)
+  // What has no text may hold something else that was paid for.
+  if (lack !== undefined) throw notUnderstood(lack).with({ answer: isBlank ? textOf(body) : text })
   if (end.isAssumed) onAssumed()
   const checked = await schema?.check(text, cut)
   const { model, stopReason } = summary
@@ -136,12 +140,17 @@ async function readLine(
     if (isLast) throw checked.failure
     return { ...known, ...checked }
   }
-  const content = isRaw ? { response: readJson(Buffer.concat(chunks), contentType) } : (checked ?? { text })
+  const content = isRaw ? { response: readJson(body.bytes(), contentType) } : (checked ?? { text })
   return { ...known, content }
 }
 
 const withPart = (error: unknown, answer: string): unknown =>
   error instanceof CliError && answer !== '' ? error.with({ answer }) : error
+
+/** Bytes. */
+const longestKept = 64 * 1024 * 1024
+
+const textOf = (body: CollectedBody): string => new TextDecoder().decode(body.bytes())
 
 /** Throws a `CliError`, with the answer, if it cannot stand in a line of JSON. */
 function readJson(bytes: Uint8Array, contentType: string): string {

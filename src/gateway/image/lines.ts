@@ -1,18 +1,19 @@
+import { existsSync } from 'node:fs'
 import { createAssumedWarning } from '../../content/footer.ts'
 import { countAnswer, countAttempts, type Spent, summaryOf, tokensOf, usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { createSecretRenewal } from '../../http/credentials.ts'
-import { pathSegment, type RequestParts } from '../../http/request.ts'
-import { isFolderName } from '../../io/paths.ts'
+import { pathSegment } from '../../http/request.ts'
+import { absolutePath, isFolderName } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
 import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
-import { buildLineBody, readLineParts } from '../line-body.ts'
+import { buildLineBody, readLineParts, retryOf } from '../line-body.ts'
 import { readBytes, readImageAnswer, summaryOfBytes } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { chooseModel, type ImageOptions } from './image.ts'
@@ -70,18 +71,18 @@ export async function readImageLines(
       return { model: line.model ?? chooseModel(options, settings), body, name: nameFrom(words) }
     },
     preview: async (call: ImageLineRequest) => void (await caller.preview(endpoints.image, requestOf(call))),
-    async ask(
-      { call, spent, index }: { call: ImageLineRequest; spent: Spent; index: number },
-      { number, onRetry }: { number: string } & Pick<RequestParts, 'onRetry'>,
-    ) {
+    retry: retryOf(endpoints.image, settings, flags),
+    isThere: ({ files }: Record<string, unknown>) =>
+      !Array.isArray(files) || files.every((file) => existsSync(absolutePath(context.host, String(file)))),
+    async ask({ call, spent, index }: { call: ImageLineRequest; spent: Spent; index: number }) {
       const start = timers.now()
-      const read = await createReader(`${number}-${call.name}`, {
+      const read = await createReader(`${String(index).padStart(6, '0')}-${call.name}`, {
         onSummary: (summary) => countAnswer(spent, context.summary, summary),
         onAssumed: () => warnAssumed(index),
       })
       const answer = await withFreshSecret(() =>
         countAttempts(spent, () =>
-          caller.call(endpoints.image, { ...requestOf(call), onRetry }, async (response) => ({
+          caller.call(endpoints.image, requestOf(call), async (response) => ({
             ...(await read(response)),
             attempts: response.attempts,
           })),

@@ -3,15 +3,16 @@ import { describe, expect, test } from 'vitest'
 import {
   answer,
   begin,
-  createSchedule,
+  createGate,
   decide,
   effectOf,
+  fail,
+  type Gate,
   leave,
   mayBegin,
   refuse,
-  type Schedule,
   type State,
-} from '../../src/batch/schedule.ts'
+} from '../../src/batch/gate.ts'
 import type { CliError } from '../../src/errors.ts'
 import { failure } from './pieces.ts'
 
@@ -19,16 +20,16 @@ const base = { deadline: Infinity, random: 1 }
 const limited = (retryAfter?: number) =>
   failure('rate-limited', retryAfter === undefined ? {} : { retryAfter })
 
-/** What happens to a schedule of 8 places, in words: `b` begins, `+` and `-` answer, a number refuses. */
-function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now: number][]): Schedule {
-  return events.reduce((schedule, [what, ticket, now]) => {
-    if (what === 'b') return begin(schedule)
-    if (what === '+' || what === '-') return answer(schedule, ticket, { isOk: what === '+', now })
-    return refuse(schedule, ticket, { ...base, error: limited(what), now })
-  }, createSchedule(8))
+/** What happens to a gate of 8 places, in words: `b` begins, `+` and `-` answer, a number refuses. */
+function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now: number][]): Gate {
+  return events.reduce((gate, [what, ticket, now]) => {
+    if (what === 'b') return begin(gate)
+    if (what === '+' || what === '-') return answer(gate, ticket, { isOk: what === '+', now })
+    return refuse(gate, ticket, { ...base, error: limited(what), now })
+  }, createGate(8))
 }
 
-describe('a schedule', () => {
+describe('a gate', () => {
   test('has as many places as it is given', () => {
     const full = play(Array.from({ length: 8 }, () => ['b', 0, 0]))
     expect(mayBegin(play([['b', 0, 0]]), 0)).toBe(true)
@@ -124,30 +125,30 @@ describe('a schedule', () => {
   })
 
   test('without anything asked for, pauses grow to 8 s and vary by half', () => {
-    let schedule = createSchedule(8)
+    let gate = createGate(8)
     const lengths: number[] = []
-    for (let now = 0; lengths.length < 7; now = schedule.pause.until) {
+    for (let now = 0; lengths.length < 7; now = gate.pause.until) {
       const random = lengths.length % 2
-      schedule = refuse(schedule, schedule.pause.number, {
+      gate = refuse(gate, gate.pause.number, {
         error: limited(),
         now,
         deadline: Infinity,
         random,
       })
-      lengths.push(schedule.pause.until - now)
+      lengths.push(gate.pause.until - now)
     }
     expect(lengths).toEqual([250, 1000, 1000, 4000, 4000, 8000, 4000])
   })
 
   test('grows by one after as many answers as there are places, to what it was', () => {
-    let schedule = play([
+    let gate = play([
       [1, 0, 0],
       [1, 1, 1000],
     ])
     const growth: number[] = []
     for (let count = 0; count < 35; count++) {
-      schedule = answer(schedule, 2, { isOk: true, now: 3000 })
-      growth.push(schedule.places)
+      gate = answer(gate, 2, { isOk: true, now: 3000 })
+      growth.push(gate.places)
     }
     const expected = [2, 3, 4, 5, 6, 7].flatMap((places) => Array<number>(places).fill(places))
     expect(growth).toEqual([...expected.slice(1), ...Array(35 - expected.length + 1).fill(8)])
@@ -164,11 +165,11 @@ describe('a schedule', () => {
   })
 })
 
-describe('a schedule ends', () => {
+describe('a gate ends', () => {
   const end =
     (asked: number, refusal: object = {}) =>
     () =>
-      refuse(createSchedule(8), 0, { ...base, now: 0, error: limited(asked), ...refusal })
+      refuse(createGate(8), 0, { ...base, now: 0, error: limited(asked), ...refusal })
 
   test('where more than an hour is asked for, or a time past the deadline', () => {
     expect(end(3600)).not.toThrow()
@@ -196,17 +197,17 @@ describe('a schedule ends', () => {
     'after 5 minutes of pauses without a success: %s',
     (kind) => {
       const suffer = (isAnswered: boolean) => {
-        let schedule = createSchedule(8)
+        let gate = createGate(8)
         let now = 0
         for (let round = 0; round < 60; round++) {
-          const ticket = schedule.pause.number
-          schedule = answer(schedule, ticket, { isOk: isAnswered && round % 10 === 0, now })
-          schedule = refuse(schedule, ticket, {
+          const ticket = gate.pause.number
+          gate = answer(gate, ticket, { isOk: isAnswered && round % 10 === 0, now })
+          gate = refuse(gate, ticket, {
             ...base,
             error: failure(kind, { retryAfter: 20 }),
             now,
           })
-          now = schedule.pause.until
+          now = gate.pause.until
         }
         return now
       }
@@ -221,8 +222,7 @@ describe('a schedule ends', () => {
         [1, 0, 0],
         [by, 0, 500],
       ])
-    const further = (schedule: Schedule) =>
-      refuse(schedule, 1, { ...base, error: limited(1), now: schedule.pause.until })
+    const further = (gate: Gate) => refuse(gate, 1, { ...base, error: limited(1), now: gate.pause.until })
     // The pause lasts for 300 s, and for a millisecond less.
     expect(() => further(prolonged(299.5))).toThrow('5 minutes')
     expect(further(prolonged(299.499)).pause.until).toBe(300_999)
@@ -253,7 +253,7 @@ test('whatever comes: never more than places, never in a pause, always an end', 
   const service = fc.infiniteStream(outcome)
   fc.assert(
     fc.property(service, fc.integer({ min: 1, max: 20 }), fc.nat(60), (outcomes, concurrency, lines) => {
-      let schedule = createSchedule(concurrency)
+      let gate = createGate(concurrency)
       let now = 0
       let left = lines
       let steps = 0
@@ -262,31 +262,31 @@ test('whatever comes: never more than places, never in a pause, always an end', 
       try {
         while (left > 0 || flights.length > 0) {
           expect(++steps).toBeLessThan(10_000)
-          while (left > 0 && mayBegin(schedule, now)) {
+          while (left > 0 && mayBegin(gate, now)) {
             const { time, ...what } = outcomes.next().value
             left--
-            schedule = begin(schedule)
-            flights.push({ at: now + time, ticket: schedule.pause.number, what })
-            expect(schedule.inFlight).toBeLessThanOrEqual(schedule.places)
-            expect(schedule.places).toBeLessThanOrEqual(concurrency)
-            expect(now).toBeGreaterThanOrEqual(schedule.pause.until)
+            gate = begin(gate)
+            flights.push({ at: now + time, ticket: gate.pause.number, what })
+            expect(gate.inFlight).toBeLessThanOrEqual(gate.places)
+            expect(gate.places).toBeLessThanOrEqual(concurrency)
+            expect(now).toBeGreaterThanOrEqual(gate.pause.until)
           }
           flights.sort((one, other) => one.at - other.at)
           const first = flights.shift()
-          now = first ? Math.max(now, first.at) : schedule.pause.until
+          now = first ? Math.max(now, first.at) : gate.pause.until
           if (!first) continue
           const { ticket, what } = first
-          schedule = leave(schedule)
+          gate = leave(gate)
           if (what.kind === 'refused') {
             left++
-            const before = schedule
-            schedule = refuse(schedule, ticket, { ...base, error: limited(what.asked), now })
-            expect(schedule.places).toBeGreaterThanOrEqual(1)
-            expect(schedule.pause.until).toBeGreaterThanOrEqual(before.pause.until)
-            expect(schedule.pause.until).toBeGreaterThanOrEqual(now + (what.asked ?? 0) * 1000)
-            if (ticket < before.pause.number) expect(schedule.places).toBe(before.places)
-          } else schedule = answer(schedule, ticket, { isOk: what.kind === 'ok', now })
-          expect(schedule.inFlight).toBe(flights.length)
+            const before = gate
+            gate = refuse(gate, ticket, { ...base, error: limited(what.asked), now })
+            expect(gate.places).toBeGreaterThanOrEqual(1)
+            expect(gate.pause.until).toBeGreaterThanOrEqual(before.pause.until)
+            expect(gate.pause.until).toBeGreaterThanOrEqual(now + (what.asked ?? 0) * 1000)
+            if (ticket < before.pause.number) expect(gate.places).toBe(before.places)
+          } else gate = answer(gate, ticket, { isOk: what.kind === 'ok', now })
+          expect(gate.inFlight).toBe(flights.length)
         }
       } catch (error) {
         if (!/more than an hour|5 minutes/.test(String(error))) throw error
@@ -298,27 +298,27 @@ test('whatever comes: never more than places, never in a pause, always an end', 
 
 /** A limiter that refills, with as many requests at once as it has in a second. */
 function meet(rate: number, latency: number, concurrency: number, lines: number) {
-  let schedule = createSchedule(concurrency)
+  let gate = createGate(concurrency)
   let tokens = rate
   let now = 0
   let answered = 0
   const flights: { at: number; ticket: number; isOk: boolean }[] = []
   const late = { requests: 0, refused: 0 }
   while (answered < lines) {
-    if (answered + flights.length < lines && mayBegin(schedule, now)) {
+    if (answered + flights.length < lines && mayBegin(gate, now)) {
       const isOk = tokens >= 1
       if (isOk) tokens--
       if (now > 10_000) {
         late.requests++
         if (!isOk) late.refused++
       }
-      schedule = begin(schedule)
-      flights.push({ at: now + latency, ticket: schedule.pause.number, isOk })
+      gate = begin(gate)
+      flights.push({ at: now + latency, ticket: gate.pause.number, isOk })
       continue
     }
     const next = Math.min(
       ...flights.map(({ at }) => at),
-      now < schedule.pause.until ? schedule.pause.until : Infinity,
+      now < gate.pause.until ? gate.pause.until : Infinity,
     )
     tokens = Math.min(rate, tokens + ((next - now) * rate) / 1000)
     now = next
@@ -326,10 +326,10 @@ function meet(rate: number, latency: number, concurrency: number, lines: number)
       flights.splice(flights.indexOf(flight), 1)
       if (flight.isOk) answered++
       const { ticket } = flight
-      schedule = leave(schedule)
-      schedule = flight.isOk
-        ? answer(schedule, ticket, { isOk: true, now })
-        : refuse(schedule, ticket, { ...base, error: limited(1), now })
+      gate = leave(gate)
+      gate = flight.isOk
+        ? answer(gate, ticket, { isOk: true, now })
+        : refuse(gate, ticket, { ...base, error: limited(1), now })
     }
   }
   return { seconds: now / 1000, refused: late.refused / late.requests }
@@ -356,16 +356,16 @@ test.each([
 describe('what a batch does next', () => {
   interface TestLine {
     name: string
+    triedIn?: number
   }
   const first = { name: 'first' }
   const refused = { name: 'refused' }
-  const pausedTo5000 = refuse(createSchedule(2), 0, { ...base, error: limited(4), now: 1000 })
-  const inFlight = (count: number, schedule = createSchedule(2)) => ({ ...schedule, inFlight: count })
+  const pausedTo5000 = refuse(createGate(2), 0, { ...base, error: limited(4), now: 1000 })
+  const inFlight = (count: number, gate = createGate(2)) => ({ ...gate, inFlight: count })
   const state = (changes: Partial<State<TestLine>>): State<TestLine> => ({
-    schedule: createSchedule(2),
-    refused: [],
+    gate: createGate(2),
+    waiting: [],
     next: first,
-    hasRoom: true,
     course: 'going on',
     tokens: 0,
     mostTokens: Infinity,
@@ -386,42 +386,35 @@ describe('what a batch does next', () => {
 
   test.each<[name: string, Partial<State<TestLine>>, now: number, expected: object]>([
     ['a line is there, and a place is free', {}, 0, { do: 'ask', line: first }],
-    ['a refused line goes first', { refused: [refused] }, 0, { do: 'ask', line: refused }],
-    ['every place is taken', { schedule: inFlight(2) }, 0, forOthers],
+    ['a refused line goes first', { waiting: [refused] }, 0, { do: 'ask', line: refused }],
+    ['every place is taken', { gate: inFlight(2) }, 0, forOthers],
     ['the next line has not come', { next: 'awaited' }, 0, forOthers],
     [
       'it has not come, but a refused one is there',
-      { next: 'awaited', refused: [refused] },
+      { next: 'awaited', waiting: [refused] },
       0,
       { do: 'ask', line: refused },
     ],
-    ['its result would have no place to wait', { hasRoom: false }, 0, forOthers],
-    [
-      'but a refused one has its place already',
-      { hasRoom: false, refused: [refused] },
-      0,
-      { do: 'ask', line: refused },
-    ],
-    ['a pause is on', { schedule: pausedTo5000 }, 4999, wait(5000)],
-    ['a pause ends now', { schedule: pausedTo5000 }, 5000, { do: 'ask', line: first }],
-    ['a pause was over long ago', { schedule: pausedTo5000 }, 9000, { do: 'ask', line: first }],
-    ['a pause is on, and every place is taken', { schedule: inFlight(1, pausedTo5000) }, 4000, forOthers],
+    ['a pause is on', { gate: pausedTo5000 }, 4999, wait(5000)],
+    ['a pause ends now', { gate: pausedTo5000 }, 5000, { do: 'ask', line: first }],
+    ['a pause was over long ago', { gate: pausedTo5000 }, 9000, { do: 'ask', line: first }],
+    ['a pause is on, and every place is taken', { gate: inFlight(1, pausedTo5000) }, 4000, forOthers],
     [
       'a pause is on, and there is nothing to ask',
-      { schedule: inFlight(1, pausedTo5000), next: 'none' },
+      { gate: inFlight(1, pausedTo5000), next: 'none' },
       4000,
       forOthers,
     ],
-    ['nothing is left, but some is under way', { schedule: inFlight(1), next: 'none' }, 0, forOthers],
+    ['nothing is left, but some is under way', { gate: inFlight(1), next: 'none' }, 0, forOthers],
     ['nothing is left', { next: 'none' }, 0, { do: 'end' }],
     [
       'nothing is left but a refused line',
-      { next: 'none', refused: [refused] },
+      { next: 'none', waiting: [refused] },
       0,
       { do: 'ask', line: refused },
     ],
     ['the limit of tokens is reached', { tokens: 10, mostTokens: 10 }, 0, finish],
-    ['it is reached in a pause', { tokens: 10, mostTokens: 10, schedule: pausedTo5000 }, 4000, finish],
+    ['it is reached in a pause', { tokens: 10, mostTokens: 10, gate: pausedTo5000 }, 4000, finish],
     [
       'it is reached while the next line is awaited',
       { tokens: 10, mostTokens: 10, next: 'awaited' },
@@ -444,42 +437,44 @@ describe('what a batch does next', () => {
       0,
       { do: 'end' },
     ],
-    ['it finishes, and some is under way', { course: 'finishing', schedule: inFlight(1) }, 0, forOthers],
-    ['it finishes, and nothing is under way', { course: 'finishing', refused: [refused] }, 0, { do: 'end' }],
+    ['it finishes, and some is under way', { course: 'finishing', gate: inFlight(1) }, 0, forOthers],
+    ['it finishes, and nothing is under way', { course: 'finishing', waiting: [refused] }, 0, { do: 'end' }],
     ['the deadline comes', { deadline: 7000 }, 7000, { do: 'cut' }],
-    ['the deadline comes in a pause', { deadline: 4000, schedule: pausedTo5000 }, 4000, { do: 'cut' }],
+    ['the deadline comes in a pause', { deadline: 4000, gate: pausedTo5000 }, 4000, { do: 'cut' }],
     [
       'the deadline comes while it finishes',
-      { deadline: 7000, course: 'finishing', schedule: inFlight(1) },
+      { deadline: 7000, course: 'finishing', gate: inFlight(1) },
       7000,
       { do: 'cut' },
     ],
     ['the deadline comes when all is done', { deadline: 7000, next: 'none' }, 7000, { do: 'end' }],
     ['the deadline is yet to come', { deadline: 7000 }, 6999, { do: 'ask', line: first }],
-    // Here only printing or reading can be under way; if nothing is, the race of what is under way throws.
-    ['nothing under way, nothing to wait for, not at the end', { hasRoom: false }, 0, forOthers],
+    // Here only reading can be under way; if nothing is, the wait throws.
+    ['nothing under way, nothing to wait for, not at the end', { next: 'awaited' }, 0, forOthers],
   ])('%s', (_, changes, now, expected) => {
     expect(decide(state(changes), now)).toEqual(expected)
   })
 
   test('a wait that is given a time is never overdue', () => {
     for (let now = 0; now < 7000; now += 7) {
-      const step = decide(state({ schedule: pausedTo5000, deadline: 6000 }), now)
+      const step = decide(state({ gate: pausedTo5000, deadline: 6000 }), now)
       if (step.do === 'wait') expect(step.until).toBeGreaterThan(now)
     }
   })
 })
 
 test.each([
-  ['again', 'not-sent', {}],
-  ['again', 'rate-limited', { sent: 'yes', status: 429 }],
-  ['again', 'rate-limited', { sent: 'yes', status: 503 }],
+  ['refused', 'not-sent', {}],
+  ['refused', 'rate-limited', { sent: 'yes', status: 429 }],
+  ['refused', 'rate-limited', { sent: 'yes', status: 503 }],
   ['line', 'rate-limited', { sent: 'yes', status: 429, isPermanent: true }],
   ['line', 'rate-limited', { sent: 'yes', status: 200 }],
   ['line', 'refused', { sent: 'yes', status: 400 }],
-  ['line', 'service', { sent: 'yes', status: 500 }],
+  ['outage', 'service', { sent: 'yes', status: 500 }],
+  ['outage', 'service', { sent: 'yes', status: 408 }],
+  ['line', 'service', { sent: 'yes', status: 200 }],
   ['line', 'response', { sent: 'yes', status: 200 }],
-  ['line', 'unknown', { sent: 'unknown' }],
+  ['outage', 'unknown', { sent: 'unknown' }],
   ['all', 'credentials', { sent: 'yes', status: 401 }],
   ['all', 'payment', { sent: 'yes', status: 402 }],
   ['all', 'file', { sent: 'yes', status: 200 }],
@@ -488,4 +483,110 @@ test.each([
   ['not asked', 'file', {}],
 ] as const)('%s: what a failure does to a batch: %s %o', (effect, kind, details) => {
   expect(effectOf(failure(kind, details))).toBe(effect)
+})
+
+describe('an outage', () => {
+  const broken = (retryAfter?: number) => failure('service', { status: 502, retryAfter })
+  const failing = (
+    gate: Gate,
+    index: number,
+    { now = 0, ticket = gate.pause.number, error = broken() } = {},
+  ) => fail(gate, ticket, { ...base, error, index, now })
+  /** Lines fail one after the other. */
+  const afterRow = (places: number, ...indexes: number[]) =>
+    indexes.reduce((gate, index) => failing(gate, index), createGate(places))
+  /** One line tries when the pause is over, and fails. */
+  const afterTrial = (gate: Gate, index = 1) => failing(leave(begin(gate)), index, { now: gate.pause.until })
+  const isPaused = (gate: Gate) => gate.outage !== undefined
+
+  test.each<[what: string, places: number, row: number[], isOne: boolean]>([
+    ['as many lines as places', 8, [1, 2, 3, 4, 5, 6, 7, 8], true],
+    ['one less', 8, [1, 2, 3, 4, 5, 6, 7], false],
+    ['four of two places', 2, [1, 2, 3, 4], true],
+    ['three of two places', 2, [1, 2, 3], false],
+    ['the same lines again', 4, [1, 2, 3, 3, 2, 1], false],
+    ['the fourth after some came twice', 4, [1, 2, 2, 1, 3, 4], true],
+  ])('begins when %s failed in a row', (_, places, row, isOne) => {
+    expect(isPaused(afterRow(places, ...row))).toBe(isOne)
+  })
+
+  test.each([
+    ['a success', (gate: Gate) => answer(gate, 0, { isOk: true, now: 0 })],
+    ['a refusal of one request', (gate: Gate) => answer(gate, 0, { isOk: false, now: 0 })],
+    ['a limit', (gate: Gate) => refuse(gate, 0, { ...base, error: limited(), now: 0 })],
+  ])('does not begin if %s came in between', (_, between) => {
+    const gate = between(afterRow(4, 1, 2, 3))
+    expect(isPaused(failing(gate, 4))).toBe(false)
+  })
+
+  test('pauses all for a second, doubling to 30, and one line at a time tries', () => {
+    let gate = afterRow(4, 1, 2, 3, 4)
+    const lengths: number[] = []
+    for (let trial = 0; trial < 7; trial++) {
+      const { from, until } = gate.pause
+      lengths.push(until - from)
+      expect([mayBegin(gate, until - 1), mayBegin(gate, until)]).toEqual([false, true])
+      expect(mayBegin(begin(gate), until)).toBe(false)
+      gate = afterTrial(gate, trial)
+    }
+    expect(lengths).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+    expect(gate.places).toBe(4)
+  })
+
+  test('pauses for as long as the service asks', () => {
+    const gate = failing(afterRow(4, 1, 2, 3), 4, { error: broken(20) })
+    expect(gate.pause.until).toBe(20_000)
+    expect(() => failing(afterRow(4, 1, 2, 3), 4, { error: broken(4000) })).toThrow('more than an hour')
+  })
+
+  test('is not made longer by requests that were begun before it', () => {
+    const gate = afterRow(4, 1, 2, 3, 4)
+    expect(failing(gate, 5, { ticket: 0, now: 500 })).toEqual(gate)
+  })
+
+  test.each([
+    ['an answer', (gate: Gate) => answer(gate, gate.pause.number, { isOk: true, now: 1000 })],
+    [
+      'an answer that is an error',
+      (gate: Gate) => answer(gate, gate.pause.number, { isOk: false, now: 1000 }),
+    ],
+    ['an answer to a request of before it', (gate: Gate) => answer(gate, 0, { isOk: true, now: 10 })],
+  ])('is over with %s, and all go on at once', (_, end) => {
+    const gate = leave(end(begin(afterRow(4, 1, 2, 3, 4))))
+    expect([isPaused(gate), gate.places, mayBegin(gate, 1000)]).toEqual([false, 4, true])
+    expect(isPaused(failing(gate, 9))).toBe(false)
+  })
+
+  test('becomes the pause of a limit', () => {
+    const gate = refuse(begin(afterRow(4, 1, 2, 3, 4)), 1, { ...base, error: limited(7), now: 1000 })
+    expect([isPaused(gate), gate.places, gate.pause.until]).toEqual([false, 2, 8000])
+  })
+
+  test('ends a batch after 5 minutes of pauses, with what failed last', () => {
+    let gate = afterRow(4, 1, 2, 3, 4)
+    const suffer = () => {
+      for (let trial = 0; trial < 100; trial++) gate = afterTrial(gate)
+    }
+    expect(suffer).toThrow('it ended with service; nothing else came in 5 minutes of pauses')
+    expect(gate.pause.until).toBeGreaterThan(300_000)
+    expect(gate.pause.until).toBeLessThan(331_000)
+  })
+
+  describe('is tried by another line each time', () => {
+    const [first, second, fresh] = [{ triedIn: 1 }, { triedIn: 0 }, {}]
+    const outage = afterRow(4, 1, 2, 3, 4)
+    const choose = (waiting: object[], next: object | 'none', gate: Gate = outage) => {
+      const common = { course: 'going on', tokens: 0, mostTokens: Infinity, failed: 0 } as const
+      const state = { gate, waiting, next, ...common, mostFailed: Infinity, deadline: Infinity }
+      const step = decide(state as State<object>, 5000)
+      return step.do === 'ask' ? step.line : step.do
+    }
+    test.each([
+      ['one that waits', choose([second], fresh), second],
+      ['a new one, if all that wait have tried', choose([first], fresh), fresh],
+      ['the same, if there is no other', choose([first], 'none'), first],
+      ['what tried in an earlier outage', choose([second], 'none'), second],
+      ['what waits, after the outage', choose([first], fresh, createGate(4)), first],
+    ])('%s', (_, chosen, line) => expect(chosen).toBe(line))
+  })
 })

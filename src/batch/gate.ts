@@ -1,0 +1,250 @@
+import { tokensInWords } from '../content/tokens.ts'
+import { CliError } from '../errors.ts'
+import { backoff, outlookOf } from '../http/retry.ts'
+
+/** All that the next step of a batch depends on. */
+export interface State<Line extends WaitingLine> {
+  gate: Gate
+  /** Lines that wait to be asked again; they go before all others. */
+  waiting: readonly Line[]
+  /** The next line of the input. */
+  next: Line | 'awaited' | 'none'
+  /** `finishing`: nothing more is begun. */
+  course: 'going on' | 'finishing'
+  /** The tokens of all answers. */
+  tokens: number
+  /** The limit of that, or Infinity. */
+  mostTokens: number
+  /** How many lines have failed. */
+  failed: number
+  /** How many may, or Infinity. */
+  mostFailed: number
+  /** By the forward clock, or Infinity. */
+  deadline: number
+}
+
+interface WaitingLine {
+  /** The outage in which it was the line that tries. */
+  triedIn?: number
+}
+
+export type Step<Line extends WaitingLine> =
+  | { do: 'ask'; line: Line }
+  /** Until this time (by the forward clock, or Infinity), or until anything under way has ended. */
+  | { do: 'wait'; until: number }
+  /** Begin nothing more. Without a reason it is the lines that failed. */
+  | { do: 'finish'; because: CliError | undefined }
+  /** The deadline has passed: every request that is under way has failed. */
+  | { do: 'cut' }
+  | { do: 'end' }
+
+/** Decides the next step of a batch. */
+export function decide<Line extends WaitingLine>(state: State<Line>, now: number): Step<Line> {
+  const { gate, waiting, next, course, tokens, mostTokens, failed, mostFailed, deadline } = state
+  const isOver = course === 'finishing' || (waiting.length === 0 && next === 'none')
+  if (isOver && gate.inFlight === 0) return { do: 'end' }
+  if (now >= deadline) return { do: 'cut' }
+  if (!isOver && failed > mostFailed) return { do: 'finish', because: undefined }
+  const line = chooseLine(state)
+  if (isOver || line === undefined) return { do: 'wait', until: Infinity }
+  // With nothing left to ask, a limit that is reached is not a reason to stop: so this comes late.
+  if (tokens >= mostTokens) return { do: 'finish', because: limitReached(tokens, mostTokens) }
+  if (mayBegin(gate, now)) return { do: 'ask', line }
+  const isFull = gate.inFlight >= gate.places || gate.outage?.isTried
+  return { do: 'wait', until: isFull ? Infinity : gate.pause.until }
+}
+
+/** In an outage each line tries once before any tries twice: the failure may be that of one line alone. */
+function chooseLine<Line extends WaitingLine>({ gate, waiting, next }: State<Line>): Line | undefined {
+  const [first] = waiting
+  const fresh = typeof next === 'object' ? next : undefined
+  const hasTried = gate.outage !== undefined && first?.triedIn === gate.outage.number
+  return hasTried ? (fresh ?? first) : (first ?? fresh)
+}
+
+const limitReached = (tokens: number, most: number) =>
+  new CliError('stopped', `the answers took ${tokensInWords(tokens)}, and --max-total-tokens is ${most}`)
+
+/**
+ * What a failure does to a batch:
+ * - `refused`: the line is asked again, after a pause of all;
+ * - `outage`: the line has failed or is asked again; if several fail so in a row, all pause;
+ * - `line`: the line has failed;
+ * - `all`: the line has failed, and every other one would;
+ * - `not asked`: a setting is missing or wrong, so that neither this line nor any other can be asked.
+ */
+export function effectOf(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not asked' {
+  const { kind, details } = failure
+  const outlook = outlookOf(failure)
+  if (outlook === 'wait') return 'refused'
+  if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not asked'
+  if (outlook === 'end') return 'all'
+  // An error in an answer with a status of success is the service's own.
+  const isOutage = kind === 'unknown' || (kind === 'service' && (details.status ?? 0) >= 300)
+  return isOutage ? 'outage' : 'line'
+}
+
+/** How many requests may be under way, and when: a value that each event makes a new one of. */
+export interface Gate {
+  /** The most places there can be. */
+  readonly concurrency: number
+  readonly places: number
+  readonly inFlight: number
+  /** Those to requests of this pause since the number of places last changed. */
+  readonly answers: number
+  /** The pause that is, or the last one that was. By the forward clock. */
+  readonly pause: { readonly number: number; readonly from: number; readonly until: number }
+  /** The pauses since the last success. Milliseconds. */
+  readonly barren: { readonly pauses: number; readonly time: number }
+  /** The lines that failed as in an outage, one after the other, by their numbers. */
+  readonly row: readonly number[]
+  readonly outage: Outage | undefined
+}
+
+/** The service answers nobody: one line at a time tries whether it does again. */
+interface Outage {
+  /** That of the pause that it began with. */
+  readonly number: number
+  /** How many lines have tried. */
+  readonly trials: number
+  /** A line tries now. */
+  readonly isTried: boolean
+}
+
+/** A request that is over, and failed. */
+export interface Failed {
+  error: CliError
+  /** The number of its line. */
+  index: number
+  /** When it failed. By the forward clock. */
+  now: number
+  /** By the forward clock; Infinity for none. */
+  deadline: number
+  /** Between 0 and 1. */
+  random: number
+}
+
+const longestPause = 3_600_000
+const longestBarren = 300_000
+const longestCaution = 60_000
+const fewestInRow = 4
+const trialWaits = { first: 1000, longest: 30_000 }
+
+export const createGate = (concurrency: number): Gate => ({
+  concurrency,
+  places: concurrency,
+  inFlight: 0,
+  answers: 0,
+  pause: { number: 0, from: 0, until: 0 },
+  barren: { pauses: 0, time: 0 },
+  row: [],
+  outage: undefined,
+})
+
+export const mayBegin = ({ inFlight, places, pause, outage }: Gate, now: number): boolean =>
+  inFlight < places && now >= pause.until && !outage?.isTried
+
+/** A request is begun. */
+export const begin = (gate: Gate): Gate => ({
+  ...gate,
+  inFlight: gate.inFlight + 1,
+  outage: gate.outage && { ...gate.outage, trials: gate.outage.trials + 1, isTried: true },
+})
+
+/** A place is free again. */
+export const leave = (gate: Gate): Gate => ({ ...gate, inFlight: gate.inFlight - 1 })
+
+/**
+ * A request that is over was answered, well or not; its ticket is the pause after which it was begun. Places grow by one after
+ * as many answers as there are places.
+ */
+export function answer(gate: Gate, ticket: number, { isOk, now }: { isOk: boolean; now: number }): Gate {
+  const { places, concurrency, barren } = gate
+  const pause = gate.outage ? { ...gate.pause, until: Math.min(gate.pause.until, now) } : gate.pause
+  const next = { ...gate, pause, row: [], outage: undefined, barren: isOk ? { pauses: 0, time: 0 } : barren }
+  if (ticket !== pause.number || places === concurrency) return next
+  const answers = gate.answers + 1
+  // What a limiter lets through at once after a pause says nothing about the time after it.
+  const isSteady = now - pause.until >= Math.min(pause.until - pause.from, longestCaution)
+  if (answers < places || !isSteady) return { ...next, answers }
+  return { ...next, answers: 0, places: places + 1 }
+}
+
+/**
+ * A request that is over was refused for now: everybody pauses. The first one that was begun after the last pause
+ * makes a new pause and halves the places; others can only make it longer. Throws a `CliError` if waiting has no
+ * end.
+ */
+export function refuse(gate: Gate, ticket: number, refusal: Omit<Failed, 'index'>): Gate {
+  const { now, random } = refusal
+  const { pause, places, barren } = gate
+  const asked = askedFor(refusal)
+  // One that comes while a pause is still on was begun before it, or before it was made longer.
+  const isNew = ticket === pause.number && now >= pause.until
+  requireEnd(refusal, asked, isNew ? barren.time : 0)
+  if (!isNew) return prolong(gate, now, asked)
+  const length = Math.max(asked, backoff({ first: 500, longest: 8000 }, barren.pauses, random))
+  return {
+    ...gate,
+    places: Math.max(1, Math.floor(places / 2)),
+    answers: 0,
+    row: [],
+    outage: undefined,
+    ...newPause(gate, now, length, barren.pauses + 1),
+  }
+}
+
+/** Milliseconds. */
+const askedFor = ({ error }: Pick<Failed, 'error'>) => (error.details.retryAfter ?? 0) * 1000
+
+const newPause = ({ pause, barren }: Gate, now: number, length: number, pauses: number) => ({
+  pause: { number: pause.number + 1, from: now, until: now + length },
+  barren: { pauses, time: barren.time + length },
+})
+
+function prolong(gate: Gate, now: number, asked: number): Gate {
+  const { pause, barren } = gate
+  const until = Math.max(pause.until, now + asked)
+  const added = until - Math.max(pause.until, now)
+  return { ...gate, pause: { ...pause, until }, barren: { ...barren, time: barren.time + added } }
+}
+
+/**
+ * A request that is over failed as in an outage. When as many lines have as there are places, one after the other, an
+ * outage begins: everybody pauses, and then one line tries, with a longer pause after each that fails. Throws a
+ * `CliError` if waiting has no end.
+ */
+export function fail(gate: Gate, ticket: number, failed: Failed): Gate {
+  const { now, index } = failed
+  const row = gate.row.includes(index) ? gate.row : [...gate.row, index]
+  const { outage, pause, barren } = gate
+  const isOne = outage ? ticket === pause.number : row.length >= Math.max(fewestInRow, gate.places)
+  // Of an outage only the line that tries says something new.
+  if (!isOne) return outage ? gate : { ...gate, row }
+  const asked = askedFor(failed)
+  requireEnd(failed, asked, barren.time)
+  const trials = outage?.trials ?? 0
+  return {
+    ...gate,
+    row: [],
+    outage: { number: outage?.number ?? pause.number + 1, trials, isTried: false },
+    ...newPause(gate, now, Math.max(asked, backoff(trialWaits, trials)), barren.pauses),
+  }
+}
+
+function requireEnd({ error, now, deadline }: Omit<Failed, 'index'>, asked: number, barren: number): void {
+  const isLate = now + asked > deadline
+  const because =
+    barren >= longestBarren
+      ? 'nothing else came in 5 minutes of pauses'
+      : asked > longestPause
+        ? `the service asks to wait ${Math.ceil(asked / 1000)} s, more than an hour`
+        : isLate
+          ? `the service asks to wait ${Math.ceil(asked / 1000)} s, past the deadline`
+          : undefined
+  if (because)
+    throw new CliError(error.kind, `${error.message}; ${because}`, {
+      ...error.details,
+      deadline: isLate || undefined,
+    })
+}
