@@ -5,7 +5,7 @@ import { takesHyperlinks, wantsColour } from '../io/style.ts'
 
 export const loadMarkdown = () => import('../io/markdown/printer.ts')
 
-/** Makes what lays out one text in Markdown on stdout; `waiting` shows that a table is kept back until its end. */
+/** Makes what lays out one text in Markdown on stdout; `waiting` shows that a block is not whole yet. */
 export async function createLayout(
   { flags, host, output }: Context,
   waiting?: Waiting,

@@ -11,8 +11,6 @@ export interface AnswerPrinter {
   end(): Promise<void>
   /** Ends a half-written line on a terminal, and returns whether there was one. Synchronous, so that a signal can call it. */
   breakLine(): boolean
-  /** What was not printed yet is whole lines that are kept back: other lines may come before them. */
-  readonly keepsLines?: boolean
 }
 
 /** On a terminal, control characters are made visible; anywhere else the text stays as it is. */

@@ -142,7 +142,7 @@ describe('V60 events list says of a type that nobody has', () => {
 
 describe('what an agent says', () => {
   const source = '# Result\n\n- **all good** and `code`\n\n|a|b|\n|-|-|\n|1|2|'
-  const laidOut = 'Result\n\n• all good and code\n\na   │ b\n────┼────\n1   │ 2\n'
+  const laidOut = 'Result\n\n• all good and code\n\na │ b\n──┼──\n1 │ 2\n'
   const said = { id: 'a', type: 'agent.message', content: [{ type: 'text', text: source }] }
   const live = [message, said, idle({ stop_reason: 'end_turn' })]
   const env = { PARLEY_SESSION: session, NO_COLOR: '1' }

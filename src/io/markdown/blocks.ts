@@ -1,413 +1,267 @@
-import { type Canvas, looks, type Span } from './canvas.ts'
-import { Code, readFence } from './code.ts'
-import type { createHighlight } from './highlighter.ts'
-import { Inline, type LinkStyle } from './inline.ts'
-import { Nesting } from './nesting.ts'
-import { Table } from './table.ts'
+import { getDefaults, Lexer, type MarkedToken, Tokenizer, type Tokens } from 'marked'
+import { type Line, looks } from './canvas.ts'
+import { createHighlight, type Highlight } from './highlighter.ts'
+import type { LinkStyle } from './inline.ts'
+import { asItCame, endsApart, layOut, layOutCodeLine, readMarker } from './layout.ts'
 
-/** The longest line that is kept back for what it may turn out to be, in characters. */
-const longestLine = 4000
+/** A block that is longer is printed as it came, in characters: the time that the lexer takes may grow with its square. */
+const longestBlock = 4000
 
-/** Reads line by line what a text is made of, and prints it as soon as that is known. */
+/** An item that lines go on with which are indented by at least `least` columns. */
+interface OpenItem {
+  least: number
+  /** Where its text begins, in the source and on the screen. */
+  need: number
+  width: number
+}
+
+interface Code {
+  /** The fence: one that closes the block is as long at least. */
+  fence: string
+  /** How many blanks before each line are not a part of it. */
+  indent: number
+  highlight: Highlight | undefined
+}
+
+export interface Page {
+  /** The terminal's width by now; Infinity if it is none. */
+  columns(): number
+  links: LinkStyle
+  /** Takes a line of text, or without `isWhole` a piece of one that more will follow. */
+  print(line: Line, isWhole: boolean): void
+}
+
+/** Reads a text line by line, and prints each block as soon as it is whole. */
 export class Blocks {
-  readonly #page: Canvas
-  readonly #highlightFor: typeof createHighlight
-  readonly #links: LinkStyle
-  readonly #outline = new Nesting()
-  readonly #opening = new Opening(this.#outline, () => this.#isInParagraph)
-  /** Whether the last line was text, so that the next one may go on with its paragraph. */
-  #isInParagraph = false
-  /** The text of the line, while it is one. */
-  #inline: Inline | undefined
-  /** Whether some of the line's text was shown. */
-  #isTextBegun = false
-  /** Blanks of a text, and the closing mark of a heading, that are shown if something follows. */
-  #blanks = ''
-  #isHeading = false
-  #table: Table | undefined
-  /** What the line is, as far as it was read; `undefined` while only its beginning was. */
-  #kind: Exclude<Found['kind'], 'container'> | undefined
-  #isLineBegun = false
-  /** The line so far, while only its end shows what it is. */
-  #keptLine = ''
+  readonly #page: Page
+  /** The lines of the block that is not whole yet. */
+  #open = ''
+  /** The line that has no end yet. */
+  #line = ''
+  /** The items that a block of code stands in, for what comes after it. */
+  #items: OpenItem[] = []
   #code: Code | undefined
+  /** A block or a line was too long: it is printed as it comes. */
+  #isTooLong = false
+  #isInLongLine = false
+  /** Blank lines came: one is printed before what comes next, unless that is the first. */
+  #isApart = false
+  #isEmpty = true
 
-  constructor(page: Canvas, links: LinkStyle, highlightFor: typeof createHighlight) {
+  constructor(page: Page) {
     this.#page = page
-    this.#links = links
-    this.#highlightFor = highlightFor
   }
 
-  /** A table is kept back, and nothing is half-written. */
-  get isInTable(): boolean {
-    return this.#table !== undefined || this.#kind === 'bar'
+  /** Whether something is kept back that is not printed yet. */
+  get keepsText(): boolean {
+    return this.#open + this.#line !== ''
   }
 
   /** The text may be cut anywhere. */
   push(text: string): void {
-    for (let at = 0; at < text.length; ) {
-      if (text[at] === '\n') {
-        this.#endLine()
-        at++
-        continue
+    const lines = text.split('\n')
+    for (const [index, piece] of lines.entries()) {
+      this.#line += piece
+      const isWhole = index < lines.length - 1
+      if (this.#isInLongLine || this.#line.length > longestBlock) this.#printLong(isWhole)
+      else if (isWhole) {
+        const line = this.#line
+        this.#line = ''
+        this.#takeLine(line)
       }
-      this.#isLineBegun = true
-      const found = this.#kind ? text.indexOf('\n', at) : at + 1
-      const end = found < 0 ? text.length : found
-      this.#read(text.slice(at, end))
-      at = end
     }
   }
 
   end(): void {
-    if (this.#isLineBegun) this.#endLine()
-    this.#endTable()
+    if (this.#line !== '' || this.#isInLongLine) this.push('\n')
+    this.#printOpen()
   }
 
-  /** More of a line: one character, until it is known what the line is. */
-  #read(text: string): void {
-    if (this.#kind === 'text') this.#pushText(text)
-    else if (this.#kind === 'code') this.#code?.push(text)
-    else if (this.#kind) this.#keep(text)
+  /** Prints what is kept back as it came. */
+  cut(): void {
+    const kept = this.#open + this.#line
+    this.#open = ''
+    this.#line = ''
+    if (this.#isInLongLine) this.#page.print([], true)
+    else if (kept !== '') this.#print(asItCame(kept))
+  }
+
+  #printLong(isWhole: boolean): void {
+    if (!this.#isInLongLine) {
+      this.#printOpen()
+      this.#startPrinting()
+    }
+    const look = this.#code ? looks.code : ''
+    this.#page.print([{ text: this.#line, look }], isWhole)
+    this.#line = ''
+    this.#isInLongLine = !isWhole
+    this.#isTooLong = !this.#code
+  }
+
+  #takeLine(line: string): void {
+    if (this.#code) this.#takeCode(this.#code, line)
+    else if (line.trim() === '') this.#takeBlank()
     else {
-      const found = this.#opening.push(text)
-      if (found) this.#begin(found)
+      const text = this.#leaveItems(line)
+      if (this.#isTooLong && !fence.test(text)) this.#print(asItCame(text))
+      else if (!this.#openCode(text)) this.#takeText(text)
     }
   }
 
-  #keep(text: string): void {
-    this.#keptLine += text
-    if (this.#keptLine.length > longestLine) this.#begin({ kind: 'text', text: this.#keptLine })
-  }
-
-  #begin(found: Found): void {
-    if (found.kind !== 'bar' || !this.#outline.isSame) this.#endTable()
-    if (found.kind === 'container') {
-      this.#isInParagraph = false
-      this.push(found.rest)
-      return
-    }
-    this.#kind = found.kind
-    if (found.kind === 'text') this.#beginText(found.text, found.look)
-    else if (found.kind === 'rule') this.#drawRule()
-    else if (found.kind === 'code') this.#beginCode(found.text)
-    else if (found.kind === 'blank') this.#addBlank()
+  #takeBlank(): void {
+    this.#isTooLong = false
+    // A list may go on after a blank line.
+    if (isList(this.#open)) this.#open += '\n'
     else {
-      this.#outline.leave()
-      this.#keptLine = found.text
+      this.#printOpen()
+      this.#isApart = true
     }
   }
 
-  #beginText(text: string, look?: string): void {
-    // Text may go on with a paragraph that it is not inside of.
-    if (!this.#isInParagraph) this.#outline.leave()
-    this.#startText(this.#outline.firstLead, text, look)
-    this.#isInParagraph = !look
+  #takeText(line: string): void {
+    const mayBegin = isList(this.#open)
+      ? /^\S/.test(line) && (begins.test(line) || endsApart(this.#open))
+      : begins.test(line)
+    this.#open += `${line}\n`
+    if (mayBegin) this.#printWhole()
+    if (isHeading(this.#open)) this.#printOpen()
+    if (this.#open.length <= longestBlock) return
+    this.#print(asItCame(this.#open))
+    this.#open = ''
+    this.#isTooLong = true
   }
 
-  #startText(lead: readonly Span[], text: string, look?: string): void {
-    this.#page.startLine(lead)
-    this.#inline = new Inline((spans) => this.#page.write(spans), { base: look, links: this.#links })
-    this.#isTextBegun = false
-    this.#blanks = ''
-    this.#isHeading = look !== undefined
-    this.#pushText(text)
+  /** Prints what the last line cannot be a part of. */
+  #printWhole(): void {
+    const tokens = readTokens(this.#open, 'blocks').filter(({ type }) => type !== 'space')
+    const last = tokens.at(-1)
+    if (!last) return
+    const lastPiece = last.type === 'list' ? (last.items.at(-1)?.raw ?? '') : last.raw
+    const end = this.#open.trimEnd().length - lastPiece.trimEnd().length
+    if (end <= 0) return
+    const whole = this.#open.slice(0, end)
+    this.#open = this.#open.slice(end)
+    this.#layOut(whole)
   }
 
-  /** Without the blanks before and after the line's text. */
-  #pushText(text: string): void {
-    const whole = this.#blanks + text
-    const end = this.#isHeading ? endOfHeading(whole) : whole.trimEnd().length
-    this.#blanks = whole.slice(end)
-    if (end === 0) return
-    this.#inline?.push(this.#isTextBegun ? whole.slice(0, end) : whole.slice(0, end).trimStart())
-    this.#isTextBegun = true
+  #printOpen(): void {
+    const text = this.#open
+    this.#open = ''
+    this.#layOut(text)
   }
 
-  #endText(): void {
-    this.#inline?.end()
-    this.#page.endLine()
+  #layOut(text: string): void {
+    const { columns, links } = this.#page
+    const depth = this.#items.length
+    const room = { columns: Math.max(1, columns() - this.#width), links, depth, lists: depth }
+    this.#print(layOut(readTokens(text, 'all'), room))
+    this.#isApart ||= endsApart(text)
   }
 
-  #addToTable(line: string): void {
-    if (this.#table && !this.#table.add(line)) this.#endTable()
-    this.#table ??= new Table(this.#page, this.#outline.nextLead, line, this.#links)
+  /** How far the lines of the open items are indented. */
+  get #width(): number {
+    return this.#items.at(-1)?.width ?? 0
   }
 
-  /** Prints what was kept back, as something else comes. */
-  #endTable(): void {
-    const table = this.#table
-    if (!table) return
-    this.#table = undefined
-    const text = table.end()
-    if (text === undefined) {
-      this.#isInParagraph = false
-      return
+  #print(lines: readonly Line[]): void {
+    if (lines.length === 0) return
+    this.#startPrinting()
+    const lead = { text: ' '.repeat(this.#width), look: '' }
+    for (const line of lines) this.#page.print(line.length === 0 ? [] : [lead, ...line], true)
+  }
+
+  #startPrinting(): void {
+    if (this.#isApart && !this.#isEmpty) this.#page.print([], true)
+    this.#isApart = false
+    this.#isEmpty = false
+  }
+
+  /** Leaves the items that a line is not indented for; returns the line without the indentation of the others. */
+  #leaveItems(line: string): string {
+    const indent = indentOf(line)
+    while (indent < (this.#items.at(-1)?.least ?? 0)) {
+      this.#printOpen()
+      this.#items.pop()
     }
-    this.#startText(table.lead, text)
-    this.#endText()
-    this.#isInParagraph = true
+    return line.slice(Math.min(indent, this.#items.at(-1)?.need ?? 0))
   }
 
-  #drawRule(): void {
-    this.#isInParagraph = false
-    this.#page.drawRule(this.#outline.firstLead)
+  /** Returns whether the line opens a block of code. */
+  #openCode(line: string): boolean {
+    const [, before, mark, info = ''] = fence.exec(line) ?? []
+    if (before === undefined || mark === undefined || (mark[0] === '`' && info.includes('`'))) return false
+    const isAfterMarker = before.trim() !== ''
+    if (isAfterMarker) this.#takeText(before)
+    const outer = this.#items.at(-1)
+    const items = findItems(this.#open, before.length)
+    if (!isAfterMarker && before.length - (items.at(-1)?.need ?? 0) > 3) return false
+    this.#printOpen()
+    for (const { least, need, width } of items)
+      this.#items.push({
+        least: least + (outer?.need ?? 0),
+        need: need + (outer?.need ?? 0),
+        width: width + (outer?.width ?? 0),
+      })
+    const language = info.trim().split(/[\s{,]/, 1)[0] as string
+    const indent = before.length + (outer?.need ?? 0)
+    this.#code = { fence: mark, indent, highlight: createHighlight(language) }
+    return true
   }
 
-  #beginCode(text: string): void {
-    this.#code = new Code({ page: this.#page, containers: [], end: 'indent' })
-    this.#code.push(text)
-  }
-
-  #addBlank(): void {
-    this.#isInParagraph = false
-    if (this.#outline.hasMarker) this.#page.printEmpty(this.#outline.firstLead)
-    else {
-      this.#outline.leaveBlank()
-      this.#page.skip(this.#outline.nextLead)
-    }
-  }
-
-  #endLine(): void {
-    while (!this.#kind) this.#begin(this.#opening.end())
-    const rest = this.#endKind()
-    this.#kind = rest === undefined ? 'code' : undefined
-    this.#isLineBegun = false
-    this.#opening.startLine()
-    if (rest) this.push(`${rest}\n`)
-  }
-
-  /** Returns the line if it has to be read once more, else ''; `undefined` if the next line is code. */
-  #endKind(): string | undefined {
-    if (this.#kind === 'code') return this.#code?.endLine()
-    if (this.#kind === 'fence') return this.#endFence()
-    if (this.#kind === 'text') this.#endText()
-    if (this.#kind === 'bar') this.#addToTable(this.#keptLine)
-    return ''
-  }
-
-  #endFence(): string | undefined {
-    const fence = readFence(this.#keptLine)
-    if (!fence) {
-      this.#begin({ kind: 'text', text: this.#keptLine })
-      this.#endText()
-      return ''
-    }
-    const { hasMarker, firstLead, containers } = this.#outline
-    if (hasMarker) this.#page.printEmpty(firstLead)
-    this.#isInParagraph = false
-    const highlight = this.#highlightFor(fence.language)
-    this.#code = new Code({ page: this.#page, containers, end: fence.end, highlight })
-    return undefined
+  #takeCode({ fence: { length, 0: mark = '' }, indent, highlight }: Code, line: string): void {
+    const text = line.trim()
+    if (text.length >= length && text === mark.repeat(text.length)) this.#code = undefined
+    else this.#print([layOutCodeLine(line.slice(Math.min(indent, indentOf(line))), highlight)])
   }
 }
 
-/** The longest mark that closes a heading. */
-const longestClosing = 100
+const fence = /^([ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(`{3,}|~{3,})(.*)$/
 
-/** Where a heading's text ends: before its closing mark, as in `## Title ##`. */
-function endOfHeading(text: string): number {
-  const { length } = text.trimEnd()
-  let from = length
-  while (from > 0 && text[from - 1] === '#') from--
-  const isClosed = from < length && length - from <= longestClosing && isBlank(text[from - 1])
-  return isClosed ? text.slice(0, from).trimEnd().length : length
-}
+/** What may begin a block without a blank line before it. */
+const begins = /^ {0,3}(?:[-*+](?:\s|$)|\d{1,9}[.)](?:\s|$)|#{1,6}(?:\s|$)|>)/
 
-/** The most blanks before code that are kept back. */
-const mostIndent = 100
+const isList = (text: string): boolean => /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/.test(text)
 
-/** What a line turned out to be, with what was read of it. */
-type Found =
-  /** With a look it is a heading. */
-  | { kind: 'text'; text: string; look?: string }
-  | { kind: 'rule' | 'code'; text: string }
-  /** Only the end of the line shows whether it is one. */
-  | { kind: 'fence' | 'bar'; text: string }
-  /** A quote or an item begins, which is open now; `rest` is what follows its marker. */
-  | { kind: 'container'; rest: string }
-  /** Without text, but it may have marks of quotes and markers. */
-  | { kind: 'blank' }
+const isHeading = (text: string): boolean => /^ {0,3}#{1,6}(?:[ \t].*)?\n$/.test(text)
 
-/** The beginning of a line: its blanks, marks and markers, until it is known what the line is. */
-class Opening {
-  readonly #outline: Nesting
-  readonly #isInParagraph: () => boolean
-  #head = ''
+const indentOf = (line: string): number => line.length - line.trimStart().length
 
-  constructor(outline: Nesting, isInParagraph: () => boolean) {
-    this.#outline = outline
-    this.#isInParagraph = isInParagraph
-  }
-
-  startLine(): void {
-    this.#head = ''
-    this.#outline.startLine()
-  }
-
-  /** Returns what the line is, once that is known. */
-  push(char: string): Found | undefined {
-    if (this.#head === '') {
-      if (char === ' ' || char === '\t') {
-        this.#outline.addBlank(char)
-        return undefined
-      }
-      if (this.#outline.enter(char)) return undefined
-      if (this.#isCode()) return { kind: 'code', text: `${this.#codeIndent()}${char}` }
-    }
-    this.#head += char
-    return this.#decide(false)
-  }
-
-  /** The line ended here. Where a container began, its content is asked for next. */
-  end(): Found {
-    const found = this.#head === '' ? undefined : this.#decide(true)
-    return found ?? { kind: 'blank' }
-  }
-
-  #isCode(): boolean {
-    const { indent, containers } = this.#outline
-    return indent >= 4 && containers.length === 0 && !this.#isInParagraph()
-  }
-
-  #codeIndent(): string {
-    return ' '.repeat(Math.min(this.#outline.indent, mostIndent))
-  }
-
-  #decide(isLineEnd: boolean): Found | undefined {
-    const text = this.#head
-    const start = readLineStart(text, isLineEnd, {
-      isAtItem: this.#outline.isAtItem,
-      isUnderText: this.#isInParagraph() && this.#outline.isSame,
+/** The items at the end of a text that a line with so many blanks before it may be in. */
+function findItems(text: string, indent: number): OpenItem[] {
+  const items: OpenItem[] = []
+  let block = lastOf(readTokens(text, 'blocks'))
+  while (block?.type === 'list') {
+    const item = block.items.at(-1) as Tokens.ListItem
+    const marker = readMarker(item.raw)
+    const { need = 0, width = 0 } = items.at(-1) ?? {}
+    // Two are enough, even after a wider number: models are careless with blanks.
+    const least = need + marker.indent + 2
+    if (least > indent) break
+    const end = marker.indent + marker.mark.length
+    const blanks = indentOf(item.raw.slice(end).split('\n', 1)[0] ?? '')
+    items.push({
+      least,
+      need: need + end + (blanks >= 1 && blanks <= 4 ? blanks : 1),
+      width: width + end + 1,
     })
-    switch (start.kind) {
-      case 'more':
-        return undefined
-      case 'quote':
-      case 'item':
-        return this.#outline.hasRoom ? this.#open(start) : { kind: 'text', text }
-      case 'text':
-        return { kind: 'text', text }
-      case 'bar':
-        return { kind: this.#outline.hasMarker ? 'text' : 'bar', text }
-      case 'task':
-        this.#outline.tick(start.isDone)
-        return { kind: 'text', text: text.slice('[x] '.length) }
-    }
-    // Text and rows of tables may go on with what they are not inside of, but not these.
-    this.#outline.leave()
-    if (start.kind !== 'heading') return { kind: start.kind, text }
-    return { kind: 'text', text: text.slice(start.level), look: headingLook(start.level) }
+    block = lastOf(item.tokens as MarkedToken[])
   }
-
-  #open(start: Extract<LineStart, { kind: 'quote' | 'item' }>): Found {
-    this.#head = ''
-    if (start.kind === 'item') this.#outline.openItem(start.marker)
-    else this.#outline.openQuote()
-    return { kind: 'container', rest: start.kind === 'item' ? start.rest : '' }
-  }
+  return items
 }
 
-const headingLook = (level: number) => looks.headings[level - 1] ?? looks.headings.at(-1)
+const lastOf = (tokens: readonly MarkedToken[]) => tokens.findLast(({ type }) => type !== 'space')
 
-/** What a line begins with. */
-type LineStart =
-  /** Not known yet. */
-  | { kind: 'more' }
-  | { kind: 'text' }
-  | { kind: 'quote' }
-  | { kind: 'heading'; level: number }
-  | { kind: 'rule' }
-  /** An item's marker; `rest` is what was read after it. */
-  | { kind: 'item'; marker: string; rest: string }
-  | { kind: 'task'; isDone: boolean }
-  /** Only the end of the line shows whether it is one. */
-  | { kind: 'fence' }
-  | { kind: 'bar' }
-
-const more = { kind: 'more' } as const
-const text = { kind: 'text' } as const
-
-/** How much is read of a beginning that may be several things, in characters. */
-const longestStart = 200
-
-/**
- * Reads the first characters of a line, without the blanks before them. It is called after each character until the
- * line is known, so that no text waits longer than necessary.
- */
-function readLineStart(
-  head: string,
-  isLineEnd: boolean,
-  { isAtItem, isUnderText }: { isAtItem: boolean; isUnderText: boolean },
-): LineStart {
-  const first = head[0] as string
-  if (first === '>') return { kind: 'quote' }
-  if (first === '|') return { kind: 'bar' }
-  if (head.length > longestStart) return isFence(head) ? { kind: 'fence' } : readItem(head)
-  if (first === '#') return readHeading(head, isLineEnd)
-  if (first === '`' || first === '~') return readFenceStart(head, isLineEnd)
-  if (first === '-' || first === '*' || first === '_') return readRule(head, isLineEnd)
-  if (first === '=' && isUnderText) return readUnderline(head, isLineEnd)
-  if (first === '+') return head.length === 1 && !isLineEnd ? more : readItem(head)
-  if (isDigit(first)) return readNumber(head, isLineEnd)
-  if (first === '[' && isAtItem) return readTask(head, isLineEnd)
-  return text
+/** References lead to other blocks, which may not have come. */
+class Source extends Tokenizer {
+  override reflink(): undefined {}
 }
 
-function readHeading(head: string, isLineEnd: boolean): LineStart {
-  let level = 1
-  while (head[level] === '#') level++
-  if (level > 6) return text
-  if (head.length === level) return isLineEnd ? { kind: 'heading', level } : more
-  return isBlank(head[level]) ? { kind: 'heading', level } : text
+/** So many quotes and items on one line would be too deep for the lexer. */
+const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
+
+/** Only the blocks, or all that is in them. */
+function readTokens(text: string, what: 'blocks' | 'all'): MarkedToken[] {
+  if (tooDeep.test(text)) return [{ type: 'html', raw: text, text, block: true, pre: false }]
+  const lexer = new Lexer({ ...getDefaults(), tokenizer: new Source() })
+  return (what === 'all' ? lexer.lex(text) : lexer.blockTokens(text, [])) as MarkedToken[]
 }
-
-function readFenceStart(head: string, isLineEnd: boolean): LineStart {
-  if (isFence(head)) return { kind: 'fence' }
-  return isLineEnd || head !== (head[0] as string).repeat(head.length) ? text : more
-}
-
-const isFence = (head: string) => head.startsWith('```') || head.startsWith('~~~')
-
-/** `---`, `* * *`: it may also be an item or text, until something else follows. */
-function readRule(head: string, isLineEnd: boolean): LineStart {
-  const last = head.at(-1)
-  const isOpen = last === head[0] || isBlank(last)
-  if (isOpen && !isLineEnd) return more
-  const count = head.split(head[0] as string).length - 1
-  return isOpen && count >= 3 ? { kind: 'rule' } : readItem(head)
-}
-
-/** `===` makes a heading of the text above, which was shown: it can only be underlined. */
-function readUnderline(head: string, isLineEnd: boolean): LineStart {
-  if (!/^=+[ \t]*$/.test(head)) return text
-  return isLineEnd ? { kind: 'rule' } : more
-}
-
-function readItem(head: string): LineStart {
-  if (!/^[-*+]$/.test(head[0] as string) || !(head.length === 1 || isBlank(head[1]))) return text
-  return { kind: 'item', marker: head[0] as string, rest: head.slice(2) }
-}
-
-function readNumber(head: string, isLineEnd: boolean): LineStart {
-  let end = 1
-  while (isDigit(head[end])) end++
-  if (end > 9) return text
-  if (head.length === end) return isLineEnd ? text : more
-  if (head[end] !== '.' && head[end] !== ')') return text
-  if (head.length === end + 1 && !isLineEnd) return more
-  return head.length === end + 1 || isBlank(head[end + 1])
-    ? { kind: 'item', marker: head.slice(0, end + 1), rest: '' }
-    : text
-}
-
-function readTask(head: string, isLineEnd: boolean): LineStart {
-  const [, box, close, after] = head
-  if (box === undefined || (close === undefined && /[ xX]/.test(box))) return isLineEnd ? text : more
-  if (!/[ xX]/.test(box) || close !== ']') return text
-  if (after === undefined && !isLineEnd) return more
-  return after === undefined || isBlank(after) ? { kind: 'task', isDone: box !== ' ' } : text
-}
-
-const isBlank = (char: string | undefined) => char === ' ' || char === '\t'
-const isDigit = (char: string | undefined) => char !== undefined && char >= '0' && char <= '9'

@@ -8,6 +8,9 @@ export interface Span {
   target?: string
 }
 
+/** Without line breaks. */
+export type Line = readonly Span[]
+
 /** How each thing looks. Only the 16 colours, which every terminal shows in its own theme. */
 export const looks = {
   /** By level; deeper ones look like the last. */
@@ -18,114 +21,79 @@ export const looks = {
   code: '36',
   address: '2;4',
   frame: '2',
-  /** A mark that is shown, as its partner may never come. */
-  mark: '2',
   marker: '36',
   done: '32',
 } as const
 
-const textOf = (spans: readonly Span[]): string => spans.map(({ text }) => text).join('')
+export const textOf = (line: Line): string => line.map(({ text }) => text).join('')
 
 /** Spans as text. Each ends plain and without a link, so that nothing is left on wherever the text stops. */
-export function paint(spans: readonly Span[], isColoured: boolean): string {
-  if (!isColoured) return textOf(spans)
+export function paint(line: Line, isColoured: boolean): string {
+  if (!isColoured) return textOf(line)
   let painted = ''
-  for (let at = 0; at < spans.length; ) {
-    const { look, target } = spans[at] as Span
+  for (let at = 0; at < line.length; ) {
+    const { look, target } = line[at] as Span
     let text = ''
-    while (spans[at]?.look === look && spans[at]?.target === target) text += spans[at++]?.text
+    while (line[at]?.look === look && line[at]?.target === target) text += line[at++]?.text
     const shown = look === '' || text === '' ? text : `\x1b[${look}m${text}\x1b[0m`
     painted += target === undefined ? shown : `\x1b]8;;${target}\x1b\\${shown}\x1b]8;;\x1b\\`
   }
   return painted
 }
 
-/** How many columns something takes. Most cells are ASCII, or one character of Chinese or Japanese: those need no slow look. */
-function measure(spans: readonly Span[]): number {
-  const text = textOf(spans)
-  if (/^[\x20-\x7e]*$/.test(text)) return text.length
-  return /^[\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uff01-\uff60]$/.test(text) ? 2 : widthOf(text)
+/** How many columns something takes. Most texts are ASCII, which needs no slow look. */
+export function measure(line: Line): number {
+  const text = textOf(line)
+  return /^[\x20-\x7e]*$/.test(text) ? text.length : widthOf(text)
 }
 
-const widestRule = 80
+/**
+ * A blank, or what no line may end in: a word, or a character of Chinese or Japanese with the marks after it, for those have no
+ * blanks between words.
+ */
+const unit =
+  /[ \t]+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}][\p{M}\p{P}ー々]*|[^ \t\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu
 
-interface PageOptions {
-  /** The terminal's width by now; `Infinity` if it is none. */
-  columns: () => number
-  isColoured: boolean
-}
-
-/** Where the text goes, line by line; each line begins with its lead, such as the bars of quotes. */
-export class Canvas {
-  readonly columns: () => number
-  readonly measure = measure
-  readonly #isColoured: boolean
-  #text = ''
-  #isEmpty = true
-  /** The lead of a blank line that is printed if something follows. */
-  #skipped: readonly Span[] | undefined
-
-  constructor({ columns, isColoured }: PageOptions) {
-    this.columns = columns
-    this.#isColoured = isColoured
-  }
-
-  /** One blank line, however often it is called, and only if something follows. */
-  skip(lead: readonly Span[]): void {
-    this.#skipped ??= lead
-  }
-
-  startLine(lead: readonly Span[]): void {
-    if (this.#skipped && !this.#isEmpty) {
-      this.write(withoutEnd(commonOf(this.#skipped, lead)))
-      this.endLine()
+/** Breaks a line between words. A word that is wider than a line is not broken. */
+export function wrap(line: Line, columns: number): Line[] {
+  if (measure(line) <= columns) return [line]
+  const rows: Line[] = []
+  let row: Span[] = []
+  let rowWidth = 0
+  let blanks: Span[] = []
+  let word: Span[] = []
+  const endWord = () => {
+    if (word.length === 0) return
+    const width = measure(word)
+    const blank = measure(blanks)
+    if (row.length > 0 && rowWidth + blank + width > columns) {
+      rows.push(row)
+      row = word
+      rowWidth = width
+    } else {
+      row.push(...blanks, ...word)
+      rowWidth += blank + width
     }
-    this.#skipped = undefined
-    this.#isEmpty = false
-    this.write(lead)
+    blanks = []
+    word = []
   }
-
-  write(spans: readonly Span[]): void {
-    this.#text += paint(spans, this.#isColoured)
+  for (const span of line) {
+    for (const [text] of span.text.matchAll(unit)) {
+      const isBlank = text.trim() === ''
+      const before = word.at(-1)
+      // Only what touches an ASCII word on both sides goes on with it.
+      if (isBlank || isApart(before?.text, text)) endWord()
+      const piece = { ...span, text }
+      if (isBlank) blanks.push(piece)
+      else word.push(piece)
+    }
   }
-
-  endLine(): void {
-    this.#text += '\n'
-  }
-
-  printLine(spans: readonly Span[]): void {
-    this.startLine(spans)
-    this.endLine()
-  }
-
-  /** A line that has nothing after its lead. */
-  printEmpty(lead: readonly Span[]): void {
-    this.printLine(withoutEnd(lead))
-  }
-
-  drawRule(lead: readonly Span[]): void {
-    const room = Math.max(Math.min(this.columns(), widestRule) - this.measure(lead), 3)
-    this.printLine([...lead, { text: '─'.repeat(room), look: looks.frame }])
-  }
-
-  /** Returns what was written since it was last called. */
-  take(): string {
-    const taken = this.#text
-    this.#text = ''
-    return taken
-  }
+  endWord()
+  return [...rows, row]
 }
 
-/** A line without text has no blanks at its end. */
-function withoutEnd(lead: readonly Span[]): Span[] {
-  const end = lead.findLastIndex(({ text }) => text.trim() !== '')
-  return lead
-    .slice(0, end + 1)
-    .map((span, at) => (at === end ? { ...span, text: span.text.trimEnd() } : span))
-}
+const ideograph = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u
 
-/** The bars of a quote are on a blank line if they are on the lines before and after it. */
-function commonOf(before: readonly Span[], after: readonly Span[]): readonly Span[] {
-  const end = before.findIndex(({ text }, at) => after[at]?.text !== text)
-  return end < 0 ? before : before.slice(0, end)
-}
+/** Whether a line may end between two pieces that no blank parts. */
+const isApart = (before: string | undefined, text: string): boolean =>
+  before !== undefined && (ideograph.test(text) || (ideograph.test(before) && /^[\p{L}\p{N}]/u.test(text)))

@@ -51,19 +51,11 @@ describe('the spinner (needs script)', () => {
     const row = delta('|a|b|\n|-|-|\n|1|2|\n')
     const { screen } = await stream(sseHead + delta('Look:\n\n'), [
       ['Look:', row],
-      ['waiting for the end of a table', delta('|33|44|\n\nThat is all.') + ended],
+      ['waiting for the rest', delta('|33|44|\n\nThat is all.') + ended],
     ])
     const lines = linesOf(screen)
     const start = lines.indexOf('Look:')
-    expect(lines.slice(start, start + 7)).toEqual([
-      'Look:',
-      '',
-      'a   │ b',
-      '────┼────',
-      '1   │ 2',
-      '33  │ 44',
-      '',
-    ])
+    expect(lines.slice(start, start + 7)).toEqual(['Look:', '', 'a  │ b', '───┼───', '1  │ 2', '33 │ 44', ''])
     expect(lines).toContain('That is all.')
   })
 
@@ -94,7 +86,12 @@ describe('Ctrl-C begins a new line (needs script)', () => {
   const last = 'parley: interrupted: the answer was cut off'
 
   test.each([
-    ['in the middle of a line', 'one two three ', 'two', ['one two three^C', last]],
+    [
+      'in an open paragraph, which is printed as it came',
+      'one *two*',
+      'waiting for the answer',
+      ['one *two*', last],
+    ],
     ['after a line', 'one\n\n', 'one', ['one', '^C', last]],
     ['as Markdown, after a heading', '# one\n', 'one', ['one', '^C', last]],
   ])('%s', async (_, text, shown, lines) => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { createMarkdownPrinter } from '../../../src/io/markdown/printer.ts'
 import { print, printPieces } from './print.ts'
 
 /** Colours as tags: `<1;35>text</>`. */
@@ -10,233 +11,312 @@ const coloured = async (text: string, columns?: number) =>
 test.each([
   ['# One\n## Two\n### Three', '<1;4;35>One</>\n<1;35>Two</>\n<1>Three</>\n'],
   ['#no heading\n####### nor this', '#no heading\n####### nor this\n'],
-  ['**bold** *it* _it_ ***both*** ~~gone~~', '<1>bold</> <3>it</> <3>it</> <1;3>both</> <9>gone</>\n'],
-  ['a **b c** d', 'a <1>b c</> d\n'],
-  ['Wort**teil** foo**bar**baz', 'Wort<1>teil</> foo<1>bar</>baz\n'],
-  ['foo*bar*baz *foo*bar foo*bar*', 'foo<3>bar</>baz <3>foo</>bar foo<3>bar</>\n'],
-  ['*one foo*bar two* **one foo**bar', '<3>one foo*bar two</> <1>one foo</>bar\n'],
   ['## Closed ##\n# C #1 # ', '<1;35>Closed</>\n<1;4;35>C #1</>\n'],
-  ['# C#\n# A # b\n# ##\nx #', '<1;4;35>C#</>\n<1;4;35>A # b</>\n\nx #\n'],
-  ['Title\n=====  \ntext', `Title\n<2>${'─'.repeat(80)}</>\ntext\n`],
-  [
-    'Title\n=\n- item\n===\n\n> quote\n> ==\n> ==',
-    `Title\n<2>${'─'.repeat(80)}</>\n<36>•</> item\n  ===\n\n<2>│ </>quote\n<2>│ ${'─'.repeat(78)}</>\n<2>│ </>==\n`,
-  ],
-  ['==\n\na == b\n== c\n=d', '==\n\na == b\n== c\n=d\n'],
-  ['**one\ntwo** three', '**one\ntwo** three\n'],
+  ['Title\n=====  \ntext', '<1;4;35>Title</>\ntext\n'],
+  ['**bold** *it* _it_ ***both*** ~~gone~~', '<1>bold</> <3>it</> <3>it</> <3;1>both</> <9>gone</>\n'],
+  ['Wort**teil** foo**bar**baz', 'Wort<1>teil</> foo<1>bar</>baz\n'],
+  ['**one\ntwo** three', '<1>one</>\n<1>two</> three\n'],
   ['**never closed\n\nnext', '**never closed\n\nnext\n'],
-  ['2*3*4, 5 * 6, snake_case_name, __init__.py', '2*3*4, 5 * 6, snake_case_name, __init__.py\n'],
-  ['__one word__ and __two words__', '<1>one word</> and <1>two words</>\n'],
-  ['这是**重点：**内容', '这是<1>重点：</>内容\n'],
   ['`a` ``b`c`` `` ` `` `d', '<36>a</> <36>b`c</> <36>`</> `d\n'],
   ['`**x**` \\*y\\* C:\\new', '<36>**x**</> *y* C:\\new\n'],
-  ['one\\\ntwo C:\\', 'one\\\ntwo C:\\\n'],
   ['[text](https://a.b/c_d_e)', 'text<2;4> (https://a.b/c_d_e)</>\n'],
-  ['[**a** b](https://a.b "title") x', '<1>a</> b<2;4> (https://a.b)</> x\n'],
+  ['[**a** b](https://a.b "title") x', '<1>a</> b<2;4> (https://a.b "title")</> x\n'],
   ['**a [b c](https://d.e) f**', '<1>a b c</><1;2;4> (https://d.e)</><1> f</>\n'],
-  ['a[0](x) [b] ![c](d) [e] (f) [g](h i)', 'a0<2;4> (x)</> [b] c<2;4> (d)</> [e] (f) [g](h i)\n'],
+  ['![c](d) [e] (f) [g](h i)', 'c<2;4> (d)</> [e] (f) [g](h i)\n'],
   ['[https://a.b](https://a.b) ends', '<2;4>https://a.b</> ends\n'],
-  ['[a [b](https://c.d) e', '[a b<2;4> (https://c.d)</> e\n'],
-  ['<https://a.b/_c_> and https://d.e/_f_.', '<2;4>https://a.b/_c_</> and <2;4>https://d.e/_f</>_.\n'],
-  ['a <b>c</b> 1 < 2', 'a <b>c</b> 1 < 2\n'],
-  ['**a b** _c d_ ~~e f~~', '<1>a b</> <3>c d</> <9>e f</>\n'],
-  ['**a `b` c** `d e`.', '<1>a </><1;36>b</><1> c</> <36>d e</>.\n'],
-  ['***a** b* **a *b* c**', '<3;1>a</><3> b</> <1>a </><1;3>b</><1> c</>\n'.replace('3;1', '1;3')],
-  ['**a *b*** and ***c* d**', '<1>a </><1;3>b</> and <1;3>c</><1> d</>\n'],
-  ['- *nix\n- b', '<36>•</> *nix\n<36>•</> b\n'],
-  [
-    '- one *two three* four\n- **five: six** seven',
-    '<36>•</> one <3>two three</> four\n<36>•</> <1>five: six</> seven\n',
-  ],
-  ['**.NET**, **.env** and **?**', '<1>.NET</>, <1>.env</> and <1>?</>\n'],
-  ['Press **Ctrl**+**C**, **A**/**B**', 'Press <1>Ctrl</>+<1>C</>, <1>A</>/<1>B</>\n'],
+  ['<https://a.b/_c_> and https://d.e/_f.', '<2;4>https://a.b/_c_</> and <2;4>https://d.e/_f</>.\n'],
+  ['***a** b* **a *b* c**', '<3;1>a</><3> b</> <1>a </><1;3>b</><1> c</>\n'],
+  ['- one *two three* four', '<36>• </>one <3>two three</> four\n'],
 ])('words: %j', async (text, shown) => {
   expect(await coloured(text)).toBe(shown)
 })
 
-describe('nothing is left out that may be no mark', () => {
+describe('what is not a mark stays', () => {
   test.each([
-    ...['The value of 2**10 is 1024.', 'Pass *args on.', 'The ```$HOME variable.', 'Match __init to it.'],
-    ...[
-      'Call f(*args, **kwargs).',
-      '**/*.js',
-      'src/**/*.ts, **/foo/**, *.js,*.ts, *foo*.js',
-      'a*b*c, 2**3**4, a__b__c',
-    ],
-    ...['/*b*/ and /* c */', '__init__ and __name__', '~~/x, ~/y, a~~b', '**', '`', '*_* ** *', '**bold* no'],
-    ...[
-      'C:\\new and C:\\',
-      'std::vector<std::string> a;',
-      'if a<b and c>d',
-      'a<br>b &lt; &amp; AT&T',
-      '#1 -1 +1 1.5',
-    ],
-    ...['base**exp + base**exp', 'Pass *args on, a*b', 'a*b*c*d foo_bar_baz foo*b*c', 'foo*bar_baz*'],
-    ...['2*x and y*3', 'a ** b', '5 * 3 * 2', 'it`s', '[x] (y) ![', '====', '*.*', '**kwargs)'],
+    ...['2 * 3 and a_b', 'The value of 2**10 is 1024.', 'Pass *args on.', 'The ```$HOME variable.', 'it`s'],
+    ...['Call f(*args, **kwargs).', '**/*.js', '~5 to ~6, a~b~c, ~/x', '**', '`', 'a ** b', '5 * 3 * 2'],
+    ...['if a<b and c>d', 'a <b>c</b> &lt; &amp; AT&T', 'a<br>b', '#1 -1 +1 1.5', '[x] (y) ![', '*.js'],
+    ...['a [b][c] d', 'snake_case_name', '{"a": [1]}', '|a|b|'],
   ])('%j', async (text) => {
     expect(await print(`a ${text}\nb`)).toBe(`a ${text}\nb\n`)
     expect(await print(text)).toBe(`${text}\n`)
   })
 
-  test('escapes show the mark', async () => {
-    expect(await print('\\*a\\* \\_b\\_ \\`c\\` 2\\*\\*3 a\\\\b')).toBe('*a* _b_ `c` 2**3 a\\b\n')
-  })
-
-  test('a cell, of which all is known, shows no mark that has a partner', async () => {
-    const shown = await coloured('|**a b**|\n|-|\n|x `c d` *e (_f g_)* 2**3 **h i|')
-    const cell = 'x <36>c d</> <3>e (f g)</> 2**3 **h i'
-    expect(shown.split('\n')).toEqual(['<1;1>a b</>', `<2>${'─'.repeat(24)}</>`, cell, ''])
-  })
-
-  test('a break in a cell is one only outside of code', async () => {
-    expect(await print('|a|\n|-|\n|`<br>` x<br>y \\<br>|')).toBe('a\n──────\n<br> x\ny <br>\n')
+  test('nor is any of what has no layout', async () => {
+    const text = '<div>\n  a\n</div>\n\n[a]: https://b.c "d"\n'
+    expect(await print(text, { columns: 10 })).toBe(text)
   })
 })
 
 describe('blocks', () => {
+  const rule = '─'.repeat(80)
   test.each([
     ['- a\n- b\n  - c\n    - d\n+ e\n* f', '• a\n• b\n  ◦ c\n    ▪ d\n• e\n• f\n'],
     ['1. a\n   - b\n\n   more\n2) c', '1. a\n   ◦ b\n\n   more\n2) c\n'],
-    ['1. a\n  - careless\n    - more so\n2. b', '1. a\n   ◦ careless\n     ▪ more so\n2. b\n'],
-    ['- [x] done\n- [ ] open\n- [y] text\n- [link](u)', '☑ done\n☐ open\n• [y] text\n• link (u)\n'],
+    ['7. a\n8. b', '7. a\n8. b\n'],
+    ['- [x] done\n- [ ] open\n- [y] text\n1. [x] both', '☑ done\n☐ open\n• [y] text\n1. ☑ both\n'],
+    ['- [x] done\n\n- [ ] open\n', '☑ done\n\n☐ open\n'],
     ['- > [x] quoted\n\n> - [x] done', '• │ [x] quoted\n\n│ ☑ done\n'],
     ['- a\nlazy\n\nover', '• a\n  lazy\n\nover\n'],
-    ['-a\n1.b\n1986x\n- \n- b', '-a\n1.b\n1986x\n•\n• b\n'],
+    ['- \n- b', '•\n• b\n'],
     ['> a\n> b\n>\n> > c\n\nd', '│ a\n│ b\n│\n│ │ c\n\nd\n'],
     ['- > a\n  > b\n- c', '• │ a\n  │ b\n• c\n'],
     ['> - a\n>   - b', '│ • a\n│   ◦ b\n'],
     ['a\n\n\n\nb\n\n', 'a\n\nb\n'],
-    ['---\n***\n- - -\n--', `${'─'.repeat(80)}\n${'─'.repeat(80)}\n${'─'.repeat(80)}\n--\n`],
-    ['```js\n  x\n\n\n# y\n```\nz', '    x\n\n\n  # y\nz\n'],
-    ['```\nnever closed\n\n', '  never closed\n'],
-    ['~~~~\n```\n~~~\n~~~~~\na', '  ```\n  ~~~\na\n'],
-    ['- a\n  ```\n  b\n   c\n  ```\n- d', '• a\n    b\n     c\n• d\n'],
-    ['- ```\n  a\n  ```', '•\n    a\n'],
-    ['> ```\n> a\nb', '│   a\nb\n'],
-    ['``` `x` ``` y', '`x` y\n'],
+    ['a\n- b\n\nc\n# d\n> e', 'a\n• b\n\nc\nd\n│ e\n'],
+    ['***\n- - -\n\n--', `${rule}\n${rule}\n\n--\n`],
     ['    a\n\n      b\n\nc', '  a\n\n    b\n\nc\n'],
-    ['a\n    b', 'a\nb\n'],
+    ['a\n    b  \nc\\\nd', 'a\nb\nc\nd\n'],
+    ['```js\n  x\n\n\n# y\n```\nz', '    x\n\n\n  # y\nz\n'],
+    ['~~~~\n```\n~~~\n~~~~~\na', '  ```\n  ~~~\na\n'],
+    ['``` `x` ``` y', '`x` y\n'],
+    ['    ```\na', '  ```\na\n'],
+    ['- a\n  ```\n  b\n   c\n  ```\n- d', '• a\n    b\n     c\n• d\n'],
+    ['- ```\n  a\n  ```\n- b', '•\n    a\n• b\n'],
+    [
+      '1. a\n   - b\n     ```\n     c\n     ```\n     d\n   - e\n\n2. f',
+      '1. a\n   ◦ b\n       c\n     d\n   ◦ e\n\n2. f\n',
+    ],
+    ['> ```\n> a\n> ```\nb', '│   a\nb\n'],
   ])('%j', async (text, shown) => {
     expect(await print(text)).toBe(shown)
   })
+
+  test('a block of code that has no end goes on to the end of the text', async () => {
+    expect(await print('```\nnever closed\n- b')).toBe('  never closed\n  - b\n')
+  })
 })
 
-describe('tables', () => {
+describe('text is wrapped at words', () => {
   test.each([
-    ['|a|bb|\n|-|-:|\n|ccc|d|\nend', undefined, 'a   │  bb\n────┼────\nccc │   d\nend\n'],
-    [
-      '|a|b|\n|:-:|-|\n|1\\|2|`x`|\n|long one|',
-      undefined,
-      '   a     │ b\n─────────┼────\n  1|2    │ x\nlong one\n',
-    ],
-    ['| a | b |\nno table', undefined, '| a | b |\nno table\n'],
-    ['| a | b |\n|---|\n', undefined, '| a | b |\n|---|\n'],
-    ['|a|b|\n|-|-|\n|1|2|3|', undefined, 'a   │ b\n────┼──────\n1   │ 2 | 3\n'],
-    ['|日本|b|\n|-|-|\n|x|y|', undefined, '日本 │ b\n─────┼────\nx    │ y\n'],
-    ['|a|b|\n|-|-|\n|one|x<br>y|', 13, 'a   │ b\n────┼────\none │ x\n    │ y\n'],
-    ['|a|b|\n|-|-|\n|one two|x|', 13, 'a       │ b\n────────┼────\none two │ x\n'],
-    ['|a|b|\n|-|-|\n|one *two*|`x y`|\nend', 12, '|a|b|\n|-|-|\n|one *two*|`x y`|\nend\n'],
-    ['> |a|b|\n> |-|-|\n> |one two|x|', 14, '│ |a|b|\n│ |-|-|\n│ |one two|x|\n'],
-    ['|a|b|\n|-|-|\n', undefined, 'a   │ b\n────┼────\n'],
-    ['> |a|\n> |-|\n> |1|\n\n- |b|', undefined, '│ a\n│ ───\n│ 1\n\n• |b|\n'],
+    ['one two three', 7, 'one two\nthree\n'],
+    ['one  two three', 8, 'one  two\nthree\n'],
+    ['a longestword b', 7, 'a\nlongestword\nb\n'],
+    ['a **b**c, d', 5, 'a bc,\nd\n'],
+    ['- one two\n  - three four', 9, '• one two\n  ◦ three\n    four\n'],
+    ['10. one two', 8, '10. one\n    two\n'],
+    ['> one two', 7, '│ one\n│ two\n'],
+    ['# one two', 5, 'one\ntwo\n'],
+    ['日本語、日本語', 6, '日本\n語、日\n本語\n'],
+    ['ab🎉 cd', 5, 'ab🎉\ncd\n'],
+    ['```\none two three\n```', 5, '  one two three\n'],
+    ['1. a\n   ```\n   b\n   ```\n   one two', 8, '1. a\n     b\n   one\n   two\n'],
   ])('%j in %j columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
   })
 
-  test('a table is as wide as the terminal is by then, which may have been made narrower', async () => {
-    const widths = [80, 20]
-    const table = '| some | more |\n|-|-|\n| a long cell | another |\n\n'
-    const options = { columns: () => widths.shift() ?? 20 }
-    expect(await print(table + table, options)).toBe(
-      `some        │ more\n────────────┼────────\na long cell │ another\n\n${table.trimEnd()}\n`,
+  test('in colours that do not count', async () => {
+    expect(await coloured('**one two** three', 7)).toBe('<1>one two</>\nthree\n')
+  })
+
+  test('as wide as the terminal is by then', async () => {
+    const widths = [80, 7]
+    const options = { columns: () => widths.shift() ?? 7 }
+    expect(await print('one two three\n\none two three', options)).toBe('one two three\n\none two\nthree\n')
+  })
+})
+
+describe('tables', () => {
+  const wide = '|a|b|\n|-|-|\n|one two three|four five six|\n'
+  test.each([
+    ['|a|bb|\n|-|-:|\n|ccc|d|\n\nend', undefined, 'a   │ bb\n────┼───\nccc │  d\n\nend\n'],
+    [
+      '|a|b|\n|:-:|-|\n|1\\|2|`x`|\n|long one|',
+      undefined,
+      '   a     │ b\n─────────┼──\n  1|2    │ x\nlong one\n',
+    ],
+    ['a | b\n-|-\n1 | 2', undefined, 'a │ b\n──┼──\n1 │ 2\n'],
+    ['| a | b |\nno table', undefined, '| a | b |\nno table\n'],
+    ['|日本|b|\n|-|-|\n|x|y|', undefined, '日本 │ b\n─────┼──\nx    │ y\n'],
+    ['|a|b|\n|-|-|\n|one|x<br>y `<br>`|', undefined, 'a   │ b\n────┼───────\none │ x\n    │ y <br>\n'],
+    ['> |a|b|\n> |-|-|\n> |1|2|', undefined, '│ a │ b\n│ ──┼──\n│ 1 │ 2\n'],
+    [
+      wide,
+      27,
+      'a            │ b\n─────────────┼─────────────\none two      │ four five\nthree        │ six\n',
+    ],
+    [wide, 19, 'a        │ b\n─────────┼─────────\none two  │ four\nthree    │ five six\n'],
+    [wide, 18, wide],
+    [
+      '|a|b|\n|-|-|\n|one two|x averylongword|\n',
+      23,
+      'a       │ b\n────────┼──────────────\none two │ x\n        │ averylongword\n',
+    ],
+    ['|a|b|\n|-|-|\n|one two|averylongword|\n', 22, '|a|b|\n|-|-|\n|one two|averylongword|\n'],
+  ])('%j in %j columns', async (text, columns, shown) => {
+    expect(await print(text, { columns })).toBe(shown)
+  })
+
+  test('a row with more cells than columns is not lost', async () => {
+    const table = '|a|b|\n|-|-|\n|1|2|3|\n'
+    expect(await print(table)).toBe(table)
+  })
+})
+
+describe("a link is the terminal's own if it takes that", () => {
+  const options = { isColoured: true, links: 'hyperlink' as const }
+  const link = (address: string, text: string) => `\x1b]8;;${address}\x1b\\${text}\x1b]8;;\x1b\\`
+  const shown = (address: string) => `\x1b[2;4m (${address})\x1b[0m`
+
+  test('and the address is one that it may be told', async () => {
+    expect(await print('[a b](https://a.b/c?d=e) c', options)).toBe(`${link('https://a.b/c?d=e', 'a b')} c\n`)
+    expect(await print('[a](javascript:x) [b](https://ä.b)', options)).toBe(
+      `a${shown('javascript:x')} b${shown('https://ä.b')}\n`,
     )
   })
 
-  test('one that is longer than what is kept back goes on in its widths', async () => {
-    const rows = Array.from({ length: 20_000 }, (_, at) => `| ${10_000 + at} | ${at % 7} |\n`)
-    const written = await printPieces(['| row | b |\n|--|--|\n', ...rows])
-    expect(written.findIndex((text) => text.includes('10019'))).toBeLessThan(10_000)
-    expect(written.join('').split('\n').slice(19_990, 19_991)).toEqual(['29988 │ 3'])
+  test.each([
+    ['https://bank.example', 'https://evil.example/login'],
+    ['bank.example', 'https://bank.example@evil.example'],
+    ['bank.example', 'https://bank.example.evil.example'],
+    ['www.bank.example/login', 'https://bank.example/other'],
+    ['b@nk.example', 'mailto:evil@nk.example'],
+    ['bank\u200b.\u200bexample', 'https://evil.example'],
+    ['bank。example', 'https://evil.example'],
+    ['http: //bank', 'https://evil.example'],
+  ])('a text that looks like another address shows the link’s too: %s, %s', async (text, address) => {
+    expect(await print(`[${text}](${address})`, options)).toBe(`${link(address, text)}${shown(address)}\n`)
+  })
+
+  test('whatever looks it has', async () => {
+    expect(await print('[bank.**example**](https://evil.example)', options)).toContain(
+      '(https://evil.example)',
+    )
+    expect(await print('![bank.example](https://evil.example)', options)).toContain('(https://evil.example)')
+  })
+
+  test.each([
+    ['bank.example', 'https://bank.example/login'],
+    ['https://bank.example/', 'https://bank.example'],
+    ['Bank.example/login', 'https://bank.example/login?a=b'],
+    ['the bank, e.g. ours', 'https://bank.example'],
+    ['a@b.example', 'mailto:a@b.example'],
+  ])('one that looks like its own does not: %s, %s', async (text, address) => {
+    expect(await print(`[${text}](${address})`, options)).toBe(`${link(address, text)}\n`)
+  })
+
+  test('nor does an address without a text of its own', async () => {
+    expect(await print('<https://a.b/c> www.d.example', options)).toBe(
+      `${link('https://a.b/c', 'https://a.b/c')} ${link('http://www.d.example', 'www.d.example')}\n`,
+    )
   })
 })
 
-test('lines are left to the terminal to wrap', async () => {
-  const text = `- ${'word '.repeat(100)}\n  more\n`
-  expect(await print(text, { columns: 20 })).toBe(`• ${'word '.repeat(100).trimEnd()}\n  more\n`)
-})
-
-describe('a span that is too long, or has no end on its line, is text as it came', () => {
-  const long = 'word '.repeat(41).trimEnd()
-  test.each([
-    [`**${long}** b`, `**${long}** b\n`],
-    [`**${long.slice(0, 199)}** b`, `<1>${long.slice(0, 199)}</> b\n`],
-    [`\`${long}\` b`, `\`${long}\` b\n`],
-    [`[${long}](https://a.b) b`, `[${long}](<2;4>https://a.b</>) b\n`],
-    [
-      `**a [b](https://c.d/${'e'.repeat(300)}) f**`,
-      `<1>a b</><1;2;4> (https://c.d/${'e'.repeat(300)})</><1> f</>\n`,
-    ],
-    ['*a `b* c` d', '*a <36>b* c</> d\n'],
-    ['[a](https://b', '[a](<2;4>https://b</>\n'],
-  ])('%j', async (text, shown) => {
-    expect(await coloured(text)).toBe(shown)
-  })
-})
-
-test("a link is the terminal's own if it takes that, and the address is one that it may be told", async () => {
-  const options = { isColoured: true, links: 'hyperlink' as const }
-  const link = (address: string, text: string) => `\x1b]8;;${address}\x1b\\${text}\x1b]8;;\x1b\\`
-  expect(await print('[a b](https://a.b/c?d=e) c', options)).toBe(`${link('https://a.b/c?d=e', 'a b')} c\n`)
-  expect(await print('[a](javascript:x) [b](https://ä.b)', options)).toBe(
-    'a\x1b[2;4m (javascript:x)\x1b[0m b\x1b[2;4m (https://ä.b)\x1b[0m\n',
-  )
-})
-
-describe('what has come is shown', () => {
+describe('what is whole is shown', () => {
   test.each([
     [
-      ['one', ' two', ' three'],
-      ['one', ' two', ' three'],
+      ['one', ' two\n', '\n', 'three'],
+      ['', '', 'one two\n', ''],
     ],
     [
-      ['**one', ' two**', ' three'],
-      ['', '', 'one two three'],
+      ['# one', '\n', 'two'],
+      ['', 'one\n', ''],
     ],
     [
-      ['`one', ' two` ', 'three'],
-      ['', '', 'one two three'],
+      ['- one\n', '- two', '\n\n', '- three\n', 'four'],
+      ['', '', '• one\n', '• two\n', ''],
     ],
     [
-      ['[one', ' two', '](x) three'],
-      ['', '', 'one two (x) three'],
+      ['- a\n', '  b\n', '\n', 'end\n'],
+      ['', '', '', '• a\n  b\n'],
     ],
     [
-      ['2 *', ' 3 a_', 'b [x', '] y'],
-      ['2 ', '* 3 a', '_b ', '[x] y'],
+      ['a\n', '- b\n', '# c\n', '> d\n', 'e'],
+      ['', 'a\n', '• b\nc\n', '', ''],
     ],
     [
-      ['a **b', 'word '.repeat(41), 'c'],
-      ['a ', `**b${'word '.repeat(41).trimEnd()}`, ' c'],
+      ['```\n', 'one', '\ntwo', '\n'],
+      ['', '', '  one\n', '  two\n'],
     ],
     [
-      ['- one', ' two', ' three'],
-      ['• one', ' two', ' three'],
+      ['- a\n', '  ```\n', '  b\n', '  ```\n', '  c'],
+      ['', '• a\n', '    b\n', '', ''],
     ],
     [
-      ['# one', ' two', ' three'],
-      ['one', ' two', ' three'],
-    ],
-    [
-      ['```\none', '\ntwo', '\n'],
-      ['', '  one\n', '  two\n'],
-    ],
-    [
-      ['日', '本', '語'],
-      ['日', '本', '語'],
+      ['|a|\n|-|\n', '|1|\n', '|2|\n', '\n'],
+      ['', '', '', 'a\n─\n1\n2\n'],
     ],
   ])('of %j', async (pieces, shown) => {
-    const written = await printPieces(pieces)
-    expect(written.slice(0, pieces.length)).toEqual(shown)
+    const written: string[] = []
+    const output = {
+      isTerminal: true,
+      async write(text: string | Uint8Array) {
+        written.push(String(text))
+      },
+      async flush() {},
+    }
+    const printer = createMarkdownPrinter(output, { isColoured: false })
+    for (const [at, piece] of pieces.entries()) {
+      const before = written.length
+      printer.add(piece)
+      await printer.write()
+      expect(written.slice(before).join(''), `${at}`).toBe(shown[at])
+    }
+  })
+})
+
+describe('what is too long is printed as it came', () => {
+  const long = `${'word '.repeat(799)}word`
+  const options = { columns: 20, isColoured: true }
+
+  test('a paragraph of 4,000 characters is laid out', async () => {
+    expect(long).toHaveLength(3999)
+    const shown = await print(`**a**\n\n${long}`, options)
+    expect(
+      shown
+        .split('\n')
+        .slice(2)
+        .every((line) => line.length <= 20),
+    ).toBe(true)
+  })
+
+  test.each([
+    ['a line', `${long} **x**\nnext *y*\n`],
+    ['a paragraph', `${long}\n**x**\nnext *y*\n`],
+    ['an item', `- ${long}\n  **x**\n`],
+    ['a quote', `> ${long}\n> **x**\n`],
+    ['a table', `|a|\n|-|\n${'|b|\n'.repeat(1000)}`],
+    ['a lot of quotes', `${'> '.repeat(60)}*x*\n`],
+  ])('%s', async (_, text) => {
+    expect(await print(`${text}\n*z*`, options)).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
+    const pieces = `${text}\n*z*`.match(/.{1,700}/gs) ?? []
+    expect((await printPieces(pieces, options)).join('')).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
+  })
+
+  test('a line without an end is printed as it comes', async () => {
+    const written = await printPieces(Array.from({ length: 100 }, () => long))
+    expect(written.length).toBeGreaterThan(90)
+    expect(written.join('')).toBe(`${long.repeat(100)}\n`)
+  })
+
+  test('code in it is code again', async () => {
+    expect(await print(`${long}\nabc\n\`\`\`\n*x*\n\`\`\`\n`)).toBe(`${long}\nabc\n  *x*\n`)
+  })
+})
+
+describe('a cut prints what is kept back as it came', () => {
+  test.each([
+    ['a\n\n**one', 'a\n', '\n**one\n'],
+    ['- a\n- b\n  - c *d', '• a\n', '- b\n  - c *d\n'],
+    ['|a|\n|-|\n|b', '', '|a|\n|-|\n|b\n'],
+    ['```\na\nb', '  a\n', 'b\n'],
+    ['```\na\n', '  a\n', ''],
+  ])('%j', async (text, before, rest) => {
+    const written: string[] = []
+    const output = {
+      isTerminal: true,
+      async write(text: string | Uint8Array) {
+        written.push(String(text))
+      },
+      async flush() {},
+    }
+    const printer = createMarkdownPrinter(output, { isColoured: false })
+    printer.add(text)
+    await printer.write()
+    expect(written.join('')).toBe(before)
+    expect(printer.breakLine()).toBe(rest !== '')
+    expect(written.join('')).toBe(before + rest)
+    expect(printer.breakLine()).toBe(false)
   })
 })
 
@@ -255,30 +335,5 @@ describe('code is coloured', () => {
   ])('%s', async (language, code, lines) => {
     const shown = lines.map((line) => `  ${line.replace(/^ /, ' ')}\n`).join('')
     expect(await coloured(`\`\`\`${language}\n${code}\n\`\`\`\n`)).toBe(shown)
-  })
-})
-
-describe('how long a span may be, however it comes', () => {
-  const address = `https://a.b/${'c'.repeat(900)}`
-  const link = `[d](${address})`
-  const shown = `d<2;4> (${address})</>`
-  const inBold = `<1>d</><1;2;4> (${address})</>`
-  const run = (mark: string) => `x ${mark.repeat(203)}y${mark}${mark} z`
-
-  test.each([
-    ['an address does not count', `**${link}** e`, `${inBold} e\n`],
-    ['but two of the longest are too many', `**${link} ${link}** e`, `**${shown} ${shown}** e\n`],
-    ['a run of stars', run('*'), `${run('*')}\n`],
-    ['a run of underscores', run('_'), `${run('_')}\n`],
-    ['a run of tildes', run('~'), `${run('~')}\n`],
-    ['a run of backticks', run('`'), `${run('`')}\n`],
-    ['as many backticks', `${'`'.repeat(201)}y${'`'.repeat(201)}`, `${'`'.repeat(201)}y${'`'.repeat(201)}\n`],
-    ['fewer backticks', `x ${'`'.repeat(200)}y${'`'.repeat(200)}`, 'x <36>y</>\n'],
-  ])('%s', async (_, text, expected) => {
-    for (const size of [1, 3, 10, 201, 5000]) {
-      const pieces = text.match(new RegExp(`.{1,${size}}`, 'g')) ?? []
-      const written = tagged((await printPieces(pieces, { isColoured: true })).join(''))
-      expect(written).toBe(expected)
-    }
   })
 })

@@ -1,0 +1,124 @@
+import type { MarkedToken, Token, Tokens } from 'marked'
+import { type Line, looks, measure, type Span, wrap } from './canvas.ts'
+import { createHighlight, type Highlight } from './highlighter.ts'
+import { type LinkStyle, readLines, trimEnd } from './inline.ts'
+import { layOutTable } from './table.ts'
+
+/** Where a block is printed. */
+export interface Room {
+  /** Infinity in a pipe. */
+  columns: number
+  links: LinkStyle
+  /** How many quotes and items are around it, and how many of these are items. */
+  depth: number
+  lists: number
+}
+
+/** Each level takes room from every line. */
+const deepest = 12
+const widestRule = 80
+const bar: Span = { text: '│ ', look: looks.frame }
+const bullets = ['•', '◦', '▪']
+
+/** Lays out blocks. Where the source has blank lines between them, there is one. */
+export function layOut(tokens: readonly Token[], room: Room): Line[] {
+  const lines: Line[] = []
+  let isApart = false
+  for (const token of tokens as readonly MarkedToken[]) {
+    if (token.type !== 'space') {
+      if (isApart && lines.length > 0) lines.push([])
+      lines.push(...layOutBlock(token, room))
+    }
+    isApart = endsApart(token.raw)
+  }
+  return lines
+}
+
+/** Whether a blank line comes next. */
+export const endsApart = (raw: string): boolean => /\n[ \t]*\n$/.test(raw)
+
+function layOutBlock(token: MarkedToken, room: Room): Line[] {
+  const { columns, links, depth } = room
+  const wrapAll = (inner: readonly Token[], look: string) =>
+    readLines(inner, look, links).flatMap((line) => wrap(line, columns))
+  switch (token.type) {
+    case 'heading':
+      return wrapAll(token.tokens, looks.headings[token.depth - 1] ?? looks.bold)
+    case 'paragraph':
+      return wrapAll(token.tokens, '')
+    case 'text':
+      return wrapAll([token], '')
+    case 'hr':
+      return [[{ text: '─'.repeat(Math.max(3, Math.min(columns, widestRule))), look: looks.frame }]]
+    case 'code':
+      return layOutCode(token)
+    case 'blockquote':
+      if (depth >= deepest) break
+      return layOut(token.tokens, inside(room, [bar])).map((line) => led([bar], line))
+    case 'list':
+      if (depth >= deepest) break
+      return token.items.flatMap((item, index) => {
+        const lines = layOutItem(item, room)
+        return index < token.items.length - 1 && endsApart(item.raw) ? [...lines, []] : lines
+      })
+    case 'table': {
+      const lines = layOutTable(token, columns, links)
+      if (lines) return lines
+    }
+  }
+  return asItCame(token.raw)
+}
+
+/** A line after its lead, such as the bar of a quote. */
+const led = (lead: Line, line: Line): Line => (line.length > 0 ? [...lead, ...line] : trimEnd(lead))
+
+const inside = (room: Room, lead: Line): Room => ({
+  ...room,
+  columns: Math.max(1, room.columns - measure(lead)),
+  depth: room.depth + 1,
+})
+
+function layOutItem(item: Tokens.ListItem, room: Room): Line[] {
+  const { indent, mark } = readMarker(item.raw)
+  const bullet = mark.length > 1 ? mark : (bullets[room.lists % bullets.length] as string)
+  const [first, ...rest] = item.tokens as MarkedToken[]
+  const box = item.task ? boxOf(item.checked === true) : undefined
+  const marker: Span[] = [{ text: ' '.repeat(indent), look: '' }]
+  // A box takes the place of a bullet.
+  if (!box || mark.length > 1) marker.push({ text: `${bullet} `, look: looks.marker })
+  if (box) marker.push(box)
+  const later: Span = { text: ' '.repeat(measure(marker)), look: '' }
+  const tokens = !first || !box ? item.tokens : [...withoutBox(first), ...rest]
+  const [line = [], ...lines] = layOut(tokens, { ...inside(room, marker), lists: room.lists + 1 })
+  return [led(marker, line), ...lines.map((each) => led([later], each))]
+}
+
+/** What begins an item: the blanks before its mark, and the mark. */
+export function readMarker(raw: string): { indent: number; mark: string } {
+  const [, blanks = '', mark = '-'] = /^( *)([-*+]|\d+[.)])/.exec(raw) ?? []
+  return { indent: blanks.length, mark }
+}
+
+const boxOf = (isChecked: boolean): Span =>
+  isChecked ? { text: '☑ ', look: looks.done } : { text: '☐ ', look: looks.marker }
+
+const withoutBox = (token: MarkedToken): Token[] =>
+  token.type === 'paragraph' ? [{ ...token, tokens: token.tokens.slice(1) }] : []
+
+function layOutCode({ text, lang = '' }: Tokens.Code): Line[] {
+  const highlight = createHighlight(lang)
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => layOutCodeLine(line, highlight))
+}
+
+export const layOutCodeLine = (line: string, highlight?: Highlight): Line =>
+  line === '' ? [] : [{ text: '  ', look: '' }, ...(highlight?.(line) ?? [{ text: line, look: looks.code }])]
+
+/** The lines of a text, left as they are. */
+export const asItCame = (raw: string): Line[] =>
+  raw
+    .trimEnd()
+    .split('\n')
+    .map((text) => [{ text, look: '' }])
