@@ -10,7 +10,9 @@ import schema from './job.schema.json' with { type: 'json' }
 import { type Cache, createJob, type GitHubJob, type Job, runGitHubJob, serveEmulator } from './job.ts'
 
 const blocks = (await blocksOf('batch')).filter(({ heading }) => heading === 'Many machines')
-const [byHand = '', gitHub = '', gitLab = '', manifest = '', hosts = ''] = blocks.map(({ text }) => text)
+const [byHand = '', gitHub = '', gitLab = '', manifest = '', hosts = '', array = ''] = blocks.map(
+  ({ text }) => text,
+)
 
 const count = 25
 const prompts = Array.from({ length: count }, (_, at) => `"prompt ${at + 1}"\n`).join('')
@@ -44,7 +46,7 @@ async function gatewayThatRefuses(refused: Set<number>) {
 }
 
 test('the topic has a block for each way', () => {
-  expect(blocks).toHaveLength(5)
+  expect(blocks).toHaveLength(6)
 })
 
 describe('by hand (needs bash and jq)', () => {
@@ -70,6 +72,41 @@ describe('by hand (needs bash and jq)', () => {
     const all = read(job, 'all.ndjson')
     expect(all.map(({ index }) => index)).toEqual(indexes)
     expect(all.every(({ ok }) => ok)).toBe(true)
+  })
+})
+
+describe('the join of results (needs bash and jq)', () => {
+  const join = byHand.slice(byHand.indexOf('jq -sc'))
+  const result = (index: number, ok: boolean) => `${JSON.stringify({ index, hash: `h${index}`, ok })}\n`
+
+  /** Joins these results of three shares of an input whose second line is empty. */
+  async function joined(...shares: string[]) {
+    const job = createJob()
+    job.write('prompts.ndjson', '"a"\n\n"c"\n"d"\n')
+    for (const [at, text] of shares.entries()) job.write(`r${at + 1}.ndjson`, text)
+    const ended = await job.step(join)
+    return { ...ended, all: read(job, 'all.ndjson').map(({ index, ok }) => [index, ok]) }
+  }
+
+  test('is good if every line has a result, failed ones too', async () => {
+    const { code, log, all } = await joined(result(4, false), result(1, true), result(3, true))
+    expect({ code, log }).toEqual({ code: 0, log: '' })
+    expect(all).toEqual([
+      [1, true],
+      [3, true],
+      [4, false],
+    ])
+  })
+
+  test('fails if a line has none, and names it', async () => {
+    const { code, log } = await joined(result(4, true), result(1, true), '')
+    expect(code).toBe(1)
+    expect(log).toMatch(/^< 3$/m)
+  })
+
+  test('takes no old failure for an answer, whichever file it is in', async () => {
+    const { code, all } = await joined(result(3, true), result(1, true), result(4, true) + result(3, false))
+    expect([code, all]).toEqual([0, [1, 3, 4].map((index) => [index, true])])
   })
 })
 
@@ -114,9 +151,12 @@ describe('a matrix of GitHub Actions (needs bash and jq)', () => {
       mkdirSync(join(joining.folder, `share-${at + 1}`))
       joining.write(`share-${at + 1}/results.ndjson`, job.read('results.ndjson'))
     }
+    joining.write('prompts.ndjson', prompts)
     expect(jobs.join.needs).toBe('batch')
     expect(await runGitHubJob(joining, jobs.join, {})).toMatchObject({ codes: [0] })
     expect(read(joining, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
+    joining.write('share-2/results.ndjson', '')
+    expect(await runGitHubJob(joining, jobs.join, {})).toMatchObject({ codes: [1] })
   })
 
   test('a share of which too much failed fails, keeps its results, and goes on when it is run again', async () => {
@@ -184,7 +224,7 @@ describe('Kubernetes', () => {
   const parsed = parse(manifest) as {
     spec: {
       completions: number
-      podFailurePolicy: { rules: { onExitCodes: { values: number[] } }[] }
+      podFailurePolicy: { rules: { action: string; onExitCodes?: { values: number[] } }[] }
       template: { spec: { containers: { command: string[]; args: string[]; env: { name: string }[] }[] } }
     }
   }
@@ -200,7 +240,7 @@ describe('Kubernetes', () => {
       ['completionMode: Indexed', 'completionMode: indexed'],
       ['completions: 10', 'completion: 10'],
       ['restartPolicy: Never', 'restartPolicy: OnFailure'],
-      ['values: [2, 3, 4, 5, 8]', 'values: [0]'],
+      ['values: [2, 3, 4, 5]', 'values: [0]'],
       ['key: token', 'keys: token'],
     ] as const) {
       expect(manifest).toContain(from)
@@ -233,7 +273,7 @@ describe('Kubernetes', () => {
     expect(await run(0)).toMatchObject({ code: 0 })
     expect(asked).toHaveLength(count)
     await close()
-    const [rule] = parsed.spec.podFailurePolicy.rules
+    const rule = parsed.spec.podFailurePolicy.rules.find(({ action }) => action === 'FailIndex')
     const refusing = await serve((socket) => socket.write(response('{"error":"no"}', '401 No')))
     job.write('out/0.ndjson', '')
     const { code } = await job.step(
@@ -244,8 +284,49 @@ describe('Kubernetes', () => {
       },
     )
     await refusing.close()
-    expect(rule?.onExitCodes.values).toContain(code)
+    expect(rule?.onExitCodes?.values).toContain(code)
   })
+})
+
+test.each([
+  ['400 No', '503 Away', 7],
+  ['503 Away', '400 No', 7],
+  ['200 OK', '503 Away', 7],
+])(
+  'Kubernetes: an index with a line that may succeed later is not given up: %s, then %s (needs sh)',
+  async (first, others, exit) => {
+    const [container] = (
+      parse(manifest) as { spec: { template: { spec: { containers: { args: string[] }[] } } } }
+    ).spec.template.spec.containers
+    const server = await serve((socket, request) => {
+      const isFirst = /prompt 1"/.test(request)
+      socket.write(response('<html>', isFirst ? first : others))
+    })
+    const job = createJob()
+    for (const name of ['in', 'out']) mkdirSync(join(job.folder, name))
+    job.write('in/prompts.ndjson', prompts)
+    const script = (container?.args.join(' ') ?? '').replace(/\/(in|out)\//g, './$1/')
+    const env = { JOB_COMPLETION_INDEX: '0', PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' }
+    const { code } = await job.step(`${script} --retries 0`, { env, shell: ['sh'] })
+    await server.close()
+    expect(code).toBe(exit)
+    expect(manifest).toContain('values: [2, 3, 4, 5]\n')
+  },
+)
+
+test('a job array of Slurm: a task that is requeued asks nothing twice (needs bash)', async () => {
+  const { variables, asked, close } = await gatewayThatRefuses(new Set([6]))
+  const job = createJob(variables)
+  job.write('prompts.ndjson', prompts)
+  const task = (id: number) =>
+    job.step(array, { env: { SLURM_ARRAY_TASK_ID: `${id}`, SLURM_ARRAY_TASK_COUNT: '4' } })
+  // The sixth line, of the second task, was lost with its node.
+  for (const id of [1, 2, 3, 4]) expect((await task(id)).code).toBe(id === 2 ? 4 : 0)
+  const before = asked.length
+  await task(2)
+  await close()
+  expect(asked.slice(before)).toEqual([6])
+  expect(asked.slice(0, before).toSorted((one, other) => one - other)).toEqual(indexes)
 })
 
 test('GNU parallel over hosts (needs parallel)', async () => {
@@ -263,6 +344,6 @@ test('GNU parallel over hosts (needs parallel)', async () => {
   await close()
   expect(code, log).toBe(0)
   expect(asked.toSorted((one, other) => one - other)).toEqual(indexes)
-  expect([...new Set(job.read('hosts').trim().split('\n'))].sort()).toEqual(['one', 'three', 'two'])
-  for (const share of [1, 2, 3]) expect(read(job, `r${share}.ndjson`)[0]?.index).toBe(share)
+  expect([...new Set(job.read('hosts').trim().split('\n'))].sort()).toEqual(['one', 'two'])
+  for (const share of [1, 2, 3, 4]) expect(read(job, `r${share}.ndjson`)[0]?.index).toBe(share)
 })

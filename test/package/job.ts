@@ -101,8 +101,8 @@ export async function serveEmulator(...flags: string[]): Promise<Record<string, 
 }
 
 /** A text in which `${{ … }}` has its value, as a runner of GitHub puts it in. */
-const evaluate = (text: string, values: Record<string, string>): string =>
-  text.replace(/\$\{\{ ([\w.-]+) \}\}/g, (_, name) => {
+const evaluate = (text: unknown, values: Record<string, string>): string =>
+  String(text).replace(/\$\{\{ ([\w.-]+) \}\}/g, (_, name) => {
     if (!Object.hasOwn(values, name)) throw new Error(`no value for ${name}`)
     return values[name] ?? ''
   })
