@@ -75,37 +75,15 @@ function lineOf(bytes: Uint8Array, offset: number): number {
 
 const step = 64 * 1024
 
-/** The offset of the first byte that is not valid: first by steps, then by halves. */
+/** The offset of the first byte that does not belong to a character. */
 function firstInvalid(bytes: Uint8Array): number {
-  let valid = 0
-  while (valid + step < bytes.length && isValidStart(bytes.subarray(valid, valid + step))) {
-    // The next step begins at the start of a character, of which all may be missing that follows.
-    valid = startOfCharacter(bytes, valid + step)
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  let at = 0
+  for (let start = 0; start < bytes.length; start += step) {
+    for (const char of decoder.decode(bytes.subarray(start, start + step), { stream: true })) {
+      if (char === '\ufffd' && !Buffer.from(char).equals(bytes.subarray(at, at + 3))) return at
+      at += Buffer.byteLength(char)
+    }
   }
-  const start = valid
-  let invalid = Math.min(valid + step, bytes.length)
-  while (valid + 1 < invalid) {
-    const middle = (valid + invalid) >> 1
-    if (isValidStart(bytes.subarray(start, middle))) valid = middle
-    else invalid = middle
-  }
-  return startOfCharacter(bytes, valid)
-}
-
-/** The first byte of the character that is not complete before `end`, or `end`. */
-function startOfCharacter(bytes: Uint8Array, end: number): number {
-  let at = end - 1
-  while (at > end - 3 && ((bytes[at] ?? 0) & 0xc0) === 0x80) at--
-  const first = bytes[at] ?? 0
-  const length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1
-  return at + length > end ? at : end
-}
-
-function isValidStart(bytes: Uint8Array): boolean {
-  try {
-    new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true })
-    return true
-  } catch {
-    return false
-  }
+  return at
 }
