@@ -131,7 +131,7 @@ function chooseLayout({ flags, host, output }: Context): LayOut | undefined {
   return async (text) => {
     const [{ layOutPage }, { paint }, { wantsColour }] = await Promise.all([
       import('../io/json-lines.ts'),
-      import('../io/markdown/canvas.ts'),
+      import('../io/spans.ts'),
       import('../io/style.ts'),
     ])
     const isColoured = wantsColour(flags.color ?? 'auto', host.env, true)

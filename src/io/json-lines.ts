@@ -1,7 +1,7 @@
 import { tryParseJson } from '../wire/json/parse.ts'
 import { createWalk, endOfValue, isDeeperThan, skipBlanks } from '../wire/json/scanner.ts'
 import { escapeJson } from './escape.ts'
-import type { Span } from './markdown/canvas.ts'
+import type { Span } from './spans.ts'
 
 /** How the parts of JSON look. */
 const looks = { key: '1', text: '32', other: '36' } as const

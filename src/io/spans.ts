@@ -1,4 +1,4 @@
-import { widthOf } from '../width.ts'
+import { widthOf } from './width.ts'
 
 /** A piece of text and how it looks: the parameters of a terminal's SGR sequence, '' if it is plain. */
 export interface Span {

@@ -1,5 +1,5 @@
 import { getDefaults, Lexer, type MarkedToken, Tokenizer, type Tokens } from 'marked'
-import { type Line, looks } from './canvas.ts'
+import { type Line, looks } from '../spans.ts'
 import { createHighlight, type Highlight } from './highlighter.ts'
 import type { LinkStyle } from './inline.ts'
 import { asItCame, endsApart, layOut, layOutCodeLine, readMarker } from './layout.ts'
@@ -192,18 +192,12 @@ export class Blocks {
     if (before === undefined || mark === undefined || (mark[0] === '`' && info.includes('`'))) return false
     const isAfterMarker = before.trim() !== ''
     if (isAfterMarker) this.#takeText(before)
-    const outer = this.#items.at(-1)
-    const items = findItems(this.#open, before.length)
-    if (!isAfterMarker && before.length - (items.at(-1)?.need ?? 0) > 3) return false
+    const indent = before.length + (this.#items.at(-1)?.need ?? 0)
+    const items = [...this.#items, ...findItems(this.#open, indent, this.#items.at(-1))]
+    if (!isAfterMarker && indent - (items.at(-1)?.need ?? 0) > 3) return false
     this.#printOpen()
-    for (const { least, need, width } of items)
-      this.#items.push({
-        least: least + (outer?.need ?? 0),
-        need: need + (outer?.need ?? 0),
-        width: width + (outer?.width ?? 0),
-      })
+    this.#items = items
     const language = info.trim().split(/[\s{,]/, 1)[0] as string
-    const indent = before.length + (outer?.need ?? 0)
     this.#code = { fence: mark, indent, highlight: createHighlight(language) }
     return true
   }
@@ -226,14 +220,14 @@ const isHeading = (text: string): boolean => /^ {0,3}#{1,6}(?:[ \t].*)?\n$/.test
 
 const indentOf = (line: string): number => line.length - line.trimStart().length
 
-/** The items at the end of a text that a line with so many blanks before it may be in. */
-function findItems(text: string, indent: number): OpenItem[] {
+/** The items at the end of a text, itself in an item or not, that a line with so many blanks before it may be in. */
+function findItems(text: string, indent: number, outer?: OpenItem): OpenItem[] {
   const items: OpenItem[] = []
   let block = lastOf(readTokens(text, 'blocks'))
   while (block?.type === 'list') {
     const item = block.items.at(-1) as Tokens.ListItem
     const marker = readMarker(item.raw)
-    const { need = 0, width = 0 } = items.at(-1) ?? {}
+    const { need = 0, width = 0 } = items.at(-1) ?? outer ?? {}
     // Two are enough, even after a wider number: models are careless with blanks.
     const least = need + marker.indent + 2
     if (least > indent) break
@@ -261,7 +255,12 @@ const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
 
 /** Only the blocks, or all that is in them. */
 function readTokens(text: string, what: 'blocks' | 'all'): MarkedToken[] {
-  if (tooDeep.test(text)) return [{ type: 'html', raw: text, text, block: true, pre: false }]
   const lexer = new Lexer({ ...getDefaults(), tokenizer: new Source() })
-  return (what === 'all' ? lexer.lex(text) : lexer.blockTokens(text, [])) as MarkedToken[]
+  try {
+    if (!tooDeep.test(text))
+      return (what === 'all' ? lexer.lex(text) : lexer.blockTokens(text, [])) as MarkedToken[]
+  } catch {
+    // Nothing that an answer says may end a run that was paid for.
+  }
+  return [{ type: 'html', raw: text, text, block: true, pre: false }]
 }

@@ -1,6 +1,6 @@
 import { type ParseOptions, SugarHigh, tokenize } from 'sugar-high/core'
 import { lang, languages } from 'sugar-high/lang'
-import type { Span } from './canvas.ts'
+import type { Span } from '../spans.ts'
 
 /** Gives a line of code its colours; lines come in order, without their newlines. */
 export type Highlight = (line: string) => Span[]

@@ -1,5 +1,5 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
-import { type Line, looks, type Span, textOf } from './canvas.ts'
+import { type Line, looks, type Span, textOf } from '../spans.ts'
 
 /** How the address of a link is shown: behind its text, or as the terminal's own link. */
 export type LinkStyle = 'address' | 'hyperlink'

@@ -1,5 +1,5 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
-import { type Line, looks, measure, type Span, wrap } from './canvas.ts'
+import { type Line, looks, measure, type Span, wrap } from '../spans.ts'
 import { createHighlight, type Highlight } from './highlighter.ts'
 import { type LinkStyle, readLines, trimEnd } from './inline.ts'
 import { layOutTable } from './table.ts'

@@ -1,9 +1,9 @@
 import type { AnswerPrinter } from '../answer-printer.ts'
 import { escapeControls } from '../escape.ts'
 import type { Output } from '../output.ts'
+import { paint } from '../spans.ts'
 import type { Waiting } from '../spinner.ts'
 import { Blocks } from './blocks.ts'
-import { paint } from './canvas.ts'
 import type { LinkStyle } from './inline.ts'
 
 export interface MarkdownOptions {

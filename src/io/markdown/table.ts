@@ -1,5 +1,5 @@
 import type { Tokens } from 'marked'
-import { type Line, looks, measure, type Span, textOf, wrap } from './canvas.ts'
+import { type Line, looks, measure, type Span, textOf, wrap } from '../spans.ts'
 import { type LinkStyle, readLines } from './inline.ts'
 
 /** A table is not wider, even in a pipe: short cells beside a long one must not become a lot of blanks. */

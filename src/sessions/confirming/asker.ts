@@ -107,7 +107,7 @@ export class Asker {
   /** Throws a usage error if one of them cannot be shown: then nothing is asked. */
   async #show(uses: readonly AskedUse[]): Promise<string[]> {
     const { flags, host } = this.#context
-    const { paint } = await import('../../io/markdown/canvas.ts')
+    const { paint } = await import('../../io/spans.ts')
     const isColoured = wantsColour(flags.color ?? 'auto', host.env, host.stderr.isTerminal)
     const screen = {
       columns: this.#columns,

@@ -1,6 +1,6 @@
 import { usage } from '../../errors.ts'
 import { layOutJson } from '../../io/json-lines.ts'
-import type { Span } from '../../io/markdown/canvas.ts'
+import type { Span } from '../../io/spans.ts'
 import { childrenOf, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import { startOf } from '../../wire/text-start.ts'
 
