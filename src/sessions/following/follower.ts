@@ -105,12 +105,12 @@ async function readAndOpen(
     return timers.now() - listedAt.now > freshness || timers.date() - listedAt.date > freshness
   }
 
-  async function fresh(): Promise<void> {
+  async function fresh(isForced = false): Promise<void> {
     requireTime(patient)
     // What lies in the socket is read meanwhile.
     await context.timers.wait(0)
     takeStreamed()
-    if (!isListOld()) return
+    if (!isForced && !isListOld()) return
     const items = await readList()
     unshown.push(...ledger.addList(items))
     takeStreamed()
@@ -229,10 +229,10 @@ export interface Follower {
   news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]>
   /**
    * Takes into the state all that the stream has brought by now and, if the last list is older than a second, first of
-   * all what the list shows. `news` brings it later. May be called at any time. Throws a `CliError` if the list cannot be
+   * all what the list shows; with `isForced` in any case. `news` brings it later. May be called at any time. Throws a `CliError` if the list cannot be
    * read.
    */
-  fresh(): Promise<void>
+  fresh(isForced?: boolean): Promise<void>
   /** Has `news` bring an empty part soon, for the state was changed from outside. */
   wake(): void
   close(): void

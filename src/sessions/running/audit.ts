@@ -49,98 +49,107 @@ interface BegunInterrupt {
   after: string | undefined
 }
 
-/** A record of what was decided and done, and a journal that says after a kill how far it got. */
-export interface Audit {
+/**
+ * A record of what was decided and done, and a journal that tells after a kill how far a run got. It belongs to one run at a
+ * time; without a file it only sees to that.
+ */
+export class Audit {
+  readonly #lock: SessionLock
+  readonly #session: string
+  readonly #timers: Context['timers']
+  #file: AppendedFile | undefined
+  #task: JournalTask | undefined
+  #interrupt: BegunInterrupt | undefined
+  readonly #earlier = new Map<string, Reply>()
+  readonly #denied = new Map<string, string>()
+
+  private constructor({ timers }: Context, session: string, lock: SessionLock) {
+    this.#timers = timers
+    this.#session = session
+    this.#lock = lock
+  }
+
+  /** Waits until no other run works on the session, and reads the file at `path`. Throws a `CliError` of kind `file`. */
+  static async open(context: Context, workplace: Workplace, path: string | undefined): Promise<Audit> {
+    const name = `the audit file ${path}`
+    const file =
+      path === undefined ? undefined : new AppendedFile({ path: absolutePath(context.host, path), name })
+    let lock: SessionLock | undefined
+    try {
+      lock = await lockSession(context, workplace, path)
+      const audit = new Audit(context, workplace.session, lock)
+      if (file && path !== undefined) await audit.#read(file, path)
+      return audit
+    } catch (error) {
+      file?.close()
+      lock?.release()
+      throw asFileFailure(error, name)
+    }
+  }
+
   /** How far earlier runs got with the tool uses of this session, by id. */
-  earlier: ReadonlyMap<string, Reply>
+  get earlier(): ReadonlyMap<string, Reply> {
+    return this.#earlier
+  }
+
+  /** The tool uses that earlier runs denied, or saw run though they are denied: by id, in words. */
+  get denied(): ReadonlyMap<string, string> {
+    return this.#denied
+  }
+
   /** The last task of the session, if it is not done. */
-  readonly task: JournalTask | undefined
+  get task(): JournalTask | undefined {
+    return this.#task
+  }
+
   /** An interrupt that was begun since the last task, and not refused: it may have arrived. */
-  readonly interrupt: BegunInterrupt | undefined
+  get interrupt(): BegunInterrupt | undefined {
+    return this.#interrupt
+  }
+
   /**
    * Has a line on the disk before it returns. Nothing may be done before that: it is not written once another run may work on
    * the session. Throws a `CliError` of kind `file`.
    */
-  add(entry: AuditEntry): void
-  close(): void
-}
-
-/**
- * Waits until no other run works on the session, and opens the file; without a path nothing is recorded. Throws a
- * `CliError` of kind `file`.
- */
-export async function openAudit(
-  context: Context,
-  workplace: Workplace,
-  path: string | undefined,
-): Promise<Audit> {
-  const name = `the audit file ${path}`
-  const file =
-    path === undefined ? undefined : new AppendedFile({ path: absolutePath(context.host, path), name })
-  let lock: SessionLock | undefined
-  try {
-    const held = await lockSession(context, workplace, path)
-    lock = held
-    if (file === undefined || path === undefined)
-      return {
-        earlier: new Map(),
-        task: undefined,
-        interrupt: undefined,
-        add: held.requireHeld,
-        close: held.release,
-      }
-    return await readAudit(context, { file, path, session: workplace.session, lock: held })
-  } catch (error) {
-    file?.close()
-    lock?.release()
-    throw asFileFailure(error, name)
+  add(entry: AuditEntry): void {
+    this.#lock.requireHeld()
+    if (!this.#file) return
+    this.#file.append(`${toLine(entry, this.#session, this.#timers.date())}\n`)
+    this.#file.sync()
+    this.#step({ ...entry })
   }
-}
 
-interface OpenAudit {
-  file: AppendedFile
-  path: string
-  session: string
-  lock: SessionLock
-}
+  close(): void {
+    this.#file?.close()
+    this.#lock.release()
+  }
 
-/** Reads what earlier runs wrote, and makes the file ready for more. */
-async function readAudit({ timers }: Context, { file, path, session, lock }: OpenAudit): Promise<Audit> {
-  const replies = new Map<string, Reply>()
-  let task: JournalTask | undefined
-  let interrupt: BegunInterrupt | undefined
-  for await (const { entry } of readEntries(file.read(), path)) {
-    if (entry.session !== session) continue
-    const line = typeof entry.toolUse === 'string' ? readLine(entry) : undefined
-    if (line) {
-      const id = String(entry.toolUse)
-      replies.set(id, step(replies.get(id) ?? { is: 'deciding' }, line))
+  async #read(file: AppendedFile, path: string): Promise<void> {
+    for await (const { entry } of readEntries(file.read(), path)) {
+      if (entry.session !== this.#session) continue
+      this.#step(entry)
+      const { toolUse: id } = entry
+      if (typeof id !== 'string') continue
+      const line = readLine(entry)
+      if (line) this.#earlier.set(id, step(this.#earlier.get(id) ?? { is: 'deciding' }, line))
+      this.#noteDenied(id, entry)
     }
-    task = stepTask(task, readTaskLine(entry))
-    interrupt = stepInterrupt(interrupt, entry)
+    file.makePrivate()
+    file.endLine()
+    this.#file = file
   }
-  file.makePrivate()
-  file.endLine()
-  return {
-    earlier: replies,
-    get task() {
-      return task
-    },
-    get interrupt() {
-      return interrupt
-    },
-    add(entry) {
-      lock.requireHeld()
-      const now = timers.date()
-      file.append(`${toLine(entry, session, now)}\n`)
-      file.sync()
-      task = stepTask(task, readTaskLine({ ...entry }))
-      interrupt = stepInterrupt(interrupt, { ...entry })
-    },
-    close() {
-      file.close()
-      lock.release()
-    },
+
+  #step(entry: Record<string, unknown>): void {
+    this.#task = stepTask(this.#task, readTaskLine(entry))
+    this.#interrupt = stepInterrupt(this.#interrupt, entry)
+  }
+
+  #noteDenied(id: string, { event, decision, name, by, rule, reason }: Record<string, unknown>): void {
+    if (event === 'answered-elsewhere' || (event === 'decision' && decision !== 'deny'))
+      this.#denied.delete(id)
+    if (decision !== 'deny') return
+    const who = by === 'rule' ? `rules[${rule}]` : by
+    this.#denied.set(id, `deny ${name} ${id} (${who}${typeof reason === 'string' ? `: ${reason}` : ''})`)
   }
 }
 
@@ -206,6 +215,7 @@ const events: Record<AuditEvent, true> = {
   accepted: true,
   refused: true,
   unknown: true,
+  'answered-elsewhere': true,
   'not-asked': true,
   interrupt: true,
   done: true,
@@ -244,6 +254,7 @@ function readLine({ event, time, rest, result }: Record<string, unknown>): Journ
     case 'accepted':
     case 'refused':
     case 'unknown':
+    case 'answered-elsewhere':
       return { event }
   }
   return undefined

@@ -17,17 +17,15 @@ export interface Use extends ToolCall {
   permission?: unknown
 }
 
+type Shown = Pick<ToolUse, 'id' | 'type' | 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
+
 /** How deep an input may be nested; its event is one level around it. */
 const deepest = 100
 
 /** Reads it from its event; nothing if the event is not known as it is spelled. */
-export function readUse({
-  id,
-  type,
-  text,
-  isContradicted = false,
-}: Pick<ToolUse, 'id' | 'type' | 'text' | 'isContradicted'>): Use | undefined {
-  if (text === undefined) return undefined
+export function readUse(toolUse: Shown | undefined): Use | undefined {
+  if (toolUse?.text === undefined) return undefined
+  const { id, type, text, isContradicted = false } = toolUse
   const event = JSON.parse(text) as Record<string, unknown>
   const { name, mcp_server_name: server } = event
   const input = findChild(text, skipBlanks(text, 0), 'input')
@@ -47,7 +45,7 @@ export function readUse({
       typeof name !== 'string' ||
       findRepeatedKey(text) !== undefined ||
       isDeeperThan(inputText, deepest),
-    permission: event.evaluated_permission,
+    permission: toolUse.wantsResult ? toolUse.permission : event.evaluated_permission,
   }
 }
 

@@ -1,6 +1,7 @@
 import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { Follower } from '../following/follower.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { endure, freshPatience, type Patience, type Patient, waitPatiently } from '../patience.ts'
 import { readReceipt } from '../sending/receipt.ts'
@@ -8,6 +9,7 @@ import type { SessionAccess } from '../session.ts'
 import { sessionCommand } from '../session-command.ts'
 import { SessionState } from '../session-state.ts'
 import type { Audit, AuditEntry } from './audit.ts'
+import type { Use } from './judgement.ts'
 import { lookUntil } from './looking.ts'
 import {
   type JournalLine,
@@ -20,23 +22,15 @@ import {
   step,
 } from './replying.ts'
 
-/** A session whose tool uses get replies. */
-export interface RunningSession extends SessionAccess {
-  state: SessionState
+interface Journalled {
+  follower: Follower
   audit: Audit
   /** Nothing may be begun any more: what waits is left open. */
   isStopped(): boolean
-  /** With `--raw` receipts are printed as they are. */
-  isPrinted?: boolean
 }
 
 /** A tool use as the audit names it. */
-interface NamedUse {
-  id: string
-  type: string
-  server?: string
-  name: string
-}
+type NamedUse = Pick<Use, 'id' | 'type' | 'server' | 'name' | 'isContradicted'>
 
 /** A tool use, and the event that is given for it. */
 export interface GivenReply {
@@ -46,14 +40,20 @@ export interface GivenReply {
 
 /** The replies of a run: carries out what their states allow, and has each step in the journal before it is taken. */
 export class Replies {
-  readonly #session: RunningSession
+  readonly #session: SessionAccess
+  readonly #follower: Follower
+  readonly #audit: Audit
+  readonly #isStopped: () => boolean
   /** By the id of the tool use. */
   readonly #replies: Map<string, Reply>
 
-  constructor(session: RunningSession) {
+  constructor(session: SessionAccess, { follower, audit, isStopped }: Journalled) {
     this.#session = session
-    const rests = new Set(session.state.stops)
-    this.#replies = new Map([...session.audit.earlier].map(([id, reply]) => [id, resume(reply, rests)]))
+    this.#follower = follower
+    this.#audit = audit
+    this.#isStopped = isStopped
+    const rests = new Set(follower.state.stops)
+    this.#replies = new Map([...audit.earlier].map(([id, reply]) => [id, resume(reply, rests)]))
   }
 
   to(id: string): Reply {
@@ -67,48 +67,94 @@ export class Replies {
 
   /** Writes a line to the journal, and takes the step that it tells of. Throws a `CliError` of kind `file`. */
   take({ id, type, server, name }: NamedUse, line: JournalLine, more: Partial<AuditEntry> = {}): void {
-    this.#session.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
+    this.#audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
     this.#replies.set(id, step(this.to(id), line))
   }
 
+  /** Why nothing is to be done about a tool use any more, by what is known of the session; absent if it still waits. */
+  whyOver({ id, isContradicted }: NamedUse): string | undefined {
+    const { state } = this.#follower
+    const isChanged = !isContradicted && state.toolUse(id)?.isContradicted
+    return state.whyOver(id) ?? (isChanged ? 'it was shown with another input' : undefined)
+  }
+
   /**
-   * Posts replies in one request, and learns what became of each; returns what the service names as accepted. A request
+   * Takes in all that has happened, and parts what the session still waits for from what it does not, which is settled.
+   * Throws a `CliError` if the session cannot be read: then nothing may be done.
+   */
+  async split<T extends { use: NamedUse }>(
+    items: readonly T[],
+    isForced = false,
+  ): Promise<{ open: T[]; over: T[] }> {
+    if (items.length === 0) return { open: [], over: [] }
+    await this.refresh(isForced)
+    const over = items.filter(({ use }) => this.whyOver(use) !== undefined)
+    for (const { use } of over) {
+      const reason = this.whyOver(use)
+      this.take(use, { event: 'answered-elsewhere' }, { reason })
+      this.#session.context.note(`${use.id} is not answered here: ${reason}`)
+    }
+    return { open: items.filter((each) => !over.includes(each)), over }
+  }
+
+  /** Has the state know all that has happened by now. A service that is away is waited for. */
+  async refresh(isForced = false): Promise<void> {
+    const { context, caller } = this.#session
+    const patient = { context, caller, repeat: 'always' as const }
+    for (let patience = freshPatience(context.timers.now()); ; ) {
+      try {
+        return await this.#follower.fresh(isForced)
+      } catch (error) {
+        patience = await waitPatiently(patient, endure(patient, patience, error))
+      }
+    }
+  }
+
+  /**
+   * Posts replies in one request, and learns what became of each; returns those that nobody waits for any more. A request
    * that was certainly not taken is sent again if its failure may pass, until the run is stopped. Throws a `CliError`: the
    * last such failure, or one of kind `unknown`, which names those of which nothing could be learned.
    */
-  async post(replies: readonly GivenReply[]): Promise<SessionEvent[]> {
-    const { context, caller, state, isStopped } = this.#session
+  async post(replies: readonly GivenReply[]): Promise<GivenReply[]> {
+    const { context, caller } = this.#session
     const patient = { context, caller, repeat: endpoints.sendEvents.repeat }
     let patience = freshPatience(context.timers.now())
-    for (let left = replies; left.length > 0 && !isStopped(); ) {
-      const rests = new Set(state.stops)
+    if (this.#isStopped()) return []
+    let { open, over } = await this.split(replies)
+    while (open.length > 0 && !this.#isStopped()) {
+      const rests = new Set(this.#follower.state.stops)
       const sent = { at: context.timers.date(), rests }
-      for (const { use } of left) this.take(use, { event: 'sent', sent }, { rest: [...rests].at(-1) })
-      const outcome = await this.#send(left)
+      for (const { use } of open) this.take(use, { event: 'sent', sent }, { rest: [...rests].at(-1) })
+      const outcome = await this.#send(open)
       if ('named' in outcome) {
-        await this.#accept(left, outcome.named)
-        return outcome.named
+        await this.#accept(open, outcome.named)
+        break
       }
       const { failure } = outcome
       const event = lineFor(failure.details.fate)
-      for (const { use } of left) this.take(use, { event }, { reason: failure.message })
+      for (const { use } of open) this.take(use, { event }, { reason: failure.message })
       if (event === 'unknown') {
         await this.settle(
-          left.map(({ use }) => use),
+          open.map(({ use }) => use),
           failure,
         )
-        return []
+        break
       }
-      const others = failure.kind === 'refused' ? await this.#givenByOthers(left) : []
-      if (others.length === 0 && !isStopped()) patience = await waitAfter(failure, left, patient, patience)
-      left = left.filter((each) => !others.includes(each))
+      // Another client may have been first, which the list shows.
+      let now = failure.kind === 'refused' ? await this.split(open, true) : { open, over: [] }
+      if (now.over.length === 0 && !this.#isStopped()) {
+        patience = await waitAfter(failure, open, patient, patience)
+        now = await this.split(open)
+      }
+      open = now.open
+      over = [...over, ...now.over]
     }
-    return []
+    return over
   }
 
   /** Sends a request; returns what the service names as accepted, or why it did not say that it accepted anything. */
   async #send(replies: readonly GivenReply[]): Promise<{ named: SessionEvent[] } | { failure: CliError }> {
-    const { context, caller, parts, isStopped, isPrinted = false } = this.#session
+    const { context, caller, parts } = this.#session
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     // A person has nothing to do about what else a receipt says.
     const quiet = { ...context, note() {} }
@@ -117,9 +163,9 @@ export class Replies {
       isAccepted = true
     }
     try {
-      const posted = { ...parts, body, isStopped, isEndured: true }
+      const posted = { ...parts, body, isStopped: this.#isStopped, isEndured: true }
       const named = await caller.call(endpoints.sendEvents, posted, (response) =>
-        readReceipt(quiet, response, { isPrinted, onAccepted }),
+        readReceipt(quiet, response, { isPrinted: false, onAccepted }),
       )
       return { named }
     } catch (error) {
@@ -137,22 +183,10 @@ export class Replies {
     ) as [GivenReply[], GivenReply[]]
     for (const { use, event } of accepted) {
       this.take(use, { event: 'accepted' })
-      this.#session.state.add(event)
+      this.#follower.state.add(event)
     }
     for (const { use } of missing) this.take(use, { event: 'unknown' })
     await this.settle(missing.map(({ use }) => use))
-  }
-
-  /** Those for which another client was quicker, which may be why a request was refused. */
-  async #givenByOthers(replies: readonly GivenReply[]): Promise<GivenReply[]> {
-    // Whatever goes wrong here, the refusal counts.
-    const seen = await this.list().catch(() => undefined)
-    const others = replies.filter(({ use }) => seen?.isAnswered(use.id))
-    for (const { use, event } of others) {
-      this.take(use, { event: 'accepted' })
-      this.#session.state.add(event)
-    }
-    return others
   }
 
   /**
@@ -177,7 +211,8 @@ export class Replies {
   }
 
   #look(use: NamedUse, seen: SessionState): void {
-    const { context, state } = this.#session
+    const { context } = this.#session
+    const { state } = this.#follower
     const reply = this.to(use.id)
     if (reply.is !== 'in-doubt') return
     const next = look(reply, shownOf(use.id, seen), context.timers.date())
@@ -237,7 +272,7 @@ function refusal(failure: CliError, replies: readonly GivenReply[]): CliError {
 }
 
 function inDoubt(
-  { context, parts }: RunningSession,
+  { context, parts }: SessionAccess,
   uses: readonly NamedUse[],
   failure: CliError | undefined,
 ): CliError {

@@ -13,7 +13,7 @@ import type { Fate } from '../../fate.ts'
  *     deciding, ready   -- sent -------------> posting    the request may have left
  *     posting           -- accepted ---------> settled
  *     posting           -- refused ----------> deciding, or ready if there is a result: it was certainly not taken
- *     deciding, ready   -- accepted ---------> settled    it was refused, for another client had given one
+ *     any               -- answered-elsewhere -> settled  nobody waits for this reply any more
  *     posting           -- unknown ----------> in-doubt
  *
  * What is in doubt is settled by the service's own list alone (`look`). Only an answer in that list is a line, `accepted`:
@@ -74,7 +74,7 @@ interface Sending {
 /** A line of the journal about a reply. */
 export type JournalLine =
   | { event: 'decision'; isLeft?: boolean }
-  | { event: 'start' | 'accepted' | 'refused' | 'unknown' }
+  | { event: 'start' | 'accepted' | 'refused' | 'unknown' | 'answered-elsewhere' }
   | { event: 'end'; result: ToolResult }
   | { event: 'sent'; sent: Sending }
 
@@ -90,6 +90,7 @@ export function step(reply: Reply, line: JournalLine): Reply {
     case 'sent':
       return { is: 'posting', sent: line.sent, result: resultOf(reply) }
     case 'accepted':
+    case 'answered-elsewhere':
       return { ...sendingOf(reply), is: 'settled' }
     case 'refused':
       return again(reply)

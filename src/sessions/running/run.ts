@@ -15,11 +15,12 @@ import { openBefore, sentEvents } from '../sending/delivery.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionAccess, type SessionOptions, sessionParts } from '../session.ts'
 import { resumption } from '../session-command.ts'
-import { openAudit } from './audit.ts'
+import { Actor } from './actor.ts'
+import { Audit } from './audit.ts'
 import { type BoundFlags, Bounds } from './bounds.ts'
+import { Denials } from './denials.ts'
 import { lookUntil } from './looking.ts'
 import { byAudit, endTask, isTakenUp, type RunTask, type SessionRun, sendTask } from './posting.ts'
-import { Responder } from './responder.ts'
 import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 import { createCounter, hashOf, type Known, marksOf } from './task.ts'
 import {
@@ -70,7 +71,7 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
   if ((dryRun || curl) && !task) throw usage('there is no task: --dry-run and --curl have nothing to show')
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
   const workplace = { address: settings.values.agentsUrl, session, deadline: caller.deadline }
-  const audit = await openAudit(context, workplace, options.audit)
+  const audit = await Audit.open(context, workplace, options.audit)
   const asker = new Asker(context, parts.look)
   const lasting = { ...context, output: printWhileRead(context.output) }
   const isAudited = options.audit !== undefined
@@ -99,32 +100,32 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
     context.calls.expectGoingOn(
       () => !bounds.isReached && (task === undefined || audit.task?.is === 'accepted'),
     )
+    const denials = new Denials(audit.denied)
     const showPast = async (items: readonly EventItem[]) => {
       bounds.addPast(items)
+      for (const { event } of items) denials.add(event)
       await before.addAll(items)
     }
     const bounded = bounds.over(caller)
     const follower = run.task
       ? await openBefore(lasting, bounded, parts, { showPast })
       : await explained(run, openFollower(lasting, bounded, parts, { showPast, needsPast: true }))
-    const { state } = follower
-    const responder = new Responder({
-      context: lasting,
-      caller: bounded,
-      parts,
-      state,
-      audit,
-      asker,
-      rules,
-      toolTimeout,
-      waiting: () => (state.stop?.kind === 'waiting' ? state.pending : []),
-      isStopped: () => bounds.isReached,
-    })
+    const actor = new Actor(
+      { context: lasting, caller: bounded, parts },
+      {
+        follower,
+        audit,
+        rules: { ...rules, toolTimeout, asker },
+        denials,
+        isStopped: () => bounds.isReached,
+      },
+    )
     try {
       await bounds.begin(run.task !== undefined)
+      if (run.task) denials.begin()
       const sent = run.task && (await explained(run, sendFirst(run, run.task, before.known)))
       bounds.follow(follower)
-      const failure = await follow(run, follower, { responder, bounds, wanted, ids: options.ids, sent })
+      const failure = await follow(run, follower, { actor, denials, bounds, wanted, ids: options.ids, sent })
       endTask(run, follower)
       if (failure) throw failure
     } finally {
@@ -151,7 +152,8 @@ const sendFirst = (run: SessionRun, task: RunTask, known: Known): Promise<Sessio
   })
 
 interface Followed {
-  responder: Responder
+  actor: Actor
+  denials: Denials
   bounds: Bounds
   wanted: WantedAnswer
   ids: boolean | undefined
@@ -166,13 +168,12 @@ interface Followed {
 async function follow(
   run: SessionRun,
   follower: Follower,
-  { responder, bounds, wanted, ids, sent: task }: Followed,
+  { actor, denials, bounds, wanted, ids, sent: task }: Followed,
 ): Promise<CliError | undefined> {
   const { context, parts, resume } = run
   const { host, note, timers, start } = context
   const { session } = parts.params
-  const followTurn = async () => {
-    const sent = task
+  const followTurn = async (sent: SessionEvent[] | undefined): Promise<void> => {
     const followed = followAndPrint(context, follower, {
       session,
       ids,
@@ -182,12 +183,17 @@ async function follow(
       certain: sent && accepted,
       async react(items) {
         bounds.add(items)
-        await responder.react(items)
+        for (const { event } of items) denials.add(event)
+        actor.see(items)
       },
       wayOn: () => goesOn(run, follower, bounds.isInterrupted),
       resume,
     })
-    const failure = await bounds.end(await followed.then(noFailure, (error) => error))
+    const failed = await followed.then(noFailure, (error) => error)
+    if (failed !== undefined) actor.dismiss()
+    await actor.settle()
+    if (failed === undefined && !follower.state.stop) return followTurn(undefined)
+    const failure = await bounds.end(failed)
     if (failure) throw failure
     if (!(await isInterrupted(run, follower))) {
       bounds.tellExcess()
@@ -200,16 +206,16 @@ async function follow(
   const { turn } = follower
   try {
     const failure = await keepingAnswer(context, wanted, follower, async () => {
-      await explained(run, followTurn())
+      await explained(run, followTurn(task))
       const answer = await checkAnswer(wanted, turn)
       if ('failure' in answer) return answer.failure
       await explained(run, deliverAnswer(context, wanted, answer.text))
       return undefined
     })
-    return failure ?? responder.failure()
+    return failure ?? denials.failure(session)
   } finally {
     const seconds = Math.max(0, (timers.now() - start) / 1000).toFixed(1)
-    if (host.stderr.isTerminal) note(`${responder.describe()}; ${seconds} s`)
+    if (host.stderr.isTerminal) note(`${actor.describe()}; ${seconds} s`)
     const took = bounds.describe()
     if (host.stderr.isTerminal && took !== '') context.foot(took)
   }

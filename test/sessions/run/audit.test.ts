@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSyn
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
-import { type Audit, isAudit, openAudit, readEntries } from '../../../src/sessions/running/audit.ts'
+import { Audit, isAudit, readEntries } from '../../../src/sessions/running/audit.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
 import { homeVariables, ownerOnly, temporaryFolder } from '../../harness/run.ts'
 
@@ -16,7 +16,7 @@ function openIn(cwd: string, file: string | undefined, deadline = Infinity) {
   const timers = { ...createSteadyClock(1), date: () => Date.parse(time) }
   const host = { env: homeVariables(cwd), cwd, platform: process.platform, uid: process.getuid?.() }
   const context = { host, timers, note() {}, cleanups: new Set() } as unknown as Context
-  return openAudit(context, { address: 'https://agents.test', session: 's1', deadline }, file)
+  return Audit.open(context, { address: 'https://agents.test', session: 's1', deadline }, file)
 }
 
 /** Opens an audit in a folder of its own, in which the file may be already. */

@@ -1,0 +1,78 @@
+import { CliError } from '../../errors.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isTask } from '../following/followed-turn.ts'
+import { isToolUse } from '../session-state.ts'
+import { describeJudgement, describeUse, type Judgement } from './judgement.ts'
+
+/**
+ * What was denied since the task: by this run, by an earlier one that its audit tells of, or by somebody else, as the
+ * session shows it. A turn in which something was denied is no success, however often the run is begun again.
+ */
+export class Denials {
+  /** Tool uses that earlier runs denied, by id, in words. */
+  readonly #earlier: ReadonlyMap<string, string>
+  /** In words, by the id of the tool use: what others denied, and what this run did. */
+  readonly #byOthers = new Map<string, string>()
+  readonly #byThisRun = new Map<string, string>()
+  readonly #unasked = new Map<string, string>()
+  /** The session's last task is not of this run. */
+  #isOpen = true
+
+  constructor(earlier: ReadonlyMap<string, string>) {
+    this.#earlier = earlier
+  }
+
+  /** The task of this run is about to be sent: what came before is not of its turn, and no other task begins one. */
+  begin(): void {
+    this.#clear()
+    this.#isOpen = false
+  }
+
+  /** An event of the session, in their order. */
+  add(event: SessionEvent): void {
+    const { id, type, tool_use_id: use, result } = event
+    if (isTask(event) && this.#isOpen) this.#clear()
+    const earlier = isToolUse(event) && id !== undefined ? this.#earlier.get(id) : undefined
+    if (id !== undefined && earlier !== undefined) this.#byOthers.set(id, earlier)
+    if (type !== 'user.tool_confirmation' || typeof use !== 'string') return
+    if (result !== 'deny') this.#byOthers.delete(use)
+    else if (!this.#byOthers.has(use)) this.#byOthers.set(use, `deny ${use} (not by this run)`)
+  }
+
+  addDenied(judgement: Judgement): void {
+    this.#byThisRun.set(judgement.use.id, describeJudgement(judgement))
+  }
+
+  /** Returns the warning about a denied tool use that the service ran without asking. */
+  addUnasked(judgement: Judgement): string {
+    this.#unasked.set(judgement.use.id, describeJudgement(judgement))
+    return `the policy denies a tool use that the service ran without asking: ${describeUse(judgement.use)}`
+  }
+
+  /** The denial was not sent. */
+  forget(id: string): void {
+    this.#byThisRun.delete(id)
+  }
+
+  /** Why a run that went well is not a success. */
+  failure(session: string): CliError | undefined {
+    const denied = new Map([...this.#byOthers, ...this.#byThisRun])
+    const unasked = this.#unasked
+    if (denied.size + unasked.size === 0) return undefined
+    const count = ({ size }: Map<string, string>) => `${size} tool ${size === 1 ? 'use' : 'uses'}`
+    const what = [
+      ...(denied.size > 0 ? [`${count(denied)} denied`] : []),
+      ...(unasked.size > 0 ? [`${count(unasked)} that ran unasked although denied`] : []),
+    ]
+    return new CliError('denied', `${session} ended its turn with ${what.join(', and with ')}`, {
+      sent: 'yes',
+      problems: [...denied.values(), ...unasked.values()],
+    })
+  }
+
+  #clear(): void {
+    this.#byOthers.clear()
+    this.#byThisRun.clear()
+    this.#unasked.clear()
+  }
+}
