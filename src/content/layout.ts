@@ -13,6 +13,6 @@ export async function createLayout(
   const { createMarkdownPrinter } = await loadMarkdown()
   const isColoured = wantsColour(flags.color ?? 'auto', host.env, output.isTerminal)
   const links = isColoured && output.isTerminal && takesHyperlinks(host.env) ? 'hyperlink' : 'address'
-  const columns = () => host.stdout.columns ?? Infinity
+  const columns = () => host.stdout.columns || Infinity
   return createMarkdownPrinter(output, { columns, isColoured, links, waiting })
 }

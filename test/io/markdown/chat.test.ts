@@ -30,6 +30,12 @@ describe('an answer in Markdown', () => {
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ code: 0, out: laidOut })
   })
 
+  test('is not wrapped on a terminal that does not tell its width', async () => {
+    const long = 'word '.repeat(100).trimEnd()
+    const world = { ...onTerminal, columns: 0, exchange: answering(message(long)) }
+    expect(await run(['chat', 'hi'], world)).toMatchObject({ code: 0, out: `${long}\n` })
+  })
+
   test('is printed as it is in a pipe, whatever the setting is', async () => {
     const world = { exchange, env: { PARLEY_MARKDOWN: 'true' } }
     expect(await run(['chat', 'hi'], world)).toMatchObject({ code: 0, out: `${source}\n` })
