@@ -9,13 +9,16 @@ export interface AnswerPrinter {
   write(): Promise<void>
   /** Ends the text with one newline and waits until it is written. */
   end(): Promise<void>
-  /** Ends a half-written line on a terminal, and returns whether there was one. Synchronous, so that a signal can call it. */
+  /**
+   * Ends a half-written line on a terminal, or prints the open block as it came. Returns whether it wrote something, so that
+   * the cursor is at the start of a line. Synchronous, so that a signal can call it.
+   */
   breakLine(): boolean
 }
 
-/** On a terminal, control characters are made visible; anywhere else the text stays as it is. */
+/** On a terminal, control characters are made visible; in a pipe the text stays as it is. */
 export function createAnswerPrinter(output: Output): AnswerPrinter {
-  /** Line breaks and half a character, not printed until it is known what follows. */
+  /** Line breaks and half a character. They wait for the text that follows them. */
   let kept = ''
   let keepsHalf = false
   let pending = ''

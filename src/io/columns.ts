@@ -8,9 +8,7 @@ export interface TableOptions {
   most?: readonly number[]
 }
 
-/**
- * Makes what lays out rows as aligned columns. It can be called again for more rows: a column never gets narrower.
- */
+/** Returns a function that lays out rows as aligned columns. Call it again for more rows: a column never gets narrower. */
 export function createTable({ width, most = [] }: TableOptions) {
   const widths: number[] = []
 

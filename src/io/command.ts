@@ -10,12 +10,12 @@ export interface Command {
   env: Readonly<Record<string, string | undefined>>
   /** On stdin; nothing is an empty one. */
   input?: string
-  /** It leads a group of processes, so that all of them can be ended; such a group has no terminal. */
+  /** Whether it leads a group of processes, all of which can be ended. Such a group has no terminal. */
   isLeader: boolean
-  /** The longest time for it, in milliseconds, and what is said of one that takes longer. */
+  /** The longest time for it, in milliseconds, and the problem of one that takes longer. */
   limit: number
   whenLate: string
-  /** Ends it when it is aborted, with a reason that is said then. */
+  /** Ends the command when it is aborted. Its reason is the problem then. */
   signal?: AbortSignal
 }
 
@@ -26,10 +26,10 @@ interface Surroundings {
 }
 
 export interface CommandOptions {
-  /** Its current folder may be gone: then the command has none that is there, as this process. */
+  /** The current folder may be gone. */
   host: { readonly cwd: string; platform: NodeJS.Platform; env: Surroundings['env'] }
   timers: Timers
-  /** While it runs, one of them ends it with all processes that it started. */
+  /** While the command runs, one of them ends it with all processes that it started. */
   cleanups: Crowd<() => void>
 }
 
@@ -130,9 +130,9 @@ function endBySignals(pid: number, isLeader: boolean): boolean {
 /** A signal has to end the run within half a second. Milliseconds. */
 const longestEnd = 400
 
-/** Of Windows: by itself it would end the process with this one, but not those that the process has started. */
+/** On Windows, `kill` would not end the processes that this one started. */
 function endTree(pid: number, env: Surroundings['env']): boolean {
-  // By its whole path: it would be looked for in the current folder first.
+  // By its whole path, because Windows looks in the current folder first.
   const taskkill = win32.join(env.SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
   const words = ['/PID', String(pid), '/T', '/F']
   return spawnSync(taskkill, words, { stdio: 'ignore', timeout: longestEnd }).status === 0

@@ -6,7 +6,7 @@ import type { Style } from './style.ts'
 /** How many problems of one input are shown. */
 const mostProblems = 20
 
-/** A failure as text for a person: what failed, what that means, what the service said. `wrap` breaks its lines. */
+/** A failure for a person: what failed, what follows from it, and the service's own words. `wrap` wraps a line. */
 export function renderFailure(error: CliError, style: Style, wrap: (line: string) => string): string {
   const { consequence, serviceMessage, requestId, resume, problems = [] } = error.details
   const [name = '', ...rest] = wrap(`parley: ${oneLine(error.message, 2000)}`).split(' ')
@@ -22,7 +22,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   return `${lines.join('\n')}\n`
 }
 
-/** The command that goes on with the work, on a line of its own, to be copied. */
+/** The command that resumes the work, on a line of its own, to be copied. */
 export function describeResume(resume: readonly string[]): string[] {
   const isRedacted = resume.some((word) => word.endsWith('[redacted]'))
   const about = isRedacted ? 'to go on, fill in what is [redacted]:' : 'to go on:'
@@ -43,14 +43,14 @@ export function renderAnnotation({ kind, exitCode, message, details }: CliError,
 
 const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
 
-/** What is shown of a body that is not JSON, in characters. */
+/** The longest part of a body that is not JSON, in characters. */
 const longestText = 4096
 
 /** A failure as one line of JSON, for `--errors json`. */
 export const renderFailureAsJson = (failure: CliError): string =>
   `${escapeJson(JSON.stringify({ error: describeFailure(failure) }))}\n`
 
-/** What programs are told of a failure; the text of an answer is shortened, unless it is kept nowhere else. */
+/** A failure for programs. The text of an answer is shortened if it is kept elsewhere. */
 export function describeFailure({ kind, exitCode, message, details }: CliError): object {
   const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
   const { answer, kept, body } = details

@@ -8,7 +8,7 @@ import { longestText } from '../wire/json/encoder.ts'
 import { absolutePath } from './paths.ts'
 import { fileFlag, isBlank, readUtf8, tooLong } from './utf8.ts'
 
-/** What file descriptor 0 is. `none`: there is nothing to wait for, it is closed or a device such as /dev/null. */
+/** stdin. Of kind `none` it is closed, or a device such as /dev/null, and there is nothing to wait for. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
   /** Of a regular file: its device and inode, as `1:2`. */
@@ -29,9 +29,9 @@ export interface Input {
   readonly stdinKind: Stdin['kind']
   /** False with `--no-stdin`. */
   readonly readsStdin: boolean
-  /** Waits for a person's answer, no longer than to the deadline. */
+  /** Waits for a person's answer, until the deadline at the latest. */
   inTime<T>(work: Promise<T>, whatGoesOn: string): Promise<T>
-  /** All of stdin, for one reader only; `reader` is its name in the message that a second one gets. */
+  /** All of stdin. Only one reader may have it: a second one gets a usage error, which names both. */
   stdin(reader: string): Promise<string>
   /** stdin piece by piece, for one reader. */
   stdinChunks(reader: string): AsyncIterable<Uint8Array>
@@ -41,11 +41,11 @@ export interface Input {
   bytes(path: string, reader: string): Promise<Uint8Array>
   /** A file's text, or stdin's for `-`. */
   text(path: string, reader: string): Promise<string>
-  /** The text of a stdin that is a pipe, socket or file, to add to words; absent if it is none, or something else reads it. */
+  /** The text of a stdin that is a pipe, socket or file, to add to words; `undefined` if it is something else, or was read. */
   piped(reader: string): Promise<string | undefined>
-  /** The same beside something else that was given: of a blank one it is said that it is empty, and it adds nothing. */
+  /** The same, beside other input. If it is blank, it adds nothing, and a note says so. */
   pipedBeside(reader: string): Promise<string>
-  /** Nothing reads stdin beside what was given: throws a usage error if a flag asks for its text. */
+  /** For a command that leaves stdin alone, because of what was given. Throws a usage error if a flag requires its text. */
   leaveStdin(given: string): void
   /** Words as one text; the word `-` is stdin's text. */
   words(words: string[], reader: string): Promise<string>
@@ -59,13 +59,13 @@ export interface InputOptions {
   host: { readonly cwd: string; readonly platform: NodeJS.Platform }
   /** False with `--no-stdin`. */
   readsStdin: boolean
-  /** A header, which is read after the words, asks for stdin. */
+  /** A header needs stdin. Headers are read after the words. */
   isForHeader: boolean
-  /** With `--fail-on-empty`: a stdin without text is a usage error for whoever reads it. */
+  /** With `--fail-on-empty`: reading a stdin without text is a usage error. */
   needsText: boolean
   /** The command has `-f`. */
   takesFiles: boolean
-  /** Reading stdin and FIFOs ends then, and a person's answer is waited for no longer. */
+  /** When reading stdin and FIFOs ends, and the wait for a person's answer. */
   limit: Limit
   timers: Timers
   note(line: string): void
@@ -85,7 +85,7 @@ export function createInput(options: InputOptions): Input {
   const endKeys = host.platform === 'win32' ? 'Ctrl-Z and Enter end' : 'Ctrl-D ends'
   const sayWaiting = () =>
     note(stdin.kind === 'terminal' ? `waiting for stdin; ${endKeys} it` : 'waiting for stdin')
-  /** Of a stdin that nobody asked for by name. */
+  /** For a stdin that no flag asked for. */
   const saySkippable = () => note('waiting for stdin (--no-stdin skips it)')
 
   async function readStdin(reader: string, onIdle: () => void): Promise<Uint8Array> {
@@ -178,14 +178,14 @@ async function* withHint(stream: Readable, timers: Timers, onIdle: () => void): 
 }
 
 /**
- * A Ctrl-C also ends the program that writes to the pipe, and its end may be seen before the signal: then a request would
- * be sent that nobody wants any more.
+ * Ctrl-C also ends the program that writes to the pipe, and parley may see the end of the pipe before the signal. Without
+ * this it would still send its request.
  */
 export async function letSignalsCome(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
 }
 
-/** How long nothing may come until it is said that something is waited for. Milliseconds. */
+/** After so long without a byte, parley says what it waits for. Milliseconds. */
 const aWhile = 2000
 
 const withoutText = () => usage('stdin is empty (--fail-on-empty)')
@@ -218,7 +218,7 @@ async function readFile(
       ? (signal: AbortSignal) => openFifo(path, signal)
       : async () => createReadStream(path)
     const bytes = await readWhole(open, { ...reading, onIdle })
-    // stdin has a name, too: /dev/stdin.
+    // The path may be /dev/stdin.
     await letSignalsCome()
     return bytes
   } catch (error) {
@@ -273,13 +273,13 @@ async function* bounded(stream: Readable, name: string, onChunk: () => void): As
   }
 }
 
-/** Opens a FIFO, which waits in a thread until it is opened for writing; if `signal` aborts, this does so itself. */
+/** Opens a FIFO. That waits in a thread until a program opens it for writing; when `signal` aborts, this function does. */
 async function openFifo(path: string, signal: AbortSignal): Promise<Readable> {
   const wake = () => {
     try {
       closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK))
     } catch {
-      // If it may not be opened for writing, the thread goes on waiting.
+      // A FIFO that may not be opened for writing keeps the thread waiting.
     }
   }
   signal.addEventListener('abort', wake)

@@ -13,7 +13,7 @@ export function toLocalTime(timestamp: string): LocalTime | undefined {
   const [, moment, zone = 'Z'] = /^(\d{4}-\d\d-\d\dT[\d:.]{5,20})(Z|[+-]\d\d:?\d\d)?$/i.exec(timestamp) ?? []
   const utc = new Date(`${moment}${zone}`)
   if (Number.isNaN(utc.getTime())) return undefined
-  // Shifted by the offset from UTC, the UTC fields are the local ones.
+  // The UTC fields of a moment shifted by the offset are the local ones.
   const offset = -utc.getTimezoneOffset()
   const [date = '', time = ''] = new Date(utc.getTime() + offset * 60_000).toISOString().split('T')
   return { date, time: time.slice(0, 8), zone: `UTC${offset === 0 ? '' : clock(offset)}` }

@@ -48,8 +48,8 @@ export function measure(line: Line): number {
 }
 
 /**
- * A blank, or what no line may end in: a word, or a character of Chinese or Japanese with the marks after it, for those have no
- * blanks between words.
+ * Blanks, or a text that stays on one line: a word, or a Chinese or Japanese character with the punctuation after it. Those
+ * languages have no blanks between words.
  */
 const unit =
   /[ \t]+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}][\p{M}\p{P}ー々]*|[^ \t\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu
@@ -81,7 +81,7 @@ export function wrap(line: Line, columns: number): Line[] {
     for (const [text] of span.text.matchAll(unit)) {
       const isBlank = text.trim() === ''
       const before = word.at(-1)
-      // Only what touches an ASCII word on both sides goes on with it.
+      // A word may consist of several spans: **bold**ly.
       if (isBlank || isApart(before?.text, text)) endWord()
       const piece = { ...span, text }
       if (isBlank) blanks.push(piece)

@@ -3,7 +3,7 @@ import type { Timers } from '../timers.ts'
 import type { Output, StdStream } from './output.ts'
 import { type ColourChoice, wantsColour } from './style.ts'
 
-/** Where a spinner is shown, and what speaks against it. */
+/** Where a spinner is shown, and the reasons not to show it. */
 interface SpinnerStage {
   host: { stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
   flags: { quiet?: boolean; verbose?: boolean; color?: ColourChoice }
@@ -14,9 +14,9 @@ interface SpinnerStage {
 const delay = 300
 
 /**
- * Shows on a terminal that something is waited for, and for how long: after 300 ms, so that nothing quick ever loads it.
- * It needs a line of its own. `start` is when the wait began, by the forward clock, by default now. Returns what
- * takes it away, which returns whether it was shown.
+ * Shows on a terminal what parley waits for, and how long it has waited. It comes after 300 ms, so that a quick call does
+ * not load it, and needs a line of its own. `start` is when the wait began, by the forward clock; by default now. Call
+ * the returned function to remove it; that one returns whether it was shown.
  */
 export function showSpinner(
   { host, flags, cleanups, timers }: SpinnerStage,
@@ -60,10 +60,10 @@ export function showSpinner(
 
 /** A spinner in the place of the next text that stdout gets. */
 export interface Waiting {
-  /** Shows what is waited for, unless it is shown already. */
+  /** Shows the spinner with these words, unless there is one already. */
   show(what: string): void
   stop(): void
-  /** The same output, whose text takes the spinner away. */
+  /** The same output; writing to it removes the spinner. */
   over(output: Output): Output
 }
 

@@ -1,9 +1,9 @@
 import type { StdStream } from './output.ts'
 
-/** The last line of a terminal, which is written anew as work goes on. */
+/** The last line of a terminal, which shows the progress of the work. */
 export interface StatusLine {
   show(text: string): void
-  /** Has other text written above it. */
+  /** Calls `write`, whose text appears above the status line. */
   above<T>(write: () => T): T
   remove(): void
 }
@@ -11,7 +11,7 @@ export interface StatusLine {
 export function createStatusLine(stream: StdStream): StatusLine {
   let shown = ''
   const write = (text: string) => void stream.open().write(text)
-  /** On a terminal that is narrower by now it stands on several rows. */
+  /** If the terminal was made narrower, the line stands on several rows. */
   const clear = () => {
     const above = Math.ceil(shown.length / (stream.columns || Infinity)) - 1
     return above > 0 ? `\x1b[${above}A\r\x1b[J` : '\r\x1b[2K'

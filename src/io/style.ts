@@ -26,10 +26,10 @@ export function wantsColour(
   return isTerminal && env.TERM !== 'dumb' && env.CLICOLOR !== '0'
 }
 
-/** Whether the terminal shows a link behind its text (OSC 8), as far as the environment tells. */
+/** Whether the terminal supports links (OSC 8), by the environment. */
 export function takesHyperlinks(env: Readonly<Record<string, string | undefined>>): boolean {
   if (env.FORCE_HYPERLINK !== undefined) return env.FORCE_HYPERLINK !== '0'
-  // They stand between parley and the terminal, and not all of their versions pass links on.
+  // tmux and screen stand before the terminal, and not all of their versions pass links on.
   if (env.TMUX || env.STY || env.TERM === 'dumb') return false
   const names = ['iTerm.app', 'WezTerm', 'vscode', 'ghostty', 'Hyper', 'mintty', 'rio', 'zed']
   const terms = ['xterm-kitty', 'xterm-ghostty', 'alacritty', 'foot', 'contour']

@@ -17,8 +17,8 @@ export function decodeUtf8(bytes: Uint8Array, name: string): string {
 }
 
 /**
- * The same for bytes that a person gave for text: if they are not text in any character set, it says what they are. `addedBy`
- * is the flag and the name by which the command would take it as a file, if it takes any.
+ * The same for bytes that a person gave as text. If they are not text in any character set, the message says what they are.
+ * `addedBy` is how the command takes them as a file, such as `-f FILE`.
  */
 export async function readUtf8(bytes: Uint8Array, name: string, addedBy?: string): Promise<string> {
   const text = tryDecodeUtf8(bytes)
@@ -32,7 +32,7 @@ export async function readUtf8(bytes: Uint8Array, name: string, addedBy?: string
 /** The flag by which a file is added to a message. */
 export const fileFlag = (path: string): string => `-f ${shellQuote(path)}`
 
-/** Whether bytes that are not UTF-8 are not text in another character set either. */
+/** Whether bytes are not text in any character set. */
 const isBinary = (bytes: Uint8Array): boolean =>
   !isUtf16(bytes) &&
   (isPdf(bytes) ||
@@ -41,7 +41,7 @@ const isBinary = (bytes: Uint8Array): boolean =>
 /** The bell, backspace, blanks and line ends, what ends a text of DOS, and Esc. */
 const controlsOfTexts = [0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1a, 0x1b]
 
-/** The same, or `undefined` if the bytes are not UTF-8, or too long. */
+/** Decodes text, or returns `undefined` if the bytes are not UTF-8, or too long. */
 export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
   if (bytes.length > longestText) return undefined
   try {
@@ -51,11 +51,11 @@ export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** What to do with text that is not UTF-8. */
+/** The advice for text that is not UTF-8. */
 export const wayToUtf8 = (bytes: Uint8Array): string =>
   `iconv -f ${isUtf16(bytes) ? 'utf-16' : 'latin1'} -t utf-8 converts it`
 
-/** Whether it begins with the byte order mark of UTF-16, as texts do that PowerShell writes. */
+/** Whether bytes begin with the byte order mark of UTF-16. PowerShell writes such files. */
 export const isUtf16 = ([first, second]: Uint8Array): boolean =>
   (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
 

@@ -1,13 +1,13 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { StdStream } from './output.ts'
 
-/** On a narrower screen the terminal breaks the lines. */
+/** On a narrower screen parley leaves the wrapping to the terminal. */
 const narrowest = 20
 
 /**
- * Makes what breaks the lines of a message between words, as wide as the terminal is that it goes to. Elsewhere a
- * message stays as it is. Later lines are indented by two more than the first, so that none of them looks like a message
- * of its own; if the message comes after something in a column of its own, they stand below the message's start.
+ * Returns a function that wraps a message to the terminal's width. In a pipe it changes nothing. Later lines are indented by
+ * two more than the first, so that none of them looks like another message. If the message begins in column `start`, its
+ * later lines begin there, too.
  */
 export async function createWrapping(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String
@@ -24,7 +24,7 @@ export async function createWrapping(stream: StdStream, start = 0): Promise<(mes
 interface Room {
   columns: number
   widthOf(text: string): number
-  /** How many blanks later lines have more than the first. */
+  /** By how many blanks later lines are indented more than the first. */
   added: number
 }
 
@@ -51,10 +51,7 @@ function wrap(message: string, { columns, widthOf, added: indentation }: Room): 
   return [...lines, line]
 }
 
-/**
- * The words of a message. A command is one of them, since it is there to be pasted, and so is a number with what it
- * counts: a lone `s` on the next line would have to be looked back for.
- */
+/** The words of a message. A command stays whole, since a person copies it. A number stays with its unit. */
 function unitsOf(message: string): string[] {
   const words = message.split(' ').filter((word) => word !== '')
   const units: string[] = []
