@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import manifest from '../../package.json' with { type: 'json' }
 import { pack } from '../harness/npm.ts'
 import { message, temporaryFolder } from '../harness/run.ts'
 import { response, type Script, serve } from '../harness/server.ts'
@@ -86,10 +85,6 @@ async function use(inputs: Record<string, string>, answer: Script) {
     summary: existsSync(summary) ? readFileSync(summary, 'utf8') : '',
   }
 }
-
-test('the action installs this version', () => {
-  expect(action.inputs.package?.default).toBe(`${manifest.name}@${manifest.version}`)
-})
 
 describe('the composite action (needs bash and jq)', () => {
   test('gives inputs to flags, and makes outputs and a summary of the report', async () => {

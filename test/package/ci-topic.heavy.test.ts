@@ -50,6 +50,7 @@ const reportOf = (job: Job) => JSON.parse(job.read('report.json'))
 
 test('each heading of the topic that has blocks is tried here', () => {
   expect([...new Set(blocks.map(({ heading }) => heading))]).toEqual([
+    'Installing',
     'A step',
     'GitHub',
     'GitLab',
@@ -61,8 +62,34 @@ test('each heading of the topic that has blocks is tried here', () => {
     'An agent',
     "An agent's answer",
     'Files of an agent',
+    'Trying it out',
     'No secret at all',
   ])
+})
+
+test.each([
+  ['the same', 0],
+  ['another', 1],
+])('what is installed has its checksum: %s (needs bash and sha256sum)', async (text, code) => {
+  const job = createJob()
+  job.write('parley-cli-0.1.0.tgz', 'the same')
+  await job.step('sha256sum parley-cli-0.1.0.tgz > parley-cli-0.1.0.tgz.sha256')
+  job.write('parley-cli-0.1.0.tgz', text)
+  expect(await job.step(under('Installing')[0] ?? '')).toMatchObject({ code })
+})
+
+test('no page and no workflow installs parley by name from a registry', () => {
+  const root = join(import.meta.dirname, '../..')
+  const files = [
+    'README.md',
+    '.github/actions/ask/action.yml',
+    'src/cli/topics/ci.txt',
+    'src/cli/topics/batch.txt',
+  ]
+  for (const file of files)
+    expect(readFileSync(join(root, file), 'utf8')).not.toMatch(
+      /parley-cli@|(npx|install|i) ([^\n]* )?parley-cli\b(?!-\d)/,
+    )
 })
 
 describe('a step (needs bash)', () => {
@@ -284,10 +311,16 @@ describe('containers', () => {
   const instructions = (under('Containers')[0] ?? '').trim().split('\n')
 
   test('the image runs parley as a user who is nobody', () => {
-    expect(instructions.map((line) => line.split(' ')[0])).toEqual(['FROM', 'RUN', 'USER', 'ENTRYPOINT'])
-    expect(instructions[1]).toMatch(/^RUN npm install --global --ignore-scripts parley-cli@\d+\.\d+\.\d+$/)
-    expect(instructions[2]).toMatch(/^USER \d+$/)
-    expect(JSON.parse(instructions[3]?.replace('ENTRYPOINT ', '') ?? '')).toEqual(['parley'])
+    expect(instructions.map((line) => line.split(' ')[0])).toEqual([
+      'FROM',
+      'COPY',
+      'RUN',
+      'USER',
+      'ENTRYPOINT',
+    ])
+    expect(instructions[2]).toMatch(/^RUN npm install --global --ignore-scripts \.\/parley-cli-[\d.]+\.tgz$/)
+    expect(instructions[3]).toMatch(/^USER \d+$/)
+    expect(JSON.parse(instructions[4]?.replace('ENTRYPOINT ', '') ?? '')).toEqual(['parley'])
   })
 
   test('no home, no name and no right to write are no hindrance (needs another user)', async () => {
@@ -360,6 +393,26 @@ describe('a review (needs bash, git and jq)', () => {
     expect(job.has('review.json')).toBe(false)
   })
 
+  test('a change cannot hide its files by attributes, and a byte that is not UTF-8 hides nothing else', async () => {
+    const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
+    await repository(
+      job,
+      "printf '* -diff\\n* binary\\n' > .gitattributes && printf 'e\\377vil()\\nnext line\\n' > code.txt && git add -A",
+    )
+    const ended = await job.step(review, { env })
+    expect(ended, ended.log).toMatchObject({ code: 0 })
+    expect(requests[0]).toContain('+e\ufffdvil()')
+    expect(requests[0]).toContain('+next line')
+    expect(requests[0]).not.toContain('Binary files')
+  })
+
+  test('a verdict that was cut is exit 8', async () => {
+    const cut = message('{"verdict":"pass","why":""}', { stop_reason: 'max_tokens' })
+    const { job } = await jobWith(answering(cut))
+    await repository(job, 'echo two > code.txt')
+    expect(await job.step(review, { env })).toMatchObject({ code: 8 })
+  })
+
   test('a review of before is not taken for this one', async () => {
     const { job } = await jobWith(failing('401 No'))
     await repository(job, 'echo two > code.txt')
@@ -372,7 +425,8 @@ const rules = (decision: string) =>
   JSON.stringify({ rules: [{ tool: 'bash', input: { command: 'ls -l' }, decision }] })
 
 describe('an agent (needs bash and jq)', () => {
-  const { agent } = (parse(under('An agent')[0] ?? '') as { jobs: { agent: GitHubJob } }).jobs
+  const [workflow = '', loop = ''] = under('An agent')
+  const { agent, session } = (parse(workflow) as { jobs: Record<'agent' | 'session', GitHubJob> }).jobs
 
   /** One attempt, in a folder of its own. */
   async function attempt(
@@ -387,7 +441,7 @@ describe('an agent (needs bash and jq)', () => {
   ) {
     job.write('rules.json', rules(decision))
     const values = {
-      'vars.SESSION': 's1',
+      'needs.session.outputs.id': 's1',
       'vars.AGENTS_URL': variables.PARLEY_AGENTS_URL ?? '',
       'secrets.AGENTS_KEY': variables.PARLEY_API_KEY ?? '',
       'github.run_id': '1',
@@ -441,28 +495,48 @@ describe('an agent (needs bash and jq)', () => {
       const first = await attempt(1, { variables, cache, decision })
       expect(first.codes).toEqual([0, code, 0])
       const second = await attempt(2, { variables, cache, decision: 'allow' })
-      expect(second).toMatchObject({ codes: [0, code, 0], artifacts: first.artifacts })
-      expect(second.log).toContain('The task is done: nothing is sent.\n')
-      expect(second.job.read('transcript.txt')).toBe(first.job.read('transcript.txt'))
+      expect(second.artifacts).toEqual(first.artifacts)
+      const lost = await attempt(3, { variables, cache: new Map(), decision: 'allow' })
+      // What was denied is known from the list, too.
+      for (const again of [second, lost]) expect([0, code], again.log).toContain(again.codes[1])
       expect(await countTasks(variables)).toBe(1)
     },
   )
 
-  test('a run that costs more than it may is exit 15, and so is the same line again', async () => {
+  test('a run that costs more than it may is exit 15', async () => {
     const variables = await serveEmulator()
     const cache: Cache = new Map()
     const steps = agent.steps.map(({ run, ...others }) =>
       run === undefined ? others : { ...others, run: run.replace('2.50', '0.01') },
     )
-    for (const count of [1, 2]) {
-      const ended = await attempt(count, { variables, cache, decision: 'allow', steps })
-      expect(ended, ended.log).toMatchObject({ codes: [0, 15, 0] })
-      // A tool use waits, which goes on by its reply and not by a message.
-      const { resume } = reportOf(ended.job)
-      expect(resume.slice(0, 3)).toEqual(['events', 'run', '-s'])
-      expect(resume).not.toContain('--max-cost')
-    }
+    const ended = await attempt(1, { variables, cache, decision: 'allow', steps })
+    expect(ended, ended.log).toMatchObject({ codes: [0, 15, 0] })
+    expect(reportOf(ended.job)).toMatchObject({ exit: 15 })
     expect(await countTasks(variables)).toBe(1)
+  })
+
+  test('the session is made by a job of its own, which passes its id on', async () => {
+    const variables = await serveEmulator()
+    const job = createJob()
+    job.write('session.json', '{"agent":"a1","environment_id":"e1"}')
+    const values = {
+      'vars.AGENTS_URL': variables.PARLEY_AGENTS_URL ?? '',
+      'secrets.AGENTS_KEY': variables.PARLEY_API_KEY ?? '',
+    }
+    expect(await runGitHubJob(job, session, values)).toMatchObject({ codes: [0, 0] })
+    expect(job.read('step-output')).toMatch(/^id=sesn_\w+\n$/)
+  })
+
+  test('a program decides about the tool uses that wait', async () => {
+    const job = createJob(await serveEmulator())
+    job.write('decide', '#!/bin/sh\nexec jq -e \'.name == "bash"\' > /dev/null\n')
+    await job.step('chmod +x decide')
+    const env = { SESSION: 's1', TASK: 'use bash {}\nuse rm {}\nthen use bash {}' }
+    const ended = await job.step(loop, { env })
+    expect([0, 14], ended.log).toContain(ended.code)
+    await job.step('parley events list --no-stdin -s s1 --raw > all.txt')
+    expect(job.read('all.txt').match(/"result":"deny"/g)).toHaveLength(1)
+    expect(job.read('answer.txt')).toBe('The emulated agent is done.\n')
   })
 
   test('a job that was cancelled goes on with its task when it is run again (needs signals)', async () => {
@@ -523,18 +597,13 @@ describe("an agent's answer (needs bash and jq)", () => {
     })
   })
 
-  test('an answer that does not fit is exit 8, and one whose budget was reached exit 13', async () => {
+  test('an answer that does not fit is exit 8', async () => {
     const job = createJob(await serveEmulator())
     job.write('rules.json', rules('allow'))
     job.write('verdict.json', '{"type":"object","required":["verdict"]}')
     const own = { AGENT: 'a1', ENVIRONMENT: 'e1', TASK: 'Use a tool' }
     expect(await job.step(ofItsOwn, { env: own })).toMatchObject({ code: 8 })
     expect(job.has('answer.json')).toBe(false)
-    const poor = createJob(await serveEmulator())
-    poor.write('rules.json', rules('allow'))
-    poor.write('verdict.json', '{}')
-    const ended = await poor.step(ofItsOwn.replace('"250"', '"1"'), { env: own })
-    expect(ended, ended.log).toMatchObject({ code: 13, log: expect.stringContaining('budget') })
   })
 
   test('a session that cannot be made ends the job, and is made by the next one', async () => {
@@ -571,6 +640,42 @@ test('files of an agent are fetched under their ids, and a name of theirs is no 
   for (const request of requests) expect(request).toMatch(/^vendor-beta: .*files-api-2025-04-14/m)
   expect(job.read('files/file_3')).toBe('content of file_3')
   expect(job.read('files.ndjson').trim().split('\n')).toHaveLength(4)
+})
+
+describe('trying it out (needs bash and jq)', () => {
+  const [played = '', answered = ''] = under('Trying it out')
+
+  test('a policy is tried on a session that was kept, without a service', async () => {
+    const recording = createJob(await serveEmulator())
+    recording.write('rules.json', rules('allow'))
+    const kept = await recording.step(
+      "parley events run --no-stdin 'Use a tool: list the files' -s s1 --policy rules.json > x.txt\n" +
+        'parley events list --no-stdin -s s1 --raw > session.ndjson',
+    )
+    expect(kept, kept.log).toMatchObject({ code: 0 })
+    const job = createJob()
+    job.write('session.ndjson', recording.read('session.ndjson'))
+    job.write('rules.json', rules('allow'))
+    const ended = await job.step(played)
+    expect(ended, ended.log).toMatchObject({ code: 0 })
+    expect(job.read('transcript.txt')).toBe(recording.read('x.txt'))
+    job.write('rules.json', rules('deny'))
+    expect(await job.step(played)).toMatchObject({ code: 14 })
+    const stricter = await job.step(played.replace(/^parley policy check.*$/m, ''))
+    expect(stricter).toMatchObject({
+      code: 4,
+      log: expect.stringContaining('expected user.tool_confirmation'),
+    })
+  })
+
+  test('a script is tried with a certain answer', async () => {
+    const job = createJob()
+    job.write('review.sh', "#!/bin/sh\nparley chat --no-stdin -q 'Review' | jq -er .verdict > verdict.txt\n")
+    await job.step('chmod +x review.sh')
+    const ended = await job.step(answered)
+    expect(ended, ended.log).toMatchObject({ code: 0 })
+    expect(job.read('verdict.txt')).toBe('pass\n')
+  })
 })
 
 describe('no secret at all (needs sh, curl and jq)', () => {

@@ -37,7 +37,7 @@ interface StepOptions {
 const bash = ['bash', '--noprofile', '--norc', '-eo', 'pipefail']
 
 /** What a job may install, which is there already. */
-const install = `install --global --ignore-scripts ${manifest.name}@${manifest.version}`
+const install = `install --global --ignore-scripts ./${manifest.name}-${manifest.version}.tgz`
 
 /** A job whose `parley` is the one that was built here. */
 export function createJob(variables: Record<string, string> = {}): Job {
@@ -143,7 +143,10 @@ export async function runGitHubJob(
     const inputs = evaluateAll(given, known)
     const { path = '', key = '', 'restore-keys': prefix } = inputs
     if (run !== undefined) {
-      const summary = { GITHUB_STEP_SUMMARY: join(job.folder, 'step-summary') }
+      const summary = {
+        GITHUB_STEP_SUMMARY: join(job.folder, 'step-summary'),
+        GITHUB_OUTPUT: join(job.folder, 'step-output'),
+      }
       const step = { ...variables, ...evaluateAll(own, known), ...summary }
       const { code, log } = await job.step(evaluate(run, known), { env: step })
       ended.codes.push(code)
