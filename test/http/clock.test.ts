@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
+import { createClock } from '../harness/clock.ts'
 import { binary, execute } from '../harness/process.ts'
+import { answering, run } from '../harness/run.ts'
 import { serve } from '../harness/server.ts'
 
 /** The clock on the wall runs backwards. */
@@ -23,4 +25,27 @@ test('a clock that is set back stretches neither a pause of a batch nor its dead
   expect(code).toBe(15)
   expect(out.match(/"ok":true/g)).toHaveLength(1)
   expect(server.requests).toHaveLength(3)
+})
+
+test("a call's deadline comes all the same", async () => {
+  let looks = 0
+  const clock = createClock()
+  const timers = { ...clock, date: () => clock.date() - 3_600_000 * looks++ }
+  const start = timers.now()
+  const exchange = answering('{}', { status: 503, headers: { 'retry-after': '2' } })
+  const argv = ['chat', 'x', '--retries', '100', '--deadline', '7', '--errors', 'json']
+  const { code, err } = await run(argv, { timers, exchange })
+  expect(code).toBe(6)
+  expect(JSON.parse(err).error).toMatchObject({ deadline: true })
+  expect(timers.now() - start).toBeLessThan(7000)
+})
+
+test('a date to try again at is one of the clock on the wall', async () => {
+  const clock = createClock()
+  const timers = { ...clock, date: () => Date.UTC(2020, 0, 1) }
+  const start = timers.now()
+  const retryAfter = new Date(timers.date() + 20_000).toUTCString()
+  const exchange = answering('{}', { status: 503, headers: { 'retry-after': retryAfter } })
+  await run(['chat', 'x', '--retries', '1'], { timers, exchange })
+  expect(timers.now() - start).toBe(20_000)
 })
