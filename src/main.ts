@@ -86,7 +86,16 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     const { sent, retry } = calls
     const safeToRetry = retry === 'later'
     const resume = summary.resume?.()
-    const error = { kind: 'signal', exit, message: oneLine(words, 2000), sent, safeToRetry, retry, resume }
+    const error = {
+      format: 1,
+      kind: 'signal',
+      exit,
+      message: oneLine(words, 2000),
+      sent,
+      safeToRetry,
+      retry,
+      resume,
+    }
     return `${escapeJson(JSON.stringify({ error }))}\n`
   }
 

@@ -1,4 +1,5 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
+import { version } from '../package.json'
 import { asFileFailure, CliError, type Kind, outcomes, usage } from './errors.ts'
 import type { Calls } from './fate.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
@@ -90,18 +91,23 @@ const counted = [
 /** The fields of a report; null if unknown. */
 function describeRun(
   summary: Summary,
-  { sent }: Calls,
+  calls: Calls,
   { exit, isSignal, failure }: End,
   seconds: number,
 ): object {
   const { command, id, model, stopReason, session, usage, attempts, files, fileTypes, counts } = summary
-  const { cost, sessionUsage, sessionCost } = summary
+  const { cost, sessionUsage, sessionCost, toolUses } = summary
   const requestId = failure?.details.requestId ?? summary.requestId
+  const { retry = 'never', deadline = false, sent = calls.sent } = failure?.details ?? {}
   return {
+    format: 1,
+    version,
     command: command ?? null,
     exit,
     kind: isSignal ? 'signal' : (failure?.kind ?? kindOf(exit)),
-    sent: failure?.details.sent ?? sent,
+    retry: isSignal ? calls.retry : failure ? retry : null,
+    deadline,
+    sent,
     id: shown(id),
     model: shown(model),
     stopReason: shown(stopReason),
@@ -115,6 +121,7 @@ function describeRun(
     cost: inText(cost),
     sessionUsage: sessionUsage ? usageByName(sessionUsage) : null,
     sessionCost: inText(sessionCost),
+    toolUses: toolUses?.() ?? null,
     resume: (isSignal ? summary.resume?.() : failure?.details.resume) ?? null,
     ...counts?.(),
   }

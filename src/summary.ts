@@ -4,6 +4,14 @@ export interface ListCost {
   currency: string
 }
 
+/** `run` are those that were carried out here; they count as allowed, too. */
+interface ToolUseCounts {
+  allowed: number
+  denied: number
+  run: number
+  open: number
+}
+
 /** What a run has come to, as its rooms add to it: `--report` shows it. */
 export interface Summary {
   command: string | undefined
@@ -31,6 +39,8 @@ export interface Summary {
   fileTypes: Map<string, string>
   /** Of a batch: the number of lines for each outcome, and of the failed ones for each kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
+  /** How many tool uses of a run ended how, so far. */
+  toolUses: (() => ToolUseCounts) | undefined
 }
 
 export const createSummary = (): Summary => ({
@@ -48,6 +58,7 @@ export const createSummary = (): Summary => ({
   sessionCost: undefined,
   files: [],
   fileTypes: new Map(),
+  toolUses: undefined,
   counts: undefined,
 })
 

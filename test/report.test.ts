@@ -1,6 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { version } from '../package.json'
+import { createEmulator } from '../src/emulator/emulator.ts'
 import { CliError } from '../src/errors.ts'
 import { createCalls } from '../src/fate.ts'
 import { createReport } from '../src/report.ts'
@@ -33,9 +35,13 @@ test('a run writes what it came to, and null where that is not known', async () 
   const { seconds, ...report } = read(cwd)
   expect(seconds).toBeGreaterThanOrEqual(0)
   expect(report).toEqual({
+    format: 1,
+    version,
     command: 'chat',
     exit: 0,
     kind: null,
+    retry: null,
+    deadline: false,
     sent: 'yes',
     id: 'msg_1',
     model: 'alpha-2.5-pro-001',
@@ -49,8 +55,44 @@ test('a run writes what it came to, and null where that is not known', async () 
     sessionUsage: null,
     sessionCost: null,
     fileTypes: null,
+    toolUses: null,
     resume: null,
   })
+})
+
+test.each([
+  [400, ['--retries', '0'], { exit: 4, kind: 'refused', retry: 'never', deadline: false }],
+  [500, ['--retries', '0'], { exit: 7, kind: 'service', retry: 'later', deadline: false }],
+  [429, ['--deadline', '0.1'], { exit: 6, kind: 'rate-limited', retry: 'later', deadline: true }],
+])(
+  'a %i says whether the same command may be run again, and whether the deadline made it',
+  async (status, flags, end) => {
+    const cwd = temporaryFolder()
+    const exchange = answering('{}', { status })
+    const { err } = await run(['chat', 'hi', '--report', 'r.json', '--errors', 'json', ...flags], {
+      cwd,
+      exchange,
+    })
+    expect(read(cwd)).toMatchObject({ format: 1, version, ...end })
+    expect(JSON.parse(err).error).toMatchObject({ format: 1, retry: end.retry })
+  },
+)
+
+test('a run says how many tool uses ended how, also if it fails', async () => {
+  const cwd = temporaryFolder()
+  const policy = (decision: string) => {
+    writeFileSync(join(cwd, 'p.json'), JSON.stringify({ rules: [], default: { decision } }))
+    return ['events', 'run', 'use a tool', '-s', 's1', '--policy', 'p.json', '--report', 'r.json']
+  }
+  for (const [decision, code, counts] of [
+    ['allow', 0, { allowed: 1, denied: 0, run: 0, open: 0 }],
+    ['deny', 14, { allowed: 0, denied: 1, run: 0, open: 0 }],
+    ['ask', 12, { allowed: 0, denied: 0, run: 0, open: 1 }],
+  ] as const) {
+    const ended = await run(policy(decision), { cwd, stdinKind: 'none', exchange: createEmulator({}) })
+    expect(ended.code, ended.err).toBe(code)
+    expect(read(cwd).toolUses).toEqual(counts)
+  }
 })
 
 test.each([
@@ -403,6 +445,7 @@ test('what a run came to is in it, field by field', async () => {
     files: ['a.png', 'b.txt \u202e'],
     fileTypes: new Map([['a.png', 'image/png']]),
     resume: ['events', 'run'],
+    toolUses: () => ({ allowed: 1, denied: 2, run: 3, open: 4 }),
     counts: () => ({ counts: { total: 2 }, failures: { service: 1 } }),
   })
   const call = calls.begin(endpoints.chat)
@@ -411,9 +454,14 @@ test('what a run came to is in it, field by field', async () => {
   const text = readFileSync(join(cwd, 'r.json'), 'utf8')
   expect(text).toMatch(/^\{[^\n]*\\u202e[^\n]*\}\n$/)
   expect(JSON.parse(text)).toEqual({
+    format: 1,
+    version,
     command: 'events run',
     exit: 5,
     kind: 'payment',
+    retry: null,
+    deadline: false,
+    toolUses: { allowed: 1, denied: 2, run: 3, open: 4 },
     sent: 'unknown',
     id: `${'i'.repeat(199)}…`,
     model: 'model ^[[31m \\u202e [redacted]',

@@ -48,7 +48,7 @@ const longestText = 4096
 
 /** A failure as one line of JSON, for `--errors json`. */
 export const renderFailureAsJson = (failure: CliError): string =>
-  `${escapeJson(JSON.stringify({ error: describeFailure(failure) }))}\n`
+  `${escapeJson(JSON.stringify({ error: { format: 1, ...describeFailure(failure) } }))}\n`
 
 /** A failure for programs. The text of an answer is shortened if it is kept elsewhere. */
 export function describeFailure({ kind, exitCode, message, details }: CliError): object {

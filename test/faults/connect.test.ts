@@ -135,7 +135,7 @@ faults('N: connect phase, nothing sent (needs openssl)', [
     url: () => 'https://silent.test',
     code: 1,
     err: [
-      /^\{"error":\{"kind":"unexpected","exit":1,"message":"a bug in parley: it ended before its work",.*\}\n$/,
+      /^\{"error":\{"format":1,"kind":"unexpected","exit":1,"message":"a bug in parley: it ended before its work",.*\}\n$/,
     ],
     files: ['cwd/r.json'],
     isProcess: true,

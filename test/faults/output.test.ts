@@ -220,7 +220,7 @@ faults('G: signals', [
     argv: [...stream, '--errors', 'json'],
     script: answering(sseHead + delta('begun')),
     err: [
-      /^\{"error":\{"kind":"signal","exit":130,"message":"interrupted: the answer was cut off","sent":"yes","safeToRetry":true,"retry":"later"\}\}\n$/,
+      /^\{"error":\{"format":1,"kind":"signal","exit":130,"message":"interrupted: the answer was cut off","sent":"yes","safeToRetry":true,"retry":"later"\}\}\n$/,
     ],
     out: 'begun',
     reqs: 1,

@@ -429,7 +429,7 @@ faultsInside('R: what bodies were seen to be', [
     script: answering(response(cutBody)),
     env: { PARLEY_FAIL_ON_CUT: 'true' },
     code: 8,
-    err: [/^\{"error":\{"kind":"response","exit":8,"status":200,[^\n]*\}\n$/],
+    err: [/^\{"error":\{"format":1,"kind":"response","exit":8,"status":200,[^\n]*\}\n$/],
   },
   {
     ...whole,

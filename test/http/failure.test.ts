@@ -257,6 +257,7 @@ describe('--errors json', () => {
     const body = envelope('rate_limit_error', 'slow\u001b down')
     const exchange = answering(body, { status: 429, headers: { 'retry-after': '90', 'request-id': 'req_7' } })
     expect(await failure(['chat', 'x'], { exchange })).toEqual({
+      format: 1,
       kind: 'rate-limited',
       exit: 6,
       code: 6,

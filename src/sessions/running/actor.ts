@@ -81,6 +81,7 @@ export class Actor {
     this.#denials = denials
     this.#isStopped = () => this.#isDismissed || isStopped()
     this.#replies = new Replies(session, { follower, audit, isStopped: this.#isStopped })
+    session.context.summary.toolUses = () => this.#toolUses()
   }
 
   /** The loop has read news, or none. Begins what they ask for, and withdraws a question that is over. Throws what failed. */
@@ -132,14 +133,18 @@ export class Actor {
 
   /** What was done in this run, in one line. */
   describe(): string {
-    const { turns, run, failed } = this.#counts
-    const tools = `tools: ${this.#countOf('allow')} allowed, ${this.#countOf('deny')} denied, ${run} run here`
+    const { turns, failed } = this.#counts
+    const { allowed, denied, run } = this.#toolUses()
+    const tools = `tools: ${allowed} allowed, ${denied} denied, ${run} run here`
     const failures = failed > 0 ? `, ${failed} failed` : ''
     return `${turns} ${turns === 1 ? 'turn' : 'turns'}; ${tools}${failures}`
   }
 
-  #countOf(decision: Decision): number {
-    return [...this.#judgements.values()].filter((judgement) => judgement.decision === decision).length
+  #toolUses() {
+    const countOf = (decision: Decision) =>
+      [...this.#judgements.values()].filter((judgement) => judgement.decision === decision).length
+    const open = this.#follower.state.asked.length
+    return { allowed: countOf('allow'), denied: countOf('deny'), run: this.#counts.run, open }
   }
 
   /** The ids of the tool uses for which something is due. */
