@@ -1,5 +1,5 @@
 import { createAssumedWarning, cutOf, lackOf } from '../../content/footer.ts'
-import type { AnswerSchema } from '../../content/schema/schema.ts'
+import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { countAnswer, countAttempts, type Spent, tokensOf, usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
@@ -24,6 +24,8 @@ type ChatLine = { model?: string } & ({ prompt: string } | { body: string })
 interface ChatLineRequest {
   model: string
   body: Uint8Array
+  /** Answers that did not fit the schema: a line that is asked again goes on after them. */
+  misfits: Mismatch[]
 }
 
 /** Makes what asks a model for each line of a batch. Throws a usage error. */
@@ -54,22 +56,27 @@ export async function readChatLines(
     tokensOf,
     async prepare(line: ChatLine): Promise<ChatLineRequest> {
       if (line.model !== undefined) pathSegment('model', line.model)
-      return { model: line.model ?? model, body: await buildLineBody(line, parts) }
+      return { model: line.model ?? model, body: await buildLineBody(line, parts), misfits: [] }
     },
     preview: async (call: ChatLineRequest) => void (await caller.preview(endpoints.chat, requestOf(call))),
     retry: retryOf(endpoints.chat, settings, flags),
     async ask({ call, spent, index }: { call: ChatLineRequest; spent: Spent; index: number }) {
       const start = timers.now()
       const onAnswer = (summary: AnswerSummary) => countAnswer(spent, context.summary, summary)
-      const askOnce = (body: Uint8Array, isLast: boolean) => {
+      const earlier = call.misfits.values()
+      const askOnce = async (body: Uint8Array, isLast: boolean) => {
+        const known = earlier.next()
+        if (!known.done) return known.value
         const onAssumed = () => warnAssumed(index)
         const how = { isRaw, failOnCut, schema, isLast, onAnswer, onAssumed, timers }
         const request = requestOf({ ...call, body })
-        return withFreshSecret(() =>
+        const answer = await withFreshSecret(() =>
           countAttempts(spent, () =>
             caller.call(endpoints.chat, request, (response) => readLine(response, how)),
           ),
         )
+        if ('failure' in answer) call.misfits.push(answer)
+        return answer
       }
       const answer = await (schema
         ? schema.untilFits(call.body, askOnce, schema.addTurns)
