@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { createReadStream, promises as fs } from 'node:fs'
 import { nothingSpent, type Spent } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
@@ -269,8 +269,8 @@ async function makeLine<C extends LineRequest>(
     const form = readForm(text.text)
     const call = await prepare(form)
     const id = form.id === undefined ? {} : { id: form.id }
-    const { hash, ...known } = enter({ ...id, hash: hashRequest(call), index })
-    return { line: { index, ...id, hash, call, spent: nothingSpent(), failures: 0 }, ...known }
+    const { hash: counted, ...known } = enter({ ...id, hash: hashRequest(call), index })
+    return { line: { index, ...id, hash: counted, call, spent: nothingSpent(), failures: 0 }, ...known }
   } catch (error) {
     return { index, ...(await describeProblem(error, text.text)) }
   }
@@ -278,7 +278,7 @@ async function makeLine<C extends LineRequest>(
 
 /** The hash of model and body: 32 hexadecimal digits. */
 const hashRequest = ({ model, body }: LineRequest): string =>
-  createHash('sha256').update(`${model}\0`).update(body).digest().toString('hex', 0, 16)
+  hash('sha256', Buffer.concat([Buffer.from(`${model}\0`), body])).slice(0, 32)
 
 async function describeProblem(error: unknown, text: string): Promise<Omit<BadLine, 'index'>> {
   if (error instanceof SyntaxError) {

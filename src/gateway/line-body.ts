@@ -44,15 +44,29 @@ export async function readLineParts(
   return { words: text === '' ? [] : [{ text }], files, system, temperature, maxOutputTokens, assignments }
 }
 
-/** Builds the body of one line: from its prompt, or from the body that it has. Throws a usage error. */
-export function buildLineBody(
-  line: { prompt: string } | { body: string },
-  { words, files, ...parts }: LineParts,
-): Promise<Uint8Array> {
-  return 'prompt' in line
-    ? buildBody({ turn: [...words, { text: line.prompt }, ...files], ...parts })
-    : buildBody({ given: { text: line.body, name: 'its body' }, turn: [...words, ...files], ...parts })
+/** What one line of a batch asks for: a prompt, or a whole body. */
+export type LineQuestion = { prompt: string } | { body: string }
+
+/** Makes what builds the body of each line, from its prompt or from the body that it has. That throws a usage error. */
+export async function createBodyBuilder({
+  words,
+  files,
+  ...parts
+}: LineParts): Promise<(line: LineQuestion) => Uint8Array | Promise<Uint8Array>> {
+  const build = (prompt: string) => buildBody({ turn: [...words, { text: prompt }, ...files], ...parts })
+  // A prompt is all in which the bodies of prompts differ.
+  const sample = Buffer.from(await build(placeholder)).toString()
+  const [before = '', after, ...others] = sample.split(JSON.stringify(placeholder))
+  const isFixed = after !== undefined && others.length === 0
+  return (line) => {
+    if ('body' in line)
+      return buildBody({ given: { text: line.body, name: 'its body' }, turn: [...words, ...files], ...parts })
+    return isFixed ? Buffer.from(`${before}${JSON.stringify(line.prompt)}${after}`) : build(line.prompt)
+  }
 }
+
+/** No flag and no file can hold it. */
+const placeholder = 'the prompt\0'
 
 /** When a line is asked again by itself. */
 export const retryOf = (

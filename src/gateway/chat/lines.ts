@@ -15,11 +15,10 @@ import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
-import { buildLineBody, type LineParts, readLineParts, retryOf } from '../line-body.ts'
+import { createBodyBuilder, type LineParts, type LineQuestion, readLineParts, retryOf } from '../line-body.ts'
 import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
 
-/** One line of a batch: a prompt, or a whole body. */
-type ChatLine = { model?: string } & ({ prompt: string } | { body: string })
+type ChatLine = { model?: string } & LineQuestion
 
 interface ChatLineRequest {
   model: string
@@ -39,6 +38,7 @@ export async function readChatLines(
   const isRaw = flags.raw ?? false
   const schema = await readSchema({ ...context, note() {} }, settings, options)
   const parts = withSchemaParts(await readLineParts(context, words, options), schema)
+  const buildBody = await createBodyBuilder(parts)
   const model = chooseModel(options.model, values)
   const failOnCut = options.failOnCut ?? values.failOnCut
   // A failure's body is a part of its result.
@@ -56,7 +56,7 @@ export async function readChatLines(
     tokensOf,
     async prepare(line: ChatLine): Promise<ChatLineRequest> {
       if (line.model !== undefined) pathSegment('model', line.model)
-      return { model: line.model ?? model, body: await buildLineBody(line, parts), misfits: [] }
+      return { model: line.model ?? model, body: await buildBody(line), misfits: [] }
     },
     preview: async (call: ChatLineRequest) => void (await caller.preview(endpoints.chat, requestOf(call))),
     retry: retryOf(endpoints.chat, settings, flags),

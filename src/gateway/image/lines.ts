@@ -13,15 +13,14 @@ import type { HttpResponse } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
 import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
-import { buildLineBody, readLineParts, retryOf } from '../line-body.ts'
+import { createBodyBuilder, type LineQuestion, readLineParts, retryOf } from '../line-body.ts'
 import { readBytes, readImageAnswer, summaryOfBytes } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { chooseModel, type ImageOptions } from './image.ts'
 import { nameFrom, promptOf } from './name.ts'
 import { saveImages } from './saving.ts'
 
-/** One line of a batch: a prompt, or a whole body. */
-type ImageLine = { model?: string } & ({ prompt: string } | { body: string })
+type ImageLine = { model?: string } & LineQuestion
 
 interface ImageLineRequest {
   model: string
@@ -39,7 +38,7 @@ export async function readImageLines(
   const { values } = settings
   const { flags, timers } = context
   const folder = readFolder(options, context.host.platform)
-  const parts = await readLineParts(context, words, options)
+  const buildBody = await createBodyBuilder(await readLineParts(context, words, options))
   const quiet = { ...context, flags: { ...flags, raw: false } }
   const caller = createCaller(quiet, settings, { isOneOfMany: true })
   const withFreshSecret = createSecretRenewal(caller)
@@ -66,7 +65,7 @@ export async function readImageLines(
     tokensOf,
     async prepare(line: ImageLine): Promise<ImageLineRequest> {
       if (line.model !== undefined) pathSegment('model', line.model)
-      const body = await buildLineBody(line, parts)
+      const body = await buildBody(line)
       const words = 'prompt' in line ? line.prompt : await promptOf(body)
       return { model: line.model ?? chooseModel(options, settings), body, name: nameFrom(words) }
     },
