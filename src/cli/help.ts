@@ -1,23 +1,31 @@
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { createStyle, wantsColour } from '../io/style.ts'
+import { settings } from '../settings/table.ts'
 import type { Grammar } from './entry.ts'
 import { layOut } from './help-text.ts'
 import { isTopic, topics } from './topics.ts'
 
 export function declare(command: Command): void {
-  command.argument('[command...]', `a command, or a topic: ${topics.join(', ')}`)
+  command
+    .argument('[command...]', `a command, or a topic: ${topics.join(', ')}`)
+    .option('--json', 'print a command as JSON, for programs: one level, with its flags and subcommands')
 }
 
-export const examples = ['parley help events send', 'parley help exit-codes']
+export const examples = ['parley help events send', 'parley help exit-codes', 'parley help chat --json']
 
 /** Prints a topic, or the help of a command. */
 export async function run(
   { host, flags, output }: Context,
-  _: unknown,
+  { json }: { json?: boolean },
   words: string[],
   { showHelp }: Grammar,
 ): Promise<void> {
+  if (json) {
+    const { describeCommand } = await import('./help-json.ts')
+    const text = JSON.stringify(await describeCommand(words))
+    return output.write(`${text.replaceAll('{family}', settings.family.default)}\n`)
+  }
   const [name = '', ...rest] = words
   // 'policy' is a topic, and a group of commands.
   if (!isTopic(name) || rest.length > 0) return showHelp(words)

@@ -1,0 +1,100 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { run, temporaryFolder } from '../harness/run.ts'
+
+interface Flag {
+  flag: string
+  short: string | null
+  type: string
+  values: string[] | null
+  default: unknown
+  repeatable: boolean
+  setting: string | null
+  environment: string | null
+  shared: boolean
+}
+
+interface Level {
+  command: string
+  arguments: { name: string; required: boolean; repeatable: boolean; values: string[] | null }[]
+  flags: Flag[]
+  subcommands: { name: string; summary: string }[]
+  exitCodes: { exit: number; kind: string }[]
+  topics?: string[]
+}
+
+async function level(...words: string[]): Promise<Level> {
+  const { code, out, err } = await run(['help', ...words, '--json'])
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  expect(out).not.toContain('{family}')
+  return JSON.parse(out)
+}
+
+/** Every command that has no others, found level by level. */
+async function leaves(words: string[] = []): Promise<Level[]> {
+  const own = await level(...words)
+  expect(own.command).toBe(words.join(' '))
+  if (own.subcommands.length === 0) return [own]
+  const inner = []
+  for (const { name } of own.subcommands) inner.push(...(await leaves([...words, name])))
+  return inner
+}
+
+const flagOf = ({ flags }: Level, name: string) => flags.find(({ flag }) => flag === name)
+
+test('a level has what its help page has, and what programs need', async () => {
+  expect(await level()).toMatchObject({ topics: expect.arrayContaining(['exit-codes']) })
+  const chat = await level('chat')
+  expect(flagOf(chat, '--model')).toMatchObject({
+    short: '-m',
+    type: 'text',
+    setting: 'chatModel',
+    environment: 'PARLEY_CHAT_MODEL',
+  })
+  expect(flagOf(chat, '--file')).toMatchObject({ type: 'file', repeatable: true, shared: false })
+  expect(flagOf(chat, '--header')).toMatchObject({ type: 'text', repeatable: true, shared: true })
+  expect(flagOf(chat, '--timeout')).toMatchObject({ default: 600, environment: 'PARLEY_TIMEOUT' })
+  expect(flagOf(chat, '--errors')).toMatchObject({ type: 'choice', values: ['json', 'github'] })
+  expect(flagOf(chat, '--raw')).toMatchObject({ type: 'none', repeatable: false })
+  expect(flagOf(await level('events', 'list'), '--session')?.environment).toBe('PARLEY_SESSION')
+  expect(chat.exitCodes).toContainEqual(expect.objectContaining({ exit: 6, kind: 'rate-limited' }))
+})
+
+test.each([
+  ['chta', 'did you mean chat?'],
+  ['events sned', 'did you mean send?'],
+])('what is no command is exit 2: %s', async (words, said) => {
+  const ended = await run(['help', '--json', ...words.split(' ')])
+  expect(ended).toMatchObject({ code: 2, out: '' })
+  expect(ended.err).toContain(said)
+})
+
+test('a program that knows nothing else writes a valid line for every command', async () => {
+  const commands = await leaves()
+  expect(commands.length).toBeGreaterThan(15)
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'x'), '{"rules":[],"default":{"decision":"deny"}}')
+  for (const command of commands) {
+    const words = command.arguments.map(
+      ({ name, values }) => values?.[0] ?? (name === 'key' ? 'timeout' : 'x'),
+    )
+    const flags = command.flags.filter(({ flag }) => ['--dry-run', '--no-stdin', '--errors'].includes(flag))
+    const given = flags.flatMap(({ flag, type, values }) =>
+      type === 'none' ? [flag] : `${flag}=${values?.[0]}`,
+    )
+    const variables = command.flags.filter(({ environment }) => environment === 'PARLEY_SESSION')
+    const env = Object.fromEntries(variables.map(({ environment }) => [environment, 'sesn_1']))
+    if (command.command === 'serve') given.push('--port=65536')
+    const { code, err } = await run([...command.command.split(' '), ...given, ...words], {
+      cwd,
+      env,
+      stdin: '',
+    })
+    // What is wrong is said of a value, never of the line's form.
+    expect([0, 2, 3, 11], `${command.command}: ${err}`).toContain(code)
+    expect(err, command.command).not.toMatch(
+      /unknown flag|too many words|takes no words|is missing|needs a value/,
+    )
+  }
+})
