@@ -19,6 +19,8 @@ interface CommandModule {
 export interface Grammar {
   /** Prints the help of the command that the words name. Throws a usage error if they name none. */
   showHelp(words: string[]): Promise<void>
+  /** One level of the commands, for programs. Throws a usage error if the words name no command. */
+  describe(words: string[]): Promise<object>
   /** A shell's completion script. */
   findScript(shell: string): Promise<string | undefined>
 }

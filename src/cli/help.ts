@@ -19,11 +19,10 @@ export async function run(
   { host, flags, output }: Context,
   { json }: { json?: boolean },
   words: string[],
-  { showHelp }: Grammar,
+  { showHelp, describe }: Grammar,
 ): Promise<void> {
   if (json) {
-    const { describeCommand } = await import('./help-json.ts')
-    const text = JSON.stringify(await describeCommand(words))
+    const text = JSON.stringify(await describe(words))
     return output.write(`${text.replaceAll('{family}', settings.family.default)}\n`)
   }
   const [name = '', ...rest] = words

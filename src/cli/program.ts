@@ -62,6 +62,7 @@ export async function runProgram(
     exitCode: 0,
     unknown: undefined,
     showHelp: (words) => showHelp(root, parse, words),
+    describe: async (words) => (await import('./help-json.ts')).describeCommand(words),
     findScript: async (shell) => (await import('./completion/scripts.ts')).findScript(shell),
   }
   addCommands(root, entries, parse)
