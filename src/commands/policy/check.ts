@@ -7,13 +7,13 @@ import { declareSessionFlags } from '../../sessions/session.ts'
 export function declare(command: Command): void {
   command
     .argument('<file>', 'the policy')
-    .argument('[events]', 'a recorded session, as events or as an audit, or - for stdin')
+    .argument('[events]', 'a recorded session, as events, or - for stdin')
   declareSessionFlags(command, 'in place of EVENTS: a session, which is read')
   command.option('--fail-on-deny', 'exit 14 if a tool use would be denied or asked about')
 }
 
 export const notes = [
-  "It checks the file and its examples. For each tool use in EVENTS it prints what the policy would do, by which rule, and what became of the tool use when it was recorded: allow, deny, result (a client gave one), unasked (the service ran it without asking) or open. EVENTS is what 'parley events list --raw' or 'follow --raw' printed, a page of the service's list, or a file of --audit.",
+  "It checks the file and its examples. For each tool use in EVENTS it prints what the policy would do and by which rule; if an allow rule names the tool and does not match, it also prints why. EVENTS is what 'parley events list --raw' or 'follow --raw' printed, or a page of the service's list.",
   "--raw prints a line of JSON for each. stderr names the rules that matched nothing. 'parley help policy' describes the rules.",
 ]
 
@@ -29,7 +29,7 @@ export const companions: Companions = {
 
 export const examples = [
   'parley policy check rules.json',
-  'parley policy check rules.json audit.ndjson',
+  'parley policy check rules.json events.ndjson',
   'parley policy check rules.json -s sesn_1',
   'parley events list -s sesn_1 --raw | parley policy check rules.json -',
 ]

@@ -1,29 +1,24 @@
 import { didYouMean } from '../../argv/spelling.ts'
 import type { Context } from '../../context.ts'
-import { CliError, usage } from '../../errors.ts'
+import { CliError, mostCounted, tooLate, usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { createTable } from '../../io/columns.ts'
-import { oneLine } from '../../io/escape.ts'
-import { createRawPrinter } from '../../io/raw-printer.ts'
+import { escapeJson, oneLine } from '../../io/escape.ts'
+import { letSignalsCome } from '../../io/input.ts'
 import { toTsv } from '../../io/tsv.ts'
 import { readSettings } from '../../settings/read-settings.ts'
+import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { isObject } from '../../wire/json/parse.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import { createMatcher } from '../policy/pattern.ts'
-import { type Decision, matches, type Policy, type Rule } from '../policy/policy.ts'
+import { type Decision, matches, Pace, type Policy, type Rule } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
-import { deciderOf, describeJudgement, type Judgement, judge } from '../running/judgement.ts'
+import { deciderOf, describeJudgement, type Judgement, judge, type Use } from '../running/judgement.ts'
 import { type SessionOptions, sessionParts } from '../session.ts'
-import { createEventRecord, type RecordedUse, readRecordedUses } from './recorded-uses.ts'
+import { RecordedUses, readRecordedUses } from './recorded-uses.ts'
 
 export interface PolicyCheckOptions extends SessionOptions {
   failOnDeny?: boolean
-}
-
-/** What the policy says of a tool use, beside what became of it. */
-interface Checked extends Judgement {
-  was: RecordedUse['was']
 }
 
 /**
@@ -33,124 +28,192 @@ interface Checked extends Judgement {
 export async function checkPolicy(
   context: Context,
   options: PolicyCheckOptions,
-  words: string[],
+  [file = '', events]: string[],
 ): Promise<void> {
-  const [file = '', events] = words
-  const { input, note } = context
-  if (events !== undefined && options.session !== undefined)
-    throw usage('EVENTS and --session exclude each other')
+  const { input, note, flags, host, limit, timers } = context
+  const { session, failOnDeny } = options
+  if (events !== undefined && session !== undefined) throw usage('EVENTS and --session exclude each other')
   const policy = await readPolicy(await input.text(file, 'the policy'), file)
-  if (events === undefined && options.session === undefined) requireNoUses(context, options)
-  const uses =
-    options.session !== undefined
-      ? await askSession(context, options)
-      : events !== undefined
-        ? await readRecordedUses(await input.text(events, 'the events'), events === '-' ? 'stdin' : events)
-        : undefined
-  const rules = policy.rules.length === 1 ? '1 rule' : `${policy.rules.length} rules`
-  if (!uses) {
-    if (events === undefined && options.session === undefined)
-      note(`${file}: ${rules}, and every example holds`)
+  if (events === undefined && session === undefined) {
+    const unused = failOnDeny ? '--fail-on-deny' : flags.raw ? '--raw' : undefined
+    if (unused) throw usage(`${unused} works only with EVENTS or --session`)
+    const rules = policy.rules.length === 1 ? '1 rule' : `${policy.rules.length} rules`
+    note(`${file}: ${rules}, and every example holds`)
     return
   }
-  const checked = uses.map(({ use, was }): Checked => ({ ...judge(use, { policy, tools: new Map() }), was }))
-  await print(context, checked)
-  if (checked.length === 0) note('there is no tool use')
-  else for (const line of idleRules(policy, uses)) note(line)
-  if (context.host.stderr.isTerminal && checked.length > 0)
-    note(`${describeCounts(checked)} of ${checked.length}`)
-  const stopped = checked.filter(({ decision }) => decision !== 'allow')
-  if (!options.failOnDeny || stopped.length === 0) return
-  throw new CliError('denied', `${file} does not allow ${stopped.length} of ${checked.length} tool uses`, {
-    problems: stopped.map(describeJudgement),
+  // The deadline is one of them.
+  const settings = await readSettings(context)
+  const uses =
+    events === undefined
+      ? await askSession(context, settings, options)
+      : await readRecordedUses(await input.text(events, 'the events'), events === '-' ? 'stdin' : events)
+  if (!uses) return
+  const pace = new Pace(async () => {
+    await letSignalsCome()
+    if (timers.now() >= limit.deadline) throw tooLate('the deadline passed while the policy was checked')
   })
-}
-
-function requireNoUses({ flags }: Context, { failOnDeny }: PolicyCheckOptions): void {
-  const given = failOnDeny ? '--fail-on-deny' : flags.raw ? '--raw' : undefined
-  if (given) throw usage(`${given} works only with EVENTS or --session`)
+  const check = new Check(policy, pace)
+  await print(context, check.judgeAll(uses))
+  if (check.count === 0) note('there is no tool use')
+  else for (const line of check.describeIdle()) note(line)
+  if (host.stderr.isTerminal && check.count > 0) note(check.describeCounts())
+  if (failOnDeny && check.stopped > 0)
+    throw new CliError('denied', `${file} does not allow ${check.stopped} of ${check.count} tool uses`, {
+      problems: check.problems,
+    })
 }
 
 /** The tool uses of a session, as the service's list shows them; nothing if the request was only shown. */
-async function askSession(context: Context, options: PolicyCheckOptions): Promise<RecordedUse[] | undefined> {
-  const settings = await readSettings(context)
+async function askSession(
+  context: Context,
+  settings: ResolvedSettings,
+  options: PolicyCheckOptions,
+): Promise<RecordedUses | undefined> {
   const parts = sessionParts(context, settings, options)
   const caller = createCaller(context, settings)
   if (await caller.preview(endpoints.listEvents, { ...parts, query: 'order=asc' })) return undefined
-  const record = createEventRecord()
-  for await (const items of listOldestFirst(caller, parts)) for (const item of items) record.add(item)
-  return record.uses()
+  const uses = new RecordedUses()
+  for await (const items of listOldestFirst(caller, parts)) for (const item of items) uses.add(item)
+  return uses
 }
 
-/** The rules that are about none of the tool uses. */
-function idleRules({ rules }: Policy, uses: readonly RecordedUse[]): string[] {
-  return rules.flatMap((rule, index) =>
-    uses.some(({ use }) => matches(rule, use))
-      ? []
-      : [`rules[${index}] (${rule.tool}) matched nothing${whyIdle(rule, uses)}`],
-  )
-}
+/** A policy on many tool uses. Keeps counts and names of what it has judged, and no tool use. */
+class Check {
+  readonly #policy: Policy
+  readonly #pace: Pace
+  readonly #counts = { allow: 0, ask: 0, deny: 0 }
+  /** The numbers of the rules that matched nothing yet. */
+  readonly #idle: Set<number>
+  /** The fields of the inputs, by the name of the tool. */
+  readonly #fields = new Map<string, Set<string>>()
+  /** What is not allowed: not more than are counted. */
+  readonly problems: string[] = []
 
-/** That a name is not there, with one that is: it may be misspelt. */
-function whyIdle({ tool, fields = [] }: Rule, uses: readonly RecordedUse[]): string {
-  const isNamed = createMatcher(tool, 'any')
-  const named = uses.filter(({ use }) => isNamed(use.name))
-  const names = new Set(uses.map(({ use }) => use.name))
-  if (named.length === 0) return `: no tool use has that name${didYouMean(tool, [...names])}`
-  const own = new Set(named.flatMap(({ use: { input } }) => (isObject(input) ? Object.keys(input) : [])))
-  const missing = fields.find(({ path: [first] }) => typeof first === 'string' && !own.has(first))
-  if (!missing) return ''
-  const given = [...own].slice(0, mostNames).join(', ')
-  return `: no input has '${missing.source}'${given === '' ? '' : `, but ${given}`}`
+  constructor(policy: Policy, pace: Pace) {
+    this.#policy = policy
+    this.#pace = pace
+    this.#idle = new Set(policy.rules.keys())
+  }
+
+  get stopped(): number {
+    return this.#counts.ask + this.#counts.deny
+  }
+
+  get count(): number {
+    return this.stopped + this.#counts.allow
+  }
+
+  async *judgeAll(uses: Iterable<Use>): AsyncGenerator<Judgement> {
+    for (const use of uses) {
+      const judgement = await judge(use, { policy: this.#policy, tools: new Map(), pace: this.#pace })
+      this.#counts[judgement.decision]++
+      if (judgement.decision !== 'allow' && this.problems.length <= mostCounted)
+        this.problems.push(describeJudgement(judgement))
+      await this.#addUse(use)
+      yield judgement
+    }
+  }
+
+  async #addUse(use: Use): Promise<void> {
+    const fields = this.#fields.get(use.name) ?? new Set()
+    this.#fields.set(use.name, fields)
+    if (isObject(use.input)) for (const name of Object.keys(use.input)) fields.add(name)
+    await this.#pace.step(use)
+    for (const index of this.#idle) {
+      const pause = this.#pace.step(use)
+      if (pause) await pause
+      if (matches(this.#policy.rules[index] as Rule, use)) this.#idle.delete(index)
+    }
+  }
+
+  describeIdle(): string[] {
+    return [...this.#idle].map((index) => {
+      const rule = this.#policy.rules[index] as Rule
+      return `rules[${index}] (${rule.tool}) matched nothing${this.#whyIdle(rule)}`
+    })
+  }
+
+  /** That a name is not there, with one that is: it may be misspelt. */
+  #whyIdle({ tool, isTool, fields = [] }: Rule): string {
+    const named = [...this.#fields].filter(([name]) => isTool(name))
+    if (named.length === 0) return `: no tool use has that name${didYouMean(tool, [...this.#fields.keys()])}`
+    const has = (field: string) => named.some(([, own]) => own.has(field))
+    const missing = fields.find(({ path: [first] }) => typeof first === 'string' && !has(first))
+    if (!missing) return ''
+    const given = [...new Set(named.flatMap(([, own]) => [...own].slice(0, mostNames)))].slice(0, mostNames)
+    return `: no input has '${missing.source}'${given.length === 0 ? '' : `, but ${given.join(', ')}`}`
+  }
+
+  describeCounts(): string {
+    const { allow, ask, deny } = this.#counts
+    return `${allow} allowed, ${ask} asked about, ${deny} denied of ${this.count}`
+  }
 }
 
 /** How many fields are named. */
 const mostNames = 5
 
-function describeCounts(checked: readonly Checked[]): string {
-  const count = (wanted: Decision) => checked.filter(({ decision }) => decision === wanted).length
-  return `${count('allow')} allowed, ${count('ask')} asked about, ${count('deny')} denied`
-}
+/** How many tool uses are printed at once. */
+const most = 1000
 
 /** On a terminal a table, with `--raw` a line of JSON each, else a line of tab-separated fields each. */
-async function print(context: Context, checked: readonly Checked[]): Promise<void> {
-  const { output, flags, host, style } = context
-  if (flags.raw) {
-    const raw = createRawPrinter(output)
-    for (const each of checked) raw.add(`${toJson(each)}\n`)
-    await raw.write()
-  } else if (!output.isTerminal) {
-    await output.write(checked.map((each) => toTsv(toRow(each))).join(''))
-  } else if (checked.length > 0) {
-    const paints: Record<Decision, (text: string) => string> = {
-      allow: style.green,
-      ask: style.yellow,
-      deny: style.red,
-    }
-    const layOut = createTable({ width: host.stdout.columns || 80, most: [8, 12, 8, 24] })
-    const rows = checked.map((each) => {
-      const { use, decision, reason, was = '' } = each
-      const why = reason === undefined ? '' : ` (${oneLine(reason, 200)})`
-      return [decision, deciderOf(each), was, use.name, `${use.inputText}${why}`]
-    })
-    const [head = '', ...lines] = layOut([['DECISION', 'RULE', 'WAS', 'TOOL', 'INPUT'], ...rows])
-    const painted = lines.map((line, index) => {
-      const { decision } = checked[index] as Checked
-      return `${paints[decision](decision)}${line.slice(decision.length)}`
-    })
-    await output.write(`${[style.bold(head), ...painted].join('\n')}\n`)
+async function print(context: Context, judgements: AsyncIterable<Judgement>): Promise<void> {
+  const { output, flags } = context
+  const toTable = createPrinter(context)
+  const layOut = (group: Judgement[]): string => {
+    if (!flags.raw)
+      return output.isTerminal ? toTable(group) : group.map((each) => toTsv(toRow(each))).join('')
+    const lines = group.map((each) => `${toJson(each)}\n`).join('')
+    return output.isTerminal ? escapeJson(lines) : lines
   }
+  let group: Judgement[] = []
+  for await (const judgement of judgements) {
+    if (group.push(judgement) < most) continue
+    await output.write(layOut(group))
+    group = []
+  }
+  if (group.length > 0) await output.write(layOut(group))
   await output.flush()
 }
 
-const toRow = (checked: Checked): string[] => {
-  const { use, decision, reason = '', was = '' } = checked
-  return [decision, deciderOf(checked), was, use.id, use.name, use.inputText, reason]
+function createPrinter({ host, style }: Context): (group: readonly Judgement[]) => string {
+  const paints: Record<Decision, (text: string) => string> = {
+    allow: style.green,
+    ask: style.yellow,
+    deny: style.red,
+  }
+  const layOut = createTable({ width: host.stdout.columns || 80, most: [8, 12, 24] })
+  let head = [['DECISION', 'RULE', 'TOOL', 'INPUT']]
+  return (group) => {
+    const rows = group.map((each) => {
+      const { use, decision, reason, why } = each
+      const said = reason === undefined ? '' : ` (${oneLine(reason, 200)})`
+      return [decision, deciderOf(each), use.name, `${why ? `${why}: ` : ''}${use.inputText}${said}`]
+    })
+    const lines = layOut([...head, ...rows])
+    const titles = lines.splice(0, head.length).map(style.bold)
+    head = []
+    const painted = lines.map((line, index) => {
+      const { decision } = group[index] as Judgement
+      return `${paints[decision](decision)}${line.slice(decision.length)}`
+    })
+    return `${[...titles, ...painted].join('\n')}\n`
+  }
+}
+
+/** The reason of the rule that decided, then why none allowed it. */
+const reasonOf = ({ reason, why }: Judgement): string | undefined =>
+  [reason, why].filter((each) => each !== undefined).join('; ') || undefined
+
+const toRow = (judgement: Judgement): string[] => {
+  const { use, decision } = judgement
+  return [decision, deciderOf(judgement), use.id, use.name, use.inputText, reasonOf(judgement) ?? '']
 }
 
 /** The input as it is spelled. */
-function toJson({ use, decision, rule, reason, was }: Checked): string {
+function toJson(judgement: Judgement): string {
+  const { use, decision, rule = null } = judgement
   const head = JSON.stringify({ toolUse: use.id, name: use.name }).slice(0, -1)
-  const tail = { decision, rule: rule ?? null, reason: reason ?? null, was: was ?? null }
-  return `${head},"input":${use.inputText},${JSON.stringify(tail).slice(1)}`
+  const tail = JSON.stringify({ decision, rule, reason: reasonOf(judgement) ?? null }).slice(1)
+  return `${head},"input":${use.inputText},${tail}`
 }

@@ -5,7 +5,7 @@ import { findRepeatedKey } from '../../wire/json/scanner.ts'
 import { DenyMessage } from '../../wire/sessions/send-events.ts'
 import * as z from '../../wire/zod.ts'
 import { longestPattern, mostStars } from './pattern.ts'
-import { type Decision, matches, type Policy, type Rule } from './policy.ts'
+import { createRule, type Decision, matches, type Policy, type Rule } from './policy.ts'
 
 const decisions = ['allow', 'ask', 'deny'] as const satisfies Decision[]
 
@@ -59,7 +59,7 @@ export async function readPolicy(text: string, name: string): Promise<Policy> {
 
 function toRule({ tool, server, input, decision, reason }: PolicyFile['rules'][number]): Rule {
   const fields = input && Object.entries(input).map(([source, pattern]) => ({ ...toField(source), pattern }))
-  return { tool, server, fields, decision, reason }
+  return createRule({ tool, server, fields, decision, reason })
 }
 
 /** A path that cannot be read is left empty. */
@@ -93,7 +93,8 @@ function failingExamples(
 ): string[] {
   const check = (examples: typeof match, isWanted: boolean, list: string) =>
     examples.flatMap(({ name, server, input }, place) => {
-      const call = { name, input, server, isMcp: server !== undefined, isUnclear: false }
+      const inputText = JSON.stringify(input) ?? '{}'
+      const call = { name, input, inputText, server, isMcp: server !== undefined, isUnclear: false }
       const what = isWanted ? 'does not match' : 'matches'
       return matches(rule, call) === isWanted
         ? []

@@ -1,22 +1,35 @@
-import { createMatcher, type Reach } from './pattern.ts'
+import { formatPath } from '../../wire/json/parse.ts'
+import { createMatcher, stopsIn } from './pattern.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
 
-/** What a policy says of tool uses that match. */
-export interface Rule {
+/** A rule as its file has it. */
+interface RuleText {
   tool: string
-  server?: string
-  /** Patterns of the input's fields, by path. */
-  fields?: InputField[]
+  server?: string | undefined
+  /** Patterns by the path of a field of the input. */
+  fields?: { source: string; path: readonly (string | number)[]; pattern: string }[] | undefined
   decision: Decision
-  reason?: string
+  reason?: string | undefined
 }
+
+type Matcher = (text: string) => boolean
 
 interface InputField {
   /** The path as the file spells it. */
   source: string
   path: readonly (string | number)[]
   pattern: string
+  matches: Matcher
+  /** The same if stars reached anything. */
+  matchesWidely: Matcher
+}
+
+/** What a policy says of tool uses that match. */
+export interface Rule extends RuleText {
+  fields?: InputField[] | undefined
+  isTool: Matcher
+  isServer: Matcher
 }
 
 export interface Policy {
@@ -29,10 +42,12 @@ export interface Policy {
 export interface ToolCall {
   name: string
   input: unknown
+  /** The input as it is spelled. */
+  inputText: string
   isMcp: boolean
   /** Of an MCP tool, as far as it is known. */
   server?: string
-  /** The input has a key twice, is nested too deep, or is one of two: what the tool would read is not certain. */
+  /** What the tool would read is not certain: see `unclear`. */
   isUnclear: boolean
 }
 
@@ -43,76 +58,168 @@ export interface Ruling {
   rule?: number
 }
 
-const strictness = ['deny', 'ask', 'allow'] as const
+/** An input that is longer is never allowed by a rule. In characters, as it is spelled. */
+export const longestInput = 100_000
 
-/** Decides about a tool use: of all rules that match, the strictest counts, in whatever order they are. */
-export function decide({ rules, fallback }: Policy, call: ToolCall): Ruling {
-  for (const decision of strictness) {
-    const rule = rules.findIndex((each) => each.decision === decision && matches(each, call))
-    const found = rules[rule]
-    if (found) return { decision, reason: found.reason, rule }
-  }
-  return fallback.decision === 'allow' && call.isUnclear
-    ? { decision: 'ask', reason: 'the input has a key twice, is nested too deep, or is one of two' }
-    : fallback
-}
+const unclear =
+  'the input has a key twice, is nested too deep, is longer than 100,000 characters, or is one of two'
 
 /** An allow matches as little as it can, any other rule as much. */
-export function matches(rule: Rule, call: ToolCall): boolean {
-  const reach = rule.decision === 'allow' ? 'narrow' : 'any'
-  if (!createMatcher(rule.tool, reach)(call.name)) return false
-  if (rule.server !== undefined && !isOfServer(call, rule.server, reach)) return false
-  if (reach === 'any') return (rule.fields ?? []).every((field) => touches(field, call.input))
-  if (call.isUnclear || (call.isMcp && rule.server === undefined)) return false
-  return rule.fields === undefined || covers(rule.fields, call.input)
+export function createRule(text: RuleText): Rule {
+  const { tool, server, fields, decision } = text
+  const reach = decision === 'allow' ? 'narrow' : 'any'
+  return {
+    ...text,
+    isTool: createMatcher(tool, reach),
+    isServer: createMatcher(server ?? '**', reach),
+    fields: fields?.map((field) => ({
+      ...field,
+      matches: createMatcher(field.pattern, reach),
+      matchesWidely: createMatcher(field.pattern, 'any'),
+    })),
+  }
 }
 
-const isMatch = (text: unknown, pattern: string, reach: Reach): boolean =>
-  typeof text === 'string' && createMatcher(pattern, reach)(text)
+const strictness = ['deny', 'ask', 'allow'] as const
 
-/** A server that is not known may be any, so that a rule that is wide matches it. */
-const isOfServer = ({ isMcp, server }: ToolCall, pattern: string, reach: Reach): boolean =>
-  isMcp && server === undefined ? reach === 'any' : isMatch(server, pattern, reach)
+/** How many characters are compared without a pause. */
+const longestStep = 2 ** 22
+
+/** A long work in steps. Between them signals, timers and what comes in are dealt with. */
+export class Pace {
+  readonly #pause: () => Promise<void>
+  #done = 0
+
+  /** `pause` throws if the work is to end. */
+  constructor(pause: () => Promise<void>) {
+    this.#pause = pause
+  }
+
+  /** A pause, if one is due before a rule is tried. */
+  step({ name, inputText }: ToolCall): Promise<void> | undefined {
+    this.#done += name.length + inputText.length + 100
+    if (this.#done < longestStep) return undefined
+    this.#done = 0
+    return this.#pause()
+  }
+}
+
+/**
+ * Decides about a tool use: of all rules that match, the strictest counts, in whatever order they are. The work is linear
+ * in the input.
+ */
+export async function decide({ rules, fallback }: Policy, call: ToolCall, pace?: Pace): Promise<Ruling> {
+  if (call.name === '') return { decision: 'ask', reason: 'its tool has no name' }
+  for (const decision of strictness) {
+    for (const [rule, each] of rules.entries()) {
+      if (each.decision !== decision) continue
+      const pause = pace?.step(call)
+      if (pause) await pause
+      if (matches(each, call)) return { decision, reason: each.reason, rule }
+    }
+  }
+  return fallback.decision === 'allow' && call.isUnclear ? { decision: 'ask', reason: unclear } : fallback
+}
+
+export function matches(rule: Rule, call: ToolCall): boolean {
+  const { isTool, fields, decision } = rule
+  if (!isTool(call.name)) return false
+  if (decision !== 'allow')
+    // A server that is not known may be any.
+    return (
+      ((call.isMcp && call.server === undefined) || isOfServer(rule, call)) &&
+      (fields ?? []).every((field) => touches(field, call.input))
+    )
+  if (call.isUnclear || (call.isMcp && rule.server === undefined) || !isOfServer(rule, call)) return false
+  if (fields === undefined) return true
+  return (
+    fields.every((field) => covers(field, valueAt(call.input, field.path))) &&
+    !findOther(call.input, [], fields)
+  )
+}
+
+const isOfServer = ({ server, isServer }: Rule, call: ToolCall): boolean =>
+  server === undefined || (call.server !== undefined && isServer(call.server))
+
+const covers = ({ pattern, matches }: InputField, value: unknown): boolean =>
+  typeof value === 'string' ? matches(value) : value !== undefined && pattern === '**'
+
+/** Why an allow rule that names the tool does not match, in words for its author. */
+function whyNot(rule: Rule, call: ToolCall): string {
+  const { fields = [], server } = rule
+  if (call.isUnclear) return unclear
+  if (call.isMcp && server === undefined) return 'it names no server'
+  if (!isOfServer(rule, call)) return `the server is ${JSON.stringify(call.server) ?? 'not known'}`
+  const wrong = fields.find((field) => !covers(field, valueAt(call.input, field.path)))
+  if (wrong) return whyNotField(wrong, valueAt(call.input, wrong.path))
+  const other = findOther(call.input, [], fields) ?? []
+  return other.length === 0
+    ? 'the input is not an object'
+    : `it does not name ${JSON.stringify(formatPath(other))}`
+}
+
+function whyNotField({ source, pattern, matchesWidely }: InputField, value: unknown): string {
+  if (value === undefined) return `the input has no '${source}'`
+  if (typeof value !== 'string') return `'${source}' is not a text`
+  if (!matchesWidely(value)) return `'${source}' is not '${pattern}'`
+  const found = stopsIn(value).filter((stop) => !pattern.includes(stop))
+  const shown = found.slice(0, mostStops).map((stop) => JSON.stringify(stop))
+  return `* does not stand for ${shown.join(' or ') || 'that'} in '${source}'`
+}
+
+/** How many characters that no star stands for are named. */
+const mostStops = 5
+
+/**
+ * Why no rule allows a tool use that allow rules name: of the rules that come nearest, the first. Nothing if a rule
+ * decides, or none names the tool.
+ */
+export function explain({ rules }: Policy, call: ToolCall): string | undefined {
+  const named = [...rules.entries()]
+    .filter(([, { decision, isTool }]) => decision === 'allow' && isTool(call.name))
+    .slice(0, mostExplained)
+    .map(([index, rule]) => ({ index, why: whyNot(rule, call) }))
+  const nearest = named.find(({ why }) => why.startsWith('*')) ?? named[0]
+  return nearest && `rules[${nearest.index}] does not match: ${nearest.why}`
+}
+
+/** How many rules are looked at for a reason. */
+const mostExplained = 20
 
 /**
  * Of a rule that is wide: a field that is not a text counts, whatever it is, and so does one that cannot be there, because
  * something on the way to it is of another kind.
  */
-function touches({ path, pattern }: InputField, input: unknown): boolean {
+function touches({ path, matches }: InputField, input: unknown): boolean {
   let inner = input
   for (const step of path) {
     if (!hasKindFor(inner, step)) return inner !== undefined
     if (!Object.hasOwn(inner, step)) return false
     inner = (inner as Record<string | number, unknown>)[step]
   }
-  return typeof inner !== 'string' || isMatch(inner, pattern, 'any')
+  return typeof inner !== 'string' || matches(inner)
 }
 
 /** Whether a value can have such a field: a list by number, an object by name. */
 const hasKindFor = (value: unknown, step: string | number): value is object =>
   typeof value === 'object' && value !== null && Array.isArray(value) === (typeof step === 'number')
 
-/** Whether every field of the rule matches, and the input has no other. */
-function covers(fields: readonly InputField[], input: unknown): boolean {
-  const isEach = fields.every(({ path, pattern }) => {
-    const value = valueAt(input, path)
-    return value !== undefined && (pattern === '**' || isMatch(value, pattern, 'narrow'))
-  })
-  return isEach && !hasOther(input, [], fields)
-}
-
-/** Whether a value has something in it that no field names. What is inside of a field that is named is not looked at. */
-function hasOther(
+/** The place of something in a value that no field names. What is inside of a field that is named is not looked at. */
+function findOther(
   value: unknown,
-  place: readonly (string | number)[],
+  place: (string | number)[],
   fields: readonly InputField[],
-): boolean {
-  if (fields.some(({ path }) => path.every((step, index) => step === place[index]))) return false
+): (string | number)[] | undefined {
+  const inside = fields.filter(({ path }) => place.every((step, index) => step === path[index]))
+  if (inside.some(({ path }) => path.length <= place.length)) return undefined
   const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []
-  if (entries.length === 0) return place.length > 0 || typeof value !== 'object' || value === null
-  return entries.some(([key, inner]) =>
-    hasOther(inner, [...place, Array.isArray(value) ? Number(key) : key], fields),
-  )
+  if (entries.length === 0)
+    return place.length > 0 || typeof value !== 'object' || value === null ? place : undefined
+  for (const [key, inner] of entries) {
+    const other = findOther(inner, [...place, Array.isArray(value) ? Number(key) : key], inside)
+    if (other) return other
+  }
+  return undefined
 }
 
 /** By own properties only. */

@@ -85,11 +85,11 @@ export class Actor {
   }
 
   /** The loop has read news, or none. Begins what they ask for, and withdraws a question that is over. Throws what failed. */
-  see(items: readonly EventItem[]): void {
+  async see(items: readonly EventItem[]): Promise<void> {
     if (this.#failure) throw this.#failure.error
     for (const item of items) {
       if (item.event.type === 'session.status_idle') this.#counts.turns++
-      this.#sightings.push(...findUnasked(this.#notRun, item, this.#rules))
+      this.#sightings.push(...(await findUnasked(this.#notRun, item, this.#rules)))
     }
     this.#withdraw()
     if (this.#work || (this.#sightings.length === 0 && this.#asked().length === 0)) return
@@ -127,7 +127,7 @@ export class Actor {
   async settle(): Promise<void> {
     do {
       await this.#work
-      this.see([])
+      await this.see([])
     } while (this.#work)
   }
 
@@ -229,10 +229,11 @@ export class Actor {
 
   /** By rules, and by a person if these say so and somebody is there. What nobody decides is left open. */
   async #decide(uses: readonly Use[]): Promise<Judgement[]> {
-    const judged = uses.map((use) => judge(use, this.#rules))
+    const judged: Judgement[] = []
+    for (const use of uses) judged.push(await judge(use, this.#rules))
     const isAsked = canAsk(this.#session.context)
     const questions = isAsked ? judged.filter((judgement) => isForPerson(judgement, this.#rules)) : []
-    const verdicts = await this.#ask(questions.map(({ use }) => use))
+    const verdicts = await this.#ask(questions)
     const judgements = judged.map((judgement): Judgement => {
       const verdict = verdicts.get(judgement.use.id)
       return verdict ? { use: judgement.use, ...verdict, by: 'person' } : judgement
@@ -242,11 +243,13 @@ export class Actor {
     return open
   }
 
-  async #ask(uses: readonly Use[]): Promise<ReadonlyMap<string, Verdict>> {
-    if (uses.length === 0) return new Map()
-    this.#asking = uses
+  async #ask(questions: readonly Judgement[]): Promise<ReadonlyMap<string, Verdict>> {
+    if (questions.length === 0) return new Map()
+    this.#asking = questions.map(({ use }) => use)
     try {
-      return await this.#rules.asker.ask(uses.map(({ id, name, text }) => ({ id, name, text })))
+      return await this.#rules.asker.ask(
+        questions.map(({ use: { id, name, text }, why }) => ({ id, name, text, why })),
+      )
     } catch (error) {
       // The person cannot be shown all of it: then it stays open.
       if (!(error instanceof CliError) || error.kind !== 'usage') throw error

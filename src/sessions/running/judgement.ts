@@ -1,5 +1,13 @@
 import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
-import { type Decision, decide, type Policy, type ToolCall } from '../policy/policy.ts'
+import {
+  type Decision,
+  decide,
+  explain,
+  longestInput as longestAllowed,
+  type Pace,
+  type Policy,
+  type ToolCall,
+} from '../policy/policy.ts'
 import { needsResult, type ToolUse } from '../session-state.ts'
 
 /** A tool use of which the whole event is known, for who decides on it and replies to it. */
@@ -9,8 +17,6 @@ export interface Use extends ToolCall {
   type: string
   /** The whole event as it is spelled. */
   text: string
-  /** The input as it is spelled. */
-  inputText: string
   /** The service showed two inputs for its id. */
   isContradicted: boolean
   /** What the service itself decided. */
@@ -43,6 +49,7 @@ export function readUse(toolUse: Shown | undefined): Use | undefined {
     isUnclear:
       isContradicted ||
       typeof name !== 'string' ||
+      inputText.length > longestAllowed ||
       findRepeatedKey(text) !== undefined ||
       isDeeperThan(inputText, deepest),
     permission: toolUse.wantsResult ? toolUse.permission : event.evaluated_permission,
@@ -54,6 +61,7 @@ export interface Rules {
   policy: Policy
   /** Commands that carry out tool uses here, by the tool's name. */
   tools: ReadonlyMap<string, string>
+  pace?: Pace
 }
 
 /** What was decided about a tool use, and by whom. */
@@ -64,14 +72,18 @@ export interface Judgement {
   /** From 0. */
   rule?: number
   reason?: string
+  /** Why no rule allowed it, if an allow rule names its tool. */
+  why?: string | undefined
 }
 
 /** A command for a tool is as good as a rule that allows it: any rule that is stricter counts more. */
-export function judge(use: Use, { policy, tools }: Rules): Judgement {
-  const { decision, reason, rule } = decide(policy, use)
+export async function judge(use: Use, { policy, tools, pace }: Rules): Promise<Judgement> {
+  const { decision, reason, rule } = await decide(policy, use, pace)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
   const hasCommand = tools.has(use.name) && waitsForResult(use, tools) && !use.isUnclear
-  return hasCommand ? { use, decision: 'allow', by: 'tool' } : { use, decision, by: 'default', reason }
+  if (hasCommand) return { use, decision: 'allow', by: 'tool' }
+  const why = decision === 'allow' ? undefined : explain(policy, use)
+  return { use, decision, by: 'default', reason, why }
 }
 
 /** Whether the reply is a result: no other is possible, or a command can give one. */

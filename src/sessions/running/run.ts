@@ -2,6 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { describeResume } from '../../io/failure.ts'
+import { letSignalsCome } from '../../io/input.ts'
 import { printWhileRead } from '../../io/output.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -11,6 +12,8 @@ import { Asker } from '../confirming/asker.ts'
 import { FollowedTurn, isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { followAndPrint } from '../following/transcript.ts'
+import { requireTime } from '../patience.ts'
+import { Pace } from '../policy/policy.ts'
 import { openBefore, sentEvents } from '../sending/delivery.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { type SessionAccess, type SessionOptions, sessionParts } from '../session.ts'
@@ -56,7 +59,11 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
   const settings = await readSettings(context)
   const parts = sessionParts(context, settings, options)
   const { session } = parts.params
-  const rules = { policy: await readPolicyFlag(context, options.policy), tools }
+  const pace = new Pace(async () => {
+    await letSignalsCome()
+    requireTime({ context, caller })
+  })
+  const rules = { policy: await readPolicyFlag(context, options.policy), tools, pace }
   const wanted = await readAnswerFlags(context, settings, options)
   const given = await readEvents(context, options, words)
   const body = given && wanted.schema ? askForSchema(context, given, wanted.schema) : given
@@ -184,7 +191,7 @@ async function follow(
       async react(items) {
         bounds.add(items)
         for (const { event } of items) denials.add(event)
-        actor.see(items)
+        await actor.see(items)
       },
       wayOn: () => goesOn(run, follower, bounds.isInterrupted),
       resume,

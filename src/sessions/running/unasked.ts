@@ -20,11 +20,15 @@ export interface Denied {
  * Finds the tool uses that a policy denies, but that the service ran; `denied` is changed. That one ran is known when its
  * result came or, if the service allowed it itself, a rest that does not list it: until then it may wait for a reply.
  */
-export function findUnasked(denied: Denied, { event, text }: EventItem, rules: Rules): Sighting[] {
+export async function findUnasked(
+  denied: Denied,
+  { event, text }: EventItem,
+  rules: Rules,
+): Promise<Sighting[]> {
   const { id = '', type } = event
   if (/^agent\.(mcp_)?tool_use$/.test(type)) {
     const use = readUse({ id, type, text })
-    const judgement = use && use.permission !== 'deny' ? judge(use, rules) : undefined
+    const judgement = use && use.permission !== 'deny' ? await judge(use, rules) : undefined
     if (judgement?.decision === 'deny') addDenied(denied, judgement)
     return []
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Decision, Rule } from '../../../src/sessions/policy/policy.ts'
+import { createRule, type Decision, type Rule } from '../../../src/sessions/policy/policy.ts'
 import {
   deciderOf,
   describeJudgement,
@@ -75,8 +75,8 @@ test.each<[what: string, use: Use, rules: Rule[], expected: object]>([
     'a rule',
     read('"name":"bash"'),
     [
-      { tool: 'y', decision: 'deny' },
-      { tool: 'bash', decision: 'deny', reason: 'no' },
+      createRule({ tool: 'y', decision: 'deny' }),
+      createRule({ tool: 'bash', decision: 'deny', reason: 'no' }),
     ],
     { decision: 'deny', by: 'rule', rule: 1, reason: 'no' },
   ],
@@ -85,7 +85,7 @@ test.each<[what: string, use: Use, rules: Rule[], expected: object]>([
   [
     'a rule more than a command',
     read('"name":"x"', custom),
-    [{ tool: 'x', decision: 'deny' }],
+    [createRule({ tool: 'x', decision: 'deny' })],
     { decision: 'deny', by: 'rule', rule: 0 },
   ],
   [
@@ -106,8 +106,8 @@ test.each<[what: string, use: Use, rules: Rule[], expected: object]>([
     [],
     { decision: 'ask', by: 'default', reason: 'who knows' },
   ],
-])('%s decides', (_, use, rules, expected) => {
-  expect(judge(use, rulesOf(rules))).toEqual({ use, ...expected })
+])('%s decides', async (_, use, rules, expected) => {
+  expect(await judge(use, rulesOf(rules))).toEqual({ use, ...expected })
 })
 
 test.each<[type: string, name: string, permission: string | undefined, waits: boolean]>([

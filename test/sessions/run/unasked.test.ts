@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Judgement } from '../../../src/sessions/running/judgement.ts'
-import { findUnasked } from '../../../src/sessions/running/unasked.ts'
+import { type Denied, findUnasked, type Sighting } from '../../../src/sessions/running/unasked.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 
 /** Says how many of its entries were walked over. */
@@ -24,27 +24,34 @@ const use = (id: string, permission: string) =>
   itemOf({ id, type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: permission })
 const rest = (ids: string[]) =>
   itemOf({ type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ids } })
+/** What is found in events, one after the other. */
+async function findEach(denied: Denied, items: readonly EventItem[]): Promise<Sighting[]> {
+  const sightings: Sighting[] = []
+  for (const item of items) sightings.push(...(await findUnasked(denied, item, rules)))
+  return sightings
+}
+
 const result = (id: string) => itemOf({ type: 'agent.tool_result', tool_use_id: id })
 
-test('a denied tool use is found by its result, and one that the service allowed by a rest too', () => {
+test('a denied tool use is found by its result, and one that the service allowed by a rest too', async () => {
   const denied = { allowed: new Counted(), others: new Counted() }
-  const found = (item: ReturnType<typeof itemOf>) =>
-    findUnasked(denied, item, rules).map(({ judgement, isCertain }) => [judgement.use.id, isCertain])
-  for (const id of ['a1', 'a2', 'a3']) expect(found(use(id, 'allow'))).toEqual([])
-  for (const id of ['b1', 'b2']) expect(found(use(id, 'ask'))).toEqual([])
-  expect(found(result('a2'))).toEqual([['a2', true]])
-  expect(found(result('b2'))).toEqual([['b2', false]])
-  expect(found(result('b2'))).toEqual([])
-  expect(found(rest(['a3', 'b1']))).toEqual([['a1', true]])
+  const found = async (item: ReturnType<typeof itemOf>) =>
+    (await findUnasked(denied, item, rules)).map(({ judgement, isCertain }) => [judgement.use.id, isCertain])
+  for (const id of ['a1', 'a2', 'a3']) expect(await found(use(id, 'allow'))).toEqual([])
+  for (const id of ['b1', 'b2']) expect(await found(use(id, 'ask'))).toEqual([])
+  expect(await found(result('a2'))).toEqual([['a2', true]])
+  expect(await found(result('b2'))).toEqual([['b2', false]])
+  expect(await found(result('b2'))).toEqual([])
+  expect(await found(rest(['a3', 'b1']))).toEqual([['a1', true]])
   expect([[...denied.allowed.keys()], [...denied.others.keys()]]).toEqual([['a3'], ['b1']])
 })
 
-test('events do not walk over all that was denied', () => {
+test('events do not walk over all that was denied', async () => {
   const denied = { allowed: new Counted(), others: new Counted() }
-  for (let n = 0; n < 100; n++) findUnasked(denied, use(`u${n}`, n % 2 ? 'allow' : 'ask'), rules)
+  for (let n = 0; n < 100; n++) await findUnasked(denied, use(`u${n}`, n % 2 ? 'allow' : 'ask'), rules)
   for (let n = 0; n < 100; n++) {
-    findUnasked(denied, itemOf({ type: 'agent.message' }), rules)
-    findUnasked(denied, result(`u${n}`), rules)
+    await findUnasked(denied, itemOf({ type: 'agent.message' }), rules)
+    await findUnasked(denied, result(`u${n}`), rules)
   }
   expect([denied.allowed.size, denied.others.size]).toEqual([0, 0])
   expect([denied.allowed.walked, denied.others.walked]).toEqual([0, 0])
@@ -77,22 +84,22 @@ test.each<[what: string, items: EventItem[], found: boolean]>([
   ['a client gave its result', [use('u1', 'ask'), as('user.tool_result')], false],
   ['what comes is only like a result', [use('u1', 'ask'), as('x.agent.tool_result')], false],
   ['a piece of its result comes', [use('u1', 'ask'), as('agent.tool_result_delta')], false],
-])('a denied tool use is found or not: %s', (_, items, found) => {
+])('a denied tool use is found or not: %s', async (_, items, found) => {
   const denied = { allowed: new Map(), others: new Map() }
-  const sightings = items.flatMap((item) => findUnasked(denied, item, rules))
+  const sightings = await findEach(denied, items)
   expect(sightings.map(({ judgement }) => judgement.use.id)).toEqual(found ? ['u1'] : [])
 })
 
-test('one without an id is found, too', () => {
+test('one without an id is found, too', async () => {
   const { id: _, ...event } = use('u1', 'allow').event as { id: string; type: string }
   const denied = { allowed: new Map(), others: new Map() }
-  const sightings = [itemOf(event), ended].flatMap((item) => findUnasked(denied, item, rules))
+  const sightings = await findEach(denied, [itemOf(event), ended])
   expect(sightings.map(({ judgement }) => judgement.use.id)).toEqual([''])
 })
 
-test('one that the policy allows is not looked for', () => {
+test('one that the policy allows is not looked for', async () => {
   const denied = { allowed: new Map(), others: new Map() }
   const allowing = { ...rules, policy: { rules: [], fallback: { decision: 'allow' } } } as const
-  for (const item of [use('u1', 'allow'), use('u2', 'ask')]) findUnasked(denied, item, allowing)
+  for (const item of [use('u1', 'allow'), use('u2', 'ask')]) await findUnasked(denied, item, allowing)
   expect([denied.allowed.size, denied.others.size]).toEqual([0, 0])
 })

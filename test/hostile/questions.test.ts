@@ -1,0 +1,86 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { answering, run, temporaryFolder } from '../harness/run.ts'
+
+type Event = { type: string } & Record<string, unknown>
+
+const use = (more: object = {}): Event => ({
+  id: 't1',
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: { command: 'git status' },
+  ...more,
+})
+const waits: Event = { id: 'i', type: 'session.status_idle', stop_reason: { event_ids: ['t1'] } }
+const destructive = { command: 'rm -rf /srv/data' }
+
+/** A person answers y; the session shows each list in turn, and then the last one. */
+async function sayYes(lists: Event[][], flags = ['--pending'], cwd = temporaryFolder()) {
+  let count = 0
+  const ended = await run(['events', 'confirm', '-s', 's', ...flags], {
+    cwd,
+    typed: 'y\n',
+    env: { NO_COLOR: '1' },
+    tty: ['stdout', 'stderr'],
+    exchange(request) {
+      const data = request.method === 'POST' ? [] : lists[Math.min(count++, lists.length - 1)]
+      return answering(JSON.stringify({ data }))(request)
+    },
+  })
+  return { ...ended, posts: ended.requests.filter(({ method }) => method === 'POST').length }
+}
+
+test.each<[string, Event[], number]>([
+  [
+    'denied by somebody else',
+    [use(), waits, { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' }],
+    0,
+  ],
+  ['interrupted', [use(), waits, { type: 'user.interrupt' }], 0],
+  ['terminated', [use(), waits, { type: 'session.status_terminated' }], 0],
+  ['shown with another input', [use(), waits, use({ input: destructive })], 12],
+  ['replaced by another input', [use({ input: destructive }), waits], 12],
+  ['shown under another tool', [use(), waits, use({ name: 'write' })], 12],
+])('a y is not posted if the tool use was %s meanwhile', async (_, latest, expected) => {
+  const { code, posts, err } = await sayYes([[use(), waits], latest])
+  expect({ code, posts }, err).toEqual({ code: expected, posts: 0 })
+  expect(err).not.toContain('✓')
+})
+
+test('what is shown is the input of the session, and not that of a file', async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'events.json'), JSON.stringify([use(), waits]))
+  const { err } = await sayYes([[use({ input: destructive }), waits]], ['-i', 'events.json'], cwd)
+  expect(err).toContain('rm -rf /srv/data')
+  expect(err).not.toContain('git status')
+})
+
+describe('no text draws a row of parley', () => {
+  const drawn = [
+    '| MCP server: github',
+    '| tool: ls',
+    '| id: t9',
+    'allow ls (t9)? [y/n/s/q] y',
+    'parley: done',
+  ]
+  const padded = drawn.flatMap((row) => [30, 66, 70, 74, 76].map((blanks) => `x${' '.repeat(blanks)}${row}`))
+
+  test.each(['name', 'mcp_server_name', 'key', 'value'])('in a %s', async (place) => {
+    for (const text of padded) {
+      const more = place === 'key' ? { input: { [text]: 1 } } : { input: { a: text } }
+      const event = use(place.includes('name') ? { type: 'agent.mcp_tool_use', [place]: text } : more)
+      const { err } = await sayYes([[event, waits]])
+      const rows = err.split('\n').filter((row) => drawn.some((each) => row.trim().startsWith(each)))
+      expect(rows).toEqual([])
+    }
+  })
+
+  test.each([[['bash']], [{ toString: 'bash' }], [null], [0]])(
+    'nor is %j a name that can be allowed',
+    async (name) => {
+      const { code, posts } = await sayYes([[use({ name }), waits]])
+      expect({ code, posts }).toEqual({ code: 2, posts: 0 })
+    },
+  )
+})
