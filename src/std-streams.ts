@@ -1,4 +1,4 @@
-import { constants, fstatSync, type Stats, statSync, writeSync } from 'node:fs'
+import { constants, fstatSync, readFileSync, type Stats, statSync, writeSync } from 'node:fs'
 import type { Stdin } from './io/input.ts'
 import type { StdStream } from './io/output.ts'
 import { stopListening } from './signals.ts'
@@ -18,6 +18,9 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     },
     get file() {
       return identify(descriptor)
+    },
+    get isClosed() {
+      return wasClosed(descriptor)
     },
     get columns() {
       return this.isTerminal ? open().columns : undefined
@@ -66,6 +69,21 @@ function isTerminal(descriptor: number): boolean {
 /** /dev/null is the device that most often stands for no input or no reader. Windows numbers no devices. */
 const isNull = ({ rdev }: Stats): boolean =>
   process.platform !== 'win32' && rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
+
+/**
+ * Node opens /dev/null in the place of a descriptor that was closed when it started, and for reading too, as a shell's
+ * redirection does not. Elsewhere than on Linux nobody says how it was opened.
+ */
+function wasClosed(descriptor: number): boolean {
+  try {
+    if (!isNull(fstatSync(descriptor))) return false
+    const [, flags = ''] =
+      /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, 'utf8')) ?? []
+    return (Number.parseInt(flags, 8) & constants.O_RDWR) !== 0
+  } catch {
+    return false
+  }
+}
 
 /** The device and inode of a regular file. */
 export function identify(descriptor: number): string | undefined {

@@ -45,6 +45,7 @@ export async function answerBatch<C extends LineRequest>(
   const settings = await readSettings(context)
   const work = await readWork(context, settings)
   if (context.flags.curl) throw usage('--curl shows one request, --batch has many: use --dry-run')
+  if (context.host.stdout.isClosed && options.results === undefined && !context.flags.dryRun) throw noStdout()
   const source = await openSource(context, options.batch ?? '')
   try {
     const batch = { options, work, source, deadline: deadlineOf(context, settings) }
@@ -53,6 +54,11 @@ export async function answerBatch<C extends LineRequest>(
     source.close()
   }
 }
+
+const noStdout = () =>
+  new CliError('file', 'stdout: it is closed, so no result could be printed: --results FILE keeps them', {
+    consequence: 'nothing was sent',
+  })
 
 interface Batch<C extends LineRequest> {
   options: BatchOptions

@@ -16,6 +16,8 @@ export interface StdStream {
   isTerminal: boolean
   /** Of a regular file: its device and inode, as `1:2`. */
   readonly file?: string | undefined
+  /** It was closed when the process started: nothing can be written. */
+  readonly isClosed?: boolean | undefined
   /** Of a terminal: how wide it is. */
   columns?: number
   /** Slower than `writeNow` for one line: for those who write much. */

@@ -85,6 +85,19 @@ test('a stdout that is closed ends the intake: exit 11', async () => {
   expect(server.requests.length).toBeLessThan(2000)
 })
 
+test('a stdout that is closed at the start is exit 11, and nothing is sent (needs /proc)', async () => {
+  const { cwd, env, server } = await prepare(3, (socket) => void socket.write(answer))
+  const before = 'exec >&-'
+  const closed = await execute(plain, { cwd, env, before })
+  expect([closed.code, server.requests.length]).toEqual([11, 0])
+  expect(closed.err).toBe(
+    'parley: stdout: it is closed, so no result could be printed: --results FILE keeps them\n  nothing was sent\n',
+  )
+  expect((await execute(argv, { cwd, env, before })).code).toBe(0)
+  expect(resultsIn(cwd).toSorted()).toEqual([1, 2, 3])
+  expect((await execute(plain, { cwd, env, before: 'exec >/dev/null' })).code).toBe(0)
+})
+
 test('a disk that is full is exit 11 (needs /dev/full)', async () => {
   const { cwd, env } = await prepare(20, (socket) => void socket.write(answer))
   const before = 'exec >/dev/full'
