@@ -1,57 +1,49 @@
 import { hash } from 'node:crypto'
 
-/** A number from 1 to 2^32 - 1 for each of many texts, which themselves are not kept: at most 32 bytes each. */
-export interface DigestMap {
-  /** 0 if there is none. */
-  get(text: string): number
-  /** Makes a new number of the one that is there, or of 0. Returns it. */
-  update(text: string, change: (value: number) => number): number
-  readonly size: number
-  /** The memory of the entries. */
-  readonly bytes: number
-}
-
 type Digest = readonly [number, number, number]
 
 /** A slot has three words of the text's digest and its number; 0 means that it is free. */
 const slotWords = 4
-/** Each grows by itself, so that only a small part is there twice while it does. */
-const shardCount = 64
-const firstSlots = 8
+const firstSlots = 512
 const fullest = 0.75
 const growth = 1.5
 
-interface Shard {
-  words: Uint32Array
-  count: number
-}
+/** A number from 1 to 2^32 - 1 for each of many texts, which themselves are not kept: at most 32 bytes each. */
+export class DigestMap {
+  #words = new Uint32Array(firstSlots * slotWords)
+  #count = 0
 
-export function createDigestMap(): DigestMap {
-  const shards: Shard[] = Array.from({ length: shardCount }, () => ({
-    words: new Uint32Array(firstSlots * slotWords),
-    count: 0,
-  }))
-  const shardOf = ([first]: Digest) => shards[first % shardCount] as Shard
-  return {
-    get(text) {
-      const digest = digestOf(text)
-      const { words } = shardOf(digest)
-      return words[find(words, digest) + 3] as number
-    },
-    update(text, change) {
-      const digest = digestOf(text)
-      const shard = shardOf(digest)
-      const value = change(shard.words[find(shard.words, digest) + 3] as number)
-      put(shard, digest, value)
-      if (shard.count > (shard.words.length / slotWords) * fullest) grow(shard)
-      return value
-    },
-    get size() {
-      return shards.reduce((sum, { count }) => sum + count, 0)
-    },
-    get bytes() {
-      return shards.reduce((sum, { words }) => sum + words.byteLength, 0)
-    },
+  /** The memory of the entries. */
+  get bytes(): number {
+    return this.#words.byteLength
+  }
+
+  /** 0 if there is none. */
+  get(text: string): number {
+    return this.#words[find(this.#words, digestOf(text)) + 3] as number
+  }
+
+  /** Makes a new number of the one that is there, or of 0. Returns it. */
+  update(text: string, change: (value: number) => number): number {
+    const digest = digestOf(text)
+    const place = find(this.#words, digest)
+    const before = this.#words[place + 3] as number
+    const value = change(before)
+    this.#words.set(digest, place)
+    this.#words[place + 3] = value
+    if (before === 0) this.#count++
+    if (this.#count > (this.#words.length / slotWords) * fullest) this.#grow()
+    return value
+  }
+
+  #grow(): void {
+    const old = this.#words
+    this.#words = new Uint32Array(Math.ceil((old.length / slotWords) * growth) * slotWords)
+    for (let from = 0; from < old.length; from += slotWords) {
+      const [first = 0, second = 0, third = 0, value = 0] = old.subarray(from, from + slotWords)
+      if (value !== 0)
+        this.#words.set([first, second, third, value], find(this.#words, [first, second, third]))
+    }
   }
 }
 
@@ -86,21 +78,4 @@ function find(words: Uint32Array, [first, second, third]: Digest): number {
     place = (place + slotWords) % words.length
   }
   return place
-}
-
-function put(shard: Shard, digest: Digest, value: number): void {
-  const place = find(shard.words, digest)
-  if (shard.words[place + 3] === 0) shard.count++
-  shard.words.set(digest, place)
-  shard.words[place + 3] = value
-}
-
-function grow(shard: Shard): void {
-  const old = shard.words
-  shard.words = new Uint32Array(Math.ceil((old.length / slotWords) * growth) * slotWords)
-  shard.count = 0
-  for (let place = 0; place < old.length; place += slotWords) {
-    const [first = 0, second = 0, third = 0, value = 0] = old.subarray(place, place + slotWords)
-    if (value !== 0) put(shard, [first, second, third], value)
-  }
 }

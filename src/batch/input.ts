@@ -208,9 +208,6 @@ async function checkFile<C extends LineRequest>(
       if (hash.includes('#')) later.repeated.set(index, hash)
     }
   }
-  const isPlainText =
-    lastNumber === 0 && bad.length > mostOfPlainText && bad.every(({ hint }) => hint === notJson)
-  if (isPlainText) throw refusePlainText(bad, source.name)
   if (bad.length > 0) throw refuseLines(bad, source.name)
 
   async function* left(): AsyncGenerator<Line<C>, void, undefined> {
@@ -296,17 +293,4 @@ function refuseLines(bad: BadLine[], name: string): CliError {
     name,
     bad.map(({ index, problem }) => `line ${index}: ${problem}`),
   ).with(hint ? { consequence: hint } : {})
-}
-
-/** How many lines of a file of plain text are shown. */
-const mostOfPlainText = 3
-
-/** Of a file that has no line of JSON the first lines show enough. */
-function refusePlainText(bad: BadLine[], name: string): CliError {
-  const shown = bad.slice(0, mostOfPlainText).map(({ index, problem }) => `line ${index}: ${problem}`)
-  const left = bad.length > mostCounted ? 'many' : bad.length - mostOfPlainText
-  return usage(`${name}: none of its lines is JSON`).with({
-    problems: [...shown, `and ${left} more`],
-    consequence: notJson,
-  })
 }

@@ -1,5 +1,5 @@
 import { usage } from '../errors.ts'
-import { createDigestMap } from './digest-map.ts'
+import { DigestMap } from './digest-map.ts'
 import type { Id } from './line-form.ts'
 
 interface Entered {
@@ -35,8 +35,8 @@ const toEntry = (rest: number, flags: number) => ((rest << restShift) | flags) >
 
 /** Maps of texts would take five times the memory, at the peak of 100,000 lines 40 MiB more. */
 export function createLedger(): Ledger {
-  const hashes = createDigestMap()
-  const ids = createDigestMap()
+  const hashes = new DigestMap()
+  const ids = new DigestMap()
   let known = 0
   let met = 0
   let moved = 0

