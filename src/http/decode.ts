@@ -61,8 +61,8 @@ type Decoding = (body: Body) => Body
 /** The decoding for each coding, given the first two bytes of the body. */
 const createDecoders = (zlib: Zlib) =>
   new Map<string, (start: Uint8Array) => Decoding>([
-    ['gzip', () => (body) => gunzip(body, zlib)],
-    ['x-gzip', () => (body) => gunzip(body, zlib)],
+    ['gzip', () => (body) => decompress(body, zlib.createGunzip())],
+    ['x-gzip', () => (body) => decompress(body, zlib.createGunzip())],
     [
       'deflate',
       (start) => (body) =>
@@ -113,119 +113,6 @@ async function* decompress(body: Body, decoder: Transform): AsyncGenerator<Uint8
     throw error instanceof CliError ? error : notCompressed()
   } finally {
     source.destroy()
-  }
-}
-
-/**
- * Reads the members of gzip, one after another. What follows them and does not begin one is left out, as by gzip(1) and
- * curl; for Node it would be an error, and cost what came before it.
- */
-async function* gunzip(body: Body, zlib: Zlib): AsyncGenerator<Uint8Array> {
-  const source = createSource(body)
-  try {
-    do {
-      await skipHead(source)
-      let sum = 0
-      let size = 0
-      for await (const piece of source.through(zlib.createInflateRaw())) {
-        sum = zlib.crc32(piece, sum)
-        size += piece.length
-        yield piece
-      }
-      const end = await source.take(8)
-      if (end.readUInt32LE(0) !== sum || end.readUInt32LE(4) !== size % 2 ** 32) throw notCompressed()
-    } while (startsAsGzip(await source.peek(2)))
-  } finally {
-    source.close()
-  }
-}
-
-/** The parts of a member's head, by the bits that say that they are there (RFC 1952). */
-const [hasSum, hasExtra, hasName, hasComment] = [2, 4, 8, 16]
-
-/** A name or a comment has as many bytes at most. */
-const longestName = 64 * 1024
-
-async function skipHead({ take }: Source): Promise<void> {
-  const head = await take(10)
-  const [, , method, flags = 0] = head
-  if (!startsAsGzip(head) || method !== 8) throw notCompressed()
-  const has = (part = 0) => (flags & part) !== 0
-  if (has(hasExtra)) await take((await take(2)).readUInt16LE(0))
-  for (const part of [hasName, hasComment]) {
-    let length = 0
-    while (has(part) && (await take(1))[0] !== 0) if (++length > longestName) throw notCompressed()
-  }
-  if (has(hasSum)) await take(2)
-}
-
-/** A body of which pieces of any size can be read. */
-interface Source {
-  /** The next bytes. Throws a `CliError` if there are fewer. */
-  take(count: number): Promise<Buffer>
-  /** The same, which stay; fewer at the body's end. */
-  peek(count: number): Promise<Buffer>
-  /** Decodes as many of the next bytes as the decoder takes. */
-  through(decoder: Transform & { bytesWritten: number }): AsyncGenerator<Uint8Array>
-  close(): void
-}
-
-function createSource(body: Body): Source {
-  const chunks = body[Symbol.asyncIterator]()
-  let ahead: Buffer = Buffer.alloc(0)
-  /** What is read, and not taken yet. */
-  let coming: Promise<IteratorResult<Uint8Array>> | undefined
-
-  async function peek(count: number): Promise<Buffer> {
-    while (ahead.length < count) {
-      coming ??= chunks.next()
-      const { done, value } = await coming
-      if (done) break
-      coming = undefined
-      ahead = Buffer.concat([ahead, value])
-    }
-    return ahead.subarray(0, count)
-  }
-
-  return {
-    peek,
-    async take(count) {
-      const bytes = await peek(count)
-      if (bytes.length < count) throw notCompressed()
-      ahead = ahead.subarray(count)
-      return bytes
-    },
-    async *through(decoder) {
-      /** What the decoder was given, but for what it has long taken. */
-      const given: Uint8Array[] = []
-      let taken = 0
-      let isOver = false
-      async function* feed(): AsyncGenerator<Uint8Array> {
-        for (;;) {
-          if (ahead.length === 0) {
-            coming ??= chunks.next()
-            const { done, value } = await coming
-            // By then the decoder may have its end: what came is for the next.
-            if (isOver || done) return
-            coming = undefined
-            ahead = Buffer.from(value.buffer, value.byteOffset, value.length)
-          }
-          for (; given[0] && taken + given[0].length <= decoder.bytesWritten; given.shift())
-            taken += given[0].length
-          const next = ahead
-          ahead = Buffer.alloc(0)
-          given.push(next)
-          yield next
-        }
-      }
-      yield* decompress(feed(), decoder)
-      isOver = true
-      ahead = Buffer.concat([...given, ahead]).subarray(decoder.bytesWritten - taken)
-    },
-    close() {
-      // Not waited for: it comes after what the body is waited for.
-      chunks.return?.().catch(() => {})
-    },
   }
 }
 

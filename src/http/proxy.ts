@@ -110,7 +110,8 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
     const why = proxy.authorization
       ? 'refused the user name and password'
       : 'asks for a user name and password'
-    throw new CliError('credentials', `${who} ${why}: ${status}`)
+    const way = `give them in ${proxy.variable}, percent-encoded, before the host: USER:PASSWORD@${proxy.url.host}`
+    throw new CliError('credentials', `${who} ${why}: ${status}`, { consequence: `nothing was sent\n${way}` })
   }
   if (Number.isNaN(status)) throw notSent(`${who} did not answer in HTTP`, true)
   throw notSent(`${who} did not open a tunnel to ${target}: ${status}`, status < 500)

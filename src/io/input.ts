@@ -212,6 +212,7 @@ async function readFile(
   const { name } = reading
   try {
     const stat = await fs.stat(path)
+    if (stat.isFile() && stat.size > longestText) throw tooLong(name)
     if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
     const onIdle = () => note(`waiting for ${name}`)
     const open = stat.isFIFO()

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -269,6 +269,8 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, 'folder'))
   writeFileSync(join(cwd, 'cut.json'), '{"contents": [{"role": "user"')
+  writeFileSync(join(cwd, 'huge'), '')
+  truncateSync(join(cwd, 'huge'), 2 ** 40)
   writeFileSync(join(cwd, 'latin1.txt'), Buffer.from([0x63, 0x61, 0x66, 0xe9]))
 
   const cases: [
@@ -334,6 +336,13 @@ describe('input that is wrong gets one line, and nothing is sent', () => {
       'stdin: not UTF-8 text: byte 3',
     ],
     ['no UTF-8 in a body', ['chat', '-i', 'latin1.txt'], undefined, 2, 'latin1.txt: not UTF-8 text: byte 3'],
+    [
+      'a file of a tebibyte',
+      ['chat', 'x', '-f', 'huge'],
+      undefined,
+      2,
+      'huge: longer than 512 MiB, the most that parley reads',
+    ],
     ['a missing body', ['chat', '-i', 'none.json'], undefined, 11, 'none.json: no such file or folder'],
     ['a folder as a body', ['chat', '-i', 'folder'], undefined, 11, 'folder: it is a folder'],
     ['two readers of stdin', ['chat', '-', '-i', '-'], 'x', 2, 'stdin'],

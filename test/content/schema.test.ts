@@ -241,6 +241,17 @@ test('with --raw the bytes are printed, and the exit code tells', async () => {
   expect(await ask(fitting, person, '--raw')).toMatchObject({ code: 0, out: message(fitting) })
 })
 
+test('a mismatch names the ways to ask otherwise, until they are taken', async () => {
+  const cwd = folderWith(person)
+  const say = async (...flags: string[]) =>
+    (await run(['chat', 'Who?', '--schema', 's.json', ...flags], { cwd, exchange: answers('1', '1') })).err
+  const ways =
+    '  --schema-retries N asks again; --schema-via native asks for the form by fields, if the model knows them\n'
+  expect(await say()).toContain(ways)
+  expect(await say('--schema-via', 'native')).toContain('  --schema-retries N asks again\n')
+  expect(await say('--schema-retries', '1')).not.toContain('--schema-retries N')
+})
+
 test('--schema-retries asks again with the misfits told, in further turns', async () => {
   const cwd = folderWith(person)
   const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '2', '--report', 'r.json']

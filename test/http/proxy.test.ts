@@ -81,6 +81,22 @@ test('a proxy keeps its user name and password apart from its address', () => {
   expect(found?.authorization).toBe(`Basic ${Buffer.from('user:p@ss:').toString('base64')}`)
 })
 
+test('a proxy that wants a password is told how to be given one, without the one that it refused', async () => {
+  const url = await refusing()
+  const said = async (proxy: string) => {
+    const env = { PARLEY_BASE_URL: 'https://gateway.test', HTTPS_PROXY: proxy }
+    const { code, err } = await run(['chat', 'hi'], { env, exchange: 'network' })
+    expect(code).toBe(3)
+    return err
+  }
+  const host = new URL(url).host
+  const way = `\n  nothing was sent\n  give them in HTTPS_PROXY, percent-encoded, before the host: USER:PASSWORD@${host}\n`
+  expect(await said(url)).toContain(`asks for a user name and password: 407${way}`)
+  const refused = await said(url.replace('//', '//me:secret@'))
+  expect(refused).toContain('refused the user name and password: 407')
+  expect(refused).not.toContain('secret')
+})
+
 /** A proxy that wants a password, at the address that is given out. */
 async function refusing(): Promise<string> {
   const server = await serve((socket) => void socket.end('HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n'))

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseHeader } from '../../src/http/request.ts'
 import { escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
 import { createSecrets } from '../../src/secrets.ts'
-import { appending, editJson } from '../../src/wire/json/edit.ts'
+import { appending, assigning, editJson } from '../../src/wire/json/edit.ts'
 import { createArraySplitter } from '../../src/wire/json/splitter.ts'
 import { findFault } from '../../src/wire/json/syntax.ts'
 import { elementsOf } from '../../src/wire/page.ts'
@@ -120,6 +120,19 @@ describe.each(Object.entries(parsers))('%s', (_, parse) => {
     growsWithItsText((size) => attempt(() => parse(fill(pattern, size)))),
   )
 })
+
+test('assignments of new keys take work in proportion to their number', () =>
+  growsWithItsText((size) => {
+    const keys = Array.from({ length: Math.ceil(size / 10) }, (_, index) => `key${index}`)
+    editJson(
+      '{}',
+      keys.map((key) => assigning(['a', key], '1')),
+    )
+    editJson(
+      `{${keys.map((key) => `"${key}":0`).join()}}`,
+      keys.map((key) => assigning([key], '1')),
+    )
+  }))
 
 test('additions to one list take work in proportion to their number', () =>
   growsWithItsText((size) => editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(appending(['a'], '1')))))

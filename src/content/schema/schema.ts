@@ -49,6 +49,7 @@ export async function openSchema(
   context: Context,
   settings: ResolvedSettings,
   { schema: name, schemaRetries: retries = 0 }: SchemaOptions,
+  mayAskAgain = false,
 ): Promise<AnswerSchema | undefined> {
   if (name === undefined) return undefined
   const source = await context.input.text(name, '--schema -')
@@ -58,6 +59,12 @@ export async function openSchema(
   const problems = await checker.checkSchema()
   if (problems.length > 0) throw usageProblems(`--schema ${name}`, problems)
 
+  const isNative = settings.values.schemaVia === 'native'
+  const hint =
+    retries === 0 && mayAskAgain
+      ? `--schema-retries N asks again${isNative ? '' : '; --schema-via native asks for the form by fields, if the model knows them'}`
+      : undefined
+
   async function check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch> {
     const json = unwrap(text)
     const fail = (why: string, mismatches?: string[]): Mismatch => ({
@@ -65,7 +72,7 @@ export async function openSchema(
       failure: new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
         sent: 'yes',
         problems: mismatches,
-        consequence: text.trim() === '' ? undefined : `the answer begins: ${oneLine(text, 200)}`,
+        consequence: [`the answer begins: ${oneLine(text, 200)}`, ...(hint ? [hint] : [])].join('\n'),
         answer: text,
       }),
     })

@@ -182,7 +182,7 @@ export async function readSchema(
 ): Promise<AnswerSchema | undefined> {
   if (options.schema === undefined && options.schemaRetries === undefined) return undefined
   const { openSchema } = await import('../../content/schema/schema.ts')
-  return openSchema(context, settings, options)
+  return openSchema(context, settings, options, true)
 }
 
 async function readConversation(

@@ -83,7 +83,11 @@ async function toFile(
     if (obstacle) throw new CliError('file', `${file}: ${obstacle}`)
   }
   await checked(name, async () => {
-    await requireFolder(dirname(absolutePath(host, name)), false)
+    await requireFolder(dirname(absolutePath(host, name)), false).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === 'ENOENT'
+        ? new CliError('file', `${name}: there is no folder ${dirname(name)}/`)
+        : error
+    })
     await check(name)
   })
   const extension = extname(name)

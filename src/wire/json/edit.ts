@@ -1,6 +1,6 @@
 import { usage } from '../../errors.ts'
 import { formatPath, tryParseJson } from './parse.ts'
-import { endOfValue, findChild, skipBlanks } from './scanner.ts'
+import { childrenOf, skipBlanks } from './scanner.ts'
 
 export interface Assignment {
   path: (string | number)[]
@@ -66,49 +66,87 @@ const isJson = (text: string): boolean => tryParseJson(text) !== undefined
  * changed, as `JSON.parse` reads that one. Throws a usage error if a path goes through a value of another kind.
  */
 export function editJson(text: string, assignments: readonly Assignment[]): string {
-  return joinAppends(assignments).reduce(edit, text)
+  if (assignments.length === 0) return text
+  const root = openContainer(text)
+  for (const assignment of assignments) assign(root, assignment)
+  return root?.text() ?? text
 }
 
-/** Makes several additions to one list into one, because each costs a pass over the text. */
-function joinAppends(assignments: readonly Assignment[]): Assignment[] {
-  const joined: (Assignment & { all: string[] })[] = []
-  for (const assignment of assignments) {
-    const last = joined.at(-1)
-    const isSame = last?.appends && assignment.appends && isEqual(last.path, assignment.path)
-    if (last && isSame) last.all.push(assignment.json)
-    else joined.push({ ...assignment, all: [assignment.json] })
-  }
-  return joined.map(({ all, ...assignment }) => ({ ...assignment, json: all.join(',') }))
-}
+/** An object or a list whose values can be changed. What is not opened stays one text. */
+class Container {
+  readonly isList: boolean
+  readonly #head: string
+  readonly #tail: string
+  /** Each value, and what stands before it: a comma, a key, blanks. */
+  readonly #children: { lead: string; value: string | Container }[] = []
+  readonly #places = new Map<string | number, number>()
 
-const isEqual = (one: Assignment['path'], other: Assignment['path']) =>
-  one.length === other.length && one.every((key, index) => key === other[index])
-
-function edit(text: string, { path, appends, json, source }: Assignment): string {
-  let start = skipBlanks(text, 0)
-  for (const [depth, key] of path.entries()) {
-    requireKind(text, start, { isList: typeof key === 'number', path: path.slice(0, depth), source })
-    const found = findChild(text, start, key)
-    if (!found) {
-      if (typeof key === 'number' && key > 0 && !findChild(text, start, key - 1)) {
-        throw usage(`${source}: ${formatPath(path.slice(0, depth + 1))} would leave a gap`)
-      }
-      const name = typeof key === 'number' ? '' : `${JSON.stringify(key)}:`
-      return addChild(text, start, name + wrap(path.slice(depth + 1), { appends, json, source }))
+  /** The text has no other value, but may have blanks around this one. */
+  constructor(text: string) {
+    const start = skipBlanks(text, 0)
+    let end = start + 1
+    this.isList = text[start] === '['
+    for (const child of childrenOf(text, start)) {
+      this.#push(child.name, text.slice(end, child.start), text.slice(child.start, child.end))
+      end = child.end
     }
-    start = found.start
+    this.#head = text.slice(0, start + 1)
+    this.#tail = text.slice(end)
   }
-  if (!appends) return text.slice(0, start) + json + text.slice(endOfValue(text, start))
-  requireKind(text, start, { isList: true, path, source })
-  return addChild(text, start, json)
+
+  has(key: string | number): boolean {
+    return this.#places.has(key)
+  }
+
+  /** The object or list in a place; `undefined` if there is a value of another kind. */
+  open(key: string | number): Container | undefined {
+    const child = this.#children[this.#places.get(key) ?? -1]
+    if (typeof child?.value === 'string') child.value = openContainer(child.value) ?? child.value
+    return typeof child?.value === 'string' ? undefined : child?.value
+  }
+
+  /** Sets a value, or adds it after the last one. */
+  set(key: string | number | undefined, json: string): void {
+    const child = key === undefined ? undefined : this.#children[this.#places.get(key) ?? -1]
+    if (child) child.value = json
+    else {
+      const comma = this.#children.length === 0 ? '' : ','
+      const name = typeof key === 'string' ? `${JSON.stringify(key)}:` : ''
+      this.#push(typeof key === 'string' ? key : undefined, comma + name, json)
+    }
+  }
+
+  text(): string {
+    const values = this.#children.map(
+      ({ lead, value }) => lead + (typeof value === 'string' ? value : value.text()),
+    )
+    return [this.#head, ...values, this.#tail].join('')
+  }
+
+  #push(name: string | undefined, lead: string, value: string): void {
+    this.#places.set(name ?? this.#children.length, this.#children.length)
+    this.#children.push({ lead, value })
+  }
 }
 
-/** Adds an element or a field after the last one of the list or object that begins at `start`. */
-function addChild(text: string, start: number, child: string): string {
-  let end = endOfValue(text, start) - 1
-  while (/\s/.test(text.charAt(end - 1))) end--
-  const comma = end === start + 1 ? '' : ','
-  return text.slice(0, end) + comma + child + text.slice(end)
+const openContainer = (text: string): Container | undefined =>
+  /[[{]/.test(text.charAt(skipBlanks(text, 0))) ? new Container(text) : undefined
+
+function assign(root: Container | undefined, { path, appends, json, source }: Assignment): void {
+  let inner = root
+  for (const [depth, key] of path.entries()) {
+    const above = path.slice(0, depth)
+    const container = requireKind(inner, { isList: typeof key === 'number', path: above, source })
+    const isNew = !container.has(key)
+    if (isNew || (depth === path.length - 1 && !appends)) {
+      if (isNew && typeof key === 'number' && key > 0 && !container.has(key - 1))
+        throw usage(`${source}: ${formatPath([...above, key])} would leave a gap`)
+      container.set(key, wrap(path.slice(depth + 1), { appends, json, source }))
+      return
+    }
+    inner = container.open(key)
+  }
+  requireKind(inner, { isList: true, path, source }).set(undefined, json)
 }
 
 /** The value of the first parent that is missing. */
@@ -127,10 +165,9 @@ function wrap(
 }
 
 function requireKind(
-  text: string,
-  start: number,
+  container: Container | undefined,
   { isList, path, source }: { isList: boolean; path: Assignment['path']; source: string },
-): void {
-  if (text[start] === (isList ? '[' : '{')) return
+): Container {
+  if (container?.isList === isList) return container
   throw usage(`${source}: ${formatPath(path) || 'the body'} is not ${isList ? 'a list' : 'an object'}`)
 }

@@ -134,7 +134,7 @@ describe('checks before anything is sent', () => {
   )
 
   test.each([
-    ['no/a.png', 'no such file or folder'],
+    ['no/a.png', 'there is no folder no/'],
     ['file/a.png', 'not a folder'],
     ['file/', 'not a folder'],
     ['file/deeper/', 'not a folder'],
