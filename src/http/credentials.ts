@@ -154,7 +154,11 @@ async function askCommand(
 ): Promise<string> {
   const { note } = context
   const { runSecretCommand } = await import('../settings/secret-command.ts')
-  const origin = settings.origins[setting]?.name ?? ''
+  const { source, name: origin = '' } = settings.origins[setting] ?? {}
+  if (source === 'profile' && settings.openPlace !== undefined) {
+    const way = `look whether its commands are your own, then take that right away (chmod go-w)`
+    throw unusable(`${setting} (${origin}) is not run: others can write ${settings.openPlace}; ${way}`)
+  }
   const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
   const limits = { timeout: settings.values.timeout * 1000, deadline: deadlineOf(context, settings), signal }
   return runSecretCommand({ setting, command, origin }, context, limits).finally(() => clearTimeout(hint))

@@ -7,7 +7,10 @@ import {
   lstatSync,
   openSync,
   readFileSync,
+  readlinkSync,
+  realpathSync,
   type Stats,
+  statSync,
 } from 'node:fs'
 import paths, { dirname } from 'node:path'
 import type { ProcessInfo } from '../context.ts'
@@ -92,6 +95,35 @@ export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<Profi
     throw new CliError('credentials', `${path}: ${fileProblem(error)}`)
   }
   return bytes === undefined ? {} : parseProfiles(bytes, path)
+}
+
+/**
+ * Which file or folder on the way to the profile file somebody else can write, if any. It is to be asked for before the file
+ * is read, which may change modes.
+ */
+export function findOpenPlace(info: ProcessInfo): string | undefined {
+  const path = profilePath(info)
+  const { uid } = info
+  if (path === undefined || uid === undefined) return undefined
+  return linksFrom(path)
+    .flatMap((place) => [place, dirname(place)])
+    .find((place) => isOpenToOthers(statSync(place, { throwIfNoEntry: false }), uid))
+}
+
+function isOpenToOthers(stat: Stats | undefined, uid: number): boolean {
+  if (!stat) return false
+  if (stat.uid !== uid && stat.uid !== 0) return true
+  // In a folder with the sticky bit, as secrets are mounted with, nobody replaces what is another's.
+  const isSticky = stat.isDirectory() && (stat.mode & 0o1000) !== 0
+  return (stat.mode & 0o022) !== 0 && !isSticky
+}
+
+/** A path, and those that it leads to if it is a link; as many as Linux follows. */
+function linksFrom(path: string): string[] {
+  const places = [path]
+  for (let place = path; places.length < 40 && lookAt(place)?.isSymbolicLink(); places.push(place))
+    place = paths.resolve(realpathSync(dirname(place)), readlinkSync(place))
+  return places
 }
 
 /** Returns the parsed JSON, not zod's copy of it, which would lack a key such as `__proto__`. */

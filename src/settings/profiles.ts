@@ -1,7 +1,13 @@
 import { didYouMean } from '../argv/spelling.ts'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, usage } from '../errors.ts'
-import { type ProfileFile, readProfiles, UnreadableProfiles, type Warn } from './profile-file.ts'
+import {
+  findOpenPlace,
+  type ProfileFile,
+  readProfiles,
+  UnreadableProfiles,
+  type Warn,
+} from './profile-file.ts'
 import { type SettingName, secretOfCommand, settingNames } from './table.ts'
 
 export interface Profile {
@@ -11,6 +17,8 @@ export interface Profile {
   isNamed: boolean
   /** What chose it, such as `--profile` or `config use`. */
   chosenBy: string
+  /** A file or folder that others can write and that the values came from: none of its commands is run. */
+  openPlace?: string | undefined
 }
 
 /** The name of the profile that answers from the built-in emulator, and cannot be changed. */
@@ -38,8 +46,9 @@ export async function readProfile(
   named: string | undefined,
 ): Promise<Profile> {
   const choice = { named, env: info.env }
-  const isBuiltIn = chooseName({}, choice).name === demoName
-  return chooseProfile(isBuiltIn ? {} : await readProfiles(info, warn), choice)
+  if (chooseName({}, choice).name === demoName) return chooseProfile({}, choice)
+  const openPlace = findOpenPlace(info)
+  return { ...chooseProfile(await readProfiles(info, warn), choice), openPlace }
 }
 
 /**

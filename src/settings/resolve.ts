@@ -18,6 +18,8 @@ export interface ResolvedSettings {
   profile: string
   /** Whether `--profile` chose it. */
   isNamed: boolean
+  /** As in `Profile`. */
+  openPlace: string | undefined
 }
 
 /** A value that was given for a setting, unchecked. */
@@ -118,6 +120,7 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
     origins,
     profile: sources.profile.name,
     isNamed: sources.profile.isNamed,
+    openPlace: sources.profile.openPlace,
   }
 }
 

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import {
+  chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -14,7 +15,8 @@ import {
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { execute, home as processHome } from '../harness/process.ts'
+import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
 import { createAgentService, type Event, lockOf } from '../sessions/run/agent-service.ts'
 
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
@@ -185,5 +187,95 @@ describe('a run whose lock another one has taken meanwhile sends nothing more (n
     const { code, requests } = await run(['chat', 'hi', '--thread', 'notes'], { cwd, exchange })
     expect([code, requests.length]).toEqual([11, 1])
     expect(existsSync(path)).toBe(true)
+  })
+})
+
+describe('a profile that others can write runs no command of theirs (needs POSIX files and sh)', () => {
+  const profile = JSON.stringify({
+    profiles: { default: { baseUrl: 'https://a.test', accessTokenCommand: 'touch ran; echo secret' } },
+  })
+  const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
+
+  function home(mode = 0o600): { cwd: string; folder: string; path: string } {
+    const cwd = temporaryFolder()
+    const folder = join(cwd, configFolder)
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const path = join(folder, 'config.json')
+    writeFileSync(path, profile)
+    chmodSync(path, mode)
+    return { cwd, folder, path }
+  }
+
+  async function expectNoRun(cwd: string, place: string, env = {}): Promise<void> {
+    const { code, err, requests } = await run(['chat', 'hi'], { cwd, env: { ...bare, ...env } })
+    expect([code, requests, existsSync(join(cwd, 'ran'))]).toEqual([3, [], false])
+    expect(err).toContain(`is not run: others can write ${place}; look whether`)
+  }
+
+  test.each([0o666, 0o664, 0o602])('the file has the mode %o', async (mode) => {
+    const { cwd, path } = home(mode)
+    await expectNoRun(cwd, path)
+  })
+
+  test('its folder', async () => {
+    const { cwd, folder } = home()
+    chmodSync(folder, 0o777)
+    await expectNoRun(cwd, folder)
+  })
+
+  test('a folder that the environment names', async () => {
+    const { cwd, folder } = home()
+    chmodSync(folder, 0o775)
+    await expectNoRun(cwd, folder, { PARLEY_CONFIG_DIR: folder })
+  })
+
+  test.each([
+    ['the file behind a link', (target: string) => chmodSync(join(target, 'real.json'), 0o666), 'real.json'],
+    ['the folder of that file', (target: string) => chmodSync(target, 0o777), ''],
+  ])('%s', async (_, open, place) => {
+    const { cwd, path } = home()
+    const target = join(cwd, 'target')
+    mkdirSync(target, { mode: 0o700 })
+    renameSync(path, join(target, 'real.json'))
+    symlinkSync(join(target, 'real.json'), path)
+    open(target)
+    // The link is as open as what it leads to.
+    await expectNoRun(cwd, place === '' ? target : path)
+  })
+
+  test('the folder of a link on the way', async () => {
+    const { cwd, path } = home()
+    const shared = join(cwd, 'shared')
+    mkdirSync(shared)
+    chmodSync(shared, 0o777)
+    renameSync(path, join(cwd, 'real.json'))
+    symlinkSync('../real.json', join(shared, 'link.json'))
+    symlinkSync(join(shared, 'link.json'), path)
+    await expectNoRun(cwd, shared)
+  })
+
+  test('the file is root’s (needs root and another user)', async () => {
+    const cwd = processHome()
+    const path = join(cwd, 'config.json')
+    writeFileSync(path, profile)
+    chmodSync(path, 0o666)
+    const env = { ...bare, PARLEY_CONFIG_DIR: cwd }
+    const { code, err } = await execute(['chat', 'hi'], { cwd, isNobody: true, env })
+    expect([code, existsSync(join(cwd, 'ran'))]).toEqual([3, false])
+    expect(err).toContain(`is not run: others can write ${path}`)
+  })
+
+  test('its commands run again when only its owner can write it, and a mounted secret’s always', async () => {
+    const { cwd } = home(0o644)
+    const answer = { cwd, env: bare, exchange: answering(message('ok')) }
+    expect((await run(['chat', 'hi'], answer)).code).toBe(0)
+    const mounted = join(cwd, 'mounted')
+    mkdirSync(join(mounted, '..2026'), { recursive: true })
+    writeFileSync(join(mounted, '..2026/config.json'), profile)
+    symlinkSync('..2026', join(mounted, '..data'))
+    symlinkSync('..data/config.json', join(mounted, 'config.json'))
+    chmodSync(mounted, 0o1777)
+    const env = { ...bare, PARLEY_CONFIG_DIR: mounted }
+    expect((await run(['chat', 'hi'], { ...answer, env })).code).toBe(0)
   })
 })
