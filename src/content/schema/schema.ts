@@ -6,7 +6,7 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { type Assignment, appending, assigning } from '../../wire/json/edit.ts'
 import { describeJsonError, tryParseJson } from '../../wire/json/parse.ts'
 import { buildBody, type Part } from '../body.ts'
-import { createChecker } from './checker.ts'
+import { type Checker, createChecker } from './checker.ts'
 
 export interface SchemaOptions {
   schema?: string
@@ -19,36 +19,11 @@ export interface Mismatch {
   failure: CliError
 }
 
-/** What the answers of a run must fit. */
-export interface AnswerSchema {
-  /** What is added to a request: parts, or fields. */
-  parts: Part[]
-  assignments: Assignment[]
-  /** The form of an answer, asked for in words. */
-  words: string
-  /**
-   * Returns the JSON of an answer as it is spelled, or how it does not fit; `cut` says how the answer was cut. Throws a
-   * `CliError` if the check takes too long.
-   */
-  check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch>
-  /**
-   * Asks, and again, until an answer fits or no retry is left; then `isLast` is true. `again` makes the next question of
-   * one and the mismatch that it led to.
-   */
-  untilFits<Question, T extends object>(
-    question: Question,
-    ask: (question: Question, isLast: boolean) => Promise<T | Mismatch>,
-    again: (question: Question, mismatch: Mismatch) => Question | Promise<Question>,
-  ): Promise<T | Mismatch>
-  /** The same conversation, with the answer and its mismatches as further turns. */
-  addTurns(body: Uint8Array, mismatch: Mismatch): Promise<Uint8Array>
-}
-
 /** Reads a schema from a file. Throws a usage error if it is not one. */
 export async function openSchema(
   context: Context,
   settings: ResolvedSettings,
-  { schema: name, schemaRetries: retries = 0 }: SchemaOptions,
+  { schema: name, schemaRetries }: SchemaOptions,
   mayAskAgain = false,
 ): Promise<AnswerSchema | undefined> {
   if (name === undefined) return undefined
@@ -58,84 +33,116 @@ export async function openSchema(
   const checker = createChecker(context, source, deadlineOf(context, settings))
   const problems = await checker.checkSchema()
   if (problems.length > 0) throw usageProblems(`--schema ${name}`, problems)
+  const { schemaVia, answerRole } = settings.values
+  const retries = mayAskAgain ? (schemaRetries ?? 0) : undefined
+  return new AnswerSchema(
+    context,
+    { name, source: source.trim(), via: schemaVia, answerRole, retries },
+    checker,
+  )
+}
 
-  const isNative = settings.values.schemaVia === 'native'
-  const hint =
-    retries === 0 && mayAskAgain
-      ? `--schema-retries N asks again${isNative ? '' : '; --schema-via native asks for the form by fields, if the model knows them'}`
-      : undefined
+interface SchemaUse {
+  name: string
+  source: string
+  via: 'prompt' | 'native'
+  /** The role of the model's turns. */
+  answerRole: string
+  /** `undefined` if the same command cannot ask again. */
+  retries: number | undefined
+}
 
-  async function check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch> {
+/** What the answers of a run must fit. */
+export class AnswerSchema {
+  /** What is added to a request: parts, or fields. */
+  readonly parts: Part[]
+  readonly assignments: Assignment[]
+  /** The form of an answer, asked for in words. */
+  readonly words: string
+  readonly #context: Context
+  readonly #use: SchemaUse
+  readonly #checker: Checker
+
+  constructor(context: Context, use: SchemaUse, checker: Checker) {
+    const isNative = use.via === 'native'
+    this.words = `Answer with nothing but JSON that fits this JSON Schema:\n${use.source}`
+    this.parts = isNative ? [] : [{ text: this.words }]
+    this.assignments = isNative
+      ? [
+          assigning(['generationConfig', 'responseMimeType'], '"application/json"'),
+          assigning(['generationConfig', 'responseJsonSchema'], use.source),
+        ]
+      : []
+    this.#context = context
+    this.#use = use
+    this.#checker = checker
+  }
+
+  /**
+   * Returns the JSON of an answer as it is spelled, or how it does not fit; `cut` says how the answer was cut. Throws a
+   * `CliError` if the check takes too long.
+   */
+  async check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch> {
     const json = unwrap(text)
-    const fail = (why: string, mismatches?: string[]): Mismatch => ({
-      text,
-      failure: new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
-        sent: 'yes',
-        problems: mismatches,
-        consequence: [`the answer begins: ${oneLine(text, 200)}`, ...(hint ? [hint] : [])].join('\n'),
-        answer: text,
-      }),
-    })
     if (tryParseJson(json) === undefined)
-      return fail(`the answer is not JSON: ${await describeJsonError(json)}`)
-    const mismatches = await checker.check(json).catch((error: unknown) => {
+      return this.#mismatch(text, { cut, why: `the answer is not JSON: ${await describeJsonError(json)}` })
+    const mismatches = await this.#checker.check(json).catch((error: unknown) => {
       throw error instanceof CliError ? error.with({ answer: text }) : error
     })
     if (mismatches.length === 0) return { json }
     const isOne = mismatches.length === 1
-    const what = isOne ? mismatches[0] : countProblems(mismatches)
-    return fail(`the answer does not fit ${name}: ${what}`, isOne ? undefined : mismatches)
+    const why = `the answer does not fit ${this.#use.name}: ${isOne ? mismatches[0] : countProblems(mismatches)}`
+    return this.#mismatch(text, { cut, why, problems: isOne ? undefined : mismatches })
   }
 
-  return {
-    ...askingFor(source, settings.values.schemaVia),
-    check,
-    addTurns: (body, mismatch) => addTurns(body, mismatch, settings.values.answerRole),
-    async untilFits(question, ask, again) {
-      let asked = question
-      for (let left = retries; ; left--) {
-        const answer = await ask(asked, left === 0)
-        if (!('failure' in answer) || left === 0) return answer
-        const { message, details } = answer.failure
-        const first = details.problems === undefined ? '' : `, the first one: ${details.problems[0]}`
-        context.note(`${message}${first}; asking again`)
-        asked = await again(asked, answer)
-      }
-    },
+  #mismatch(
+    text: string,
+    { cut, why, problems }: { cut: string | undefined; why: string; problems?: string[] | undefined },
+  ): Mismatch {
+    const { retries, via } = this.#use
+    const fields =
+      via === 'prompt' ? '; --schema-via native asks for the form by fields, if the model knows them' : ''
+    const hint = retries === 0 ? [`--schema-retries N asks again${fields}`] : []
+    const begins = text.trim() === '' ? [] : [`the answer begins: ${oneLine(text, 200)}`]
+    const failure = new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
+      sent: 'yes',
+      problems,
+      consequence: [...begins, ...hint].join('\n') || undefined,
+      answer: text,
+    })
+    return { text, failure }
   }
-}
 
-/** The form of an answer, asked for in words or in the fields that the family has for it. */
-function askingFor(
-  source: string,
-  via: 'prompt' | 'native',
-): Pick<AnswerSchema, 'parts' | 'assignments' | 'words'> {
-  const words = `Answer with nothing but JSON that fits this JSON Schema:\n${source.trim()}`
-  if (via === 'prompt') return { parts: [{ text: words }], assignments: [], words }
-  const assignments = [
-    assigning(['generationConfig', 'responseMimeType'], '"application/json"'),
-    assigning(['generationConfig', 'responseJsonSchema'], source.trim()),
-  ]
-  return { parts: [], assignments, words }
-}
+  /** Asks with a body, and again with the mismatches told, until an answer fits or no retry is left; then `isLast` is true. */
+  async untilFits<T extends object>(
+    body: Uint8Array,
+    ask: (body: Uint8Array, isLast: boolean) => Promise<T | Mismatch>,
+  ): Promise<T | Mismatch> {
+    let asked = body
+    for (let left = this.#use.retries ?? 0; ; left--) {
+      const answer = await ask(asked, left === 0)
+      if (!('failure' in answer) || left === 0) return answer
+      const { message, details } = answer.failure
+      const first = details.problems === undefined ? '' : `, the first one: ${details.problems[0]}`
+      this.#context.note(`${message}${first}; asking again`)
+      asked = await this.#withTurns(asked, answer)
+    }
+  }
 
-/** What is wrong with an answer, for the model. */
-function explainMismatch({ failure: { message, details } }: Mismatch): string {
-  const problems = details.problems ?? [message]
-  return `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
-}
-
-function addTurns(body: Uint8Array, mismatch: Mismatch, role: string): Promise<Uint8Array> {
-  const { text } = mismatch
-  const turns = [
-    ...(text.trim() === '' ? [] : [{ role, parts: [{ text }] }]),
-    { role: 'user', parts: [{ text: explainMismatch(mismatch) }] },
-  ]
-  return buildBody({
-    given: { text: Buffer.from(body).toString(), name: 'the body' },
-    turn: [],
-    assignments: turns.map((turn) => appending(['contents'], JSON.stringify(turn))),
-  })
+  /** The same conversation, with the answer and its mismatches as further turns. */
+  #withTurns(body: Uint8Array, { text, failure: { message, details } }: Mismatch): Promise<Uint8Array> {
+    const problems = details.problems ?? [message]
+    const wrong = `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
+    const turns = [
+      ...(text.trim() === '' ? [] : [{ role: this.#use.answerRole, parts: [{ text }] }]),
+      { role: 'user', parts: [{ text: wrong }] },
+    ]
+    return buildBody({
+      given: { text: Buffer.from(body).toString(), name: 'the body' },
+      turn: [],
+      assignments: turns.map((turn) => appending(['contents'], JSON.stringify(turn))),
+    })
+  }
 }
 
 /** The JSON of an answer as the model spelled it: without the blanks around it and one Markdown fence. */

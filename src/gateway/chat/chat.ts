@@ -87,8 +87,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
       printUsage(context, answer.summary, footer)
       throw withAnswer(context, full, { thread: conversation && options.thread, text: answer.text })
     })
-  const asking =
-    schema && parts.body ? schema.untilFits(parts.body, askOnce, schema.addTurns) : askOnce(parts.body, true)
+  const asking = schema && parts.body ? schema.untilFits(parts.body, askOnce) : askOnce(parts.body, true)
   const answer = await asking.catch((error: unknown) => {
     const counted = schema ? withAttempts(error, context) : error
     throw isAnswered ? counted : withUntouched(counted, conversation)

@@ -78,9 +78,7 @@ export async function readChatLines(
         if ('failure' in answer) call.misfits.push(answer)
         return answer
       }
-      const answer = await (schema
-        ? schema.untilFits(call.body, askOnce, schema.addTurns)
-        : askOnce(call.body, true))
+      const answer = await (schema ? schema.untilFits(call.body, askOnce) : askOnce(call.body, true))
       if ('failure' in answer) throw answer.failure
       return { ...answer, seconds: (timers.now() - start) / 1000 }
     },
