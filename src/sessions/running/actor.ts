@@ -129,6 +129,9 @@ export class Actor {
       await this.#work
       await this.see([])
     } while (this.#work)
+    if (!this.#isDismissed) return
+    const undone = [...this.#judgements.values()].filter(({ use }) => this.#dutyOf(use.id) !== undefined)
+    for (const { use } of this.#replies.leaveOver(undone)) this.#forget(use.id)
   }
 
   /** What was done in this run, in one line. */

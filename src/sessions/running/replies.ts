@@ -88,13 +88,19 @@ export class Replies {
   ): Promise<{ open: T[]; over: T[] }> {
     if (items.length === 0) return { open: [], over: [] }
     await this.refresh(isForced)
+    const over = this.leaveOver(items)
+    return { open: items.filter((each) => !over.includes(each)), over }
+  }
+
+  /** Settles those for which nobody waits any more, by what is known, and returns them. */
+  leaveOver<T extends { use: NamedUse }>(items: readonly T[]): T[] {
     const over = items.filter(({ use }) => this.whyOver(use) !== undefined)
     for (const { use } of over) {
       const reason = this.whyOver(use)
       this.take(use, { event: 'answered-elsewhere' }, { reason })
       this.#session.context.note(`${use.id} is not answered here: ${reason}`)
     }
-    return { open: items.filter((each) => !over.includes(each)), over }
+    return over
   }
 
   /** Has the state know all that has happened by now. A service that is away is waited for. */

@@ -1,0 +1,131 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { createPatientClock } from '../harness/clock.ts'
+import { run, temporaryFolder } from '../harness/run.ts'
+import { type AgentService, createAgentService, type Event } from '../sessions/run/agent-service.ts'
+
+/** By this clock the run, a colleague and the service do what they do. */
+const clock = createPatientClock()
+
+const custom = (id: string, input: object = {}): Event => ({
+  id,
+  type: 'agent.custom_tool_use',
+  name: 'count',
+  input,
+})
+const bash = (id: string): Event => ({
+  id,
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: {},
+  evaluated_permission: 'ask',
+})
+
+/** What a colleague does, and the tool uses that nobody may answer or carry out after that. */
+const acts: [what: string, ids: string[], act: (service: AgentService) => void][] = [
+  [
+    'gives a result',
+    ['c2'],
+    ({ answer }) => answer({ type: 'user.custom_tool_result', custom_tool_use_id: 'c2', content: [] }),
+  ],
+  [
+    'denies',
+    ['t1'],
+    ({ answer }) => answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' }),
+  ],
+  ['interrupts', ['t1', 'c1', 'c2'], ({ answer }) => answer({ type: 'user.interrupt' })],
+  ['terminates', ['t1', 'c1', 'c2'], ({ add }) => add({ type: 'session.status_terminated' })],
+  ['sees another input', ['c2'], ({ add }) => add(custom('c2', { rm: true }))],
+]
+
+interface Outcome {
+  code: number
+  err: string
+  /** Replies that were posted, and commands that were begun, for what nobody asked any more. */
+  wrong: string[]
+  audit: { toolUse: string | null; event: string; reason?: string }[]
+  /** How many answers the run got. */
+  answers: number
+}
+
+interface World {
+  ids: string[]
+  act(service: AgentService): void
+  /** After how many answers of the service the colleague acts, or when the first command runs. */
+  when: number | 'in a command'
+  /** Streams bring what clients do. */
+  echoes: boolean
+}
+
+/** A run with three tool uses that wait, beside a colleague who acts once. */
+async function runBeside({ ids, act, when, echoes }: World): Promise<Outcome> {
+  // A stream that leaves out the colleague is made up for by a list, once a second has passed.
+  let passed = 0
+  const timers = { ...clock, now: () => clock.now() + passed, date: () => clock.date() + passed }
+  const service = createAgentService({
+    rounds: [[bash('t1'), custom('c1'), custom('c2')]],
+    echoes,
+    timers,
+  })
+  const cwd = temporaryFolder()
+  const begun = () =>
+    existsSync(join(cwd, 'runs')) ? readFileSync(join(cwd, 'runs'), 'utf8').trim().split('\n') : []
+  const wrong: string[] = []
+  let known: string[] | undefined
+  const actOnce = () => {
+    const isAsked = service.events.some(
+      (event) => event.stop_reason && 'event_ids' in Object(event.stop_reason),
+    )
+    if (known || !isAsked) return
+    known = begun()
+    if (!echoes) passed = 2_000
+    act(service)
+    writeFileSync(join(cwd, 'acted'), '')
+  }
+  let answers = 0
+  const exchange: Exchange = async (request, onSent) => {
+    const text = Buffer.from(request.body ?? []).toString()
+    if (known && request.method === 'POST') wrong.push(...ids.filter((id) => text.includes(`_id":"${id}"`)))
+    const response = await service.exchange(request, onSent)
+    if (++answers === when) actOnce()
+    return response
+  }
+  writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
+  const wait = when === 'in a command' ? '; until [ -e acted ]; do sleep 0.01; done' : ''
+  const tool = `count=echo $PARLEY_TOOL_USE_ID >> runs${wait}`
+  const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--policy', 'p.json', '--tool', tool]
+  const ended = run([...argv, '--audit', 'a.ndjson', '--deadline', '10m'], { cwd, timers, exchange })
+  if (when === 'in a command') {
+    while (begun().length === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+    actOnce()
+  }
+  const { code, err } = await ended
+  const late = begun().slice(known?.length ?? Infinity)
+  wrong.push(...late.filter((id) => ids.includes(id)).map((id) => `${id} was carried out`))
+  const lines = readFileSync(join(cwd, 'a.ndjson'), 'utf8').trimEnd().split('\n')
+  return { code, err, wrong, audit: lines.map((line) => JSON.parse(line)), answers }
+}
+
+describe.each(acts)('a colleague %s', (_, ids, act) => {
+  describe.each([true, false])('streams bring what clients do: %s', (echoes) => {
+    test('at every point between two acts of a run: nothing is done that nobody asks for (needs sh)', async () => {
+      for (let when = 1, answers = 1; when <= answers; when++) {
+        const ended = await runBeside({ ids, act, when, echoes })
+        expect({ when, wrong: ended.wrong }, ended.err).toEqual({ when, wrong: [] })
+        answers = Math.min(ended.answers, 20)
+      }
+    })
+
+    test('while a command runs: what it ends is left alone, and the audit says why (needs sh)', async () => {
+      const { wrong, audit, err } = await runBeside({ ids, act, when: 'in a command', echoes })
+      expect(wrong, err).toEqual([])
+      const left = audit.filter(({ event }) => event === 'answered-elsewhere')
+      // What the first request has answered was answered here.
+      if (!ids.includes('t1') || ids.length > 1) expect(left.map(({ toolUse }) => toolUse)).toContain('c2')
+      for (const { toolUse, reason } of left)
+        expect(err).toContain(`${toolUse} is not answered here: ${reason}\n`)
+    })
+  })
+})
