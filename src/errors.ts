@@ -86,6 +86,8 @@ export interface FailureDetails {
   pending?: string[]
   /** The command that goes on with the work, without `parley`. */
   resume?: string[]
+  /** One that goes on and is for a person alone: a program that followed it would spend without an end. */
+  nextCommand?: string[]
   /** What the service itself said, unescaped. */
   serviceMessage?: string
   /** It is an error that came as the body of an answer with a status of success. */

@@ -26,7 +26,7 @@ export interface Summary {
   requestId: string | undefined
   session: string | undefined
   /** The command that goes on with the work if a signal ends it now, without `parley`. */
-  resume: (() => string[]) | undefined
+  resume: (() => string[] | undefined) | undefined
   /** Sums of the answers that say it; `null` if that of one cannot be read. */
   usage: Map<string, number | null>
   /** What a run's turn cost, and what its session has used and cost so far, if the service tells it. */

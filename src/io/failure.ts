@@ -15,7 +15,8 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   const left = problems.length - mostProblems
   if (left > 0) lines.push(`  and ${problems.length > mostCounted ? 'many' : left} more`)
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
-  if (resume) lines.push(...describeResume(resume).map((line) => `  ${line}`))
+  const command = resume ?? error.details.nextCommand
+  if (command) lines.push(...describeResume(command).map((line) => `  ${line}`))
   // Of what the service says, only parley's own words begin a line.
   if (serviceMessage) lines.push(`  ${style.dim('the service says:')} ${oneLine(serviceMessage)}`)
   if (requestId) lines.push(`  ${style.dim('request id:')} ${oneLine(requestId, 200)}`)
@@ -31,7 +32,7 @@ export function describeResume(resume: readonly string[]): string[] {
 
 /** A failure as one annotation of GitHub Actions, in the form that its runner reads. */
 export function renderAnnotation({ kind, exitCode, message, details }: CliError, command: string): string {
-  const { problems = [], consequence, resume, serviceMessage } = details
+  const { problems = [], consequence, resume = details.nextCommand, serviceMessage } = details
   const said = serviceMessage && `the service says: ${oneLine(serviceMessage)}`
   const lines = [oneLine(message, 2000), ...problems.slice(0, mostProblems).map((each) => oneLine(each))]
   const text = [...lines, consequence, ...(resume ? describeResume(resume) : []), said]

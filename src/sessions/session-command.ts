@@ -56,16 +56,14 @@ export function budgetCommand({ flags }: Flags, session: string, budget?: Money)
 
 /**
  * The command that goes on with a run, without `parley`: every flag that was given, but what was sent. `words` are sent
- * first, if the session does not go on without; of the flags `without` is left out.
+ * first, if the session does not go on without.
  */
 export function resumption(
   { flags, input }: Pick<Context, 'flags' | 'input'>,
   session: string,
-  { words = [], without = [] }: { words?: readonly string[]; without?: readonly string[] } = {},
+  words: readonly string[] = [],
 ): string[] {
-  const kept = flags.given.filter(
-    ({ flag, isInput }) => !isInput && !spent.has(flag) && !without.includes(flag),
-  )
+  const kept = flags.given.filter(({ flag, isInput }) => !isInput && !spent.has(flag))
   // A terminal is not read for words, and there a person can be asked.
   const stdin = input.stdinKind === 'terminal' ? [] : ['--no-stdin']
   return ['events', 'run', ...words, ...nameSession(session), ...stdin, ...kept.flatMap(toWords)]

@@ -29,8 +29,8 @@ export interface BoundFlags {
 /** What a run works with. */
 export interface BoundedRun extends SessionAccess {
   audit: Audit
-  /** The command that goes on, by a new message or as the session stands; of the flags `without` is left out. */
-  resume(how: { byMessage: boolean; without: string[] }): string[]
+  /** The command that goes on, by a new message or as the session stands. */
+  resume(byMessage: boolean): string[]
 }
 
 /**
@@ -62,12 +62,10 @@ const interval = 30_000
 export class Bounds {
   readonly #run: BoundedRun
   readonly #flags: BoundFlags
-  /** What the run used is told. The bounds hold for its whole turn, or whoever goes on with one would begin at nothing. */
+  /** What the run used is told. The bounds hold for its whole turn, or a run that resumes it would begin at nothing. */
   readonly #spending = new Spending()
   #follower: Follower | undefined
   #course: BoundsCourse = { is: 'within' }
-  /** The flags whose bounds were reached. */
-  readonly #reached = new Set<string>()
   #failure: unknown
   #isRounded = false
   #interruptShown: InterruptShown
@@ -116,11 +114,6 @@ export class Bounds {
     return this.#course.is !== 'within'
   }
 
-  /** The flags whose bounds were reached: with one of them the same command would stop at once. */
-  get reached(): string[] {
-    return [...this.#reached]
-  }
-
   /** An interrupt was sent. */
   get isInterrupted(): boolean {
     return this.#course.is === 'interrupted'
@@ -128,7 +121,7 @@ export class Bounds {
 
   /** The command that goes on with the session if nobody follows it any more. */
   resume(): string[] {
-    return this.#run.resume({ byMessage: this.#until < Infinity, without: this.reached })
+    return this.#run.resume(this.#until < Infinity)
   }
 
   /** A caller whose run is over, too, once a session that was interrupted is left alone. */
@@ -220,8 +213,7 @@ export class Bounds {
     if (course.is === 'interrupting' || course.is === 'interrupted') return
     const isReached = course.is === 'reached'
     const excesses = this.#excesses()
-    for (const { flag } of excesses) this.#reached.add(flag)
-    const why = excesses[0]?.why ?? (isReached ? course.why : undefined)
+    const why = excesses[0] ?? (isReached ? course.why : undefined)
     if (why === undefined) return
     const cancel = isReached ? course.cancel : undefined
     if (this.#isAtRest) cancel?.()
@@ -239,13 +231,9 @@ export class Bounds {
     return this.#follower?.state.stop !== undefined
   }
 
-  /** The bounds that the run is over, each with why in words. */
-  #excesses(): { flag: string; why: string }[] {
-    const [tokens, cost] = [this.#excessOfTokens(), this.#excessOfCost()]
-    return [
-      ...(tokens === undefined ? [] : [{ flag: '--max-total-tokens', why: tokens }]),
-      ...(cost === undefined ? [] : [{ flag: '--max-cost', why: cost }]),
-    ]
+  /** Why the run is over its bounds, in words. */
+  #excesses(): string[] {
+    return [this.#excessOfTokens(), this.#excessOfCost()].filter((why) => why !== undefined)
   }
 
   #excessOfTokens(): string | undefined {
@@ -361,8 +349,7 @@ export class Bounds {
   #stopped(why: string, details: CliError['details'] = {}): CliError {
     // What waits for a reply does not go on by a message, but by the reply.
     const waits = this.#course.is === 'reached' && this.#follower?.state.stop?.kind === 'waiting'
-    const resume = this.#run.resume({ byMessage: !waits, without: this.reached })
-    return new CliError('stopped', why, { sent: 'yes', resume, ...details })
+    return new CliError('stopped', why, { sent: 'yes', nextCommand: this.#run.resume(!waits), ...details })
   }
 
   /** While the session works, until the run is over. */

@@ -89,8 +89,7 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
       caller,
       parts,
       audit,
-      resume: ({ byMessage, without }) =>
-        byMessage ? resumptionByMessage(run, without) : resumption(context, session, { without }),
+      resume: (byMessage) => (byMessage ? resumptionByMessage(run) : resumption(context, session)),
     },
     options,
   )
@@ -101,7 +100,8 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
       task.isAccepted = true
       run.task = undefined
     }
-    if (!run.task) context.summary.resume = resume
+    const forPrograms = () => (bounds.isReached ? undefined : resume())
+    if (!run.task) context.summary.resume = forPrograms
     const before = createCounter(run.task ? marksOf(sentEvents(run.task.body, [])) : [])
     // After a bound it would stop at once.
     context.calls.expectGoingOn(
@@ -130,7 +130,7 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
     try {
       await bounds.begin(run.task !== undefined)
       if (run.task) denials.begin()
-      const sent = run.task && (await explained(run, sendFirst(run, run.task, before.known)))
+      const sent = run.task && (await explained(run, sendFirst(run, run.task, before.known, forPrograms)))
       bounds.follow(follower)
       const failure = await follow(run, follower, { actor, denials, bounds, wanted, ids: options.ids, sent })
       endTask(run, follower)
@@ -148,11 +148,16 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
 const accepted = 'the task was accepted'
 
 /** Sends the task, and says from then on how to go on with it. */
-const sendFirst = (run: SessionRun, task: RunTask, known: Known): Promise<SessionEvent[]> =>
+const sendFirst = (
+  run: SessionRun,
+  task: RunTask,
+  known: Known,
+  resume: () => string[] | undefined,
+): Promise<SessionEvent[]> =>
   sendTask(run, task, {
     known,
     onAccepted() {
-      const { context, resume } = run
+      const { context } = run
       context.summary.resume = resume
       context.calls.sayInstead(() => goesOn(run), accepted)
     },
@@ -208,7 +213,7 @@ async function follow(
     }
     // An interrupt that was sent has come to its end, a task that was interrupted has not.
     if (sent && !sent.some(isTask)) endTask(run, follower)
-    throw interrupted(run, bounds.reached)
+    throw interrupted(run, bounds.isReached)
   }
   const { turn } = follower
   try {

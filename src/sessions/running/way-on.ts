@@ -10,26 +10,23 @@ import { hashOf } from './task.ts'
 import { askForSchema } from './wanted-answer.ts'
 
 /** What a session did before it was interrupted is not the answer to its last task. */
-export const interrupted = (run: SessionRun, without: string[]) =>
+export const interrupted = (run: SessionRun, isBounded: boolean) =>
   new CliError('stopped', `${run.parts.params.session} was interrupted, and nothing was sent since`, {
     sent: 'yes',
-    resume: resumptionByMessage(run, without),
+    [isBounded ? 'nextCommand' : 'resume']: resumptionByMessage(run),
   })
 
 /**
  * The command that goes on with a session that was interrupted. Its message is another one than the last task of the journal,
  * which would not be sent again.
  */
-export function resumptionByMessage(
-  { context, parts, audit, schema }: SessionRun,
-  without: readonly string[],
-): string[] {
+export function resumptionByMessage({ context, parts, audit, schema }: SessionRun): string[] {
   const isTold = (text: string) => {
     const body = messageOf(text)
     return audit.task?.hash === hashOf(schema ? askForSchema(context, body, schema) : body)
   }
   const words = [isTold('Go on') ? 'Go on, please' : 'Go on']
-  return resumption(context, parts.params.session, { words, without })
+  return resumption(context, parts.params.session, words)
 }
 
 /** What becomes of the session when nobody follows it, and how to go on with it. */
@@ -69,7 +66,7 @@ function explainFailure(failure: unknown, run: SessionRun): unknown {
       // Without a task the same command takes the session up again. After a bound it would stop at once.
       retry: isAudited && error.details.deadline ? 'later' : task ? 'never' : error.details.retry,
       consequence: undefined,
-      resume: error.details.resume ?? resume,
+      resume: error.details.nextCommand ? undefined : (error.details.resume ?? resume),
     })
   if (error.kind === 'waiting')
     return error.with({ resume, retry: isAudited ? 'later' : error.details.retry })

@@ -302,6 +302,7 @@ describe('Y230: a signal while the service has a later request wait does not mak
     const { error } = JSON.parse(said)
     expect(error).toMatchObject({ kind: 'signal', sent: 'yes', retry, safeToRetry: retry === 'later' })
     expect(error.message).toContain(`the task was accepted; ${words}; to go on: `)
-    expect(error.resume.slice(0, 2)).toEqual(['events', 'run'])
+    const isBounded = flags.includes('--max-total-tokens')
+    expect(error.resume?.slice(0, 2)).toEqual(isBounded ? undefined : ['events', 'run'])
   })
 })

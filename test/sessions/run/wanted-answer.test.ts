@@ -177,7 +177,9 @@ describe('--last prints only the answer', () => {
       const { code, out, err } = await go(['do it', '--last', ...flags], { rounds, echoes })
       expect({ code, out }).toEqual({ code: 15, out: '' })
       expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
-      expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json --last$/m)
+      expect(err).toMatch(
+        /^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json --last( --max-total-tokens 100)?$/m,
+      )
       expect(err).not.toContain('ended by itself')
     })
 
