@@ -170,7 +170,7 @@ function requireShown(
   const problems = uses.flatMap((use) => {
     if (use.type === undefined) return [`shows no tool use ${use.id}`]
     const why = whyUnconfirmable(context, session, use)
-    return why ?? (use.text === undefined ? [`${use.id} has its answer already`] : [])
+    return why ?? (record.state.isAnswered(use.id) ? [`${use.id} has its answer already`] : [])
   })
   if (problems.length > 0) throw usageProblems(session, problems)
   return uses

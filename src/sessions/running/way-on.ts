@@ -31,8 +31,7 @@ export function resumptionByMessage({ context, parts, audit, schema }: SessionRu
 
 /** What becomes of the session when nobody follows it, and how to go on with it. */
 export function goesOn({ resume }: SessionRun, follower?: Follower, isInterrupted = false): string {
-  const { stop, pending = [] } = follower?.state ?? {}
-  const waits = stop?.kind === 'waiting' && pending.length > 0
+  const waits = follower !== undefined && follower.state.asked.length > 0
   const what = isInterrupted ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'goes on'
   return `the session ${what}; ${describeResume(resume()).join('\n  ')}`
 }

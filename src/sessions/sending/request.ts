@@ -43,7 +43,11 @@ export async function readEvents(
   const added = await readEventFlags(input, flags, { files, words, piped })
   const json = join(given, added)
   if (review) {
-    for (const event of valuesOf(added)) review.add(event)
+    for (const event of valuesOf(added)) {
+      if (Array.isArray(event))
+        throw usage('--event takes one event: repeat it, or give a list by -i FILE or through a pipe')
+      review.add(event)
+    }
     review.end(context, given)
   }
   const body = encodeJson(json)

@@ -230,18 +230,22 @@ describe('confirm', () => {
     const other = { ...asks('t1'), input: { command: 'rm -rf /' } }
 
     test.each<[string, object[], string]>([
-      ['denied elsewhere', [...two, denied], 't1 is not answered: somebody else denied it'],
+      ['denied elsewhere', [...two, denied], 't1 is not answered: it is answered: deny'],
       [
         'allowed elsewhere',
         [...two, { ...denied, result: 'allow' }],
-        't1 is not answered: somebody else allowed it',
+        't1 is not answered: it is answered: allow',
       ],
       [
         'given a result',
         [...two, { type: 'agent.tool_result', tool_use_id: 't1' }],
-        't1 is not answered: it has its result already',
+        't1 is not answered: it has a result',
       ],
-      ['no longer listed', [...two, waits('t2')], 't1 is not answered: the session no longer waits for it'],
+      [
+        'no longer listed',
+        [...two, waits('t2')],
+        't1 is not answered: the session does not wait for it any more',
+      ],
       ['no longer shown', [asks('t2'), waits('t2')], 't1 is not answered: the session no longer shows it'],
       [
         'interrupted in its thread',
@@ -250,7 +254,7 @@ describe('confirm', () => {
           ...two.slice(1),
           { type: 'user.interrupt', session_thread_id: 'th' },
         ],
-        't1 is not answered: the session was interrupted',
+        't1 is not answered: it was interrupted',
       ],
     ])('is not answered if it was %s meanwhile, and the others are', async (_, latest, said) => {
       const first = _.includes('thread') ? latest.slice(0, 3) : two
@@ -263,17 +267,13 @@ describe('confirm', () => {
     })
 
     test.each<[string, object[], string]>([
-      ['is interrupted', [...two, { type: 'user.interrupt' }], 'the session was interrupted'],
+      ['is interrupted', [...two, { type: 'user.interrupt' }], 'it was interrupted'],
       [
         'is interrupted and has come to rest',
         [...two, { type: 'user.interrupt' }, done('d')],
-        'the session was interrupted',
+        'the session does not wait for it any more',
       ],
-      [
-        'is terminated',
-        [...two, { type: 'session.status_terminated' }],
-        'the session has ended (terminated)',
-      ],
+      ['is terminated', [...two, { type: 'session.status_terminated' }], 'the session is terminated'],
     ])('is not answered if the session %s meanwhile: exit 0, nothing was sent', async (_, latest, said) => {
       for (const ids of [['--pending'], ['t1', 't2']]) {
         const exchange = changing(two, latest)
@@ -325,6 +325,24 @@ describe('confirm', () => {
       expect(err).not.toContain('git status')
       const gone = await ask(['-i', 'record.json'], 'y\n', [asks('t2'), waits('t2')], { cwd })
       expect(gone).toMatchObject({ code: 2, sent: [], err: 'parley: sesn_1: shows no tool use t1\n' })
+    })
+
+    test('an id that is named at a rest that lists nothing is left alone after an interrupt, and else answered', async () => {
+      const open = [asks('t1'), asks('t2'), idle('i', { type: 'requires_action' })]
+      const after = [...open, { type: 'user.interrupt' }]
+      const left = await ask(['t1'], 'y\n', [], { exchange: changing(open, after) })
+      expect({ code: left.code, sent: left.sent }).toEqual({ code: 0, sent: [] })
+      const answered = await ask(['t1'], 'y\n', open)
+      expect({ code: answered.code, sent: answered.sent }).toEqual({ code: 0, sent: [[['t1', 'allow']]] })
+    })
+
+    test('V66 nobody is asked about what was allowed before', async () => {
+      const { code, sent, err } = await ask(['t1'], 'y\n', [...two, { ...denied, result: 'allow' }])
+      expect({ code, sent, err }).toEqual({
+        code: 2,
+        sent: [],
+        err: 'parley: sesn_1: t1 has its answer already\n',
+      })
     })
 
     test('V66 a rest that was given alone is looked up too', async () => {

@@ -340,6 +340,13 @@ describe('every rule of the specification, at its boundary', () => {
     ['a tool result without an id', ['--tool-result', 'x'], undefined, 2, 'ID=TEXT'],
     ['a missing file', ['--message', '@nowhere'], undefined, 11, 'nowhere: no such file'],
     ['a broken event', ['--event', '{'], undefined, 2, '--event: not valid JSON'],
+    [
+      'a list as one event',
+      ['--event', '[]'],
+      undefined,
+      2,
+      'repeat it, or give a list by -i FILE or through a pipe',
+    ],
     ['a detached value with a hyphen', ['--message', '--version'], undefined, 2, "--message='--version'"],
   ])('%s', async (_, argv, stdin, code, said) => {
     const ended = await send(argv, stdin === undefined ? {} : { stdin })
