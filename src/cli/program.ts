@@ -166,11 +166,7 @@ function createRoot(print: (text: string) => void, host: Host, version: string):
     .version(version, '-V, --version', 'print the version')
     .helpCommand(false)
   addNote(root, "Then 'parley config init' asks for your own addresses and credentials.")
-  addNote(
-    root,
-    'Each command has --help. Topics of help: settings (and shared flags),',
-    `${others.join(', ')}.`,
-  )
+  addNote(root, 'Each command has --help. Topics: settings (shared flags),', `${others.join(', ')}.`)
   return root
 }
 

@@ -4,6 +4,7 @@ import { outcomes } from '../errors.ts'
 import { isRequestFlag, type SettingName, settingNames, settingOf, variableOf } from '../settings/table.ts'
 import { madeTypes, type SentType } from '../wire/sessions/event-types.ts'
 import { generalFlags, requestFlags } from './flags.ts'
+import { forms } from './formats.ts'
 import { formatList } from './help-text.ts'
 import batchText from './topics/batch.txt'
 import ciText from './topics/ci.txt'
@@ -71,6 +72,23 @@ const retries: [string, string][] = [
   ['later', 'the same command may be run again, and does no harm'],
   ['look-first', "an event may have arrived: look with 'parley events list' before"],
 ]
+
+const formats: Topic = (
+  width,
+) => `What programs read is kept for a major version: the fields that stand here, and their meaning. More fields may come. "format" counts the versions of a form.
+
+${Object.values(forms)
+  .map(
+    ({ where, fields }) =>
+      `${where}\n\n${formatList(
+        Object.entries(fields).map(([name, [, about]]) => [name, about]),
+        width,
+      )}`,
+  )
+  .join('\n\n')}
+
+A failure, and a line of an audit, have only the fields that apply. A policy has the form of 'parley help policy', and an event that of the service.
+`
 
 const profiles: Topic =
   () => `A profile is a named set of settings in your profile file ('parley config path' prints its path). The first of these asks for everything, the second tries it:
@@ -168,6 +186,7 @@ export const writers: Record<TopicName, Topic> = {
   ci: () => ciText,
   platforms: () => platformsText,
   'exit-codes': exitCodes,
+  formats,
 }
 
 type TopicRow = [term: string, about: string]

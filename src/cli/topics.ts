@@ -10,6 +10,7 @@ export const topics = [
   'ci',
   'platforms',
   'exit-codes',
+  'formats',
 ] as const
 
 export type TopicName = (typeof topics)[number]

@@ -113,6 +113,11 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
         }),
   }
   const code = await main(argv, host)
+  if (process.env.TEST_FORMS) {
+    const { requireForms } = await import('./formats.ts')
+    const [out, err] = [stdout, stderr].map(({ bytes }) => Buffer.from(bytes()).toString())
+    requireForms(argv, { code, out: out ?? '', err: err ?? '', cwd })
+  }
   if (world.cwd === undefined) removeEmpty(cwd)
   return {
     code,

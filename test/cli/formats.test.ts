@@ -1,0 +1,58 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { type FormName, forms, schemaOf } from '../../src/cli/formats.ts'
+import { createEmulator } from '../../src/emulator/emulator.ts'
+import { requireForms } from '../harness/formats.ts'
+import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { helpOn } from './pages.ts'
+
+/** The fields of 0.1.0: none of them may go before 1.0.0. */
+const kept: Record<FormName, string> = {
+  failure:
+    'format kind exit status message retryAfter requestId sent safeToRetry retry deadline attempts pending resume body',
+  report:
+    'format version command exit kind retry deadline sent id model stopReason usage seconds attempts requestId session files cost sessionUsage sessionCost resume counts',
+  line: 'index id hash ok text files json response model stopReason usage attempts seconds error',
+  audit: 'time session toolUse type server name input event decision by rule reason',
+}
+
+test.each(Object.entries(kept) as [FormName, string][])(
+  'no field of the last release is gone: %s',
+  (name, fields) => {
+    expect(Object.keys(forms[name].fields)).toEqual(expect.arrayContaining(fields.split(' ')))
+  },
+)
+
+test('help formats names every field', async () => {
+  const page = await helpOn('formats')
+  for (const { fields } of Object.values(forms))
+    for (const field of Object.keys(fields)) expect(page).toMatch(new RegExp(`^ +${field} `, 'm'))
+})
+
+test('a form has no other field', () => {
+  expect(schemaOf('line').safeParse({ index: 1, hash: 'a', ok: true, text: 'x' }).success).toBe(true)
+  expect(schemaOf('line').safeParse({ index: 1, hash: 'a', ok: true, texts: 'x' }).success).toBe(false)
+})
+
+test.each<[string, string[], object]>([
+  ['a failure', ['chat', 'hi'], { exchange: answering('{"error":{"message":"no"}}', { status: 400 }) }],
+  ['a usage error', ['chat', 'hi', '--nonsense'], {}],
+  ['an answer', ['chat', 'hi'], { exchange: answering(message('Hi')) }],
+  ['a batch', ['chat', '--batch', '-'], { stdin: '"a"\n"b"\n' }],
+  [
+    'a batch that fails',
+    ['chat', '--batch', '-'],
+    { stdin: '"a"\n', exchange: answering('{}', { status: 400 }) },
+  ],
+  ['a run', ['events', 'run', 'use a {}', '-s', 's', '--no-stdin', '--policy', 'p', '--audit', 'a'], {}],
+  ['a run that waits', ['events', 'run', 'use a {}', '-s', 's', '--no-stdin', '--audit', 'a'], {}],
+])('what programs read has its form: %s', async (_, argv, world) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'p'), '{"rules":[],"default":{"decision":"deny"}}')
+  const line = [...argv, '--errors', 'json', '--report', 'r']
+  const ended = await run(line, { cwd, exchange: createEmulator({}), ...world })
+  requireForms(line, { ...ended, cwd })
+  const hasReport = ended.code !== 2
+  if (hasReport) expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).exit).toBe(ended.code)
+})

@@ -1,0 +1,47 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { type FormName, schemaOf } from '../../src/cli/formats.ts'
+
+const linesOf = (text: string): unknown[] =>
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+
+/** The value of a flag, of which the last one counts. */
+function lastValue(argv: readonly string[], flag: string): string | undefined {
+  const at = argv.lastIndexOf(flag)
+  const attached = argv.findLast((word) => word.startsWith(`${flag}=`))
+  return at >= 0 ? argv[at + 1] : attached?.slice(flag.length + 1)
+}
+
+/** Throws if what programs read of a run has a field that its form does not name, or lacks one. */
+export function requireForms(
+  argv: readonly string[],
+  { code, out, err, cwd }: { code: number; out: string; err: string; cwd: string },
+): void {
+  if (argv.includes('--')) return
+  const check = (form: FormName, value: unknown) => {
+    const parsed = schemaOf(form).safeParse(value)
+    if (!parsed.success)
+      throw new Error(
+        `${form} of ${argv.join(' ')}: ${JSON.stringify(parsed.error.issues)} in ${JSON.stringify(value)}`,
+      )
+  }
+  if (lastValue(argv, '--errors') === 'json' && code !== 0)
+    for (const line of linesOf(err))
+      if (Object.hasOwn(line as object, 'error')) check('failure', (line as { error: unknown }).error)
+  const report = lastValue(argv, '--report')
+  if (report && code !== 2 && code !== 11 && existsSync(resolve(cwd, report)))
+    check('report', JSON.parse(readFileSync(resolve(cwd, report), 'utf8')))
+  const isBatch = lastValue(argv, '--batch') !== undefined && !argv.includes('--dry-run')
+  if (isBatch && !argv.includes('--help'))
+    for (const line of linesOf(out)) {
+      check('line', line)
+      const { error } = line as { error?: unknown }
+      if (error !== undefined) check('failure', error)
+    }
+  const audit = lastValue(argv, '--audit')
+  if (audit && code !== 2 && code !== 11 && existsSync(resolve(cwd, audit)))
+    for (const line of linesOf(readFileSync(resolve(cwd, audit), 'utf8'))) check('audit', line)
+}
