@@ -1,3 +1,4 @@
+import { endOfPiece } from '../wire/json/encoder.ts'
 import { escapeControls } from './escape.ts'
 import type { Output } from './output.ts'
 
@@ -44,7 +45,11 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
       pending = ''
       hasText = true
       isInLine = !text.endsWith('\n')
-      await output.write(text)
+      // In pieces: the bytes of a long text would take up as much memory once more.
+      for (let start = 0, end = 0; start < text.length; start = end) {
+        end = endOfPiece(text, start)
+        await output.write(text.slice(start, end))
+      }
     },
     async end() {
       if (keepsHalf) pending += kept

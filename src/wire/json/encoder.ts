@@ -63,7 +63,7 @@ export function encodeJson(parts: Iterable<JsonPart>, most = longestText): Uint8
 }
 
 /** Where a piece ends: never between the two halves of a character. */
-function endOfPiece(text: string, start: number): number {
+export function endOfPiece(text: string, start: number): number {
   const end = start + piece
   return (text.charCodeAt(end - 1) & 0xfc00) === 0xd800 ? end + 1 : Math.min(end, text.length)
 }

@@ -91,13 +91,6 @@ describe('asking', () => {
     expect(ended.requests[0]?.text).toBe(body)
   })
 
-  test('of headers that differ only in case the last one counts', async () => {
-    const { requests } = await run(['chat', 'x', '-H', 'Authorization: a', '-H', 'authorization: b'])
-    const names = Object.keys(requests[0]?.headers ?? {}).filter((name) => /^authorization$/i.test(name))
-    expect(names).toEqual(['authorization'])
-    expect(requests[0]?.headers.authorization).toBe('b')
-  })
-
   test('--raw prints the bytes of the answer, whatever they are', async () => {
     const body = `\ufeff{ "content" : [{"type":"text","text":"a"}], "big":12345678901234567890, "n":1.10, "n":-0, "e":1e400 }\n`
     const ended = await run(['chat', 'x', '--raw'], { exchange: answering(body) })
