@@ -1077,7 +1077,7 @@ describe('images', () => {
     expect(names).toEqual(['000001-a-fox.png', '000002-a-cat.png', '000100-an-owl.png'])
   })
 
-  test('that are gone are asked for again, and stderr counts them', async () => {
+  test('B14: that are gone are asked for again, and stderr counts them', async () => {
     const cwd = folderWith(3)
     const argv = [...images, '-o', 'pics/', '-m', 'm', '--results', 'r.ndjson', '--resume']
     expect((await run(argv, { cwd })).code).toBe(0)

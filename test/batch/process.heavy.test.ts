@@ -85,7 +85,7 @@ test('a stdout that is closed ends the intake: exit 11', async () => {
   expect(server.requests.length).toBeLessThan(2000)
 })
 
-test('a stdout that is closed at the start is exit 11, and nothing is sent (needs /proc)', async () => {
+test('B15: a stdout that is closed at the start is exit 11, and nothing is sent (needs /proc)', async () => {
   const { cwd, env, server } = await prepare(3, (socket) => void socket.write(answer))
   const before = 'exec >&-'
   const closed = await execute(plain, { cwd, env, before })

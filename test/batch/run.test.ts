@@ -203,7 +203,7 @@ describe('where a service refuses for now', () => {
   })
 })
 
-describe('an outage', () => {
+describe('B13: an outage', () => {
   /** A service that takes 200 ms for each request, and is away for a while. */
   async function suffer(
     fault: (line: TestLine) => CliError,
