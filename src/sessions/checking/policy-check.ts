@@ -109,16 +109,18 @@ class Check {
       this.#counts[judgement.decision]++
       if (judgement.decision !== 'allow' && this.problems.length <= mostCounted)
         this.problems.push(describeJudgement(judgement))
-      await this.#addUse(use)
+      await this.#addUse(judgement)
       yield judgement
     }
   }
 
-  async #addUse(use: Use): Promise<void> {
+  async #addUse({ use, rule }: Judgement): Promise<void> {
     const fields = this.#fields.get(use.name) ?? new Set()
     this.#fields.set(use.name, fields)
     if (isObject(use.input)) for (const name of Object.keys(use.input)) fields.add(name)
     await this.#pace.step(use)
+    // Without a rule that decides all were tried.
+    if (rule === undefined) return
     for (const index of this.#idle) {
       const pause = this.#pace.step(use)
       if (pause) await pause

@@ -31,6 +31,9 @@ export function createMatcher(pattern: string, reach: Reach): (text: string) => 
   return (text) => {
     const end = text.length - last.length
     if (end < first.length || !text.startsWith(first) || !text.endsWith(last)) return false
+    // Most texts are short, and match few of many rules. In a long one this look-up may take longer than the search.
+    if (text.length <= longestPattern && !literals.every(({ literal }) => text.includes(literal)))
+      return false
     const nextStop = createStopFinder(text)
     const stretchOf = (star: string): Stretch =>
       reach === 'narrow' && star === '*' ? nextStop : () => text.length
@@ -67,11 +70,12 @@ function findEnds(text: string, { literal, borders, end, places, stretch }: Sear
       length = borders[length - 1] ?? 0
     if (text.charCodeAt(place) === literal.charCodeAt(length)) length++
     place++
+    if (length < literal.length && place - length <= (places[index] as Span).to) continue
     if (length === literal.length) {
       const start = place - length
       length = borders[length - 1] ?? 0
-      while ((places[index]?.to ?? Infinity) < start) index++
-      if ((places[index]?.from ?? end) <= start) addSpan(found, { from: place, to: stretch(place) })
+      if ((places[index] as Span).from <= start && start <= (places[index] as Span).to)
+        addSpan(found, { from: place, to: stretch(place) })
     }
     const reached = found.at(-1)?.to ?? 0
     const begin = Math.max(place - length, reached - literal.length + 1)
