@@ -54,8 +54,8 @@ export const outcomes = {
   },
   stopped: {
     exit: 15,
-    when: '`follow`, `run`, `--batch`: the deadline, or a limit of tokens or cost, came before the end',
-    again: '`follow`, `run` without its task (after a limit: with a new message), `--resume` go on',
+    when: '`follow`, `run`, `--batch`: stopped at --deadline, --max-cost or --max-total-tokens with more to do',
+    again: 'the message says what resumes it',
   },
 } as const
 

@@ -24,7 +24,7 @@ const pointers = new Map([
   ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' remove the credentials"],
   ['models', models],
   ['model', models],
-  ['ask', "'parley chat'"],
+  ['ask', "'parley chat PROMPT' asks a model"],
   ['session', sessions],
   ['sessions', sessions],
   ['events create', sessions],

@@ -26,7 +26,7 @@ export function declare(command: Command): void {
       addValue,
     )
     .option('--tool-timeout <seconds>', 'the longest time for a command (default 600)')
-    .option('--max-total-tokens <n>', 'interrupt the agent once the run took so many', parseCount)
+    .option('--max-total-tokens <n>', 'interrupt the agent once the run used N tokens', parseCount)
     .option('--max-cost <amount>', 'the same by list cost, such as 2.50', parseAmount)
   declareEventFlags(command, { isListed: false })
   command
