@@ -10,6 +10,8 @@ export interface KeyedEvent {
 interface Moment {
   key: string
   isTask: boolean
+  /** A task of another client, which ends the turn of the one that was sent. */
+  foreign?: SessionEvent | undefined
   /** Whether what a client did interrupts the session; absent if no client did it, or it was about a thread alone. */
   interrupts?: boolean
   /** What the agent says in the main thread. */
@@ -66,7 +68,21 @@ export class FollowedTurn {
 
   /** The last that the agent said in the main thread since the task: its answer, once the session rests. */
   get answer(): SessionEvent | undefined {
-    return this.#moments.findLast(({ message }) => message !== undefined)?.message
+    return this.#own.findLast(({ message }) => message !== undefined)?.message
+  }
+
+  /** The task with which another client ended the turn of the one that was sent, and whether it was interrupted before. */
+  get foreign(): { task: SessionEvent; isInterrupted: boolean } | undefined {
+    const own = this.#own
+    const task = this.#moments[own.length]?.foreign
+    const isInterrupted = own.findLast(({ interrupts }) => interrupts !== undefined)?.interrupts === true
+    return task && { task, isInterrupted }
+  }
+
+  /** What belongs to the task. One that the session does not show as it was sent is ended by nothing. */
+  get #own(): readonly Moment[] {
+    const end = this.#moments.findIndex(({ foreign }) => foreign !== undefined)
+    return this.#moments[0]?.isTask && end > 0 ? this.#moments.slice(0, end) : this.#moments
   }
 
   /** The last thing that any client did was to interrupt it. */
@@ -83,6 +99,7 @@ export class FollowedTurn {
     return {
       key,
       isTask: isTask(event) && (isOwn || !this.#hasOwnTask),
+      foreign: isTask(event) && this.#hasOwnTask && !isOwn ? event : undefined,
       interrupts: interrupts(event),
       message: isMessage(event) ? event : undefined,
       mayEnd: mayEnd(event),

@@ -35,7 +35,7 @@ import {
   readAnswerFlags,
   type WantedAnswer,
 } from './wanted-answer.ts'
-import { explained, goesOn, interrupted, resumptionByMessage } from './way-on.ts'
+import { endedByOther, explained, goesOn, interrupted, nameOther, resumptionByMessage } from './way-on.ts'
 
 export interface RunOptions extends SessionOptions, EventsOptions, ReplyFlags, AnswerOptions, BoundFlags {}
 
@@ -185,6 +185,7 @@ async function follow(
   const { context, parts, resume } = run
   const { host, note, timers, start } = context
   const { session } = parts.params
+  const { turn } = follower
   const followTurn = async (sent: SessionEvent[] | undefined): Promise<void> => {
     const followed = followAndPrint(context, follower, {
       session,
@@ -207,6 +208,8 @@ async function follow(
     if (failed === undefined && !follower.state.stop) return followTurn(undefined)
     const failure = await bounds.end(failed)
     if (failure) throw failure
+    if (turn.foreign?.isInterrupted) throw endedByOther(run, turn.foreign)
+    if (turn.foreign) return
     if (!(await isInterrupted(run, follower))) {
       bounds.tellExcess()
       return
@@ -215,10 +218,11 @@ async function follow(
     if (sent && !sent.some(isTask)) endTask(run, follower)
     throw interrupted(run, bounds.isReached)
   }
-  const { turn } = follower
   try {
     const failure = await keepingAnswer(context, wanted, follower, async () => {
       await explained(run, followTurn(task))
+      if (turn.foreign && !turn.answer) return endedByOther(run, turn.foreign)
+      if (turn.foreign) context.note(`${nameOther(turn.foreign)}: what follows that is not the answer`)
       const answer = await checkAnswer(wanted, turn)
       if ('failure' in answer) return answer.failure
       await explained(run, deliverAnswer(context, wanted, answer.text))

@@ -3,6 +3,7 @@ import { asStop, CliError, type Kind } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import { describeResume } from '../../io/failure.ts'
 import { isToldForGood } from '../../wire/sessions/events-page.ts'
+import type { FollowedTurn } from '../following/followed-turn.ts'
 import type { Follower } from '../following/follower.ts'
 import { resumption } from '../session-command.ts'
 import { messageOf, type SessionRun } from './posting.ts'
@@ -15,6 +16,20 @@ export const interrupted = (run: SessionRun, isBounded: boolean) =>
     sent: 'yes',
     [isBounded ? 'nextCommand' : 'resume']: resumptionByMessage(run),
   })
+
+type Foreign = NonNullable<FollowedTurn['foreign']>
+
+/** Another client sent a task of its own before there was an answer to this one. */
+export function endedByOther(run: SessionRun, foreign: Foreign): CliError {
+  const why = nameOther(foreign)
+  if (!foreign.isInterrupted)
+    return new CliError('response', `the agent gave no answer: ${why}`, { sent: 'yes', retry: 'never' })
+  const message = `${run.parts.params.session} was interrupted: ${why}`
+  return new CliError('stopped', message, { sent: 'yes', resume: resumptionByMessage(run) })
+}
+
+export const nameOther = ({ task: { id, type } }: Foreign): string =>
+  `another client sent a ${type}${id === undefined ? '' : ` (${id})`} after the task`
 
 /**
  * The command that goes on with a session that was interrupted. Its message is another one than the last task of the journal,
@@ -80,8 +95,9 @@ function explainFailure(failure: unknown, run: SessionRun): unknown {
   const { rawBody: _, retryAfter: __, ...details } = error.details
   // By its audit the same command takes the session up.
   const goesOn = isAudited && (details.retry ?? 'never') !== 'never'
-  const isTold = isToldForGood(error)
-  const message = isTold ? error.message : `the session could not be followed: ${error.message}`
+  const isGone = error.kind === 'refused' && error.details.status === 404
+  const isTold = isGone || isToldForGood(error)
+  const message = isTold && !isGone ? error.message : `the session could not be followed: ${error.message}`
   return new CliError(isTold ? error.kind : 'response', message, {
     ...details,
     ...known,

@@ -64,10 +64,14 @@ test('however streams break off and lists lag, the last message of the turn is t
     const isTask = ({ event }: Keyed, index: number) =>
       own < 0 ? event.type === 'user.message' : index === own
     const since = history.slice(Math.max(history.findLastIndex(isTask), 0))
-    const said = since.filter(
+    // Another client's task ends the turn of the one that was sent.
+    const end =
+      own < 0 ? -1 : since.findIndex(({ event }, index) => index > 0 && event.type === 'user.message')
+    const said = (end < 0 ? since : since.slice(0, end)).filter(
       ({ event }) => event.type === 'agent.message' && !('session_thread_id' in event),
     )
     expect(turn.answer?.id).toBe(said.at(-1)?.key)
+    expect(turn.foreign?.task.id).toBe(since[end]?.key)
     const last = since.findLast(({ event }) => event.type.startsWith('user.'))
     expect(turn.isInterrupted).toBe(last?.event.type === 'user.interrupt')
   })

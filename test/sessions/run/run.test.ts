@@ -1049,6 +1049,19 @@ test('the deadline and a wait of a run with an audit say that the same line may 
   expect(toldBy(await go({ ...asking, words: more }))).toEqual({ exit: 12, sent: 'no', retry: 'later' })
 })
 
+test('a session that is gone while it is followed is 4', async () => {
+  const service = createAgentService({ rounds: [], end: { type: 'session.status_running' }, cut: () => 1 })
+  const exchange: Exchange = (request, onSent) => {
+    if (service.tasks === 0 || request.method === 'POST') return service.exchange(request, onSent)
+    const gone = '{"type":"error","error":{"type":"not_found_error","message":"no session"}}'
+    return answering(gone, { status: 404 })(request)
+  }
+  const { code, err } = await go({ world: { exchange } })
+  expect(code).toBe(4)
+  expect(err).toContain('the session could not be followed: ')
+  expect(err).toContain('to go on:\n  parley events run -s s1')
+})
+
 test('a terminated session is 13', async () => {
   const service = createAgentService({ rounds: [], end: { type: 'session.status_terminated' } })
   expect((await go({ world: { exchange: service.exchange } })).code).toBe(13)

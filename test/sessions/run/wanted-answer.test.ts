@@ -223,6 +223,41 @@ describe('--last prints only the answer', () => {
     expect({ code, out, posts: thread.posts }).toEqual({ code: 0, out: 'of one\n', posts: 1 })
   })
 
+  describe.each([true, false])(
+    'what another client sends after the task ends it (streams show that: %s)',
+    (echoes) => {
+      const theirs = task('something else')
+
+      test('an answer before it is the answer', async () => {
+        const { code, out, err } = await go(['do it', '--last'], {
+          rounds: [[says('ours'), theirs, says('theirs'), rest]],
+          echoes,
+        })
+        expect({ code, out }).toEqual({ code: 0, out: 'ours\n' })
+        expect(err).toMatch(/another client sent a user.message \(e\d\) after the task/)
+      })
+
+      test('without one it is 8, and says whose message came', async () => {
+        const { code, out, err } = await go(['do it', '--last'], {
+          rounds: [[theirs, says('theirs'), rest]],
+          echoes,
+        })
+        expect({ code, out }).toEqual({ code: 8, out: '' })
+        expect(err).toMatch(
+          /the agent gave no answer: another client sent a user.message \(e\d\) after the task\n/,
+        )
+      })
+
+      test('if it was interrupted before, it is 15', async () => {
+        const rounds = [[says('half'), { type: 'user.interrupt' }, theirs, says('theirs'), rest]]
+        const { code, out, err } = await go(['do it', '--last'], { rounds, echoes })
+        expect({ code, out }).toEqual({ code: 15, out: '' })
+        expect(err).toMatch(/s1 was interrupted: another client sent a user.message \(e\d\) after the task\n/)
+        expect(err).not.toContain('nothing was sent since')
+      })
+    },
+  )
+
   test('Y127: on a terminal the rest is shown on stderr, one line each', async () => {
     const { out, err } = await go(['do it', '--last'], {
       rounds: [[says('a\nb'), says('the answer')]],
