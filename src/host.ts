@@ -12,7 +12,7 @@ import {
   suspend,
   takeInterrupt,
 } from './signals.ts'
-import { createStdStream, findStdinKind, identify } from './std-streams.ts'
+import { createStdStream, filePath, findStdinKind } from './std-streams.ts'
 import { realTimers } from './timers.ts'
 
 /** The process as a host. Its streams are opened when they are first used. */
@@ -33,7 +33,7 @@ export function createProcessHost(): Host {
         return findStdinKind()
       },
       get file() {
-        return identify(0)
+        return filePath(0)
       },
       open: () => process.stdin,
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),

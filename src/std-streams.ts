@@ -1,4 +1,4 @@
-import { constants, fstatSync, readFileSync, type Stats, statSync, writeSync } from 'node:fs'
+import { constants, fstatSync, readFileSync, realpathSync, type Stats, statSync, writeSync } from 'node:fs'
 import type { Stdin } from './io/input.ts'
 import type { StdStream } from './io/output.ts'
 import { stopListening } from './signals.ts'
@@ -17,7 +17,7 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
       return isOnTerminal
     },
     get file() {
-      return identify(descriptor)
+      return filePath(descriptor)
     },
     get isClosed() {
       return wasClosed(descriptor)
@@ -85,11 +85,10 @@ function wasClosed(descriptor: number): boolean {
   }
 }
 
-/** The device and inode of a regular file. */
-export function identify(descriptor: number): string | undefined {
+/** The real path of a regular file, if the system tells it. */
+export function filePath(descriptor: number): string | undefined {
   try {
-    const stat = fstatSync(descriptor, { bigint: true })
-    return stat.isFile() ? `${stat.dev}:${stat.ino}` : undefined
+    return fstatSync(descriptor).isFile() ? realpathSync(`/dev/fd/${descriptor}`) : undefined
   } catch {
     return undefined
   }

@@ -11,7 +11,7 @@ interface NamedFile {
   flag?: FileFlag | TextFlag
   about: string
   isWritten: boolean
-  /** The same for all names of a regular file, and for a name that no file has yet; nothing for a device or a pipe. */
+  /** The real path of a regular file, or of one that may be made; absent for a device or a pipe. */
   identity: string | undefined
 }
 
@@ -83,8 +83,7 @@ function findOthers(host: Host, readsStdin: boolean): NamedFile[] {
 function identify(host: Host, name: string): string | undefined {
   const path = absolutePath(host, name)
   try {
-    const stat = statSync(path, { bigint: true })
-    return stat.isFile() ? `${stat.dev}:${stat.ino}` : undefined
+    if (!statSync(path).isFile()) return undefined
   } catch {
     // What cannot be looked at can still be named twice.
   }

@@ -1,11 +1,11 @@
-import fs, { closeSync, constants, existsSync, lstatSync, openSync, promises, type Stats } from 'node:fs'
+import fs, { closeSync, constants, existsSync, openSync, promises } from 'node:fs'
 import type { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { asFileFailure, CliError, fileProblem, usage } from '../errors.ts'
 import { inTime } from '../timers.ts'
 import { notTaken, type Output, type WriteLimit } from './output.ts'
-import { absolutePath, isFolderName, realPlace } from './paths.ts'
+import { findTarget, modeToKeep } from './paths.ts'
 import { createTemporaryFile, type TemporaryFile } from './temporary-file.ts'
 
 export interface KeptPart {
@@ -34,14 +34,13 @@ export interface FileOutput extends Output {
 }
 
 interface WhereWritten extends WriteLimit {
-  host: { readonly cwd: string; platform: NodeJS.Platform }
+  host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number }
 }
 
 /**
- * Prepares to write a file, without changing it yet: throws a `CliError` of kind `file` if it cannot be written. A
- * device or a pipe is written directly, a pipe until the deadline, and of a link its target, which may not
- * be there yet. A file keeps its mode; a new one gets `mode`, by
- * default that of any new file.
+ * Prepares to write a file, without changing it yet: throws a `CliError` of kind `file` if it cannot be written. A device or
+ * an open descriptor is written directly, and a pipe, until the deadline. A file of the user's keeps its mode; a new one gets
+ * `mode`, by default that of any new file.
  */
 export async function openFileOutput(
   name: string,
@@ -49,54 +48,43 @@ export async function openFileOutput(
   mode?: number,
 ): Promise<FileOutput> {
   if (name === '') throw usage('a file must have a name')
-  const path = absolutePath(host, name)
-  const target = realPlace(path)
-  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false
-  const existing = await promises.stat(target).catch((error: NodeJS.ErrnoException) => {
-    // A link that leads to itself has no place.
-    if (error.code === 'ELOOP') throw asFileFailure(error, name)
-    return undefined
-  })
-  if (existing?.isDirectory() || isFolderName(name, host.platform))
-    throw new CliError('file', `${name}: it is a folder`)
-  const isRegular = existing === undefined || existing.isFile()
-  const needed = [...(isRegular ? [dirname(target)] : []), ...(existing ? [target] : [])]
+  const { path: target, stat: existing, isDirect } = findTarget(host, name)
+  const needed = [...(isDirect ? [] : [dirname(target)]), ...(existing ? [target] : [])]
   for (const path of needed) {
     await promises.access(path, constants.W_OK).catch((error) => {
       const isFolder = path !== target && (error as NodeJS.ErrnoException).code === 'ENOENT'
       throw isFolder
-        ? new CliError('file', `${name}: there is no folder ${dirname(isLink ? target : name)}/`)
+        ? new CliError('file', `${name}: there is no folder ${dirname(name)}/`)
         : asFileFailure(error, name)
     })
   }
   const pipe = existing?.isFIFO() ? await openPipe(target, name) : undefined
-  const shown = isLink ? target : name
-  const special = pipe ? createPipeSink(pipe, name, until) : createDeviceSink(target)
-  const sink = isRegular ? createFileSink(target, shown, existing?.mode ?? mode) : special
+  const direct = pipe ? createPipeSink(pipe, name, until) : createDeviceSink(target)
+  const sink = isDirect ? direct : createFileSink(target, name, modeToKeep(existing, host.uid) ?? mode)
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
       throw asFileFailure(error, name)
     })
   return {
     isTerminal: false,
-    isDirect: !isRegular,
+    isDirect,
     write: (chunk) => wrapped(sink.write(chunk)),
     async flush() {},
     commit: () => wrapped(sink.commit()),
     keep: sink.keep,
     discard: sink.discard,
     get described() {
-      if (!isRegular) return undefined
+      if (isDirect) return undefined
       const isPartThere = existsSync(`${target}.part`)
-      const part = isPartThere ? `; ${shown}.part beside it is from an earlier one that broke off` : ''
-      return `the answer is in ${shown}${part}`
+      const part = isPartThere ? `; ${name}.part beside it is from an earlier one that broke off` : ''
+      return `the answer is in ${name}${part}`
     },
   }
 }
 
 type Sink = Pick<FileOutput, 'write' | 'commit' | 'keep' | 'discard'>
 
-function createFileSink(target: string, name: string, mode: Stats['mode'] | undefined): Sink {
+function createFileSink(target: string, name: string, mode: number | undefined): Sink {
   let file: TemporaryFile | undefined
   const begin = () => {
     file ??= createTemporaryFile(target, { mode, isExact: mode !== undefined })
@@ -187,16 +175,17 @@ function createPipeSink(pipe: Socket, name: string, { limit, timers }: WriteLimi
   }
 }
 
+/** A descriptor may be that of a file, which others have written to: it is added to. */
 function createDeviceSink(path: string): Sink {
   let file: number | undefined
   let isWhole = false
   return {
     async write(chunk) {
-      file ??= await open(path, 'w')
+      file ??= await open(path, 'a')
       await writeFile(file, chunk)
     },
     async commit() {
-      file ??= await open(path, 'w')
+      file ??= await open(path, 'a')
       await close(file)
       isWhole = true
     },

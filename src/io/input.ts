@@ -11,7 +11,7 @@ import { fileFlag, isBlank, readUtf8, tooLong } from './utf8.ts'
 /** stdin. Of kind `none` it is closed, or a device such as /dev/null, and there is nothing to wait for. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
-  /** Of a regular file: its device and inode, as `1:2`. */
+  /** The real path of a regular file. */
   readonly file?: string | undefined
   open(): Readable
   /** Only of a terminal on which a person types: whether keys, Ctrl-C too, are delivered one by one and are not shown. */

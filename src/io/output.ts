@@ -14,7 +14,7 @@ export interface Output {
 /** stdout or stderr of the process: file descriptor 1 or 2. */
 export interface StdStream {
   isTerminal: boolean
-  /** Of a regular file: its device and inode, as `1:2`. */
+  /** The real path of a regular file. */
   readonly file?: string | undefined
   /** It was closed when the process started: nothing can be written. */
   readonly isClosed?: boolean | undefined

@@ -1,5 +1,6 @@
-import { existsSync, readlinkSync, realpathSync } from 'node:fs'
+import { existsSync, lstatSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
+import { asFileFailure, CliError } from '../errors.ts'
 
 /** The whole path of a name. The current folder may be gone, and is asked for only if the name begins there. */
 export const absolutePath = (host: { readonly cwd: string }, name: string): string =>
@@ -35,6 +36,66 @@ function targetOf(path: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/** A path, and those that it leads to if it is a link. */
+export function linksFrom(path: string): string[] {
+  const places = [path]
+  for (let place = path; places.length < mostLinks; places.push(place)) {
+    const target = targetOf(place)
+    if (target === undefined) break
+    place = resolve(realPath(dirname(place)), target)
+  }
+  return places
+}
+
+/** A place where a file is to be written. */
+export interface Target {
+  path: string
+  /** Of what is there. */
+  stat?: Stats
+  /** It is a device, a pipe or an open descriptor, such as `/dev/stdout`: it is not replaced, but written to. */
+  isDirect: boolean
+}
+
+/**
+ * Finds where a file of this name is written. No link is ever written through, unless it leads to a device, a pipe or an
+ * open descriptor. Throws a `CliError` of kind `file` for a link to a file or to nothing, and for a folder.
+ */
+export function findTarget(
+  { cwd, platform }: { readonly cwd: string; platform: NodeJS.Platform },
+  name: string,
+): Target {
+  const path = absolutePath({ cwd }, name)
+  const stat = look(path, name)
+  if (stat?.isDirectory() || isFolderName(name, platform))
+    throw new CliError('file', `${name}: it is a folder`)
+  const isDescriptor = linksFrom(path).some((place) => descriptor.test(place))
+  const isRegular = stat === undefined || stat.isFile()
+  if (isRegular && !isDescriptor && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
+    throw new CliError('file', `${name}: ${isLink}`)
+  return { path, stat, isDirect: isDescriptor || !isRegular }
+}
+
+export const isLink = 'it is a symbolic link, and no link is written through: name the file itself'
+
+/** What the system calls a file that a process has open. */
+const descriptor = /^\/proc\/[^/]+\/fd\/\d+$/
+
+function look(path: string, name: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    throw asFileFailure(error, name)
+  }
+}
+
+/**
+ * The mode of a file that replaces this one: that of a user's own file is kept, without the bits that lend rights. Absent
+ * for any other, which is replaced as if it were new.
+ */
+export function modeToKeep(stat: Stats | undefined, uid: number | undefined): number | undefined {
+  return stat && (uid === undefined || stat.uid === uid) ? stat.mode & 0o777 : undefined
 }
 
 /** Whether a name says that it is a folder's, by its end. Elsewhere than on Windows a file's name may end in a `\`. */

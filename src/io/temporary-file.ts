@@ -5,6 +5,7 @@ import {
   fchmodSync,
   promises as fs,
   linkSync,
+  lstatSync,
   openSync,
   renameSync,
   rmSync,
@@ -14,6 +15,7 @@ import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Crowd } from '../crowd.ts'
 import { writeAll } from './open-file.ts'
+import { isLink, modeToKeep } from './paths.ts'
 
 /** A file under a name of its own, beside the one that it becomes. All methods but `write` are synchronous. */
 export interface TemporaryFile {
@@ -122,8 +124,10 @@ const withoutLinks = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
 export interface NewFileOptions {
   /** Replace a regular file. */
   replaces?: boolean
-  /** Less the process's umask; by default that of any new file. */
+  /** Of a new file, less the process's umask; by default that of any new file. */
   mode?: number
+  /** The user's number: a file of the user's own keeps its mode. */
+  uid?: number | undefined
   /** Gets what removes the unfinished file, for a signal. */
   cleanups: Crowd<() => void>
 }
@@ -135,9 +139,10 @@ export interface NewFileOptions {
 export async function createFile(
   target: string,
   bytes: Uint8Array,
-  { replaces = false, mode, cleanups }: NewFileOptions,
+  { replaces = false, mode, uid, cleanups }: NewFileOptions,
 ): Promise<boolean> {
-  const file = createTemporaryFile(target, { mode })
+  const kept = replaces ? modeToKeep(lstatSync(target, { throwIfNoEntry: false }), uid) : undefined
+  const file = createTemporaryFile(target, { mode: kept ?? mode, isExact: kept !== undefined })
   cleanups.add(file.remove)
   try {
     await file.write(bytes)
@@ -173,7 +178,7 @@ export async function findObstacle(path: string, replaces: boolean): Promise<str
   })
   if (!found) return undefined
   if (found.isFile()) return replaces ? undefined : 'it already exists (--force replaces it)'
-  if (found.isSymbolicLink()) return 'it is a symbolic link, which is not replaced'
+  if (found.isSymbolicLink()) return isLink
   return found.isDirectory()
     ? 'it is a folder (with a / at its end, images go into it)'
     : 'it is not a regular file'

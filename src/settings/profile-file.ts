@@ -7,14 +7,13 @@ import {
   lstatSync,
   openSync,
   readFileSync,
-  readlinkSync,
-  realpathSync,
   type Stats,
   statSync,
 } from 'node:fs'
 import paths, { dirname } from 'node:path'
 import type { ProcessInfo } from '../context.ts'
 import { CliError, fileProblem } from '../errors.ts'
+import { linksFrom } from '../io/paths.ts'
 import { describeJsonError, formatPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 
@@ -116,14 +115,6 @@ function isOpenToOthers(stat: Stats | undefined, uid: number): boolean {
   // In a folder with the sticky bit, as secrets are mounted with, nobody replaces what is another's.
   const isSticky = stat.isDirectory() && (stat.mode & 0o1000) !== 0
   return (stat.mode & 0o022) !== 0 && !isSticky
-}
-
-/** A path, and those that it leads to if it is a link; as many as Linux follows. */
-function linksFrom(path: string): string[] {
-  const places = [path]
-  for (let place = path; places.length < 40 && lookAt(place)?.isSymbolicLink(); places.push(place))
-    place = paths.resolve(realpathSync(dirname(place)), readlinkSync(place))
-  return places
 }
 
 /** Returns the parsed JSON, not zod's copy of it, which would lack a key such as `__proto__`. */

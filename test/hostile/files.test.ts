@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
+  chownSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -277,5 +278,79 @@ describe('a profile that others can write runs no command of theirs (needs POSIX
     chmodSync(mounted, 0o1777)
     const env = { ...bare, PARLEY_CONFIG_DIR: mounted }
     expect((await run(['chat', 'hi'], { ...answer, env })).code).toBe(0)
+  })
+})
+
+/** Every flag of a request that writes a file as a whole, with what else its command needs. */
+const writing: Record<string, string[]> = {
+  'chat -o': ['chat', 'hi', '-o'],
+  'chat --thread': ['chat', 'hi', '--thread'],
+  'chat --report': ['chat', 'hi', '--report'],
+  'chat --batch --results': ['chat', '--batch', 'in', '--resume', '--results'],
+  'image -o --force': ['image', 'hi', '-m', 'm', '--force', '-o'],
+  'api -o': ['api', 'gateway', '/v1/message', '-o'],
+  'events run -o': ['events', 'run', 'go', '-s', 's1', '--no-stdin', '-o'],
+  'events run --audit': ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit'],
+}
+
+describe.each(Object.entries(writing))('%s writes through no link (needs symbolic links)', (_, argv) => {
+  test.each([
+    ['to a file', 'victim'],
+    ['to nothing', 'nowhere'],
+    ['to itself', 'out'],
+    ['to a link', 'second'],
+    ['to a folder', 'folder'],
+  ])('that leads %s', async (__, target) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'in'), '"a"\n')
+    writeFileSync(join(cwd, 'victim'), '')
+    mkdirSync(join(cwd, 'folder'))
+    symlinkSync('victim', join(cwd, 'second'))
+    symlinkSync(target, join(cwd, 'out'))
+    const { code, err, requests } = await run([...argv, 'out'], { cwd })
+    expect([code, requests, readlinkSync(join(cwd, 'out'))]).toEqual([11, [], target])
+    expect(err).toContain('out: ')
+    expect(readFileSync(join(cwd, 'victim'), 'utf8')).toBe('')
+    expect(readdirSync(cwd).sort()).toEqual(['folder', 'in', 'out', 'second', 'victim'])
+    expect(readdirSync(join(cwd, 'folder'))).toEqual([])
+  })
+})
+
+test('a folder may be a link: what is written is a file in it (needs symbolic links)', async () => {
+  const cwd = temporaryFolder()
+  mkdirSync(join(cwd, 'real'))
+  symlinkSync('real', join(cwd, 'linked'))
+  const argv = ['chat', 'hi', '-o', 'linked/a.txt', '--thread', 'linked/t.json', '--report', 'linked/r.json']
+  expect((await run(argv, { cwd })).code).toBe(0)
+  expect(readdirSync(join(cwd, 'real')).sort()).toEqual(['a.txt', 'r.json', 't.json'])
+})
+
+describe('the rights of a file that is replaced (needs POSIX files)', () => {
+  const modeAfter = async (argv: string[], mode: number, owner?: number) => {
+    const cwd = temporaryFolder()
+    const path = join(cwd, 'out')
+    writeFileSync(path, '')
+    if (owner !== undefined) chownSync(path, owner, owner)
+    chmodSync(path, mode)
+    const exchange = argv[0] === 'image' ? answering(image) : answering(message('ok'))
+    expect((await run([...argv, 'out'], { cwd, exchange })).code).toBe(0)
+    const { uid, mode: after } = lstatSync(path)
+    expect(uid).toBe(process.getuid?.())
+    return after & 0o7777
+  }
+  const image = JSON.stringify({
+    candidates: [{ content: { parts: [{ inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }] } }],
+  })
+  const kinds = ['chat -o', 'chat --thread', 'image -o --force', 'api -o']
+
+  test.each(kinds)('%s: one of the own keeps its mode, but never lends rights', async (kind) => {
+    expect(await modeAfter(writing[kind] ?? [], 0o6755)).toBe(0o755)
+    expect(await modeAfter(writing[kind] ?? [], 0o1600)).toBe(0o600)
+  })
+
+  const isRoot = process.getuid?.() === 0
+  test.skipIf(!isRoot).each(kinds)('%s: one of another user is new (needs root)', async (kind) => {
+    const fresh = kind === 'chat --thread' ? 0o600 : 0o666 & ~process.umask()
+    expect(await modeAfter(writing[kind] ?? [], 0o4777, 65534)).toBe(fresh)
   })
 })

@@ -1,11 +1,11 @@
-import { existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { buildBody, instruct, type Part } from '../../content/body.ts'
 import type { Context } from '../../context.ts'
 import type { Crowd } from '../../crowd.ts'
 import { asFileFailure, CliError } from '../../errors.ts'
 import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
-import { absolutePath, realPlace } from '../../io/paths.ts'
+import { findTarget, realPlace } from '../../io/paths.ts'
 import { readUtf8 } from '../../io/utf8.ts'
 import { appending } from '../../wire/json/edit.ts'
 
@@ -44,7 +44,7 @@ export async function openConversation(
   { deadline, isPreview }: ConversationOptions,
 ): Promise<Conversation> {
   const { input, note, cleanups, timers } = context
-  const target = await findTarget(context, name)
+  const target = await findFile(context, name)
 
   const read = async () => {
     if (!existsSync(target)) return undefined
@@ -106,14 +106,12 @@ function hasOther(text: string, system: string | undefined): boolean {
 }
 
 /** The file to lock and to replace. Throws if it cannot be written. */
-async function findTarget(context: Context, name: string): Promise<string> {
-  const path = absolutePath(context.host, name)
-  const target = realPlace(path)
-  if (existsSync(path) && !statSync(path).isFile())
-    throw new CliError('file', `${name}: it is not a regular file`)
+async function findFile(context: Context, name: string): Promise<string> {
+  const { path, isDirect } = findTarget(context.host, name)
+  if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)
   // Before a lock is made beside it.
   await openFileOutput(name, context)
-  return target
+  return realPlace(path)
 }
 
 async function replaceFile(file: FileOutput, bytes: Uint8Array, cleanups: Crowd<() => void>): Promise<void> {

@@ -66,7 +66,7 @@ async function toFolder(
           const file = `${numbered(name, ++count)}.${extension}`
           const target = resolve(path, file)
           if (await findObstacle(target, replaces)) continue
-          if (await createFile(target, bytes, { replaces, cleanups })) return folder + file
+          if (await createFile(target, bytes, { replaces, uid: host.uid, cleanups })) return folder + file
         }
       }),
   }
@@ -99,7 +99,11 @@ async function toFile(
       if (disagrees(file, kind)) note(`${file}: this name is used, but the image is ${kind}`)
       return checked(file, async () => {
         await check(file)
-        const isCreated = await createFile(absolutePath(host, file), bytes, { replaces, cleanups })
+        const isCreated = await createFile(absolutePath(host, file), bytes, {
+          replaces,
+          uid: host.uid,
+          cleanups,
+        })
         if (!isCreated)
           throw new CliError('file', `${file}: it was created meanwhile, and is not overwritten`)
         return file
