@@ -1049,6 +1049,54 @@ test('the deadline and a wait of a run with an audit say that the same line may 
   expect(toldBy(await go({ ...asking, words: more }))).toEqual({ exit: 12, sent: 'no', retry: 'later' })
 })
 
+test('what was denied since the task makes each later run 14, and what was allowed instead does not', async () => {
+  const service = createAgentService({ rounds: [[bash('t1', 'rm -rf x')]] })
+  const cwd = temporaryFolder()
+  expect((await go({ cwd, world: { exchange: service.exchange } })).code).toBe(14)
+  // The same line with its audit is done; one without a task, and without the audit, sees what the session shows.
+  const argv = ['events', 'run', '-s', 's1', '--no-stdin']
+  const later = await run(argv, { cwd, timers: clock, exchange: service.exchange })
+  expect({ code: later.code, err: later.err }).toMatchObject({
+    code: 14,
+    err: expect.stringContaining('deny t1 (not by this run)'),
+  })
+  const byPerson = createAgentService({ rounds: [[bash('t1', 'ls')]] })
+  expect((await go({ policy: askAll, world: { exchange: byPerson.exchange } })).code).toBe(12)
+  byPerson.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' })
+  expect((await run(argv, { timers: clock, exchange: byPerson.exchange })).code).toBe(0)
+})
+
+test('a denied custom tool use makes a later run 14 by the audit', async () => {
+  const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
+  const cwd = temporaryFolder()
+  expect((await go({ cwd, world: { exchange: service.exchange } })).code).toBe(14)
+  const later = await go({ cwd, words: [], world: { exchange: service.exchange } })
+  expect({ code: later.code, err: later.err }).toMatchObject({
+    code: 14,
+    err: expect.stringContaining('deny x c1 (default: not in CI)'),
+  })
+})
+
+test('a question is withdrawn once somebody else has answered it, and nothing is posted', async () => {
+  const service = createAgentService({ rounds: [[bash('t1', 'ls')]] })
+  async function* typed() {
+    while (!service.events.some(({ type }) => type === 'session.status_idle'))
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' })
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    yield 'y\n'
+  }
+  const { code, err } = await run(['events', 'run', 'go', '-s', 's1'], {
+    timers: clock,
+    typed: typed(),
+    tty: ['stdout', 'stderr'],
+    exchange: service.exchange,
+  })
+  expect({ code, posts: service.posts }, err).toEqual({ code: 14, posts: 0 })
+  expect(err).toContain('t1 is not answered: it is answered: deny')
+})
+
 test('a session that is gone while it is followed is 4', async () => {
   const service = createAgentService({ rounds: [], end: { type: 'session.status_running' }, cut: () => 1 })
   const exchange: Exchange = (request, onSent) => {
