@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
@@ -837,6 +837,7 @@ describe('the audit as a journal', () => {
   test('Y95: a second run of the session waits for the first, and runs no command again (needs sh)', async () => {
     const service = createService({ rounds: [[custom('c1', 'x')]] })
     const cwd = temporaryFolder()
+    onTestFinished(() => writeFileSync(join(cwd, 'go'), ''))
     const tool = [
       '--tool',
       'x=echo ran >> runs; until [ -e go ]; do sleep 0.01; done',
