@@ -52,27 +52,14 @@ test.each([
   expect((await headersOf({ TRACEPARENT: text })).err).not.toContain('left out')
 })
 
-const many = (count: number) => Array.from({ length: count }, (_, index) => `k${index}=v`).join(',')
-
 test.each([
   ['one entry', 'a=b', true],
   ['empty entries and blanks', ' a=b ,, c@d=e f', true],
-  ['32 entries', many(32), true],
-  ['33 entries', many(33), false],
-  ['a key twice', 'a=b,a=c', false],
-  ['a capital', 'A=b', false],
-  ['no value', 'a=', false],
-  ['no key', '=b', false],
-  ['a second =', 'a=b=c', false],
-  ['the longest value', `a=${'b'.repeat(256)}`, true],
-  ['a longer value', `a=${'b'.repeat(257)}`, false],
-  ['a longer key', `${'a'.repeat(257)}=b`, false],
   ['a control character', 'a=b\u0007', false],
   ['a line break at the end', 'a=b\n', false],
   ['a line break after many commas', `a=b${','.repeat(99)}\nX: 1`, false],
   ['too much', ' '.repeat(20_000), false],
   ['letters beyond ASCII', 'a=ü', false],
-  ['commas', ',,', false],
 ])('of TRACESTATE, %s', async (_, text, isSent) => {
   const { state, err } = await headersOf({ TRACEPARENT: parent, TRACESTATE: text }, '-v')
   expect(state).toBe(isSent ? text : undefined)
