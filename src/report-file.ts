@@ -95,7 +95,7 @@ function describeRun(
   { exit, isSignal, failure }: End,
   seconds: number,
 ): object {
-  const { command, id, model, stopReason, session, usage, attempts, files, fileTypes, counts } = summary
+  const { command, id, model, stopReason, session, usage, attempts, files, counts } = summary
   const { cost, sessionUsage, sessionCost, toolUses } = summary
   const requestId = failure?.details.requestId ?? summary.requestId
   const { retry = 'never', deadline = false, sent = calls.sent } = failure?.details ?? {}
@@ -117,7 +117,6 @@ function describeRun(
     requestId: shown(requestId),
     session: shown(session),
     files: files ?? null,
-    fileTypes: files && fileTypes.size > 0 ? Object.fromEntries(fileTypes) : null,
     cost: inText(cost),
     sessionUsage: sessionUsage ? usageByName(sessionUsage) : null,
     sessionCost: inText(sessionCost),

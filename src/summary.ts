@@ -35,8 +35,6 @@ export interface Summary {
   sessionCost: ListCost | undefined
   /** Files that results were written to; `undefined` if they are too many to be kept. */
   files: string[] | undefined
-  /** The kind of each that is an image, whatever its name says. */
-  fileTypes: Map<string, string>
   /** Of a batch: the number of lines for each outcome, and of the failed ones for each kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
   /** How many tool uses of a run ended how, so far. */
@@ -57,7 +55,6 @@ export const createSummary = (): Summary => ({
   sessionUsage: undefined,
   sessionCost: undefined,
   files: [],
-  fileTypes: new Map(),
   toolUses: undefined,
   counts: undefined,
 })

@@ -54,7 +54,6 @@ test('a run writes what it came to, and null where that is not known', async () 
     cost: null,
     sessionUsage: null,
     sessionCost: null,
-    fileTypes: null,
     toolUses: null,
     resume: null,
   })
@@ -191,7 +190,6 @@ test('files, sessions and counts are named', async () => {
   expect(read(cwd)).toMatchObject({
     command: 'image',
     files: ['pic.png'],
-    fileTypes: { 'pic.png': 'image/png' },
   })
   await run(['events', 'list', '-s', 'sesn_1', '--report', 'r.json'], { cwd })
   expect(read(cwd)).toMatchObject({ command: 'events list', session: 'sesn_1', model: null })
@@ -443,7 +441,6 @@ test('what a run came to is in it, field by field', async () => {
     sessionUsage: new Map([['outputTokens', 7]]),
     sessionCost: { amount: 0n, currency: 'EUR' },
     files: ['a.png', 'b.txt \u202e'],
-    fileTypes: new Map([['a.png', 'image/png']]),
     resume: ['events', 'run'],
     toolUses: () => ({ allowed: 1, denied: 2, run: 3, open: 4 }),
     counts: () => ({ counts: { total: 2 }, failures: { service: 1 } }),
@@ -472,7 +469,6 @@ test('what a run came to is in it, field by field', async () => {
     requestId: 'req_1',
     session: 's1',
     files: ['a.png', 'b.txt \u202e'],
-    fileTypes: { 'a.png': 'image/png' },
     cost: { amount: '12345678901234567890', currency: 'USD' },
     sessionUsage: { ...unknownUsage, outputTokens: 7 },
     sessionCost: { amount: '0', currency: 'EUR' },
@@ -486,7 +482,7 @@ test('what a run came to is in it, field by field', async () => {
 test('its kind, its request and the way on are those of the failure, or of a signal', async () => {
   const details = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'] } as const
   const failure = new CliError('refused', 'x', { ...details, resume: [...details.resume] })
-  const known = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'], fileTypes: null }
+  const known = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'] }
   for (const [end, expected] of [
     [
       { exit: 4, failure },

@@ -61,7 +61,6 @@ export const forms: Record<
       requestId: [orNull(text), "the service's id of the last request"],
       session: [orNull(text), 'the session'],
       files: [orNull(z.array(text)), 'the files that results were written to'],
-      fileTypes: [orNull(anObject), 'the kind of each image among them'],
       cost: [orNull(anObject), 'of a run: amount in whole minor units, and currency'],
       sessionUsage: [orNull(anObject), 'tokens of the whole session'],
       sessionCost: [orNull(anObject), 'cost of the whole session'],

@@ -20,10 +20,6 @@ const extensions = new Map(
   }),
 )
 
-/** The MIME type of a kind, by its extension. */
-export const mimeTypeOf = (extension: string): string =>
-  [...extensions].find(([, each]) => each === extension)?.[0] ?? 'image/svg+xml'
-
 export interface Format {
   /** Absent if neither the bytes nor the MIME type say a known kind. */
   extension?: string

@@ -6,7 +6,7 @@ import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import type { Destination } from './destination.ts'
-import { mimeTypeOf, recognizeFormat } from './format.ts'
+import { recognizeFormat } from './format.ts'
 
 export interface SaveOptions {
   destination: Destination
@@ -73,7 +73,6 @@ async function saveImage(
   })
   if (path === undefined) return
   context.summary.files?.push(path)
-  context.summary.fileTypes.set(path, mimeTypeOf(extension))
   await onSaved(path, { bytes, extension })
 }
 
