@@ -12,8 +12,8 @@ export interface Connection extends PausableSocket {
 
 /** Where requests get their connections from. */
 export interface Connections {
-  /** Throws as `openConnection` does; `signal` is called only if one has to be opened. */
-  take(url: URL, signal: () => AbortSignal): Promise<Connection>
+  /** Throws as `openConnection` does; `signal` stops one that has to be opened. */
+  take(url: URL, signal: AbortSignal): Promise<Connection>
   /** Takes back one whose response is whole. */
   giveBack(url: URL, connection: Connection): void
 }
@@ -27,7 +27,7 @@ interface Idle {
 
 /** A new connection for each request, closed after it. */
 export const createConnections = (options: ConnectOptions): Connections => ({
-  take: (url, signal) => connect(url, options, signal()),
+  take: (url, signal) => connect(url, options, signal),
   giveBack: (_, connection) => close(connection),
 })
 
@@ -64,7 +64,7 @@ export function keepConnections(options: ConnectOptions, open: Crowd<() => void>
         leave()
         return connection
       }
-      return connect(url, options, signal())
+      return connect(url, options, signal)
     },
     giveBack(url, connection) {
       connection.isUsed = true

@@ -6,7 +6,7 @@ import type { Timers } from '../timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { type Connection, type Connections, close } from './connections.ts'
 import { errorOf } from './socket.ts'
-import { createTimeLimits } from './time-limits.ts'
+import { createTimeLimits, type TimeLimits } from './time-limits.ts'
 
 export interface ExchangeOptions {
   connections: Connections
@@ -20,10 +20,10 @@ export interface ExchangeOptions {
 }
 
 /** The exchange over the network: it is always known how far a request got. */
-export function createHttpExchange(options: ExchangeOptions): Exchange {
-  return (request, onSent) =>
-    new Promise((resolve, reject) => attempt(request, options, { onSent, resolve, reject }))
-}
+export const createHttpExchange =
+  (options: ExchangeOptions): Exchange =>
+  (request, onSent) =>
+    new Promise((resolve, reject) => new Attempt(request, options, { onSent, resolve, reject }).start())
 
 /** What an attempt reports while it goes on. */
 interface Reports {
@@ -32,185 +32,167 @@ interface Reports {
   reject(error: CliError): void
 }
 
-function attempt(
-  request: HttpRequest,
-  { connections, timeout, deadline, open, timers }: ExchangeOptions,
-  { onSent, resolve, reject }: Reports,
-): void {
-  const url = new URL(request.url)
-  let reached: Fate = 'not-sent'
-  const limits = createTimeLimits({
-    timeout,
-    deadline,
-    timers,
-    onEnd: (why, isDeadline) =>
-      fail(failure(reached, url, why).with({ isPermanent: isDeadline, deadline: isDeadline || undefined })),
-  })
-  const queue = createChunkQueue({
-    pause(isPaused) {
-      connection.pause(isPaused)
-      limits.pause(isPaused)
+/** One request on a connection that no other request uses; undici tells it what comes back. */
+class Attempt implements Dispatcher.DispatchHandler {
+  readonly #request: HttpRequest
+  readonly #options: ExchangeOptions
+  readonly #reports: Reports
+  readonly #url: URL
+  readonly #limits: TimeLimits
+  readonly #opening = new AbortController()
+  readonly #body = new ChunkQueue(
+    (isPaused) => {
+      this.#connection?.pause(isPaused)
+      this.#limits.pause(isPaused)
     },
-    leave: () => finish(),
-  })
+    () => this.#finish(),
+  )
+  #reached: Fate = 'not-sent'
+  #connection: Connection | undefined
+  /** Bytes that had come over the connection before the request. */
+  #bytesBefore = 0
 
-  function finish(isWhole = false): void {
-    open.delete(finish)
-    request.signal?.removeEventListener('abort', giveUp)
-    limits.end()
-    if (isWhole) connection.release()
-    else connection.close()
-    queue.close()
+  constructor(request: HttpRequest, options: ExchangeOptions, reports: Reports) {
+    const { timeout, deadline, timers } = options
+    this.#request = request
+    this.#options = options
+    this.#reports = reports
+    this.#url = new URL(request.url)
+    this.#limits = createTimeLimits({
+      timeout,
+      deadline,
+      timers,
+      onEnd: (why, isDeadline) =>
+        this.#fail(this.#failure(why).with({ isPermanent: isDeadline, deadline: isDeadline || undefined })),
+    })
   }
 
-  function fail(error: Error): void {
-    const known = error instanceof CliError ? error : explainFailure(error, reached, url, connection)
+  start(): void {
+    const { signal } = this.#request
+    this.#options.open.add(this.#finish)
+    this.#send()
+    signal?.addEventListener('abort', this.#giveUp)
+    if (signal?.aborted) this.#giveUp()
+  }
+
+  onRequestStart(): void {
+    // What an idle connection brings is not a response: undici has to see it as it is.
+    this.#connection?.expectAnswer()
+    this.#reached = 'sent'
+    this.#reports.onSent?.()
+    this.#limits.start()
+  }
+
+  onResponseStart(_: unknown, status: number, headers: Headers, statusText = ''): void {
+    if (status < 200) return
+    this.#reached = 'answered'
+    this.#limits.refresh()
+    const close = () => this.#finish()
+    this.#reports.resolve({ status, statusText, headers: flatten(headers), body: this.#body, close })
+  }
+
+  onResponseData(_: unknown, chunk: Uint8Array): void {
+    this.#limits.refresh()
+    this.#body.push(chunk)
+  }
+
+  onResponseEnd(): void {
+    // When no length is given, undici takes a reset for the end of the body.
+    const error = this.#connectionError()
+    if (error) this.#fail(error)
+    else this.#finish(true)
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    // The server has closed a kept connection before anything was sent: another one is taken.
+    if (this.#reached === 'not-sent' && this.#connection?.isUsed) this.#send()
+    else this.#fail(error)
+  }
+
+  #send(): void {
+    this.#dispatch().catch(this.#fail)
+  }
+
+  async #dispatch(): Promise<void> {
+    const { connections } = this.#options
+    const connection = await connections.take(this.#url, this.#opening.signal)
+    if (this.#opening.signal.aborted) return close(connection)
+    this.#connection = connection
+    this.#bytesBefore = connection.socket.bytesRead
+    connection.client.dispatch(optionsOf(this.#request, this.#url, this.#limits.refresh), this)
+  }
+
+  #finish = (isWhole = false): void => {
+    const { open, connections } = this.#options
+    open.delete(this.#finish)
+    this.#request.signal?.removeEventListener('abort', this.#giveUp)
+    this.#limits.end()
+    const connection = this.#connection
+    if (isWhole) {
+      // From now on it may be another request's.
+      this.#connection = undefined
+      if (connection) connections.giveBack(this.#url, connection)
+    } else {
+      this.#opening.abort()
+      if (connection) close(connection)
+    }
+    this.#body.close()
+  }
+
+  #fail = (error: Error): void => {
+    const known = error instanceof CliError ? error : this.#explain(error)
     // Before `finish`: when the connection closes, undici fails the request once more, in words of its own.
-    if (reached === 'answered') queue.close(known)
-    else reject(known)
-    finish()
+    if (this.#reached === 'answered') this.#body.close(known)
+    else this.#reports.reject(known)
+    this.#finish()
   }
 
-  const giveUp = () => fail(failure(reached, url, 'it was given up').with({ isPermanent: true }))
+  #giveUp = (): void => this.#fail(this.#failure('it was given up').with({ isPermanent: true }))
 
-  open.add(finish)
-  const connection = dispatch(request, {
-    url,
-    connections,
-    onError: fail,
-    onTaken: limits.refresh,
-    handler: {
-      onRequestStart() {
-        reached = 'sent'
-        onSent?.()
-        limits.start()
-      },
-      onResponseStart(_, status, headers, statusText = '') {
-        if (status < 200) return
-        reached = 'answered'
-        limits.refresh()
-        resolve({ status, statusText, headers: flatten(headers), body: queue, close: () => finish() })
-      },
-      onResponseData(_, chunk) {
-        limits.refresh()
-        queue.push(chunk)
-      },
-      onResponseEnd() {
-        // When no length is given, undici takes a reset for the end of the body.
-        const error = connection.errored()
-        if (error) return fail(error)
-        finish(true)
-      },
-      onResponseError: (_, error) => fail(error),
-    },
-  })
-  request.signal?.addEventListener('abort', giveUp)
-  if (request.signal?.aborted) giveUp()
+  #connectionError(): Error | null | undefined {
+    return this.#connection && errorOf(this.#connection.socket)
+  }
+
+  /** Names a failure by how far the request got, never by its error code: a reset happens at every stage. */
+  #failure(what: string): CliError {
+    const { host } = this.#url
+    if (this.#reached === 'not-sent') return new CliError('not-sent', `${host}: ${what}`)
+    if (this.#reached === 'sent') return new CliError('unknown', `${host}: ${what}`)
+    return new CliError('response', `the answer broke off: ${what}`, { brokeOff: true })
+  }
+
+  /** Names what undici reports; the connection's own error counts more. */
+  #explain(reported: Error): CliError {
+    const error: NodeJS.ErrnoException & { data?: unknown } = this.#connectionError() ?? reported
+    const { code, name, message } = error
+    if (isTlsAlert(error.data)) return this.#failure(`the server expects TLS ${hint}`)
+    // undici asks its parser how a response ends that the connection's end cut; a reset can come too late to be named.
+    if (name === 'HTTPParserError' && message.includes('EOF'))
+      return this.#failure('the connection was closed')
+    const violation =
+      name === 'HTTPParserError' ? 'malformed' : (violations.get(code ?? '') ?? violations.get(message))
+    if (violation && this.#reached !== 'not-sent') {
+      return new CliError('response', `the answer of ${this.#url.host} is not proper HTTP/1.1: ${violation}`)
+    }
+    if (message === 'other side closed') {
+      // A server that expects TLS often closes without a response.
+      const isMute =
+        this.#connection?.socket.bytesRead === this.#bytesBefore && this.#url.protocol === 'http:'
+      return this.#failure(`the connection was closed${isMute ? ` without an answer ${hint}` : ''}`)
+    }
+    if (code === 'ECONNRESET' || code === 'EPIPE') return this.#failure('the connection was reset')
+    return this.#failure(code ?? name)
+  }
 }
 
-function flatten(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+type Headers = Record<string, string | string[] | undefined>
+
+function flatten(headers: Headers): Record<string, string> {
   for (const name of Object.keys(headers)) {
     const value = headers[name]
     if (typeof value !== 'string') headers[name] = value?.join(', ') ?? ''
   }
   return headers as Record<string, string>
-}
-
-/** A request on a connection that no other request uses. */
-interface Dispatched {
-  /** Stops reading, or goes on. */
-  pause(isPaused: boolean): void
-  /** The answer is whole: the connection is free. */
-  release(): void
-  /** Closes the connection, or stops opening it: the process does not wait for it. */
-  close(): void
-  /** The connection's own error. */
-  errored(): Error | null | undefined
-  /** Bytes that came since the request was sent. */
-  received(): number
-}
-
-interface DispatchOptions {
-  /** The request's. */
-  url: URL
-  connections: Connections
-  handler: Dispatcher.DispatchHandler
-  /** Called when there is no connection, or it did not take the request. */
-  onError(error: Error): void
-  /** The connection has taken more of the request's body. */
-  onTaken(): void
-}
-
-/** Sends a request over a connection; the handler gets the response. */
-function dispatch(
-  request: HttpRequest,
-  { url, connections, handler, onError, onTaken }: DispatchOptions,
-): Dispatched {
-  let opening: AbortController | undefined
-  let isClosed = false
-  let connection: Connection | undefined
-  let bytesBefore = 0
-
-  async function send(): Promise<void> {
-    const taken = await connections.take(url, () => {
-      opening = new AbortController()
-      return opening.signal
-    })
-    if (isClosed) return close(taken)
-    connection = taken
-    bytesBefore = taken.socket.bytesRead
-    const isStale = taken.isUsed
-    const expecting = expectingAnswer(handler, taken)
-    const options = optionsOf(request, url, onTaken)
-    taken.client.dispatch(options, isStale ? replacing(expecting, again) : expecting)
-  }
-
-  const again = () => void send().catch(onError)
-
-  send().catch(onError)
-  return {
-    pause: (isPaused) => connection?.pause(isPaused),
-    release() {
-      // From now on it may be another request's.
-      if (connection) connections.giveBack(url, connection)
-      connection = undefined
-    },
-    close() {
-      isClosed = true
-      opening?.abort()
-      if (connection) close(connection)
-    },
-    errored: () => connection && errorOf(connection.socket),
-    received: () => (connection?.socket.bytesRead ?? 0) - bytesBefore,
-  }
-}
-
-/** What an idle connection brings is not a response: undici has to see it as it is. */
-const expectingAnswer = (
-  handler: Dispatcher.DispatchHandler,
-  { expectAnswer }: Connection,
-): Dispatcher.DispatchHandler => ({
-  ...handler,
-  onRequestStart(controller, context) {
-    expectAnswer()
-    handler.onRequestStart?.(controller, context)
-  },
-})
-
-/** A handler that takes another connection if the server closed this one before anything was sent. */
-function replacing(handler: Dispatcher.DispatchHandler, again: () => void): Dispatcher.DispatchHandler {
-  let isSent = false
-  return {
-    ...handler,
-    onRequestStart(controller, context) {
-      isSent = true
-      handler.onRequestStart?.(controller, context)
-    },
-    onResponseError(controller, error) {
-      if (isSent) handler.onResponseError?.(controller, error)
-      else again()
-    },
-  }
 }
 
 function optionsOf({ method, headers, body }: HttpRequest, url: URL, onTaken: () => void) {
@@ -236,40 +218,6 @@ function* inPieces(body: Uint8Array, onTaken: () => void): Generator<Uint8Array>
   }
 }
 
-/** Names a failure by how far the request got, never by its error code: a reset happens at every stage. */
-function failure(reached: Fate, url: URL, what: string): CliError {
-  if (reached === 'not-sent') return new CliError('not-sent', `${url.host}: ${what}`)
-  if (reached === 'sent') return new CliError('unknown', `${url.host}: ${what}`)
-  return new CliError('response', `the answer broke off: ${what}`, { brokeOff: true })
-}
-
-/** Names what undici reports; the connection's own error counts more. */
-function explainFailure(
-  reported: Error,
-  reached: Fate,
-  url: URL,
-  connection: Pick<Dispatched, 'errored' | 'received'>,
-): CliError {
-  const error: NodeJS.ErrnoException & { data?: unknown } = connection.errored() ?? reported
-  const { code, name, message } = error
-  if (isTlsAlert(error.data)) return failure(reached, url, `the server expects TLS ${hint}`)
-  // undici asks its parser how a response ends that the connection's end cut; a reset can come too late to be named.
-  if (name === 'HTTPParserError' && message.includes('EOF'))
-    return failure(reached, url, 'the connection was closed')
-  const violation =
-    name === 'HTTPParserError' ? 'malformed' : (violations.get(code ?? '') ?? violations.get(message))
-  if (violation && reached !== 'not-sent') {
-    return new CliError('response', `the answer of ${url.host} is not proper HTTP/1.1: ${violation}`)
-  }
-  if (message === 'other side closed') {
-    // A server that expects TLS often closes without a response.
-    const isMute = connection.received() === 0 && url.protocol === 'http:'
-    return failure(reached, url, `the connection was closed${isMute ? ` without an answer ${hint}` : ''}`)
-  }
-  if (code === 'ECONNRESET' || code === 'EPIPE') return failure(reached, url, 'the connection was reset')
-  return failure(reached, url, code ?? name)
-}
-
 const hint = '(is the address https:// ?)'
 
 /** Whether the bytes that undici could not read as HTTP begin a TLS alert. */
@@ -291,76 +239,75 @@ const violations = new Map([
 const high = 256 * 1024
 const low = 64 * 1024
 
-/** A body between a socket that must not wait and a reader that may be slow. */
-interface ChunkQueue extends AsyncIterable<Uint8Array> {
-  push(chunk: Uint8Array): void
-  /** Ends the body, with an error if one is given. What was pushed before is still read. */
-  close(error?: Error): void
-}
-
-interface Flow {
-  /** Called with `true` when too much waits, and with `false` when the reader has caught up. */
-  pause(isPaused: boolean): void
-  /** Called once, when the reader leaves before the end. */
-  leave(): void
-}
-
-function createChunkQueue(flow: Flow): ChunkQueue {
-  let arrived: Uint8Array[] = []
+/**
+ * A body between a socket that must not wait and a reader that may be slow. It is its own iterator: a generator would keep
+ * each response in memory for long (V8, in src/README.md).
+ */
+class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array, undefined> {
+  readonly #pause: (isPaused: boolean) => void
+  readonly #leave: () => void
+  #arrived: Uint8Array[] = []
   /** Those that arrived before them, the first one last: to take the first of many moves all the others. */
-  let taken: Uint8Array[] = []
-  let size = 0
-  let isFull = false
-  let closed: { error: Error | undefined } | undefined
-  let wake = () => {}
+  #taken: Uint8Array[] = []
+  #size = 0
+  #isFull = false
+  #closed: { error: Error | undefined } | undefined
+  #wake = () => {}
 
-  function take(): Uint8Array | undefined {
-    if (taken.length === 0) {
-      taken = arrived.reverse()
-      arrived = []
+  /** `pause` is called when too much waits, and when the reader has caught up; `leave` if the reader leaves before the end. */
+  constructor(pause: (isPaused: boolean) => void, leave: () => void) {
+    this.#pause = pause
+    this.#leave = leave
+  }
+
+  push(chunk: Uint8Array): void {
+    this.#arrived.push(chunk)
+    this.#size += chunk.length
+    if (!this.#isFull && this.#size > high) {
+      this.#isFull = true
+      this.#pause(true)
     }
-    const chunk = taken.pop()
-    size -= chunk?.length ?? 0
-    if (isFull && size < low) {
-      isFull = false
-      flow.pause(false)
+    this.#wake()
+  }
+
+  /** Ends the body, with an error if one is given. What was pushed before is still read. */
+  close(error?: Error): void {
+    this.#closed ??= { error }
+    this.#wake()
+  }
+
+  [Symbol.asyncIterator]() {
+    return this
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    while (this.#arrived.length + this.#taken.length === 0 && !this.#closed) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+    const value = this.#take()
+    if (value) return { done: false, value }
+    if (this.#closed?.error) throw this.#closed.error
+    return { done: true, value: undefined }
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
+    if (!this.#closed) this.#leave()
+    return { done: true, value: undefined }
+  }
+
+  #take(): Uint8Array | undefined {
+    if (this.#taken.length === 0) {
+      this.#taken = this.#arrived.reverse()
+      this.#arrived = []
+    }
+    const chunk = this.#taken.pop()
+    this.#size -= chunk?.length ?? 0
+    if (this.#isFull && this.#size < low) {
+      this.#isFull = false
+      this.#pause(false)
     }
     return chunk
-  }
-
-  // A generator would keep each response in memory for long: V8, in src/README.md.
-  const reader: AsyncIterator<Uint8Array, undefined> = {
-    async next() {
-      while (arrived.length + taken.length === 0 && !closed) {
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-      }
-      const value = take()
-      if (value) return { done: false, value }
-      if (closed?.error) throw closed.error
-      return { done: true, value: undefined }
-    },
-    async return() {
-      if (!closed) flow.leave()
-      return { done: true, value: undefined }
-    },
-  }
-
-  return {
-    push(chunk) {
-      arrived.push(chunk)
-      size += chunk.length
-      if (!isFull && size > high) {
-        isFull = true
-        flow.pause(true)
-      }
-      wake()
-    },
-    close(error) {
-      closed ??= { error }
-      wake()
-    },
-    [Symbol.asyncIterator]: () => reader,
   }
 }
