@@ -170,7 +170,7 @@ faultsInside('E: what streams were seen to send', [
     event('"lost"'),
   ].flatMap((text, index): Row[] =>
     [stop, finished(''), 'data: [DONE]\n\n'].map((end) => ({
-      ...failed({ out: '', err: ['nothing of a documented shape'] }),
+      ...failed({ out: '', err: ['the answer has no text'] }),
       name: `E34 no text that anybody can read, ${index}, ${end.trim().slice(0, 20)}`,
       script: closing(sseHead + text + end),
     })),
@@ -238,7 +238,7 @@ faultsInside('E: what streams were seen to send', [
     }),
   ),
   {
-    ...whole,
+    ...early,
     name: 'E38 Latin-1 that says so',
     script: closing(
       Buffer.from(
@@ -246,7 +246,8 @@ faultsInside('E: what streams were seen to send', [
         'latin1',
       ),
     ),
-    out: 'plain, schön\n',
+    out: 'plain, ',
+    err: ['ISO-8859-1'],
   },
   {
     ...early,

@@ -202,9 +202,13 @@ test.each([
   ['text after the body', '{"content":[]} x', 'the answer is not JSON'],
   ['another shape', '{"choices":[]}', 'content: is missing'],
   ['another shape within', '{"candidates":[{"content":5}]}', 'candidates[0].content: must be an object'],
-  ['an empty list', '[]', 'nothing of a documented shape'],
-  ['a list of strangers', '[{"choices":[]}]', 'nothing of a documented shape'],
-  ['a stream of strangers', 'data: {"choices":[]}\n\ndata: [DONE]\n\n', 'nothing of a documented shape'],
+  ['an empty list', '[]', 'the answer has no text'],
+  ['a list of strangers', '[{"choices":[]}]', 'the answer has no text, only something else'],
+  [
+    'a stream of strangers',
+    'data: {"choices":[]}\n\ndata: [DONE]\n\n',
+    'the answer has no text, only something else',
+  ],
 ])('an answer that is not understood is exit 8: %s', async (_, body, said) => {
   const ended = await run(['chat', 'x'], { exchange: answering(body) })
   expect(ended).toMatchObject({ code: 8, out: '' })

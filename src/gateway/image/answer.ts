@@ -7,7 +7,7 @@ import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { brokenOff, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
 import { createAnswerReader } from '../../wire/gateway/answer-reader.ts'
-import { type BodyValues, createShortening, readBodyValues } from '../../wire/gateway/body-values.ts'
+import { type BodyValues, readBodyValues } from '../../wire/gateway/body-values.ts'
 import { type Findings, findImages } from '../../wire/gateway/found-images.ts'
 import { isObject } from '../../wire/json/parse.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
@@ -122,19 +122,19 @@ export async function readBytes(
   return { bytes: collected.bytes(), failure, isAssumed }
 }
 
-/** Finds where an answer ends, without a copy of its images. One that is not understood is read to the body's end. */
+/** Finds where a stream ends. A single JSON value, and what is not understood, is read to the body's end. */
 function createEndFinder(contentType: string) {
   const decoder = createAnswerDecoder(contentType, { text() {} })
-  const shorten = createShortening()
-  let isUnderstood = true
+  let isStream: boolean | undefined
   return {
     received: decoder.received,
-    progress: () => (isUnderstood ? decoder.progress() : 'open'),
+    progress: () => (isStream ? decoder.progress() : 'open'),
     push(chunk: Uint8Array): void {
+      isStream ??= !/^\s*\{/.test(Buffer.from(chunk.subarray(0, 100)).toString())
       try {
-        if (isUnderstood) for (const piece of shorten(chunk)) decoder.push(piece)
+        if (isStream) decoder.push(chunk)
       } catch {
-        isUnderstood = false
+        isStream = false
       }
     },
   }

@@ -1,6 +1,4 @@
-import { createTextDecoding } from '../charset.ts'
 import { type CollectedBody, collectBody } from '../exchange.ts'
-import { createWalk, depthOf, skipBlanks } from '../json/scanner.ts'
 import { createArraySplitter, createSequenceSplitter } from '../json/splitter.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
@@ -145,6 +143,24 @@ interface BodyDecoder {
   end(): void
 }
 
+/**
+ * Decodes UTF-8, which JSON and event streams are. A body that says otherwise most often is UTF-8 all the same; one that is
+ * not is read up to its first other byte, and then throws a `CliError`.
+ */
+function createTextDecoding(contentType: string): (bytes: Uint8Array, isLast?: boolean) => string {
+  const charset = /charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1] ?? 'utf-8'
+  const decoder = new TextDecoder()
+  let isOther = false
+  return (bytes, isLast = false) => {
+    const text = decoder.decode(bytes, { stream: !isLast })
+    const other = /^utf-?8$/i.test(charset) ? -1 : text.indexOf('\ufffd')
+    if (isOther || (other >= 0 && isLast))
+      throw notUnderstood(`the answer is in the character set ${charset}, and not in UTF-8`)
+    isOther = other >= 0
+    return isOther ? text.slice(0, other) : text
+  }
+}
+
 const hasEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 
 export const brokenOff = () =>
@@ -153,8 +169,6 @@ export const brokenOff = () =>
 /** Server-sent events: those of a message stream, or native chunks. */
 function createEventsDecoder({ reader, contentType, sink }: BodyReading): BodyDecoder {
   const decoder = createSseDecoder({ decode: createTextDecoding(contentType), acceptsBare: true })
-  /** A stream with a terminator alone is an answer without text. */
-  let hasValues = false
 
   function read(data: string, event: string): string {
     const isError = event.length === 5 && event.toLowerCase() === 'error'
@@ -165,7 +179,6 @@ function createEventsDecoder({ reader, contentType, sink }: BodyReading): BodyDe
     if (data.trim() !== '') sink.raw?.(`${data.replaceAll('\n', '')}\n`)
     if (isError) return reader.addEvent(readErrorEvent(data), event)
     if (isKeepAlive(data, event)) return ''
-    hasValues = true
     return reader.addEvent(parseReceived(data, 'an event of the stream'), event)
   }
 
@@ -193,7 +206,6 @@ function createEventsDecoder({ reader, contentType, sink }: BodyReading): BodyDe
         else if (torn) throwForTorn(reader, torn)
       }
       if (reader.progress() === 'open') throw brokenOff()
-      if (hasValues) reader.requireReadable()
     },
   }
 }
@@ -226,7 +238,6 @@ function createArrayDecoder({ reader, contentType, sink }: BodyReading): BodyDec
     end() {
       if (!hasEnded(reader)) read(decode(new Uint8Array(), true))
       if (!hasEnded(reader)) throw brokenOff()
-      reader.requireReadable()
     },
   }
 }
@@ -245,15 +256,14 @@ function readChunks(reader: AnswerReader, chunks: string[], sink: AnswerSink): v
 }
 
 /**
- * One JSON value, or several in a row, without any framing (recorded, 3). As long as a body that was not asked for as a
- * stream may be one value, its bytes wait for its end, because its text would take up as much memory once more.
+ * One JSON value, or several in a row, without any framing (recorded, 3). The bytes of a body that was not asked for as a
+ * stream wait for its end, because its text would take up as much memory once more.
  */
 function createSequenceDecoder({ reader, contentType, sink, whole }: BodyReading): BodyDecoder {
   const decode = createTextDecoding(contentType)
   const splitter = createSequenceSplitter()
-  const hasSecond = createSecondFinder()
   let isStream = /ndjson|jsonl|json-lines/i.test(contentType)
-  let waiting = isStream ? undefined : whole
+  const waiting = isStream ? undefined : whole
   /** The only value so far: the whole body, or the first of several. */
   let first: string | undefined
 
@@ -273,43 +283,15 @@ function createSequenceDecoder({ reader, contentType, sink, whole }: BodyReading
     isVerbatim: true,
     mayEndHere: () => isStream && !splitter.isInside(),
     push(bytes) {
-      if (waiting && !hasSecond(bytes)) return
-      take(splitter.push(decode(waiting?.bytes() ?? bytes)))
-      waiting = undefined
+      if (!waiting) take(splitter.push(decode(bytes)))
     },
     end() {
-      if (waiting) {
-        const value = parseReceivedBody(decode(waiting.bytes(), true).trim(), contentType)
-        waiting = undefined
-        return addBody(reader, value, sink)
-      }
-      take(splitter.push(decode(new Uint8Array(), true)))
+      take(splitter.push(decode(waiting?.bytes() ?? new Uint8Array(), true)))
       const rest = splitter.rest()
       if (!isStream) return addBody(reader, parseReceivedBody((first ?? '') + rest, contentType), sink)
       if (isTerminator(rest)) reader.end()
       if (reader.progress() === 'open' || (rest !== '' && !hasEnded(reader))) throw brokenOff()
-      reader.requireReadable()
     },
-  }
-}
-
-/** Makes what finds out whether anything follows the first value of a body that comes piece by piece. */
-function createSecondFinder(): (bytes: Uint8Array) => boolean {
-  const walk = createWalk()
-  let depth = 0
-  let isOver = false
-  return (bytes) => {
-    // All marks are ASCII.
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
-    let end = 0
-    if (!isOver)
-      walk(text, (mark, place) => {
-        depth += depthOf(mark)
-        isOver = depth === 0 && depthOf(mark) < 0
-        end = place + 1
-        return isOver
-      })
-    return isOver && skipBlanks(text, end) < text.length
   }
 }
 
@@ -336,5 +318,4 @@ function createUnknownDecoder({ reader, contentType, sink }: BodyReading): BodyD
 function addBody(reader: AnswerReader, value: unknown, sink: AnswerSink): void {
   sink.text(reader.addBody(value))
   if (reader.progress() === 'open') throw brokenOff()
-  reader.requireReadable()
 }

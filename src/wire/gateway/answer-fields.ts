@@ -1,4 +1,4 @@
-import { formatPath, isObject } from '../json/parse.ts'
+import { formatPath } from '../json/parse.ts'
 import { failureInstead } from '../problem/problem.ts'
 import { readTokenCount, type TokenCount } from '../token-count.ts'
 import * as z from '../zod.ts'
@@ -26,8 +26,6 @@ export interface AnswerPiece {
   text: string
   /** What it says about the answer; `undefined` if it says nothing. */
   summary: AnswerSummary
-  /** Something in it may be text, in an unknown shape. */
-  hasUnknown: boolean
   /** What it has beside text. */
   holds: Holding[]
 }
@@ -43,15 +41,6 @@ export function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.in
   const path = formatPath(issue?.path ?? []) || 'the body'
   throw failureInstead(value, `the answer has another shape than documented: ${path}: ${issue?.message}`)
 }
-
-/** The names that fields with text are known to have, in this service or others. */
-const textNames = ['text', 'content', 'delta', 'parts', 'choices', 'output', 'completion']
-
-/** Whether a value of an unknown shape may have a part of the answer's text. */
-export const mayHaveText = (value: unknown): boolean =>
-  isObject(value)
-    ? textNames.some((name) => Object.hasOwn(value, name) && Boolean(value[name]))
-    : Array.isArray(value) || (typeof value === 'string' && value.trim() !== '')
 
 /** A field that is only shown: of another type it counts as absent. */
 export const shown = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)

@@ -1,7 +1,7 @@
 import { isObject } from '../json/parse.ts'
 import { notUnderstood } from '../problem/not-understood.ts'
 import { failureInBody, isErrorEnvelope, readProblem } from '../problem/problem.ts'
-import { type AnswerPiece, type AnswerSummary, type Holding, mayHaveText } from './answer-fields.ts'
+import type { AnswerPiece, AnswerSummary, Holding } from './answer-fields.ts'
 import { isMessage, isMessageEvent, readMessage, readMessageEvent, textDelta } from './message.ts'
 import { isNative, type NativePiece, readNative } from './native.ts'
 
@@ -30,8 +30,6 @@ export interface AnswerReader {
   throwIfError(value: unknown, event: string): void
   /** Called for the stream's own terminator. */
   end(): void
-  /** Throws a `CliError` if nothing was understood. */
-  requireReadable(): void
 }
 
 /** If it was asked for as a stream, a native body alone may be its first chunk, after which it was cut. */
@@ -46,10 +44,6 @@ export function createAnswerReader(isStreamed = false): AnswerReader {
   /** Whether the last chunks with the candidate that is printed, and with the others, finished them. */
   let finish: NativePiece['finish'] = {}
   const holds = new Set<Holding>()
-  /** Something had a known shape. */
-  let isKnown = false
-  /** Something may be text, in an unknown shape. */
-  let hasUnknown = false
 
   /** Whether every candidate, or the message, is finished. */
   const isFinished = () =>
@@ -66,7 +60,6 @@ export function createAnswerReader(isStreamed = false): AnswerReader {
   }
 
   function addPiece(piece: AnswerPiece): string {
-    hasUnknown ||= piece.hasUnknown
     for (const what of piece.holds) holds.add(what)
     for (const [name, value] of Object.entries(piece.summary)) {
       if (value !== undefined) Object.assign(summary, { [name]: value })
@@ -75,7 +68,6 @@ export function createAnswerReader(isStreamed = false): AnswerReader {
   }
 
   function addText(text: string): string {
-    isKnown = true
     if (text !== '') received++
     return text
   }
@@ -109,16 +101,12 @@ export function createAnswerReader(isStreamed = false): AnswerReader {
         isStopped = Boolean(piece.summary.stopReason)
         return addPiece(piece)
       }
-      hasUnknown ||= mayHaveText(value)
+      holds.add('something else')
       return ''
     },
     throwIfError: (value, event) => void takeOutOfEvent(value, event),
     end() {
       hasEnded = true
-    },
-    requireReadable() {
-      if (received > 0 || (isKnown && !hasUnknown)) return
-      throw notUnderstood('the answer is whole, but has nothing of a documented shape')
     },
   }
 }

@@ -120,66 +120,11 @@ function cutOutLongStrings(body: Uint8Array, most: number): { text: string; byte
   }
 }
 
-/** `isEscaped` says that the byte at `start` is. */
-function findClosingQuote(bytes: Buffer, start: number, isEscaped = false): number {
+function findClosingQuote(bytes: Buffer, start: number): number {
   for (let quote = bytes.indexOf('"', start); quote >= 0; quote = bytes.indexOf('"', quote + 1)) {
     let slashes = 0
-    while (quote - slashes > start && bytes[quote - slashes - 1] === slash) slashes++
-    if (quote - slashes === start && isEscaped) slashes++
+    while (quote - slashes > start && bytes[quote - slashes - 1] === 0x5c) slashes++
     if (slashes % 2 === 0) return quote
   }
   return -1
-}
-
-const slash = 0x5c
-
-/**
- * Makes a function that shortens the long strings of a body that comes piece by piece, for whoever asks only where the
- * answer ends. What comes in a string after an escape is left as it is.
- */
-export function createShortening(): (chunk: Uint8Array) => Uint8Array[] {
-  /** Bytes of the string so far; `undefined` between strings. */
-  let length: number | undefined
-  let hasEscape = false
-  let isEscaped = false
-
-  return (chunk) => {
-    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
-    const kept: Uint8Array[] = []
-    let lineEnd = -1
-    let done = 0
-    let at = 0
-    while (at < bytes.length) {
-      if (length === undefined) {
-        at = bytes.indexOf('"', at) + 1
-        if (at === 0) break
-        length = 0
-        hasEscape = false
-        isEscaped = false
-        continue
-      }
-      // A line break ends a string, too: in a stream of events a quote may stand alone.
-      if (lineEnd < at) lineEnd = bytes.indexOf('\n', at)
-      if (lineEnd < 0) lineEnd = bytes.length
-      const quote = findClosingQuote(bytes.subarray(at, lineEnd), 0, isEscaped)
-      const end = quote < 0 ? lineEnd : at + quote
-      const piece = bytes.subarray(at, end)
-      hasEscape ||= piece.includes(slash)
-      if (!hasEscape && length + piece.length > long) {
-        kept.push(bytes.subarray(done, at + Math.max(0, long - length)))
-        done = end
-      }
-      isEscaped = endsInEscape(piece, isEscaped)
-      length = end < bytes.length ? undefined : length + piece.length
-      at = end + 1
-    }
-    kept.push(bytes.subarray(done))
-    return kept
-  }
-}
-
-function endsInEscape(piece: Buffer, isEscaped: boolean): boolean {
-  let slashes = 0
-  while (piece[piece.length - slashes - 1] === slash) slashes++
-  return (slashes + (slashes === piece.length && isEscaped ? 1 : 0)) % 2 === 1
 }

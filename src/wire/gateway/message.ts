@@ -3,7 +3,6 @@ import * as z from '../zod.ts'
 import {
   type AnswerPiece,
   type Holding,
-  mayHaveText,
   normalized,
   optionalText,
   readAs,
@@ -71,7 +70,6 @@ export function readMessage(value: unknown): AnswerPiece {
   return {
     text: content.map(textOf).join(''),
     summary: { id, model, stopReason, ...countsOf(usage) },
-    hasUnknown: content.some(isUnknown),
     holds: content.flatMap(holdingsOf),
   }
 }
@@ -82,8 +80,7 @@ export const isMessageEvent = (value: unknown): value is { type: string } =>
 /** Reads one event of a message stream (public clients, 7). Throws a `CliError` if it has another shape. */
 export function readMessageEvent(value: { type: string }): AnswerPiece {
   const { type } = value
-  if (type === 'ping' || type === 'message_stop')
-    return { text: '', summary: {}, hasUnknown: false, holds: [] }
+  if (type === 'ping' || type === 'message_stop') return { text: '', summary: {}, holds: [] }
   const { message, content_block: block, delta, usage } = readAs(MessageEvent(), value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
   return {
@@ -94,7 +91,6 @@ export function readMessageEvent(value: { type: string }): AnswerPiece {
       stopReason: delta?.stop_reason ?? message?.stop_reason,
       ...countsOf({ ...message?.usage, ...usage }),
     },
-    hasUnknown: blocks.some(isUnknown) || (type === 'content_block_delta' && isUnread(delta)),
     // A later piece of a block has a type of its own; without one it is not a block.
     holds: blocks.filter((block) => block.type !== undefined).flatMap(holdingsOf),
   }
@@ -103,7 +99,7 @@ export function readMessageEvent(value: { type: string }): AnswerPiece {
 function holdingsOf({ type = '', text }: Block): Holding[] {
   if (/think|reason/i.test(type)) return ['thoughts']
   if (/tool|function|json/i.test(type)) return ['a function call']
-  if (typeof text === 'string' || /^$|^text|signature|citation/i.test(type)) return []
+  if (typeof text === 'string' || /^$|signature|citation/i.test(type)) return []
   return [/image/i.test(type) ? 'a picture' : 'something else']
 }
 
@@ -118,13 +114,6 @@ export function textDelta(value: unknown): string | undefined {
 const isAside = ({ type = '' }: Block): boolean => /think|reason|tool|signature|citation|json/i.test(type)
 
 const textOf = (block: Block): string => (isAside(block) ? '' : (block.text ?? ''))
-
-const isUnknown = (block: Block): boolean =>
-  !isAside(block) && typeof block.text !== 'string' && mayHaveText(block)
-
-/** Whether a delta should have text and has none. */
-const isUnread = (delta: Block | null | undefined): boolean =>
-  !delta || (!isAside(delta) && delta.text === undefined)
 
 const countsOf = (usage: Usage): AnswerPiece['summary'] => ({
   inputTokens: usage?.input_tokens,

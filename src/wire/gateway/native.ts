@@ -4,7 +4,6 @@ import * as z from '../zod.ts'
 import {
   type AnswerPiece,
   type Holding,
-  mayHaveText,
   normalized,
   optionalText,
   readAs,
@@ -76,9 +75,9 @@ export function readNative(value: unknown): NativePiece {
   const all = candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const others = all.filter((candidate) => candidate !== first)
+  const isUnread = first ? !hasKnownShape(first) : others.some((candidate) => textOf(candidate) !== '')
   const stopReason = reasonOf(first?.finishReason)
   const blockReason = reasonOf(promptFeedback?.blockReason, false)
-  const parts = all.flatMap(partsOf)
   return {
     text: first ? textOf(first) : '',
     summary: {
@@ -93,9 +92,7 @@ export function readNative(value: unknown): NativePiece {
       ...(others.length > 0 ? { others: others.every(({ finishReason }) => reasonOf(finishReason)) } : {}),
     },
     hasUsage: usageMetadata !== undefined,
-    hasUnknown:
-      parts.some((part) => typeof part.text !== 'string' && mayHaveText(part)) || isUnread(first, all),
-    holds: parts.flatMap(holdingsOf),
+    holds: [...all.flatMap(partsOf).flatMap(holdingsOf), ...(isUnread ? ['something else' as const] : [])],
   }
 }
 
@@ -126,12 +123,8 @@ const textOf = (candidate: NativeCandidate): string =>
     .map((part) => (part.thought ? '' : (part.text ?? '')))
     .join('')
 
-/** Whether the text may be in a place that is not read. */
-function isUnread(first: NativeCandidate | undefined, all: NativeCandidate[]): boolean {
-  if (!first) return all.some((candidate) => textOf(candidate) !== '')
-  if (first.content) return !first.content.parts && mayHaveText(first.content)
-  return mayHaveText(first)
-}
+const hasKnownShape = ({ content }: NativeCandidate): boolean =>
+  Object.keys(content ?? {}).every((name) => name === 'role' || name === 'parts')
 
 /** The reasons, by their numbers in the family's binary form. */
 const numbered = [

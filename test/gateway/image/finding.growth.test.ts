@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createShortening, readBodyValues } from '../../../src/wire/gateway/body-values.ts'
+import { readBodyValues } from '../../../src/wire/gateway/body-values.ts'
 import { findImages, splitDataUris } from '../../../src/wire/gateway/found-images.ts'
 import { growsWithItsText } from '../../harness/steps.ts'
 
@@ -61,16 +61,6 @@ describe('I39 images in a text full of one pattern are found by work that grows 
         } catch (error) {
           expect(error).toMatchObject({ kind: 'response' })
         }
-      })
-    }
-  })
-
-  test.each([...patterns, '"\n\\"', '"\\"'])('as it comes: %j', async (pattern) => {
-    for (const [, body] of bodies) {
-      await growsWithItsText((size) => {
-        const bytes = Buffer.from(body(fill(pattern, size)))
-        const shorten = createShortening()
-        for (let at = 0; at < bytes.length; at += 1000) shorten(bytes.subarray(at, at + 1000))
       })
     }
   })

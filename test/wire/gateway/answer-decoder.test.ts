@@ -53,7 +53,7 @@ const chunk = (text: string, more: object = {}) =>
 const last = chunk('b', { finishReason: 'STOP' })
 const message = '{"content":"a"}'
 const tooEarly = 'the stream ended early: the answer is not complete'
-const unreadable = 'the answer is whole, but has nothing of a documented shape'
+const otherSet = 'the answer is in the character set latin1, and not in UTF-8'
 const json = 'application/json'
 const sse = 'text/event-stream'
 const ndjson = 'application/x-ndjson'
@@ -71,7 +71,7 @@ const events: [type: string, body: string, reading: Reading][] = [
   ],
   [sse, `${data(chunk('a'))}data: [DONE]`, { text: 'a', raw: lines(chunk('a')), progress: 'open' }],
   [sse, data('[DONE]'), { raw: '', progress: 'ended' }],
-  [sse, data('{"type":"surprise"}', '[DONE]'), { raw: '{"type":"surprise"}\n', failure: unreadable }],
+  [sse, data('{"type":"surprise"}', '[DONE]'), { raw: '{"type":"surprise"}\n', progress: 'ended' }],
   [sse, data('ping', '', '  ', '[DONE]'), { raw: 'ping\n', progress: 'ended' }],
   [sse, `event: ping\n${data('words', '[DONE]')}`, { raw: 'words\n', progress: 'ended' }],
   [sse, data('words'), { raw: 'words\n', failure: 'an event of the stream is not JSON' }],
@@ -103,8 +103,8 @@ const events: [type: string, body: string, reading: Reading][] = [
   [sse, `event: message_stop\n${data('{}')}`, { raw: '{}\n', progress: 'ended' }],
   [
     'Text/Event-Stream; charset=latin1',
-    data('{"content":"\xe9"}', '[DONE]'),
-    { text: 'é', raw: '{"content":"\xc3\xa9"}\n', progress: 'ended' },
+    data(message, '{"content":"\xe9"}', '[DONE]'),
+    { text: 'a', raw: lines(message), failure: otherSet },
   ],
   [sse, lines(chunk('a'), last), { text: 'ab', raw: lines(chunk('a'), last), progress: 'settled' }],
   [sse, `\xef\xbb\xbf \n${data(message, '[DONE]')}`, { text: 'a', raw: lines(message), progress: 'ended' }],
@@ -129,14 +129,15 @@ const arrays: [type: string, body: string, reading: Reading][] = [
   [sse, `[${chunk('a')},\n${last}]`, { text: 'ab', progress: 'ended' }],
   [json, ` [${chunk('a')}] words]`, { text: 'a', progress: 'ended' }],
   [json, `[${chunk('a')},${last}`, { text: 'ab', failure: tooEarly }],
-  [json, '[]', { failure: unreadable }],
+  [json, '[]', { progress: 'ended' }],
   [json, `[null,"ping",${chunk('a')}]`, { text: 'a', progress: 'ended' }],
   [json, '["ping",{"candidates":[{"finishReason":"STOP"}]}]', { progress: 'ended' }],
   [json, `[${chunk('a')},"[DONE]",5]`, { text: 'a', progress: 'ended' }],
   [json, `[${chunk('a')},{"type":"message_stop"},{`, { text: 'a', progress: 'ended' }],
   [json, `[${chunk('a')},words`, { text: 'a', failure: tooEarly }],
   [json, `[${chunk('a')},words,`, { text: 'a', failure: 'a chunk of the stream is not JSON' }],
-  [`${json}; charset=latin1`, '[{"content":"\xe9"}]', { text: 'é', progress: 'open' }],
+  [`${json}; charset=latin1`, `[${chunk('a')},{"content":"\xe9"}]`, { text: 'a', failure: otherSet }],
+  [`${json}; charset=latin1`, '[{"content":"\xc3\xa9"}]', { text: 'é', progress: 'ended' }],
 ]
 
 const sequences: [type: string, body: string, reading: Reading][] = [
@@ -144,19 +145,19 @@ const sequences: [type: string, body: string, reading: Reading][] = [
   ['', ` \xef\xbb\xbf\n${message}\n `, { text: 'a', progress: 'open' }],
   ['text/html', message, { text: 'a', progress: 'open' }],
   [json, last, { text: 'b', progress: 'open' }],
-  [json, chunk('a') + last, { text: 'ab', progress: 'settled' }],
-  [json, `${chunk('a')}\n${last} \r`, { text: 'ab', progress: 'settled' }],
+  [json, chunk('a') + last, { text: 'ab', progress: 'open' }],
+  [json, `${chunk('a')}\n${last} \r`, { text: 'ab', progress: 'open' }],
   [json, `${chunk('a')}${last}{`, { text: 'ab', failure: tooEarly }],
   [json, chunk('a') + chunk('b'), { text: 'ab', failure: tooEarly }],
-  [json, `${message}\n[DONE]`, { text: 'a', progress: 'ended' }],
-  [json, `${message}\n[DONE]\n{"error":"no"}`, { text: 'a', progress: 'ended' }],
-  [json, `${message}\n"[DONE]"{`, { text: 'a', progress: 'ended' }],
+  [json, `${message}\n[DONE]`, { text: 'a', progress: 'open' }],
+  [json, `${message}\n[DONE]\n{"error":"no"}`, { text: 'a', progress: 'open' }],
+  [json, `${message}\n"[DONE]"{`, { text: 'a', progress: 'open' }],
   [json, `${message} words\n`, { failure: 'the answer is not JSON' }],
   [json, `${message} words`, { failure: 'the answer is not JSON' }],
   ['text/plain', `${message}5\n{}`, { failure: 'the answer (text/plain) is not JSON' }],
   [json, '{"content":', { failure: 'the answer is not JSON' }],
   [json, '{"other":1}', { failure: 'the answer has another shape than documented: content: is missing' }],
-  [json, '{"text":"a"}{"type":"message_stop"}', { failure: unreadable }],
+  [json, '{"text":"a"}{"type":"message_stop"}', { progress: 'open' }],
   ...[ndjson, 'application/JSONL', 'application/json-lines', 'application/jsonlines'].flatMap(
     (type): [string, string, Reading][] => [
       [type, `${last}\n`, { text: 'b', progress: 'settled' }],
@@ -165,8 +166,8 @@ const sequences: [type: string, body: string, reading: Reading][] = [
       [type, `${message}\n"[DONE]"`, { text: 'a', progress: 'open' }],
     ],
   ),
-  [`${ndjson}; charset=latin1`, '{"content":"\xe9","stop_reason":"s"}', { text: 'é', progress: 'open' }],
-  [`${json}; charset=latin1`, '{"content":"\xe9"}', { text: 'é', progress: 'open' }],
+  [`${ndjson}; charset=latin1`, '{"content":"\xe9","stop_reason":"s"}', { failure: otherSet }],
+  [`${json}; charset=latin1`, '{"content":"\xe9"}', { failure: otherSet }],
 ]
 
 const others: [type: string, body: string, reading: Reading][] = [

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type BodyValues, createShortening, readBodyValues } from '../../../src/wire/gateway/body-values.ts'
+import { type BodyValues, readBodyValues } from '../../../src/wire/gateway/body-values.ts'
 
 const json = 'application/json'
 const sse = 'text/event-stream'
@@ -123,43 +123,5 @@ describe('a long string stays as bytes', () => {
   test('and a text that only looks like a mark is left', () => {
     const { bytesOf } = readBodyValues(Buffer.from(`["${x(cut)}"]`), json)
     expect(Buffer.from(bytesOf('0')).toString()).toBe('0')
-  })
-})
-
-describe('a body that comes piece by piece, with its long strings shortened', () => {
-  const cut = 64 * 1024
-  const long = 'x'.repeat(3 * cut)
-
-  /** What is left of it, cut into pieces of this size. */
-  function shortened(body: string, size: number): string {
-    const shorten = createShortening()
-    const bytes = Buffer.from(body)
-    const left: Uint8Array[] = []
-    for (let at = 0; at < bytes.length; at += size) left.push(...shorten(bytes.subarray(at, at + size)))
-    return Buffer.concat(left).toString()
-  }
-
-  test.each([
-    ['without one nothing is left out', '{"a":["b\\"", "\\\\"],"c":1}', '{"a":["b\\"", "\\\\"],"c":1}'],
-    ['one', `{"a":"${long}","b":"c"}`, `{"a":"${long.slice(0, cut)}","b":"c"}`],
-    ['two', `["${long}","${long}",1]`, `["${long.slice(0, cut)}","${long.slice(0, cut)}",1]`],
-    ['one before the end of the body', `["${long}`, `["${long.slice(0, cut)}`],
-    ['one with an escape', `["\\"${long}","${long}"]`, `["\\"${long}","${long.slice(0, cut)}"]`],
-    ['what is not in a string', `[${'1,'.repeat(cut)}2]`, `[${'1,'.repeat(cut)}2]`],
-    [
-      'a line break ends it',
-      `: "\n${`: ${long}\n`}data: [DONE]\n\n`,
-      `: "\n${`: ${long}\n`}data: [DONE]\n\n`,
-    ],
-  ])('%s', (_, body, left) => {
-    for (const size of [1000, 4093, cut, body.length]) expect(shortened(body, size) === left).toBe(true)
-  })
-
-  test('what comes after an escape in a long one is left', () => {
-    const body = `["${long}\\u00e9\\"${long}",1]`
-    for (const size of [1000, 4093, cut, body.length]) {
-      const [text, one] = JSON.parse(shortened(body, size)) as [string, number]
-      expect([text.includes('\u00e9"xx'), one]).toEqual([true, 1])
-    }
   })
 })

@@ -27,13 +27,11 @@ const oddCounts = { inputTokens: null, cachedTokens: null, cacheCreationTokens: 
 interface Piece {
   text?: string
   summary?: AnswerSummary
-  hasUnknown?: boolean
   holds?: Holding[]
 }
-const whole = ({ text = '', summary = {}, hasUnknown = false, holds = [] }: Piece) => ({
+const whole = ({ text = '', summary = {}, holds = [] }: Piece) => ({
   text,
   summary,
-  hasUnknown,
   holds,
 })
 
@@ -67,11 +65,8 @@ describe('a message', () => {
       { content: [{ type, text: 'a', content: 'b' }, 'c'] },
       { text: 'c', holds },
     ]),
-    [
-      { content: [{ type: 'x', content: 'a' }, 'b'] },
-      { text: 'b', hasUnknown: true, holds: ['something else'] },
-    ],
-    [{ content: [{ text: null, parts: ['a'] }] }, { hasUnknown: true }],
+    [{ content: [{ type: 'x', content: 'a' }, 'b'] }, { text: 'b', holds: ['something else'] }],
+    [{ content: [{ text: null, parts: ['a'] }] }, {}],
     [
       {
         content: [
@@ -139,7 +134,7 @@ describe('an event of a message stream', () => {
     [event('content_block_start', { content_block: 'a' }), { text: 'a' }],
     [
       event('content_block_start', { content_block: { type: 'x', content: 'a' } }),
-      { hasUnknown: true, holds: ['something else'] },
+      { holds: ['something else'] },
     ],
     [event('content_block_delta', { delta: { type: 'text_delta', text: 'a' } }), { text: 'a' }],
     [event('content_block_delta', { delta: 'a' }), { text: 'a' }],
@@ -147,9 +142,9 @@ describe('an event of a message stream', () => {
       event('content_block_delta', { delta: { type: 'thinking_delta', thinking: 'a' } }),
       { holds: ['thoughts'] },
     ],
-    [event('content_block_delta', { delta: { type: 'text_delta' } }), { hasUnknown: true }],
-    [event('content_block_delta', { delta: null }), { hasUnknown: true }],
-    [event('content_block_delta'), { hasUnknown: true }],
+    [event('content_block_delta', { delta: { type: 'text_delta' } }), { holds: ['something else'] }],
+    [event('content_block_delta', { delta: null }), {}],
+    [event('content_block_delta'), {}],
     [
       event('content_block_stop', { message: { content: 'a' }, content_block: 'b', delta: 'c' }),
       { text: 'abc' },

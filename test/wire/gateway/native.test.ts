@@ -7,7 +7,6 @@ const read = (value: object, { text = '', summary = {}, ...more }: Partial<Nativ
     summary,
     finish: {},
     hasUsage: false,
-    hasUnknown: false,
     holds: [],
     ...more,
   })
@@ -76,7 +75,7 @@ describe('candidates', () => {
       { text: 'a', summary: { stopReason: 'STOP' }, finish: { first: true, others: false } },
     ],
     [[candidate('a'), candidate('b', finished)], { text: 'a', finish: { first: false, others: true } }],
-    [[candidate('b', { index: 1, ...finished })], { finish: { others: true }, hasUnknown: true }],
+    [[candidate('b', { index: 1, ...finished })], { finish: { others: true }, holds: ['something else'] }],
     [[{ index: 1, ...finished }], { finish: { others: true } }],
   ])('%j', (candidates, piece) => read({ candidates }, piece))
 })
@@ -167,11 +166,8 @@ test.each<[part: object, has: Partial<NativePiece>]>([
   [{ functionCall: {} }, { holds: ['a function call'] }],
   [{ function_call: { name: 'x' } }, { holds: ['a function call'] }],
   [{ functionCall: null, function_call: '' }, {}],
-  [{ content: 'a' }, { hasUnknown: true, holds: ['something else'] }],
-  [
-    { text: null, parts: ['a'] },
-    { hasUnknown: true, holds: ['something else'] },
-  ],
+  [{ content: 'a' }, { holds: ['something else'] }],
+  [{ text: null, parts: ['a'] }, { holds: ['something else'] }],
   [{ text: '', content: 'a' }, { holds: ['something else'] }],
   [{ inlineData: { data: 'x' } }, { holds: ['a picture'] }],
   [{ inline_data: { data: 'x' } }, { holds: ['a picture'] }],
@@ -184,16 +180,15 @@ test.each<[part: object, has: Partial<NativePiece>]>([
   read(parts({}, part, {}), { ...open, ...has }),
 )
 
-test.each<[candidate: object, hasUnknown: boolean]>([
+test.each<[candidate: object, hasOther: boolean]>([
   [{ content: { text: 'a' } }, true],
-  [{ content: { text: 'a', parts: [] } }, false],
+  [{ content: { text: 'a', parts: [] } }, true],
   [{ content: { role: 'model', parts: null } }, false],
-  [{ content: null, output: 'a' }, true],
-  [{ delta: { text: 'a' } }, true],
+  [{ content: null, output: 'a' }, false],
   [{ content: { role: 'model' }, output: 'a' }, false],
   [{ safetyRatings: [] }, false],
-])('the candidate %j may have its text where none is looked for: %j', (candidate, hasUnknown) =>
-  read({ candidates: [candidate] }, { ...open, hasUnknown }),
+])('the content of the candidate %j has something else than parts: %j', (candidate, hasOther) =>
+  read({ candidates: [candidate] }, { ...open, holds: hasOther ? ['something else'] : [] }),
 )
 
 test.each([
