@@ -102,7 +102,7 @@ function endOfScalar(text: string, start: number): number {
 }
 
 /** What a mark adds to the depth. */
-export const depthOf = (mark: string): number =>
+const depthOf = (mark: string): number =>
   mark === '{' || mark === '[' ? 1 : mark === '}' || mark === ']' ? -1 : 0
 
 /** The values of the object or list that begins at `start`, in a text that `JSON.parse` accepts. */
