@@ -1,9 +1,10 @@
 import type { Context } from '../../context.ts'
-import { asStop, usage } from '../../errors.ts'
+import { asStop, CliError, usage } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
+import { callAfter } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isPiece, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isPiece, isStop, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import {
   afterResponse,
@@ -32,6 +33,13 @@ export interface FollowOptions {
 
 /** An older list, in milliseconds, may not be acted on. */
 const freshness = 1_000
+
+/**
+ * How long a list may take to show the rest that the stream has brought: the waits before each look, 5 s in all. And how
+ * long such a list may take to come. Milliseconds.
+ */
+const restWaits = [0, 250, 250, 500, 1_000, 1_500, 1_500]
+const longestLook = 10_000
 
 /** How long a list may take to show the first event of a session: the waits before each look. Milliseconds. */
 const firstWaits = [250, 500, 1_000, 1_500, 1_750]
@@ -84,10 +92,11 @@ async function readAndOpen(
   /** What was taken in beside the events that are brought in turn. */
   let unshown: EventItem[] = []
 
-  async function readList(): Promise<EventItem[]> {
+  async function readList(once?: AbortSignal): Promise<EventItem[]> {
     const askedAt = { now: context.timers.now(), date: context.timers.date() }
     const items: EventItem[] = []
-    for await (const page of listOldestFirst(caller, parts)) for (const item of page) items.push(item)
+    for await (const page of listOldestFirst(caller, { ...parts, once }))
+      for (const item of page) items.push(item)
     addResponse()
     listedAt = askedAt
     return items
@@ -114,6 +123,32 @@ async function readAndOpen(
     const items = await readList()
     unshown.push(...ledger.addList(items))
     takeStreamed()
+  }
+
+  /**
+   * Takes in what the stream has left out before a rest: the list shows it. Looks again only if the list does not show
+   * that rest yet.
+   */
+  async function lookAtRest(look: number): Promise<void> {
+    const late = new AbortController()
+    const wait = restWaits[look] ?? 0
+    await context.timers.wait(Math.min(wait, Math.max(timeLeft(patient), 0)))
+    const cancel = callAfter(context.timers, longestLook, () => late.abort())
+    try {
+      unshown.push(...ledger.addList(await readList(late.signal)))
+      takeStreamed()
+    } catch (error) {
+      const isEnded = ledger.state.stop?.kind === 'ended'
+      if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
+      if (isEnded) return ledger.trustStop()
+      if (look < restWaits.length - 1 && timeLeft(patient) > 0) return
+      context.warn(
+        `the list could not be read at the end: ${error.message}; the stream may have left out events`,
+      )
+      ledger.trustStop()
+    } finally {
+      cancel()
+    }
   }
 
   /** What comes of what is to be done. Throws a `CliError`. */
@@ -144,6 +179,8 @@ async function readAndOpen(
   async function* news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     addResponse()
     let { state, effect } = begin(ledger, stays, sent)
+    /** How often the list was looked at in this rest. */
+    let looks = 0
     for (;;) {
       if (isWoken && effect.do !== 'show') {
         isWoken = false
@@ -153,9 +190,13 @@ async function readAndOpen(
         effect = { do: 'show', items: unshown, of: 'event' }
         unshown = []
       }
-      if (effect.do === 'end') return
       let input: FollowingInput
-      if (effect.do === 'show') {
+      if (effect.do === 'end') {
+        if (ledger.isStopListed || looks === restWaits.length) return
+        await lookAtRest(looks++)
+        input = { is: 'shown', of: 'event' }
+      } else if (effect.do === 'show') {
+        if (effect.items.some(({ event }) => isStop(event))) looks = 0
         if (effect.items.length > 0) patience = freshPatience(context.timers.now())
         for (const { event } of effect.items) {
           progress.events++
@@ -182,12 +223,8 @@ async function readAndOpen(
     state: ledger.state,
     turn: ledger.turn,
     progress,
-    isNew: (item) => ledger.isNew(item),
     get isUndone() {
       return ledger.isUndone
-    },
-    get showsClients() {
-      return ledger.showsClients
     },
     news,
     wake() {
@@ -214,12 +251,8 @@ export interface Follower {
   /** The turn of what was sent last; if nothing was sent, the session's last one. */
   readonly turn: FollowedTurn
   readonly progress: Readonly<FollowProgress>
-  /** Whether an event that a list shows has not been brought, or was not there before. */
-  isNew(item: EventItem): boolean
   /** Whether the service never showed that it worked on all that was sent. */
   readonly isUndone: boolean
-  /** Whether the turn has all that clients did last: streams may leave that out. */
-  readonly showsClients: boolean
   /**
    * What is new, part by part, until the session stops; of events just sent, what comes after them. A part may be
    * empty; the first comes before anything is decided. Between two parts more may be sent and be added to the state:

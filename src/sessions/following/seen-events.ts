@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isStop, readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { isWork, SessionState } from '../session-state.ts'
-import { FollowedTurn, isOfClient, type KeyedEvent } from './followed-turn.ts'
+import { FollowedTurn, type KeyedEvent } from './followed-turn.ts'
 
 /** How many lists have to leave out the ids of a receipt, and show what was sent, until its content counts. */
 const mostDoubts = 4
@@ -22,11 +22,13 @@ export class SeenEvents {
   readonly #unplaced = new Map<string, KeyedItem>()
   #early: EventItem[] = []
   #taken = 0
-  #showsClients = false
+  /** The key of the last stop, as long as no list has shown it. */
+  #unlistedStop: string | undefined
 
   /** Adds what was there before anything was done, page by page. */
   addPast(items: readonly EventItem[]): void {
     for (const item of this.#addNew(withKeys(items, this.#pastCounts))) this.turn.add(item)
+    this.#unlistedStop = undefined
   }
 
   /** From now on only what comes after these events is new; they have ids if the service gave them. */
@@ -42,7 +44,6 @@ export class SeenEvents {
   addConnection(): void {
     this.#early = []
     this.#taken = 0
-    this.#showsClients = false
   }
 
   /** Whether an event of a stream is new. One without an id that says what another has said may be new or not. */
@@ -58,7 +59,6 @@ export class SeenEvents {
 
   /** An event that is known, or only a piece of one, came again. */
   addAgain({ event, text }: EventItem): void {
-    this.#showsClients ||= isOfClient(event)
     this.#sent?.addProgress(event)
     this.state.addAgain(event, text)
   }
@@ -68,7 +68,6 @@ export class SeenEvents {
     const { isLost } = this
     const sent = this.#sent
     const keyed = withKey(item)
-    this.#showsClients ||= isOfClient(item.event)
     sent?.addProgress(item.event)
     if (sent?.find(keyed)) {
       sent.isStreamed = true
@@ -89,17 +88,18 @@ export class SeenEvents {
   /** Adds a list; returns what is new, in its order. */
   addList(items: readonly EventItem[]): EventItem[] {
     const { isAtRest } = this.state
-    const news = this.#addListed(items)
+    const keyed = withKeys(items)
+    const news = this.#addListed(keyed)
+    if (keyed.some(({ key }) => key === this.#unlistedStop)) this.#unlistedStop = undefined
     const last = items.findLast(({ event }) => isStop(event) || isWork(event))
     // What was added late had happened before the rest.
     if (isAtRest && last && isStop(last.event)) this.state.restAgain(last.event.id)
     return news
   }
 
-  #addListed(items: readonly EventItem[]): EventItem[] {
+  #addListed(keyed: readonly KeyedItem[]): EventItem[] {
     const sent = this.#sent
-    const keyed = withKeys(items)
-    for (const { event } of items) sent?.addProgress(event)
+    for (const { event } of keyed) sent?.addProgress(event)
     if (!sent || sent.isListed) return this.#addUnsent(keyed)
     // What was held of earlier lists is in this one too.
     if (sent.isLost && sent.trustContent(keyed, this.#hasAlike(sent, keyed))) this.#forgetUnplaced()
@@ -153,14 +153,19 @@ export class SeenEvents {
     return this.#sent?.isUndone ?? false
   }
 
+  /** A list has shown the last stop, and so all that came before it. */
+  get isStopListed(): boolean {
+    return this.#unlistedStop === undefined
+  }
+
+  /** No list is going to show the last stop. */
+  trustStop(): void {
+    this.#unlistedStop = undefined
+  }
+
   /** The agent may be at rest, though this service's events do not say so. */
   get mayRest(): boolean {
     return !this.state.showsRests && !this.isSearching && this.turn.mayHaveEnded
-  }
-
-  /** The stream has shown what a client did: of what clients did since it leaves nothing out. */
-  get showsClients(): boolean {
-    return this.#showsClients
   }
 
   readonly #isUnknown = ({ key }: KeyedItem) => !this.#known.has(key)
@@ -179,6 +184,7 @@ export class SeenEvents {
       }
       this.#known.add(key)
       this.state.add(event, text)
+      if (isStop(event)) this.#unlistedStop = key
       return true
     })
   }

@@ -9,20 +9,19 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { Asker } from '../confirming/asker.ts'
-import { FollowedTurn, isTask } from '../following/followed-turn.ts'
+import { isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { followAndPrint } from '../following/transcript.ts'
 import { requireTime } from '../patience.ts'
 import { Pace } from '../policy/policy.ts'
 import { openBefore, sentEvents } from '../sending/delivery.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
-import { type SessionAccess, type SessionOptions, sessionParts } from '../session.ts'
+import { type SessionOptions, sessionParts } from '../session.ts'
 import { resumption } from '../session-command.ts'
 import { Actor } from './actor.ts'
 import { Audit } from './audit.ts'
 import { type BoundFlags, Bounds } from './bounds.ts'
 import { Denials } from './denials.ts'
-import { lookUntil } from './looking.ts'
 import { byAudit, endTask, isTakenUp, type RunTask, type SessionRun, sendTask } from './posting.ts'
 import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 import { createCounter, hashOf, type Known, marksOf } from './task.ts'
@@ -210,7 +209,7 @@ async function follow(
     if (failure) throw failure
     if (turn.foreign?.isInterrupted) throw endedByOther(run, turn.foreign)
     if (turn.foreign) return
-    if (!(await isInterrupted(run, follower))) {
+    if (!turn.isInterrupted) {
       bounds.tellExcess()
       return
     }
@@ -238,25 +237,3 @@ async function follow(
 }
 
 const noFailure = () => undefined
-
-/** How long a list may take to show the last rest. Milliseconds. */
-const longestWait = 2_000
-
-/** Whether the last that a client did was to interrupt the session: a stream may leave out what clients do. */
-async function isInterrupted(session: SessionAccess, follower: Follower): Promise<boolean> {
-  const { turn, state, showsClients } = follower
-  if (turn.isInterrupted || showsClients) return turn.isInterrupted
-  const rest = [...state.stops].at(-1)
-  const isListed = await lookUntil(session, session.context.timers.now() + longestWait, () => {
-    const listed = new FollowedTurn()
-    let isWhole = rest === undefined
-    return {
-      add({ event }) {
-        listed.add({ event, key: event.id ?? '' }, false)
-        isWhole ||= event.id === rest
-      },
-      result: () => (isWhole ? listed.isInterrupted : undefined),
-    }
-  })
-  return isListed === true
-}

@@ -137,6 +137,8 @@ function afterAcceptance(error: CliError, command: string): CliError {
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file')
     return error.with({ ...known, consequence: `${accepted}, only the output failed` })
+  // The session is gone.
+  if (error.details.status === 404) return error.with({ ...known, consequence: accepted })
   const way = `${accepted}; to follow the session: ${command}`
   const { consequence = way } = error.details
   // Any other kind would mean that the command can be run again, now or after a fix.

@@ -28,9 +28,12 @@ const asks = (id: string): Event => ({ id, type: 'agent.tool_use', name: 'bash',
 
 const frame = (event: Event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 
-/** A session service over a socket: what is listed, and what each stream that is opened brings, then does. */
+/**
+ * A session service over a socket: what each list shows, or the status by which it fails, and what each stream that is
+ * opened brings, then does.
+ */
 async function serveSession(
-  listed: Event[][],
+  listed: (Event[] | number)[],
   streams: [events: Event[], then: 'stay' | 'end' | 'reset'][],
   receipt = JSON.stringify({ data: [{ id: 'sent_1', type: 'user.message' }] }),
 ) {
@@ -45,7 +48,8 @@ async function serveSession(
     } else if (request.startsWith('GET')) {
       const data = listed[Math.min(lists++, listed.length - 1)] ?? []
       const body = JSON.stringify({ data, next_page: null })
-      socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+      const status = typeof data === 'number' ? data : 200
+      socket.end(`HTTP/1.1 ${status} OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
     } else {
       socket.end(`HTTP/1.1 202 OK\r\ncontent-length: ${Buffer.byteLength(receipt)}\r\n\r\n${receipt}`)
     }
@@ -172,6 +176,87 @@ describe('follow', () => {
     expect(server.requests).toHaveLength(1)
   })
 })
+
+describe('Y240: at a rest the list decides', () => {
+  const sent = { id: 'sent_1', type: 'user.message' }
+  const lists = (served: ScriptedServer) =>
+    served.requests.filter((request) => /^GET (?!\S+\/stream )/.test(request)).length
+
+  test.each([
+    ['send --follow', ['send', 'go', '--follow'], 'r\tsession.status_idle\t\tend_turn\nnew\n'],
+    ['run', ['run', 'go'], 'r\tsession.status_idle\t\tend_turn\nnew\n'],
+    ['run --last', ['run', 'go', '--last'], 'new\n'],
+  ])('%s prints, and goes by, what the stream left out', async (_, words, out) => {
+    const served = await serveSession(
+      [[], [sent], [sent, say('c', 'new'), done('r')]],
+      [[[sent, done('r')], 'stay']],
+    )
+    expect(await over(served, ...words)).toMatchObject({ code: 0, out })
+    expect(lists(served)).toBe(3)
+  })
+
+  test('what it leaves out may change how the session has stopped', async () => {
+    const missed = { id: 'o', type: 'span.outcome_evaluation_end', result: 'failed' }
+    const served = await serveSession([[], [sent, missed, done('r')]], [[[sent, done('r')], 'stay']])
+    expect((await over(served, 'send', 'go', '--follow')).code).toBe(13)
+  })
+
+  test('it goes on if the list shows that more was sent since', async () => {
+    const other = { id: 'other', type: 'user.message', content: [{ type: 'text', text: 'and this' }] }
+    const served = await serveSession(
+      [[], [sent, done('r'), other], [sent, done('r'), other, say('d', 'more'), done('q')]],
+      [
+        [[sent, done('r')], 'end'],
+        [[], 'stay'],
+      ],
+    )
+    expect((await over(served, 'send', 'go', '--follow')).out).toMatch(/^r\t.*^more\n.*^q\t/ms)
+  })
+
+  test('one that shows the rest already is not read again', async () => {
+    const served = await serveSession([[], [sent, say('c', 'x'), done('r')]], [[[], 'stay']])
+    expect((await over(served, 'send', 'go', '--follow')).out).toContain('x\n')
+    expect(lists(served)).toBe(2)
+  })
+
+  test('one that never shows it is read for 5 s', async () => {
+    const served = await serveSession([[]], [[[sent, done('r')], 'stay']])
+    expect(await over(served, 'send', 'go', '--follow')).toMatchObject({ code: 0 })
+    expect(lists(served)).toBe(8)
+  })
+
+  test('one that cannot be read is a warning', async () => {
+    const served = await serveSession([[], 500], [[[sent, done('r')], 'stay']])
+    const { code, err } = await over(served, 'send', 'go', '--follow')
+    expect(code).toBe(0)
+    expect(err).toContain('the list could not be read at the end: ')
+    const again = await serveSession([[], 500, [sent, done('r')]], [[[sent, done('r')], 'stay']])
+    expect((await over(again, 'send', 'go', '--follow')).err).not.toContain('could not be read')
+  })
+
+  test('a session that was deleted has none', async () => {
+    const gone = { id: 'g', type: 'session.deleted' }
+    const served = await serveSession([[], 404], [[[sent, gone], 'stay']])
+    const { code, err } = await over(served, 'send', 'go', '--follow')
+    expect({ code, isWarned: err.includes('could not be read') }).toEqual({ code: 13, isWarned: false })
+  })
+})
+
+test.each([[['follow']], [['send', 'go', '--follow']], [['run', 'go']]])(
+  'Y241: a session that is gone while it is followed is exit 4: %j',
+  async (words) => {
+    const served = await serveSession(
+      [[], 404],
+      [
+        [[], 'end'],
+        [[], 'stay'],
+      ],
+    )
+    const { code, err } = await over(served, ...words, '--errors', 'json')
+    expect(code).toBe(4)
+    expect(JSON.parse(err.trim().split('\n').at(-1) ?? '').error).toMatchObject({ exit: 4, status: 404 })
+  },
+)
 
 describe('follow, where things go wrong', () => {
   test('news that came between two lists is printed, once', async () => {

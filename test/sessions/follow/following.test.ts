@@ -547,34 +547,9 @@ test('what was sent is undone until each of it was shown, and has had its turn',
 test('if nothing was sent, and nothing has come, nothing is searched for, doubted or shown', () => {
   const ledger = new SeenEvents()
   ledger.giveUp()
-  const { isSearching, isUndone, isLost, showsClients } = ledger
-  expect([ledger.isDoubtful(toItem('ask1')), isSearching, isUndone, isLost, showsClients]).toEqual(
-    Array(5).fill(false),
-  )
+  const { isSearching, isUndone, isLost } = ledger
+  expect([ledger.isDoubtful(toItem('ask1')), isSearching, isUndone, isLost]).toEqual(Array(4).fill(false))
   expect(stream(ledger, 'ask1')).toEqual(['ask1'])
-  expect(ledger.showsClients).toBe(true)
-})
-
-test.each<[what: string, past: string, act: (ledger: SeenEvents) => void, showsClients: boolean]>([
-  ['nothing yet', 'ask0', () => {}, false],
-  ['what only the agent did', 'ask0', (ledger) => stream(ledger, 'run1 say1'), false],
-  ['what was sent', 'ask0', (ledger) => stream(ledger, 'ask1'), true],
-  ['what another client did', 'ask0', (ledger) => stream(ledger, 'ask1 allow1:use1'), true],
-  ['what the list had shown', 'ask0', (ledger) => ledger.addAgain(toItem('ask0')), true],
-  ['what the agent did, and the list what was sent', '', (ledger) => list(ledger, 'ask1 say1'), false],
-  [
-    'what was sent, before it was cut',
-    '',
-    (ledger) => {
-      stream(ledger, 'ask1')
-      ledger.addConnection()
-    },
-    false,
-  ],
-])('a stream that has shown %s', (_, past, act, showsClients) => {
-  const ledger = seen(past, 'ask1')
-  act(ledger)
-  expect(ledger.showsClients).toBe(showsClients)
 })
 
 test.each<[string, object, object]>([
