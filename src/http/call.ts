@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
+import type { Call } from '../fate.ts'
 import { printRaw } from '../io/raw-printer.ts'
 import { showSpinner } from '../io/spinner.ts'
 import { isSecretHeader } from '../secrets.ts'
@@ -8,12 +9,13 @@ import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf, mendSecret } from '../settings/service-settings.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import type { HttpRequest, HttpResponse } from '../wire/exchange.ts'
-import { completeFailure, sendRequest } from './attempts.ts'
+import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { type Carrier, chooseCarrier } from './carrier.ts'
 import { createCredentials } from './credentials.ts'
+import { decodeBody } from './decode.ts'
 import { createRequestBuilder, type Request, type RequestParts } from './request.ts'
-import { refusesSecret } from './retry.ts'
+import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
+import { decideRetry, type FailedAttempt, fateOf, type RetryPolicy, refusesSecret, retryOf } from './retry.ts'
 
 /** A response of status 2xx whose body is still to be read. */
 export interface ReadableResponse extends HttpResponse {
@@ -68,13 +70,12 @@ export function createCaller(
   settings: ResolvedSettings,
   { isOneOfMany = false, timeout = settings.values.timeout, wayOn }: CallerOptions = {},
 ): Caller {
-  const { flags, summary, calls, timers, note } = context
+  const { flags, summary, calls } = context
   const deadline = deadlineOf(context, settings)
   const credentials = createCredentials(context, settings)
   const build = createRequestBuilder(context, settings)
   const retries = isOneOfMany ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
-  const policy = { retries, retryUnknown, deadline }
   // Many calls have a progress line of their own.
   const showWaiting = isOneOfMany ? <T>(work: Promise<T>) => work : createWaiting(context)
   let carrying: Promise<Carrier> | undefined
@@ -95,29 +96,18 @@ export function createCaller(
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
     const signed = await credentials.addTo(request, parts.once)
-    const wayToMend = ({ details: { status } }: CliError) => {
+    const wayToMend: WayToMend = ({ details: { status } }) => {
       if (refusesSecret(status)) return wayToMendSecret(request, settings)
       const isElsewhere = status === 404 || status === 405
       return isElsewhere ? wayToMendAddress(signed.url, settings, endpoint) : undefined
     }
-    const { exchange: carry, checkWay } = await carrier()
+    const { exchange, checkWay } = await carrier()
     checkWay?.(new URL(signed.url))
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     const call = calls.begin({ ...endpoint, look: parts.look }, { isOneOfMany, wayOn })
-    const sending = sendRequest(signed, {
-      endpoint,
-      call,
-      exchange(request, onSent) {
-        summary.attempts++
-        return carry({ ...request, signal: parts.once }, onSent)
-      },
-      policy: parts.once ? { ...policy, retries: 0 } : policy,
-      timers,
-      wayToMend,
-      isStopped: parts.isStopped,
-      requireRight: context.requireRight,
-      onRetry: (failure, wait) => note(describeRetry(failure, wait)),
-    })
+    const policy = { repeat: endpoint.repeat, retries: parts.once ? 0 : retries, retryUnknown, deadline }
+    const how = { endpoint, parts, exchange, call, policy, wayToMend }
+    const sending = sendRequest(context, { ...signed, signal: parts.once }, how)
     const response = await (parts.isAside ? sending : showWaiting(sending)).catch(async (error: unknown) => {
       call.end()
       if (!parts.isEndured) await printFailureBody(context, error)
@@ -136,10 +126,10 @@ export function createCaller(
         call.end()
       },
       complete(error) {
-        const known = { ...response, wayToMend }
-        const whole = error instanceof CliError ? completeFailure(error, call, known) : error
         call.end()
-        return whole
+        // One that has attempts is another call's.
+        if (!(error instanceof CliError) || error.details.attempts !== undefined) return error
+        return explain(afterResponse(error, response), call, wayToMend)
       },
     }
   }
@@ -166,6 +156,115 @@ export function createCaller(
       }
     },
   }
+}
+
+type WayToMend = (failure: CliError) => string | undefined
+
+interface Sending {
+  endpoint: Endpoint
+  parts: RequestParts
+  exchange: Exchange
+  call: Call
+  policy: RetryPolicy
+  /** Says where what is wrong about the request came from, and what replaces it. */
+  wayToMend: WayToMend
+}
+
+/** A response of status 2xx. */
+interface Response extends HttpResponse {
+  head: ResponseHead
+  /** How many attempts there were, this one included. */
+  attempts: number
+}
+
+/**
+ * Sends a request, and again if that is safe, until a response has a status of 2xx. Every attempt sends the same bytes.
+ * Throws a `CliError` that says how far the call got.
+ */
+async function sendRequest(context: Context, request: HttpRequest, sending: Sending): Promise<Response> {
+  const { timers, summary, note } = context
+  const { parts, call, policy, wayToMend } = sending
+  /** Of the attempt that got furthest. */
+  let furthest: CliError | undefined
+  for (let attempt = 1; ; attempt++) {
+    context.requireRight?.()
+    summary.attempts++
+    const result = await tryOnce(context, request, sending)
+    if ('status' in result) return { ...result, attempts: attempt }
+    const { error } = result
+    const before = call.fate()
+    call.reach(fateOf(error))
+    const failure = withEarlier(error, furthest)
+    const decision = decideRetry(policy, result, { attempt, now: timers.now(), random: timers.random() })
+    const end = (because?: string, deadline?: boolean) =>
+      explain(
+        new CliError(failure.kind, because ? `${failure.message} (${because})` : failure.message, {
+          ...failure.details,
+          attempts: attempt,
+          deadline: failure.details.deadline ?? deadline,
+        }),
+        call,
+        wayToMend,
+      )
+    if (!decision.again) throw end(decision.because, decision.deadline)
+    if (error.kind !== 'not-sent' && (!furthest || call.fate() !== before)) furthest = error
+    note(describeRetry(failure, decision.wait))
+    await timers.wait(decision.wait)
+    if (parts.isStopped?.()) throw end()
+  }
+}
+
+async function tryOnce(
+  { timers }: Context,
+  request: HttpRequest,
+  { endpoint, call, exchange }: Sending,
+): Promise<Omit<Response, 'attempts'> | FailedAttempt> {
+  call.attempt()
+  let response: HttpResponse
+  try {
+    response = decodeBody(await exchange(request, () => call.reach('sent')))
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return { error }
+  }
+  const head = await readHead(response.headers, timers.date())
+  if (response.status >= 300) return readErrorResponse(response, endpoint, head)
+  call.reach('answered')
+  return { ...response, head }
+}
+
+/** If the last attempt sent nothing but one before it did, that one is the call's failure: that nothing was sent is not true. */
+function withEarlier(failure: CliError, furthest: CliError | undefined): CliError {
+  if (failure.kind !== 'not-sent' || !furthest) return failure
+  const { deadline } = failure.details
+  const message = `${failure.message}; before that, ${furthest.message}`
+  return new CliError(furthest.kind, message, { ...furthest.details, deadline })
+}
+
+/** A failure of reading a response, or of writing it anywhere, with what is known of the response. */
+const afterResponse = (
+  { kind, message, details }: CliError,
+  { status, attempts, head }: Response,
+): CliError =>
+  new CliError(kind, details.isInBody ? `the service answered ${status} with an error` : message, {
+    ...details,
+    retryAfter: head.retryAfter ?? details.retryAfter,
+    requestId: head.requestId ?? details.requestId,
+    status,
+    attempts,
+  })
+
+/** Adds what the fate of a call means to its failure. */
+function explain(failure: CliError, call: Call, wayToMend: WayToMend): CliError {
+  const meaning = call.meaning()
+  const { retry, consequence } = failure.details
+  return failure.with({
+    fate: call.fate(),
+    sent: meaning.sent,
+    retry: retry ?? retryOf(failure, meaning),
+    // Whoever threw it may know more.
+    consequence: consequence ?? wayToMend(failure) ?? meaning.failed,
+  })
 }
 
 /** Prints with `--raw` what the service sent with a failure that ends the run. */
