@@ -8,7 +8,7 @@ import { escapeJson, oneLine } from './io/escape.ts'
 import { say, type WriteLimit } from './io/output.ts'
 import { createReport, type Report } from './report.ts'
 import { createSecrets, type Secrets } from './secrets.ts'
-import { createSummary } from './summary.ts'
+import { Summary } from './summary.ts'
 
 export { createProcessHost } from './host.ts'
 
@@ -22,7 +22,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
   const cleanups = createCrowd<() => unknown>()
   const secrets = createSecrets()
-  const summary = createSummary()
+  const summary = new Summary()
   const calls = createCalls()
   const start = host.timers.now()
   const report = createReport(argv, { host, summary, calls, secrets, start })

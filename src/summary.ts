@@ -13,10 +13,10 @@ interface ToolUseCounts {
 }
 
 /** What a run has come to, as its rooms add to it: `--report` shows it. */
-export interface Summary {
+export class Summary {
   command: string | undefined
   /** Of all requests. */
-  attempts: number
+  attempts = 0
   /** The model that was asked, then the one that answered; `undefined` too if there were several. */
   model: string | undefined
   stopReason: string | undefined
@@ -28,36 +28,18 @@ export interface Summary {
   /** The command that goes on with the work if a signal ends it now, without `parley`. */
   resume: (() => string[] | undefined) | undefined
   /** Sums of the answers that say it; `null` if that of one cannot be read. */
-  usage: Map<string, number | null>
+  usage = new Map<string, number | null>()
   /** What a run's turn cost, and what its session has used and cost so far, if the service tells it. */
   cost: ListCost | undefined
   sessionUsage: Map<string, number | null> | undefined
   sessionCost: ListCost | undefined
   /** Files that results were written to; `undefined` if they are too many to be kept. */
-  files: string[] | undefined
+  files: string[] | undefined = []
   /** Of a batch: the number of lines for each outcome, and of the failed ones for each kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
   /** How many tool uses of a run ended how, so far. */
   toolUses: (() => ToolUseCounts) | undefined
 }
-
-export const createSummary = (): Summary => ({
-  command: undefined,
-  attempts: 0,
-  model: undefined,
-  stopReason: undefined,
-  id: undefined,
-  requestId: undefined,
-  session: undefined,
-  resume: undefined,
-  usage: new Map(),
-  cost: undefined,
-  sessionUsage: undefined,
-  sessionCost: undefined,
-  files: [],
-  toolUses: undefined,
-  counts: undefined,
-})
 
 interface Answered {
   id?: string

@@ -8,7 +8,7 @@ import { createCalls } from '../src/fate.ts'
 import { createReport } from '../src/report.ts'
 import { openReport } from '../src/report-file.ts'
 import { createSecrets } from '../src/secrets.ts'
-import { createSummary } from '../src/summary.ts'
+import { Summary } from '../src/summary.ts'
 import { realTimers } from '../src/timers.ts'
 import { endpoints } from '../src/wire/endpoints.ts'
 import { execute, start } from './harness/process.ts'
@@ -346,7 +346,7 @@ test('a stdout whose reader has gone is no failure (needs sh)', async () => {
 /** A report without its run. */
 function prepare(...argv: string[]) {
   const cwd = temporaryFolder()
-  const [summary, calls, secrets] = [createSummary(), createCalls(), createSecrets()]
+  const [summary, calls, secrets] = [new Summary(), createCalls(), createSecrets()]
   const timers = { ...realTimers, now: () => 5250 }
   const source = { host: { cwd, timers }, summary, calls, secrets, start: 2000 }
   const report = createReport(['--report', 'r.json', ...argv], source)

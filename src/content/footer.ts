@@ -2,7 +2,6 @@ import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
 import { addAnswer } from '../summary.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-fields.ts'
-import { notUnderstood } from '../wire/problem/not-understood.ts'
 import { groupDigits, inAndOut, usageOf } from './tokens.ts'
 
 /** How an answer ended. */
@@ -17,40 +16,21 @@ export interface AnswerEnd {
   isAssumed?: boolean
 }
 
-export interface Footer {
-  /** When the run began, by the forward clock. */
-  start: number
-  /** `--usage`: also if stderr is not a terminal. */
-  isAsked: boolean | undefined
-}
-
 /** Normal reasons to stop; any other is worth a warning. */
 const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP', 'stop']
 
-/** Prints on stderr what the text does not show: how it ended, and what it cost. */
-export function printEnd(context: Context, end: AnswerEnd, footer: Footer): void {
+/** Prints on stderr what the text does not show: how it ended, and what it cost (`printUsage`). */
+export function printEnd(context: Context, end: AnswerEnd, isUsageAsked: boolean | undefined): void {
   const { note, warn } = context
   if (end.isDamaged) note('the answer contains \ufffd: some of its bytes may not have been UTF-8')
   for (const cut of cutsOf(end)) warn(cut)
-  printUsage(context, end.summary, footer)
+  printUsage(context, end.summary, isUsageAsked)
 }
 
 /**
  * What an answer has to be: `uncut` is one with text that was neither cut nor stopped (`--fail-on-cut`).
  */
 export type Demand = 'anything' | 'text' | 'uncut'
-
-/** Throws a `CliError` if an answer is less than what is demanded. */
-export function requireAnswer(
-  context: Context,
-  end: AnswerEnd,
-  { demand, footer }: { demand: Demand; footer: Footer },
-): void {
-  const lack = lackOf(end, demand)
-  if (lack === undefined) return
-  printUsage(context, end.summary, footer)
-  throw notUnderstood(lack)
-}
 
 /** In which way an answer is less than what is demanded; `undefined` if it is not. */
 export function lackOf(end: Omit<AnswerEnd, 'isDamaged'>, demand: Demand): string | undefined {
@@ -90,9 +70,9 @@ const describeStop = (reason: string): string =>
     ? 'the answer was cut at the output limit (--max-output-tokens)'
     : `the answer was stopped: ${oneLine(reason, 100)}`
 
-/** Prints what an answer took. */
-export function printUsage(context: Context, summary: AnswerSummary, { start, isAsked }: Footer): void {
-  const { host, flags, foot, note, timers } = context
+/** Prints what an answer took: on a terminal, and if `--usage` asks for it. */
+export function printUsage(context: Context, summary: AnswerSummary, isAsked: boolean | undefined): void {
+  const { host, flags, foot, note, timers, start } = context
   addAnswer(context.summary, { ...summary, usage: usageOf(summary) })
   if (flags.verbose && summary.id !== undefined) note(`the id of the answer: ${oneLine(summary.id, 200)}`)
   if (isAsked || host.stderr.isTerminal) foot(describeUsage(summary, (timers.now() - start) / 1000))

@@ -31,14 +31,14 @@ export async function tryChat(
 ): Promise<string> {
   const { endpoint, parts } = await buildTrial(settings, { stream })
   return caller.call(endpoint, parts, async (response) => {
-    await printAnswer({ ...context, output: silent }, response, {
+    await printAnswer({ ...context, output: silent, start: context.timers.now() }, response, {
       file: undefined,
       isLaidOut: false,
       longestKept: 0,
       isStreamed: stream,
       demand: 'anything',
       schema: undefined,
-      footer: { start: context.timers.now(), isAsked: false },
+      isUsageAsked: false,
       isLast: true,
     })
     return response.headers['content-type'] ?? ''

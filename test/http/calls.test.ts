@@ -9,7 +9,7 @@ import { createCalls } from '../../src/fate.ts'
 import { type Caller, createCaller } from '../../src/http/call.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import { readSettings } from '../../src/settings/read-settings.ts'
-import { createSummary } from '../../src/summary.ts'
+import { Summary } from '../../src/summary.ts'
 import { realTimers } from '../../src/timers.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
@@ -54,7 +54,7 @@ async function startRun(
       limit: { deadline: Infinity },
       cleanups: new Set(),
       secrets: createSecrets(),
-      summary: createSummary(),
+      summary: new Summary(),
       calls,
     },
   )

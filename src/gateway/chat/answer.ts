@@ -1,11 +1,4 @@
-import {
-  type AnswerEnd,
-  cutOf,
-  type Demand,
-  type Footer,
-  printUsage,
-  requireAnswer,
-} from '../../content/footer.ts'
+import { type AnswerEnd, cutOf, type Demand, lackOf, printUsage } from '../../content/footer.ts'
 import { createLayout } from '../../content/layout.ts'
 import { keepText, rescue } from '../../content/rescue.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
@@ -16,11 +9,11 @@ import type { ReadableResponse } from '../../http/call.ts'
 import { type AnswerPrinter, createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { FileOutput } from '../../io/file-output.ts'
 import { type Keeper, keepingPart } from '../../io/kept-part.ts'
-import type { Output } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createWaiting, type Waiting } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 
@@ -45,7 +38,8 @@ export interface Printing {
   /** With `--raw` an answer needs no text. */
   demand: Demand
   schema: AnswerSchema | undefined
-  footer: Footer
+  /** `--usage` */
+  isUsageAsked: boolean | undefined
 }
 
 /**
@@ -55,9 +49,9 @@ export interface Printing {
 export const printAnswer = (
   context: Context,
   response: ReadableResponse,
-  { isLast, ...printing }: Printing & { isLast: boolean },
+  printing: Printing & { isLast: boolean },
 ): Promise<Answer | Mismatch> => {
-  const { schema, file, isUnprinted = () => false, longestKept } = printing
+  const { schema, file, isUnprinted = () => false, longestKept, isUsageAsked, isLast } = printing
   const held = schema && createHeldAnswer(context, file)
   const text = watchText(schema ? Infinity : longestKept)
   const unprinted: Keeper = {
@@ -67,68 +61,24 @@ export const printAnswer = (
     },
   }
   return keepingPart(context, held ?? file ?? unprinted, async () => {
-    const answer = held
-      ? await printFitting(context, response, { ...printing, schema, held, isLast, text })
-      : await printText(context, response, { ...printing, text })
-    if (!('failure' in answer)) await file?.commit()
+    let answer = await read(context, response, { ...printing, held, text })
+    if (schema) {
+      response.accept()
+      const checked = await schema.check(answer.text, cutOf(answer))
+      if ('failure' in checked) {
+        printUsage(context, answer.summary, isUsageAsked)
+        if (isLast) throw checked.failure
+        return checked
+      }
+      answer = { ...answer, text: checked.json }
+      held?.release()
+      const printer = createAnswerPrinter(file ?? context.output)
+      if (!context.flags.raw) printer.add(checked.json)
+      await printer.end()
+    }
+    await file?.commit()
     return answer
   })
-}
-
-interface PrintingText extends Printing {
-  text: WatchedText
-}
-
-async function printText(
-  context: Context,
-  response: HttpResponse,
-  { file, isLaidOut, text, isStreamed, demand, footer }: PrintingText,
-): Promise<Answer> {
-  const waiting = createWaiting(context, footer.start)
-  const output = file ?? waiting.over(context.output)
-  const printer = isLaidOut
-    ? await createLayout({ ...context, output }, waiting)
-    : createAnswerPrinter(output)
-  return read(context, response, { output, printer, waiting, text, isStreamed, demand, footer })
-}
-
-interface Fitting extends PrintingText {
-  schema: AnswerSchema
-  held: HeldAnswer
-  isLast: boolean
-}
-
-/** Prints an answer's JSON once it is known that it fits. With `--raw` its bytes are printed as they come. */
-async function printFitting(
-  context: Context,
-  response: ReadableResponse,
-  { schema, held, isLast, file, text, isStreamed, demand, footer }: Fitting,
-): Promise<Answer | Mismatch> {
-  const waiting = createWaiting(context, footer.start)
-  const output = file ?? waiting.over(context.output)
-  const answer = await read(context, response, {
-    output,
-    printer: held,
-    waiting,
-    text,
-    isStreamed,
-    demand,
-    footer,
-  })
-  response.accept()
-  const checked = await schema.check(answer.text, cutOf(answer))
-  if ('failure' in checked) {
-    printUsage(context, answer.summary, footer)
-    if (isLast) throw checked.failure
-    return checked
-  }
-  held.release()
-  if (!context.flags.raw) {
-    const printer = createAnswerPrinter(output)
-    printer.add(checked.json)
-    await printer.end()
-  }
-  return { ...answer, text: checked.json }
 }
 
 /** An answer that is not printed before it was checked: until then, what came of it is kept if the run ends. */
@@ -161,25 +111,23 @@ function createHeldAnswer(context: Context, file: FileOutput | undefined): HeldA
   }
 }
 
-interface AnswerReading {
-  output: Output
-  printer: AnswerPrinter
-  /** Shown until there is some text, and again if the printer waits. */
-  waiting: Waiting
+interface Reading extends Printing {
+  /** Takes the text in place of stdout. */
+  held: HeldAnswer | undefined
   text: WatchedText
-  isStreamed: boolean
-  demand: Demand
-  footer: Footer
 }
 
 /** Reads an answer to its end, and prints it meanwhile. Throws a `CliError` if it is less than what is demanded. */
 async function read(
   context: Context,
   response: HttpResponse,
-  { output, printer, waiting, text, isStreamed, demand, footer }: AnswerReading,
+  { file, isLaidOut, held, text, isStreamed, demand, isUsageAsked }: Reading,
 ): Promise<Answer> {
   const { flags, cleanups, timers } = context
   const isRaw = flags.raw ?? false
+  const waiting = createWaiting(context, context.start)
+  const output = file ?? waiting.over(context.output)
+  const printer = held ?? (await createPrinter({ ...context, output }, isLaidOut, waiting))
   const raw = createRawPrinter(output)
   const sink = {
     text(piece: string) {
@@ -219,8 +167,10 @@ async function read(
     await shown.end()
     const answer = { summary, holds: decoder.holds, ...text.read(), isAssumed }
     isWhole = true
-    requireAnswer(context, answer, { demand: isRaw && demand === 'text' ? 'anything' : demand, footer })
-    return answer
+    const lack = lackOf(answer, isRaw && demand === 'text' ? 'anything' : demand)
+    if (lack === undefined) return answer
+    printUsage(context, summary, isUsageAsked)
+    throw notUnderstood(lack)
   } catch (error) {
     if (!isWhole) countPart(context.summary, summary)
     await shown.write()
@@ -233,6 +183,9 @@ async function read(
     cleanups.delete(shown.breakLine)
   }
 }
+
+const createPrinter = (context: Context, isLaidOut: boolean, waiting: Waiting) =>
+  isLaidOut ? createLayout(context, waiting) : createAnswerPrinter(context.output)
 
 /** Keeps an answer that was not understood, or has no text: it was paid for. An error of the service's is not an answer. */
 async function keepUnread(context: Context, error: unknown, bytes: Uint8Array): Promise<unknown> {

@@ -1,5 +1,5 @@
 import { buildBody } from '../../content/body.ts'
-import { type Footer, printEnd, printUsage } from '../../content/footer.ts'
+import { printEnd, printUsage } from '../../content/footer.ts'
 import { loadMarkdown } from '../../content/layout.ts'
 import { type Prompt, type PromptOptions, readPrompt } from '../../content/prompt.ts'
 import { keepText } from '../../content/rescue.ts'
@@ -36,7 +36,6 @@ const longestUnprinted = 2 ** 22
 
 /** Asks a model and prints its answer. */
 export async function ask(context: Context, options: ChatOptions, words: string[]): Promise<void> {
-  const footer: Footer = { start: context.start, isAsked: options.usage }
   const settings = await readSettings(context)
   const { values } = settings
   const schema = await readSchema(context, settings, options)
@@ -66,7 +65,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     isStreamed: options.stream ?? values.stream,
     demand: (options.failOnCut ?? values.failOnCut) ? 'uncut' : 'text',
     schema,
-    footer,
+    isUsageAsked: options.usage,
   }
   // What is paid for is kept in the thread, and counted in the report, also if nobody reads stdout any more.
   const isKept = conversation !== undefined || context.flags.report !== undefined
@@ -84,7 +83,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
       const { turn, system } = question
       await conversation?.add({ question: turn, answer: answer.text, role: values.answerRole, system })
       if (!full) return answer
-      printUsage(context, answer.summary, footer)
+      printUsage(context, answer.summary, options.usage)
       throw withAnswer(context, full, { thread: conversation && options.thread, text: answer.text })
     })
   const asking = schema && parts.body ? schema.untilFits(parts.body, askOnce) : askOnce(parts.body, true)
@@ -98,7 +97,7 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     context.summary.files?.push(options.output)
     if (file.described) context.note(file.described)
   }
-  printEnd(context, answer, footer)
+  printEnd(context, answer, options.usage)
 }
 
 /** With those of the answers before it that did not fit. */

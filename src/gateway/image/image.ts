@@ -1,5 +1,5 @@
 import { buildBody } from '../../content/body.ts'
-import { type Footer, printEnd } from '../../content/footer.ts'
+import { printEnd } from '../../content/footer.ts'
 import { type PromptOptions, readPrompt } from '../../content/prompt.ts'
 import { rescue } from '../../content/rescue.ts'
 import { countPart } from '../../content/tokens.ts'
@@ -36,7 +36,6 @@ export interface ImageOptions extends PromptOptions {
 /** Asks for images, saves them and prints their paths. */
 export async function makeImages(context: Context, given: ImageOptions, words: string[]): Promise<void> {
   const options = given.output === '/dev/stdout' ? { ...given, output: '-' } : given
-  const footer: Footer = { start: context.start, isAsked: options.usage }
   const settings = await readSettings(context)
   const { values } = settings
   const model = chooseModel(options, settings)
@@ -47,22 +46,22 @@ export async function makeImages(context: Context, given: ImageOptions, words: s
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
   await caller.call(endpoints.image, parts, async (response) => {
-    const answer = await receive(context, response, footer)
+    const answer = await receive(context, response)
     const { texts, summary, isAssumed, failure } = answer
     try {
       if (destination) await saveAnswer(context, answer, { options, destination })
     } finally {
       printTexts(context, texts)
-      printEnd(context, { summary, isBlank: false, isDamaged: false, isAssumed }, footer)
+      printEnd(context, { summary, isBlank: false, isDamaged: false, isAssumed }, options.usage)
     }
     if (failure) throw failure
   })
 }
 
 /** An image is large, and may be made while its answer comes. */
-async function receive(context: Context, response: HttpResponse, footer: Footer): Promise<ImageAnswer> {
+async function receive(context: Context, response: HttpResponse): Promise<ImageAnswer> {
   // What is printed as it comes is a sign of life itself.
-  const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image', footer.start)
+  const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image', context.start)
   let known: AnswerSummary = {}
   try {
     return await readImageAnswer(context, response, {
