@@ -123,13 +123,33 @@ export function withSecret(request: Request, secret: string | undefined): HttpRe
   return { ...rest, headers: { [credential.header]: credential.prefix + secret, ...rest.headers } }
 }
 
-/** `given` are the names of headers that a person gave: a state does not go with another parent than its own. */
+/**
+ * The headers of a trace that goes on (W3C Trace Context), as the environment has them. `given` are the names of headers that
+ * a person gave: a state does not go with another parent than its own, nor without one.
+ */
 function findTrace({ host, flags, note }: Context, given: string[]): Record<string, string> {
   if (given.some((name) => name.toLowerCase() === 'traceparent')) return {}
-  const { headers, leftOut } = readTrace(host.env)
-  if (flags.verbose)
-    for (const name of leftOut) note(`${name} is left out: it does not have the form of W3C Trace Context`)
+  const headers: Record<string, string> = {}
+  const { TRACEPARENT: traceparent = '', TRACESTATE: tracestate = '' } = host.env
+  const take = (name: 'traceparent' | 'tracestate', value: string, isRight: boolean) => {
+    if (value === '') return
+    if (isRight) headers[name] = value
+    else if (flags.verbose)
+      note(`${name.toUpperCase()} is left out: it does not have the form of W3C Trace Context`)
+  }
+  const isParent = isTraceParent(traceparent)
+  take('traceparent', traceparent, isParent)
+  take('tracestate', tracestate, isParent && isHeaderText(tracestate) && tracestate.length <= longestHeader)
   return headers
+}
+
+/** The form of a version that is not known: what follows the four fields is its own. */
+const anyParent = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[\x21-\x7e]{0,450})?$/
+
+function isTraceParent(text: string): boolean {
+  const [, version = 'ff', trace = '', span = '', rest] = anyParent.exec(text) ?? []
+  if (version === 'ff' || (version === '00' && rest !== undefined)) return false
+  return /[^0]/.test(trace) && /[^0]/.test(span)
 }
 
 async function readHeaders({ flags, input }: Context): Promise<Record<string, string>> {
@@ -205,39 +225,6 @@ function mergeHeaders(own: Record<string, string>, extra: Record<string, string>
 
 const hasHeader = (headers: Record<string, string>, name: string): boolean =>
   Object.keys(headers).some((candidate) => candidate.toLowerCase() === name.toLowerCase())
-
-/** The form of a version that is not known: what follows the four fields is its own. */
-const anyParent = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[\x21-\x7e]{0,450})?$/
-
-interface TraceHeaders {
-  headers: Record<string, string>
-  /** Variables that are set and left out. */
-  leftOut: string[]
-}
-
-/** The headers of a trace that goes on (W3C Trace Context), as the environment has them. */
-function readTrace(env: Record<string, string | undefined>): TraceHeaders {
-  const { TRACEPARENT: parent = '', TRACESTATE: state = '' } = env
-  const isParent = isTraceParent(parent)
-  // Without its parent a state means nothing.
-  const isState = isParent && state !== '' && isHeaderText(state) && state.length <= longestHeader
-  return {
-    headers: {
-      ...(isParent ? { traceparent: parent } : {}),
-      ...(isState ? { tracestate: state } : {}),
-    },
-    leftOut: [
-      ...(parent === '' || isParent ? [] : ['TRACEPARENT']),
-      ...(state === '' || isState ? [] : ['TRACESTATE']),
-    ],
-  }
-}
-
-function isTraceParent(text: string): boolean {
-  const [, version = 'ff', trace = '', span = '', rest] = anyParent.exec(text) ?? []
-  if (version === 'ff' || (version === '00' && rest !== undefined)) return false
-  return /[^0]/.test(trace) && /[^0]/.test(span)
-}
 
 /** The headers that the session service wants of every request (session events, 9.2). */
 export const agentHeaders = (
