@@ -185,12 +185,7 @@ const fileProblems: Record<string, string> = {
   ENOSPC: 'no space left on the disk',
   EDQUOT: 'the quota of the disk is used up',
   EFBIG: 'it would be larger than a file may be (ulimit -f says how large that is)',
-  EROFS: 'the disk is read-only',
-  ELOOP: 'too many symbolic links',
   ENAMETOOLONG: 'the name is too long',
-  EIO: 'input/output error',
-  EBUSY: 'it is in use',
   EPIPE: 'nothing reads it any more',
   EMFILE: 'too many files and connections are open (ulimit -n says how many may be)',
-  ENFILE: 'too many files are open on this machine',
 }

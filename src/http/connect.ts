@@ -1,5 +1,5 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import type { SecureContext, TLSSocket } from 'node:tls'
+import type { SecureContext } from 'node:tls'
 import { CliError } from '../errors.ts'
 import { setTimer } from '../timers.ts'
 import type { HttpProxy } from './proxy.ts'
@@ -72,12 +72,19 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
     trusting ??= loadTls().then((tls) => createTrust(tls, ca))
     return trusting
   }
-  const explain: Explain = (error, host) =>
+  const explain = (error: Error, host: URL) =>
     error instanceof CliError ? error : explainConnectError(error, host, host === url ? undefined : proxy)
   const secure = async (socket: Socket, host: URL) => {
     const [tls, secureContext] = await Promise.all([loadTls(), trust()])
     if (socket.destroyed) throw socket.errored ?? Object.assign(new Error(), { code: 'ECONNRESET' })
-    const secured = startTls(tls, socket, { host: hostOf(host), trust: secureContext })
+    const name = hostOf(host)
+    const secured = tls.connect({
+      socket,
+      host: name,
+      secureContext,
+      ALPNProtocols: ['http/1.1'],
+      servername: isIP(name) ? undefined : name,
+    })
     sockets.push(secured)
     return ready(secured, 'secureConnect', (error) => explain(error, host))
   }
@@ -91,7 +98,10 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })
   }
-  let socket = await openTcp(first, { sockets, signal, onFound, explain })
+  const dialing = dial(hostOf(first), { port: portOf(first), sockets, signal, onFound })
+  let socket = await dialing.catch((error: Error) => {
+    throw explain(error, first)
+  })
   if (proxy) {
     if (first.protocol === 'https:') socket = await secure(socket, first)
     const { openTunnel } = await import('./proxy.ts')
@@ -99,27 +109,6 @@ async function openWay(url: URL, { proxy, ca, sockets, signal, meanwhile }: Way)
   }
   if (url.protocol !== 'https:') return socket
   return secure(socket, url)
-}
-
-type Explain = (error: Error, host: URL) => CliError
-
-interface TcpOptions extends Pick<Way, 'sockets' | 'signal'> {
-  /** Called when the first connection has been started. */
-  onFound(): void
-  explain: Explain
-}
-
-async function openTcp(url: URL, { sockets, signal, onFound, explain }: TcpOptions): Promise<Socket> {
-  const [host, port] = [hostOf(url), portOf(url)]
-  if (isIP(host)) {
-    const socket = connectTcp({ host, port })
-    sockets.push(socket)
-    onFound()
-    return ready(socket, 'connect', (error) => explain(error, url))
-  }
-  return dial(host, { port, sockets, signal, onFound }).catch((error) => {
-    throw explain(error, url)
-  })
 }
 
 /** Waits for an event of a socket; throws a `CliError` if the socket fails first. */
@@ -161,11 +150,12 @@ interface DialOptions {
 }
 
 /**
- * Connects to the address of a name that answers first. They are started one after another, and all are tried until
+ * Connects to an address, or to the one of a name that answers first. They are started one after another, and all are tried until
  * one connects. Throws Node's error; if several fail, an `AggregateError`.
  */
 async function dial(name: string, { port, sockets, signal, onFound }: DialOptions): Promise<Socket> {
-  const addresses = await findAddresses(name, signal)
+  // An address needs no look-up, and what does it takes time to load.
+  const addresses = isIP(name) ? [name] : await findAddresses(name, signal)
   return new Promise((resolve, reject) => {
     const failures: Error[] = []
     const tried: Socket[] = []
@@ -206,7 +196,6 @@ async function dial(name: string, { port, sockets, signal, onFound }: DialOption
 }
 
 async function findAddresses(name: string, signal: AbortSignal): Promise<string[]> {
-  // An address needs no look-up, and what does it takes time to load.
   const { lookup } = await import('node:dns')
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
@@ -229,21 +218,6 @@ function createTrust({ createSecureContext }: Tls, ca: string | undefined): Secu
   // With the `ca` option the context would trust nothing else.
   if (ca !== undefined) (trust as unknown as NativeContext).context.addCACert(ca)
   return trust
-}
-
-/** Starts TLS on a connection. */
-function startTls(
-  { connect }: Tls,
-  socket: Socket,
-  { host, trust }: { host: string; trust: SecureContext },
-): TLSSocket {
-  return connect({
-    socket,
-    host,
-    secureContext: trust,
-    ALPNProtocols: ['http/1.1'],
-    servername: isIP(host) ? undefined : host,
-  })
 }
 
 interface NativeContext {

@@ -1,5 +1,5 @@
 import type { Client } from 'undici'
-import { type Crowd, createCrowd } from '../crowd.ts'
+import type { Crowd } from '../crowd.ts'
 import { type ConnectOptions, openConnection } from './connect.ts'
 import type { PausableSocket } from './socket.ts'
 
@@ -18,13 +18,6 @@ export interface Connections {
   giveBack(url: URL, connection: Connection): void
 }
 
-/** A connection that no request uses. */
-interface Idle {
-  connection: Connection
-  /** It is used again, or closed. */
-  leave(): void
-}
-
 /** A new connection for each request, closed after it. */
 export const createConnections = (options: ConnectOptions): Connections => ({
   take: (url, signal) => connect(url, options, signal),
@@ -33,36 +26,17 @@ export const createConnections = (options: ConnectOptions): Connections => ({
 
 /** Connections that are kept for the next request to the same server. `open` gets what closes each one that is idle. */
 export function keepConnections(options: ConnectOptions, open: Crowd<() => void>): Connections {
-  const idle = new Map<string, Crowd<Idle>>()
-
-  function keep(origin: string, connection: Connection): void {
-    const { socket } = connection
-    const ofServer = idle.get(origin) ?? createCrowd<Idle>()
-    idle.set(origin, ofServer)
-    const kept = {
-      connection,
-      leave() {
-        ofServer.delete(kept)
-        open.delete(drop)
-        socket.off('close', drop).off('end', drop)
-      },
-    }
-    const drop = () => {
-      kept.leave()
-      close(connection)
-    }
-    ofServer.add(kept)
-    open.add(drop)
-    socket.once('close', drop).once('end', drop)
-  }
-
+  const idle = new Map<string, { connection: Connection; drop(): void }[]>()
   return {
     async take(url, signal) {
       // What the server has closed in the meantime is seen first.
       await new Promise(setImmediate)
-      for (const { connection, leave } of idle.get(url.origin) ?? []) {
-        leave()
-        return connection
+      const ofServer = idle.get(url.origin) ?? []
+      for (let kept = ofServer.shift(); kept; kept = ofServer.shift()) {
+        const { connection, drop } = kept
+        open.delete(drop)
+        if (!isClosing(connection)) return connection
+        close(connection)
       }
       return connect(url, options, signal)
     },
@@ -74,14 +48,16 @@ export function keepConnections(options: ConnectOptions, open: Crowd<() => void>
       // undici closes it now, if the server said that it will.
       setImmediate(() => {
         // Not kept if the run has ended meanwhile.
-        if (!open.delete(drop)) return
-        const { destroyed, readableEnded } = connection.socket
-        if (destroyed || readableEnded) drop()
-        else keep(url.origin, connection)
+        if (!open.has(drop)) return
+        const ofServer = idle.get(url.origin) ?? []
+        idle.set(url.origin, ofServer)
+        ofServer.push({ connection, drop })
       })
     },
   }
 }
+
+const isClosing = ({ socket }: Connection) => socket.destroyed || socket.readableEnded
 
 export function close({ client, socket }: Connection): void {
   client.destroy().catch(() => {})
