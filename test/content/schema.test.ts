@@ -388,7 +388,7 @@ test.each([
     { $dynamicRef: '#a', $dynamicAnchor: 'a' },
     'it refers to itself without end',
   ],
-  ['a broken pattern', { items: { pattern: '(' } }, "$.items: '(' is not a regular expression"],
+  ['a broken pattern', { items: { pattern: '(' } }, 'Invalid regular expression: /(/u: Unterminated group'],
 ])('what is wrong with a schema is told: %s', (_, schema, said) => {
   expect(createJudge(schema).problems.join()).toContain(said)
 })

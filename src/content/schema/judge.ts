@@ -36,8 +36,6 @@ export function createJudge(schema: unknown): Judge {
   const parts = [...subschemasOf(schema)]
   try {
     if (!draft.check(schema)) return failing(describeSchema(schema, draft.check.errors))
-    const patterns = parts.flatMap(findBadPatterns)
-    if (patterns.length > 0) return failing(patterns)
     for (const [, part] of parts)
       for (const [name, type] of validatorsOwn) if (typeof part[name] === type) delete part[name]
     for (const [, part] of parts) nameAnew(part)
@@ -177,22 +175,5 @@ function* subschemasOf(schema: unknown, place = '$'): Generator<[place: string, 
     else if (maps.has(key) && isObject(value))
       for (const [name, each] of Object.entries(value)) yield* subschemasOf(each, `${below}.${name}`)
     else yield* subschemasOf(value, below)
-  }
-}
-
-function findBadPatterns([place, { pattern, patternProperties = {} }]: [string, SchemaObject]): Problems {
-  const patterns = isObject(patternProperties) ? Object.keys(patternProperties) : []
-  if (typeof pattern === 'string') patterns.unshift(pattern)
-  return patterns
-    .filter((each) => !isPattern(each))
-    .map((each) => `${place}: '${each}' is not a regular expression`)
-}
-
-function isPattern(text: string): boolean {
-  try {
-    new RegExp(text, 'u')
-    return true
-  } catch {
-    return false
   }
 }
