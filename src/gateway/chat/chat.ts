@@ -92,7 +92,6 @@ export async function ask(context: Context, options: ChatOptions, words: string[
     throw isAnswered ? counted : withUntouched(counted, conversation)
   })
   if ('failure' in answer) throw answer.failure
-  if (conversation && !conversation.given && !answer.isBlank) sayWhatIsNotKept(context, options)
   if (file && options.output !== undefined) {
     context.summary.files?.push(options.output)
     if (file.described) context.note(file.described)
@@ -122,20 +121,6 @@ function withUntouched(error: unknown, conversation: Conversation | undefined): 
   const { sent = 'no' } = error.details
   if (sent === 'no') return error
   return new CliError(error.kind, `${error.message}; ${conversation.untouched}`, error.details)
-}
-
-/** A conversation has its turns and its instruction. Said once, when it begins. */
-function sayWhatIsNotKept({ note }: Context, { thread, ...options }: ChatOptions): void {
-  const { model, temperature, maxOutputTokens, set, schema } = options
-  const flags = Object.entries({
-    '-m': model,
-    '--temperature': temperature,
-    '--max-output-tokens': maxOutputTokens,
-    '--set': set,
-    '--schema': schema,
-  }).flatMap(([flag, value]) => (value === undefined ? [] : [flag]))
-  if (flags.length > 0)
-    note(`${thread} keeps the turns and --system; give ${flags.join(', ')} again with each`)
 }
 
 /** A failure's body is neither the answer that the file is for, nor wanted on stdout. */
