@@ -111,7 +111,9 @@ export class Pace {
 export async function decide({ rules, fallback }: Policy, call: ToolCall, pace?: Pace): Promise<Ruling> {
   if (call.name === '') return { decision: 'ask', reason: 'its tool has no name' }
   for (const decision of strictness) {
-    for (const [rule, each] of rules.entries()) {
+    // An iterator of entries would make a list for each rule and tool use: garbage faster than it is collected.
+    for (let rule = 0; rule < rules.length; rule++) {
+      const each = rules[rule] as Rule
       if (each.decision !== decision) continue
       const pause = pace?.step(call)
       if (pause) await pause

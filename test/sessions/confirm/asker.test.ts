@@ -377,6 +377,52 @@ describe('G34: a run that ends at the second of two questions', () => {
   })
 })
 
+test('Q13 what another client answers takes back the open question and the answer that was not sent yet', async () => {
+  const bash = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
+  const service = createAgentService({ rounds: [[bash('t1'), bash('t2'), bash('t3')]] })
+  const answerElsewhere = (id: string) =>
+    service.answer({ type: 'user.tool_confirmation', tool_use_id: id, result: 'deny' })
+  let err = ''
+  const stream = new Writable({
+    write(chunk, _, done) {
+      err += chunk
+      done()
+    },
+  })
+  const shows = (question: string) => expect.poll(() => err, { timeout: 60_000 }).toContain(question)
+  async function* typed() {
+    await shows('(t1)? [y/n/s/q] ')
+    yield 'y\n'
+    await shows('(t2)? [y/n/s/q] ')
+    answerElsewhere('t1')
+    answerElsewhere('t2')
+    // Nobody typed anything at the second question.
+    await shows('(t3)? [y/n/s/q] ')
+    yield 'y\n'
+  }
+  const { code } = await run(['events', 'run', 'go', '-s', 's1'], {
+    exchange: service.exchange,
+    typed: typed(),
+    env: { NO_COLOR: '1' },
+    tty: ['stdout'],
+    stderr: { isTerminal: true, columns: 200, open: () => stream, writeNow: () => 0 },
+  })
+  const verdicts = [...service.taken].map(([id, answers]) => [id, answers.map(({ result }) => result)])
+  expect({ code, posts: service.posts, verdicts }, err).toEqual({
+    code: 14,
+    posts: 1,
+    verdicts: [
+      ['t1', ['deny']],
+      ['t2', ['deny']],
+      ['t3', ['allow']],
+    ],
+  })
+  expect(err.match(/^parley: t\d is not answered: .*$/gm)).toEqual([
+    'parley: t1 is not answered: it is answered: deny',
+    'parley: t2 is not answered: it is answered: deny',
+  ])
+})
+
 /** Nobody types. */
 async function* silence(): AsyncGenerator<string> {
   await new Promise(() => {})
