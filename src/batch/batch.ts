@@ -15,11 +15,11 @@ import {
   readInput,
   type Source,
 } from './input.ts'
-import { createLedger } from './ledger.ts'
-import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
+import { Ledger } from './ledger.ts'
+import { type BatchContext, BatchReport, createTally, withStatusLine } from './report.ts'
 import type { LineAnswer } from './result.ts'
 import { openResults, type ResultReader, type ResultsFile } from './results-file.ts'
-import { type Outcome, runBatch } from './run.ts'
+import { type Outcome, runBatch, type Tally } from './run.ts'
 
 /** The work of a batch: how a line becomes a request, and how it is asked. */
 export interface LineWork<C extends LineRequest> extends ResultReader {
@@ -72,7 +72,7 @@ async function preview<C extends LineRequest>(
   context: BatchContext,
   { options, work, source }: Batch<C>,
 ): Promise<void> {
-  const input = await readInput(source, work.prepare, createLedger(), options.share)
+  const input = await readInput(source, work.prepare, new Ledger(), options.share)
   for await (const { call } of input.lines) await work.preview(call)
   requireLine(context, input, source)
 }
@@ -84,7 +84,7 @@ async function open<C extends LineRequest>(
 ): Promise<{ input: BatchInput<C>; results: ResultsFile | undefined }> {
   const { host, note, cleanups, timers } = context
   const { results: name, resume: isResumed = false } = options
-  const ledger = createLedger()
+  const ledger = new Ledger()
   const read = () => readInput(source, work.prepare, ledger, options.share)
   // With --resume the ledger has to know the results first, else nothing is made before the input is known to be good.
   const checked = isResumed ? undefined : await read()
@@ -99,7 +99,8 @@ async function answer<C extends LineRequest>(context: BatchContext, batch: Batch
   const { options, work, deadline } = batch
   const { input, results } = await open(context, batch)
   const { concurrency = defaultConcurrency, maxTotalTokens: mostTokens = Infinity, maxFailed } = options
-  const report = new BatchReport(context, input, results !== undefined)
+  const tally = createTally(input, results?.earlier)
+  const report = new BatchReport(context, tally, { input, isResumable: results !== undefined })
   const { stop: interrupted, end: endInterrupt } = takeInterrupt(context)
   context.calls.expectGoingOn(() => options.resume === true)
   let asked = 0
@@ -114,7 +115,7 @@ async function answer<C extends LineRequest>(context: BatchContext, batch: Batch
       retry: { ...work.retry, deadline },
       mostTokens,
       mostFailed: () => (maxFailed ? mostFailedOf(maxFailed, input.total) : Infinity),
-      earlier: results?.earlier ?? { tokens: 0 },
+      tally,
       interrupted,
       timers: context.timers,
       observer: report,
@@ -123,9 +124,10 @@ async function answer<C extends LineRequest>(context: BatchContext, batch: Batch
     },
   ).finally(() => report.end())
   await endInterrupt()
-  report.sum(outcome.tally, outcome.stop)
-  noteResults(context, input, outcome)
-  throwFailure(outcome, options, { total: input.total, sent: context.calls.sent })
+  report.sum(outcome.stop)
+  if (input.gone > 0)
+    context.note(`the files of ${input.gone} line${input.gone === 1 ? '' : 's'} were gone: asked for again`)
+  throwFailure(outcome, options, { tally, total: input.total, sent: context.calls.sent })
   requireLine(context, input, batch.source)
   results?.close()
 }
@@ -151,21 +153,6 @@ function takeInterrupt({ host, note, cleanups }: BatchContext) {
   }
 }
 
-function noteResults<C extends LineRequest>(
-  { note }: BatchContext,
-  { unmatched, moved, gone }: BatchInput<C>,
-  { stop }: Outcome,
-): void {
-  if (gone > 0) note(`the files of ${inWords(gone, 'line')} were gone: asked for again`)
-  if (stop === undefined && unmatched > 0)
-    note(`${unmatched} of the results ${unmatched === 1 ? 'belongs' : 'belong'} to no line of the input`)
-  if (moved === 0) return
-  const kept = moved === 1 ? '1 result keeps its earlier index' : `${moved} results keep their earlier index`
-  note(`the lines stand in another order now: ${kept}; the hash tells them apart`)
-}
-
-const inWords = (number: number, thing: string) => `${number} ${thing}${number === 1 ? '' : 's'}`
-
 /** A batch without a line is done; with `--fail-on-empty` that is a usage error. */
 function requireLine<C extends LineRequest>(
   { flags, note }: BatchContext,
@@ -180,10 +167,11 @@ function requireLine<C extends LineRequest>(
 
 /** Why the batch stopped, else a failure of a line, if more failed than may. */
 function throwFailure(
-  { stop, failure, tally: { ok, failed, skipped, isAnswered } }: Outcome,
+  { stop, failure }: Outcome,
   { maxFailed, resume, results }: BatchOptions,
-  { total, sent }: { total: number | undefined; sent: Sent },
+  { tally, total, sent }: { tally: Tally; total: number | undefined; sent: Sent },
 ): void {
+  const { ok, failed, skipped, isAnswered } = tally
   // Without --resume the same command would pay for the answers once more, or be refused by its own results.
   const isSpent = !resume && (isAnswered || (results !== undefined && failed > 0))
   const retryOf = ({ retry }: CliError['details']) => (isSpent && retry === 'later' ? 'never' : retry)

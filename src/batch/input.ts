@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { hash as digest } from 'node:crypto'
 import { createReadStream, promises as fs } from 'node:fs'
 import { nothingSpent, type Spent } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
@@ -61,17 +61,13 @@ const isOf = ({ place, of }: Share, number: number): boolean => (number - place)
 /** The lines of a batch, or of a share of it, but for those that an earlier run has done. */
 export interface BatchInput<C extends LineRequest> {
   /** All of them; `undefined` as long as only the end of a pipe will tell. */
-  readonly total: number | undefined
+  total: number | undefined
   /** The number of the last line that has a request, as far as is known by now; 0 if there is none. */
-  readonly lastNumber: number
+  lastNumber: number
   /** How many an earlier run has done, as far as is known by now. */
-  readonly skipped: number
-  /** How many of an earlier run's results belong to none of the lines that were read. */
-  readonly unmatched: number
-  /** How many of the lines that an earlier run has done had another number there. */
-  readonly moved: number
+  skipped: number
   /** How many lines are asked again because what their results name is gone. */
-  readonly gone: number
+  gone: number
   /** Throws a `CliError` at a bad line, and if it cannot be read further. */
   lines: AsyncIterable<Line<C>>
 }
@@ -110,38 +106,20 @@ async function* readFile(path: string, name: string): AsyncGenerator<Uint8Array>
  * Of a share the other lines are checked and entered too: what is wrong with one stops all shares alike, and a line that
  * comes again has its count in the whole.
  */
-export const readInput = <C extends LineRequest>(
+export async function readInput<C extends LineRequest>(
   source: Source,
   prepare: Prepare<C>,
   ledger: Ledger,
   share: Share = whole,
-): Promise<BatchInput<C>> | BatchInput<C> =>
-  source.isRepeatable ? checkFile(source, prepare, ledger, share) : readPipe(source, prepare, ledger, share)
-
-function readPipe<C extends LineRequest>(
-  source: Source,
-  prepare: Prepare<C>,
-  ledger: Ledger,
-  share: Share,
-): BatchInput<C> {
-  const input = {
-    total: undefined as number | undefined,
-    lastNumber: 0,
-    skipped: 0,
-    gone: 0,
-    get unmatched() {
-      return ledger.unmatched
-    },
-    get moved() {
-      return ledger.moved
-    },
-    lines: left(),
-  }
-  async function* left(): AsyncGenerator<Line<C>, void, undefined> {
+): Promise<BatchInput<C>> {
+  async function* read(onBad: (line: BadLine) => void): AsyncGenerator<Line<C>, void, undefined> {
     let total = 0
     for await (const text of readLines(source.read())) {
-      const made = await makeLine(text, prepare, ledger.enter)
-      if ('problem' in made) throw refuseLines([made], source.name)
+      const made = await makeLine(text, prepare, (line) => ledger.enter(line))
+      if ('problem' in made) {
+        onBad(made)
+        continue
+      }
       input.lastNumber = made.line.index
       if (!isOf(share, made.line.index)) continue
       total++
@@ -151,17 +129,27 @@ function readPipe<C extends LineRequest>(
     }
     input.total = total
   }
-  return input
+
+  const bad: BadLine[] = []
+  const refuse = () => refuseLines(bad, source.name)
+  const lines = read((line) => {
+    bad.push(line)
+    if (!source.isRepeatable || bad.length > mostCounted) throw refuse()
+  })
+  const input: BatchInput<C> = { total: undefined, lastNumber: 0, skipped: 0, gone: 0, lines }
+  if (!source.isRepeatable) return input
+  const checked: Checked = { numbers: [], marks: [], repeated: new Map() }
+  for await (const { index, hash } of lines) {
+    checked.numbers.push(index)
+    checked.marks.push(markOf(hash))
+    if (hash.includes('#')) checked.repeated.set(index, hash)
+  }
+  if (bad.length > 0) throw refuse()
+  return { ...input, lines: makeAgain(source, prepare, checked) }
 }
 
-/** The lines made for the check are kept up to this size, and not made again. Bytes. */
-const mostKept = 2 * 1024 * 1024
-
-/** The size of a kept line without its body, at least. Bytes. */
-const leastKept = 1024
-
-/** Lines that are made again, in lists of small numbers: their hashes would take several times the memory. */
-interface Later {
+/** The lines of a file that are to be asked, in lists of small numbers: their hashes would take several times the memory. */
+interface Checked {
   numbers: number[]
   /** Of each one's hash. */
   marks: number[]
@@ -172,68 +160,19 @@ interface Later {
 /** As much of a hash as fits a small number: a change goes unnoticed once in 2^28. */
 const markOf = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 
-async function checkFile<C extends LineRequest>(
-  source: Source,
-  prepare: Prepare<C>,
-  ledger: Ledger,
-  share: Share,
-): Promise<BatchInput<C>> {
-  const bad: BadLine[] = []
-  const kept: Line<C>[] = []
-  const later: Later = { numbers: [], marks: [], repeated: new Map() }
-  let [total, skipped, gone, size, lastNumber] = [0, 0, 0, 0, 0]
-  for await (const text of readLines(source.read())) {
-    const made = await makeLine(text, prepare, ledger.enter)
-    if ('problem' in made) {
-      bad.push(made)
-      if (bad.length > mostCounted) break
-      continue
-    }
-    const { line, isDone, isGone } = made
-    const { call, index, hash } = line
-    lastNumber = index
-    if (!isOf(share, index)) continue
-    total++
-    if (isGone) gone++
-    if (isDone) {
-      skipped++
-      continue
-    }
-    size += leastKept + call.body.length
-    // A body may be a part of a larger piece of memory, which is not to be kept.
-    if (size <= mostKept) kept.push({ ...line, call: { ...call, body: Buffer.from(call.body) } })
-    else {
-      later.numbers.push(index)
-      later.marks.push(markOf(hash))
-      if (hash.includes('#')) later.repeated.set(index, hash)
-    }
-  }
-  if (bad.length > 0) throw refuseLines(bad, source.name)
-
-  async function* left(): AsyncGenerator<Line<C>, void, undefined> {
-    kept.reverse()
-    // Each is given away, so that its memory is free once it is done.
-    for (let line = kept.pop(); line; line = kept.pop()) yield line
-    if (later.numbers.length > 0) yield* makeAgain(source, prepare, later)
-  }
-  // The ledger is not needed any more, and its memory is free.
-  const { unmatched, moved } = ledger
-  return { total, lastNumber, skipped, gone, unmatched, moved, lines: left() }
-}
-
 /** Makes the lines of these numbers again. Throws a `CliError` if the file has changed since its check. */
 async function* makeAgain<C extends LineRequest>(
   source: Source,
   prepare: Prepare<C>,
-  { numbers, marks, repeated }: Later,
+  { numbers, marks, repeated }: Checked,
 ): AsyncGenerator<Line<C>, void, undefined> {
+  if (numbers.length === 0) return
   const changed = (what: string) =>
     new CliError('file', `${source.name}: ${what} while the batch ran: nothing after it was asked`)
-  const enter: Ledger['enter'] = ({ hash }) => ({ hash, isDone: false, isGone: false })
   let next = 0
   for await (const text of readLines(source.read())) {
     if (text.number !== numbers[next]) continue
-    const made = await makeLine(text, prepare, enter)
+    const made = await makeLine(text, prepare, ({ hash }) => ({ hash, isDone: false, isGone: false }))
     if ('problem' in made || markOf(made.line.hash) !== marks[next])
       throw changed(`line ${text.number} was changed`)
     yield { ...made.line, hash: repeated.get(text.number) ?? made.line.hash }
@@ -265,9 +204,9 @@ async function makeLine<C extends LineRequest>(
   try {
     const form = readForm(text.text)
     const call = await prepare(form)
-    const id = form.id === undefined ? {} : { id: form.id }
-    const { hash: counted, ...known } = enter({ ...id, hash: hashRequest(call), index })
-    return { line: { index, ...id, hash: counted, call, spent: nothingSpent(), failures: 0 }, ...known }
+    const { id } = form
+    const { hash, ...known } = enter({ id, hash: hashRequest(call) })
+    return { line: { index, id, hash, call, spent: nothingSpent(), failures: 0 }, ...known }
   } catch (error) {
     return { index, ...(await describeProblem(error, text.text)) }
   }
@@ -275,7 +214,7 @@ async function makeLine<C extends LineRequest>(
 
 /** The hash of model and body: 32 hexadecimal digits. */
 const hashRequest = ({ model, body }: LineRequest): string =>
-  hash('sha256', Buffer.concat([Buffer.from(`${model}\0`), body])).slice(0, 32)
+  digest('sha256', Buffer.concat([Buffer.from(`${model}\0`), body])).slice(0, 32)
 
 async function describeProblem(error: unknown, text: string): Promise<Omit<BadLine, 'index'>> {
   if (error instanceof SyntaxError) {

@@ -31,12 +31,7 @@ export function readForm(line: string): LineForm {
 
 function readOwn(value: Record<string, unknown>): LineForm {
   refuseOthers(value, ownFields)
-  const id = readId(value, 'id')
-  return {
-    ...(id === undefined ? {} : { id }),
-    ...readModel(value),
-    prompt: readPrompt(value.prompt),
-  }
+  return { id: readId(value, 'id'), model: readModel(value), prompt: readPrompt(value.prompt) }
 }
 
 function readForeign(line: string, value: Record<string, unknown>, bodyName: string): LineForm {
@@ -45,15 +40,14 @@ function readForeign(line: string, value: Record<string, unknown>, bodyName: str
   refuseOthers(value, [idName, bodyName, ...ignoredNames])
   const body = value[bodyName]
   if (!isObject(body)) throw usage(`its "${bodyName}" must be an object`)
-  const id = readId(value, idName)
   const { start, end } = findChild(line, 0, bodyName) as { start: number; end: number }
-  return { ...(id === undefined ? {} : { id }), ...readBody(line.slice(start, end), body) }
+  return { id: readId(value, idName), ...readBody(line.slice(start, end), body) }
 }
 
 /** A body has no field for the model, whose name is in the address. */
 function readBody(body: string, value: Record<string, unknown>): { model?: string; body: string } {
   const model = readModel(value)
-  return { ...model, body: 'model' in model ? withoutField(body, 'model') : body }
+  return { model, body: model === undefined ? body : withoutField(body, 'model') }
 }
 
 function readPrompt(prompt: unknown): string {
@@ -62,11 +56,11 @@ function readPrompt(prompt: unknown): string {
   return prompt
 }
 
-function readModel(value: Record<string, unknown>): { model?: string } {
-  if (!Object.hasOwn(value, 'model')) return {}
+function readModel(value: Record<string, unknown>): string | undefined {
+  if (!Object.hasOwn(value, 'model')) return undefined
   const { model } = value
   if (typeof model !== 'string' || model === '') throw usage('its "model" must be a name')
-  return { model }
+  return model
 }
 
 function readId(value: Record<string, unknown>, name: string): Id | undefined {

@@ -1,6 +1,6 @@
 import { groupDigits as count, tokensInWords } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
-import type { CliError } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { describeRetry } from '../http/call.ts'
 import { escapeJson } from '../io/escape.ts'
 import { describeFailure } from '../io/failure.ts'
@@ -35,6 +35,7 @@ const step = 250
 /** Tells a person how a batch goes, and how it ended. */
 export class BatchReport implements Observer, Sink {
   readonly #context
+  readonly #tally
   readonly #input
   /** There is a file that `--resume` goes on with. */
   readonly #isResumable
@@ -42,7 +43,6 @@ export class BatchReport implements Observer, Sink {
   /** Progress is a line on a terminal, and of retries the number is shown, and not each one. */
   readonly #isShown
   readonly #endLifeSigns
-  #tally: Tally
   #pausedUntil = 0
   #retries = 0
   #lastRetry = ''
@@ -51,16 +51,16 @@ export class BatchReport implements Observer, Sink {
 
   constructor(
     context: BatchContext,
-    input: Pick<BatchInput<LineRequest>, 'total' | 'skipped'>,
-    isResumable: boolean,
+    tally: Tally,
+    { input, isResumable }: { input: Pick<BatchInput<LineRequest>, 'total'>; isResumable: boolean },
   ) {
     const { host, flags, timers } = context
     this.#context = context
+    this.#tally = tally
     this.#input = input
     this.#isResumable = isResumable
     this.#start = timers.now()
     this.#isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
-    this.#tally = { ...noTally, skipped: input.skipped }
     // The names of files are in the results.
     Object.assign(context.summary, { counts: () => this.#counts(), files: undefined })
     context.calls.sayInstead(() => this.#describeEnd(undefined))
@@ -87,8 +87,7 @@ export class BatchReport implements Observer, Sink {
     return describeFailure(this.#context.secrets.redactFailure(error))
   }
 
-  onResult(tally: Tally, index: number): void {
-    this.#tally = tally
+  onResult(index: number): void {
     this.#last = { index, at: this.#context.timers.now() }
   }
 
@@ -114,8 +113,7 @@ export class BatchReport implements Observer, Sink {
   }
 
   /** Prints the counts, and how to go on if lines failed or are not done. */
-  sum(tally: Tally, stop: unknown): void {
-    this.#tally = tally
+  sum(stop: unknown): void {
     const retries = this.#retries
     if (this.#isCounted && retries > 0)
       this.note(
@@ -175,9 +173,8 @@ export class BatchReport implements Observer, Sink {
     const { failed, isAnswered } = this.#tally
     const left = this.#left
     if (left === 0 && failed === 0) return ''
-    const isOverLimit = isLimit(stop)
     if (this.#isResumable)
-      return isOverLimit
+      return stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline
         ? '; --resume goes on with a larger --max-total-tokens'
         : '; the same command with --resume goes on'
     if (left !== undefined && left === this.#input.total && !isAnswered)
@@ -187,19 +184,22 @@ export class BatchReport implements Observer, Sink {
   }
 }
 
-const isLimit = (stop: unknown): boolean =>
-  stop instanceof Error && 'kind' in stop && stop.kind === 'stopped' && !(stop as CliError).details.deadline
-
-const noTally: Tally = {
+/** Nothing is counted yet but what earlier runs spent. The input tells which lines they have done. */
+export const createTally = (
+  input: { readonly skipped: number },
+  { tokens, isPartial = false }: { tokens: number; isPartial?: boolean } = { tokens: 0 },
+): Tally => ({
   ok: 0,
   failed: 0,
   failures: {},
-  skipped: 0,
-  tokens: 0,
-  earlierTokens: 0,
-  isPartial: false,
+  get skipped() {
+    return input.skipped
+  },
+  tokens,
+  earlierTokens: tokens,
+  isPartial,
   isAnswered: false,
-}
+})
 
 /** How far a batch has come, the most important first; times in seconds. */
 export function formatProgress(tally: Tally, total: number | undefined, passed: number, pause = 0): string {

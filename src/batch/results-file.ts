@@ -33,17 +33,6 @@ export interface ResultReader {
   isThere?(line: Record<string, unknown>): boolean
 }
 
-/** A file that a batch's results are added to, whatever becomes of the batch. */
-export interface ResultsFile {
-  earlier: Earlier
-  /** Adds a line, which is whole in the file or not there. Throws a `CliError` if it could not be written. */
-  write(line: string): void
-  /** Throws a `CliError` if somebody has removed, replaced or shortened the file. */
-  requireWhole(): void
-  /** Lets others write it; one that was made and has nothing in it is removed. */
-  close(): void
-}
-
 export interface ResultsOptions {
   path: string
   /** As the person wrote it. */
@@ -80,7 +69,7 @@ export async function openResults(options: ResultsOptions): Promise<ResultsFile>
       former.close()
     }
     const earlier = isResumed ? await read(file, options) : none
-    return createWriter(file, held, { ...options, earlier })
+    return new ResultsFile(file, held, options, earlier)
   } catch (error) {
     // Without the lock it may be somebody else's by now.
     if (held && !isResumed) rmSync(path, { force: true })
@@ -106,40 +95,50 @@ async function read(file: AppendedFile, { name, ledger, reader }: ResultsOptions
   return earlier
 }
 
-function createWriter(
-  file: AppendedFile,
-  held: Lock,
-  { path, name, earlier, isResumed }: ResultsOptions & { earlier: Earlier },
-): ResultsFile {
-  let isClosed = false
+/** A file that a batch's results are added to, whatever becomes of the batch. */
+export class ResultsFile {
+  readonly earlier: Earlier
+  readonly #file: AppendedFile
+  readonly #lock: Lock
+  readonly #options: ResultsOptions
+  #isClosed = false
 
-  function requireWhole(): void {
-    file.requireUnchanged()
-    // Asleep for long, a run may be taken for dead, and another goes on with its file.
-    if (!held.isHeld()) throw new CliError('file', `${name}: another parley has taken it over`)
+  constructor(file: AppendedFile, lock: Lock, options: ResultsOptions, earlier: Earlier) {
+    this.earlier = earlier
+    this.#file = file
+    this.#lock = lock
+    this.#options = options
   }
 
-  return {
-    earlier,
-    requireWhole,
-    write(line) {
-      requireWhole()
-      const { size } = file
-      try {
-        file.append(`${line}\n`)
-      } catch (error) {
-        file.cut(size)
-        throw error
-      }
-    },
-    close() {
-      if (isClosed) return
-      isClosed = true
-      const isUnused = file.size === 0 && !isResumed && file.findChange() === undefined && held.isHeld()
-      if (isUnused) rmSync(path, { force: true })
-      file.close()
-      held.release()
-    },
+  /** Throws a `CliError` if somebody has removed, replaced or shortened the file. */
+  requireWhole(): void {
+    this.#file.requireUnchanged()
+    // Asleep for long, a run may be taken for dead, and another goes on with its file.
+    if (!this.#lock.isHeld())
+      throw new CliError('file', `${this.#options.name}: another parley has taken it over`)
+  }
+
+  /** Adds a line, which is whole in the file or not there. Throws a `CliError` if it could not be written. */
+  write(line: string): void {
+    this.requireWhole()
+    const { size } = this.#file
+    try {
+      this.#file.append(`${line}\n`)
+    } catch (error) {
+      this.#file.cut(size)
+      throw error
+    }
+  }
+
+  /** Lets others write it; one that was made and has nothing in it is removed. */
+  readonly close = (): void => {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    const { path, isResumed } = this.#options
+    const isUntouched = this.#file.findChange() === undefined && this.#lock.isHeld()
+    if (this.#file.size === 0 && !isResumed && isUntouched) rmSync(path, { force: true })
+    this.#file.close()
+    this.#lock.release()
   }
 }
 
@@ -147,8 +146,6 @@ function createWriter(
 interface Result {
   id?: string | number
   hash: string
-  /** Its line's number then. */
-  index?: number
   isOk: boolean
   /** It was, and what it names is gone. */
   isGone: boolean
@@ -201,7 +198,7 @@ const withoutMark = (bytes: Uint8Array | undefined) =>
 function readResult(bytes: Uint8Array, { tokensOf, isThere }: ResultReader): Result | undefined {
   const line = tryParseJson(textOf(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
-  const { id, hash, index, ok, usage } = line
+  const { id, hash, ok, usage } = line
   // An answer that failed a check was paid for too.
   const tokens = totalOf(usage) ?? (ok ? tokensOf(line) : undefined)
   const isAnswered = ok || usage !== undefined
@@ -209,7 +206,6 @@ function readResult(bytes: Uint8Array, { tokensOf, isThere }: ResultReader): Res
   return {
     ...(typeof id === 'string' || typeof id === 'number' ? { id } : {}),
     hash,
-    ...(typeof index === 'number' && index > 0 ? { index } : {}),
     isOk: ok && !isGone,
     isGone,
     tokens: tokens !== undefined && tokens >= 0 && Number.isFinite(tokens) ? tokens : isAnswered ? null : 0,

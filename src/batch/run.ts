@@ -30,7 +30,7 @@ export interface Tally {
   /** How many lines failed by each kind of failure. */
   failures: Record<string, number>
   /** Done by an earlier run. */
-  skipped: number
+  readonly skipped: number
   /** Of all answers that say it, an earlier run's too. */
   tokens: number
   /** Those of them that an earlier run's answers took. */
@@ -61,7 +61,7 @@ export interface Observer {
   describe(error: CliError): object
   note(message: string): void
   /** The line with this number has its result. */
-  onResult(tally: Tally, index: number): void
+  onResult(index: number): void
   /** A line is asked again after so many milliseconds. */
   onRetry(index: number, failure: CliError, wait: number): void
   /** All pause until then (by the forward clock); `places` may be under way afterwards, one in an outage. */
@@ -77,7 +77,8 @@ export interface RunOptions {
   mostTokens: number
   /** Nothing is begun once more lines failed; Infinity for no limit. */
   mostFailed(): number
-  earlier: { tokens: number; isPartial?: boolean }
+  /** Counted while the batch runs. */
+  tally: Tally
   /** Given when nothing new is to be begun, and what is under way is to be finished. */
   interrupted: AbortSignal
   timers: Timers
@@ -88,7 +89,6 @@ export interface RunOptions {
 }
 
 export interface Outcome {
-  tally: Tally
   /** Why it ended before all lines were asked. */
   stop: unknown
   /** The first failed line by its number; one that may still succeed goes before others. */
@@ -102,8 +102,6 @@ export const runBatch = <C extends LineRequest>(
   options: RunOptions,
 ): Promise<Outcome> => new Run(input, ask, options).toEnd()
 
-const noAlarm = { at: Infinity, forget() {} }
-
 /** Answers that come together differ by some milliseconds. */
 const worthTelling = 1000
 
@@ -116,11 +114,10 @@ class Run<C extends LineRequest> implements State<Line<C>> {
   readonly mostTokens
   mostFailed = Infinity
   deadline
-  readonly #input
   readonly #lines
   readonly #ask
   readonly #options
-  readonly #tally: Tally
+  readonly #tally
   /** Lines that are being asked, and have no answer yet. */
   readonly #asked: Crowd<Line<C>> = createCrowd()
   #first: LineFailure | undefined
@@ -133,19 +130,15 @@ class Run<C extends LineRequest> implements State<Line<C>> {
   /** How much is under way, of which each ends the wait for the next step. */
   #underWay = 0
   #wake = () => {}
-  #alarm = noAlarm
 
   constructor(input: BatchInput<C>, ask: Ask<C>, options: RunOptions) {
-    this.#input = input
     this.#lines = input.lines[Symbol.asyncIterator]()
     this.#ask = ask
     this.#options = options
     this.gate = createGate(options.concurrency)
     this.mostTokens = options.mostTokens
     this.deadline = options.retry.deadline
-    const { tokens, isPartial = false } = options.earlier
-    const counts = { ok: 0, failed: 0, failures: {}, skipped: input.skipped }
-    this.#tally = { ...counts, tokens, earlierTokens: tokens, isPartial, isAnswered: false }
+    this.#tally = options.tally
   }
 
   get tokens() {
@@ -178,7 +171,6 @@ class Run<C extends LineRequest> implements State<Line<C>> {
       }
     } finally {
       interrupted.removeEventListener('abort', onInterrupt)
-      this.#alarm.forget()
       // Not waited for: a pipe may be silent for ever.
       this.#lines.return?.().catch(() => {})
     }
@@ -187,10 +179,9 @@ class Run<C extends LineRequest> implements State<Line<C>> {
     } catch (error) {
       this.#stop(error)
     }
-    this.#tally.skipped = this.#input.skipped
     const failure = this.#firstToPass ?? this.#first
     const isFirst = failure === this.#first
-    return { tally: this.#tally, stop: this.#reason, failure: failure && { ...failure, isFirst } }
+    return { stop: this.#reason, failure: failure && { ...failure, isFirst } }
   }
 
   /** Has the wait for the next step ended by the end of this work. It handles its own failures: others are bugs. */
@@ -205,25 +196,15 @@ class Run<C extends LineRequest> implements State<Line<C>> {
   }
 
   /** Resolves once something under way has ended, or at `until` or the deadline. To wait for nothing would be for ever. */
-  #somethingEnds(now: number, until: number): Promise<void> {
+  async #somethingEnds(now: number, until: number): Promise<void> {
     if (this.#underWay === 0 && until === Infinity) throw new Error('a batch waits for nothing')
-    this.#setAlarm(Math.min(until, this.deadline), now)
-    return new Promise((resolve) => {
+    const at = Math.min(until, this.deadline)
+    let forget = () => {}
+    await new Promise<void>((resolve) => {
       this.#wake = resolve
+      if (at !== Infinity) forget = callAfter(this.#options.timers, at - now, resolve)
     })
-  }
-
-  /** The same time as before needs no new timer. */
-  #setAlarm(at: number, now: number): void {
-    if (at === this.#alarm.at) return
-    this.#alarm.forget()
-    this.#alarm = noAlarm
-    if (at === Infinity) return
-    const ring = () => {
-      this.#alarm = noAlarm
-      this.#wake()
-    }
-    this.#alarm = { at, forget: callAfter(this.#options.timers, at - now, ring) }
+    forget()
   }
 
   /** Nothing more is begun. */
@@ -372,8 +353,7 @@ class Run<C extends LineRequest> implements State<Line<C>> {
       this.#tally.isAnswered ||= spent.answers > 0
       if (error) this.#noteFailure({ index, error })
       if (await this.#write(text)) this.#countResult(error)
-      this.#tally.skipped = this.#input.skipped
-      this.#options.observer.onResult(this.#tally, index)
+      this.#options.observer.onResult(index)
     } finally {
       this.gate = leave(this.gate)
     }

@@ -1,5 +1,6 @@
 import { readInput } from '../../src/batch/input.ts'
-import { createLedger } from '../../src/batch/ledger.ts'
+import { Ledger } from '../../src/batch/ledger.ts'
+import { createTally } from '../../src/batch/report.ts'
 import type { LineAnswer } from '../../src/batch/result.ts'
 import { readEarlier } from '../../src/batch/results-file.ts'
 import {
@@ -9,6 +10,7 @@ import {
   type RunOptions,
   runBatch,
   type Sink,
+  type Tally,
 } from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, Kind } from '../../src/errors.ts'
 import { createClock } from '../harness/clock.ts'
@@ -49,6 +51,7 @@ interface Pause {
 }
 
 interface Played extends Outcome {
+  tally: Tally
   /** stdout. */
   out: Result[]
   /** The file of results. */
@@ -104,7 +107,7 @@ export async function play(
 ): Promise<Played> {
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8
-  const ledger = createLedger()
+  const ledger = new Ledger()
   const earlier = await readEarlier(streamOf(file?.text ?? ''), ledger, { tokensOf: () => undefined })
   const lines = await readInput(sourceOf(input, { isRepeatable: isChecked }), prepare, ledger)
   let out = ''
@@ -112,10 +115,11 @@ export async function play(
   if (file && earlier.tail === 'torn') file.text = Buffer.from(file.text).subarray(0, earlier.end).toString()
   const notes: string[] = []
   const pauses: Pause[] = []
+  const tally = createTally(lines, earlier)
   const outcome = await runBatch(lines, ask, {
     mostTokens: Infinity,
     mostFailed: () => Infinity,
-    earlier,
+    tally,
     interrupted: new AbortController().signal,
     stdout: stdout ?? {
       async write(text) {
@@ -135,7 +139,7 @@ export async function play(
     concurrency,
     timers: { ...timers, random: () => 0.5 },
   })
-  return { ...outcome, out: parse(out), file: file?.text ?? '', notes, pauses }
+  return { ...outcome, tally, out: parse(out), file: file?.text ?? '', notes, pauses }
 }
 
 const appendTo = (file: TestFile): Sink => ({

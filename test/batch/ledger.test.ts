@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { DigestMap } from '../../src/batch/digest-map.ts'
-import { createLedger } from '../../src/batch/ledger.ts'
+import { Ledger } from '../../src/batch/ledger.ts'
 
 describe('the map of digests', () => {
   test('is a map', () => {
@@ -32,13 +32,13 @@ describe('the map of digests', () => {
 
 describe('the ledger', () => {
   test('numbers a hash that comes again', () => {
-    const ledger = createLedger()
-    const hashes = ['a', 'b', 'a', 'a'].map((hash) => ledger.enter({ index: 1, hash }).hash)
+    const ledger = new Ledger()
+    const hashes = ['a', 'b', 'a', 'a'].map((hash) => ledger.enter({ hash }).hash)
     expect(hashes).toEqual(['a', 'b', 'a#2', 'a#3'])
   })
 
   test('knows what is done: the last result of a hash counts', () => {
-    const ledger = createLedger()
+    const ledger = new Ledger()
     ledger.recall({ hash: 'a', isOk: true })
     ledger.recall({ hash: 'a#2', isOk: false })
     ledger.recall({ hash: 'b', isOk: false })
@@ -46,57 +46,40 @@ describe('the ledger', () => {
     ledger.recall({ hash: 'c', isOk: true })
     ledger.recall({ hash: 'c', isOk: false })
     ledger.recall({ hash: 'x', isOk: true })
-    const done = ['a', 'a', 'b', 'c', 'd'].map((hash) => ledger.enter({ index: 1, hash }).isDone)
+    const done = ['a', 'a', 'b', 'c', 'd'].map((hash) => ledger.enter({ hash }).isDone)
     expect(done).toEqual([true, false, true, false, false])
-    expect(ledger.unmatched).toBe(1)
-  })
-
-  test('counts the lines that are done and had another number then, also of a hash that comes again', () => {
-    const ledger = createLedger()
-    ledger.recall({ hash: 'a', index: 1, isOk: true })
-    ledger.recall({ hash: 'a#2', index: 2, isOk: true })
-    ledger.recall({ hash: 'b', index: 3, isOk: true })
-    ledger.recall({ hash: 'c', index: 9, isOk: false })
-    ledger.recall({ hash: 'd', isOk: true })
-    const moved = ['new', 'a', 'a', 'b', 'c', 'd'].map((hash, at) => {
-      ledger.enter({ hash, index: at === 3 ? 3 : at + 1 })
-      return ledger.moved
-    })
-    expect(moved).toEqual([0, 1, 2, 2, 2, 2])
   })
 
   test('refuses an id that is used twice, or that the results have with another request', () => {
-    const ledger = createLedger()
+    const ledger = new Ledger()
     ledger.recall({ id: 'one', hash: 'a', isOk: true })
     ledger.recall({ id: 'two', hash: 'b', isOk: false })
-    expect(ledger.enter({ index: 1, id: 'one', hash: 'a' })).toEqual({
+    expect(ledger.enter({ id: 'one', hash: 'a' })).toEqual({
       hash: 'a',
       isDone: true,
       isGone: false,
     })
-    expect(() => ledger.enter({ index: 1, id: 'two', hash: 'c' })).toThrow(
-      '"two" is in the results with another',
-    )
-    expect(ledger.enter({ index: 1, id: 3, hash: 'c' })).toEqual({
+    expect(() => ledger.enter({ id: 'two', hash: 'c' })).toThrow('"two" is in the results with another')
+    expect(ledger.enter({ id: 3, hash: 'c' })).toEqual({
       hash: 'c#2',
       isDone: false,
       isGone: false,
     })
-    expect(() => ledger.enter({ index: 1, id: 3, hash: 'd' })).toThrow('its id 3 was used before')
-    expect(() => ledger.enter({ index: 1, id: 'one', hash: 'e' })).toThrow('its id "one" was used before')
+    expect(() => ledger.enter({ id: 3, hash: 'd' })).toThrow('its id 3 was used before')
+    expect(() => ledger.enter({ id: 'one', hash: 'e' })).toThrow('its id "one" was used before')
   })
 
   test('names a long id by its beginning', () => {
-    const ledger = createLedger()
+    const ledger = new Ledger()
     const id = 'x'.repeat(101)
-    ledger.enter({ index: 1, id, hash: 'a' })
-    expect(() => ledger.enter({ index: 1, id, hash: 'a' })).toThrow(`its id "${'x'.repeat(100)}" was used`)
+    ledger.enter({ id, hash: 'a' })
+    expect(() => ledger.enter({ id, hash: 'a' })).toThrow(`its id "${'x'.repeat(100)}" was used`)
   })
 
   test('takes no result without an id for one whose id is undefined, as a text', () => {
-    const ledger = createLedger()
+    const ledger = new Ledger()
     ledger.recall({ hash: 'a', isOk: true })
-    expect(ledger.enter({ index: 1, id: 'undefined', hash: 'b' })).toEqual({
+    expect(ledger.enter({ id: 'undefined', hash: 'b' })).toEqual({
       hash: 'b',
       isDone: false,
       isGone: false,
@@ -104,16 +87,16 @@ describe('the ledger', () => {
   })
 
   test('takes ids that differ only in a lone surrogate for different ones', () => {
-    const ledger = createLedger()
+    const ledger = new Ledger()
     const ids = ['\ud800', '\ud801', '\udc00', '\ufffd', '\ud800\ud800', '\ud83d\ude00', '\u{1f601}']
-    for (const id of ids) ledger.enter({ index: 1, id, hash: 'a' })
-    for (const id of ids) expect(() => ledger.enter({ index: 1, id, hash: 'a' })).toThrow('was used before')
+    for (const id of ids) ledger.enter({ id, hash: 'a' })
+    for (const id of ids) expect(() => ledger.enter({ id, hash: 'a' })).toThrow('was used before')
   })
 
   test.each(['__proto__', 'constructor', ''])('takes any id: %j', (id) => {
-    const ledger = createLedger()
+    const ledger = new Ledger()
     ledger.recall({ id, hash: 'a', isOk: true })
-    expect(ledger.enter({ index: 1, id, hash: 'a' }).isDone).toBe(true)
-    expect(() => ledger.enter({ index: 1, id, hash: 'b' })).toThrow('was used before')
+    expect(ledger.enter({ id, hash: 'a' }).isDone).toBe(true)
+    expect(() => ledger.enter({ id, hash: 'b' })).toThrow('was used before')
   })
 })

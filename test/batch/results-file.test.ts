@@ -12,7 +12,7 @@ import {
 import { devNull } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createLedger } from '../../src/batch/ledger.ts'
+import { Ledger } from '../../src/batch/ledger.ts'
 import { openResults, type ResultsOptions, readEarlier } from '../../src/batch/results-file.ts'
 import { realTimers } from '../../src/timers.ts'
 import { ownerOnly, temporaryFolder } from '../harness/run.ts'
@@ -25,7 +25,7 @@ const open = (path: string, options: Partial<ResultsOptions> = {}) =>
     path,
     name: 'results.ndjson',
     isResumed: true,
-    ledger: createLedger(),
+    ledger: new Ledger(),
     reader: { tokensOf: () => undefined },
     deadline: realTimers.now() + 300,
     timers: realTimers,
@@ -42,8 +42,7 @@ const line = (index: number, { isOk = true, tokens = 10 } = {}) =>
     usage: { totalTokens: tokens },
   })
 
-const isDone = (ledger: ReturnType<typeof createLedger>, index: number) =>
-  ledger.enter({ hash: `hash ${index}`, index }).isDone
+const isDone = (ledger: Ledger, index: number) => ledger.enter({ hash: `hash ${index}` }).isDone
 
 describe('a file of results', () => {
   test('is made for its owner alone, and each line is in it at once', async () => {
@@ -149,7 +148,7 @@ describe('resumed', () => {
       line(4, { isOk: false }),
     ]
     writeFileSync(path, lines.map((each) => `${each}\n`).join(''))
-    const ledger = createLedger()
+    const ledger = new Ledger()
     const file = await open(path, { ledger })
     expect(file.earlier).toMatchObject({ results: 6, tokens: 60 })
     expect([1, 2, 3, 4, 5].map((index) => isDone(ledger, index))).toEqual([true, true, false, false, false])
@@ -164,7 +163,7 @@ describe('resumed', () => {
       for (const before of ['', `${line(1)}\n`]) {
         const path = place()
         writeFileSync(path, before + line(2).slice(0, length))
-        const ledger = createLedger()
+        const ledger = new Ledger()
         const file = await open(path, { ledger })
         expect(isDone(ledger, 2)).toBe(false)
         file.write(line(3))
@@ -177,7 +176,7 @@ describe('resumed', () => {
   test('a last line that only lacks its line break is kept', async () => {
     const path = place()
     writeFileSync(path, `${line(1)}\n${line(2)}`)
-    const ledger = createLedger()
+    const ledger = new Ledger()
     const file = await open(path, { ledger })
     expect(isDone(ledger, 2)).toBe(true)
     file.write(line(3))
@@ -222,7 +221,7 @@ describe('resumed', () => {
       '\0'.repeat(4096),
       '\xff\xfe',
     ]
-    const ledger = createLedger()
+    const ledger = new Ledger()
     const bytes = Buffer.from([line(1), ...strange, line(3), ''].join('\n'), 'latin1')
     expect(await readEarlier(streamOf(bytes, 1000), ledger, { tokensOf: () => undefined })).toEqual({
       results: 2,
@@ -241,7 +240,7 @@ describe('resumed', () => {
     const raw =
       '{"hash":"r","ok":true,"response":{"tokens":4}}\n{"hash":"f","ok":false,"response":{"tokens":9}}'
     const tokensOf = (result: Record<string, unknown>) => (result.response as { tokens: number })?.tokens
-    const { tokens } = await readEarlier(streamOf([...odd, raw, ''].join('\n')), createLedger(), { tokensOf })
+    const { tokens } = await readEarlier(streamOf([...odd, raw, ''].join('\n')), new Ledger(), { tokensOf })
     expect(tokens).toBe(4)
   })
 
@@ -250,7 +249,7 @@ describe('resumed', () => {
     const text = 'an answer of some length, as they are. '.repeat(10)
     const results = Array.from({ length: 20_000 }, (_, at) => ({ ...JSON.parse(line(at + 1)), text }))
     writeFileSync(path, results.map((result) => `${JSON.stringify(result)}\n`).join(''))
-    const ledger = createLedger()
+    const ledger = new Ledger()
     const file = await open(path, { ledger })
     file.close()
     expect(file.earlier).toMatchObject({ results: 20_000, tokens: 200_000 })
