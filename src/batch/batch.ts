@@ -26,7 +26,7 @@ export interface LineWork<C extends LineRequest> extends ResultReader {
   prepare: Prepare<C>
   ask(line: Line<C>): Promise<LineAnswer>
   /** Prints the request in one line. */
-  preview(call: C): Promise<void>
+  preview(call: LineRequest): Promise<void>
   retry: Omit<RetryPolicy, 'deadline'>
 }
 

@@ -1,10 +1,14 @@
 import { buildBody, type Part } from '../content/body.ts'
+import { createAssumedWarning } from '../content/footer.ts'
 import { readFileParts } from '../content/prompt.ts'
-import type { Context, SharedFlags } from '../context.ts'
+import { countAttempts, type Spent, tokensOf } from '../content/tokens.ts'
+import type { Context } from '../context.ts'
 import { usage } from '../errors.ts'
+import { createCaller, type ReadableResponse } from '../http/call.ts'
+import { createSecretRenewal } from '../http/credentials.ts'
 import { type Neighbour, refuseStrayFiles } from '../io/stray-files.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import type { Endpoint } from '../wire/endpoints.ts'
+import type { endpoints } from '../wire/endpoints.ts'
 import { type Assignment, parseAssignment } from '../wire/json/edit.ts'
 
 export interface LineOptions {
@@ -68,9 +72,44 @@ export async function createBodyBuilder({
 /** No flag and no file can hold it. */
 const placeholder = 'the prompt\0'
 
-/** When a line is asked again by itself. */
-export const retryOf = (
-  { repeat }: Endpoint,
-  { values: { retries } }: ResolvedSettings,
-  { retryUnknown = false }: SharedFlags,
-) => ({ repeat, retries, retryUnknown })
+/** How the lines of a batch are sent, and their answers counted. */
+export function createLineCaller(
+  outer: Context,
+  settings: ResolvedSettings,
+  endpoint: typeof endpoints.chat | typeof endpoints.image,
+) {
+  // A failure's body is a part of its result.
+  const context = { ...outer, flags: { ...outer.flags, raw: false } }
+  const caller = createCaller(context, settings, { isOneOfMany: true })
+  const withFreshSecret = createSecretRenewal(caller)
+  const { family, retries } = settings.values
+  const { retryUnknown = false } = outer.flags
+  const requestOf = ({ model, body }: LineRequest) => ({ params: { family, model }, body })
+  return {
+    context,
+    tokensOf,
+    retry: { repeat: endpoint.repeat, retries, retryUnknown },
+    preview: async (request: LineRequest) => void (await caller.preview(endpoint, requestOf(request))),
+    /** Sends a request, and counts what it spends. */
+    send: <T extends object>(
+      spent: Spent,
+      request: LineRequest,
+      read: (response: ReadableResponse) => Promise<T>,
+    ): Promise<T & { attempts: number }> =>
+      withFreshSecret(() =>
+        countAttempts(spent, () =>
+          caller.call(endpoint, requestOf(request), async (response) => ({
+            ...(await read(response)),
+            attempts: response.attempts,
+          })),
+        ),
+      ),
+    warnAssumed: createAssumedWarning(outer),
+  }
+}
+
+/** What is sent for one line. */
+export interface LineRequest {
+  model: string
+  body: Uint8Array
+}

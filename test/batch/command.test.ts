@@ -713,7 +713,11 @@ describe('the end of a batch', () => {
   ])('a deadline while nobody is there may be run again, and says why: %s', async (_, flags, retry, way) => {
     const cwd = folderWith(3)
     const argv = [...batch, ...flags, '--deadline', '3s']
-    const asJson = await run([...argv, '--errors', 'json'], { cwd, exchange: refused, timers: createPatientClock() })
+    const asJson = await run([...argv, '--errors', 'json'], {
+      cwd,
+      exchange: refused,
+      timers: createPatientClock(),
+    })
     const { message, ...error } = JSON.parse(asJson.err).error
     expect(message).toBe('the deadline passed; before that, connection refused')
     expect(error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'no', safeToRetry: true, retry })

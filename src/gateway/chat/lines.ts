@@ -1,10 +1,8 @@
-import { createAssumedWarning, cutOf, lackOf } from '../../content/footer.ts'
+import { cutOf, lackOf } from '../../content/footer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
-import { countAnswer, countAttempts, type Spent, tokensOf, usageOf } from '../../content/tokens.ts'
+import { countAnswer, type Spent, usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { createCaller } from '../../http/call.ts'
-import { createSecretRenewal } from '../../http/credentials.ts'
 import { pathSegment } from '../../http/request.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Timers } from '../../timers.ts'
@@ -15,14 +13,19 @@ import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
 import { notUnderstood } from '../../wire/problem/not-understood.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
-import { createBodyBuilder, type LineParts, type LineQuestion, readLineParts, retryOf } from '../line-body.ts'
+import {
+  createBodyBuilder,
+  createLineCaller,
+  type LineParts,
+  type LineQuestion,
+  type LineRequest,
+  readLineParts,
+} from '../line-body.ts'
 import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
 
 type ChatLine = { model?: string } & LineQuestion
 
-interface ChatLineRequest {
-  model: string
-  body: Uint8Array
+interface ChatLineRequest extends LineRequest {
   /** Answers that did not fit the schema: a line that is asked again goes on after them. */
   misfits: Mismatch[]
 }
@@ -34,32 +37,20 @@ export async function readChatLines(
   { options, words }: { options: ChatOptions; words: string[] },
 ) {
   const { values } = settings
-  const { flags, timers } = context
-  const isRaw = flags.raw ?? false
+  const { timers } = context
+  const isRaw = context.flags.raw ?? false
   const schema = await readSchema({ ...context, note() {} }, settings, options)
   const parts = withSchemaParts(await readLineParts(context, words, options), schema)
   const buildBody = await createBodyBuilder(parts)
   const model = chooseModel(options.model, values)
   const failOnCut = options.failOnCut ?? values.failOnCut
-  // A failure's body is a part of its result.
-  const quiet = { ...context, flags: { ...flags, raw: false } }
-  const caller = createCaller(quiet, settings, { isOneOfMany: true })
-  const withFreshSecret = createSecretRenewal(caller)
-  const warnAssumed = createAssumedWarning(context)
-
-  const requestOf = (call: ChatLineRequest) => ({
-    params: { family: values.family, model: call.model },
-    body: call.body,
-  })
-
+  const caller = createLineCaller(context, settings, endpoints.chat)
   return {
-    tokensOf,
+    ...caller,
     async prepare(line: ChatLine): Promise<ChatLineRequest> {
       if (line.model !== undefined) pathSegment('model', line.model)
       return { model: line.model ?? model, body: await buildBody(line), misfits: [] }
     },
-    preview: async (call: ChatLineRequest) => void (await caller.preview(endpoints.chat, requestOf(call))),
-    retry: retryOf(endpoints.chat, settings, flags),
     async ask({ call, spent, index }: { call: ChatLineRequest; spent: Spent; index: number }) {
       const start = timers.now()
       const onAnswer = (summary: AnswerSummary) => countAnswer(spent, context.summary, summary)
@@ -67,14 +58,9 @@ export async function readChatLines(
       const askOnce = async (body: Uint8Array, isLast: boolean) => {
         const known = earlier.next()
         if (!known.done) return known.value
-        const onAssumed = () => warnAssumed(index)
+        const onAssumed = () => caller.warnAssumed(index)
         const how = { isRaw, failOnCut, schema, isLast, onAnswer, onAssumed, timers }
-        const request = requestOf({ ...call, body })
-        const answer = await withFreshSecret(() =>
-          countAttempts(spent, () =>
-            caller.call(endpoints.chat, request, (response) => readLine(response, how)),
-          ),
-        )
+        const answer = await caller.send(spent, { ...call, body }, (response) => readLine(response, how))
         if ('failure' in answer) call.misfits.push(answer)
         return answer
       }
@@ -106,7 +92,7 @@ const withSchemaParts = (parts: LineParts, schema: AnswerSchema | undefined): Li
 
 /** Reads a whole answer as the result of a line. Throws a `CliError`, with what came of an answer that is not whole. */
 async function readLine(
-  response: HttpResponse & { attempts: number },
+  response: HttpResponse,
   { isRaw, failOnCut, schema, isLast, onAnswer, onAssumed, timers }: LineReading,
 ) {
   const contentType = response.headers['content-type'] ?? ''
@@ -140,7 +126,7 @@ async function readLine(
   if (end.isAssumed) onAssumed()
   const checked = await schema?.check(text, cut)
   const { model, stopReason } = summary
-  const known = { model, stopReason, attempts: response.attempts }
+  const known = { model, stopReason }
   if (checked && 'failure' in checked) {
     if (isLast) throw checked.failure
     return { ...known, ...checked }

@@ -1,10 +1,7 @@
 import { existsSync } from 'node:fs'
-import { createAssumedWarning } from '../../content/footer.ts'
-import { countAnswer, countAttempts, type Spent, summaryOf, tokensOf, usageOf } from '../../content/tokens.ts'
+import { countAnswer, type Spent, summaryOf, usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
-import { createCaller } from '../../http/call.ts'
-import { createSecretRenewal } from '../../http/credentials.ts'
 import { pathSegment } from '../../http/request.ts'
 import { absolutePath, isFolderName } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
@@ -13,7 +10,13 @@ import type { HttpResponse } from '../../wire/exchange.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
 import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
-import { createBodyBuilder, type LineQuestion, readLineParts, retryOf } from '../line-body.ts'
+import {
+  createBodyBuilder,
+  createLineCaller,
+  type LineQuestion,
+  type LineRequest,
+  readLineParts,
+} from '../line-body.ts'
 import { readBytes, readImageAnswer, summaryOfBytes } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { chooseModel, type ImageOptions } from './image.ts'
@@ -22,9 +25,7 @@ import { saveImages } from './saving.ts'
 
 type ImageLine = { model?: string } & LineQuestion
 
-interface ImageLineRequest {
-  model: string
-  body: Uint8Array
+interface ImageLineRequest extends LineRequest {
   /** Of its files, after the line's number and without extension. */
   name: string
 }
@@ -35,57 +36,36 @@ export async function readImageLines(
   settings: ResolvedSettings,
   { options, words }: { options: ImageOptions; words: string[] },
 ) {
-  const { values } = settings
   const { flags, timers } = context
   const folder = readFolder(options, context.host.platform)
   const buildBody = await createBodyBuilder(await readLineParts(context, words, options))
-  const quiet = { ...context, flags: { ...flags, raw: false } }
-  const caller = createCaller(quiet, settings, { isOneOfMany: true })
-  const withFreshSecret = createSecretRenewal(caller)
-
-  const requestOf = ({ model, body }: ImageLineRequest) => ({
-    params: { family: values.family, model },
-    body,
-  })
-
-  /** Before anything is sent for it: an answer is paid for, and has to have a place. */
-  async function createReader(
-    name: string,
-    events: LineEvents,
-  ): Promise<(response: HttpResponse) => Promise<ImageLineAnswer>> {
-    if (flags.raw) return (response) => readRaw(quiet, response, events)
-    const replaces = options.force ?? false
-    const destination = await chooseDestination(quiet, { output: folder, name, replaces })
-    return (response) => readLine(quiet, response, { destination, ...events })
-  }
-
-  const warnAssumed = createAssumedWarning(context)
-
+  const caller = createLineCaller(context, settings, endpoints.image)
+  const { context: quiet } = caller
   return {
-    tokensOf,
+    ...caller,
     async prepare(line: ImageLine): Promise<ImageLineRequest> {
       if (line.model !== undefined) pathSegment('model', line.model)
       const body = await buildBody(line)
       const words = 'prompt' in line ? line.prompt : await promptOf(body)
       return { model: line.model ?? chooseModel(options, settings), body, name: nameFrom(words) }
     },
-    preview: async (call: ImageLineRequest) => void (await caller.preview(endpoints.image, requestOf(call))),
-    retry: retryOf(endpoints.image, settings, flags),
     isThere: ({ files }: Record<string, unknown>) =>
       !Array.isArray(files) || files.every((file) => existsSync(absolutePath(context.host, String(file)))),
     async ask({ call, spent, index }: { call: ImageLineRequest; spent: Spent; index: number }) {
       const start = timers.now()
-      const read = await createReader(`${String(index).padStart(6, '0')}-${call.name}`, {
+      const events: LineEvents = {
         onSummary: (summary) => countAnswer(spent, context.summary, summary),
-        onAssumed: () => warnAssumed(index),
-      })
-      const answer = await withFreshSecret(() =>
-        countAttempts(spent, () =>
-          caller.call(endpoints.image, requestOf(call), async (response) => ({
-            ...(await read(response)),
-            attempts: response.attempts,
-          })),
-        ),
+        onAssumed: () => caller.warnAssumed(index),
+      }
+      const name = `${String(index).padStart(6, '0')}-${call.name}`
+      // Before anything is sent for it: an answer is paid for, and has to have a place.
+      const destination = flags.raw
+        ? undefined
+        : await chooseDestination(quiet, { output: folder, name, replaces: options.force ?? false })
+      const answer = await caller.send(spent, call, (response) =>
+        destination
+          ? readLine(quiet, response, { destination, ...events })
+          : readRaw(quiet, response, events),
       )
       return { ...answer, seconds: (timers.now() - start) / 1000 }
     },
@@ -105,10 +85,6 @@ interface LineEvents {
   onAssumed(): void
 }
 
-interface ImageTarget extends LineEvents {
-  destination: Destination
-}
-
 /** What an answer has, but for what the call knows of it. */
 interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
   content: { files: string[]; links: string[] | undefined; text: string | undefined } | { response: string }
@@ -118,7 +94,7 @@ interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
 async function readLine(
   context: Context,
   response: HttpResponse,
-  { destination, onSummary, onAssumed }: ImageTarget,
+  { destination, onSummary, onAssumed }: LineEvents & { destination: Destination },
 ): Promise<ImageLineAnswer> {
   const { images, links, texts, summary, failure, isAssumed } = await readImageAnswer(context, response, {
     onSummary,
