@@ -1,4 +1,3 @@
-import { didYouMean } from '../../argv/spelling.ts'
 import type { Context } from '../../context.ts'
 import { CliError, mostCounted, tooLate, usage } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
@@ -9,13 +8,24 @@ import { toTsv } from '../../io/tsv.ts'
 import { readSettings } from '../../settings/read-settings.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { isObject } from '../../wire/json/parse.ts'
+import { elementsOf } from '../../wire/page.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { unpack } from '../confirming/confirm-input.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { type Decision, matches, Pace, type Policy, type Rule } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
-import { deciderOf, describeJudgement, type Judgement, judge, type Use } from '../running/judgement.ts'
+import {
+  deciderOf,
+  describeJudgement,
+  type Judgement,
+  judge,
+  readUse,
+  type Use,
+} from '../running/judgement.ts'
+import { parseGiven } from '../sending/given-events.ts'
 import { type SessionOptions, sessionParts } from '../session.ts'
-import { RecordedUses, readRecordedUses } from './recorded-uses.ts'
+import { isToolUse, SessionState } from '../session-state.ts'
 
 export interface PolicyCheckOptions extends SessionOptions {
   failOnDeny?: boolean
@@ -77,6 +87,55 @@ async function askSession(
   return uses
 }
 
+/** The tool uses of a session's events, which are added in their order. Keeps no more of each than its text. */
+class RecordedUses {
+  readonly #uses = new Map<string, { id: string; type: string; text: string; isContradicted: boolean }>()
+
+  add({ event, text }: EventItem): void {
+    if (!isToolUse(event)) return
+    const { id = '', type } = event
+    const key = event.id ?? `#${this.#uses.size}`
+    const earlier = this.#uses.get(key)
+    const isContradicted = earlier ? earlier.isContradicted || !isSame(earlier.text, text) : false
+    this.#uses.set(key, { id, type, text, isContradicted })
+  }
+
+  *[Symbol.iterator](): Generator<Use> {
+    for (const recorded of this.#uses.values()) {
+      const use = readUse(recorded)
+      if (use) yield use
+    }
+  }
+}
+
+/** Whether two events show one tool use: a session says so of those that have one id. */
+function isSame(one: string, other: string): boolean {
+  if (one === other) return true
+  const state = new SessionState()
+  let id = ''
+  for (const text of [one, other]) {
+    const event = SessionEvent.parse(JSON.parse(text))
+    id = event.id ?? ''
+    state.add(event, text)
+  }
+  return state.toolUse(id)?.isContradicted !== true
+}
+
+/** Reads the tool uses of events, in any form in which events are read elsewhere. Throws a usage error. */
+async function readRecordedUses(text: string, name: string): Promise<RecordedUses> {
+  const uses = new RecordedUses()
+  if (text.trim() === '') return uses
+  const given = await parseGiven(text, name, { hint: 'a record is events as JSON' })
+  for (const [index, element] of (given.lines ?? elementsOf(given.body, 'events')).entries()) {
+    for (const each of unpack(element)) {
+      const event = SessionEvent.safeParse(JSON.parse(each))
+      if (!event.success) throw usage(`${name}: ${given.placeOf(index, '')}: is not an event`)
+      uses.add({ event: event.data, text: each })
+    }
+  }
+  return uses
+}
+
 /** A policy on many tool uses. Keeps counts and names of what it has judged, and no tool use. */
 class Check {
   readonly #policy: Policy
@@ -84,8 +143,6 @@ class Check {
   readonly #counts = { allow: 0, ask: 0, deny: 0 }
   /** The numbers of the rules that matched nothing yet. */
   readonly #idle: Set<number>
-  /** The fields of the inputs, by the name of the tool. */
-  readonly #fields = new Map<string, Set<string>>()
   /** What is not allowed: not more than are counted. */
   readonly problems: string[] = []
 
@@ -109,18 +166,13 @@ class Check {
       this.#counts[judgement.decision]++
       if (judgement.decision !== 'allow' && this.problems.length <= mostCounted)
         this.problems.push(describeJudgement(judgement))
-      await this.#addUse(judgement)
+      // Without a rule that decides all were tried.
+      if (judgement.rule !== undefined) await this.#tryIdle(use)
       yield judgement
     }
   }
 
-  async #addUse({ use, rule }: Judgement): Promise<void> {
-    const fields = this.#fields.get(use.name) ?? new Set()
-    this.#fields.set(use.name, fields)
-    if (isObject(use.input)) for (const name of Object.keys(use.input)) fields.add(name)
-    await this.#pace.step(use)
-    // Without a rule that decides all were tried.
-    if (rule === undefined) return
+  async #tryIdle(use: Use): Promise<void> {
     for (const index of this.#idle) {
       const pause = this.#pace.step(use)
       if (pause) await pause
@@ -129,21 +181,9 @@ class Check {
   }
 
   describeIdle(): string[] {
-    return [...this.#idle].map((index) => {
-      const rule = this.#policy.rules[index] as Rule
-      return `rules[${index}] (${rule.tool}) matched nothing${this.#whyIdle(rule)}`
-    })
-  }
-
-  /** That a name is not there, with one that is: it may be misspelt. */
-  #whyIdle({ tool, isTool, fields = [] }: Rule): string {
-    const named = [...this.#fields].filter(([name]) => isTool(name))
-    if (named.length === 0) return `: no tool use has that name${didYouMean(tool, [...this.#fields.keys()])}`
-    const has = (field: string) => named.some(([, own]) => own.has(field))
-    const missing = fields.find(({ path: [first] }) => typeof first === 'string' && !has(first))
-    if (!missing) return ''
-    const given = [...new Set(named.flatMap(([, own]) => [...own].slice(0, mostNames)))].slice(0, mostNames)
-    return `: no input has '${missing.source}'${given.length === 0 ? '' : `, but ${given.join(', ')}`}`
+    return [...this.#idle].map(
+      (index) => `rules[${index}] (${this.#policy.rules[index]?.tool}) matched nothing`,
+    )
   }
 
   describeCounts(): string {
@@ -151,9 +191,6 @@ class Check {
     return `${allow} allowed, ${ask} asked about, ${deny} denied of ${this.count}`
   }
 }
-
-/** How many fields are named. */
-const mostNames = 5
 
 /** How many tool uses are printed at once. */
 const most = 1000

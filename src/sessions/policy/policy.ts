@@ -21,8 +21,6 @@ interface InputField {
   path: readonly (string | number)[]
   pattern: string
   matches: Matcher
-  /** The same if stars reached anything. */
-  matchesWidely: Matcher
 }
 
 /** What a policy says of tool uses that match. */
@@ -72,11 +70,7 @@ export function createRule(text: RuleText): Rule {
     ...text,
     isTool: createMatcher(tool, reach),
     isServer: createMatcher(server ?? '**', reach),
-    fields: fields?.map((field) => ({
-      ...field,
-      matches: createMatcher(field.pattern, reach),
-      matchesWidely: createMatcher(field.pattern, 'any'),
-    })),
+    fields: fields?.map((field) => ({ ...field, matches: createMatcher(field.pattern, reach) })),
   }
 }
 
@@ -160,10 +154,10 @@ function whyNot(rule: Rule, call: ToolCall): string {
     : `it does not name ${JSON.stringify(formatPath(other))}`
 }
 
-function whyNotField({ source, pattern, matchesWidely }: InputField, value: unknown): string {
+function whyNotField({ source, pattern }: InputField, value: unknown): string {
   if (value === undefined) return `the input has no '${source}'`
   if (typeof value !== 'string') return `'${source}' is not a text`
-  if (!matchesWidely(value)) return `'${source}' is not '${pattern}'`
+  if (!createMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`
   const found = stopsIn(value).filter((stop) => !pattern.includes(stop))
   const shown = found.slice(0, mostStops).map((stop) => JSON.stringify(stop))
   return `* does not stand for ${shown.join(' or ') || 'that'} in '${source}'`

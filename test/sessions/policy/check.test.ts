@@ -144,19 +144,7 @@ describe('a policy over a recorded session', () => {
     const text = lines([bash('t1', 'git status')])
     const { err } = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': text } })
     expect(err).toBe(
-      'parley: rules[0] (read_*) matched nothing: no tool use has that name\nparley: rules[2] (bash) matched nothing\nparley: rules[3] (create_issue) matched nothing: no tool use has that name\n',
-    )
-    const misspelt = (rule: object) => ({
-      'e.ndjson': text,
-      'p.json': JSON.stringify({ rules: [{ decision: 'allow', ...rule }] }),
-    })
-    const field = misspelt({ tool: 'bash', input: { cmd: 'git status' } })
-    expect((await check(['p.json', 'e.ndjson'], { files: field })).err).toBe(
-      "parley: rules[0] (bash) matched nothing: no input has 'cmd', but command\n",
-    )
-    const tool = misspelt({ tool: 'bahs' })
-    expect((await check(['p.json', 'e.ndjson'], { files: tool })).err).toBe(
-      'parley: rules[0] (bahs) matched nothing: no tool use has that name (did you mean bash?)\n',
+      'parley: rules[0] (read_*) matched nothing\nparley: rules[2] (bash) matched nothing\nparley: rules[3] (create_issue) matched nothing\n',
     )
     for (const none of ['', '\n', lines([rest()])]) {
       const ended = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': none } })
