@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { findSecrets } from '../secrets.ts'
+import { wayToClose } from '../settings/profile-file.ts'
 import { deadlineOf } from '../settings/read-settings.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import {
@@ -156,8 +157,7 @@ async function askCommand(
   const { runSecretCommand } = await import('../settings/secret-command.ts')
   const { source, name: origin = '' } = settings.origins[setting] ?? {}
   if (source === 'profile' && settings.openPlace !== undefined) {
-    const way = `look whether its commands are your own, then take that right away (chmod go-w)`
-    throw unusable(`${setting} (${origin}) is not run: others can write ${settings.openPlace}; ${way}`)
+    throw unusable(`${setting} (${origin}) is not run: others can write ${settings.openPlace}; ${wayToClose}`)
   }
   const hint = setTimeout(() => note(`waiting for ${setting} (${origin})`), 2000)
   const limits = { timeout: settings.values.timeout * 1000, deadline: deadlineOf(context, settings), signal }

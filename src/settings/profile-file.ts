@@ -96,10 +96,7 @@ export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<Profi
   return bytes === undefined ? {} : parseProfiles(bytes, path)
 }
 
-/**
- * Which file or folder on the way to the profile file somebody else can write, if any. It is to be asked for before the file
- * is read, which may change modes.
- */
+/** Which file or folder on the way to the profile file somebody else can write, if any. */
 export function findOpenPlace(info: ProcessInfo): string | undefined {
   const path = profilePath(info)
   const { uid } = info
@@ -134,11 +131,24 @@ async function parseProfiles(bytes: Uint8Array, path: string): Promise<ProfileFi
   return content as ProfileFile
 }
 
+/** Whether a profile file has a command, in any profile. */
+export const holdsCommand = (file: ProfileFile): boolean => JSON.stringify(file).includes('Command"')
+
+/** The same of its bytes; what is not JSON may hold one. */
+function mayHoldCommand(bytes: Uint8Array): boolean {
+  try {
+    return holdsCommand(JSON.parse(new TextDecoder().decode(bytes)))
+  } catch {
+    return true
+  }
+}
+
 const forOthers = 0o077
 
 /**
  * Reads a file of secrets, or returns `undefined` if there is none. If others can read it, its mode becomes 0600 and that
- * of its folder 0700, if both are the user's own; a link or a file of root is read unchanged, with a warning.
+ * of its folder 0700, if both are the user's own; a link or a file of root is read unchanged, with a warning. The right to
+ * write stays if there is a command: without it the next run would take a stranger's command for the user's own.
  * Throws a `CliError` for a file of another user, or anything but a file.
  */
 function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array | undefined {
@@ -147,8 +157,9 @@ function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array 
   try {
     const stat = fstatSync(file)
     if (!stat.isFile()) throw unusable(path, describeKind(stat))
-    if (info.uid !== undefined) protect(path, { file, stat, info, warn })
-    return readFileSync(file)
+    const bytes = readFileSync(file)
+    if (info.uid !== undefined) protect(path, { file, stat, bytes, info, warn })
+    return bytes
   } finally {
     closeSync(file)
   }
@@ -168,11 +179,12 @@ function openExisting(path: string): number | undefined {
 interface Opened {
   file: number
   stat: Stats
+  bytes: Uint8Array
   info: ProcessInfo
   warn: Warn
 }
 
-function protect(path: string, { file, stat, info, warn }: Opened): void {
+function protect(path: string, { file, stat, bytes, info, warn }: Opened): void {
   const { uid } = info
   if (stat.uid !== uid && stat.uid !== 0)
     throw new UnreadableProfiles(path, `it belongs to another user (uid ${stat.uid})`)
@@ -186,8 +198,14 @@ function protect(path: string, { file, stat, info, warn }: Opened): void {
     warn(`${path}: ${[...oddities, ...(isOpen ? ['others can read it'] : [])].join(', ')}`)
     return
   }
-  if (isOpen) tighten(path, () => fchmodSync(file, 0o600), warn)
-  protectFolder(dirname(path), info, warn)
+  const place = mayHoldCommand(bytes) ? findOpenPlace(info) : undefined
+  if (place === undefined) {
+    if (isOpen) tighten(path, () => fchmodSync(file, 0o600), warn)
+    protectFolder(dirname(path), info, warn)
+  } else if ((stat.mode & 0o055) !== 0) {
+    const now = `now only its owner can read it (chmod), but others can still write ${place}`
+    tighten(path, () => fchmodSync(file, stat.mode & 0o722), warn, now)
+  }
 }
 
 /** A folder that the user chose may have other files in it, so its mode is not changed. */
@@ -197,10 +215,10 @@ export function protectFolder(folder: string, { uid, env }: ProcessInfo, warn: W
   if ((stat.mode & forOthers) !== 0) tighten(folder, () => chmodSync(folder, 0o700), warn)
 }
 
-function tighten(path: string, change: () => void, warn: Warn): void {
+function tighten(path: string, change: () => void, warn: Warn, now = 'now only its owner has (chmod)'): void {
   try {
     change()
-    warn(`${path}: others had access to it: now only its owner has (chmod)`)
+    warn(`${path}: others had access to it: ${now}`)
   } catch (error) {
     warn(`${path}: others have access to it, and chmod fails: ${fileProblem(error)}`)
   }
@@ -221,3 +239,6 @@ export const describeKind = (stat: Stats) =>
 
 /** A place that the profile file cannot have. */
 export const unusable = (path: string, why: string) => new CliError('credentials', `${path}: ${why}`)
+
+/** What makes a place that others can write one's own again. */
+export const wayToClose = 'look whether its commands are your own, then take that right away (chmod go-w)'

@@ -6,6 +6,8 @@ import { CliError, fileProblem } from '../errors.ts'
 import { lock } from '../io/lock.ts'
 import {
   describeKind,
+  findOpenPlace,
+  holdsCommand,
   lookAt,
   type ProfileFile,
   protectFolder,
@@ -13,6 +15,7 @@ import {
   requireProfilePath,
   unusable,
   type Warn,
+  wayToClose,
 } from './profile-file.ts'
 
 /** The version of the file's format. */
@@ -57,6 +60,7 @@ async function changeOnce(
     removeLeftovers(path)
     const file = await readProfiles(info, warn)
     if (file.version !== undefined && file.version !== version) throw tooNew(path)
+    refuseOpenCommands(info, file)
     const changed = change(file)
     if (!held.isHeld()) return false
     if (changed) write(path, changed)
@@ -68,6 +72,12 @@ async function changeOnce(
   } finally {
     held.release()
   }
+}
+
+/** The new file would be the user's own, and so would each command that a stranger wrote. */
+function refuseOpenCommands(info: ProcessInfo, file: ProfileFile): void {
+  const place = holdsCommand(file) ? findOpenPlace(info) : undefined
+  if (place !== undefined) throw unusable(place, `others can write it; ${wayToClose}`)
 }
 
 const tooNew = (path: string) => new CliError('credentials', `${path}: written by a newer parley`)
@@ -107,7 +117,7 @@ function prepareProtected(path: string, info: ProcessInfo, warn: Warn): void {
   if (stat && info.uid !== undefined && stat.uid !== info.uid) {
     throw unusable(path, `it belongs to another user (uid ${stat.uid}), and is not changed`)
   }
-  if (info.uid !== undefined) protectFolder(folder, info, warn)
+  if (!stat && info.uid !== undefined) protectFolder(folder, info, warn)
 }
 
 /** With its parents. Node's recursive mkdir never returns if a folder cannot be made, as in /proc. */

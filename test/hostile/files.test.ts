@@ -20,6 +20,8 @@ import { execute, home as processHome } from '../harness/process.ts'
 import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
 import { createAgentService, type Event, lockOf } from '../sessions/run/agent-service.ts'
 
+const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8)
+
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
 
 describe('an audit that somebody meddles with while a command runs stops the run (needs sh)', () => {
@@ -216,6 +218,42 @@ describe('a profile that others can write runs no command of theirs (needs POSIX
   test.each([0o666, 0o664, 0o602])('the file has the mode %o', async (mode) => {
     const { cwd, path } = home(mode)
     await expectNoRun(cwd, path)
+  })
+
+  test.each([
+    ['chat', 'hi'],
+    ['chat', 'hi', '--dry-run', '-q'],
+    ['config', 'list'],
+    ['config', 'set', 'timeout', '5'],
+    ['config', 'use', 'default'],
+  ])('nor after another command has seen it: %s %s', async (...argv) => {
+    const { cwd, folder, path } = home(0o666)
+    await run(argv, { cwd, env: bare })
+    expect(readFileSync(path, 'utf8')).toBe(profile)
+    // Nobody reads the secrets that it may have beside the command.
+    expect(modeOf(path)).toBe('622')
+    await expectNoRun(cwd, path)
+    chmodSync(path, 0o600)
+    chmodSync(folder, 0o777)
+    await run(argv, { cwd, env: bare })
+    await expectNoRun(cwd, folder)
+  })
+
+  test('a command whose name is escaped is one, and a file without any is closed', async () => {
+    const { cwd, path } = home(0o666)
+    writeFileSync(path, profile.replace('Command', '\\u0043ommand'))
+    await expectNoRun(cwd, path)
+    await expectNoRun(cwd, path)
+    writeFileSync(path, '{"profiles":{"default":{"baseUrl":"https://a.test"}}}')
+    await run(['config', 'list'], { cwd, env: bare })
+    expect(modeOf(path)).toBe('600')
+  })
+
+  test('what may not be written says how it may be', async () => {
+    const { cwd, path } = home(0o666)
+    const { code, err } = await run(['config', 'set', 'timeout', '5'], { cwd, env: bare })
+    expect([code, readFileSync(path, 'utf8')]).toEqual([3, profile])
+    expect(err).toContain(`${path}: others can write it; look whether its commands are your own`)
   })
 
   test('its folder', async () => {
