@@ -87,17 +87,18 @@ async function askAndSend(confirming: Confirming, named: readonly PendingUse[]):
     named.length > 0 ? requireShown(confirming, shown, named) : await findPending(confirming, shown)
   requireSingle(uses)
   const verdicts = await ask(context, parts, uses)
-  const open = new Set(uses.map(({ id }) => id))
+  // What --pending cannot ask about stays open, too.
+  const open = new Set([...uses.map(({ id }) => id), ...(options.pending ? shown.state.pending : [])])
   const sent = new Map<string, Verdict>()
   let latest = shown
 
   async function readLatest(): Promise<LatestEvents | undefined> {
     latest = await readSession(confirming)
+    for (const id of open) if (latest.whyClosed(id, shown) !== undefined) open.delete(id)
     for (const use of uses) {
       const { id } = use
       const verdict = verdicts.get(id)
       const why = latest.whyClosed(id, shown)
-      if (why !== undefined) open.delete(id)
       if (!verdict) continue
       if (why !== undefined) context.warn(`${id} is not answered: ${why}`)
       else if (!latest.isSame(use))

@@ -480,7 +480,7 @@ test.each([[['bash']], [null], [7], [undefined]])(
       ],
       'y\ny\n',
     )
-    expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow'] })
+    expect({ code, verdicts }).toEqual({ code: 12, verdicts: ['allow'] })
     expect(err).toContain('t2 is not answered: its tool has no name')
   },
 )

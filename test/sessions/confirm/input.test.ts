@@ -205,6 +205,21 @@ describe('one id that is shown with two inputs', () => {
     expect(err).toContain('t2 is not answered: its tool has no name')
   })
 
+  test.each([
+    ['has no name', use('t2', { name: ['bash'] })],
+    ['needs a result', { ...use('t2'), type: 'agent.custom_tool_use' }],
+  ])('a person who is asked about all that waits learns that one stays open: it %s', async (_, other) => {
+    const shown = [use('t1'), other, idle({ event_ids: ['t1', 't2'] })]
+    const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
+    const { code, err, answered } = await confirm(['--pending'], {
+      exchange: listing(shown),
+      tty,
+      typed: 'y\n',
+    })
+    expect({ code, answered }).toEqual({ code: 12, answered: [[confirmation('t1')]] })
+    expect(err).toMatch(/sesn_1 waits for an answer\n {2}t2: /)
+  })
+
   test('Q08 the same twice, its keys in another order, is one', async () => {
     const first = use('t1', { input: { a: 1, b: ['x'] } })
     const again = use('t1', { input: { b: ['x'], a: 1 }, processed_at: '2026-01-01T00:00:00Z' })
