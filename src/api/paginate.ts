@@ -7,8 +7,7 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf } from '../settings/service-settings.ts'
 import { type Cursor, createPageTrail, type Page, readList, readPage } from '../wire/page.ts'
 import { notUnderstood } from '../wire/problem/not-understood.ts'
-import { readPath } from './path.ts'
-import type { ApiRequest } from './request.ts'
+import { type ApiRequest, readPath } from './request.ts'
 
 /** Prints the items of all pages of a list, each as it is spelled, on a line of its own. Throws a `CliError`. */
 export async function paginate(
@@ -64,8 +63,7 @@ function follow(
 
 function followAddress(url: string, address: string | undefined) {
   try {
-    const { names: path, query } = readPath(url, address)
-    return { path, query }
+    return readPath(url, address)
   } catch (error) {
     throw error instanceof CliError ? notUnderstood(`next_page cannot be followed: ${error.message}`) : error
   }

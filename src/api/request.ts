@@ -8,7 +8,6 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import { editJson, parseAssignment } from '../wire/json/edit.ts'
 import { encodeJson } from '../wire/json/encoder.ts'
 import { describeJsonError, parseJson } from '../wire/json/parse.ts'
-import { readPath } from './path.ts'
 
 export interface RequestOptions {
   method?: string
@@ -27,16 +26,16 @@ const services: readonly string[] = ['gateway', 'agents'] satisfies Endpoint['se
 export async function readRequest(
   context: Context,
   { values }: Pick<ResolvedSettings, 'values'>,
-  { words: [service = '', path = ''], options }: { words: string[]; options: RequestOptions },
+  { words: [service = '', given = ''], options }: { words: string[]; options: RequestOptions },
 ): Promise<ApiRequest> {
   if (!isService(service)) throw usage(`there is no service '${service}': it is gateway or agents`)
-  const { names, query } = readPath(path, values[addressOf(service)])
+  const { path, query } = readPath(given, values[addressOf(service)])
   const hasBody = options.input !== undefined || (options.set ?? []).length > 0
   const method = readMethod(options.method, hasBody)
   if (hasBody && (method === 'GET' || method === 'HEAD')) throw usage(`${method} takes no body`)
   const body = hasBody ? await readBody(context, options) : undefined
   return {
-    endpoint: { service, method, path: names, repeat: repeatOf(method, context), accept: '*/*' },
+    endpoint: { service, method, path, repeat: repeatOf(method, context), accept: '*/*' },
     parts: {
       params: {},
       query,
@@ -87,4 +86,70 @@ async function readBody(context: Context, { input, set = [] }: RequestOptions): 
   const body = encodeJson([{ json: editJson(text, assignments) }])
   if (!body) throw usage('the body is longer than 512 MiB, the most that can be sent')
   return body
+}
+
+/** How often a path is decoded to find out what a server may make of it. */
+const mostDecodings = 5
+
+/** A path and what follows its question mark, as they are spelled. */
+interface Path {
+  path: string
+  query: string | undefined
+}
+
+/**
+ * The path of a service that is asked for. `address` is the service's own, or `undefined` if none is set. Throws a
+ * usage error for a path that a server could take for another one.
+ */
+export function readPath(given: string, address: string | undefined): Path {
+  if (given.trim() === '') throw usage('the path is empty')
+  const whole = withSlash(/^[a-z][a-z0-9+.-]*:/i.test(given) ? withoutAddress(given, address) : given)
+  const [path = '', query] = splitOnce(whole)
+  if (whole.includes('#')) throw usage(`${shorten(given)}: a fragment (#) is never sent: spell it %23`)
+  if (hasDotSegment(path)) throw usage(`${shorten(given)}: a path must not have the segments . and ..`)
+  if (!isUnchanged(whole)) {
+    throw usage(`${shorten(given)}: has characters that are not allowed in a path: percent-encode them`)
+  }
+  return { path, query }
+}
+
+function splitOnce(path: string): string[] {
+  const mark = path.indexOf('?')
+  return mark < 0 ? [path] : [path.slice(0, mark), path.slice(mark + 1)]
+}
+
+const withSlash = (path: string) => (path.startsWith('/') ? path : `/${path}`)
+
+const shorten = (text: string) => (text.length > 200 ? `${text.slice(0, 199)}…` : text)
+
+/** The path of a whole URL, which must be one of the service's: a credential goes nowhere else. */
+function withoutAddress(url: string, address: string | undefined): string {
+  const base = address?.replace(/\/+$/, '')
+  const isOwn =
+    base !== undefined && (url === base || url.startsWith(`${base}/`) || url.startsWith(`${base}?`))
+  if (!isOwn)
+    throw usage(`${shorten(url)}: give the path only, or a URL that begins with the service's address`)
+  return url.slice(base.length)
+}
+
+/**
+ * In any encoding: a server that decodes a path once too often would walk out of it. So would one that drops `;` and
+ * the rest of a segment.
+ */
+function hasDotSegment(path: string): boolean {
+  let decoded = path
+  for (let round = 0; round <= mostDecodings; round++) {
+    if (decoded.split(/[/\\]/).some((segment) => /^\.\.?(;|$)/.test(segment))) return true
+    const next = decoded.replace(/%(2e|2f|3b|5c|25)/gi, (code) => decodeURIComponent(code))
+    if (next === decoded) return false
+    decoded = next
+  }
+  return true
+}
+
+/** Whether a path is sent as it is spelled: a URL would encode or drop some characters. */
+function isUnchanged(path: string): boolean {
+  if (!/^[\x21-\x7e]+$/.test(path)) return false
+  const { pathname, search } = new URL(`http://host${path}`)
+  return pathname + search === path.replace(/\?$/, '')
 }
