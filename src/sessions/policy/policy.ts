@@ -105,7 +105,7 @@ export class Pace {
 export async function decide({ rules, fallback }: Policy, call: ToolCall, pace?: Pace): Promise<Ruling> {
   if (call.name === '') return { decision: 'ask', reason: 'its tool has no name' }
   for (const decision of strictness) {
-    // An iterator of entries would make a list for each rule and tool use: garbage faster than it is collected.
+    // By index: entries() makes a list for each rule and tool use.
     for (let rule = 0; rule < rules.length; rule++) {
       const each = rules[rule] as Rule
       if (each.decision !== decision) continue
