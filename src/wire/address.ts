@@ -3,14 +3,14 @@ export function addressProblem(text: string): string | undefined {
   if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
   // URL reads it as a slash, curl as a part of the user name: they would ask different hosts.
   if (text.includes('\\')) return 'must not contain a backslash'
-  if (!URL.canParse(text)) {
-    return /^[a-z][a-z0-9+.-]*:\/\//i.test(text)
-      ? 'is not a valid URL'
-      : 'must begin with https:// or http://'
-  }
+  // Without the slashes URL takes 'https:8080' for a number of a host, curl for a host and its port.
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return 'must begin with https:// or http://'
+  if (!URL.canParse(text)) return 'is not a valid URL'
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://'
-  if (url.username || url.password) return 'must not contain a user name or password'
+  // URL drops an empty one, which a command to paste would have.
+  if (url.username || url.password || /^[^/]*\/\/[^/?#]*@/.test(text))
+    return 'must not contain a user name or password'
   if (url.search || text.includes('?')) return 'must not contain a query'
   if (url.hash || text.includes('#')) return 'must not contain a fragment'
   if (url.port === '0') return 'must not use port 0'
