@@ -2,6 +2,7 @@ import type { Context } from '../../context.ts'
 import { asStop, CliError, usage } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
+import { describeAgo, giveLifeSigns } from '../../io/life-signs.ts'
 import { callAfter } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isPiece, isStop, type SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -54,9 +55,13 @@ export async function openFollower(
   parts: RequestParts,
   options: FollowOptions = {},
 ): Promise<Follower> {
+  const progress: FollowProgress = { events: 0, toolUses: 0, last: undefined }
+  const describe = () => describeProgress(progress, context.timers.now())
+  const endLifeSigns = options.stays ? () => {} : giveLifeSigns(context, describe)
   try {
-    return await readAndOpen(context, caller, parts, options)
+    return await readAndOpen(context, caller, parts, { ...options, progress, endLifeSigns })
   } catch (error) {
+    endLifeSigns()
     throw asStop(error, isCutByDeadline)
   }
 }
@@ -65,12 +70,17 @@ async function readAndOpen(
   context: Context,
   caller: Caller,
   parts: RequestParts,
-  { showPast, stays = false, needsPast = false }: FollowOptions,
+  {
+    showPast,
+    stays = false,
+    needsPast = false,
+    progress,
+    endLifeSigns,
+  }: FollowOptions & { progress: FollowProgress; endLifeSigns(): void },
 ): Promise<Follower> {
   const ledger = new SeenEvents()
   const patient = { context, caller, repeat: 'always' as const }
   let patience = freshPatience(context.timers.now())
-  const progress: FollowProgress = { events: 0, toolUses: 0, last: undefined }
   const addResponse = () => {
     patience = afterResponse(patience, context.timers.now())
   }
@@ -232,8 +242,18 @@ async function readAndOpen(
       stream.wake()
     },
     fresh,
-    close: () => stream.close(),
+    close() {
+      endLifeSigns()
+      stream.close()
+    },
   }
+}
+
+function describeProgress({ events, toolUses, last }: FollowProgress, now: number): string {
+  if (!last) return 'no event yet'
+  const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
+  const when = describeAgo(last.at, now)
+  return `${count(events, 'event')}, ${count(toolUses, 'tool use')}; the last was ${last.type}, ${when}`
 }
 
 /** What was brought of a session so far. */

@@ -3,7 +3,6 @@ import type { Context } from '../../context.ts'
 import { asStop, CliError } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { oneLine } from '../../io/escape.ts'
-import { describeAgo, giveLifeSigns } from '../../io/life-signs.ts'
 import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { toTsv } from '../../io/tsv.ts'
@@ -60,7 +59,6 @@ async function print(context: Context, follower: Follower, options: TranscriptOp
   const printEvent = isAside ? createAsidePrinter(context) : createEventPrinter(context, { ids, markdown })
   const printed = new Set<string>()
   let hasBegun = false
-  const endLifeSigns = stays ? undefined : giveLifeSigns(context, () => describeProgress(context, follower))
   try {
     for await (const items of follower.news(sent)) {
       for (const item of items) await printEvent(item, state)
@@ -72,7 +70,6 @@ async function print(context: Context, follower: Follower, options: TranscriptOp
   } finally {
     context.summary.id = follower.turn.answer?.id
     context.summary.stopReason = state.stopReason
-    endLifeSigns?.()
   }
   if (follower.isUndone)
     context.warn('the service does not show that it has worked on what was sent: its answer may come later')
@@ -80,14 +77,6 @@ async function print(context: Context, follower: Follower, options: TranscriptOp
   await context.output.flush()
   const failure = await failureOf(context, state, options)
   if (failure) throw failure
-}
-
-function describeProgress({ timers }: Context, { progress }: Follower): string {
-  const { events, toolUses, last } = progress
-  if (!last) return 'no event yet'
-  const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
-  const when = describeAgo(last.at, timers.now())
-  return `${count(events, 'event')}, ${count(toolUses, 'tool use')}; the last was ${last.type}, ${when}`
 }
 
 /** Says what is followed, or why the session is idle: on a terminal. Anywhere it says if nothing has happened yet. */

@@ -29,7 +29,8 @@ async function send(...events: object[]): Promise<void> {
 }
 
 test('who follows a session can answer its tool uses, and is brought what comes of that', async () => {
-  const context = { timers: realTimers, note() {} } as Pick<Context, 'timers' | 'note'> as Context
+  const host = { stderr: { isTerminal: true } }
+  const context = { timers: realTimers, note() {}, host } as unknown as Context
   await send({ type: 'user.message', content: [{ type: 'text', text: 'use two tools' }] })
   const follower = await openFollower(context, caller, { params: {} })
   const { state } = follower

@@ -164,7 +164,7 @@ describe.each(worlds)('where %s', (_, limits) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
       const follower = await openFollower(
-        { timers: clock, note() {} } as Pick<Context, 'timers' | 'note'> as Context,
+        { timers: clock, note() {}, host: { stderr: { isTerminal: true } } } as unknown as Context,
         callerOf(service),
         { params: {} },
       )

@@ -72,7 +72,8 @@ function createSession(listed: Event[]) {
     call: async (_, __, read) => read(await get('/events')),
     open: () => get('/stream'),
   } as Pick<Caller, 'deadline' | 'call' | 'open'> as Caller
-  const context = { timers: clock, note() {} } as Pick<Context, 'timers' | 'note'> as Context
+  const host = { stderr: { isTerminal: true } }
+  const context = { timers: clock, note() {}, host } as unknown as Context
   return {
     clock,
     reads,

@@ -17,7 +17,10 @@ const rest: Event = { id: 'r1', type: 'session.status_idle', stop_reason: { type
 const running: Event = { id: 'w1', type: 'session.status_running' }
 
 /** What stderr says of a session that works for so many minutes, with an event after 20 s and one after 130. */
-async function follow(words: string[], { length = 3, isSent = true, tty = [] as 'stderr'[] } = {}) {
+async function follow(
+  words: string[],
+  { length = 3, isSent = true, tty = [] as 'stderr'[], headAfter = 0 } = {},
+) {
   const clock = createClock()
   const script: SessionScript = {
     history: isSent ? [] : [{ id: 'm0', type: 'user.message', content: 'x' }, running],
@@ -37,7 +40,11 @@ async function follow(words: string[], { length = 3, isSent = true, tty = [] as 
     streams: [{ replay: 'none', cut: 'end', twice: [], name: 'type', hasComments: false, hasPieces: false }],
   }
   const { exchange } = createSessionService(script, clock) as { exchange: Exchange }
-  return run(['events', ...words, '-s', 's1', '--timeout', '0'], { exchange, timers: clock, tty })
+  const buffered: Exchange = async (request, onSent) => {
+    if (/\/stream$/.test(request.url)) await clock.wait(headAfter)
+    return exchange(request, onSent)
+  }
+  return run(['events', ...words, '-s', 's1', '--timeout', '0'], { exchange: buffered, timers: clock, tty })
 }
 
 const signs = (err: string) => err.split('\n').filter((line) => line.includes('still at work'))
@@ -56,6 +63,21 @@ describe('Y160: where stderr is not a terminal', () => {
       'parley: still at work after 3 min: 2 events, 1 tool use; the last was agent.tool_use, 50 s ago',
     ])
   })
+
+  test.each([
+    ['run', ['run', 'go'], true],
+    ['send --follow', ['send', 'go', '--follow'], true],
+    ['follow', ['follow'], false],
+  ])(
+    'Y242: %s says it from the first request on, also if a proxy keeps the stream back',
+    async (_, words, isSent) => {
+      const { err } = await follow(words, { headAfter: 2.5 * minutes, isSent })
+      expect(signs(err).slice(0, 2)).toEqual([
+        'parley: still at work after 1 min: no event yet',
+        'parley: still at work after 2 min: no event yet',
+      ])
+    },
+  )
 
   test('so does follow, each minute for the first ten, then every ten', async () => {
     const { code, err } = await follow(['follow'], { length: 35, isSent: false })
