@@ -21,6 +21,8 @@ export class EventStream {
   readonly #decoder = createSseDecoder({ acceptsBare: true })
   readonly #lastId: string | undefined
   #arrived: EventItem[] = []
+  /** How many of those were taken. */
+  #taken = 0
   #size = 0
   #end: { error?: unknown } | undefined
   /** Somebody waits for an event, or the reading waits for room. */
@@ -39,7 +41,7 @@ export class EventStream {
    * connection ended, however it did. Throws a `CliError` for what is not an event, and when the deadline has passed.
    */
   async next(wait: number): Promise<EventItem | 'silence' | 'end'> {
-    if (this.#arrived.length === 0 && !this.#end) await this.#comes(wait)
+    if (this.#arrived.length === this.#taken && !this.#end) await this.#comes(wait)
     const [item] = this.#take(1)
     if (item) return item
     if (!this.#end) return 'silence'
@@ -70,7 +72,13 @@ export class EventStream {
   }
 
   #take(count: number): EventItem[] {
-    const items = this.#arrived.splice(0, count)
+    const items = this.#arrived.slice(this.#taken, this.#taken + count)
+    this.#taken += items.length
+    // To move all others up for each one would cost as much as there are.
+    if (this.#taken * 2 >= this.#arrived.length) {
+      this.#arrived = this.#arrived.slice(this.#taken)
+      this.#taken = 0
+    }
     for (const { text } of items) this.#size -= text.length
     if (this.#size < mostWaiting) this.#goOn()
     return items

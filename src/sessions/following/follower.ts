@@ -6,7 +6,7 @@ import { describeAgo, giveLifeSigns } from '../../io/life-signs.ts'
 import { callAfter } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isPiece, isStop, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { listOldestFirst } from '../listing/event-list.ts'
+import { listEvents, listOldestFirst } from '../listing/event-list.ts'
 import {
   afterResponse,
   endure,
@@ -112,6 +112,14 @@ async function readAndOpen(
     return items
   }
 
+  /** A quiet session is asked for little: its newest event, and not its history. */
+  async function isNewestKnown(): Promise<boolean> {
+    const newest: EventItem[] = []
+    for await (const page of listEvents(caller, parts, { order: 'desc', limit: 1 })) newest.push(...page)
+    addResponse()
+    return newest.every((item) => item.event.id !== undefined && !ledger.isNew(item))
+  }
+
   function takeStreamed(): void {
     for (const item of stream.takeAll()) {
       if (!isPiece(item.event) && ledger.isNew(item)) unshown.push(...ledger.addStreamed(item))
@@ -166,6 +174,7 @@ async function readAndOpen(
     if (effect.do === 'list') {
       if (effect.after > 0) await context.timers.wait(effect.after)
       requireTime(patient)
+      if (effect.isQuiet && (await isNewestKnown())) return { is: 'list', items: [] }
       const session = effect.asks ? await readSession({ context, caller, parts }) : undefined
       const items = await readList()
       return { is: 'list', items, isIdle: session?.status === 'idle' }
