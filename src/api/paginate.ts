@@ -6,7 +6,7 @@ import { tryDecodeUtf8 } from '../io/utf8.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { addressOf } from '../settings/service-settings.ts'
 import { type Cursor, createPageTrail, type Page, readList, readPage } from '../wire/page.ts'
-import { notUnderstood } from '../wire/problem/not-understood.ts'
+import { notUnderstood } from '../wire/problem/problem.ts'
 import { type ApiRequest, readPath } from './request.ts'
 
 /** Prints the items of all pages of a list, each as it is spelled, on a line of its own. Throws a `CliError`. */

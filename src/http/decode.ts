@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream'
 import { CliError } from '../errors.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
-import { notUnderstood } from '../wire/problem/not-understood.ts'
+import { notUnderstood } from '../wire/problem/problem.ts'
 
 /** The longest body that is accepted, in bytes after decoding. */
 const longest = 512 * 1024 * 1024

@@ -1,15 +1,10 @@
+import type { AnswerPrinter } from './answer-printer.ts'
 import { escapeJson } from './escape.ts'
 import type { Output } from './output.ts'
 
 /** Prints bytes as they came; on a terminal, control characters become JSON escapes, and the last line is ended. */
-export interface RawPrinter {
+export interface RawPrinter extends AnswerPrinter {
   add(chunk: Uint8Array | string): void
-  /** Writes what was added; resolves when there is room for more. */
-  write(): Promise<void>
-  /** Waits until everything is written. */
-  end(): Promise<void>
-  /** As an `AnswerPrinter` does. */
-  breakLine(): boolean
 }
 
 export function createRawPrinter(output: Output): RawPrinter {

@@ -1,7 +1,6 @@
 import { collectBody } from './exchange.ts'
 import { childrenOf, createWalk, findChild, skipBlanks } from './json/scanner.ts'
-import { notUnderstood } from './problem/not-understood.ts'
-import { failureInBody, failureInstead, isErrorEnvelope } from './problem/problem.ts'
+import { failureInBody, failureInstead, isErrorEnvelope, notUnderstood } from './problem/problem.ts'
 import { parseReceived } from './received-json.ts'
 import * as z from './zod.ts'
 
@@ -112,24 +111,19 @@ function nextOf(page: unknown, data: unknown[], name: string): Cursor | undefine
 const mostEmpty = 20
 
 /** The pages of a list that were read so far: finds a list that does not end. */
-export interface PageTrail {
-  /** Throws a `CliError` if this mark of a page was there before; `why` says what that means. */
-  addMark(mark: string | undefined, why: string): void
-  /** Throws a `CliError` if too many pages in a row have no items. */
-  addPage(items: number): void
-}
-
-export function createPageTrail(list: string): PageTrail {
+export function createPageTrail(list: string) {
   const marks = new Set<string>()
   let empty = 0
   const endless = (why: string) => notUnderstood(`${list} does not end: ${why}`)
   return {
-    addMark(mark, why) {
+    /** Throws a `CliError` if this mark of a page was there before; `why` says what that means. */
+    addMark(mark: string | undefined, why: string): void {
       if (mark === undefined) return
       if (marks.has(mark)) throw endless(why)
       marks.add(mark)
     },
-    addPage(items) {
+    /** Throws a `CliError` if too many pages in a row have no items. */
+    addPage(items: number): void {
       empty = items === 0 ? empty + 1 : 0
       if (empty > mostEmpty) throw endless(`${empty} pages in a row are empty`)
     },

@@ -1,7 +1,6 @@
 import type { CliError } from '../errors.ts'
 import { parseJson, tooDeep } from './json/parse.ts'
-import { notUnderstood } from './problem/not-understood.ts'
-import { failureInstead, readProblem } from './problem/problem.ts'
+import { failureInstead, notUnderstood, readProblem } from './problem/problem.ts'
 
 /** Parses a body that is one JSON value. Throws a `CliError` that says what came instead. */
 export function parseReceivedBody(body: string, contentType: string): unknown {

@@ -143,22 +143,14 @@ export function isKeepAlive(data: string, event: string): boolean {
 const longestWord = 100
 
 /** Cuts text that arrives in pieces into lines, which end in LF, CR LF or CR. */
-interface LineSplitter {
-  push(text: string): void
-  /** The start of a line whose end has not come. */
-  rest(): string
-  /** How long it is, in UTF-16 units. */
-  waiting(): number
-}
-
-function createLineSplitter(onLine: (line: string) => void): LineSplitter {
+function createLineSplitter(onLine: (line: string) => void) {
   const lineBreak = /\r\n|\n|\r/g
   let kept: string[] = []
   let waiting = 0
   let endedInCr = false
 
   return {
-    push(text) {
+    push(text: string): void {
       if (text === '') return
       let start = endedInCr && text[0] === '\n' ? 1 : 0
       endedInCr = text.endsWith('\r')
@@ -173,7 +165,9 @@ function createLineSplitter(onLine: (line: string) => void): LineSplitter {
       kept.push(text.slice(start))
       waiting += text.length - start
     },
+    /** The start of a line whose end has not come. */
     rest: () => kept.join(''),
+    /** How long it is, in UTF-16 units. */
     waiting: () => waiting,
   }
 }

@@ -13,7 +13,7 @@ import { Summary } from '../../src/summary.ts'
 import { realTimers } from '../../src/timers.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
-import { notUnderstood } from '../../src/wire/problem/not-understood.ts'
+import { notUnderstood } from '../../src/wire/problem/problem.ts'
 import { answering, credentials, temporaryFolder } from '../harness/run.ts'
 
 interface Run {

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Context } from '../../context.ts'
 import { CliError, tooLate, usage } from '../../errors.ts'
-import { notUnderstood } from '../../wire/problem/not-understood.ts'
+import { notUnderstood } from '../../wire/problem/problem.ts'
 
 /** Checks values by a schema, in a thread of its own, which can be ended whatever it does. */
 export interface Checker {

@@ -13,8 +13,7 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createWaiting, type Waiting } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import { notUnderstood } from '../../wire/problem/not-understood.ts'
-import { isErrorEnvelope } from '../../wire/problem/problem.ts'
+import { isErrorEnvelope, notUnderstood } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 
 /** An answer that was printed. */

@@ -10,7 +10,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { type CollectedBody, collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-fields.ts'
-import { notUnderstood } from '../../wire/problem/not-understood.ts'
+import { notUnderstood } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import {

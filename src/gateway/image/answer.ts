@@ -10,8 +10,7 @@ import { createAnswerReader } from '../../wire/gateway/answer-reader.ts'
 import { type BodyValues, readBodyValues } from '../../wire/gateway/body-values.ts'
 import { type Findings, findImages } from '../../wire/gateway/found-images.ts'
 import { isObject } from '../../wire/json/parse.ts'
-import { notUnderstood } from '../../wire/problem/not-understood.ts'
-import { failureInBody, isErrorEnvelope } from '../../wire/problem/problem.ts'
+import { failureInBody, isErrorEnvelope, notUnderstood } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 
 export interface ImageAnswer extends Findings {

@@ -4,7 +4,7 @@ import { CliError, OutputClosed } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
-import { notUnderstood } from '../../wire/problem/not-understood.ts'
+import { notUnderstood } from '../../wire/problem/problem.ts'
 import type { Destination } from './destination.ts'
 import { recognizeFormat } from './format.ts'
 

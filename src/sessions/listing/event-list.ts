@@ -3,7 +3,7 @@ import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type Cursor, createPageTrail, readList } from '../../wire/page.ts'
-import { notUnderstood } from '../../wire/problem/not-understood.ts'
+import { notUnderstood } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 
 /** What a list is asked for; a service may ignore any of it (recorded, 6). */

@@ -1,6 +1,6 @@
 import { type CollectedBody, collectBody } from '../exchange.ts'
 import { createArraySplitter, createSequenceSplitter } from '../json/splitter.ts'
-import { notUnderstood } from '../problem/not-understood.ts'
+import { notUnderstood } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isTerminator, type SseEvent } from '../sse.ts'
 import type { AnswerSummary, Holding } from './answer-fields.ts'

@@ -1,6 +1,5 @@
 import { isObject } from '../json/parse.ts'
-import { notUnderstood } from '../problem/not-understood.ts'
-import { failureInBody, isErrorEnvelope, readProblem } from '../problem/problem.ts'
+import { failureInBody, isErrorEnvelope, notUnderstood, readProblem } from '../problem/problem.ts'
 import type { AnswerPiece, AnswerSummary, Holding } from './answer-fields.ts'
 import { isMessage, isMessageEvent, readMessage, readMessageEvent, textDelta } from './message.ts'
 import { isNative, type NativePiece, readNative } from './native.ts'

@@ -1,7 +1,7 @@
 import type { CliError } from '../../errors.ts'
 import { parseJson } from '../json/parse.ts'
 import { createSequenceSplitter } from '../json/splitter.ts'
-import { notUnderstood } from '../problem/not-understood.ts'
+import { notUnderstood } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody } from '../received-json.ts'
 import { isTerminator, readSseEvents } from '../sse.ts'
 

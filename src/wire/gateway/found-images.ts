@@ -133,7 +133,7 @@ function parseDataUri(value: Uint8Array): FoundImage | undefined {
   return head && { mimeType: head.mimeType, base64: value.subarray(head.length) }
 }
 
-/** Takes images that are `data:` URIs out of a text, together with Markdown's brackets around them. */
+/** Takes images that are `data:` URIs out of a text. */
 export function splitDataUris(text: string): { text: string; images: FoundImage[] } {
   const images: FoundImage[] = []
   const rest: string[] = []
@@ -146,10 +146,9 @@ export function splitDataUris(text: string): { text: string; images: FoundImage[
     if (end - found.index - head.length < shortestData) continue
     const base64 = Buffer.from(text.slice(found.index + head.length, end))
     images.push({ mimeType: head.mimeType, base64 })
-    const [before, next] = withoutBrackets(text, text.slice(done, found.index), end)
-    rest.push(before)
-    done = next
-    start.lastIndex = next
+    rest.push(text.slice(done, found.index))
+    done = end
+    start.lastIndex = end
   }
   rest.push(text.slice(done))
   return { text: rest.join(''), images }
@@ -169,17 +168,4 @@ function endOfData(text: string, index: number, start: number): number {
   data.lastIndex = start
   data.test(text)
   return data.lastIndex
-}
-
-/**
- * The text before an image, and the place after it. Markdown's brackets around the image are left out; the words in
- * them stay. Each image looks only at the text right after it, so that the time stays linear.
- */
-function withoutBrackets(text: string, before: string, end: number): [before: string, next: number] {
-  const close = /\s*(?:"[^"]*"\s*)?\)/y
-  close.lastIndex = end
-  const open = before.endsWith('](') ? before.lastIndexOf('[') : -1
-  const words = before.slice(open + 1, -2)
-  if (open < 0 || words.includes(']') || !close.test(text)) return [before, end]
-  return [before.slice(0, before[open - 1] === '!' ? open - 1 : open) + words, close.lastIndex]
 }

@@ -1,16 +1,7 @@
 import { createWalk } from './scanner.ts'
 
 /** Cuts JSON that arrives piece by piece into values. */
-export interface JsonSplitter {
-  /** Returns the texts of the values that are complete now. */
-  push(text: string): string[]
-  /** The array's closing bracket came; anything further is ignored. */
-  isClosed(): boolean
-  /** A value has begun and is not complete. */
-  isInside(): boolean
-  /** What has come of that value. */
-  rest(): string
-}
+export type JsonSplitter = ReturnType<typeof createSplitter>
 
 /** Cuts an array into its elements. */
 export const createArraySplitter = () => createSplitter(1)
@@ -19,13 +10,14 @@ export const createArraySplitter = () => createSplitter(1)
 export const createSequenceSplitter = () => createSplitter(0)
 
 /** `level` is how deep the values are. Text that is not JSON becomes a value too, and the parser rejects it later. */
-function createSplitter(level: 0 | 1): JsonSplitter {
+function createSplitter(level: 0 | 1) {
   const separator = level === 0 ? '\n' : ','
   const walk = createWalk()
   let depth = 0
   let closed = false
   let kept: string[] = []
 
+  /** Returns the texts of the values that are complete now. */
   function push(text: string): string[] {
     if (closed) return []
     const values: string[] = []
@@ -62,8 +54,11 @@ function createSplitter(level: 0 | 1): JsonSplitter {
 
   return {
     push,
+    /** The array's closing bracket came; anything further is ignored. */
     isClosed: () => closed,
+    /** A value has begun and is not complete. */
     isInside: () => kept.length > 0,
+    /** What has come of that value. */
     rest: () => kept.join('').trim(),
   }
 }

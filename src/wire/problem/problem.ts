@@ -3,6 +3,10 @@ import { isObject, tryParseJson } from '../json/parse.ts'
 import { readSseEvents, type SseEvent } from '../sse.ts'
 import { kindOf } from './kind.ts'
 
+/** A failure of kind `response`; `serviceMessage` is what the service said instead, unescaped. */
+export const notUnderstood = (message: string, serviceMessage?: string) =>
+  new CliError('response', message, { serviceMessage })
+
 /** What can be read out of an error body of any known shape (public clients, 8; recorded, 4). */
 export interface Problem {
   /** The service's own name for the error: `rate_limit_error`, `RESOURCE_EXHAUSTED`. */

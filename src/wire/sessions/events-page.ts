@@ -1,8 +1,7 @@
 import { CliError, type Kind } from '../../errors.ts'
 import { describeIssues } from '../json/parse.ts'
 import { type Cursor, onOneLine, readPage } from '../page.ts'
-import { notUnderstood } from '../problem/not-understood.ts'
-import { failureInstead, isErrorEnvelope } from '../problem/problem.ts'
+import { failureInstead, isErrorEnvelope, notUnderstood } from '../problem/problem.ts'
 import { parseReceived, readErrorEvent } from '../received-json.ts'
 import { SessionEvent } from './session-event.ts'
 

@@ -13,19 +13,3 @@ test('I40 hundreds of thousands of parts and images are found without running ou
   const text = `${image} `.repeat(20_000)
   expect(splitDataUris(text).images.length).toBeGreaterThan(15_000)
 })
-
-test('Markdown around an image goes, but for its words', () => {
-  const before = [
-    `a ![fox](${image}) b`,
-    `a [fox](${image} "A fox") b`,
-    `a (${image}) b`,
-    `a ]( ![](x) ${image} b`,
-  ]
-  expect(before.map((text) => splitDataUris(text).text)).toEqual([
-    'a fox b',
-    'a fox b',
-    'a () b',
-    'a ]( ![](x)  b',
-  ])
-  expect(splitDataUris(`[not](here) [a [b](${image})`).text).toBe('[not](here) [a b')
-})
