@@ -34,7 +34,6 @@ export async function readConfirmInput(context: Context, path: string | undefine
   }
   if (events.length === 0) throw usage(`nothing waits for an answer: ${given.name} has no events`)
   checkEvents(
-    context,
     spelled.map((each) => JSON.parse(each)),
     given,
   )

@@ -59,7 +59,7 @@ export async function confirmToolUses(
   if (allow) requireSingle(uses)
   const reason = message === undefined ? undefined : await context.input.value(message, '--message')
   const verdict: Verdict = { decision: allow ? 'allow' : 'deny', ...(reason === undefined ? {} : { reason }) }
-  await send(confirming, toBody(context, new Map(uses.map(({ id }) => [id, verdict]))))
+  await send(confirming, toBody(new Map(uses.map(({ id }) => [id, verdict]))))
 }
 
 function send(
@@ -69,9 +69,9 @@ function send(
   return deliverEvents(context, caller, parts, events, { ...options, markdown: values.markdown })
 }
 
-function toBody(context: Context, verdicts: ReadonlyMap<string, Verdict>): Uint8Array {
+function toBody(verdicts: ReadonlyMap<string, Verdict>): Uint8Array {
   const events = [...verdicts].map(([id, { decision, reason }]) => confirmation(id, decision, reason))
-  checkEvents(context, events)
+  checkEvents(events)
   return Buffer.from(JSON.stringify({ events }))
 }
 
@@ -113,7 +113,7 @@ async function askAndSend(confirming: Confirming, named: readonly PendingUse[]):
       const verdict = sent.get(id)
       return verdict ? [describeDecision(context.style, name, verdict)] : []
     })
-    return { body: toBody(context, sent), words, isPart: open.size > 0 }
+    return { body: toBody(sent), words, isPart: open.size > 0 }
   }
 
   if (verdicts.size > 0) await send(confirming, readLatest)

@@ -1,7 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usage, usageProblems } from '../../errors.ts'
 import { describeJsonError, formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
-import { warnAbout } from '../../wire/sessions/event-warnings.ts'
 import { createEventsCheck } from '../../wire/sessions/send-events.ts'
 
 /** Events as they were given, each spelled as it was. */
@@ -124,19 +123,13 @@ function bodyOf(text: string, value: unknown): { body: string; events: unknown }
   return { body: `{"events":[${text.trim()}]}`, events: [value] }
 }
 
-/** Checks events one by one, by every rule of the specification, and finds what is only unusual. */
+/** Checks events one by one, by every rule of the specification. */
 export function createReview() {
   const check = createEventsCheck()
-  const warnings: { index: number; warning: string }[] = []
-  let index = 0
   return {
-    add(event: unknown): void {
-      check.add(event)
-      for (const warning of warnAbout(event)) warnings.push({ index, warning })
-      index++
-    },
-    /** Notes what is unusual. Throws a usage error. */
-    end({ note }: Context, given?: GivenEvents): void {
+    add: check.add,
+    /** Throws a usage error. */
+    end(given?: GivenEvents): void {
       if (given?.isList === false) throw usage(`${given.name}: events: must be a list`)
       const placeOf = given?.placeOf ?? placeInList
       const problems = check.end().map(({ path: [place, ...rest], message }) => {
@@ -144,14 +137,13 @@ export function createReview() {
         return `${where}: ${message}`
       })
       if (problems.length > 0) throw usageProblems(given?.name ?? 'the events', problems)
-      for (const { index, warning } of warnings) note(`${placeOf(index, '')}: ${warning}`)
     },
   }
 }
 
 /** The same for events that are all there. Throws a usage error. */
-export function checkEvents(context: Context, events: Iterable<unknown>, given?: GivenEvents): void {
+export function checkEvents(events: Iterable<unknown>, given?: GivenEvents): void {
   const review = createReview()
   for (const event of events) review.add(event)
-  review.end(context, given)
+  review.end(given)
 }

@@ -48,7 +48,7 @@ export async function readEvents(
         throw usage('--event takes one event: repeat it, or give a list by -i FILE or through a pipe')
       review.add(event)
     }
-    review.end(context, given)
+    review.end(given)
   }
   const body = encodeJson(json)
   if (!body) throw tooLong()

@@ -303,15 +303,6 @@ describe('every rule of the specification, at its boundary', () => {
     expect(await send(['--no-validate'], { stdin: '[{' })).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('what only public clients know of is a warning', async () => {
-    const stdin =
-      '[{"type":"user.define_outcome","max_iterations":21},{"type":"user.message","content":[{"type":"video"}]}]'
-    const ended = await send([], { stdin, exchange: answering('{"data":[]}') })
-    expect(ended.code).toBe(0)
-    expect(ended.err).toContain('parley: events[0]: max_iterations is usually at most 20')
-    expect(ended.err).toContain("parley: events[1]: a block of type 'video' is unusual")
-  })
-
   test('a beta outside the documented ones is refused, with the nearest and the way round', async () => {
     const ended = await send(['x', '--beta', 'skils-2025-10-02'])
     expect(ended).toMatchObject({ code: 2, requests: [] })
