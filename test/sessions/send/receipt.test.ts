@@ -89,6 +89,7 @@ test.each<[response: Response, message: string, body?: unknown]>([
   const { code, out, err } = await send(response, '--errors', 'json')
   expect([code, out]).toEqual([8, ''])
   expect(JSON.parse(err).error).toEqual({
+    format: 1,
     kind: 'response',
     exit: 8,
     status: 202,
