@@ -48,7 +48,7 @@ export const notes = [
   "The flags for events that 'parley events send --help' shows work here too.",
   'The answer is the last message of the main thread after the task, once the session is at rest (exit 0 or 14). --schema tells the agent which form it must have, and checks only the answer, nothing that came before.',
   'Let only one run at a time work on a session. On one machine a second one waits by itself. After a kill, run the same line again, with --audit: a task that the file shows as sent is not sent again before it was done.',
-  '--max-total-tokens and --max-cost interrupt the agent, at least one model request too late: the service tells only afterwards what a request used. A run that takes up a turn counts all of it; its footer and --report have only what came since the run began. The command that goes on is printed.',
+  '--max-total-tokens and --max-cost interrupt the agent, at least one model request too late: the service tells only afterwards what a request used. They hold for each run anew: as in its footer and --report, only what came since it began counts. The command that goes on is printed.',
   "'parley help policy' describes the rules. Exit 12: tool uses wait for an answer. 14: something was denied. 15: the deadline or a bound stopped it. If the deadline passes before the task is sent, it is 9: run the same line again.",
 ]
 

@@ -120,7 +120,7 @@ function interrupts(event: SessionEvent): boolean | undefined {
   return isOfMainThread(event) ? true : undefined
 }
 
-const isOfClient = ({ type }: SessionEvent): boolean => type.startsWith('user.')
+export const isOfClient = ({ type }: SessionEvent): boolean => type.startsWith('user.')
 
 export const isTask = ({ type }: SessionEvent): boolean =>
   type === 'user.message' || type === 'user.define_outcome'

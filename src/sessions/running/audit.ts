@@ -45,6 +45,8 @@ type AuditEvent = JournalLine['event'] | TaskLine['event'] | 'not-asked' | 'inte
 
 /** An interrupt of which it is not known whether it arrived. */
 interface BegunInterrupt {
+  /** When it was begun, in milliseconds since the epoch by this machine's clock; NaN if that is not known. */
+  at: number
   /** The id of the session's last rest before it, empty if there was none; absent if that is not known. */
   after: string | undefined
 }
@@ -114,9 +116,10 @@ export class Audit {
   add(entry: AuditEntry): void {
     this.#lock.requireHeld()
     if (!this.#file) return
-    this.#file.append(`${toLine(entry, this.#session, this.#timers.date())}\n`)
+    const time = new Date(this.#timers.date()).toISOString()
+    this.#file.append(`${toLine(entry, this.#session, time)}\n`)
     this.#file.sync()
-    this.#step({ ...entry })
+    this.#step({ ...entry, time })
   }
 
   close(): void {
@@ -156,19 +159,19 @@ export class Audit {
 /** A new task is another turn. A refusal is of the interrupt if it is of nothing else. */
 function stepInterrupt(
   interrupt: BegunInterrupt | undefined,
-  { event, task, again, toolUse, rest }: Record<string, unknown>,
+  { event, time, task, again, toolUse, rest }: Record<string, unknown>,
 ): BegunInterrupt | undefined {
-  if (event === 'interrupt') return { after: typeof rest === 'string' ? rest : undefined }
+  if (event === 'interrupt')
+    return { at: Date.parse(String(time)), after: typeof rest === 'string' ? rest : undefined }
   if (event === 'sent' && typeof task === 'string') return undefined
   if (event === 'refused' && toolUse === null && task === undefined && again === undefined) return undefined
   return interrupt
 }
 
 /** The fields in their order, the input as it is spelled. */
-function toLine(entry: AuditEntry, session: string, now: number): string {
+function toLine(entry: AuditEntry, session: string, time: string): string {
   const { toolUse, task, type, server, name, input } = entry
   const { event, decision, by, rule, result, rest, known, reason } = entry
-  const time = new Date(now).toISOString()
   const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)
   const tail = JSON.stringify({ event, decision, by, rule, result, rest, known, reason }).slice(1)
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`

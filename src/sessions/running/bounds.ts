@@ -7,7 +7,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isOfMainThread, readStopReason, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
-import { isTask } from '../following/followed-turn.ts'
+import { isOfClient, isTask } from '../following/followed-turn.ts'
 import type { Follower } from '../following/follower.ts'
 import { endure, freshPatience, waitPatiently } from '../patience.ts'
 import { readSession } from '../read-session.ts'
@@ -62,13 +62,13 @@ const interval = 30_000
 export class Bounds {
   readonly #run: BoundedRun
   readonly #flags: BoundFlags
-  /** What the run used is told. The bounds hold for its whole turn, or a run that resumes it would begin at nothing. */
   readonly #spending = new Spending()
   #follower: Follower | undefined
   #course: BoundsCourse = { is: 'within' }
   #failure: unknown
   #isRounded = false
   #interruptShown: InterruptShown
+  #showsClients = false
   #cancelAsking = () => {}
   /** What the last interrupt that was begun is to come to. */
   #interrupting = Promise.resolve()
@@ -81,7 +81,7 @@ export class Bounds {
 
   addPast(items: readonly EventItem[]): void {
     for (const { event } of items) {
-      this.#spending.addPast(event)
+      this.#spending.add(event)
       this.#lookForTurn(event)
     }
   }
@@ -117,6 +117,21 @@ export class Bounds {
   /** An interrupt was sent. */
   get isInterrupted(): boolean {
     return this.#course.is === 'interrupted'
+  }
+
+  /** An interrupt may be what a bound has come to: of this run, or of an earlier one. */
+  get isBounded(): boolean {
+    return this.#isBounded || this.#run.audit.interrupt !== undefined
+  }
+
+  /** Only the audit says that an earlier run began to interrupt the turn: this service does not show what clients send. */
+  get isInterruptedByAudit(): boolean {
+    return this.#earlierInterrupt !== undefined && !this.#showsClients
+  }
+
+  /** The interrupt of this turn that an earlier run began. */
+  get #earlierInterrupt() {
+    return this.#interruptShown === 'over' ? undefined : this.#run.audit.interrupt
   }
 
   /** The command that goes on with the session if nobody follows it any more. */
@@ -220,9 +235,9 @@ export class Bounds {
     this.#course = { is: 'reached', why, cancel: this.#isAtRest ? undefined : (cancel ?? this.#wait()) }
   }
 
-  /** Gives the session the time to come to rest by itself. */
-  #wait(): () => void {
-    return callAfter(this.#run.context.timers, grace, () => {
+  /** Gives the session the time to come to rest before it is interrupted. */
+  #wait(time = grace): () => void {
+    return callAfter(this.#run.context.timers, time, () => {
       this.#interrupting = this.#interrupt()
     })
   }
@@ -259,7 +274,10 @@ export class Bounds {
     return this.#spending.isPartial ? 'at least ' : ''
   }
 
-  /** Posts one interrupt, unless the session came to rest or an earlier run began to. It stands in the journal before. */
+  /**
+   * Posts one interrupt, unless the session came to rest, or the one that an earlier run began is shown or may still arrive. It
+   * stands in the journal before.
+   */
   async #interrupt(): Promise<void> {
     const { context, audit } = this.#run
     if (this.#course.is !== 'reached') return
@@ -269,12 +287,19 @@ export class Bounds {
       return
     }
     const until = context.timers.now() + longestEnd
-    this.#course = { is: 'interrupted', why, until }
-    if (audit.interrupt && this.#interruptShown !== 'over') {
-      const doubt =
-        'an earlier run began to interrupt this turn, and nothing shows that another one has begun'
-      context.note(`${why}: by the audit ${doubt}: it is not interrupted again before a new task`)
-      return
+    const earlier = this.#earlierInterrupt
+    if (earlier) {
+      if (this.#interruptShown === 'last') {
+        context.note(`${why}: an earlier run has interrupted the session`)
+        this.#course = { is: 'interrupted', why, until }
+        return
+      }
+      const left = earlier.at + longestEnd - context.timers.date()
+      if (left > 0) {
+        context.note(`${why}: an earlier run began to interrupt the session, which may take 30 s`)
+        this.#course = { is: 'reached', why, cancel: this.#wait(Math.min(left, longestEnd)) }
+        return
+      }
     }
     const unwanted = new AbortController()
     this.#course = { is: 'interrupting', why, until, cancel: () => unwanted.abort() }
@@ -303,6 +328,7 @@ export class Bounds {
   #lookForTurn(event: SessionEvent): void {
     const { id, type } = event
     const shown = this.#interruptShown
+    this.#showsClients ||= isOfClient(event)
     if (type === 'user.interrupt' && isOfMainThread(event)) this.#interruptShown = 'last'
     else if (shown === 'no' && id !== undefined && id === this.#run.audit.interrupt?.after)
       this.#interruptShown = 'begun'
@@ -381,7 +407,8 @@ export class Bounds {
 
   #warnIfUnknown(): void {
     const { maxCost, maxTotalTokens } = this.#flags
-    const { tokens, cost } = this.#spending.turn
+    const { tokens, cost } = this.#spending.run
+    if (!this.#spending.hasRun) return
     const unknown = [
       ...(maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
         ? ['--max-total-tokens']

@@ -209,13 +209,14 @@ async function follow(
     if (failure) throw failure
     if (turn.foreign?.isInterrupted) throw endedByOther(run, turn.foreign)
     if (turn.foreign) return
-    if (!turn.isInterrupted) {
+    const isListed = turn.isInterrupted
+    if (!isListed && !bounds.isInterruptedByAudit) {
       bounds.tellExcess()
       return
     }
     // An interrupt that was sent has come to its end, a task that was interrupted has not.
     if (sent && !sent.some(isTask)) endTask(run, follower)
-    throw interrupted(run, bounds.isReached)
+    throw interrupted(run, { isBounded: bounds.isBounded, isListed })
   }
   try {
     const failure = await keepingAnswer(context, wanted, follower, async () => {

@@ -1,7 +1,6 @@
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type Money, readUsage, type SessionTokens, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { addTokens, type TokenCount } from '../../wire/token-count.ts'
-import { isTask } from '../following/followed-turn.ts'
 
 /** What is known of what was used; what the service does not tell is absent. */
 export interface Figures {
@@ -13,53 +12,12 @@ export interface Figures {
 /** Nothing was used before: the usage of a session that is new. */
 const unused = 'unused'
 
-/** What was used since a task, or since the session was taken up. */
-class Span {
-  /** The session's usage at its beginning; `undefined` if that is not known. */
-  base: SessionUsage | typeof unused | undefined = unused
-  /** A usage of the whole session came since. */
-  isTold = false
-  #requests: SessionUsage | undefined
-  #lacksRequest = false
-  /** The tokens of the requests that can be read. */
-  least: number | undefined
-
-  begin(base: Span['base']): void {
-    this.base = base
-    this.isTold = false
-    this.#requests = undefined
-    this.#lacksRequest = false
-    this.least = undefined
-  }
-
-  addRequest(usage: SessionUsage | undefined): void {
-    if (!usage) {
-      this.#lacksRequest = true
-      return
-    }
-    this.#requests = this.#requests ? sum(this.#requests, usage) : usage
-    this.least = (this.least ?? 0) + readable(usage.tokens)
-  }
-
-  /** A request has not told its usage, and nothing else tells it. */
-  get lacksSome(): boolean {
-    return !this.isTold && this.#lacksRequest
-  }
-
-  /** What is told of it, by what the session has used now. */
-  told(now: SessionUsage | undefined): SessionUsage | undefined {
-    if (!this.isTold) return this.#requests
-    if (!now || this.base === undefined) return undefined
-    return this.base === unused ? now : difference(now, this.base)
-  }
-}
-
 /**
- * What a run, all of its turn, and its session have used, by the session's events. The first of these that is told counts alone:
+ * What a run and its session have used, by the session's events. The first of these that is told counts alone:
  *
- *   - the difference of two usages of the whole session, of which the first is the last one before the task. A new
- *     session had used nothing; one that had worked, and told nothing, leaves the turn's unknown
- *   - the sum of the usages of the turn's model requests, if each of them tells its own
+ *   - the difference of two usages of the whole session, of which the first is the last one before the run. A new
+ *     session had used nothing; one that had worked, and told nothing, leaves the run's unknown
+ *   - the sum of the usages of the run's model requests, if each of them tells its own
  */
 export class Spending {
   /** Of the whole session, as it was told last. */
@@ -67,35 +25,39 @@ export class Spending {
   #hasWorked = false
   /** It has worked since it was told last what it used. */
   #isBehind = false
-  /** Of this run alone. */
-  readonly #run = new Span()
-  /** Of the turn, also if an earlier run began it. */
-  readonly #turn = new Span()
-  /** Those that begin with this run. */
-  #begun: readonly Span[] = [this.#run, this.#turn]
   readonly #currencies = new Set<string>()
+  /** The session's usage when the run began; `undefined` if that is not known. */
+  #base: SessionUsage | typeof unused | undefined = unused
+  /** The session has worked since the run began. */
+  #hasRun = false
+  #isTold = false
+  /** The sum of the run's requests. */
+  #requests: SessionUsage | undefined
+  #lacksRequest = false
+  /** The tokens of the run's requests that can be read. */
+  #readTokens: number | undefined
 
-  /** An event from before this run sent anything. The last task of the session begins the turn, unless one is sent. */
-  addPast(event: SessionEvent): void {
-    if (isTask(event)) this.#turn.begin(this.#now)
-    this.add(event)
-  }
-
-  /** A session is taken up as it stands: what came before is not of this run, also if it is of the same turn. */
-  takeUp(): void {
-    this.#begun = [this.#run]
-    this.#run.begin(this.#isBehind ? undefined : this.#now)
-  }
-
-  /** A task is about to be sent: what came before it is not of its turn. */
+  /** A task is about to be sent: what came before it is not of the run. */
   begin(): void {
-    for (const span of this.#begun) span.begin(this.#now)
+    this.#base = this.#session ?? (this.#hasWorked ? undefined : unused)
+    this.#hasRun = false
+    this.#isTold = false
+    this.#requests = undefined
+    this.#lacksRequest = false
+    this.#readTokens = undefined
+  }
+
+  /** A session is taken up as it stands: what came before is not of the run, also if it is of the same turn. */
+  takeUp(): void {
+    this.begin()
+    if (this.#isBehind) this.#base = undefined
   }
 
   add(event: SessionEvent): void {
     const { type } = event
     if (/^(agent|span)\.|^session\.status_running$/.test(type)) {
       this.#hasWorked = true
+      this.#hasRun = true
       this.#isBehind = true
     }
     if (type === 'session.usage') this.addSession(readUsage(event.usage))
@@ -104,14 +66,12 @@ export class Spending {
 
   /** A usage of the whole session that the service was asked for. One that is behind what it told since says nothing. */
   addSession(usage: SessionUsage | undefined): void {
-    if (!this.#addUsage(usage)) return
-    this.#run.isTold = true
-    this.#turn.isTold = true
+    if (this.#addUsage(usage)) this.#isTold = true
   }
 
   /** The service may know what the session had used before the run, and has not told it. */
   get lacksBase(): boolean {
-    return this.#run.base === undefined
+    return this.#base === undefined
   }
 
   /** The base of an older session, which the service was asked for before anything was sent. */
@@ -122,39 +82,43 @@ export class Spending {
 
   /** The service has told a usage of the whole session since the run began. */
   get isTold(): boolean {
-    return this.#run.isTold
+    return this.#isTold
+  }
+
+  /** The session has worked since the run began. */
+  get hasRun(): boolean {
+    return this.#hasRun
   }
 
   get run(): Figures {
-    return this.#figuresOf(this.#run)
-  }
-
-  get turn(): Figures {
-    return this.#figuresOf(this.#turn)
+    return this.#lacksSome ? {} : this.#told
   }
 
   get session(): Figures {
     return this.#inFigures(this.#session)
   }
 
-  /** Some of what the turn has used is not told, or cannot be read. */
+  /** Some of what the run has used is not told, or cannot be read. */
   get isPartial(): boolean {
-    return this.#turn.lacksSome || this.#toldOfTurn.tokens?.totalTokens === null
+    return this.#lacksSome || this.#told.tokens?.totalTokens === null
   }
 
-  /** What the turn has used at least. */
+  /** What the run has used at least. */
   get least(): { tokens: number | undefined; cost: Money | undefined } {
-    const { tokens, cost } = this.#toldOfTurn
-    return { tokens: this.#turn.isTold ? tokens && readable(tokens) : this.#turn.least, cost }
+    const { tokens, cost } = this.#told
+    return { tokens: this.#isTold ? tokens && readable(tokens) : this.#readTokens, cost }
   }
 
-  get #toldOfTurn(): Figures {
-    return this.#inFigures(this.#turn.told(this.#session))
+  /** A request has not told its usage, and nothing else tells it. */
+  get #lacksSome(): boolean {
+    return !this.#isTold && this.#lacksRequest
   }
 
-  /** What the session has used by now, as far as that is known. */
-  get #now(): Span['base'] {
-    return this.#session ?? (this.#hasWorked ? undefined : unused)
+  /** What is told of the run. */
+  get #told(): Figures {
+    if (!this.#isTold) return this.#inFigures(this.#requests)
+    if (!this.#session || this.#base === undefined) return {}
+    return this.#inFigures(this.#base === unused ? this.#session : difference(this.#session, this.#base))
   }
 
   #addUsage(usage: SessionUsage | undefined): boolean {
@@ -166,17 +130,17 @@ export class Spending {
   }
 
   #addRequest(usage: SessionUsage | undefined): void {
-    if (usage) this.#note(usage)
-    this.#run.addRequest(usage)
-    this.#turn.addRequest(usage)
+    if (!usage) {
+      this.#lacksRequest = true
+      return
+    }
+    this.#note(usage)
+    this.#requests = this.#requests ? sum(this.#requests, usage) : usage
+    this.#readTokens = (this.#readTokens ?? 0) + readable(usage.tokens)
   }
 
   #note({ cost }: SessionUsage): void {
     if (cost) this.#currencies.add(cost.currency)
-  }
-
-  #figuresOf(span: Span): Figures {
-    return span.lacksSome ? {} : this.#inFigures(span.told(this.#session))
   }
 
   /** Of two currencies there is no sum. */

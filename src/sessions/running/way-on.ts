@@ -10,12 +10,20 @@ import { messageOf, type SessionRun } from './posting.ts'
 import { hashOf } from './task.ts'
 import { askForSchema } from './wanted-answer.ts'
 
-/** What a session did before it was interrupted is not the answer to its last task. */
-export const interrupted = (run: SessionRun, isBounded: boolean) =>
-  new CliError('stopped', `${run.parts.params.session} was interrupted, and nothing was sent since`, {
+/** What a session did before it was interrupted is not the answer to its last task. After a bound no program goes on. */
+export function interrupted(
+  run: SessionRun,
+  { isBounded, isListed }: { isBounded: boolean; isListed: boolean },
+): CliError {
+  const { session } = run.parts.params
+  const why = isListed
+    ? `${session} was interrupted, and nothing was sent since`
+    : `by the audit an earlier run began to interrupt ${session}, and nothing shows that it has worked since`
+  return new CliError('stopped', why, {
     sent: 'yes',
     [isBounded ? 'nextCommand' : 'resume']: resumptionByMessage(run),
   })
+}
 
 type Foreign = NonNullable<FollowedTurn['foreign']>
 

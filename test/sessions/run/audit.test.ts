@@ -145,7 +145,9 @@ test.each<[title: string, lines: string[], interrupt: object | undefined]>([
   ['a message after it', [begun, line({ event: 'sent', again: 'r1' })], { after: 'r1' }],
   ['a task in doubt after it', [begun, task('unknown')], { after: 'r1' }],
 ])('of interrupts a journal with %s tells whether one may have arrived', async (_, lines, interrupt) => {
-  expect(await afterLines(lines, (audit) => audit.interrupt)).toEqual(interrupt)
+  expect(await afterLines(lines, (audit) => audit.interrupt)).toEqual(
+    interrupt && { at: Date.parse(time), ...interrupt },
+  )
 })
 
 test('what a run adds is on the disk, and counts', async () => {
@@ -156,7 +158,7 @@ test('what a run adds is on the disk, and counts', async () => {
   audit.add({ toolUse: null, event: 'accepted', task: 'h1' })
   expect(audit.task?.is).toBe('accepted')
   audit.add({ toolUse: null, event: 'interrupt', rest: 'r1' })
-  expect(audit.interrupt).toEqual({ after: 'r1' })
+  expect(audit.interrupt).toEqual({ at: Date.parse(time), after: 'r1' })
   const head = `{"time":"${time}","session":"s1","toolUse":null`
   expect(read()).toBe(
     [

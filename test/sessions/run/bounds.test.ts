@@ -134,11 +134,6 @@ async function ran(script: Script, flags: string[], world: object = {}) {
   return { ...ended, ...served, cwd, report: JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8')) }
 }
 
-/** Of a session that an earlier run interrupted. */
-const blocked =
-  'by the audit an earlier run began to interrupt this turn, and nothing shows that another one has begun: ' +
-  'it is not interrupted again before a new task'
-
 describe('a run that reaches a bound', () => {
   test('is interrupted once, ends with 15, and tells what arrives after', async () => {
     const { code, out, err, report, counts } = await ran(
@@ -212,50 +207,89 @@ describe('a run that reaches a bound', () => {
     expect(ended.report.resume).toBeNull()
   })
 
-  test('was interrupted by a run that was killed: none is posted again, until a new task', async () => {
+  /** A run without a task, whose audit says that an earlier one began to interrupt the session `ago` milliseconds before. */
+  async function afterInterrupt(
+    history: Event[],
+    { since = [] as Event[], ago = 0, flags = ['--max-total-tokens', '100'] } = {},
+  ) {
     const cwd = temporaryFolder()
+    const clock = createPatientClock()
     const file = join(cwd, 'a.ndjson')
-    const line = (more: object) =>
-      `${JSON.stringify({ time: new Date(0).toISOString(), session: 's', ...more })}\n`
-    writeFileSync(file, line({ toolUse: null, event: 'interrupt' }))
-    const history = [{ type: 'user.message' }, running, request(200)]
-    const flags = ['--max-total-tokens', '100', '--audit', file]
-    const { exchange, counts } = service({ history, work: [] })
-    const again = await run(['events', 'run', '-s', 's', '--no-stdin', ...flags], { cwd, exchange })
-    expect(again.code).toBe(15)
-    expect(again.err).toContain(blocked)
-    expect(counts.interrupts).toBe(0)
-    const anew = await ran({ work: [request(200)] }, flags)
-    expect([anew.code, anew.counts.interrupts]).toEqual([15, 1])
+    const time = new Date(clock.date() - ago).toISOString()
+    const line = { time, session: 's', toolUse: null, event: 'interrupt', rest: 'r0' }
+    writeFileSync(file, `${JSON.stringify(line)}\n`)
+    const sentAt: number[] = []
+    const start = clock.now()
+    const { exchange, counts } = service({
+      history,
+      work: [],
+      onStream: (add) => add(...since),
+      onInterrupt: () => sentAt.push(clock.now() - start),
+    })
+    const argv = ['events', 'run', '-s', 's', '--no-stdin', '--audit', file, '--errors', 'json', ...flags]
+    const ended = await run(argv, { cwd, exchange, timers: clock })
+    return { ...ended, counts, sentAt }
+  }
+
+  const r0: Event = { ...rest, id: 'r0' }
+  const asks: Event = { type: 'user.message' }
+  const interrupt: Event = { type: 'user.interrupt' }
+  const waits = { ...rest, stop_reason: { type: 'requires_action', event_ids: ['t1'] } }
+
+  test.each<[string, Event[]]>([
+    ['lists leave out what clients send', [running, r0, running, says, rest]],
+    ['the list shows the interrupt', [asks, running, r0, asks, running, says, interrupt, rest]],
+  ])(
+    'was interrupted by an earlier run: exit 15, no answer, and no program goes on: %s',
+    async (_, history) => {
+      const { code, out, err, counts } = await afterInterrupt(history, { flags: ['--last'] })
+      expect({ code, out, interrupts: counts.interrupts }).toEqual({ code: 15, out: '', interrupts: 0 })
+      expect(JSON.parse(err).error.resume).toBeUndefined()
+    },
+  )
+
+  test.each<[string, Event[]]>([
+    ['it came to rest since, and worked again', [running, r0, running, rest, running, says, rest]],
+    ['the list shows what clients send, and no interrupt', [asks, running, r0, asks, running, says, rest]],
+  ])('was not interrupted by an earlier run that began to: %s', async (_, history) => {
+    const { code, out } = await afterInterrupt(history, { flags: ['--last'] })
+    expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
   })
 
-  /** The journal of a run that was killed when it had interrupted the session, and lists without what clients sent. */
-  const waits = { ...rest, stop_reason: { type: 'requires_action', event_ids: ['t1'] } }
-  const unnamed = { type: 'session.status_idle' }
-  test.each<[string, Event[], number]>([
-    ['has not come to rest since', [running], 0],
-    ['came to rest, and works again', [running, rest, running], 1],
-    ['waited for an answer, and works again', [running, waits, running], 0],
-    ['came to rest and does not say why, and works again', [running, unnamed, running], 0],
-  ])('after an interrupt of a run that was killed: the session %s', async (_, since, interrupts) => {
-    const cwd = temporaryFolder()
-    const file = join(cwd, 'a.ndjson')
-    const killed = await ran({ history: [running, { ...rest, id: 'r0' }], work: [request(200)] }, [
-      '--max-total-tokens',
-      '100',
-      '--audit',
-      file,
-    ])
-    expect(killed.counts.interrupts).toBe(1)
-    const begun = readFileSync(file, 'utf8').split(/(?<=\n)/)
-    writeFileSync(file, begun.slice(0, begun.findIndex((line) => line.includes('"interrupt"')) + 1).join(''))
-    const history = [running, { ...rest, id: 'r0' }, ...since, request(200)]
-    const { exchange, counts } = service({ history, work: [] })
-    const argv = ['events', 'run', '-s', 's', '--no-stdin', '--max-total-tokens', '100', '--audit', file]
-    const { code, err } = await run(argv, { cwd, exchange })
-    expect([code, counts.interrupts]).toEqual([15, interrupts])
-    if (interrupts === 0) expect(err).toContain(blocked)
-    else expect(err).toContain('the session is interrupted\n')
+  test.each<[string, Event[], number, number]>([
+    ['is not sent again before it had 30 s to arrive', [running], 10_000, 20_000],
+    ['is sent again if it has not arrived in 30 s', [running], 40_000, 1_000],
+    ['is not that of a later turn', [running, rest, running], 0, 1_000],
+    ['is still that of a turn that waited for an answer', [running, waits, running], 10_000, 20_000],
+  ])('the interrupt of an earlier run %s', async (_, before, ago, wait) => {
+    const history = [running, r0, ...before]
+    const { code, sentAt, counts } = await afterInterrupt(history, { since: [request(200)], ago })
+    expect([code, counts.interrupts]).toEqual([15, 1])
+    expect(sentAt[0]).toBeGreaterThanOrEqual(wait)
+    expect(sentAt[0]).toBeLessThan(wait + 5_000)
+  })
+
+  test('the interrupt of an earlier run is not sent again if the list shows it', async () => {
+    const history = [asks, running, r0, asks, running, interrupt]
+    const { code, counts } = await afterInterrupt(history, { since: [request(200)], ago: 40_000 })
+    expect([code, counts.interrupts]).toEqual([15, 0])
+  })
+
+  test('by a bound that holds for the run alone: what came before it does not count', async () => {
+    const history = [asks, running, request(200), says]
+    const { exchange, counts } = service({
+      history,
+      work: [],
+      onStream: (add) => add(request(50), { ...says, content: 'the end' }, rest),
+    })
+    const argv = ['events', 'run', '-s', 's', '--no-stdin', '--max-total-tokens', '100', '--last']
+    const { code, out, err } = await run(argv, { exchange })
+    expect({ code, out, err, interrupts: counts.interrupts }).toEqual({
+      code: 0,
+      out: 'the end\n',
+      err: '',
+      interrupts: 0,
+    })
   })
 
   test.each<[string, Script['fate'], number]>([
@@ -333,7 +367,8 @@ describe('a run that reaches a bound', () => {
     const late = await ran({ work: [request(200)], fate: () => 'limits' }, flags, { timers: createClock() })
     expect(late.code).toBe(15)
     expect(late.err).toContain('it goes on, since the interrupt was not taken')
-    const { exchange, counts } = service({ history: late.events, work: [] })
+    const onStream: Script['onStream'] = (add) => add(request(200))
+    const { exchange, counts } = service({ history: late.events, work: [], onStream })
     const again = await run(['events', 'run', '-s', 's', '--no-stdin', ...flags], { cwd, exchange })
     expect([again.code, counts.interrupts]).toEqual([15, 1])
   })
@@ -348,7 +383,8 @@ describe('a run that reaches a bound', () => {
     expect(refused.err).toContain('it goes on, since the interrupt was not taken')
     expect(refused.err).not.toContain('broke off')
     expect(timers.now() - start).toBeLessThan(10_000)
-    const { exchange, counts } = service({ history: refused.events, work: [] })
+    const onStream: Script['onStream'] = (add) => add(request(200))
+    const { exchange, counts } = service({ history: refused.events, work: [], onStream })
     const again = await run(['events', 'run', '-s', 's', '--no-stdin', ...flags], { cwd, exchange })
     expect([again.code, counts.interrupts]).toEqual([15, 1])
   })
@@ -360,7 +396,7 @@ describe('a run that reaches a bound', () => {
     writeFileSync(file, `${JSON.stringify(line)}\n`)
     const before = [{ type: 'user.message' }, running, told(1), { type: 'user.interrupt' }, rest]
     const history = [...before, { type: 'user.message' }, running, told(300)]
-    const { exchange, counts } = service({ history, work: [] })
+    const { exchange, counts } = service({ history, work: [], onStream: (add) => add(told(450)) })
     const argv = ['events', 'run', '-s', 's', '--no-stdin', '--max-total-tokens', '100', '--audit', file]
     const { code } = await run(argv, { cwd, exchange })
     expect([code, counts.interrupts]).toEqual([15, 1])
@@ -496,8 +532,20 @@ describe('a run that reaches a bound', () => {
     const next = ['events', 'run', '-s', 's', '--no-stdin', '--policy', 'p.json']
     const told = await run([...argv, ...bounds], { ...world, exchange: createEmulator({}) })
     expect(told.err).toContain(`parley ${next.join(' ')} ${bounds.join(' ')}\n`)
-    const ended = await run([...next, '--max-cost', '1'], world)
-    expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('is done') })
+    const replies: string[] = []
+    const codes: number[] = []
+    while (codes.length < 3 && !codes.includes(0)) {
+      const ended = await run([...next, ...bounds], world)
+      replies.push(
+        ...ended.requests.filter(({ method }) => method === 'POST').map(({ body }) => String(body)),
+      )
+      codes.push(ended.code)
+    }
+    expect(codes).toContain(0)
+    expect(replies.map((text) => JSON.parse(text).events[0].type)).toEqual([
+      'user.tool_confirmation',
+      'user.tool_confirmation',
+    ])
   })
 
   /** What a signal would say with --errors json at one moment of a run that is bounded. */

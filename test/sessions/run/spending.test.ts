@@ -23,8 +23,6 @@ const usd = (amount: number | bigint) => ({ amount: BigInt(amount), currency: 'U
 
 interface Row {
   past?: object[]
-  /** Absent if the run sends no task. */
-  sends?: boolean
   now: object[]
   run: object
   session?: object
@@ -68,23 +66,6 @@ const rows: Record<string, Row> = {
   'what can be read again counts again': {
     now: [{ type: 'session.usage', usage: { input_tokens: 10, output_tokens: '5' } }, told(20, 6)],
     run: { tokens: { inputTokens: 20, outputTokens: 6, totalTokens: 26 } },
-  },
-  'a run without a task counts from the last task of the session': {
-    past: [task, told(10, 5, '100'), task, says, request(9, 9), told(20, 6, '120'), says],
-    sends: false,
-    now: [says, told(40, 10, '187')],
-    run: { tokens: { inputTokens: 30, outputTokens: 5, totalTokens: 35 }, cost: usd(87) },
-  },
-  'it counts from the last outcome that was defined, too': {
-    past: [task, told(10, 5), { type: 'user.define_outcome' }, says, told(20, 6), says],
-    sends: false,
-    now: [told(40, 10)],
-    run: { tokens: { totalTokens: 35 } },
-  },
-  'a run without a task, in a session that had none': {
-    sends: false,
-    now: [request(3, 4)],
-    run: { tokens: { totalTokens: 7 } },
   },
   'a session that has not worked yet is new': {
     past: [
@@ -245,22 +226,21 @@ const rows: Record<string, Row> = {
 }
 
 describe('what a run has used', () => {
-  test.each(Object.entries(rows))('%s', (_, { past = [], sends = true, now, run, session }) => {
+  test.each(Object.entries(rows))('%s', (_, { past = [], now, run, session }) => {
     const spending = new Spending()
-    for (const event of past) spending.addPast(event as never)
-    if (sends) spending.begin()
+    for (const event of past) spending.add(event as never)
+    spending.begin()
     for (const event of now) spending.add(event as never)
-    for (const figures of sends ? [spending.run, spending.turn] : [spending.turn]) {
-      expect(figures).toMatchObject(run)
-      if (Object.keys(run).length === 0) expect(figures).toEqual({})
-      if ('tokens' in run) expect(figures.tokens).toEqual(run.tokens && expect.objectContaining(run.tokens))
-    }
+    const { run: figures } = spending
+    expect(figures).toMatchObject(run)
+    if (Object.keys(run).length === 0) expect(figures).toEqual({})
+    if ('tokens' in run) expect(figures.tokens).toEqual(run.tokens && expect.objectContaining(run.tokens))
     if (session) expect(spending.session).toMatchObject(session)
   })
 
   test('the service may be asked, before the task and after it', () => {
     const spending = new Spending()
-    spending.addPast(says as never)
+    spending.add(says as never)
     spending.begin()
     expect(spending.lacksBase).toBe(true)
     spending.addBase(readUsage(usage(10, 10, '5')))
@@ -278,27 +258,24 @@ describe('what a run that takes a session up has used', () => {
     ['in a turn whose work the service tells', [task, told(10, 5), says], usage(20, 5), 25],
   ])('%s', (_, past, asked, total) => {
     const spending = new Spending()
-    for (const event of past) spending.addPast(event as never)
+    for (const event of past) spending.add(event as never)
     spending.takeUp()
     if (spending.lacksBase) spending.addBase(asked && readUsage(asked as never))
     spending.add(told(40, 10) as never)
     expect(spending.run.tokens?.totalTokens).toBe(total)
-    // The turn began before.
-    expect(spending.turn.tokens?.totalTokens).toBe(50)
   })
 
-  test('what the service says when it is asked for the base does not count as told of the turn', () => {
+  test('what the service says when it is asked for the base does not count as told of the run', () => {
     const spending = new Spending()
-    for (const event of [task, request(9, 9)]) spending.addPast(event as never)
+    for (const event of [task, request(9, 9)]) spending.add(event as never)
     spending.takeUp()
     spending.addBase(readUsage(usage(9, 9)))
     spending.add(request(1, 2) as never)
-    const totals = [spending.run, spending.turn].map(({ tokens }) => tokens?.totalTokens)
-    expect([totals, spending.least.tokens]).toEqual([[3, 21], 21])
+    expect([spending.run.tokens?.totalTokens, spending.least.tokens]).toEqual([3, 3])
   })
 })
 
-describe('what a turn has used at least', () => {
+describe('what a run has used at least', () => {
   const unreadable = { input_tokens: 3, output_tokens: -1 }
   const isRequest = { type: 'span.model_request_end' }
   test.each<[string, object[], number | undefined]>([
