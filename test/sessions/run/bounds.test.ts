@@ -376,7 +376,7 @@ describe('a run that reaches a bound', () => {
   test('is over at once if its interrupt is refused, and the same line again may post one', async () => {
     const cwd = temporaryFolder()
     const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]
-    const timers = createClock()
+    const timers = createPatientClock()
     const start = timers.now()
     const refused = await ran({ work: [request(200)], fate: () => 400 }, flags, { timers })
     expect(refused.code).toBe(15)
