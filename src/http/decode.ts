@@ -7,13 +7,17 @@ import { notUnderstood } from '../wire/problem/problem.ts'
 const longest = 512 * 1024 * 1024
 
 type Body = AsyncIterable<Uint8Array>
+type Zlib = typeof import('node:zlib')
 
 /** The words that servers write for no coding: a word for none, or a character set. */
 const plain = ['', 'identity', 'none', 'utf-8', 'utf8']
 
+/** How many codings are decoded, one after another. */
+const mostCodings = 5
+
 /**
  * Decodes a `Content-Encoding`, although none was asked for, and limits the body's length. A coding that is unknown,
- * one of several, or one that does not fit the body, is a failure of the body alone: the status still counts. So is a body of more than `most` bytes.
+ * or does not fit the body, is a failure of the body alone: the status still counts. So is a body of more than `most` bytes.
  */
 export function decodeBody(response: HttpResponse, most = longest): HttpResponse {
   const codings = (response.headers['content-encoding'] ?? '')
@@ -36,23 +40,58 @@ async function* bounded(body: Body, most: number): AsyncGenerator<Uint8Array> {
 }
 
 async function* decode(response: HttpResponse, codings: string[]): AsyncGenerator<Uint8Array> {
-  const zlib = await import('node:zlib')
-  const decoders = new Map<string, (firstByte: number) => Transform>([
-    ['gzip', () => zlib.createGunzip()],
-    ['x-gzip', () => zlib.createGunzip()],
-    // Many servers leave out the head of zlib.
-    ['deflate', (firstByte) => ((firstByte & 15) === 8 ? zlib.createInflate() : zlib.createInflateRaw())],
-    ['br', () => zlib.createBrotliDecompress()],
-  ])
-  const coding = codings.join(', ')
-  const createDecoder = decoders.get(coding)
-  if (!createDecoder) {
+  const decoders = createDecoders(await import('node:zlib'))
+  const unknown =
+    codings.length > mostCodings ? codings.join(', ') : codings.find((name) => !decoders.has(name))
+  if (unknown !== undefined) {
     response.close()
-    throw unreadable(`its encoding, ${coding}, is unknown`)
+    throw unreadable(`its encoding, ${unknown}, is unknown`)
   }
-  const chunks = response.body[Symbol.asyncIterator]()
-  const start = await chunks.next()
-  if (!start.done) yield* decompress(continued(start.value, chunks), createDecoder(start.value[0] ?? 0))
+  yield* codings.reduceRight<Body>((body, coding, index) => {
+    // Some proxies repeat the word and leave the body as it is.
+    const isRepeated = coding === codings[index + 1]
+    return decodeOne(body, (start) =>
+      isRepeated && coding === 'gzip' && !startsAsGzip(start) ? undefined : decoders.get(coding)?.(start),
+    )
+  }, response.body)
+}
+
+type Decoding = (body: Body) => Body
+
+/** The decoding for each coding, given the first two bytes of the body. */
+const createDecoders = (zlib: Zlib) =>
+  new Map<string, (start: Uint8Array) => Decoding>([
+    ['gzip', () => (body) => decompress(body, zlib.createGunzip())],
+    ['x-gzip', () => (body) => decompress(body, zlib.createGunzip())],
+    [
+      'deflate',
+      (start) => (body) =>
+        decompress(body, startsAsZlib(start) ? zlib.createInflate() : zlib.createInflateRaw()),
+    ],
+    ['br', () => (body) => decompress(body, zlib.createBrotliDecompress())],
+  ])
+
+const startsAsGzip = ([first, second]: Uint8Array) => first === 0x1f && second === 0x8b
+
+/** Whether it has the zlib head that deflate requires and many servers leave out. */
+const startsAsZlib = ([first = 0, second = 0]: Uint8Array) =>
+  (first & 15) === 8 && ((first << 8) | second) % 31 === 0
+
+/** Decodes one coding. `choose` gets the first two bytes, and returns `undefined` to leave the body as it is. */
+async function* decodeOne(
+  body: Body,
+  choose: (start: Uint8Array) => Decoding | undefined,
+): AsyncGenerator<Uint8Array> {
+  const chunks = body[Symbol.asyncIterator]()
+  let start: Uint8Array = new Uint8Array()
+  let next = await chunks.next()
+  for (; !next.done; next = await chunks.next()) {
+    start = Buffer.concat([start, next.value])
+    if (start.length >= 2) break
+  }
+  const whole = continued(start, chunks)
+  const decoding = start.length > 0 ? choose(start) : undefined
+  yield* decoding ? decoding(whole) : whole
 }
 
 async function* continued(start: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -71,10 +110,12 @@ async function* decompress(body: Body, decoder: Transform): AsyncGenerator<Uint8
   try {
     yield* source.pipe(decoder)
   } catch (error) {
-    throw error instanceof CliError ? error : unreadable('it cannot be decompressed')
+    throw error instanceof CliError ? error : notCompressed()
   } finally {
     source.destroy()
   }
 }
+
+const notCompressed = () => unreadable('it cannot be decompressed')
 
 const unreadable = (why: string) => notUnderstood(`the answer cannot be read: ${why}`)

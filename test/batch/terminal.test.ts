@@ -6,21 +6,25 @@ import { answer, prepare } from './served.ts'
 
 test('the last words of a batch that Ctrl-C ended come right after its results (needs script)', async () => {
   let asked: (socket: Socket) => void
-  const request = new Promise<Socket>((resolve) => {
+  const second = new Promise<Socket>((resolve) => {
     asked = resolve
   })
-  const { cwd, env } = await prepare(3, (socket) => asked(socket))
+  let requests = 0
+  const { cwd, env } = await prepare(3, (socket) => {
+    if (++requests === 1) socket.write(answer)
+    else asked(socket)
+  })
   const command = '"$NODE" "$PARLEY" chat --batch in.ndjson --concurrency 1'
   const { screen } = await type(
     command,
     cwd,
     [
-      ['0 of 3 done', '\x03'],
-      ['finishing what was begun', () => void request.then((socket) => socket.write(answer))],
+      ['1 of 3 done', '\x03'],
+      ['finishing what was begun', () => void second.then((socket) => socket.write(answer))],
     ],
     { ...credentials, ...env, NO_COLOR: '1' },
   )
   expect(screen).toContain('"text":"hi"')
   // In the place of the progress line.
-  expect(screen).toContain('\r\x1b[2Kparley: interrupted: 1 ok')
+  expect(screen).toContain('\r\x1b[2Kparley: interrupted: 2 ok')
 })
