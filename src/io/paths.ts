@@ -62,13 +62,10 @@ export interface Target {
  * Finds where a file of this name is written. No link is ever written through, unless it leads to a device, a pipe or an
  * open descriptor. Throws a `CliError` of kind `file` for a link to a file or to nothing, and for a folder.
  */
-export function findTarget(
-  { cwd, platform }: { readonly cwd: string; platform: NodeJS.Platform },
-  name: string,
-): Target {
-  const path = absolutePath({ cwd }, name)
+export function findTarget(host: { readonly cwd: string; platform: NodeJS.Platform }, name: string): Target {
+  const path = absolutePath(host, name)
   const stat = look(path, name)
-  if (stat?.isDirectory() || isFolderName(name, platform))
+  if (stat?.isDirectory() || isFolderName(name, host.platform))
     throw new CliError('file', `${name}: it is a folder`)
   const isDescriptor = linksFrom(path).some((place) => descriptor.test(place))
   const isRegular = stat === undefined || stat.isFile()

@@ -103,11 +103,17 @@ export function findOpenPlace(info: ProcessInfo): string | undefined {
   if (path === undefined || uid === undefined) return undefined
   return linksFrom(path)
     .flatMap((place) => [place, dirname(place)])
-    .find((place) => isOpenToOthers(statSync(place, { throwIfNoEntry: false }), uid))
+    .find((place) => isOpenToOthers(place, uid))
 }
 
-function isOpenToOthers(stat: Stats | undefined, uid: number): boolean {
-  if (!stat) return false
+function isOpenToOthers(place: string, uid: number): boolean {
+  let stat: Stats
+  try {
+    stat = statSync(place)
+  } catch {
+    // What cannot be looked at cannot be read either.
+    return false
+  }
   if (stat.uid !== uid && stat.uid !== 0) return true
   // In a folder with the sticky bit, as secrets are mounted with, nobody replaces what is another's.
   const isSticky = stat.isDirectory() && (stat.mode & 0o1000) !== 0
