@@ -121,7 +121,7 @@ faultsOnce('G: last words', [
       reqs: 1,
       err: [
         new RegExp(
-          `^\\{"error":\\{"kind":"signal","exit":130,"message":"interrupted: [^"]+",${JSON.stringify(fields).slice(1)}\\}\n$`,
+          `^\\{"error":\\{"format":1,"kind":"signal","exit":130,"message":"interrupted: [^"]+",${JSON.stringify(fields).slice(1)}\\}\n$`,
         ),
       ],
     }),

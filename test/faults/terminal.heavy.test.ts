@@ -153,7 +153,7 @@ faultsOnce('V: terminal safety', [
   {
     name: 'V14 SIGINT in the middle of a line',
     shell: onTerminal(
-      'parley chat hi --stream --color never & until grep -q half seen; do sleep 0.1; done; kill -INT $!; wait $!',
+      'parley chat hi --stream --no-markdown --color never & until grep -q half seen; do sleep 0.1; done; kill -INT $!; wait $!',
       'seen',
     ),
     files: ['cwd/seen'],

@@ -403,7 +403,7 @@ describe('many writers', () => {
     const { openSync } = fs
     let attempts = 0
     fs.openSync = (name, ...how) => {
-      const isTaken = /config[.]json[.]lock$/.test(name)
+      const isTaken = /config[.]json[.]parley-lock$/.test(name)
       if (isTaken && ++attempts === ${attempt}) process.kill(process.pid, 'SIGTERM')
       return openSync(name, ...how)
     }`
