@@ -40,7 +40,7 @@ faultsOnce('V: terminal safety', [
       shell: onTerminal('parley chat hi --markdown --color never 2>err'),
       script: answering(response(message(`\`${raw.replace(/\r?\n/g, ' ')}\``))),
       code: 0,
-      out: `${shown.replaceAll('\n', ' ')}\r\n`,
+      out: `${shown.replaceAll('\n', ' ').replaceAll('\t', '    ')}\r\n`,
       reqs: 1,
       files: ['cwd/err'],
     },

@@ -181,7 +181,8 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     await parley(['events', 'confirm', '--pending', '--allow', '--follow'])
     const rules = ['--policy', 'rules.json', '--audit', 'audit.ndjson']
     await parley(['events', 'run', 'Use a tool: list the files', ...rules])
-    expect(await parley(['policy', 'check', 'rules.json', 'audit.ndjson'])).toContain('allow')
+    writeFileSync(join(cwd, 'session.ndjson'), await parley(['events', 'list', '--raw']))
+    expect(await parley(['policy', 'check', 'rules.json', 'session.ndjson'])).toContain('allow')
     expect(await parley(['events', 'list', '--type', 'agent.message'])).toContain('agent.message')
     expect(await parley(['events', 'follow', '--history', '--raw'])).toContain('session.status_idle')
     await parley(['events', 'send', '--interrupt', '--beta', 'nonsense'], { code: 2 })
@@ -218,6 +219,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
       expect(await parley(['completion', shell])).toContain('parley')
     }
     expect(await parley(['help', 'exit-codes'])).toContain('rate-limited')
+    expect(JSON.parse(await parley(['help', 'chat', '--json']))).toHaveProperty('flags')
     const types = await parley(['help', 'event-types'])
     expect(sentTypes.filter((type) => !types.includes(`\n  ${type} `))).toEqual([])
     expect(await parley(['--help'])).toContain('parley chat')
@@ -248,7 +250,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
       ['  baseUrl: ', 'https://a.test\n'],
       ['  accessToken (not shown): ', 'canary-1\r'],
       ...['family', 'chatModel', 'imageModel', 'agentsUrl'].map((name): [string, string] => [
-        `\x1b[?2004h  ${name}`,
+        `\x1b[0J  ${name}`,
         '\n',
       ]),
       ['Check it now? [Y/n] ', 'n\n'],
