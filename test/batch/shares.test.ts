@@ -127,11 +127,11 @@ describe('--share', () => {
     const cwd = folderWith(ten)
     const argv = ['image', '--batch', 'in.ndjson', '-m', 'm', '-o', 'pics/', '--share', '3/3']
     const ended = await run(argv, { cwd })
-    expect(parse(ended.out).flatMap(({ files }) => files ?? []).sort()).toEqual([
-      'pics/000003-p-2.png',
-      'pics/000006-p-5.png',
-      'pics/000009-p-8.png',
-    ])
+    expect(
+      parse(ended.out)
+        .flatMap(({ files }) => files ?? [])
+        .sort(),
+    ).toEqual(['pics/000003-p-2.png', 'pics/000006-p-5.png', 'pics/000009-p-8.png'])
   })
 
   test('--dry-run shows its own requests alone', async () => {
