@@ -41,7 +41,10 @@ export function createAnswerDecoder(
   let decoder: BodyDecoder | undefined
 
   function open(): BodyDecoder {
+    const start = unread?.bytes() ?? new Uint8Array()
     const whole = isStreamed ? undefined : unread
+    // --raw has printed it.
+    if (isStreamed && sink.raw) unread = undefined
     const watched: AnswerSink = {
       ...sink,
       text(text) {
@@ -50,7 +53,7 @@ export function createAnswerDecoder(
       },
     }
     decoder = chooseDecoder(head.start(), contentType)({ reader, contentType, sink: watched, whole })
-    take(decoder, unread?.bytes() ?? new Uint8Array())
+    take(decoder, start)
     return decoder
   }
 
