@@ -1,3 +1,5 @@
+import { isObject } from './json/parse.ts'
+
 /** A number of tokens; `null` if the service tells one that cannot be read, such as a text. */
 export type TokenCount = number | null
 
@@ -15,4 +17,14 @@ export const addTokens = (one: TokenCount, other: TokenCount): TokenCount =>
 export function sumOf(...counts: (TokenCount | undefined)[]): TokenCount | undefined {
   const told = counts.filter((count) => count !== undefined)
   return told.length > 0 ? told.reduce(addTokens) : undefined
+}
+
+/** What the writing of a cache took: one number, or a sum by how long each part of it lives. */
+export function readCacheCreation({
+  cache_creation: parts,
+  cache_creation_input_tokens: whole,
+}: Record<string, unknown>): TokenCount | undefined {
+  const sum = isObject(parts) ? sumOf(...Object.values(parts).map(readTokenCount)) : undefined
+  const told = readTokenCount(whole)
+  return sum ?? (told === undefined ? sum : told)
 }

@@ -1093,6 +1093,30 @@ describe('images', () => {
     expect(all.err).toContain('parley: the files of 3 lines were gone: asked for again\n')
   })
 
+  test('B14: that were emptied, or are no files any more, are asked for again', async () => {
+    const cwd = folderWith(3)
+    const argv = [...images, '-o', 'pics/', '-m', 'm', '--results', 'r.ndjson', '--resume']
+    expect((await run(argv, { cwd })).code).toBe(0)
+    writeFileSync(join(cwd, 'pics/000001-p-1.png'), '')
+    rmSync(join(cwd, 'pics/000003-p-3.png'))
+    mkdirSync(join(cwd, 'pics/000003-p-3.png'))
+    const again = await run(argv, { cwd })
+    expect([again.code, again.requests.map(promptOf)]).toEqual([0, ['1', '3']])
+    expect(again.err).toContain('parley: the files of 2 lines were gone: asked for again\n')
+  })
+
+  test('B14: are there for a run from another folder, if they are where its -o leads', async () => {
+    const cwd = folderWith(2)
+    const argv = ['-m', 'm', '--resume']
+    const flags = ['--batch', 'in.ndjson', '-o', 'pics/', '--results', 'r.ndjson']
+    expect((await run(['image', ...flags, ...argv], { cwd })).code).toBe(0)
+    const above = ['--batch', '../in.ndjson', '-o', '../pics/', '--results', '../r.ndjson']
+    mkdirSync(join(cwd, 'elsewhere'))
+    const again = await run(['image', ...above, ...argv], { cwd: join(cwd, 'elsewhere') })
+    expect([again.code, again.requests]).toEqual([0, []])
+    expect(again.err).not.toContain('gone')
+  })
+
   test('go into a folder', async () => {
     const cwd = folderWith(1)
     expect(await run([...images, '-o', 'x.png', '-m', 'm'], { cwd })).toMatchObject({ code: 2, requests: [] })

@@ -48,6 +48,25 @@ describe('the total of an answer is that of the service, else the sum of all tha
       9,
       '· 4 tokens in · 5 out ·',
     ],
+    [
+      'a message whose cache is told only by how long each part of it lives',
+      message('Hi', {
+        usage: {
+          input_tokens: 10,
+          output_tokens: 10,
+          cache_creation: { ephemeral_5m_input_tokens: 300, ephemeral_1h_input_tokens: 4000 },
+        },
+      }),
+      4320,
+      '· 10 tokens in · 10 out · 4,320 in all ·',
+    ],
+    [
+      'a total of 0 beside parts that are more',
+      native({ promptTokenCount: 3, candidatesTokenCount: 4, totalTokenCount: 0 }),
+      7,
+      '· 3 tokens in · 4 out ·',
+    ],
+    ['a total of 0 alone', native({ totalTokenCount: 0 }), 0, '· 0 tokens in all ·'],
     ['a total of nothing that can be read', native({ totalTokenCount: 'many' }), null, 'STOP ·'],
   ])('%s', async (_, body, total, footer) => {
     const cwd = temporaryFolder()

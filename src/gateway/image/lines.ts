@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
+import { basename } from 'node:path'
 import { countAnswer, type Spent, summaryOf, usageOf } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usage } from '../../errors.ts'
@@ -50,7 +51,7 @@ export async function readImageLines(
       return { model: line.model ?? chooseModel(options, settings), body, name: nameFrom(words) }
     },
     isThere: ({ files }: Record<string, unknown>) =>
-      !Array.isArray(files) || files.every((file) => existsSync(absolutePath(context.host, String(file)))),
+      !Array.isArray(files) || files.map(String).every((file) => isImageThere(context, file, folder)),
     async ask({ call, spent, index }: { call: ImageLineRequest; spent: Spent; index: number }) {
       const start = timers.now()
       const events: LineEvents = {
@@ -69,6 +70,19 @@ export async function readImageLines(
       )
       return { ...answer, seconds: (timers.now() - start) / 1000 }
     },
+  }
+}
+
+/** Whether an image has its file. An earlier run may have worked in another folder, and named it from there. */
+const isImageThere = ({ host }: Context, file: string, folder = ''): boolean =>
+  [file, folder + basename(file)].some((name) => isFilled(absolutePath(host, name)))
+
+function isFilled(path: string): boolean {
+  try {
+    const stat = statSync(path)
+    return stat.isFile() && stat.size > 0
+  } catch {
+    return false
   }
 }
 

@@ -1,4 +1,5 @@
 import { isObject } from '../json/parse.ts'
+import { readCacheCreation } from '../token-count.ts'
 import * as z from '../zod.ts'
 import {
   type AnswerPiece,
@@ -23,7 +24,6 @@ const Usage = z.lazily(() =>
       input_tokens: tokenCount(),
       output_tokens: tokenCount(),
       cache_read_input_tokens: tokenCount(),
-      cache_creation_input_tokens: tokenCount(),
     }),
   ),
 )
@@ -119,5 +119,5 @@ const countsOf = (usage: Usage): AnswerPiece['summary'] => ({
   inputTokens: usage?.input_tokens,
   outputTokens: usage?.output_tokens,
   cachedTokens: usage?.cache_read_input_tokens,
-  cacheCreationTokens: usage?.cache_creation_input_tokens,
+  cacheCreationTokens: usage && readCacheCreation(usage),
 })

@@ -159,12 +159,14 @@ function countsOf(usage: NativeAnswer['usageMetadata']): AnswerPiece['summary'] 
   const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount, totalTokenCount } = usage
   const told = sumOf(candidatesTokenCount, thoughtsTokenCount)
   const outputTokens = told === undefined ? restOf(totalTokenCount, promptTokenCount) : told
+  // The cached tokens are a part of the prompt's.
+  const sum = sumOf(promptTokenCount, outputTokens)
   return {
     inputTokens: promptTokenCount,
     outputTokens,
     cachedTokens: usage.cachedContentTokenCount,
     reasoningTokens: thoughtsTokenCount,
-    // The cached tokens are a part of the prompt's.
-    totalTokens: totalTokenCount ?? sumOf(promptTokenCount, outputTokens),
+    // Some services tell 0 beside parts that are more.
+    totalTokens: totalTokenCount || (sum === undefined ? totalTokenCount : sum),
   }
 }

@@ -1,5 +1,5 @@
 import { isObject } from '../json/parse.ts'
-import { addTokens, readTokenCount, type TokenCount } from '../token-count.ts'
+import { readCacheCreation, readTokenCount, type TokenCount } from '../token-count.ts'
 
 /** Whole minor units of a currency: 187 of `USD` are $1.87. */
 export interface Money {
@@ -47,16 +47,3 @@ function readMoney(value: unknown): Money | undefined {
 /** The cap of a session's `budget`. */
 export const readBudget = (value: unknown): Money | undefined =>
   isObject(value) ? readMoney(value.max_list_cost) : undefined
-
-/** One number, or a sum by how long each lives. */
-function readCacheCreation({
-  cache_creation: parts,
-  cache_creation_input_tokens: whole,
-}: Record<string, unknown>): TokenCount | undefined {
-  if (!isObject(parts)) return readTokenCount(whole)
-  const counts = Object.values(parts)
-    .map(readTokenCount)
-    .filter((count) => count !== undefined)
-  const sum = counts.length === 0 ? null : counts.reduce(addTokens)
-  return sum ?? readTokenCount(whole) ?? (counts.length === 0 ? undefined : null)
-}
