@@ -22,6 +22,7 @@ export const notes = [
 ]
 
 export const examples = [
+  'parley api agents /v1/sessions --set agent=agent_1 --set environment_id=env_1',
   'parley api agents /v1/sessions/sesn_1/events --include',
   'parley api agents /v1/sessions/sesn_1/events -i events.json',
   'parley api agents /v1/sessions/sesn_1/events --paginate',

@@ -150,6 +150,8 @@ export function createCaller(
       try {
         const value = await read(response)
         response.finish()
+        const { session } = parts.params
+        if (session !== undefined) await (await carrier()).keepSession?.(session)
         return value
       } catch (error) {
         throw response.complete(error)

@@ -11,6 +11,8 @@ export interface Carrier {
   exchange: Exchange
   /** Throws a `CliError` if the environment names a proxy on the way to a URL that cannot be used. */
   checkWay?(url: URL): void
+  /** Keeps the id of a session that the service knows, for the shells' completion, which alone misses it if that fails. */
+  keepSession?(id: string): Promise<void>
 }
 
 interface CarrierNeeds {
@@ -76,6 +78,8 @@ async function createNetwork(
       timers,
     }),
     checkWay: (url) => void connect.findProxy?.(url),
+    keepSession: (id) =>
+      import('./recent-sessions.ts').then(({ keepSession }) => keepSession(host, id)).catch(() => {}),
   }
 }
 

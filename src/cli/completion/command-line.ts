@@ -8,8 +8,8 @@ import { eventTypes } from '../../wire/sessions/event-types.ts'
 import { type Outline, readOutlines } from '../outline.ts'
 import { topics } from '../topics.ts'
 
-/** What TAB offers for a value: words, names of files, `@` and a file's name, or names of profiles. */
-export type Completion = readonly string[] | 'files' | 'texts' | 'profiles'
+/** What TAB offers for a value: words, names of files, `@` and a file's name, names of profiles, or sessions used last. */
+export type Completion = readonly string[] | 'files' | 'texts' | 'profiles' | 'sessions'
 
 export interface Flag {
   short: string | undefined
@@ -117,6 +117,8 @@ export function questionsByCompletion({
 /** Values that are offered where others are taken too: by the flag, or by the command with its flag or argument. */
 export const known = new Map<string, Completion>([
   ['--profile', 'profiles'],
+  ['--session', 'sessions'],
+  ['serve --session', 'files'],
   ['config use name', 'profiles'],
   ['config delete name', 'profiles'],
   ['chat --model', documentedModels.map((name) => name.replace('{family}', settings.family.default))],

@@ -123,7 +123,8 @@ const start = (condition: string) => `complete -c parley${condition && ` -n ${fi
 /** fish reads the words after -a again, as it reads a command. */
 function offer(completion: Completion): string {
   if (completion === 'files') return '-F'
-  if (typeof completion === 'string') return `-f -a '(__parley_${completion})'`
+  // -k keeps their order.
+  if (typeof completion === 'string') return `-f -k -a '(__parley_${completion})'`
   return `-f -a ${fishQuote(completion.map(fishQuote).join(' '))}`
 }
 
