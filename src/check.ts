@@ -2,17 +2,14 @@ import type { Context } from './context.ts'
 import { CliError } from './errors.ts'
 import { buildTrial, longestAnswer, tryChat } from './gateway/check.ts'
 import { type Caller, createCaller } from './http/call.ts'
-import { refusesSecret } from './http/retry.ts'
 import { oneLine } from './io/escape.ts'
 import { createQuestioner, InputEnded, type Questioner } from './io/question.ts'
 import { createWrapping } from './io/wrapping.ts'
 import { tryEvents, trySessions } from './sessions/check.ts'
-import { pathDoubt } from './settings/doubts.ts'
 import { changeProfile, demoName, withValue } from './settings/profiles.ts'
 import { deadlineOf, readSettings } from './settings/read-settings.ts'
 import type { ResolvedSettings } from './settings/resolve.ts'
-import { addressOf, profileFlag, secretOriginOf } from './settings/service-settings.ts'
-import type { Endpoint } from './wire/endpoints.ts'
+import { profileFlag, secretOriginOf } from './settings/service-settings.ts'
 import { isObject } from './wire/json/parse.ts'
 
 export interface CheckOptions {
@@ -21,16 +18,14 @@ export interface CheckOptions {
   session?: string | undefined
 }
 
-interface Trial extends CheckOptions {
+interface Trial {
   context: Context
   settings: ResolvedSettings
   caller: Caller
 }
 
-const services = { gateway: 'gateway', agents: 'session service' } as const
-
 /** How long a service may be silent, in seconds: a model takes its time. */
-const patience = { gateway: 30, agents: 10 }
+const patience = 30
 
 /**
  * Tries both services of the profile and prints one line for each. Returns whether the gateway streamed. Throws the first
@@ -38,72 +33,74 @@ const patience = { gateway: 30, agents: 10 }
  */
 export async function checkProfile(asked: Context, { ask, session }: CheckOptions): Promise<boolean> {
   const settings = await readSettings(asked)
-  if (settings.values.baseUrl === undefined && settings.values.agentsUrl === undefined)
-    throw noAddress(settings)
-  const agreed = ask ?? (await offerQuestions(asked, settings))
+  const { values, origins } = settings
+  if (values.baseUrl === undefined && values.agentsUrl === undefined) throw noAddress(settings)
+  const mayCost = ask ?? (await offerQuestions(asked, settings))
   // The person's time to answer does not count.
   const context = { ...asked, start: asked.timers.now() }
   context.limit.deadline = deadlineOf(context, settings)
+  // `--timeout` is meant for the check; a setting is meant for answers that may take long.
+  const isOwn = origins.timeout?.source === 'flag'
+  const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, patience)
+  const trial = { context, settings, caller: createCaller(context, settings, { timeout }) }
   const wrap = await createWrapping(context.host.stdout)
   let first: CliError | undefined
-  let streams = false
-  for (const service of ['gateway', 'agents'] as const) {
-    const caller = createCaller(context, settings, { timeout: timeoutFor(service, settings) })
-    const trial = {
-      context,
-      settings,
-      caller,
-      ask: agreed,
-      session: session || context.host.env.PARLEY_SESSION,
-    }
-    let result: string
+  const check = async (name: string, setting: 'baseUrl' | 'agentsUrl', work: () => Promise<string>) => {
+    let result = `not tried: ${setting} is not set`
     try {
-      if (settings.values[addressOf(service)] === undefined)
-        result = `not tried: ${addressOf(service)} is not set`
-      else if (service === 'agents') result = await trySessionService(trial)
-      else [result, streams] = await tryGateway(trial)
+      if (values[setting] !== undefined) result = await work()
     } catch (failure) {
       if (!(failure instanceof CliError)) throw failure
-      result = `failed: ${describe(failure, service, settings)}`
-      first ??= withoutWords(failure, services[service])
+      result = `failed: ${describe(failure, settings)}`
+      const { status, attempts, sent, body } = failure.details
+      first ??= new CliError(failure.kind, `${name}: ${failure.message}`, { status, attempts, sent, body })
     }
     const clean = oneLine(context.secrets.redact(result), 2000)
-    await context.output.write(`${wrap(`${services[service]}: ${clean}`)}\n`)
+    await context.output.write(`${wrap(`${name}: ${clean}`)}\n`)
   }
+  let streams = false
+  await check('gateway', 'baseUrl', async () => {
+    await requireCredential(trial)
+    if (!mayCost)
+      return `not tried: it costs up to ${mostTokens} tokens: 'parley config check${profileFlag(settings)} --ask' tries it`
+    streams = await tryGateway(trial)
+    return describeStreaming(settings, streams)
+  })
+  await check('session service', 'agentsUrl', () =>
+    trySessionService(trial, session || context.host.env.PARLEY_SESSION),
+  )
   if (first) throw first
   return streams
 }
 
-/** `--timeout` is meant for the check; a setting is meant for answers that may take long. */
-function timeoutFor(service: Endpoint['service'], { values, origins }: ResolvedSettings): number {
-  const { timeout } = values
-  return origins.timeout?.source === 'flag' ? timeout : Math.min(timeout || Infinity, patience[service])
-}
+const mostTokens = 2 * longestAnswer
 
-/** Asks the model twice if that was agreed to. Also returns whether the second answer streamed. */
-async function tryGateway({ context, settings, caller, ask }: Trial): Promise<[string, streams: boolean]> {
+/** Throws a `CliError` if there is no token, or if it may not go to the gateway's address. */
+async function requireCredential({ settings, caller }: Trial): Promise<void> {
   const { endpoint, parts } = await buildTrial(settings, { stream: false })
   await caller.prepare(endpoint, parts)
-  if (!ask) {
-    const way = `'parley config check${profileFlag(settings)} --ask' tries it`
-    const doubt = pathDoubt('baseUrl', settings.values.baseUrl ?? '')
-    const why = `not tried: it costs up to ${2 * longestAnswer} tokens: ${way}`
-    return [doubt === undefined ? why : `${why}; ${doubt}`, false]
-  }
+}
+
+/** Asks the model twice. Returns whether the second answer streamed. */
+async function tryGateway({ context, settings, caller }: Trial): Promise<boolean> {
   await tryChat(context, settings, { caller, stream: false })
   const type = await tryChat(context, settings, { caller, stream: true })
+  return /^text\/event-stream\b/i.test(type)
+}
+
+function describeStreaming(settings: ResolvedSettings, streams: boolean): string {
   const { streamVia, stream } = settings.values
-  if (!/^text\/event-stream\b/i.test(type))
-    return [`ok: the model answered, and does not stream with streamVia=${streamVia}`, false]
-  const way =
-    stream || settings.profile === demoName
-      ? ''
-      : `; 'parley config set${profileFlag(settings)} stream true' has every chat stream`
-  return [`ok: the model answered, and streams with streamVia=${streamVia}${way}`, true]
+  const how = `${streams ? 'streams' : 'does not stream'} with streamVia=${streamVia}`
+  const isOffered = streams && !stream && settings.profile !== demoName
+  const way = `; 'parley config set${profileFlag(settings)} stream true' has every chat stream`
+  return `ok: the model answered, and ${how}${isOffered ? way : ''}`
 }
 
 /** Reads one event of the session that is named, else one session. */
-async function trySessionService({ context, settings, caller, session }: Trial): Promise<string> {
+async function trySessionService(
+  { context, settings, caller }: Trial,
+  session: string | undefined,
+): Promise<string> {
   try {
     if (session) await tryEvents(context, settings, { caller, session })
     else await trySessions(caller, settings)
@@ -118,44 +115,13 @@ async function trySessionService({ context, settings, caller, session }: Trial):
 }
 
 /** The words of a failure, and what mends it. */
-function describe(
-  { message, details }: CliError,
-  service: Endpoint['service'],
-  settings: ResolvedSettings,
-): string {
-  const { serviceMessage, problems = [], status = 0, consequence } = details
+function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {
+  const { serviceMessage, problems = [], status, consequence } = details
   const words = [message, ...problems.slice(0, 3), ...(serviceMessage ? [serviceMessage] : [])].join(': ')
-  const setting = addressOf(service)
-  const mends = [
-    refusesSecret(status) ? consequence : undefined,
-    pathDoubt(setting, settings.values[setting] ?? ''),
-    wayToMend(message, status, { service, settings }),
-  ]
-  return [words, ...mends.filter((mend) => mend !== undefined)].join('; ')
-}
-
-/** Which setting to look at after a failure. */
-function wayToMend(
-  message: string,
-  status: number,
-  { service, settings }: { service: Endpoint['service']; settings: ResolvedSettings },
-): string | undefined {
-  const flag = profileFlag(settings)
-  if (status === 400 || status === 404 || status === 405)
-    return `'parley config list${flag} --effective' shows the address and names that were used`
-  if (message.includes('--cacert')) return `'parley config set${flag} cacert FILE' keeps it`
-  const setting = addressOf(service)
-  if (!message.startsWith(new URL(settings.values[setting] ?? '').hostname)) return undefined
-  const origin = settings.origins[setting]
-  return origin?.source === 'profile'
-    ? `'parley config set${flag} ${setting} ADDRESS' changes the address`
-    : `the address is from ${origin?.name}`
-}
-
-/** The line on stdout has the service's message and what mends it already. */
-const withoutWords = ({ kind, message, details }: CliError, service: string): CliError => {
-  const { status, attempts, sent, body } = details
-  return new CliError(kind, `${service}: ${message}`, { status, attempts, sent, body })
+  const isRefused = status !== undefined && (kind === 'credentials' || kind === 'refused')
+  if (isRefused && consequence !== undefined) return `${words}; ${consequence}`
+  const way = `'parley config list${profileFlag(settings)} --effective' shows the address and names that were used`
+  return kind === 'not-sent' || kind === 'refused' ? `${words}; ${way}` : words
 }
 
 /** Asks a person at a terminal whether to try what costs. */
@@ -177,7 +143,7 @@ async function offerQuestions(
 const canAsk = (settings: ResolvedSettings): boolean =>
   settings.values.baseUrl !== undefined && secretOriginOf(settings, 'gateway') !== undefined
 
-const costly = `Ask the model, too? That is two short questions, up to ${2 * longestAnswer} tokens. [y/N]`
+const costly = `Ask the model, too? That is two short questions, up to ${mostTokens} tokens. [y/N]`
 
 /** Asks until the answer is yes, no, or Enter for the default. */
 async function agrees(questioner: Questioner, question: string, byDefault = false): Promise<boolean> {

@@ -110,7 +110,7 @@ Another profile, from now on or for one command:
   parley config use work
   parley chat --profile work 'Say hello'
 
-A value comes from the first of: a flag, the profile named by --profile, the environment, the current profile, the default. With --profile, addresses and secrets never come from the environment. A secret goes only to the address from the same place, or to an address given by flag. 'parley config list --effective' shows which values apply, and why; 'parley help settings' lists the settings.
+A value comes from the first of: a flag, the profile named by --profile, the environment, the current profile, the default. With --profile, addresses and secrets never come from the environment. A secret goes only to the address from the same place, or to an address given by flag. 'parley config list --effective' shows which values apply, and where they come from; 'parley help settings' lists the settings.
 `
 
 const input: Topic =

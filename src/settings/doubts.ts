@@ -1,7 +1,3 @@
-import { existsSync } from 'node:fs'
-import { absolutePath } from '../io/paths.ts'
-import { isPlainRemote } from '../wire/address.ts'
-import type { Values } from './profiles.ts'
 import type { SettingName } from './table.ts'
 
 /** Where the paths begin that are added to an address. */
@@ -25,21 +21,4 @@ export function withoutOwnPath(name: SettingName, address: string): string | und
   const { origin, pathname } = new URL(address)
   const at = pathname.search(ownPath)
   return at < 0 ? undefined : `${origin}${pathname.slice(0, at)}`
-}
-
-/** Why a value of a profile, which is valid, may not work. */
-export function valueDoubt(
-  host: { readonly cwd: string },
-  name: SettingName,
-  values: Values,
-): string | undefined {
-  const value = values[name]
-  if (typeof value !== 'string') return undefined
-  if (name === 'cacert') {
-    return existsSync(absolutePath(host, value)) ? undefined : `cacert: ${value} is not there`
-  }
-  if (name !== 'baseUrl' && name !== 'agentsUrl') return undefined
-  const isRefused = isPlainRemote(value) && values.allowHttp !== true
-  const refusal = `${name}: plain http to ${new URL(value).host} works only with --allow-http`
-  return pathDoubt(name, value) ?? (isRefused ? refusal : undefined)
 }

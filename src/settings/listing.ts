@@ -3,9 +3,9 @@ import type { Context } from '../context.ts'
 import { toTsv } from '../io/tsv.ts'
 import { profilePath } from './profile-file.ts'
 import type { Profile } from './profiles.ts'
-import { type Candidate, type Explanation, explainProfile, problemOf } from './resolve.ts'
+import { type Candidate, problemOf, readChosenValues } from './resolve.ts'
 import { describeMismatch, profileFlag } from './service-settings.ts'
-import { maskValue, type SettingName, settingNames } from './table.ts'
+import { maskValue, settingNames } from './table.ts'
 
 export interface ListOptions {
   /** Every value that applies, not the profile's alone. */
@@ -14,43 +14,23 @@ export interface ListOptions {
 
 /** Prints a profile's values: a table on a terminal, else lines of fields separated by tabs. */
 export async function listProfile(context: Context, options: ListOptions): Promise<void> {
-  const { profile, explanations } = await explainProfile(context, options.effective)
+  const { profile, chosen } = await readChosenValues(context, options.effective)
   const rows = options.effective
-    ? [describeProfile(context, profile), ...explanations.flatMap(describe)]
+    ? [
+        describeProfile(context, profile),
+        ...chosen.map((each) => [each.setting, show(each), each.origin.name]),
+      ]
     : settingNames
         .filter((name) => profile.values[name] !== undefined)
-        .map((name) => describeValue(profile, name))
+        .map((name) => [name, show({ setting: name, value: profile.values[name] })])
   await print(context, rows)
   if (rows.length === 0 && context.output.isTerminal) noteNothing(context, profile)
   noteUnknownKeys(context, profile)
-  if (options.effective) noteMismatches(context, explanations)
+  if (options.effective) noteMismatches(context, chosen)
 }
-
-const describeValue = ({ values }: Profile, name: SettingName) => [
-  name,
-  show({ setting: name, value: values[name] }),
-]
 
 function describeProfile({ host }: Context, { name, chosenBy }: Profile): string[] {
   return ['profile', name, chosenBy, profilePath(host) ?? '']
-}
-
-/** One row, or none: setting, value, where it comes from, and the other values that were given. */
-function describe({ setting, chosen, overridden, ignored }: Explanation): string[][] {
-  const others = [
-    ...overridden
-      .filter(({ origin }) => origin.source !== 'default')
-      .map((each) => `overrides ${name(each)}`),
-    ...ignored.map((each) => `ignores ${name(each)} (because of --profile)`),
-  ]
-  if (!chosen && others.length === 0) return []
-  const shown = chosen ? [chosen.setting, show(chosen), chosen.origin.name] : [setting, '', 'not set']
-  return [[...shown, others.join(', ')]]
-
-  function name(candidate: Candidate): string {
-    const other = candidate.setting === chosen?.setting ? '' : ` ${candidate.setting}`
-    return `${candidate.origin.name}${candidate.origin.source === 'environment' ? '' : other} ${show(candidate)}`
-  }
 }
 
 /** A value that is not valid is not shown: it may be a secret in the wrong place. */
@@ -59,7 +39,7 @@ function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
   return problem ? `(${problem})` : maskValue(candidate.setting, candidate.value)
 }
 
-/** On a terminal defaults are dim, and rows with more than one value are yellow. */
+/** On a terminal defaults are dim. */
 async function print({ output, style }: Context, rows: string[][]): Promise<void> {
   if (!output.isTerminal) {
     for (const row of rows) await output.write(toTsv(row))
@@ -68,10 +48,8 @@ async function print({ output, style }: Context, rows: string[][]): Promise<void
   const { createTable } = await import('../io/columns.ts')
   // Nothing is cut: the last column is the one that matters.
   for (const [index, line] of createTable({ width: Infinity })(rows).entries()) {
-    const [name, , from, others] = rows[index] ?? []
-    const isDefault = from === 'default' && name !== 'profile'
-    const paint = isDefault ? style.dim : name !== 'profile' && others ? style.yellow : String
-    await output.write(`${paint(line)}\n`)
+    const [name, , from] = rows[index] ?? []
+    await output.write(`${from === 'default' && name !== 'profile' ? style.dim(line) : line}\n`)
   }
 }
 
@@ -88,10 +66,8 @@ function noteUnknownKeys({ note }: Context, { name, values }: Profile): void {
   }
 }
 
-function noteMismatches({ note }: Context, explanations: Explanation[]): void {
-  const origins = Object.fromEntries(
-    explanations.flatMap(({ chosen }) => (chosen ? [[chosen.setting, chosen.origin]] : [])),
-  )
+function noteMismatches({ note }: Context, chosen: Candidate[]): void {
+  const origins = Object.fromEntries(chosen.map(({ setting, origin }) => [setting, origin]))
   for (const service of ['gateway', 'agents'] as const) {
     const mismatch = describeMismatch({ origins }, service)
     if (mismatch) note(mismatch)

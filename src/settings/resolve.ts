@@ -1,7 +1,7 @@
 import type { Context, FlagSettings } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
-import { type Profile, readProfile, readProfileIfAllowed } from './profiles.ts'
+import { type Profile, readProfile, readProfileIfAllowed, replacedBy } from './profiles.ts'
 import { anyBetas, type Settings, schemas } from './schemas.ts'
 import { type SettingName, secretOfCommand, settingNames, settingOf, settings, variableOf } from './table.ts'
 
@@ -22,21 +22,11 @@ export interface ResolvedSettings {
   openPlace: string | undefined
 }
 
-/** A value that was given for a setting, unchecked. */
+/** A value for a setting, unchecked. */
 export interface Candidate {
   setting: SettingName
   value: unknown
   origin: Origin
-}
-
-/** Which value applies for a setting, and which others there are. A secret and the command for it are one setting. */
-export interface Explanation {
-  setting: SettingName
-  chosen: Candidate | undefined
-  /** What `chosen` overrides, strongest first. */
-  overridden: Candidate[]
-  /** Those of the environment that never mix with a profile named by `--profile`. */
-  ignored: Candidate[]
 }
 
 export interface SettingSources {
@@ -56,51 +46,54 @@ const bound: readonly SettingName[] = [
   'workspaceId',
 ]
 
-/** Finds for every setting all values that there are, in the order of `README.md`, Your own services. */
-function explainSettings({ flags, profile, env }: SettingSources): Explanation[] {
-  const fromProfile = layer(
-    'profile',
-    (setting) => profile.values[setting],
-    // A file may have any name, and a message may be printed as it is.
-    () => `profile '${oneLine(profile.name, 100)}'`,
-  )
-  const fromEnvironment = layer('environment', (setting) => env[variableOf(setting)] || undefined, variableOf)
-  const layers = [
-    layer(
-      'flag',
-      (setting) => flags[setting]?.value,
-      (setting) => flags[setting]?.flag ?? setting,
-    ),
-    ...(profile.isNamed ? [fromProfile, fromEnvironment] : [fromEnvironment, fromProfile]),
-    layer(
-      'default',
-      (setting) => settingOf(setting).default,
-      () => 'default',
-    ),
-  ]
-  const isIgnored = ({ setting, origin }: Candidate) =>
-    profile.isNamed && origin.source === 'environment' && bound.includes(setting)
+/** A place that values come from. */
+interface Source {
+  source: Origin['source']
+  nameOf(setting: SettingName): string
+  valueFor(setting: SettingName): unknown
+}
 
+/** The value of each setting that has one. A secret and the command for it are one setting. */
+function chooseValues(sources: SettingSources): Candidate[] {
+  const ordered = orderSources(sources)
   return settingNames
-    .filter((setting) => secretOfCommand[setting] === undefined)
-    .map((setting) => {
-      const forms = settingNames.filter((name) => name === setting || secretOfCommand[name] === setting)
-      const candidates = layers.flatMap((candidatesOf) => forms.flatMap(candidatesOf))
-      const [chosen, ...overridden] = candidates.filter((candidate) => !isIgnored(candidate))
-      return { setting, chosen, overridden, ignored: candidates.filter(isIgnored) }
+    .filter((name) => secretOfCommand[name] === undefined)
+    .flatMap((name) => {
+      const forms = settingNames.filter((form) => form === name || secretOfCommand[form] === name)
+      const candidates = ordered.flatMap(({ source, nameOf, valueFor }) =>
+        forms.map((setting) => ({
+          setting,
+          value: valueFor(setting),
+          origin: { source, name: nameOf(setting) },
+        })),
+      )
+      return candidates.find(({ value }) => value !== undefined) ?? []
     })
 }
 
-/** One source of values, as a function that finds its value for a setting. */
-function layer(
-  source: Origin['source'],
-  readValue: (setting: SettingName) => unknown,
-  nameOf: (setting: SettingName) => string,
-): (setting: SettingName) => Candidate[] {
-  return (setting) => {
-    const value = readValue(setting)
-    return value === undefined ? [] : [{ setting, value, origin: { source, name: nameOf(setting) } }]
+/** The places of values, in the order of `README.md`, Your own services. */
+function orderSources({ flags, profile, env }: SettingSources): Source[] {
+  const own: Source = {
+    source: 'profile',
+    // A file may have any name, and a message may be printed as it is.
+    nameOf: () => `profile '${oneLine(profile.name, 100)}'`,
+    valueFor: (setting) => profile.values[setting],
   }
+  const environment: Source = {
+    source: 'environment',
+    nameOf: variableOf,
+    valueFor: (setting) =>
+      profile.isNamed && bound.includes(setting) ? undefined : env[variableOf(setting)] || undefined,
+  }
+  return [
+    {
+      source: 'flag',
+      nameOf: (setting) => flags[setting]?.flag ?? setting,
+      valueFor: (setting) => flags[setting]?.value,
+    },
+    ...(profile.isNamed ? [own, environment] : [environment, own]),
+    { source: 'default', nameOf: () => 'default', valueFor: (setting) => settingOf(setting).default },
+  ]
 }
 
 /**
@@ -110,8 +103,7 @@ function layer(
 export function resolveSettings(sources: SettingSources): ResolvedSettings {
   const values: Record<string, unknown> = {}
   const origins: ResolvedSettings['origins'] = {}
-  for (const { chosen } of explainSettings(sources)) {
-    if (!chosen) continue
+  for (const chosen of chooseValues(sources)) {
     values[chosen.setting] = parseValue(chosen)
     origins[chosen.setting] = chosen.origin
   }
@@ -153,24 +145,24 @@ export function requireValid(candidate: Candidate, vendor?: string): void {
 }
 
 /**
- * Reads the chosen profile, and finds out which values apply. For `everything` that does, a profile file may be one that
- * may not be read.
+ * Reads the chosen profile, and finds the values that apply. With `isForRun` a profile file that may not be read counts as
+ * empty, as it does for a request.
  */
-export async function explainProfile(
+export async function readChosenValues(
   { host, flags, note }: Context,
-  everything = false,
-): Promise<{ profile: Profile; explanations: Explanation[] }> {
-  const read = everything ? readProfileIfAllowed : readProfile
+  isForRun = false,
+): Promise<{ profile: Profile; chosen: Candidate[] }> {
+  const read = isForRun ? readProfileIfAllowed : readProfile
   const profile = await read(host, note, flags.profile)
-  return { profile, explanations: explainSettings({ flags: flags.settings, profile, env: host.env }) }
+  return { profile, chosen: chooseValues({ flags: flags.settings, profile, env: host.env }) }
 }
 
-/** Says when the environment overrides a profile's value. */
-export function noteOverride({ note }: Context, explanations: Explanation[], setting: SettingName): void {
-  const explanation = explanations.find((each) =>
-    [each.chosen, ...each.overridden].some((candidate) => candidate?.setting === setting),
-  )
-  if (explanation?.chosen?.origin.source === 'environment') {
-    note(`${explanation.chosen.origin.name} in the environment overrides it`)
+/** Says which of the settings that a profile has got now the environment overrides. */
+export async function noteOverrides(context: Context, names: readonly SettingName[]): Promise<void> {
+  const { chosen } = await readChosenValues(context)
+  for (const { setting, origin } of chosen) {
+    const isMeant = names.some((name) => name === setting || replacedBy(name).includes(setting))
+    if (isMeant && origin.source === 'environment')
+      context.note(`${origin.name} in the environment overrides it`)
   }
 }

@@ -53,7 +53,7 @@ export function mendSecret(
         ]
       : [
           origin.name,
-          `change it there; 'parley config list${profileFlag(settings)} --effective' shows what it overrides`,
+          `change it there; 'parley config list${profileFlag(settings)} --effective' shows where each value comes from`,
         ]
   return `its secret came from ${place}: ${way}`
 }

@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
 import type { Questioner } from '../io/question.ts'
 import { createWrapping } from '../io/wrapping.ts'
-import { valueDoubt, withoutOwnPath } from './doubts.ts'
+import { withoutOwnPath } from './doubts.ts'
 import { readProfiles, requireProfilePath } from './profile-file.ts'
 import {
   changeProfile,
@@ -12,7 +12,7 @@ import {
   type Values,
   withValue,
 } from './profiles.ts'
-import { explainProfile, noteOverride } from './resolve.ts'
+import { noteOverrides } from './resolve.ts'
 import { schemas } from './schemas.ts'
 import { maskValue, type SettingName, settingOf } from './table.ts'
 
@@ -35,7 +35,6 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
   const known = profileValues(file, name) ?? {}
   context.calls.sayInstead(() => 'nothing was changed')
   const answers = await interview(questioner, known, {
-    host,
     begin: (title) => write(`\n${title}`),
     say: (text) => write(margin + wrapBelow(oneLine(text, 2000))),
   })
@@ -46,8 +45,10 @@ export async function setUpProfile(context: Context, questioner: Questioner): Pr
     // Meanwhile 'config use' may have chosen another one, whose secret would go to the address that was typed.
     await changeProfile(context, (current) => answers.reduce(withAnswer, current), name)
     note(`saved: ${nextSteps(values, flags.profile ? ` --profile ${name}` : '')}`)
-    const { explanations } = await explainProfile(context)
-    for (const [setting] of answers) noteOverride(context, explanations, setting)
+    await noteOverrides(
+      context,
+      answers.map(([setting]) => setting),
+    )
   }
   return services.some(({ address }) => values[address] !== undefined)
 }
@@ -119,7 +120,7 @@ const explanations: { [K in SettingName]?: string } = {
 async function interview(
   questioner: Questioner,
   known: Values,
-  { begin, say, host }: Screen & Pick<Context, 'host'>,
+  { begin, say }: Screen,
 ): Promise<GivenValue[]> {
   const answers: GivenValue[] = []
   /** Resolves with whether the setting has a value then. */
@@ -127,11 +128,7 @@ async function interview(
     const values = answers.reduce(withAnswer, known)
     const current = values[name] ?? defaultOf(name, values)
     const value = await askFor(name, { current, questioner, say })
-    if (value !== undefined) {
-      answers.push([name, value])
-      const doubt = valueDoubt(host, name, withValue(values, name, value))
-      if (doubt !== undefined) say(doubt)
-    }
+    if (value !== undefined) answers.push([name, value])
     return (value ?? current) !== undefined
   }
   for (const { title, address, secret, command, others } of services) {

@@ -370,7 +370,7 @@ describe('which secret goes where', () => {
   })
 })
 
-const inEnvironment = "change it there; 'parley config list --effective' shows what it overrides"
+const inEnvironment = "change it there; 'parley config list --effective' shows where each value comes from"
 const inProfile = "profile 'default', accessToken: 'parley config set accessToken' replaces it"
 
 test.each([

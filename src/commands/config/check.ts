@@ -14,7 +14,7 @@ export function declare(command: Command): void {
 }
 
 export const notes = [
-  'It prints one line for each service: ok, failed, or not tried, and why. The session service is asked for one event of the session, which need not exist, or without -s for one session. The gateway is tried only with --ask, or after a yes on a terminal: one short chat, and one that streams. The exit code is 0 if nothing failed, else that of the first failure. The session service may be silent for 10 s, a model for 30 s, or as long as --timeout says. --raw, --dry-run and --curl do not apply.',
+  'It prints one line for each service: ok, failed, or not tried, and why. The session service is asked for one event of the session, which need not exist, or without -s for one session. The gateway is tried only with --ask, or after a yes on a terminal: one short chat, and one that streams. The exit code is 0 if nothing failed, else that of the first failure. A service may be silent for 30 s, or as long as --timeout says. --raw, --dry-run and --curl do not apply.',
 ]
 
 export const examples = ['parley config check', 'parley config check -s sesn_1 --ask']

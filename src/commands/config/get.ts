@@ -3,7 +3,7 @@ import { SettingArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
-import { explainProfile, noteOverride } from '../../settings/resolve.ts'
+import { readProfile } from '../../settings/profiles.ts'
 import { findSetting, formatValue, maskValue } from '../../settings/table.ts'
 
 export function declare(command: Command): void {
@@ -13,18 +13,16 @@ export function declare(command: Command): void {
 export const examples = ['parley config get baseUrl', 'parley config get accessToken --reveal']
 
 export async function run(
-  context: Context,
+  { host, flags, note, output }: Context,
   options: { reveal?: boolean },
   [key = '']: string[],
 ): Promise<void> {
-  const { output } = context
   const name = findSetting(key)
-  const { profile, explanations } = await explainProfile(context)
+  const profile = await readProfile(host, note, flags.profile)
   const value = profile.values[name]
   if (value === undefined) {
     throw new CliError('credentials', `${name} is not set in the profile '${profile.name}'`)
   }
   const shown = options.reveal ? formatValue(value) : maskValue(name, value)
   await output.write(`${output.isTerminal ? escapeControls(shown) : shown}\n`)
-  noteOverride(context, explanations, name)
 }

@@ -3,7 +3,7 @@ import type { Context } from '../../context.ts'
 import { type ListOptions, listProfile } from '../../settings/listing.ts'
 
 export function declare(command: Command): void {
-  command.option('--effective', 'every value that applies, where it comes from, and what it overrides')
+  command.option('--effective', 'every value that applies, and where it comes from')
 }
 
 export const notes = ['In a pipe the columns are separated by tabs.']

@@ -3,9 +3,9 @@ import { SettingArgument } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, usage } from '../../errors.ts'
 import { createQuestioner } from '../../io/question.ts'
-import { valueDoubt } from '../../settings/doubts.ts'
+import { pathDoubt } from '../../settings/doubts.ts'
 import { changeProfile, replacedBy, withValue } from '../../settings/profiles.ts'
-import { explainProfile, noteOverride, problemOf } from '../../settings/resolve.ts'
+import { noteOverrides, problemOf, readChosenValues } from '../../settings/resolve.ts'
 import { schemas } from '../../settings/schemas.ts'
 import { findSetting, isSpelling, type SettingName, settingNames, settingOf } from '../../settings/table.ts'
 
@@ -36,24 +36,21 @@ export async function run(context: Context, _: unknown, [key = '', given]: strin
   if (!parsed.success)
     throw usage(`${name} ${problemOf({ setting: name, value: text }, await vendorOf(context))}`)
   let replaced: string[] = []
-  let doubt: string | undefined
   context.calls.sayInstead(() => undefined)
   await changeProfile(context, (values) => {
     replaced = replacedBy(name).filter((other) => Object.hasOwn(values, other))
-    const changed = withValue(values, name, parsed.data)
-    doubt = valueDoubt(context.host, name, changed)
-    return changed
+    return withValue(values, name, parsed.data)
   })
   for (const other of replaced) context.note(`${other} was removed: ${name} replaces it`)
+  const doubt = pathDoubt(name, String(parsed.data))
   if (doubt !== undefined) context.warn(doubt)
-  const { explanations } = await explainProfile(context)
-  noteOverride(context, explanations, name)
+  await noteOverrides(context, [name])
 }
 
 /** The word in the names of the session service's headers. */
 async function vendorOf(context: Context): Promise<string | undefined> {
-  const { explanations } = await explainProfile(context)
-  const vendor = explanations.find(({ setting }) => setting === 'vendor')?.chosen?.value
+  const { chosen } = await readChosenValues(context)
+  const vendor = chosen.find(({ setting }) => setting === 'vendor')?.value
   return typeof vendor === 'string' ? vendor : undefined
 }
 
