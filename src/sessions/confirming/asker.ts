@@ -4,8 +4,9 @@ import { oneLine } from '../../io/escape.ts'
 import { createQuestioner, InputEnded, type Questioner } from '../../io/question.ts'
 import { type Style, wantsColour } from '../../io/style.ts'
 import { DenyMessage, longestDenyMessage } from '../../wire/sessions/send-events.ts'
+import { briefly, columnsOf } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
-import { briefly, columnsOf, namesTool, showToolUse } from './shown-use.ts'
+import { namesTool, showToolUse } from './shown-use.ts'
 
 /** A tool use that a person is asked about. */
 export interface AskedUse {
@@ -97,6 +98,11 @@ export class Asker {
     this.#withdrawn.set(id, why)
     this.#verdicts.delete(id)
     if (this.#open?.id === id) this.#open.end.abort()
+  }
+
+  /** Whether a person was told that the question is taken back. */
+  hasWithdrawn(id: string): boolean {
+    return this.#withdrawn.get(id) === ''
   }
 
   /** Releases the terminal. */

@@ -3,6 +3,7 @@ import { layOutJson } from '../../io/json-lines.ts'
 import type { Span } from '../../io/spans.ts'
 import { childrenOf, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import { startOf } from '../../wire/text-start.ts'
+import { columnsOf, cut, plainly, visible } from '../plain-name.ts'
 
 /** How the rows of a tool use are shown. */
 export interface Screen {
@@ -117,46 +118,6 @@ function breakTexts(line: readonly Span[]): Span[][] {
   return lines
 }
 
-const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
-
-/** Text whose invisible characters, and those that move others, are escaped as in JSON. */
-const visible = (text: string): string =>
-  text.replace(unseen, (char) =>
-    char
-      .split('')
-      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-      .join(''),
-  )
-
-/** A name or an id from outside: as a JSON string if it has blanks or marks, so that it cannot look like parley's words. */
-const plainly = (text: string): string =>
-  /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && visible(text) === text ? text : visible(JSON.stringify(text))
-
-/** How much of a name is shown beside other words, in characters. */
-const briefName = 60
-
-/** The beginning of a name or an id, in at most so many columns. */
-export const briefly = (text: string, columns = Infinity): string =>
-  cut(plainly(text.length > briefName ? `${startOf(text, briefName)}…` : text), columns)
-
-/** At most so many: a character beyond ASCII may be two wide. Rather a row too short than one that the terminal wraps. */
-const columnsOfChar = (char: string): number => (char < '\x7f' ? 1 : 2)
-
-export const columnsOf = (text: string): number =>
-  [...text].reduce((sum, char) => sum + columnsOfChar(char), 0)
-
-function cut(text: string, columns: number): string {
-  if (columnsOf(text) <= columns) return text
-  let shown = ''
-  let left = columns - columnsOf('…')
-  for (const char of text) {
-    left -= columnsOfChar(char)
-    if (left < 0) break
-    shown += char
-  }
-  return `${shown}…`
-}
-
 function wrap(line: readonly Span[], width: number): Span[][] {
   const rows: Span[][] = [[]]
   let room = width
@@ -165,12 +126,12 @@ function wrap(line: readonly Span[], width: number): Span[][] {
     let at = 0
     const put = () => rows.at(-1)?.push({ text: text.slice(from, at), look })
     for (const char of text) {
-      room -= columnsOfChar(char)
+      room -= columnsOf(char)
       if (room < 0) {
         put()
         rows.push([])
         from = at
-        room = width - columnsOfChar(char)
+        room = width - columnsOf(char)
       }
       at += char.length
     }

@@ -4,6 +4,7 @@ import { describeMoment } from '../../io/local-time.ts'
 import { formatMoney } from '../../io/money.ts'
 import { quoteWords, shellQuote } from '../../io/shell-quote.ts'
 import type { Money } from '../../wire/sessions/usage.ts'
+import { briefly } from '../plain-name.ts'
 import { budgetCommand, sessionCommand } from '../session-command.ts'
 import { needsResult, type SessionState } from '../session-state.ts'
 
@@ -57,10 +58,14 @@ export async function stillWaiting(
   const { clip, widthOf } = isLaidOut ? await import('../../io/width.ts') : asItIs
   const forResults = ids.filter((id) => needsResult(state.toolUse(id)))
   const others = ids.filter((id) => !forResults.includes(id))
+  const unnamed = others.filter((id) => state.toolUse(id)?.name === '')
+  const named = others.filter((id) => !unnamed.includes(id))
   const isListed = state.unlisted.length === 0
   const fits = (text: string) => widthOf(text) <= columns - indent
   const ways = [
-    ...(others.length > 0 ? [wayToConfirm(context, session, others, isListed, fits)] : []),
+    ...(named.length > 0 ? [wayToConfirm(context, session, named, isListed, fits)] : []),
+    // Nobody knows what an allowance would allow.
+    ...(unnamed.length > 0 ? [wayToDeny(context, session, unnamed)] : []),
     ...waysToGiveResults(context, session, state, { ids: forResults, resume }),
   ]
   return new CliError('waiting', `${session} waits for an answer`, {
@@ -112,6 +117,9 @@ function wayToConfirm(
   return fits(named) ? `${named}\n${orDeny}` : `answer with: ${command} --pending`
 }
 
+const wayToDeny = (context: Context, session: string, ids: string[]): string =>
+  `to deny ${ids.length === 1 ? 'it' : 'them'}: ${sessionCommand(context, 'confirm', session)} ${nameUses(ids)} --deny`
+
 /** One way for each kind of tool use that needs a result. A run can carry it out, too, unless it has a command for it. */
 function waysToGiveResults(
   context: Context,
@@ -123,7 +131,8 @@ function waysToGiveResults(
   return [...types].map((type) => {
     const same = ids.filter((id) => (state.toolUse(id)?.type ?? '') === type)
     const way = `give a result with: ${resultCommand(context, session, type, same)}`
-    const name = same.map((id) => state.toolUse(id)?.name ?? '').find((each) => !hasCommand(context, each))
+    const names = same.map((id) => state.toolUse(id)?.name ?? '')
+    const name = names.find((each) => each !== '' && !hasCommand(context, each))
     if (!resume || name === undefined) return way
     const tool = isSafeWord(name) && !name.includes('=') ? name : 'NAME'
     return `${way}\nor have a command give it: ${quoteWords(['parley', ...resume, '--tool', `${tool}=COMMAND`])}`
@@ -151,5 +160,7 @@ const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
 
 function summarizeToolUse(state: SessionState, id: string): string {
   const use = state.toolUse(id)
-  return use ? `${id}: ${use.name} ${JSON.stringify(use.input ?? {})}` : id
+  if (!use) return briefly(id)
+  const name = use.name === '' ? '(no name)' : briefly(use.name)
+  return `${briefly(id)}: ${name} ${JSON.stringify(use.input ?? {})}`
 }

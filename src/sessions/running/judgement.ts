@@ -1,4 +1,5 @@
 import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
+import { briefly } from '../plain-name.ts'
 import {
   type Decision,
   decide,
@@ -105,4 +106,4 @@ export const deciderOf = ({ by, rule }: Judgement): string =>
 const longestInput = 400
 
 export const describeUse = ({ id, name, inputText }: Use): string =>
-  `${name} ${inputText.length > longestInput ? `${inputText.slice(0, longestInput)}…` : inputText} ${id}`
+  `${briefly(name)} ${inputText.length > longestInput ? `${inputText.slice(0, longestInput)}…` : inputText} ${id}`
