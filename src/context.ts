@@ -101,6 +101,8 @@ export interface Run {
    * leaves the cursor of a terminal at the beginning of a line returns true.
    */
   cleanups: Crowd<() => unknown>
+  /** Called in order once all output is written, the report too. Not called after a signal, or if the report failed. */
+  lastSteps: (() => void)[]
   /** Called before each attempt of each request: throws a `CliError` if this run may send nothing more. */
   requireRight?: () => void
   secrets: Secrets

@@ -32,6 +32,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     start,
     limit,
     cleanups,
+    lastSteps: [],
     secrets,
     summary,
     calls,
@@ -65,7 +66,11 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       if (error instanceof OutputClosed) return 0
       throw error
     })
-    await report.write({ exit })
+    await report.write({ exit }).catch((error: unknown) => {
+      run.lastSteps = []
+      throw error
+    })
+    takeLastSteps()
     return ending ?? exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
@@ -74,6 +79,10 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     cleanUp(cleanups)
     hasEnded?.()
     host.leaveAfter?.(lateEnd() - host.timers.now())
+  }
+
+  function takeLastSteps(): void {
+    for (const step of run.lastSteps.splice(0)) step()
   }
 
   /** By the forward clock: what nobody takes by then is given up. Infinity without a deadline. */
@@ -105,12 +114,21 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return ending
   }
 
+  function tryLastSteps(): string | undefined {
+    try {
+      takeLastSteps()
+    } catch (error) {
+      return (error as Error).message
+    }
+    return undefined
+  }
+
   async function end(thrown: CliError): Promise<number> {
-    cleanUp(cleanups)
     // What failed may be no call, but the printing of what several calls brought.
     const failure = thrown.with({ sent: thrown.details.sent ?? calls.sent })
     const { kind, message, details, exitCode } = failure
-    const problem = await report.tryWrite({ exit: exitCode, failure })
+    const problem = (await report.tryWrite({ exit: exitCode, failure })) ?? tryLastSteps()
+    cleanUp(cleanups)
     const whole = problem === undefined ? failure : new CliError(kind, `${message}; ${problem}`, details)
     const until = { limit: { deadline: lateEnd() }, timers: host.timers }
     await printFailure(whole, argv, { host, secrets, until })

@@ -60,8 +60,10 @@ interface Answer {
   isReply: boolean
   /** The service has shown it, so that what it shows later knows of it. */
   isShown: boolean
-  /** Of a confirmation. */
+  /** Of the last confirmation. */
   decision: unknown
+  /** The last that came is a result. */
+  isResult: boolean
 }
 
 /** What a session's events, added in their order, say about it. */
@@ -118,10 +120,12 @@ export class SessionState {
     } else if (isWork(event) && !isKnown) this.#isBusy = true
   }
 
-  /** An event that was added before came again: a tool use has to be the same each time. */
-  addAgain(event: SessionEvent, text?: string): void {
+  /** An event that was added before came again. Returns whether it is now a tool use that was shown with two inputs. */
+  addAgain(event: SessionEvent, text?: string): boolean {
     const use = event.id === undefined ? undefined : this.#toolUses.get(event.id)
-    if (use && !isSame(use, readToolUse(event, text))) use.isContradicted = true
+    if (!use || use.isContradicted || isSame(use, readToolUse(event, text))) return false
+    use.isContradicted = true
+    return true
   }
 
   /** Something was sent to the session that it has not shown yet, so that it has not stopped for good. */
@@ -228,6 +232,11 @@ export class SessionState {
     return this.#answers.has(id)
   }
 
+  /** What the last confirmation of it says. */
+  decisionOn(id: string): unknown {
+    return this.#answers.get(id)?.decision
+  }
+
   /** Whether a client gave a decision or a result for it. */
   hasReply(id: string): boolean {
     return this.#answers.get(id)?.isReply === true
@@ -256,9 +265,9 @@ export class SessionState {
 
   /** A rest after an allowance that lists the tool use waits for its result: nobody but a client carries it out. */
   #askForResult(id: string): void {
-    const { isShown, decision } = this.#answers.get(id) ?? {}
+    const { isShown, decision, isResult } = this.#answers.get(id) ?? {}
     const use = this.#toolUses.get(id)
-    if (use?.type !== 'agent.tool_use' || !isShown || decision !== 'allow') return
+    if (use?.type !== 'agent.tool_use' || !isShown || isResult || decision !== 'allow') return
     this.#answers.delete(id)
     use.permission = 'allow'
     use.wantsResult = true
@@ -280,15 +289,16 @@ export class SessionState {
   #addAnswer(event: SessionEvent): boolean {
     const ids = answerFields.map((field) => event[field]).filter((id) => typeof id === 'string')
     const isNew = ids.length === 0 || ids.some((id) => !this.#answers.has(id))
-    const isReply = event.type.startsWith('user.')
-    const decision = event.type === 'user.tool_confirmation' ? event.result : undefined
+    const isResult = event.type !== 'user.tool_confirmation'
+    const isShown = event.id !== undefined
     for (const id of ids) {
-      const hadReply = this.hasReply(id)
-      this.#answers.set(id, { isReply: isReply || hadReply, isShown: event.id !== undefined, decision })
+      const isReply = event.type.startsWith('user.') || this.hasReply(id)
+      const decision = isResult ? this.decisionOn(id) : event.result
+      this.#answers.set(id, { isReply, isShown, isResult, decision })
       this.#open.delete(id)
       const use = this.#toolUses.get(id)
       // Nobody decides on it any more, and it may be long. One that was allowed may wait for its result.
-      if (use && !(decision === 'allow' && use.type === 'agent.tool_use')) use.text = undefined
+      if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) use.text = undefined
     }
     return isNew
   }

@@ -53,6 +53,7 @@ async function startRun(
       start: 0,
       limit: { deadline: Infinity },
       cleanups: new Set(),
+      lastSteps: [],
       secrets: createSecrets(),
       summary: new Summary(),
       calls,

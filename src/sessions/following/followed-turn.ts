@@ -27,12 +27,19 @@ interface Moment {
 export class FollowedTurn {
   #moments: Moment[] = []
   #hasOwnTask = false
+  #ownIds: ReadonlySet<string> = new Set()
 
   /** Events were sent. If there is a task among them, only these are tasks, and what came before is not of its turn. */
   begin(sent: readonly SessionEvent[]): void {
     if (!sent.some(isTask)) return
     this.#moments = []
     this.#hasOwnTask = true
+  }
+
+  /** An earlier run has sent events with these ids. If there are any, only these are tasks. */
+  recognize(ids: ReadonlySet<string>): void {
+    this.#ownIds = ids
+    this.#hasOwnTask = ids.size > 0
   }
 
   /** Adds what happened last. `isOwn` of what was sent. */
@@ -95,7 +102,8 @@ export class FollowedTurn {
     return this.#moments.findLast(({ mayEnd }) => mayEnd !== undefined)?.mayEnd === true
   }
 
-  #momentOf({ event, key }: KeyedEvent, isOwn: boolean): Moment {
+  #momentOf({ event, key }: KeyedEvent, isSent: boolean): Moment {
+    const isOwn = isSent || (event.id !== undefined && this.#ownIds.has(event.id))
     return {
       key,
       isTask: isTask(event) && (isOwn || !this.#hasOwnTask),

@@ -30,6 +30,8 @@ export interface FollowOptions {
   stays?: boolean
   /** A session in which nothing has happened is a usage error. */
   needsPast?: boolean
+  /** The ids of a task that an earlier run has sent: no other task begins the turn. */
+  own?: ReadonlySet<string> | undefined
 }
 
 /** An older list, in milliseconds, may not be acted on. */
@@ -74,11 +76,13 @@ async function readAndOpen(
     showPast,
     stays = false,
     needsPast = false,
+    own,
     progress,
     endLifeSigns,
   }: FollowOptions & { progress: FollowProgress; endLifeSigns(): void },
 ): Promise<Follower> {
   const ledger = new SeenEvents()
+  if (own) ledger.turn.recognize(own)
   const patient = { context, caller, repeat: 'always' as const }
   let patience = freshPatience(context.timers.now())
   const addResponse = () => {

@@ -194,7 +194,8 @@ function takeEvent(state: Following, item: EventItem, now: number): { state: Fol
   const { course } = state
   const { ledger } = course
   if (isPiece(item.event) || !ledger.isNew(item)) {
-    ledger.addAgain(item)
+    // Whoever asks about a tool use has to know at once that it was shown with another input.
+    if (ledger.addAgain(item)) return { state, effect: show([], 'event') }
     // Without an id it may be another one that says the same: the list shows how many there are.
     const isUnclear = item.event.id === undefined && !isPiece(item.event)
     const isSettled = state.is === 'current' || state.is === 'behind'

@@ -57,10 +57,10 @@ export class SeenEvents {
     return items.some((each) => keyOf(each) === key)
   }
 
-  /** An event that is known, or only a piece of one, came again. */
-  addAgain({ event, text }: EventItem): void {
+  /** An event that is known, or only a piece of one, came again. Returns whether it contradicts the first. */
+  addAgain({ event, text }: EventItem): boolean {
     this.#sent?.addProgress(event)
-    this.state.addAgain(event, text)
+    return this.state.addAgain(event, text)
   }
 
   /** Adds an event of a stream that is new; returns what is to be shown of it: nothing, as long as it is held. */

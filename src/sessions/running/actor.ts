@@ -80,7 +80,12 @@ export class Actor {
     this.#rules = rules
     this.#denials = denials
     this.#isStopped = () => this.#isDismissed || isStopped()
-    this.#replies = new Replies(session, { follower, audit, isStopped: this.#isStopped })
+    this.#replies = new Replies(session, {
+      follower,
+      audit,
+      isStopped: this.#isStopped,
+      isTold: (id) => rules.asker.hasWithdrawn(id),
+    })
     session.context.summary.toolUses = () => this.#toolUses()
   }
 
@@ -186,7 +191,8 @@ export class Actor {
       await this.#post(this.#result(judgement.use))
     }
     // Last: what was answered meanwhile may have brought a rest that settles it.
-    await this.#replies.settle(doubts)
+    const over = await this.#replies.settle(doubts.map((use) => ({ use })))
+    for (const { use } of over) this.#forget(use.id)
   }
 
   async #post(replies: readonly GivenReply[]): Promise<void> {

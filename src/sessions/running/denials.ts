@@ -17,9 +17,12 @@ export class Denials {
   readonly #unasked = new Map<string, string>()
   /** The session's last task is not of this run. */
   #isOpen = true
+  readonly #own: ReadonlySet<string>
 
-  constructor(earlier: ReadonlyMap<string, string>) {
+  /** `own` are the ids of a task that an earlier run has sent: no other begins the turn. */
+  constructor(earlier: ReadonlyMap<string, string>, own: ReadonlySet<string> = new Set()) {
     this.#earlier = earlier
+    this.#own = own
   }
 
   /** The task of this run is about to be sent: what came before is not of its turn, and no other task begins one. */
@@ -31,7 +34,8 @@ export class Denials {
   /** An event of the session, in their order. */
   add(event: SessionEvent): void {
     const { id, type, tool_use_id: use, result } = event
-    if (isTask(event) && this.#isOpen) this.#clear()
+    const isOther = this.#own.size > 0 && !(id !== undefined && this.#own.has(id))
+    if (isTask(event) && this.#isOpen && !isOther) this.#clear()
     const earlier = isToolUse(event) && id !== undefined ? this.#earlier.get(id) : undefined
     if (id !== undefined && earlier !== undefined) this.#byOthers.set(id, earlier)
     if (type !== 'user.tool_confirmation' || typeof use !== 'string') return

@@ -33,15 +33,16 @@ export interface SessionRun extends SessionAccess {
 }
 
 /**
- * Whether an earlier run has sent the task, by the audit. Throws a `CliError` if the session does not show it; a run without a
- * task waits for the one before, too: what came before that is not its answer.
+ * The ids of the task's events if, by the audit, an earlier run has sent it; absent if none has. Throws a `CliError` if the
+ * session does not show it. A run without a task waits for the one before, too: what came before that is not its answer.
  */
-export async function isTakenUp(run: SessionRun): Promise<boolean> {
+export async function findShown(run: SessionRun): Promise<ReadonlySet<string> | undefined> {
   const { audit, context, task } = run
   const earlier = audit.task
-  if (!earlier || (task && task.hash !== earlier.hash)) return false
+  if (!earlier || (task && task.hash !== earlier.hash)) return undefined
+  let ids: ReadonlySet<string>
   try {
-    await requireShown(run, earlier, task && sentEvents(task.body, []))
+    ids = await requireShown(run, earlier, task && sentEvents(task.body, []))
   } catch (error) {
     // A task that may never have arrived is sent again or waited for, and both need its words.
     const isLost = task !== undefined && earlier.is === 'posting'
@@ -49,21 +50,25 @@ export async function isTakenUp(run: SessionRun): Promise<boolean> {
     throw isUnknown && !isLost ? error.with({ resume: run.resume() }) : error
   }
   if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
-  if (!task) return false
-  context.note(
-    'the audit says that an earlier run sent this task: it is not sent again, the session is taken up',
-  )
-  return true
+  if (task)
+    context.note(
+      'the audit says that an earlier run sent this task: it is not sent again, the session is taken up',
+    )
+  return ids
 }
 
-/** Waits until the list shows a task that an earlier run has sent. Throws a `CliError` of kind `unknown` if it does not. */
+/**
+ * Waits until the list shows a task that an earlier run has sent, and returns the ids of its events. Throws a `CliError` of kind
+ * `unknown` if the list does not show it.
+ */
 async function requireShown(
   session: SessionAccess,
   task: JournalTask,
   events: readonly SessionEvent[] | undefined,
-): Promise<void> {
+): Promise<ReadonlySet<string>> {
   const until = session.context.timers.now() + longestDoubt
-  if (await lookUntil(session, until, () => createSearch(task, events))) return
+  const ids = await lookUntil(session, until, () => createSearch(task, events))
+  if (ids) return ids
   throw task.is === 'accepted' ? notShown(session.parts) : notKnown(session.parts, events !== undefined)
 }
 

@@ -27,6 +27,8 @@ interface Journalled {
   audit: Audit
   /** Nothing may be begun any more: what waits is left open. */
   isStopped(): boolean
+  /** A person was told that nobody waits for a reply any more. */
+  isTold(id: string): boolean
 }
 
 /** A tool use as the audit names it. */
@@ -44,14 +46,18 @@ export class Replies {
   readonly #follower: Follower
   readonly #audit: Audit
   readonly #isStopped: () => boolean
+  readonly #isTold: (id: string) => boolean
+  /** What the confirmations say that this run has posted, by the id of the tool use. */
+  readonly #posted = new Map<string, unknown>()
   /** By the id of the tool use. */
   readonly #replies: Map<string, Reply>
 
-  constructor(session: SessionAccess, { follower, audit, isStopped }: Journalled) {
+  constructor(session: SessionAccess, { follower, audit, isStopped, isTold }: Journalled) {
     this.#session = session
     this.#follower = follower
     this.#audit = audit
     this.#isStopped = isStopped
+    this.#isTold = isTold
     const rests = new Set(follower.state.stops)
     this.#replies = new Map([...audit.earlier].map(([id, reply]) => [id, resume(reply, rests)]))
   }
@@ -94,13 +100,19 @@ export class Replies {
 
   /** Settles those for which nobody waits any more, by what is known, and returns them. */
   leaveOver<T extends { use: NamedUse }>(items: readonly T[]): T[] {
-    const over = items.filter(({ use }) => this.whyOver(use) !== undefined)
-    for (const { use } of over) {
+    return items.filter(({ use }) => {
       const reason = this.whyOver(use)
-      this.take(use, { event: 'answered-elsewhere' }, { reason })
-      this.#session.context.note(`${use.id} is not answered here: ${reason}`)
-    }
-    return over
+      if (reason !== undefined) this.#leaveToOthers(use, reason)
+      return reason !== undefined
+    })
+  }
+
+  #leaveToOthers(use: NamedUse, reason: string): void {
+    const { note, warn } = this.#session.context
+    const hasRun = this.to(use.id).is === 'ready'
+    this.take(use, { event: 'answered-elsewhere' }, { reason })
+    if (hasRun) warn(`${use.id} is not answered here: ${reason}; its command has run`)
+    else if (!this.#isTold(use.id)) note(`${use.id} is not answered here: ${reason}`)
   }
 
   /** Has the state know all that has happened by now. A service that is away is waited for. */
@@ -130,20 +142,20 @@ export class Replies {
     while (open.length > 0 && !this.#isStopped()) {
       const rests = new Set(this.#follower.state.stops)
       const sent = { at: context.timers.date(), rests }
-      for (const { use } of open) this.take(use, { event: 'sent', sent }, { rest: [...rests].at(-1) })
+      for (const { use, event } of open) {
+        this.take(use, { event: 'sent', sent }, { rest: [...rests].at(-1) })
+        this.#posted.set(use.id, event.result)
+      }
       const outcome = await this.#send(open)
       if ('named' in outcome) {
-        await this.#accept(open, outcome.named)
+        over = [...over, ...(await this.#accept(open, outcome.named))]
         break
       }
       const { failure } = outcome
       const event = lineFor(failure.details.fate)
       for (const { use } of open) this.take(use, { event }, { reason: failure.message })
       if (event === 'unknown') {
-        await this.settle(
-          open.map(({ use }) => use),
-          failure,
-        )
+        over = [...over, ...(await this.settle(open, failure))]
         break
       }
       // Another client may have been first, which the list shows.
@@ -180,8 +192,8 @@ export class Replies {
     }
   }
 
-  /** A receipt that names some of the replies, but not all, says nothing about the others. */
-  async #accept(replies: readonly GivenReply[], named: readonly SessionEvent[]): Promise<void> {
+  /** A receipt that names some of the replies, but not all, says nothing about the others. Returns what others answered. */
+  async #accept(replies: readonly GivenReply[], named: readonly SessionEvent[]): Promise<GivenReply[]> {
     const ids = named.flatMap(({ tool_use_id: id, custom_tool_use_id: custom }) => [id, custom])
     const isEach = named.length === 0 || named.length >= replies.length
     const [accepted, missing] = [true, false].map((isNamed) =>
@@ -192,45 +204,62 @@ export class Replies {
       this.#follower.state.add(event)
     }
     for (const { use } of missing) this.take(use, { event: 'unknown' })
-    await this.settle(missing.map(({ use }) => use))
+    return this.settle(missing)
   }
 
   /**
-   * Asks the service's list until it has settled all of these that are in doubt. Throws a `CliError` of kind `unknown` that
-   * names those that are not settled in time.
+   * Asks the service's list until it has settled all of these that are in doubt. Returns those that somebody else answered.
+   * Throws a `CliError` of kind `unknown` that names those that are not settled in time.
    */
-  async settle(uses: readonly NamedUse[], failure?: CliError): Promise<void> {
-    const left = () => uses.filter(({ id }) => this.to(id).is === 'in-doubt')
-    if (left().length === 0) return
+  async settle<T extends { use: NamedUse }>(items: readonly T[], failure?: CliError): Promise<T[]> {
+    const left = () => items.filter(({ use }) => this.to(use.id).is === 'in-doubt')
+    if (left().length === 0) return []
+    const over: T[] = []
     const until = this.#session.context.timers.now() + longestDoubt
     const isSettled = await lookUntil(this.#session, until, () => {
       const seen = new SessionState()
       return {
         add: ({ event, text }) => seen.add(event, text),
         result: () => {
-          for (const use of left()) this.#look(use, seen)
+          for (const item of left()) if (this.#look(item.use, seen)) over.push(item)
           return left().length === 0 || undefined
         },
       }
     })
-    if (!isSettled) throw inDoubt(this.#session, left(), failure)
+    if (isSettled) return over
+    throw inDoubt(
+      this.#session,
+      left().map(({ use }) => use.id),
+      failure,
+    )
   }
 
-  #look(use: NamedUse, seen: SessionState): void {
+  /** Takes a reply that is in doubt as far as a list settles it. Returns whether the list shows the reply of somebody else. */
+  #look(use: NamedUse, seen: SessionState): boolean {
     const { context } = this.#session
     const { state } = this.#follower
     const reply = this.to(use.id)
-    if (reply.is !== 'in-doubt') return
+    if (reply.is !== 'in-doubt') return false
     const next = look(reply, shownOf(use.id, seen), context.timers.date())
     if (seen.isAnswered(use.id)) {
-      this.take(use, { event: 'accepted' })
-      state.add({ type: 'user.tool_confirmation', tool_use_id: use.id })
-      return
+      const result = seen.decisionOn(use.id)
+      const isOther = result !== undefined && result !== this.#decisionOn(use.id)
+      if (isOther) this.#leaveToOthers(use, `it is answered: ${result}`)
+      else this.take(use, { event: 'accepted' })
+      state.add({ type: 'user.tool_confirmation', tool_use_id: use.id, result })
+      return isOther
     }
     this.#replies.set(use.id, next)
     // Who follows the session has yet to see the rest that settled it.
     const last = [...seen.stops].at(-1)
     if (next.is !== 'in-doubt' && last !== undefined && !state.stops.has(last)) state.expectWork()
+    return false
+  }
+
+  /** What was decided in this run, or else in an earlier one. A result is given for what was allowed. */
+  #decisionOn(id: string): unknown {
+    const earlier = this.#audit.denied.has(id) ? 'deny' : 'allow'
+    return this.#posted.has(id) ? (this.#posted.get(id) ?? 'allow') : earlier
   }
 
   /** What the service's list says now; nothing if the service is away for a moment. Throws a `CliError`. */
@@ -277,12 +306,7 @@ function refusal(failure: CliError, replies: readonly GivenReply[]): CliError {
   return new CliError(failure.kind, message, { ...failure.details, pending })
 }
 
-function inDoubt(
-  { context, parts }: SessionAccess,
-  uses: readonly NamedUse[],
-  failure: CliError | undefined,
-): CliError {
-  const ids = uses.map(({ id }) => id)
+function inDoubt({ context, parts }: SessionAccess, ids: string[], failure: CliError | undefined): CliError {
   const why = failure ? `: ${failure.message}` : ': an earlier run began to answer'
   return new CliError('unknown', `it is not known whether the answer to ${ids.join(', ')} arrived${why}`, {
     sent: 'unknown',

@@ -22,7 +22,7 @@ import { Actor } from './actor.ts'
 import { Audit } from './audit.ts'
 import { type BoundFlags, Bounds } from './bounds.ts'
 import { Denials } from './denials.ts'
-import { byAudit, endTask, isTakenUp, type RunTask, type SessionRun, sendTask } from './posting.ts'
+import { byAudit, endTask, findShown, type RunTask, type SessionRun, sendTask } from './posting.ts'
 import { type ReplyFlags, readPolicyFlag, readToolFlags, readToolTimeout } from './run-flags.ts'
 import { createCounter, hashOf, type Known, marksOf } from './task.ts'
 import {
@@ -78,6 +78,7 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
   const workplace = { address: settings.values.agentsUrl, session, deadline: caller.deadline }
   const audit = await Audit.open(context, workplace, options.audit)
+  context.cleanups.add(() => audit.close())
   const asker = new Asker(context, parts.look)
   const lasting = { ...context, output: printWhileRead(context.output) }
   const isAudited = options.audit !== undefined
@@ -95,10 +96,12 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
   const resume = () => bounds.resume()
   const run: SessionRun = { context: lasting, caller, parts, audit, isAudited, task, schema, resume }
   try {
-    if ((await isTakenUp(run)) && task) {
+    const shown = await findShown(run)
+    if (shown && task) {
       task.isAccepted = true
       run.task = undefined
     }
+    const own = task && shown
     const forPrograms = () => (bounds.isReached ? undefined : resume())
     if (!run.task) context.summary.resume = forPrograms
     const before = createCounter(run.task ? marksOf(sentEvents(run.task.body, [])) : [])
@@ -106,7 +109,7 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
     context.calls.expectGoingOn(
       () => !bounds.isReached && (task === undefined || audit.task?.is === 'accepted'),
     )
-    const denials = new Denials(audit.denied)
+    const denials = new Denials(audit.denied, own)
     const showPast = async (items: readonly EventItem[]) => {
       bounds.addPast(items)
       for (const { event } of items) denials.add(event)
@@ -115,7 +118,7 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
     const bounded = bounds.over(caller)
     const follower = run.task
       ? await openBefore(lasting, bounded, parts, { showPast })
-      : await explained(run, openFollower(lasting, bounded, parts, { showPast, needsPast: true }))
+      : await explained(run, openFollower(lasting, bounded, parts, { showPast, needsPast: true, own }))
     const actor = new Actor(
       { context: lasting, caller: bounded, parts },
       {
@@ -132,7 +135,8 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
       const sent = run.task && (await explained(run, sendFirst(run, run.task, before.known, forPrograms)))
       bounds.follow(follower)
       const failure = await follow(run, follower, { actor, denials, bounds, wanted, ids: options.ids, sent })
-      endTask(run, follower)
+      await lasting.output.flush()
+      context.lastSteps.push(() => endTask(run, follower))
       if (failure) throw failure
     } finally {
       bounds.close()
@@ -140,7 +144,6 @@ async function sendAndFollow(context: Context, options: RunOptions, words: strin
     }
   } finally {
     asker.close()
-    audit.close()
   }
 }
 
@@ -215,7 +218,7 @@ async function follow(
       return
     }
     // An interrupt that was sent has come to its end, a task that was interrupted has not.
-    if (sent && !sent.some(isTask)) endTask(run, follower)
+    if (sent && !sent.some(isTask)) context.lastSteps.push(() => endTask(run, follower))
     throw interrupted(run, { isBounded: bounds.isBounded, isListed })
   }
   try {

@@ -62,9 +62,12 @@ export function createCounter(marks: readonly string[]) {
   const types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
   let alike = 0
   let last: string | undefined
-  const add = ({ event }: EventItem) => {
-    if (types.has(event.type) && all.has(markOf(event))) alike++
+  /** Returns whether the event says what one of the task's says. */
+  const add = ({ event }: EventItem): boolean => {
+    const isAlike = types.has(event.type) && all.has(markOf(event))
+    if (isAlike) alike++
     last = event.id
+    return isAlike
   }
   return {
     add,
@@ -78,19 +81,21 @@ export function createCounter(marks: readonly string[]) {
 }
 
 /**
- * Reads a list for whether it shows a task that an earlier run has sent, or of one that was accepted anything that came since;
- * `events` are the task's, if they are given again.
+ * Reads a list for a task that an earlier run has sent, or, if that was accepted, for anything that came since. The result is
+ * the ids of the task's events. `events` are the task's, if they are given again.
  */
 export function createSearch({ is, known }: JournalTask, events: readonly SessionEvent[] | undefined) {
   const counter = createCounter(events ? marksOf(events) : (known.marks ?? []))
   let isLater = known.last === undefined
   let isPast = false
+  const ids = new Set<string>()
   return {
     add(item: EventItem) {
-      counter.add(item)
+      const isOwn = counter.add(item) && counter.known.alike > known.alike
+      if (isOwn && item.event.id !== undefined) ids.add(item.event.id)
       isPast ||= isLater
       isLater ||= item.event.id === known.last
     },
-    result: () => counter.known.alike > known.alike || (is === 'accepted' && isPast) || undefined,
+    result: () => (counter.known.alike > known.alike || (is === 'accepted' && isPast) ? ids : undefined),
   }
 }

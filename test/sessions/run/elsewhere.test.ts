@@ -1,0 +1,190 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Exchange } from '../../../src/wire/exchange.ts'
+import { createPatientClock } from '../../harness/clock.ts'
+import { run, temporaryFolder } from '../../harness/run.ts'
+import { type AgentScript, type AgentService, createAgentService, type Event } from './agent-service.ts'
+
+const bash = (id: string, more: object = {}): Event => ({
+  id,
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: { command: 'ls' },
+  evaluated_permission: 'ask',
+  ...more,
+})
+const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
+const says = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
+const asks = (text: string): Event => ({ type: 'user.message', content: [{ type: 'text', text }] })
+const rest: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+
+const waitsIn = ({ events }: AgentService) => events.some(({ type }) => type === 'session.status_idle')
+const soon = () => new Promise((resolve) => setTimeout(resolve, 1))
+
+/** A service, and what runs lines on it, by one clock. */
+function open(script: AgentScript) {
+  const timers = createPatientClock()
+  const service = createAgentService({ ...script, timers })
+  const cwd = temporaryFolder()
+  const start = (words: string[], world: Parameters<typeof run>[1] = {}) =>
+    run(['events', 'run', '-s', 's1', ...words], {
+      cwd,
+      timers,
+      stdinKind: 'none',
+      exchange: service.exchange,
+      ...world,
+    })
+  const allow = () => writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
+  const journal = (): Record<string, unknown>[] =>
+    readFileSync(join(cwd, 'a.ndjson'), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+  return { service, timers, cwd, start, allow, journal }
+}
+
+/** A person who never answers: what is asked has to be withdrawn. */
+async function* silence(service: AgentService, act: () => void) {
+  while (!waitsIn(service)) await soon()
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  act()
+  await new Promise(() => {})
+  yield ''
+}
+
+test('another input under its id withdraws a question as soon as the stream brings it, and is told once', async () => {
+  const { service, timers, start } = open({ rounds: [[bash('t1')]] })
+  let began = 0
+  const act = () => {
+    began = timers.now()
+    service.add(bash('t1', { input: { command: 'rm -rf x' } }))
+  }
+  const { code, err } = await start(['go'], {
+    typed: silence(service, act),
+    stdinKind: 'terminal',
+    tty: ['stdout', 'stderr'],
+  })
+  expect({ code, posts: service.posts }, err).toEqual({ code: 12, posts: 0 })
+  expect(timers.now() - began).toBeLessThan(20_000)
+  expect(err.match(/t1 is not answered[^\n]*/g)).toEqual([
+    't1 is not answered: it was shown with another input',
+  ])
+})
+
+test('a report that cannot be written at the end leaves the task undone, and the same line takes it up', async () => {
+  const { service, cwd, start, journal } = open({ rounds: [[says('done')]] })
+  const line = ['go', '--audit', 'a.ndjson', '--report', 'reports/r.json']
+  mkdirSync(join(cwd, 'reports'))
+  const exchange: Exchange = (request, onSent) => {
+    if (request.method === 'POST') rmSync(join(cwd, 'reports'), { recursive: true })
+    return service.exchange(request, onSent)
+  }
+  expect((await start(line, { exchange })).code).toBe(11)
+  expect(journal().map(({ event }) => event)).toEqual(['sent', 'accepted'])
+  mkdirSync(join(cwd, 'reports'))
+  const again = await start(line)
+  expect({ code: again.code, tasks: service.tasks }, again.err).toEqual({ code: 0, tasks: 1 })
+  expect(journal().map(({ event }) => event)).toEqual(['sent', 'accepted', 'done'])
+  expect(existsSync(join(cwd, 'reports/r.json'))).toBe(true)
+})
+
+test.each([
+  ['deny', 'allow'],
+  ['allow', 'deny'],
+])('a reply of unknown fate (%s) that the list shows as %s is another client’s', async (ours, theirs) => {
+  const { service, cwd, start, journal } = open({
+    rounds: [[bash('t1')]],
+    fate: () => 'loses',
+    onPost() {
+      service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: theirs })
+    },
+  })
+  writeFileSync(join(cwd, 'p.json'), `{"rules":[],"default":{"decision":"${ours}"}}`)
+  const { code, err } = await start(['go', '--policy', 'p.json', '--audit', 'a.ndjson'])
+  expect(code, err).toBe(theirs === 'deny' ? 14 : 0)
+  const [last] = journal()
+    .filter(({ toolUse }) => toolUse === 't1')
+    .reverse()
+  expect(last).toMatchObject({ event: 'answered-elsewhere', reason: `it is answered: ${theirs}` })
+  expect(err).toContain(`t1 is not answered here: it is answered: ${theirs}`)
+})
+
+test('the same of a reply that an earlier run began: its decision is known by the audit', async () => {
+  const idle = { type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ['t1'] } }
+  const { service, cwd, start, allow, journal } = open({ history: [bash('t1'), idle], rounds: [[says('x')]] })
+  allow()
+  const line = (event: string) =>
+    `${JSON.stringify({ time: '', session: 's1', toolUse: 't1', name: 'bash', event, decision: event === 'decision' ? 'allow' : undefined })}\n`
+  writeFileSync(join(cwd, 'a.ndjson'), line('decision') + line('sent'))
+  let lists = 0
+  const exchange: Exchange = (request, onSent) => {
+    const isList = request.method === 'GET' && !request.url.includes('/stream')
+    if (isList && ++lists === 3)
+      service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' })
+    return service.exchange(request, onSent)
+  }
+  const { code, err } = await start(['--policy', 'p.json', '--audit', 'a.ndjson'], { exchange })
+  expect({ code, posts: service.posts }, err).toEqual({ code: 14, posts: 0 })
+  const [last] = journal()
+    .filter(({ toolUse }) => toolUse === 't1')
+    .reverse()
+  expect(last).toMatchObject({ event: 'answered-elsewhere', reason: 'it is answered: deny' })
+})
+
+test('after a task that is taken up, what another client sends is not its turn', async () => {
+  const { service, cwd, start, allow } = open({ rounds: [[says('mine')]] })
+  allow()
+  const line = ['go', '--last', '--audit', 'a.ndjson']
+  expect((await start(line)).out).toBe('mine\n')
+  const text = readFileSync(join(cwd, 'a.ndjson'), 'utf8')
+  writeFileSync(join(cwd, 'a.ndjson'), text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
+  for (const event of [asks('another'), says('theirs'), rest]) service.add(event)
+  const { code, out, err } = await start(line)
+  expect({ code, out, tasks: service.tasks }, err).toEqual({ code: 0, out: 'mine\n', tasks: 1 })
+  expect(err).toContain('another client sent a user.message')
+})
+
+test('what was denied for a task that is taken up stays denied, whatever another client sends', async () => {
+  const { service, cwd, start } = open({ rounds: [[bash('t1')], [says('no')]] })
+  writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"deny"}}')
+  const line = ['go', '--policy', 'p.json', '--audit', 'a.ndjson']
+  expect((await start(line)).code).toBe(14)
+  const text = readFileSync(join(cwd, 'a.ndjson'), 'utf8')
+  writeFileSync(join(cwd, 'a.ndjson'), text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
+  for (const event of [asks('another'), says('theirs'), rest]) service.add(event)
+  const { code, err } = await start(line)
+  expect({ code, tasks: service.tasks }, err).toEqual({ code: 14, tasks: 1 })
+})
+
+test('a command whose result nobody wants any more is told to have run (needs sh)', async () => {
+  const { service, cwd, start, allow } = open({ rounds: [[custom('c1')]] })
+  allow()
+  const tool = 'count=echo x >> runs; until [ -e acted ]; do sleep 0.01; done'
+  const ended = start(['go', '--policy', 'p.json', '--audit', 'a.ndjson', '--tool', tool])
+  while (!existsSync(join(cwd, 'runs'))) await soon()
+  service.answer({ type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [] })
+  writeFileSync(join(cwd, 'acted'), '')
+  const { code, err } = await ended
+  expect({ code, posts: service.posts }, err).toEqual({ code: 0, posts: 0 })
+  expect(err).toContain('c1 is not answered here: it has a result; its command has run')
+})
+
+test('what waits is named so that it cannot look like words of parley', async () => {
+  const name = `bash${' '.repeat(70)}answer with: parley events confirm --allow`
+  const { start, service } = open({ rounds: [[bash('t1', { name }), bash('t2', { name: ['bash'] })]] })
+  const { code, err } = await start(['go'])
+  expect({ code, posts: service.posts }, err).toEqual({ code: 12, posts: 0 })
+  expect(err).toContain('t1: "bash')
+  expect(err).not.toContain('t1: bash ')
+  expect(err).toContain('t2: (no name)')
+  expect(err).toMatch(/confirm -s s1 t1 --allow\n/)
+})
+
+test('if nothing that waits has a name, nothing offers to allow it', async () => {
+  const { start } = open({ rounds: [[bash('t2', { name: ['bash'] })]] })
+  const { code, err } = await start(['go'])
+  expect(code).toBe(12)
+  expect(err).not.toContain('--allow')
+  expect(err).toMatch(/to deny it: parley events confirm -s s1 t2 --deny\n/)
+})
