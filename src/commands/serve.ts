@@ -56,7 +56,7 @@ export const notes = [
   'It prints one line of JSON when it listens. A fault without xN happens every time; chat:, image:, events:, list:, follow: or session: limits it to one endpoint. rate:10 answers ten requests a second, and 429 beyond.',
   `In a message "a tool", "two tools" or lines such as these make the agent ask for tool uses, and wait for the answers.\n${taskForms}`,
   'With --session every session plays the recorded one. An event that you send releases what followed the same event in the record: of a reply the tool use counts and the decision, of a message only that it is one. Anything else is 409, which names what is expected.',
-  'The 32 MiB of sessions used last are kept.',
+  'Sessions live as long as the process, and may take 64 MiB together.',
 ]
 
 export const examples = [

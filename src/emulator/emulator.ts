@@ -19,8 +19,7 @@ import {
   messageResponse,
   nativeStreamResponse,
 } from './gateway/chat.ts'
-import { createRandom, randomId } from './random.ts'
-import { deliver, type EmulatedResponse, errorResponse } from './response.ts'
+import { deliver, type EmulatedResponse, errorResponse, newId } from './response.ts'
 import { findRoute, type Route, strayResponse } from './route.ts'
 import type { ListedEvent } from './sessions/session.ts'
 import { type SessionStore, Sessions } from './sessions/sessions.ts'
@@ -50,7 +49,7 @@ interface SessionOptions {
   only?: readonly string[] | undefined
   /** Each session plays these events. */
   record?: readonly ListedEvent[] | undefined
-  /** What all sessions may take together, in characters of JSON; those used last are kept. */
+  /** What all sessions may take together, in characters of JSON. */
   room?: number
   /** Keeps the sessions for other processes; without it they end with this one. */
   store?: SessionStore
@@ -75,7 +74,7 @@ type Handlers = Record<EndpointName, (call: RoutedRequest) => EmulatedResponse |
 
 /** What each endpoint answers; an endpoint without a handler is a type error. */
 function createHandlers({ sessions: given = {}, latency = 0, answer }: EmulatorOptions): Handlers {
-  const room = given.room ?? (given.record ? Infinity : 32 * 1024 * 1024)
+  const room = given.room ?? (given.record ? Infinity : 64 * 1024 * 1024)
   const sessions = new Sessions({ ...given, latency, room })
   const compose = ({ body, params }: RoutedRequest) =>
     composeAnswer(body as GenerateRequest, params.model ?? '', answer)
@@ -84,7 +83,7 @@ function createHandlers({ sessions: given = {}, latency = 0, answer }: EmulatorO
       const isStream = call.query.get('alt') === 'sse' || (call.body as { stream?: unknown }).stream === true
       return isStream ? messageEventsResponse(compose(call)) : messageResponse(compose(call))
     },
-    streamChat: (call) => nativeStreamResponse(compose(call), call.query.get('alt') === 'sse'),
+    streamChat: (call) => nativeStreamResponse(compose(call)),
     async image({ params, body }) {
       const { imageResponse } = await import('./gateway/image.ts')
       return imageResponse(body as GenerateRequest, params.model ?? '')
@@ -119,13 +118,12 @@ export const faultEndpoints = [...new Set(Object.values(faultNames))]
 /** Emulates both services: checks what the specification says, answers in the documented shapes. */
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
   const { faults: { faults, rate } = { faults: [] }, latency = 0, typing = 0 } = options
-  const random = createRandom(['requests'])
   const handlers = createHandlers(options)
   const take = rate === undefined ? () => true : createLimiter(rate, now)
 
   return async (request) => {
     if (latency > 0) await new Promise((resolve) => setTimeout(resolve, latency))
-    const delivery = { requestId: randomId('req', random), delay: typing }
+    const delivery = { requestId: newId('req'), delay: typing }
     const { route, methods } = findRoute(request)
     if (!route) return deliver(strayResponse(methods), delivery)
     if (!take()) return deliver(limitResponse, delivery)
@@ -136,16 +134,9 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
     if (typeof fault === 'number') return deliver(faultResponse(fault), delivery)
     const refusal = refuse(route.endpoint, request, options.credentials)
     const response = refusal ?? (await answer(route, request, { handlers, strict: options.strict }))
-    if (request.method === 'HEAD') return deliver(headOf(response), delivery)
     const cut = () => new CliError('response', 'the emulator cut the connection', { brokeOff: true })
     return deliver(response, fault === 'cut' ? { ...delivery, cut } : delivery)
   }
-}
-
-/** What a `HEAD` gets: everything but the body. */
-function headOf({ status, contentType, headers = {}, close }: EmulatedResponse): EmulatedResponse {
-  close?.()
-  return { status, contentType, headers, pieces: [] }
 }
 
 /** The refusal of a caller who does not show the right credential. */

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
 import { isLoopback } from '../wire/address.ts'
-import { type Exchange, type HttpResponse, readBody } from '../wire/exchange.ts'
+import { type Exchange, type HttpResponse, readBody as readAll } from '../wire/exchange.ts'
 
 export interface ListenOptions {
   port: number
@@ -102,7 +102,7 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
     goOn()
   })
   response.writeHead(answer.status, answer.headers)
-  if (answer.headers['content-length'] !== undefined) return void response.end(await readBody(answer.body))
+  if (answer.headers['content-length'] !== undefined) return void response.end(await readAll(answer.body))
   // A stream may have nothing to tell for long.
   response.flushHeaders()
   for await (const chunk of answer.body) {
@@ -147,25 +147,18 @@ function createBodyReader(): (request: IncomingMessage) => Promise<Uint8Array> {
   let held = 0
 
   return async (request) => {
-    if (Number(request.headers['content-length'] ?? 0) > longest) throw tooLong()
     const chunks: Buffer[] = []
     let size = 0
     try {
-      await new Promise<void>((resolve, reject) => {
-        request.on('data', (chunk: Buffer) => {
-          size += chunk.length
-          held += chunk.length
-          if (size > longest || held > most) reject(tooLong())
-          else chunks.push(chunk)
-        })
-        request
-          .on('end', resolve)
-          .on('error', reject)
-          .on('close', () => reject(new Error('broken off')))
-      })
+      if (Number(request.headers['content-length'] ?? 0) > longest) throw tooLong()
+      for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+        size += chunk.length
+        held += chunk.length
+        if (size > longest || held > most) throw tooLong()
+        chunks.push(chunk)
+      }
       return Buffer.concat(chunks)
     } finally {
-      request.removeAllListeners('data')
       held -= size
     }
   }

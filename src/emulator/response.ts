@@ -27,6 +27,10 @@ export const eventsResponse = (events: SseEvent[]): EmulatedResponse => ({
   pieces: events.map(encodeSseEvent),
 })
 
+/** An id such as `msg_01h4…`. */
+export const newId = (prefix: string): string =>
+  `${prefix}_${crypto.randomUUID().replaceAll('-', '').slice(0, 20)}`
+
 const errorTypes: Record<number, string> = {
   400: 'invalid_request_error',
   401: 'authentication_error',

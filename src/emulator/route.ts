@@ -16,7 +16,7 @@ const all = (Object.entries(endpoints) as [EndpointName, Endpoint][]).map(([name
   pattern: endpoint.path.split('/').map(patternOf),
 }))
 
-/** Where a request goes; a `HEAD` goes where the `GET` would. Without a `route` its path leads to the `methods` at most. */
+/** Where a request goes. Without a `route` its path leads to the `methods` at most. */
 export function findRoute({ method, url }: HttpRequest): { route?: Route; methods: string[] } {
   const { pathname, searchParams: query } = new URL(url)
   const segments = pathname.split('/').map(decode)
@@ -24,10 +24,8 @@ export function findRoute({ method, url }: HttpRequest): { route?: Route; method
     const params = matchEach(pattern, segments)
     return params ? [{ name, endpoint, params, query }] : []
   })
-  const route = found.find(({ endpoint }) => endpoint.method === (method === 'HEAD' ? 'GET' : method))
-  const methods = found.flatMap(({ endpoint }) =>
-    endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method],
-  )
+  const route = found.find(({ endpoint }) => endpoint.method === method)
+  const methods = found.map(({ endpoint }) => endpoint.method)
   return { ...(route ? { route } : {}), methods: methods.sort() }
 }
 

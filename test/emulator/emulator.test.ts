@@ -1,4 +1,3 @@
-import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { createEmulator, type EmulatorOptions, faultEndpoints } from '../../src/emulator/emulator.ts'
 import { parseFaults } from '../../src/emulator/faults.ts'
@@ -80,20 +79,6 @@ describe('W: what such services do', () => {
     expect([...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id)).toEqual(ids.slice(3))
   })
 
-  test('W23 a list can be asked for a time', async () => {
-    const { ask, watch } = emulate()
-    await watch(`${events}/stream`, 'end_turn', () => ask('POST', events, message('hello')))
-    const count = async (query: string) => typesOf((await ask('GET', `${events}?${query}`)).text).length
-    const all = await count('')
-    expect(await count('created_at[gt]=2020-01-01T00:00:00Z')).toBe(all)
-    expect(await count('created_at%5Blt%5D=2020-01-01T00:00:00Z')).toBe(0)
-    const first = JSON.parse((await ask('GET', events)).text).data[0].processed_at
-    expect(await count(`created_at[gte]=${first}`)).toBe(all)
-    expect(await count(`created_at[gt]=${first}`)).toBeLessThan(all)
-    expect(await count(`created_at[lte]=${first}`)).toBe(all - (await count(`created_at[gt]=${first}`)))
-    expect((await ask('GET', `${events}?created_at[gt]=yesterday`)).status).toBe(400)
-  })
-
   test.each([
     ['GET', '/nowhere', 404],
     ['DELETE', events, 405],
@@ -106,36 +91,12 @@ describe('W: what such services do', () => {
   })
 
   test.each([
-    [events, 'DELETE', 'GET, HEAD, POST'],
-    [`${events}/stream`, 'POST', 'GET, HEAD'],
+    [events, 'DELETE', 'GET, POST'],
+    [`${events}/stream`, 'POST', 'GET'],
     [chat, 'GET', 'POST'],
     [chat, 'OPTIONS', 'POST'],
   ])('W25 a path that has other methods is 405 and names them: %s %s', async (path, method, allow) => {
     expect(await emulate().ask(method, path)).toMatchObject({ status: 405, headers: { allow } })
-  })
-
-  test.each([events, `${events}/stream`])('W26 HEAD is a GET without its body: %s', async (path) => {
-    const { ask, send } = emulate()
-    const get = await send('GET', path)
-    get.close()
-    const head = await ask('HEAD', path)
-    expect(head).toMatchObject({ status: 200, text: '' })
-    expect(head.headers['content-type']).toBe(get.headers['content-type'])
-    expect((await ask('HEAD', path, undefined, { 'x-api-key': '' })).status).toBe(401)
-  })
-
-  test.each([
-    ['gzip', gzipSync(prompt), 200],
-    ['GZIP', gzipSync(prompt), 200],
-    ['x-gzip', gzipSync(prompt), 200],
-    ['identity', Buffer.from(prompt), 200],
-    ['gzip', Buffer.from(prompt), 400],
-    ['gzip', gzipSync(prompt).subarray(0, 30), 400],
-    ['gzip', gzipSync(Buffer.alloc(65 * 2 ** 20, 32)), 413],
-    ['br', Buffer.from(prompt), 415],
-    ['constructor', Buffer.from(prompt), 415],
-  ])('W27 a body may be packed: %s', async (coding, body, code) => {
-    expect((await emulate().ask('POST', chat, body, { 'content-encoding': coding })).status).toBe(code)
   })
 
   test.each(['Bearer', 'bearer', 'BEARER', 'bearer '])(
@@ -213,7 +174,7 @@ describe('what no schema checks', () => {
       const { id: _id, processed_at: _at, ...sent } = make(value) as Record<string, unknown>
       expect(event).toMatchObject(sent)
     }
-    expect((await ask('GET', `${events}?created_at[gt]=2020-01-01`)).status).toBe(200)
+    expect((await ask('GET', events)).status).toBe(200)
   })
 
   test('a conversation of any length is answered', async () => {

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { createRandom } from '../../src/emulator/random.ts'
 import { start } from '../harness/process.ts'
+import { createRandom } from '../harness/random.ts'
 import { temporaryFolder } from '../harness/run.ts'
 import { lockOf } from '../sessions/run/agent-service.ts'
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { createRandom } from '../../src/emulator/random.ts'
 import { createSteadyClock } from '../harness/clock.ts'
+import { createRandom } from '../harness/random.ts'
 import { message, run } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
 import { soakBatch } from './batch.ts'

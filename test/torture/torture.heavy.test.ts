@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { createRandom } from '../../src/emulator/random.ts'
+import { createRandom } from '../harness/random.ts'
 import { type Case, cases, prepare, type Seen } from './cases.ts'
 import { type Blow, blowsAt, runPlainly, strike, tellCalls } from './strace.ts'
 

@@ -1,8 +1,7 @@
 import type { GenerateRequest } from '../../wire/gateway/generate-request.ts'
 import { isObject } from '../../wire/json/parse.ts'
 import { startOf } from '../../wire/text-start.ts'
-import { createRandom, randomId, tokensIn } from '../random.ts'
-import { type EmulatedResponse, eventsResponse, jsonResponse } from '../response.ts'
+import { type EmulatedResponse, eventsResponse, jsonResponse, newId } from '../response.ts'
 import { sampleFor, sampleOf } from '../sample.ts'
 
 /** What an emulated model says: made from the prompt, and visibly nobody's thought. */
@@ -17,13 +16,10 @@ export interface EmulatedAnswer {
 
 const greeting = "Hello from parley's emulator!"
 
-const remarks = [
-  'No model read your prompt; these words only stand where an answer would.',
-  'A real service would have thought about it; this one counted its letters.',
-  'Everything about this answer is made up, but its shape is the documented one.',
-  'Ask again and you will hear the same: an emulator has no moods. 🦜',
-  'Point parley at a gateway and somebody cleverer will answer here.',
-]
+const remark = 'No model read your prompt; these words only stand where an answer would.'
+
+/** The tokens of a text: one for each four characters begun. */
+export const tokensIn = (text: string): number => Math.ceil(text.length / 4)
 
 /** Says `said`, else JSON if the request has a schema, else some words about the prompt. */
 export function composeAnswer(request: GenerateRequest, model: string, said?: string): EmulatedAnswer {
@@ -31,21 +27,19 @@ export function composeAnswer(request: GenerateRequest, model: string, said?: st
   const texts = turns.map((turn) => (turn.parts ?? []).map((part) => part.text ?? '').join(' '))
   const asked = texts.at(-1)?.trim() ?? ''
   const prompt = asked.replace(/\s+/g, ' ')
-  const random = createRandom([model, ...texts])
   const quoted = prompt.length > 80 ? `${startOf(prompt, 80)}…` : prompt
-  const chosen = remarks.filter(() => random() < 0.5)
   const isBrief = quoted === prompt && !asked.includes('\n')
   const inputTokens = Math.max(1, tokensIn(texts.join(' ')))
   const prose = isBrief
-    ? [`${greeting} You said: “${quoted}”.`, ...chosen].join(' ')
-    : layOut({ quoted, remarks: chosen, model, inputTokens })
+    ? `${greeting} You said: “${quoted}”. ${remark}`
+    : layOut({ quoted, model, inputTokens })
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
   const parts = turns.flatMap((turn) => (turn.parts ?? []).map((part) => part.text ?? ''))
   const whole = said ?? (isObject(schema) ? sampleOf(schema) : sampleFor(parts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
   const text = startOf(whole, limit)
   return {
-    id: randomId('msg', random),
+    id: newId('msg'),
     model,
     text,
     isCut: text.length < whole.length,
@@ -55,16 +49,12 @@ export function composeAnswer(request: GenerateRequest, model: string, said?: st
 }
 
 /** An answer as models write long ones, in Markdown. */
-const layOut = (said: {
-  quoted: string
-  remarks: readonly string[]
-  model: string
-  inputTokens: number
-}): string => `# ${greeting}
+const layOut = (said: { quoted: string; model: string; inputTokens: number }): string => `# ${greeting}
 
 You said: “${said.quoted}”. Here is **what an answer may look like**:
 
-${[...said.remarks, 'A longer prompt gets Markdown, as this is.'].map((remark) => `- ${remark}`).join('\n')}
+- ${remark}
+- A longer prompt gets Markdown, as this is.
 
 | of your prompt | value |
 |---|---|
@@ -111,12 +101,13 @@ export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse 
   return { ...response, cutAt: firstText + Math.max(1, pieces.length >> 1) }
 }
 
-/** The family's native stream: server-sent events with `alt=sse`, else one JSON array in pieces. */
-export function nativeStreamResponse(answer: EmulatedAnswer, isSse: boolean): EmulatedResponse {
+/** The family's native stream, as server-sent events. */
+export function nativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
   const pieces = words(answer.text)
   const chunks = pieces.map((text, index) => {
+    const outputTokens = tokensIn(pieces.slice(0, index + 1).join(''))
     const isLast = index === pieces.length - 1
-    return JSON.stringify({
+    return {
       candidates: [
         {
           content: { role: 'model', parts: [{ text }] },
@@ -126,20 +117,14 @@ export function nativeStreamResponse(answer: EmulatedAnswer, isSse: boolean): Em
       ],
       usageMetadata: {
         promptTokenCount: answer.inputTokens,
-        candidatesTokenCount: tokensIn(pieces.slice(0, index + 1).join('')),
-        totalTokenCount: answer.inputTokens + tokensIn(pieces.slice(0, index + 1).join('')),
+        candidatesTokenCount: outputTokens,
+        totalTokenCount: answer.inputTokens + outputTokens,
       },
       modelVersion: answer.model,
-    })
+    }
   })
-  const cutAt = chunks.length >> 1
-  if (isSse) return { ...eventsResponse(chunks.map((data) => ({ event: '', data }))), cutAt }
-  return {
-    status: 200,
-    contentType: 'application/json',
-    cutAt,
-    pieces: chunks.map((chunk, index) => `${index === 0 ? '[' : ',\n'}${chunk}`).concat(']'),
-  }
+  const response = eventsResponse(chunks.map((chunk) => ({ event: '', data: JSON.stringify(chunk) })))
+  return { ...response, cutAt: chunks.length >> 1 }
 }
 
 /** A text as the pieces that a stream sends: words with the blanks before them. */

@@ -1,6 +1,6 @@
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { startOf } from '../../wire/text-start.ts'
-import { tokensIn } from '../random.ts'
+import { tokensIn } from '../gateway/chat.ts'
 import { sampleFor } from '../sample.ts'
 import { readTask, type TaskStep } from './task.ts'
 

@@ -1,7 +1,7 @@
 import { formatPath } from '../../wire/json/parse.ts'
 import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { createRandom, randomId } from '../random.ts'
+import { newId } from '../response.ts'
 import { Agent, type AgentState, newState, readString, replies } from './agent.ts'
 
 export type Parameters = SendEvents['events'][number]
@@ -30,16 +30,15 @@ type Listener = (event: ListedEvent) => void
 export abstract class Session {
   readonly id: string
   readonly events: ListedEvent[] = []
-  /** About how much memory it takes, in characters of JSON. */
-  size = 0
   readonly #listeners = new Set<Listener>()
-  readonly #onGrowth: (size: number) => void
+  /** Called with how much more memory it takes, about, in characters of JSON. */
+  protected readonly onGrowth: (size: number) => void
 
   constructor(id: string, onGrowth: (size: number) => void) {
     this.id = id
-    this.#onGrowth = onGrowth
+    this.onGrowth = onGrowth
     // An empty one, as measured.
-    this.grow(6000)
+    onGrowth(6000)
   }
 
   /** Takes all events, in their order, or none. */
@@ -49,25 +48,15 @@ export abstract class Session {
   /** As the service describes it (public clients, 9). */
   abstract describe(): { id: string; created_at: string } & Record<string, unknown>
 
-  /** Whether somebody listens, or something is still to happen. */
-  get isInUse(): boolean {
-    return this.#listeners.size > 0
-  }
-
   /** Calls `listener` for each event from now on; returns what ends that. */
   listen(listener: Listener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  protected grow(size: number): void {
-    this.size += size
-    this.#onGrowth(size)
-  }
-
   protected show(event: ListedEvent): void {
     this.events.push(event)
-    this.grow(event.text.length)
+    this.onGrowth(event.text.length)
     for (const listener of this.#listeners) listener(event)
   }
 }
@@ -100,10 +89,6 @@ export class AgentSession extends Session {
     this.#later = later
   }
 
-  override get isInUse(): boolean {
-    return super.isInUse || this.#agent.isBusy
-  }
-
   override accept(parameters: readonly Parameters[]): Acceptance {
     const refusal = findMismatch(parameters, this.#agent)
     if (refusal) return refusal
@@ -111,7 +96,7 @@ export class AgentSession extends Session {
     const before = this.events.length
     for (const parameter of parameters) {
       const isOutcome = parameter.type === 'user.define_outcome'
-      const outcome = isOutcome ? { outcome_id: this.#newId('outc') } : {}
+      const outcome = isOutcome ? { outcome_id: newId('outc') } : {}
       this.#agent.take(this.#add(parameter.type, { ...parameter, ...outcome }))
     }
     const accepted = this.events.slice(before)
@@ -123,7 +108,7 @@ export class AgentSession extends Session {
     this.#kept.fields = { ...this.#kept.fields, ...fields }
     this.#kept.updated = new Date().toISOString()
     this.#kept.used = Date.now()
-    this.grow(JSON.stringify(fields).length)
+    this.onGrowth(JSON.stringify(fields).length)
   }
 
   override describe() {
@@ -155,16 +140,12 @@ export class AgentSession extends Session {
   }
 
   #add(type: string, fields: object = {}): SessionEvent {
-    const id = this.#newId(type.endsWith('tool_use') ? 'toolu' : 'sevt')
+    const id = newId(type.endsWith('tool_use') ? 'toolu' : 'sevt')
     const own = { id, type, processed_at: new Date().toISOString() }
     // A sender's fields do not take the place of these.
     const event: SessionEvent = { ...own, ...fields, ...own }
     this.show(toListed(event, JSON.stringify(event)))
     return event
-  }
-
-  #newId(prefix: string): string {
-    return randomId(prefix, createRandom([this.id, String(this.events.length)]))
   }
 }
 

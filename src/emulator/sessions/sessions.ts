@@ -1,8 +1,7 @@
 import type { SendEvents } from '../../wire/sessions/send-events.ts'
 import type { CreateSession, UpdateSession } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
-import { createRandom, randomId } from '../random.ts'
-import { type EmulatedResponse, errorResponse, jsonResponse } from '../response.ts'
+import { type EmulatedResponse, errorResponse, jsonResponse, newId } from '../response.ts'
 import { PlayedSession } from './played.ts'
 import { AgentSession, type KeptSession, type ListedEvent, type Session } from './session.ts'
 
@@ -21,7 +20,7 @@ export interface SessionsOptions {
   record?: readonly ListedEvent[] | undefined
   /** Milliseconds before an agent reacts. */
   latency: number
-  /** What all sessions may take together, in characters of JSON; those used last are kept. */
+  /** What all sessions may take together, in characters of JSON. */
   room: number
   store?: SessionStore | undefined
 }
@@ -46,18 +45,14 @@ export class Sessions {
 
   create({ initial_events: events, ...fields }: CreateSession): Promise<EmulatedResponse> {
     return this.#change(() => {
-      if (this.#size > this.#options.room) return noRoom()
-      let id = ''
-      for (let count = this.#all.size; id === '' || this.#all.has(id); count++)
-        id = randomId('sesn', createRandom([String(count)]))
+      const id = newId('sesn')
       this.#made.add(id)
       return this.#with(id, (session) => {
         session.update(fields)
         const taken = events ? session.accept(events) : undefined
-        if (!taken || 'accepted' in taken) return jsonResponse(200, session.describe())
-        this.#forget(session)
-        this.#made.delete(id)
-        return errorResponse(taken.status, taken.problem)
+        return taken && 'problem' in taken
+          ? errorResponse(taken.status, taken.problem)
+          : jsonResponse(200, session.describe())
       })
     })
   }
@@ -99,16 +94,7 @@ export class Sessions {
     this.#refresh()
     return this.#with(id, ({ events }) => {
       const types = query.getAll('types[]')
-      const times = readTimes(query)
-      if (!times) return errorResponse(400, 'created_at must be a date and time as in ISO 8601')
-      const wanted =
-        types.length === 0 && times.length === 0
-          ? events
-          : events.filter(
-              ({ type, processedAt }) =>
-                (types.length === 0 || types.includes(type)) &&
-                times.every((holds) => holds(Date.parse(processedAt))),
-            )
+      const wanted = types.length === 0 ? events : events.filter(({ type }) => types.includes(type))
       return pageOf(query.get('order') === 'desc' ? wanted.toReversed() : wanted, query, ({ text }) => text)
     })
   }
@@ -153,11 +139,9 @@ export class Sessions {
 
   #with(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
     if (this.#options.only && !this.#made.has(id)) return errorResponse(404, `there is no session ${id}`)
+    if (this.#size > this.#options.room && !this.#all.has(id)) return noRoom()
     const session = this.#find(id)
-    // The one that was used last comes last.
-    this.#all.delete(id)
     this.#all.set(id, session)
-    this.#makeRoom(session)
     return use(session)
   }
 
@@ -178,19 +162,6 @@ export class Sessions {
       this.#size += size
     }
     return new AgentSession(id, onGrowth, later)
-  }
-
-  /** Forgets those that nobody has used for longest. */
-  #makeRoom(current: Session): void {
-    for (const session of this.#all.values()) {
-      if (this.#size <= this.#options.room) return
-      if (session !== current && !session.isInUse) this.#forget(session)
-    }
-  }
-
-  #forget(session: Session): void {
-    this.#all.delete(session.id)
-    this.#size -= session.size
   }
 
   async #change(change: () => EmulatedResponse): Promise<EmulatedResponse> {
@@ -219,7 +190,7 @@ export class Sessions {
   }
 }
 
-const noRoom = () => errorResponse(413, 'the sessions in use have no more room')
+const noRoom = () => errorResponse(413, 'there is no more room for sessions: start serve anew')
 
 const encode = ({ id, type, text }: ListedEvent): string =>
   (id === undefined || /[\r\n\0]/.test(id) ? '' : `id: ${id}\n`) + encodeSseEvent({ event: type, data: text })
@@ -243,26 +214,4 @@ function pageOf<T>(
   const end = start + limit
   const next = end < wanted.length ? String(end) : null
   return listOf(wanted.slice(start, end).map(spell), `,"next_page":${JSON.stringify(next)}`)
-}
-
-const comparisons: Record<string, (at: number, limit: number) => boolean> = {
-  gt: (at, limit) => at > limit,
-  gte: (at, limit) => at >= limit,
-  lt: (at, limit) => at < limit,
-  lte: (at, limit) => at <= limit,
-}
-
-/** What `created_at[…]` asks of an event's time; `undefined` if a value is not a time. */
-function readTimes(query: URLSearchParams): ((at: number) => boolean)[] | undefined {
-  const limits = Object.entries(comparisons).flatMap(([name, compare]) =>
-    query.getAll(`created_at[${name}]`).map((value) => ({ compare, value })),
-  )
-  // Date.parse alone takes nearly anything.
-  const isTime = (value: string) => /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:?\d\d)?)?$/.test(value)
-  if (limits.some(({ value }) => !isTime(value) || Number.isNaN(Date.parse(value)))) return undefined
-  return limits.map(
-    ({ compare, value }) =>
-      (at) =>
-        compare(at, Date.parse(value)),
-  )
 }

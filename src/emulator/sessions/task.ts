@@ -49,13 +49,10 @@ export function readTask(texts: readonly string[]): Task {
 function readLines(texts: readonly string[]): Task {
   const rounds: TaskStep[][] = []
   const remarks: string[] = []
-  let count = 0
-  for (const line of texts.flatMap(stepLines)) {
-    if (count === mostSteps) {
-      remarks.push(`The emulated agent takes ${mostSteps} such lines at most for one message.`)
-      break
-    }
-    count++
+  const lines = texts.flatMap((text) => text.split('\n')).filter(isStep)
+  if (lines.length > mostSteps)
+    remarks.push(`The emulated agent takes ${mostSteps} such lines at most for one message.`)
+  for (const line of lines.slice(0, mostSteps)) {
     const { step, isLater } = readStep(line)
     if (!step)
       remarks.push(`The emulated agent does not understand “${startOf(line, 80)}”: see the help on serve.`)
@@ -65,17 +62,10 @@ function readLines(texts: readonly string[]): Task {
   return { rounds, remarks }
 }
 
-/** The lines that begin as a step does and have an input, and one more than are taken. */
-function stepLines(text: string): string[] {
-  const lines: string[] = []
-  for (let start = 0; start < text.length && lines.length <= mostSteps; ) {
-    const end = text.indexOf('\n', start)
-    const line = text.slice(start, end < 0 ? text.length : end)
-    const head = line.slice(0, longestHead)
-    if (/^\s*(then\s+)?(in\s+\S+\s+)?(use|run|say)\s/.test(head) && head.includes('{')) lines.push(line)
-    start = end < 0 ? text.length : end + 1
-  }
-  return lines
+/** Whether a line begins as a step does, and has an input. */
+function isStep(line: string): boolean {
+  const head = line.slice(0, longestHead)
+  return /^\s*(then\s+)?(in\s+\S+\s+)?(use|run|say)\s/.test(head) && head.includes('{')
 }
 
 function readStep(line: string): { step?: TaskStep; isLater: boolean } {
