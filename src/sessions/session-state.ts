@@ -48,6 +48,12 @@ const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 const isAnswer = (type: string) =>
   /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
 
+/** The tool use whose decision or result an event is. */
+export function answeredId(event: SessionEvent): string | undefined {
+  const ids = isAnswer(event.type) ? answerFields.map((field) => event[field]) : []
+  return ids.find((each): each is string => typeof each === 'string')
+}
+
 export const isToolUse = ({ type }: SessionEvent): boolean => /^agent\.(|mcp_|custom_)tool_use$/.test(type)
 
 /** Whether an agent works from this event on: it was sent by a client, or says so. An interrupt starts no work. */
@@ -223,8 +229,7 @@ export class SessionState {
 
   /** The tool use whose decision or result an event is, if that is known. */
   toolUseOf(event: SessionEvent): ToolUse | undefined {
-    const ids = isAnswer(event.type) ? answerFields.map((field) => event[field]) : []
-    const id = ids.find((each) => typeof each === 'string')
+    const id = answeredId(event)
     return id === undefined ? undefined : this.toolUse(id)
   }
 

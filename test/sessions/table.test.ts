@@ -183,6 +183,39 @@ describe('a table of events', () => {
     }
   })
 
+  const use = { type: 'agent.tool_use', id: 'toolu_1', name: 'bash', input: { command: 'git push' } }
+  const answers = [
+    { type: 'user.tool_confirmation', tool_use_id: 'toolu_1', result: 'deny', deny_message: 'not today' },
+    { type: 'agent.tool_result', tool_use_id: 'toolu_1', is_error: true, content: 'denied' },
+    { type: 'user.custom_tool_result', custom_tool_use_id: 'toolu_2', content: 'rain' },
+  ].map((fields, index) => event({ ...fields, id: `sevt_${index}` }))
+
+  test('V50 of 80 columns says first what was answered, and how', async () => {
+    const custom = { ...use, type: 'agent.custom_tool_use', id: 'toolu_2', name: 'weather' }
+    const { rows } = await list([event(use), event(custom), ...answers], 80)
+    expect(rows.slice(2).map((row) => row.split(/ {2,}/)[3])).toEqual([
+      'bash deny: not today',
+      'bash failed: denied',
+      'weather: rain',
+    ])
+  })
+
+  test('V50 the id of a tool use that the list does not show is whole, if need be on a line of its own', async () => {
+    const answer = { ...answers[0], tool_use_id: id }
+    expect((await list([answer], 80)).rows[0]).toContain(`  ${id} deny`)
+    const narrow = await list([{ ...answer, id }], 80)
+    expect(narrow.rows.slice(1)).toEqual([
+      expect.stringMatching(`^${id} {2}..:..:56$`),
+      `  user.tool_confirmation  ${id} deny: not today`,
+    ])
+  })
+
+  test('V50 names an image among texts, which a blank parts', async () => {
+    const content = [{ type: 'image' }, { type: 'text', text: 'a' }, { type: 'text', text: 'b' }]
+    const { rows } = await list([event({ type: 'user.message', content })], 80)
+    expect(rows[0]).toMatch(/ {2}\[image\] a b$/)
+  })
+
   test('V53 columns are aligned below wide characters', async () => {
     const { rows } = await list([saying('a', { type: '日本' }), saying('b', { type: 'plain' })], 80)
     expect(columnsOf(rows[0] ?? '')).toBe(columnsOf(rows[1] ?? ''))

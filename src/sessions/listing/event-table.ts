@@ -3,8 +3,8 @@ import { toLocalTime } from '../../io/local-time.ts'
 import { clip, pad, widthOf } from '../../io/width.ts'
 import { startOf } from '../../wire/text-start.ts'
 
-/** An event's id, type, time and text. */
-type EventRow = readonly string[]
+/** An event's cells, and how its text begins, which is not to be cut if that can be helped. */
+export type EventRow = [id: string, type: string, time: string, text: string, begin?: string]
 
 /** A line of the table. */
 export interface TableLine {
@@ -35,19 +35,19 @@ export function createEventTable(width: number): (rows: readonly EventRow[]) => 
     const lines: TableLine[] = []
     // Measuring takes far longer than showing, and no cell can show more than this.
     const brief = (cell = '') => startOf(cell, 4 * width)
-    const rows = all.map(
-      ([id = '', type, ...rest]): EventRow => [startOf(id, longestId), brief(type), ...rest],
+    const times = all.map(([, , timestamp]) => toLocalTime(timestamp))
+    const cells = all.map(
+      ([id, type, timestamp, text, begin], index): EventRow => [
+        startOf(id, longestId),
+        brief(type),
+        times[index]?.time ?? timestamp,
+        text,
+        brief(begin),
+      ],
     )
-    if (rows.length === 0) return lines
-    const times = rows.map(([, , timestamp = '']) => toLocalTime(timestamp))
-    const cells = rows.map(([id, type, timestamp, text], index) => [
-      id,
-      type,
-      times[index]?.time ?? timestamp,
-      text,
-    ]) as EventRow[]
+    if (cells.length === 0) return lines
     const isFirst = form === undefined
-    form ??= chooseForm(width, rows)
+    form ??= chooseForm(width, cells)
     const laid = form(isFirst ? [['ID', 'TYPE', 'TIME', 'TEXT'], ...cells] : cells)
     if (isFirst) lines.push({ kind: 'head', text: laid.shift() ?? '' })
     for (const [index, text] of laid.entries()) {
@@ -67,15 +67,13 @@ export function createEventTable(width: number): (rows: readonly EventRow[]) => 
 type Form = (rows: readonly EventRow[]) => string[]
 
 function chooseForm(width: number, rows: readonly EventRow[]): Form {
-  const idWidth = Math.max('ID'.length, widest(rows.map(([id = '']) => id)))
-  const typeWidth = Math.min(longestType, widest(rows.map(([, type = '']) => type)))
+  const idWidth = Math.max('ID'.length, widest(rows.map(([id]) => id)))
+  const typeWidth = Math.min(longestType, widest(rows.map(([, type]) => type)))
   const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + gap.length, 0)
-  if (used + shortestText > width) return (page) => page.map((row) => stack(row, { width, idWidth }))
+  const least = Math.max(shortestText, widest(rows.map(([, , , , begin = '']) => begin)))
+  if (used + least > width) return (page) => page.map((row) => stack(row, { width, idWidth }))
   const layOut = createTable({ width, most: [Infinity, Math.max(typeWidth, 'TYPE'.length), timeWidth] })
-  return (page) =>
-    layOut(
-      page.map(([id = '', type = '', time = '', text = '']) => [id, shorten(type, typeWidth), time, text]),
-    )
+  return (page) => layOut(page.map(([id, type, time, text]) => [id, shorten(type, typeWidth), time, text]))
 }
 
 /** `session.…rescheduled`: what kind it is, and of its end what `width` has room for. */
@@ -89,7 +87,7 @@ function shorten(word: string, width: number): string {
 }
 
 /** The id and the time on one line, if they have room there, and all else below. */
-function stack([id = '', type = '', time = '', text = '']: EventRow, { width, idWidth }: Stacked): string {
+function stack([id, type, time, text]: EventRow, { width, idWidth }: Stacked): string {
   const moment = clip(time, timeWidth)
   const isBeside = idWidth + gap.length + timeWidth <= width
   const head = isBeside ? `${pad(id, idWidth)}${gap}${moment}` : id

@@ -56,10 +56,11 @@ export function readText({ content }: SessionEvent): string {
   return blocks.success ? blocks.data.map((block) => block.text ?? '').join('') : ''
 }
 
-/** The types of the blocks in an event's content, such as `image`. */
-export function readBlockTypes({ content }: SessionEvent): string[] {
+/** The same for a row of a table: texts are parted by a blank, and a block of another kind is named, such as `[image]`. */
+export function describeContent({ content }: SessionEvent): string {
+  if (typeof content === 'string') return content
   const blocks = Blocks.safeParse(content)
-  return blocks.success ? blocks.data.map(({ type }) => type) : []
+  return blocks.success ? blocks.data.map(({ type, text }) => text ?? `[${type}]`).join(' ') : ''
 }
 
 /** A piece of an event that follows whole (recorded, 6): it has no id, and is not an event of its own. */

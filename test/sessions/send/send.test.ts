@@ -408,9 +408,9 @@ describe('the receipt', () => {
     const shown = out.split('\n').map((line) => line.replace(/^s\d +\S+ +/, ''))
     expect(shown.slice(1, -1)).toEqual([
       'session_thread_id th_1',
-      'no; tool_use_id t1; is_error true',
+      't1 failed: no',
       'works; rubric {"type":"text"}; outcome_id o1',
-      'deny t1 no',
+      't1 deny: no',
       '[image]',
     ])
     expect((await send(['x'], { exchange })).out).toContain('s2\tuser.tool_result\t\tno\n')

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import {
+  describeContent,
   EventsReceipt,
   isPiece,
   isStop,
-  readBlockTypes,
   readStopDetails,
   readStopReason,
   readText,
@@ -87,28 +87,24 @@ describe('the reason of a stop', () => {
   )
 })
 
-test.each<[content: unknown, text: string, types: string[]]>([
-  ['words', 'words', []],
-  [
-    [{ type: 'text', text: 'a' }, { type: 'image' }, { type: 'other', text: 'b' }],
-    'ab',
-    ['text', 'image', 'other'],
-  ],
+test.each<[content: unknown, text: string, cell: string]>([
+  ['words', 'words', 'words'],
+  [[{ type: 'text', text: 'a' }, { type: 'image' }, { type: 'other', text: 'b' }], 'ab', 'a [image] b'],
   [
     [
       { type: 'text', text: 5 },
       { type: 'text', text: 'a' },
     ],
     'a',
-    ['text', 'text'],
+    '[text] a',
   ],
-  [[{ text: 'a' }], '', []],
-  [[], '', []],
-  [{ type: 'text', text: 'a' }, '', []],
-  [undefined, '', []],
-])('the content %j has the text %j and blocks %j', (content, text, types) => {
+  [[{ text: 'a' }], '', ''],
+  [[], '', ''],
+  [{ type: 'text', text: 'a' }, '', ''],
+  [undefined, '', ''],
+])('the content %j has the text %j and the cell %j', (content, text, cell) => {
   expect(readText(event({ content }))).toBe(text)
-  expect(readBlockTypes(event({ content }))).toEqual(types)
+  expect(describeContent(event({ content }))).toBe(cell)
 })
 
 test.each(['event_start', 'event_delta'])('%s without an id is a piece', (type) => {
